@@ -1,0 +1,2 @@
+//! The one binary: scenarios in, tables, reports and captures out.
+fn main() {}

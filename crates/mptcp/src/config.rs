@@ -1,0 +1,171 @@
+//! What can be chosen about an endpoint and about a connection, with the defaults and their sources.
+
+use anabranch_policy::congestion::CongestionControl;
+use anabranch_policy::scheduler::Scheduler;
+use anabranch_policy::time::Duration;
+use core::fmt;
+use std::sync::Arc;
+
+/// Makes the policy object of a new connection.
+pub type Factory<P> = Arc<dyn Fn() -> Box<P> + Send + Sync>;
+
+/// The policies of one connection; the path manager belongs to the host.
+#[derive(Clone)]
+pub struct Policies {
+    /// Congestion control.
+    pub congestion: Factory<dyn CongestionControl>,
+    /// Scheduler.
+    pub scheduler: Factory<dyn Scheduler>,
+}
+
+impl fmt::Debug for Policies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Policies")
+    }
+}
+
+/// What can be chosen about a host.
+#[derive(Clone, Debug)]
+pub struct EndpointConfig {
+    /// Seeds keys, nonces, initial sequence numbers and ports. In the lab it is derived from the run's seed; on a real
+    /// network it must come from the operating system's generator, so that none of them can be guessed.
+    pub seed: [u8; 32],
+    /// Most connections, TIME-WAIT included; further SYNs are dropped and counted.
+    pub max_connections: usize,
+    /// Most connections and joins whose handshake is not over; further SYNs are dropped and counted.
+    pub max_half_open: usize,
+    /// Most events that wait for the application.
+    pub max_events: usize,
+}
+
+impl Default for EndpointConfig {
+    fn default() -> Self {
+        Self { seed: [0; 32], max_connections: 100_000, max_half_open: 4_096, max_events: 65_536 }
+    }
+}
+
+/// The size of a buffer, in bytes of payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BufferSize {
+    /// Always this.
+    Fixed(u64),
+    /// Grows with the rate at which the application reads (dynamic right-sizing).
+    Auto {
+        /// At the start.
+        initial: u64,
+        /// Never more than this.
+        max: u64,
+    },
+}
+
+/// What can be chosen about a connection.
+#[derive(Clone, Debug)]
+pub struct ConnectionConfig {
+    /// Offer or accept MPTCP; without it this is a plain TCP connection.
+    pub multipath: bool,
+    /// Require DSS checksums (RFC 8684, section 3.3.1).
+    pub checksum: bool,
+    /// Ask the peer not to join the address of the initial subflow (flag C).
+    pub deny_join_initial: bool,
+    /// The receive buffer, shared by all subflows.
+    pub receive_buffer: BufferSize,
+    /// Most bytes written by the application and not yet acknowledged at data level.
+    pub send_buffer: u64,
+    /// Most subflows, both sides' together (Linux has 8).
+    pub max_subflows: usize,
+    /// How long a connection outlives the loss of its last subflow.
+    pub survive_without_subflows: Duration,
+    /// The application's priority, 1 (highest) to 6.
+    pub priority: u8,
+    /// What each subflow's TCP does.
+    pub tcp: TcpConfig,
+    /// Congestion control and scheduler.
+    pub policies: Policies,
+    /// Record what is sent, received and delivered ([`crate::Endpoint::poll_trace`]).
+    pub trace: bool,
+}
+
+impl ConnectionConfig {
+    /// The defaults, with the given policies.
+    pub fn new(policies: Policies) -> Self {
+        Self {
+            multipath: true,
+            checksum: false,
+            deny_join_initial: false,
+            receive_buffer: BufferSize::Auto { initial: 128 * 1024, max: 6 * 1024 * 1024 },
+            send_buffer: 4 * 1024 * 1024,
+            max_subflows: 8,
+            survive_without_subflows: Duration::from_secs(60),
+            priority: 1,
+            tcp: TcpConfig::default(),
+            policies,
+            trace: false,
+        }
+    }
+}
+
+/// What can be chosen about TCP.
+#[derive(Clone, Debug)]
+pub struct TcpConfig {
+    /// Largest IP packet on the local link; the MSS option follows from it (RFC 9293, section 3.7.1).
+    pub mtu: u16,
+    /// Offer window scaling (RFC 7323).
+    pub window_scaling: bool,
+    /// Offer timestamps (RFC 7323).
+    pub timestamps: bool,
+    /// Offer selective acknowledgements (RFC 2018).
+    pub sack: bool,
+    /// Offer explicit congestion notification (RFC 3168).
+    pub ecn: bool,
+    /// Hold back small segments while data is in flight (RFC 9293, section 3.7.4).
+    pub nagle: bool,
+    /// Longest delay of an acknowledgement; zero acknowledges each segment (RFC 9293, section 3.8.6.3: under 0.5 s).
+    pub delayed_ack: Duration,
+    /// Segments of the initial window (RFC 6928).
+    pub initial_window: u32,
+    /// Most bytes of congestion window, if limited (a paper's "window 100 packets").
+    pub max_window: Option<u64>,
+    /// Least retransmission timeout. RFC 6298 says 1 s; Linux and nearly all others 200 ms.
+    pub min_rto: Duration,
+    /// Largest retransmission timeout.
+    pub max_rto: Duration,
+    /// Retransmission timeout before the first sample (RFC 6298, section 2.1).
+    pub initial_rto: Duration,
+    /// Transmissions of a SYN before giving up, at least 1.
+    pub syn_attempts: u32,
+    /// Retransmission timeouts in a row before a subflow is given up (RFC 9293, section 3.8.3, R2).
+    pub max_timeouts: u32,
+    /// Idle time before keepalive probes; none: no keepalive (RFC 9293, section 3.8.4).
+    pub keepalive: Option<Duration>,
+    /// Spread segments over the round trip.
+    pub pacing: bool,
+    /// Time in TIME-WAIT, twice the maximum segment lifetime (Linux has 60 s).
+    pub time_wait: Duration,
+    /// Time in FIN-WAIT-2 after the application closed both directions (Linux has 60 s).
+    pub fin_wait_2: Duration,
+}
+
+impl Default for TcpConfig {
+    fn default() -> Self {
+        Self {
+            mtu: 1500,
+            window_scaling: true,
+            timestamps: true,
+            sack: true,
+            ecn: false,
+            nagle: true,
+            delayed_ack: Duration::from_millis(40),
+            initial_window: 10,
+            max_window: None,
+            min_rto: Duration::from_millis(200),
+            max_rto: Duration::from_secs(120),
+            initial_rto: Duration::from_secs(1),
+            syn_attempts: 6,
+            max_timeouts: 15,
+            keepalive: None,
+            pacing: false,
+            time_wait: Duration::from_secs(60),
+            fin_wait_2: Duration::from_secs(60),
+        }
+    }
+}

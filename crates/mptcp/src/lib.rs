@@ -1,0 +1,17 @@
+//! A sans-IO TCP (RFC 9293) and the multipath TCP on top of it (RFC 8684).
+//!
+//! An [`Endpoint`] is a host: its addresses, listeners and connections. It has five verbs. Inputs are `handle_*`
+//! (a segment, a local event, a timeout); outputs are `poll_*` (transmit, event, timeout), drained in that order
+//! after every input. Time is an argument. What comes out is a function of the seed and the inputs alone.
+//!
+//! Plain TCP is the same code without MPTCP options: a connection with one subflow and an infinite mapping.
+
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]
+
+pub mod config;
+pub mod endpoint;
+pub mod event;
+
+pub use config::{BufferSize, ConnectionConfig, EndpointConfig, Policies, TcpConfig};
+pub use endpoint::Endpoint;
+pub use event::{CloseCause, Event, FallbackCause, TraceRecord};

@@ -1,0 +1,95 @@
+//! Names of connections, subflows and addresses, as types.
+
+use core::fmt;
+
+/// A connection of a host; never reused in the lifetime of the endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ConnectionId(pub u64);
+
+/// A subflow of a connection; counts up from 0, never reused within the connection.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct SubflowId(pub u32);
+
+/// An MPTCP address identifier (RFC 8684, section 3.4.1); 0 is the address of the initial subflow.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct AddressId(pub u8);
+
+impl fmt::Debug for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "connection {}", self.0)
+    }
+}
+impl fmt::Debug for SubflowId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "subflow {}", self.0)
+    }
+}
+impl fmt::Debug for AddressId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "address {}", self.0)
+    }
+}
+
+/// What a policy remembers per subflow: a short list in order of [`SubflowId`].
+///
+/// A connection has a handful of subflows, so a scan of one cache line or two beats every hash.
+#[derive(Clone, Debug)]
+pub struct SubflowMap<T> {
+    entries: Vec<(SubflowId, T)>,
+}
+
+impl<T> Default for SubflowMap<T> {
+    fn default() -> Self {
+        Self { entries: Vec::new() }
+    }
+}
+
+impl<T> SubflowMap<T> {
+    /// An empty map.
+    pub fn new() -> Self {
+        Self::default()
+    }
+    /// The entry of `id`.
+    pub fn get(&self, id: SubflowId) -> Option<&T> {
+        self.entries.iter().find(|(have, _)| *have == id).map(|(_, entry)| entry)
+    }
+    /// The entry of `id`, to change.
+    pub fn get_mut(&mut self, id: SubflowId) -> Option<&mut T> {
+        self.entries.iter_mut().find(|(have, _)| *have == id).map(|(_, entry)| entry)
+    }
+    /// Sets the entry of `id`; gives back the one it replaces.
+    pub fn insert(&mut self, id: SubflowId, entry: T) -> Option<T> {
+        match self.entries.binary_search_by_key(&id, |(have, _)| *have) {
+            Ok(at) => self.entries.get_mut(at).map(|(_, old)| core::mem::replace(old, entry)),
+            Err(at) => {
+                self.entries.insert(at, (id, entry));
+                None
+            }
+        }
+    }
+    /// Takes the entry of `id` out.
+    pub fn remove(&mut self, id: SubflowId) -> Option<T> {
+        let at = self.entries.iter().position(|(have, _)| *have == id)?;
+        Some(self.entries.remove(at).1)
+    }
+    /// The entries in order of id.
+    pub fn iter(&self) -> impl Iterator<Item = (SubflowId, &T)> {
+        self.entries.iter().map(|(id, entry)| (*id, entry))
+    }
+    /// The entries in order of id, to change.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (SubflowId, &mut T)> {
+        self.entries.iter_mut().map(|(id, entry)| (*id, entry))
+    }
+    /// The entries in order of id, without their ids.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.entries.iter().map(|(_, entry)| entry)
+    }
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}

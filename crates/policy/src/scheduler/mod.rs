@@ -1,0 +1,96 @@
+//! Which subflow carries the next chunk of data, or whether to wait.
+
+use crate::ids::SubflowId;
+use crate::table::Member;
+use crate::time::Instant;
+use crate::view::{ConnectionView, SubflowView};
+
+/// The schedulers.
+pub const TABLE: &[Member<dyn Scheduler>] = &[];
+
+/// Why a chunk of data waits to be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ChunkKind {
+    /// Never sent before.
+    New,
+    /// Sent before on a subflow that failed, stalled or closed (RFC 8684, section 3.3.6).
+    Reinjection,
+}
+
+/// The data that is next to go: at most one segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Chunk {
+    /// Data sequence of its first byte, from 0.
+    pub data_seq: u64,
+    /// Bytes; may be trimmed to the chosen subflow's segment size.
+    pub length: u32,
+    /// Why it waits.
+    pub kind: ChunkKind,
+    /// Where it was sent last: a reinjection never goes back there.
+    pub last_sent_on: Option<SubflowId>,
+}
+
+/// What to do with a chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Decision {
+    /// Give it to this subflow; if its window is full, it queues there.
+    Send(SubflowId),
+    /// Leave it: ask again when anything changes, and at this time at the latest.
+    Wait(Option<Instant>),
+}
+
+/// The connection-level window is closed while bytes at its left edge are missing at the receiver: later bytes are
+/// known to have arrived there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hole {
+    /// First missing byte.
+    pub data_seq: u64,
+    /// Bytes of the segment that was to fill it.
+    pub length: u32,
+    /// The subflow that carries it.
+    pub culprit: SubflowId,
+}
+
+/// What to do about a [`Hole`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Relief {
+    /// Send the hole's bytes here too (opportunistic retransmission).
+    pub retransmit_on: Option<SubflowId>,
+    /// Halve this subflow's window ([`crate::congestion::Congestion::Penalty`]).
+    pub penalise: Option<SubflowId>,
+}
+
+/// When the connection sends data again on another subflow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reinjection {
+    /// As soon as a subflow's retransmission timer runs out or the subflow closes.
+    OnSubflowTimeout,
+    /// Only when the connection's own retransmission timer runs out, or the subflow closes.
+    OnConnectionTimeout,
+}
+
+/// Distributes the data of one connection over its subflows.
+pub trait Scheduler: Send {
+    /// Where the chunk goes. `subflows` holds all of them in order of id, full and unusable ones too. A subflow
+    /// that is not [`SubflowView::usable`] must not be chosen, nor `chunk.last_sent_on` for a reinjection.
+    fn schedule(&mut self, connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision;
+
+    /// The window closed on a hole. Called at each opportunity to send while it lasts.
+    fn on_window_blocked(&mut self, _connection: &ConnectionView, _hole: &Hole, _subflows: &[SubflowView]) -> Relief {
+        Relief::default()
+    }
+
+    /// Whether a subflow with room should walk the unacknowledged stream itself, sending what others have sent
+    /// already (ReMP). The engine keeps one cursor per subflow.
+    fn redundant(&self) -> bool {
+        false
+    }
+
+    /// When data is sent again elsewhere.
+    fn reinjection(&self) -> Reinjection {
+        Reinjection::OnSubflowTimeout
+    }
+
+    /// A subflow ended: forget it.
+    fn on_subflow_removed(&mut self, _id: SubflowId) {}
+}

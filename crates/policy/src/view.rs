@@ -1,0 +1,127 @@
+//! What a policy may know of a connection and its subflows at the moment of a decision.
+
+use crate::ids::{AddressId, ConnectionId, SubflowId};
+use crate::rate::Rate;
+use crate::time::{Duration, Instant};
+
+/// Where a subflow is in its life, as far as a policy cares.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SubflowState {
+    /// The handshake is not over.
+    Opening,
+    /// Data can be sent.
+    Established,
+    /// A FIN went out or came in, or the subflow is being reset: no new data.
+    Closing,
+}
+
+/// What congestion control is doing on a subflow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// Below the slow-start threshold.
+    SlowStart,
+    /// At or above it.
+    CongestionAvoidance,
+    /// Repairing a loss found by acknowledgements (RFC 6675, RFC 8985).
+    FastRecovery,
+    /// Repairing after a retransmission timeout (RFC 6298).
+    TimeoutRecovery,
+}
+
+/// One subflow as a scheduler or path manager sees it. Sizes are payload bytes.
+#[derive(Clone, Debug)]
+pub struct SubflowView {
+    /// The subflow.
+    pub id: SubflowId,
+    /// Identifier of our address.
+    pub local_address: AddressId,
+    /// Identifier of the peer's address.
+    pub remote_address: AddressId,
+    /// Where it is in its life.
+    pub state: SubflowState,
+    /// A backup, because either side said so (RFC 8684, section 3.3.8).
+    pub backup: bool,
+    /// Put aside by the path manager: no new data until it resumes.
+    pub suspended: bool,
+    /// A retransmission timeout is unanswered: data is outstanding and nothing came back since.
+    pub stale: bool,
+    /// What congestion control is doing.
+    pub phase: Phase,
+    /// Largest payload of one segment.
+    pub mss: u32,
+    /// Congestion window.
+    pub cwnd: u64,
+    /// Slow-start threshold.
+    pub ssthresh: u64,
+    /// Sent, neither acknowledged nor marked lost ("pipe", RFC 6675).
+    pub in_flight: u64,
+    /// Given to the subflow, not yet sent.
+    pub queued: u64,
+    /// Smoothed round-trip time; the handshake gives the first.
+    pub smoothed_rtt: Duration,
+    /// Round-trip time variation (RFC 6298).
+    pub rtt_variation: Duration,
+    /// Least round-trip time seen.
+    pub min_rtt: Duration,
+    /// Latest round-trip time sample.
+    pub latest_rtt: Duration,
+    /// Retransmission timeout, without back-off.
+    pub rto: Duration,
+    /// Rate at which segments are released; cwnd over smoothed RTT where congestion control does not pace.
+    pub pacing_rate: Rate,
+    /// Latest rate at which data was delivered, zero before the first sample.
+    pub delivery_rate: Rate,
+    /// Payload sent for the first time.
+    pub bytes_sent: u64,
+    /// Payload acknowledged, at subflow level.
+    pub bytes_acked: u64,
+    /// Payload marked lost, each loss once.
+    pub bytes_lost: u64,
+    /// Share of segments lost, smoothed: exponentially weighted over the last hundred or so.
+    pub loss_rate: f64,
+    /// Retransmission timeouts.
+    pub timeouts: u32,
+    /// When an acknowledgement last made progress.
+    pub last_progress: Instant,
+    /// When data was last sent.
+    pub last_sent: Instant,
+}
+
+impl SubflowView {
+    /// Whether new data may go here at all: established, not put aside.
+    pub fn usable(&self) -> bool {
+        self.state == SubflowState::Established && !self.suspended
+    }
+    /// What may be sent at once: congestion window less what is in flight and queued.
+    pub fn room(&self) -> u64 {
+        self.cwnd.saturating_sub(self.in_flight + self.queued)
+    }
+    /// Whether a whole segment may be sent at once.
+    pub fn has_room(&self) -> bool {
+        self.room() >= u64::from(self.mss)
+    }
+}
+
+/// The connection as a scheduler or path manager sees it. Sizes are payload bytes, sequence numbers are
+/// data-level and count from 0 at the first byte of the stream.
+#[derive(Clone, Debug)]
+pub struct ConnectionView {
+    /// The connection.
+    pub id: ConnectionId,
+    /// The present moment.
+    pub now: Instant,
+    /// First byte not acknowledged at data level.
+    pub data_una: u64,
+    /// Next byte to be sent for the first time.
+    pub data_nxt: u64,
+    /// Written by the application, not yet given to a subflow.
+    pub unsent: u64,
+    /// What is left of the connection-level send window (RFC 8684, section 3.3.4).
+    pub window_left: u64,
+    /// The whole send window the peer allows now, from `data_una`.
+    pub window: u64,
+    /// Nothing waits behind what has been written: the application said that the stream ends.
+    pub at_end: bool,
+    /// The application's priority of the connection, 1 (highest) to 6; 1 unless set.
+    pub priority: u8,
+}

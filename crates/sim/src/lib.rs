@@ -1,0 +1,1 @@
+//! The lab: a deterministic network in virtual time.
