@@ -11,6 +11,8 @@
 pub mod config;
 pub mod endpoint;
 pub mod event;
+pub mod keys;
+pub mod send_buffer;
 
 pub use config::{BufferSize, ConnectionConfig, EndpointConfig, Policies, TcpConfig};
 pub use endpoint::Endpoint;

@@ -1,0 +1,342 @@
+//! Owns the bytes that the application wrote and the peer has not yet acknowledged at data level.
+
+use bytes::Bytes;
+use std::collections::VecDeque;
+
+/// Writes shorter than this are copied together; longer ones are kept as they came, without a copy.
+const SMALL_WRITE: usize = 1024;
+/// Small writes are copied together up to this many bytes.
+const COALESCED: usize = 16 * 1024;
+/// An empty queue of more places than this gives its memory back.
+const IDLE_PLACES: usize = 16;
+
+/// One stretch of data that is not written to any more.
+#[derive(Debug)]
+struct Chunk {
+    start: u64,
+    bytes: Bytes,
+}
+
+impl Chunk {
+    fn end(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+}
+
+/// The application's bytes by data sequence, counted from 0 at the first byte of the stream.
+///
+/// Large writes are held as they came, so a [`Bytes`] cut from a much larger allocation keeps all of it alive. Small
+/// writes share a growing tail; thousands of them cost a copy each, not a queue entry each.
+#[derive(Debug)]
+pub struct SendBuffer {
+    limit: u64,
+    start: u64,
+    /// Oldest first, without gaps, up to `tail_start`.
+    chunks: VecDeque<Chunk>,
+    tail: Vec<u8>,
+    tail_start: u64,
+    /// Where the furthest slice was found, for the next one.
+    cursor: usize,
+}
+
+impl SendBuffer {
+    /// An empty buffer that holds at most `limit` bytes; nothing is allocated yet.
+    pub fn new(limit: u64) -> Self {
+        Self { limit, start: 0, chunks: VecDeque::new(), tail: Vec::new(), tail_start: 0, cursor: 0 }
+    }
+
+    /// Takes as much of `data` from its beginning as there is space for; gives the number of bytes taken.
+    pub fn write(&mut self, mut data: Bytes) -> usize {
+        let taken = usize::try_from(self.space()).unwrap_or(usize::MAX).min(data.len());
+        data.truncate(taken);
+        if data.is_empty() {
+            return 0;
+        }
+        if taken < SMALL_WRITE {
+            if self.tail.len() + taken > COALESCED {
+                self.seal_tail();
+            }
+            self.tail.extend_from_slice(&data);
+        } else {
+            self.seal_tail();
+            self.push_chunk(data);
+        }
+        taken
+    }
+
+    /// How many more bytes [`Self::write`] would take.
+    pub fn space(&self) -> u64 {
+        self.limit.saturating_sub(self.end() - self.start)
+    }
+
+    /// Data sequence of the first byte that is held: everything before is acknowledged.
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Data sequence after the last byte written.
+    pub fn end(&self) -> u64 {
+        self.tail_start + self.tail.len() as u64
+    }
+
+    /// Changes the limit. A buffer that holds more already takes nothing until it has drained.
+    pub fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+    }
+
+    /// The bytes from `data_seq` on: `max_len` of them, fewer only at the end of what was written. None if
+    /// `data_seq` is acknowledged or not written yet, or `max_len` is 0.
+    ///
+    /// No copy is made when they lie in one large write. It costs constant time for new data in order, and a binary
+    /// search elsewhere.
+    pub fn slice(&mut self, data_seq: u64, max_len: usize) -> Option<Bytes> {
+        if data_seq < self.start || data_seq >= self.end() || max_len == 0 {
+            return None;
+        }
+        let available = usize::try_from(self.end() - data_seq).unwrap_or(usize::MAX);
+        let length = max_len.min(available);
+        let index = self.find(data_seq);
+        if let Some(chunk) = self.chunks.get(index) {
+            let from = (data_seq - chunk.start) as usize;
+            if chunk.bytes.len() - from >= length {
+                return Some(chunk.bytes.slice(from..from + length));
+            }
+        }
+        Some(self.join(index, data_seq, length))
+    }
+
+    /// Frees what lies before `up_to` (a data-level acknowledgement, RFC 8684, section 3.3.2); gives the number of
+    /// bytes that were not acknowledged before. What lies beyond the end of the data is ignored.
+    pub fn acknowledge(&mut self, up_to: u64) -> u64 {
+        let up_to = up_to.min(self.end());
+        let newly = up_to.saturating_sub(self.start);
+        if newly == 0 {
+            return 0;
+        }
+        self.start = up_to;
+        while self.chunks.front().is_some_and(|chunk| chunk.end() <= up_to) {
+            self.chunks.pop_front();
+            self.cursor = self.cursor.saturating_sub(1);
+        }
+        if up_to == self.end() {
+            self.tail_start = up_to;
+            self.tail = Vec::new();
+        }
+        if self.chunks.is_empty() && self.chunks.capacity() > IDLE_PLACES {
+            self.chunks = VecDeque::new();
+        }
+        newly
+    }
+
+    /// The index of the chunk that holds `data_seq`, which is not acknowledged; the number of chunks for the tail.
+    fn find(&mut self, data_seq: u64) -> usize {
+        let holds = |index: usize| self.chunks.get(index).is_some_and(|c| c.start <= data_seq && data_seq < c.end());
+        let index = if data_seq >= self.tail_start {
+            self.chunks.len()
+        } else if holds(self.cursor) {
+            self.cursor
+        } else if holds(self.cursor + 1) {
+            self.cursor + 1
+        } else {
+            self.chunks.partition_point(|chunk| chunk.end() <= data_seq)
+        };
+        // Retransmissions look behind; new data goes on where it stopped.
+        self.cursor = self.cursor.max(index);
+        index
+    }
+
+    /// A copy of `length` bytes from `data_seq`, which lies in the chunk at `index` or in the tail.
+    fn join(&self, index: usize, data_seq: u64, length: usize) -> Bytes {
+        let mut joined = Vec::with_capacity(length);
+        let mut at = data_seq;
+        let mut index = index;
+        while joined.len() < length {
+            let (start, held) = match self.chunks.get(index) {
+                Some(chunk) => (chunk.start, chunk.bytes.as_ref()),
+                None => (self.tail_start, self.tail.as_slice()),
+            };
+            let wanted = length - joined.len();
+            let Some(rest) = held.get((at - start) as usize..).filter(|rest| !rest.is_empty()) else { break };
+            let part = rest.get(..wanted).unwrap_or(rest);
+            joined.extend_from_slice(part);
+            at += part.len() as u64;
+            index += 1;
+        }
+        debug_assert_eq!(joined.len(), length);
+        Bytes::from(joined)
+    }
+
+    fn seal_tail(&mut self) {
+        if !self.tail.is_empty() {
+            let tail = std::mem::take(&mut self.tail);
+            self.push_chunk(Bytes::from(tail));
+        }
+    }
+
+    /// The tail must be empty.
+    fn push_chunk(&mut self, bytes: Bytes) {
+        let start = self.tail_start;
+        self.tail_start += bytes.len() as u64;
+        self.chunks.push_back(Chunk { start, bytes });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The byte at a data sequence: position-dependent, with a period that divides no power of two.
+    fn pattern(at: u64) -> u8 {
+        (at % 251) as u8
+    }
+
+    fn stretch(from: u64, len: usize) -> Bytes {
+        (from..from + len as u64).map(pattern).collect()
+    }
+
+    fn filled(writes: &[usize]) -> SendBuffer {
+        let mut buffer = SendBuffer::new(u64::MAX);
+        for &len in writes {
+            let data = stretch(buffer.end(), len);
+            assert_eq!(buffer.write(data), len);
+        }
+        buffer
+    }
+
+    #[test]
+    fn a_write_is_cut_at_the_limit_and_space_comes_back_with_the_acknowledgement() {
+        let mut buffer = SendBuffer::new(3_000);
+        assert_eq!(buffer.write(stretch(0, 2_000)), 2_000);
+        assert_eq!(buffer.write(stretch(2_000, 2_000)), 1_000);
+        assert_eq!((buffer.space(), buffer.end()), (0, 3_000));
+        assert_eq!(buffer.write(stretch(3_000, 1)), 0);
+        assert_eq!(buffer.acknowledge(500), 500);
+        assert_eq!((buffer.start(), buffer.space()), (500, 500));
+        assert_eq!(buffer.write(stretch(3_000, 10)), 10);
+        assert_eq!(buffer.slice(2_999, 100).unwrap(), stretch(2_999, 11));
+    }
+
+    #[test]
+    fn a_slice_within_one_large_write_is_not_copied() {
+        let mut buffer = SendBuffer::new(u64::MAX);
+        let data = stretch(0, 10_000);
+        let address = data.as_ptr();
+        buffer.write(data);
+        assert_eq!(buffer.slice(1_400, 1_400).unwrap().as_ptr(), address.wrapping_add(1_400));
+    }
+
+    #[test]
+    fn a_segment_stays_full_sized_across_writes_of_all_sizes() {
+        let mut buffer = filled(&[1_500, 10, 10, 2_000, 700]);
+        assert_eq!(buffer.slice(1_000, 1_400).unwrap(), stretch(1_000, 1_400));
+        assert_eq!(buffer.slice(0, 10_000).unwrap(), stretch(0, 4_220));
+        assert_eq!(buffer.slice(4_000, 1_400).unwrap(), stretch(4_000, 220));
+    }
+
+    #[test]
+    fn nothing_comes_from_outside_what_is_held() {
+        let mut buffer = filled(&[2_000]);
+        buffer.acknowledge(100);
+        assert_eq!(buffer.slice(99, 10), None);
+        assert_eq!(buffer.slice(2_000, 10), None);
+        assert_eq!(buffer.slice(100, 0), None);
+        assert_eq!(buffer.slice(100, 10).unwrap(), stretch(100, 10));
+    }
+
+    #[test]
+    fn an_acknowledgement_that_is_old_or_beyond_the_end_does_no_harm() {
+        let mut buffer = filled(&[2_000, 100]);
+        assert_eq!(buffer.acknowledge(2_050), 2_050);
+        assert_eq!(buffer.acknowledge(2_000), 0);
+        assert_eq!(buffer.acknowledge(5_000), 50);
+        assert_eq!((buffer.start(), buffer.end()), (2_100, 2_100));
+        buffer.write(stretch(2_100, 30));
+        assert_eq!(buffer.slice(2_100, 30).unwrap(), stretch(2_100, 30));
+    }
+
+    #[test]
+    fn a_hundred_thousand_small_writes_take_few_chunks() {
+        let mut buffer = SendBuffer::new(u64::MAX);
+        for at in 0..100_000 {
+            buffer.write(stretch(at, 1));
+            // As an interactive application does: each byte goes out before the next is written.
+            assert_eq!(buffer.slice(at, 1_400).unwrap(), stretch(at, 1));
+        }
+        // 100 000 / 16 384 = 6.1
+        assert_eq!(buffer.chunks.len(), 6);
+        assert_eq!(buffer.slice(0, 100_000).unwrap(), stretch(0, 100_000));
+    }
+
+    #[test]
+    fn a_buffer_that_was_full_and_is_empty_again_holds_no_memory() {
+        let mut buffer = filled(&[1_024; 1_000]);
+        buffer.write(stretch(buffer.end(), 10));
+        buffer.acknowledge(buffer.end());
+        assert_eq!((buffer.chunks.capacity(), buffer.tail.capacity()), (0, 0));
+    }
+
+    #[test]
+    fn an_empty_buffer_is_small() {
+        assert!(size_of::<SendBuffer>() <= 96, "{}", size_of::<SendBuffer>());
+    }
+
+    #[test]
+    fn a_retransmission_does_not_move_the_place_of_new_data() {
+        let mut buffer = filled(&[1_024; 100]);
+        buffer.slice(50 * 1_024, 1_024);
+        buffer.slice(3 * 1_024, 1_024);
+        assert_eq!(buffer.cursor, 50);
+        buffer.acknowledge(10 * 1_024);
+        assert_eq!(buffer.cursor, 40);
+        assert_eq!(buffer.slice(51 * 1_024, 10).unwrap(), stretch(51 * 1_024, 10));
+        assert_eq!(buffer.cursor, 41);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Write(usize),
+        Slice(u64, usize),
+        Acknowledge(u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            3 => prop_oneof![1..20usize, 500..1_100usize, 1_000..9_000usize].prop_map(Step::Write),
+            4 => (0..40_000u64, 0..3_000usize).prop_map(|(at, len)| Step::Slice(at, len)),
+            2 => (0..5_000u64).prop_map(Step::Acknowledge),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn every_slice_equals_what_was_written_there(steps in proptest::collection::vec(step(), 1..120)) {
+            let limit = 30_000;
+            let mut buffer = SendBuffer::new(limit);
+            let (mut start, mut end) = (0u64, 0u64);
+            for step in steps {
+                match step {
+                    Step::Write(len) => {
+                        let taken = buffer.write(stretch(end, len)) as u64;
+                        prop_assert_eq!(taken, (len as u64).min(limit - (end - start)));
+                        end += taken;
+                    }
+                    Step::Slice(ahead, len) => {
+                        // From a little before what is held to a little beyond it.
+                        let at = (start + ahead).saturating_sub(1_000);
+                        let expected = (start..end).contains(&at) && len > 0;
+                        let wanted = expected.then(|| stretch(at, len.min((end - at) as usize)));
+                        prop_assert_eq!(buffer.slice(at, len), wanted);
+                    }
+                    Step::Acknowledge(count) => {
+                        let up_to = (start + count).min(end);
+                        prop_assert_eq!(buffer.acknowledge(start + count), up_to - start);
+                        start = up_to;
+                    }
+                }
+                prop_assert_eq!((buffer.start(), buffer.end()), (start, end));
+                prop_assert!(buffer.chunks.iter().all(|chunk| chunk.end() > start));
+            }
+        }
+    }
+}
