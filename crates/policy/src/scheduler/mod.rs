@@ -5,8 +5,45 @@ use crate::table::Member;
 use crate::time::Instant;
 use crate::view::{ConnectionView, SubflowView};
 
+mod candidates;
+pub mod linux;
+pub mod lowest_rtt;
+pub mod redundant;
+pub mod round_robin;
+#[cfg(test)]
+pub(crate) mod tests;
+
 /// The schedulers.
-pub const TABLE: &[Member<dyn Scheduler>] = &[];
+pub const TABLE: &[Member<dyn Scheduler>] = &[
+    Member {
+        name: "lowest_rtt",
+        summary: "The fastest subflow with room; retransmits and penalises when the window closes on a hole",
+        source: "Raiciu et al., NSDI 2012, mechanisms 1 and 2",
+        parameters: lowest_rtt::PARAMETERS,
+        build: lowest_rtt::LowestRtt::build,
+    },
+    Member {
+        name: "linux",
+        summary: "Least queued bytes per pacing rate, in bursts: what upstream Linux does",
+        source: "Linux 5.13 to 6.18, net/mptcp (replica of the rule)",
+        parameters: linux::PARAMETERS,
+        build: linux::Linux::build,
+    },
+    Member {
+        name: "round_robin",
+        summary: "Segment by segment in turn among the subflows with room",
+        source: "Paasch et al., CSWS 2014",
+        parameters: round_robin::PARAMETERS,
+        build: round_robin::RoundRobin::build,
+    },
+    Member {
+        name: "redundant",
+        summary: "Every subflow carries the whole stream; the first copy wins",
+        source: "Froemmgen et al., ReMP TCP, ICC 2016",
+        parameters: redundant::PARAMETERS,
+        build: redundant::Redundant::build,
+    },
+];
 
 /// Why a chunk of data waits to be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,0 +1,47 @@
+//! Which subflows a scheduler may choose from at all: usable, not where a reinjection failed, backups last.
+
+use super::{Chunk, ChunkKind};
+use crate::ids::SubflowId;
+use crate::view::SubflowView;
+
+/// The subflows to be preferred now, in order of id.
+///
+/// Of the usable ones, without `excluded`, the first class that has a member:
+///
+/// 1. regular and not stale,
+/// 2. backup and not stale (RFC 8684, section 3.3.8: "only if there are no regular subflows available"; a stale
+///    subflow does not count as available, as in Linux),
+/// 3. regular and stale, 4. backup and stale: nothing better is left.
+///
+/// Room is not asked for: a class whose members are all full is waited for.
+pub(super) fn preferred(
+    subflows: &[SubflowView],
+    excluded: Option<SubflowId>,
+) -> impl Iterator<Item = &SubflowView> + Clone {
+    let eligible = move |subflow: &&SubflowView| subflow.usable() && Some(subflow.id) != excluded;
+    let best = subflows.iter().filter(eligible).map(class).min();
+    subflows.iter().filter(eligible).filter(move |subflow| Some(class(subflow)) == best)
+}
+
+/// The lower the better.
+fn class(subflow: &SubflowView) -> u8 {
+    u8::from(subflow.stale) << 1 | u8::from(subflow.backup)
+}
+
+/// The subflow that `chunk` must not go to: a reinjection never goes back to where it was.
+pub(super) fn excluded(chunk: &Chunk) -> Option<SubflowId> {
+    match chunk.kind {
+        ChunkKind::New => None,
+        ChunkKind::Reinjection => chunk.last_sent_on,
+    }
+}
+
+/// Whether `length` bytes, or a whole segment if that is less, may leave at once.
+pub(super) fn fits(subflow: &SubflowView, length: u32) -> bool {
+    subflow.room() >= u64::from(length.min(subflow.mss))
+}
+
+/// The preferred subflow with the lowest smoothed round-trip time that `length` bytes fit into; the lower id on a tie.
+pub(super) fn fastest(subflows: &[SubflowView], excluded: Option<SubflowId>, length: u32) -> Option<&SubflowView> {
+    preferred(subflows, excluded).filter(|subflow| fits(subflow, length)).min_by_key(|subflow| subflow.smoothed_rtt)
+}
