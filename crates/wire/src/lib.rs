@@ -1,20 +1,26 @@
 //! Bytes to meaning and back: IP, TCP, TCP options, MPTCP options, pcapng. No state, no time.
 //!
 //! Parsing takes bytes that may be anything and gives a value or a [`ParseError`]; it never panics. Emitting a value
-//! and parsing it again gives the same value.
+//! and parsing it again gives the same value; a value for which that cannot be is an [`EmitError`].
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]
 
+pub mod checksum;
 pub mod error;
 pub mod ip;
 pub mod mptcp;
 pub mod packet;
+pub mod pcapng;
+mod reader;
 pub mod seq;
 pub mod tcp;
+pub mod udp;
 
-pub use error::ParseError;
+pub use checksum::Checksum;
+pub use error::{EmitError, ParseError};
 pub use ip::{Ecn, IpHeader};
 pub use mptcp::MptcpOption;
 pub use packet::Packet;
 pub use seq::SeqNumber;
 pub use tcp::{Flags, Segment, TcpOptions};
+pub use udp::UdpPacket;

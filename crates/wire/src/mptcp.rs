@@ -1,6 +1,10 @@
 //! The options of multipath TCP, version 1 (RFC 8684, section 3).
 
+use crate::checksum::Checksum;
 use core::net::IpAddr;
+
+mod codec;
+pub(crate) use codec::{Parsed, parse};
 
 /// TCP option kind of all of them.
 pub const KIND: u8 = 30;
@@ -63,7 +67,7 @@ pub struct CapableFlags {
     pub hmac_sha256: bool,
 }
 
-/// What MP_CAPABLE carries, by the segment it is on (RFC 8684, section 3.1, figure 3).
+/// What MP_CAPABLE carries, by the segment it is on (RFC 8684, section 3.1, figure 4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CapableKeys {
     /// SYN: no key.
@@ -93,7 +97,8 @@ pub enum CapableKeys {
 /// An MPTCP option other than DSS.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MptcpOption {
-    /// MP_CAPABLE (subtype 0x0).
+    /// MP_CAPABLE (subtype 0x0). On a SYN that offers another version than ours, `keys` is
+    /// [`CapableKeys::None`] whatever else the option held.
     Capable {
         /// Version, 4 bits.
         version: u8,
@@ -169,9 +174,11 @@ pub enum MptcpOption {
         /// Reason.
         reason: u8,
     },
-    /// MP_EXPERIMENTAL (subtype 0xf, section 9.2): four reserved bits, then what the experiment defines.
+    /// MP_EXPERIMENTAL (subtype 0xf). RFC 8684 (section 7.2) reserves the subtype for private use and gives it no
+    /// format; this one, by which unlike experiments can tell each other apart, is that of
+    /// draft-bonaventure-mptcp-exp-option.
     Experimental {
-        /// S, U, and two reserved bits.
+        /// The four bits behind the subtype: S, U, and two reserved ones.
         flags: u8,
         /// Experiment identifier.
         experiment: u16,
@@ -179,3 +186,35 @@ pub enum MptcpOption {
         data: Vec<u8>,
     },
 }
+
+/// The checksum of a mapping (RFC 8684, section 3.3.1, figure 10): over the payload it maps, and a pseudo-header of the
+/// full data sequence number, the relative subflow sequence number and the length field as sent.
+///
+/// The payload may come in pieces of any length. A mapping of nothing but a DATA_FIN has no payload.
+pub fn dss_checksum<'a>(
+    data_seq: u64,
+    subflow_seq: u32,
+    length: u16,
+    payload: impl IntoIterator<Item = &'a [u8]>,
+) -> u16 {
+    let mut checksum = Checksum::new();
+    for piece in payload {
+        checksum.add_bytes(piece);
+    }
+    checksum.add_dss_pseudo_header(data_seq, subflow_seq, length);
+    checksum.finish()
+}
+
+impl Checksum {
+    /// Adds the pseudo-header of a mapping (RFC 8684, section 3.3.1, figure 10), before or after its payload.
+    ///
+    /// A receiver adds the received checksum too, with [`Checksum::add_u16`], and asks [`Checksum::is_valid`].
+    pub const fn add_dss_pseudo_header(&mut self, data_seq: u64, subflow_seq: u32, length: u16) {
+        self.add_u64(data_seq);
+        self.add_u32(subflow_seq);
+        self.add_u16(length);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,9 @@
 //! An IP packet with a TCP segment in it: what the engine speaks.
 
-use crate::ip::IpHeader;
+use crate::error::{EmitError, ParseError};
+use crate::ip::{self, IpHeader, PROTOCOL_TCP};
 use crate::tcp::Segment;
+use bytes::Bytes;
 
 /// An IP packet that carries TCP.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -10,4 +12,38 @@ pub struct Packet {
     pub ip: IpHeader,
     /// The TCP segment.
     pub segment: Segment,
+}
+
+impl Packet {
+    /// Parses an IP packet that carries TCP; the payload shares memory with `bytes`.
+    ///
+    /// # Errors
+    /// See [`ip::parse`] and [`Segment::parse`]; [`ParseError::Unsupported`] if it carries something else.
+    pub fn parse(bytes: &Bytes) -> Result<Self, ParseError> {
+        let datagram = ip::parse(bytes)?;
+        if datagram.protocol != PROTOCOL_TCP {
+            return Err(ParseError::Unsupported);
+        }
+        let segment = Segment::parse(&datagram.header, bytes, datagram.payload)?;
+        Ok(Self { ip: datagram.header, segment })
+    }
+
+    /// Appends the packet; what is parsed from it equals `self`.
+    ///
+    /// # Errors
+    /// See [`EmitError`]; `out` is unchanged then.
+    pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
+        self.segment.check()?;
+        let length = self.segment.wire_len();
+        self.ip.check(length)?;
+        out.reserve(self.ip.encoded_len() + length);
+        self.ip.emit(PROTOCOL_TCP, length, out)?;
+        self.segment.write(&self.ip, out);
+        Ok(())
+    }
+
+    /// Length of the IP packet as emitted, bytes.
+    pub fn wire_len(&self) -> usize {
+        self.ip.encoded_len() + self.segment.wire_len()
+    }
 }

@@ -1,9 +1,22 @@
 //! TCP segments and the options of plain TCP (RFC 9293, 7323, 2018, 2883).
 
+use crate::checksum::Checksum;
+use crate::error::{EmitError, ParseError};
+use crate::ip::{IpHeader, PROTOCOL_TCP, patch};
 use crate::mptcp::{Dss, MptcpOption};
+use crate::reader::Reader;
 use crate::seq::SeqNumber;
 use bytes::Bytes;
-use core::ops::{BitOr, BitOrAssign};
+use core::ops::{BitOr, BitOrAssign, Range};
+
+mod options;
+pub use options::{
+    MAX_WINDOW_SCALE, MAXIMUM_SEGMENT_SIZE_LEN, SACK_BLOCK_LEN, SACK_LEN, SACK_PERMITTED_LEN, TIMESTAMPS_LEN,
+    WINDOW_SCALE_LEN,
+};
+
+/// Length of a TCP header without options, bytes (RFC 9293, section 3.1).
+pub const FIXED_HEADER: usize = 20;
 
 /// The option space of a TCP header, bytes (RFC 9293, section 3.1).
 pub const OPTION_SPACE: usize = 40;
@@ -82,6 +95,100 @@ impl Segment {
         let control = u32::from(self.flags.contains(Flags::SYN)) + u32::from(self.flags.contains(Flags::FIN));
         self.payload.len() as u32 + control
     }
+
+    /// Length of the TCP header, options and their padding included, bytes; at most 60 if it can be emitted.
+    pub fn header_len(&self) -> usize {
+        FIXED_HEADER + self.options.encoded_len()
+    }
+
+    /// Length of the segment as emitted, bytes.
+    pub fn wire_len(&self) -> usize {
+        self.header_len() + self.payload.len()
+    }
+
+    /// Parses the segment that lies in `range` of `bytes`, under the IP header `ip`; the payload shares memory with
+    /// `bytes`.
+    ///
+    /// Reserved header bits are ignored, and so are unknown options, and known ones that are malformed or stand on a
+    /// segment where they mean nothing: a mapping that cannot be read is no reason to lose the segment.
+    ///
+    /// # Errors
+    /// [`ParseError::Truncated`], [`ParseError::BadLength`] (data offset, or an option that runs out of the header),
+    /// [`ParseError::BadChecksum`].
+    pub fn parse(ip: &IpHeader, bytes: &Bytes, range: Range<usize>) -> Result<Self, ParseError> {
+        let segment = bytes.get(range.clone()).ok_or(ParseError::Truncated)?;
+        let Header { mut parsed, header_len } = Header::parse(segment).ok_or(ParseError::Truncated)?;
+        if header_len < FIXED_HEADER {
+            return Err(ParseError::BadLength);
+        }
+        let options = segment.get(FIXED_HEADER..header_len).ok_or(ParseError::Truncated)?;
+        let mut checksum = Checksum::new();
+        checksum.add_pseudo_header(ip, PROTOCOL_TCP, segment.len() as u32);
+        checksum.add_bytes(segment);
+        if !checksum.is_valid() {
+            return Err(ParseError::BadChecksum);
+        }
+        parsed.options = TcpOptions::parse(options, parsed.flags)?;
+        // A slice of no bytes would keep the whole packet's memory alive for nothing.
+        if header_len < segment.len() {
+            parsed.payload = bytes.slice(range.start + header_len..range.end);
+        }
+        Ok(parsed)
+    }
+
+    /// Whether the segment can be emitted so that the receiver sees the same.
+    pub(crate) fn check(&self) -> Result<(), EmitError> {
+        if self.options.encoded_len() > OPTION_SPACE {
+            return Err(EmitError::OptionsTooLong);
+        }
+        self.options.check(self.flags)
+    }
+
+    /// Appends the segment; [`Self::check`] and [`IpHeader::check`] have passed.
+    pub(crate) fn write(&self, ip: &IpHeader, out: &mut Vec<u8>) {
+        let start = out.len();
+        let [s0, s1] = self.source_port.to_be_bytes();
+        let [d0, d1] = self.destination_port.to_be_bytes();
+        let [q0, q1, q2, q3] = self.seq.0.to_be_bytes();
+        let [a0, a1, a2, a3] = self.ack.0.to_be_bytes();
+        let offset = ((self.header_len() / 4) as u8) << 4;
+        let [w0, w1] = self.window.to_be_bytes();
+        let [u0, u1] = self.urgent.to_be_bytes();
+        #[rustfmt::skip]
+        out.extend_from_slice(&[
+            s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, offset, self.flags.0, w0, w1, 0, 0, u0, u1,
+        ]);
+        self.options.write(out);
+        out.extend_from_slice(&self.payload);
+        let segment = out.get(start..).unwrap_or(&[]);
+        let mut checksum = Checksum::new();
+        checksum.add_pseudo_header(ip, PROTOCOL_TCP, segment.len() as u32);
+        checksum.add_bytes(segment);
+        patch(out, start + 16, checksum.finish());
+    }
+}
+
+/// The fixed part of a TCP header.
+struct Header {
+    /// A segment with neither options nor payload yet.
+    parsed: Segment,
+    /// Four times the data offset.
+    header_len: usize,
+}
+
+impl Header {
+    fn parse(segment: &[u8]) -> Option<Self> {
+        let mut reader = Reader(segment);
+        let mut parsed = Segment { source_port: reader.u16()?, destination_port: reader.u16()?, ..Segment::default() };
+        parsed.seq = SeqNumber(reader.u32()?);
+        parsed.ack = SeqNumber(reader.u32()?);
+        let header_len = usize::from(reader.u8()? >> 4) * 4;
+        parsed.flags = Flags(reader.u8()?);
+        parsed.window = reader.u16()?;
+        let _checksum = reader.u16()?;
+        parsed.urgent = reader.u16()?;
+        Some(Self { parsed, header_len })
+    }
 }
 
 /// The timestamps option (RFC 7323, section 3).
@@ -131,8 +238,12 @@ impl SackBlocks {
     pub fn as_slice(&self) -> &[SackBlock] {
         self.blocks.get(..usize::from(self.count)).unwrap_or(&[])
     }
+    /// How many there are.
+    pub const fn len(&self) -> usize {
+        self.count as usize
+    }
     /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 }
@@ -155,3 +266,6 @@ pub struct TcpOptions {
     /// All other MPTCP options, in order. Empty (and without allocation) on nearly every segment.
     pub mptcp: Vec<MptcpOption>,
 }
+
+#[cfg(test)]
+mod tests;
