@@ -1,0 +1,141 @@
+//! What is measured: the series over time and the one number per run, each with its unit.
+
+/// Something that changes over a run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Series {
+    /// Bytes delivered in order to the application, as a rate.
+    Throughput,
+    /// Mean of [`Self::Throughput`] since the start.
+    CumulativeThroughput,
+    /// Bytes sent per path, as a rate.
+    PathThroughput,
+    /// Highest data sequence sent.
+    SentDsn,
+    /// Highest data sequence received.
+    ReceivedDsn,
+    /// Data sequence delivered in order.
+    DeliveredDsn,
+    /// Largest distance between the data sequences of two segments received one after the other.
+    OutOfOrderDsn,
+    /// From first sent to delivered in order, mean over the data delivered in the interval.
+    Delay,
+    /// Mean absolute difference of the delays of data delivered one after the other.
+    Jitter,
+    /// Congestion window of a path.
+    Cwnd,
+    /// Smoothed round-trip time of a path.
+    Rtt,
+    /// Bytes in flight on a path.
+    InFlight,
+    /// Fill of the receive buffer.
+    ReceiveBuffer,
+}
+
+impl Series {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::Throughput,
+        Self::CumulativeThroughput,
+        Self::PathThroughput,
+        Self::SentDsn,
+        Self::ReceivedDsn,
+        Self::DeliveredDsn,
+        Self::OutOfOrderDsn,
+        Self::Delay,
+        Self::Jitter,
+        Self::Cwnd,
+        Self::Rtt,
+        Self::InFlight,
+        Self::ReceiveBuffer,
+    ];
+
+    /// As in a scenario file and in the Parquet column `metric`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::CumulativeThroughput => "cumulative_throughput",
+            Self::PathThroughput => "path_throughput",
+            Self::SentDsn => "sent_dsn",
+            Self::ReceivedDsn => "received_dsn",
+            Self::DeliveredDsn => "delivered_dsn",
+            Self::OutOfOrderDsn => "out_of_order_dsn",
+            Self::Delay => "delay",
+            Self::Jitter => "jitter",
+            Self::Cwnd => "cwnd",
+            Self::Rtt => "rtt",
+            Self::InFlight => "in_flight",
+            Self::ReceiveBuffer => "receive_buffer",
+        }
+    }
+
+    /// As on an axis.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Throughput => "Throughput",
+            Self::CumulativeThroughput => "Mean throughput since start",
+            Self::PathThroughput => "Sent on the path",
+            Self::SentDsn => "DSN sent",
+            Self::ReceivedDsn => "DSN received",
+            Self::DeliveredDsn => "DSN delivered",
+            Self::OutOfOrderDsn => "Out-of-order DSN",
+            Self::Delay => "End-to-end delay",
+            Self::Jitter => "Jitter",
+            Self::Cwnd => "Congestion window",
+            Self::Rtt => "Smoothed RTT",
+            Self::InFlight => "In flight",
+            Self::ReceiveBuffer => "Receive buffer used",
+        }
+    }
+
+    /// Unit of its values.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Self::Throughput | Self::CumulativeThroughput | Self::PathThroughput => "Mbit/s",
+            Self::SentDsn | Self::ReceivedDsn | Self::DeliveredDsn => "MB",
+            Self::OutOfOrderDsn | Self::InFlight | Self::ReceiveBuffer => "kB",
+            Self::Delay | Self::Jitter | Self::Rtt => "ms",
+            Self::Cwnd => "segments",
+        }
+    }
+
+    /// Whether there is one per path rather than one per connection.
+    pub const fn per_path(self) -> bool {
+        matches!(self, Self::PathThroughput | Self::Cwnd | Self::Rtt | Self::InFlight)
+    }
+}
+
+/// A number that sums up a run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Metric {
+    /// As in a scenario file and in `summary.json`.
+    pub name: &'static str,
+    /// As in tables.
+    pub label: &'static str,
+    /// Unit of its values.
+    pub unit: &'static str,
+}
+
+/// The built-in metrics: means over the run without its warm-up, totals over the whole run.
+pub const METRICS: &[Metric] = &[
+    Metric { name: "throughput", label: "mean throughput", unit: "Mbit/s" },
+    Metric { name: "delay", label: "mean delay", unit: "ms" },
+    Metric { name: "jitter", label: "mean jitter", unit: "ms" },
+    Metric { name: "peak_out_of_order_dsn", label: "peak out-of-order DSN", unit: "B" },
+    Metric { name: "mean_out_of_order_dsn", label: "mean out-of-order DSN", unit: "B" },
+    Metric { name: "completion", label: "time to complete", unit: "s" },
+    Metric { name: "response_time", label: "mean response time", unit: "ms" },
+    Metric { name: "blocked_episodes", label: "blocked episodes", unit: "1" },
+    Metric { name: "timeouts", label: "retransmission timeouts", unit: "1" },
+    Metric { name: "retransmitted", label: "retransmitted", unit: "kB" },
+    Metric { name: "reinjected", label: "reinjected", unit: "kB" },
+    Metric { name: "duplicated", label: "sent twice on purpose", unit: "kB" },
+    Metric { name: "duplicate_received", label: "received twice", unit: "kB" },
+    Metric { name: "dropped_queue", label: "dropped by queues", unit: "packets" },
+    Metric { name: "dropped_loss", label: "lost on links", unit: "packets" },
+    Metric { name: "dropped_down", label: "lost on links that are down", unit: "packets" },
+];
+
+/// Finds a built-in metric.
+pub fn find(name: &str) -> Option<&'static Metric> {
+    METRICS.iter().find(|metric| metric.name == name)
+}

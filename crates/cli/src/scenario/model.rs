@@ -1,0 +1,344 @@
+//! What a scenario says, once read and found possible.
+
+use super::quantity::{Change, Packets, Share, Size};
+use anabranch_policy::rate::Rate;
+use anabranch_policy::time::Duration;
+
+/// When a value that is given as a range is drawn from it. All draws are uniform over the range and come from
+/// the run's seed.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Drawn {
+    /// Once, when the run begins.
+    PerRun,
+    /// For each packet.
+    PerPacket,
+    /// Anew at each interval, with a straight line between two draws.
+    SlowlyVarying(Duration),
+}
+
+/// A value, or a range and how a value is drawn from it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Draw<Q> {
+    /// Always this.
+    Fixed(Q),
+    /// Uniform between two bounds.
+    Uniform {
+        /// Lower bound.
+        low: Q,
+        /// Upper bound.
+        high: Q,
+        /// When.
+        drawn: Drawn,
+    },
+}
+
+/// How much a queue holds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum QueueLimit {
+    /// So many packets.
+    Packets(Packets),
+    /// So many bytes.
+    Bytes(Size),
+}
+
+/// What a queue does with packets it cannot send at once.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Queue {
+    /// Holds them up to a limit, then drops arrivals.
+    DropTail(QueueLimit),
+    /// CoDel (RFC 8289).
+    CoDel {
+        /// Acceptable standing delay.
+        target: Duration,
+        /// Window over which the least delay is taken.
+        interval: Duration,
+        /// Most it holds.
+        limit: QueueLimit,
+    },
+}
+
+/// How fast a link sends.
+#[derive(Clone, PartialEq, Debug)]
+pub enum LinkRate {
+    /// Always alike.
+    Fixed(Rate),
+    /// Opportunities of 1504 bytes at the milliseconds that a mahimahi trace lists, over and over.
+    Trace(Vec<u64>),
+}
+
+/// Losses in bursts: the two-state model of Gilbert and Elliott, which steps once per packet and loses all packets in
+/// its bad state.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct BurstLoss {
+    /// Share of packets lost in the long run.
+    pub average: Share,
+    /// Mean number of packets lost in a row.
+    pub burst: f64,
+}
+
+/// Which direction of a link a fault acts on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// Sender to receiver.
+    Forward,
+    /// Both.
+    Both,
+}
+
+/// A link, the same in both directions but for its losses.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Link {
+    /// Its name within its path.
+    pub name: String,
+    /// How fast it sends.
+    pub rate: LinkRate,
+    /// Propagation delay.
+    pub delay: Draw<Duration>,
+    /// The queue before it.
+    pub queue: Queue,
+    /// Share of packets lost, each on its own.
+    pub loss: Option<Draw<Share>>,
+    /// Losses in bursts, on top.
+    pub burst_loss: Option<BurstLoss>,
+    /// Which direction loses packets.
+    pub loss_direction: Direction,
+    /// Share of packets delivered twice.
+    pub duplication: Option<Share>,
+    /// Share of packets held back, and by how much.
+    pub reordering: Option<(Share, Duration)>,
+    /// Share of packets of which a byte is changed.
+    pub corruption: Option<Share>,
+    /// When it carries nothing; without an end: for good.
+    pub down: Vec<(Duration, Option<Duration>)>,
+}
+
+/// Other people's traffic on a path's first link.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Background {
+    /// What it takes of the link's rate.
+    pub share: Draw<Share>,
+    /// Share of it that is TCP; the rest is UDP.
+    pub tcp: Share,
+    /// Packet sizes with their shares, which sum to one.
+    pub sizes: Vec<(Share, Size)>,
+    /// Number of TCP sources.
+    pub tcp_flows: u32,
+}
+
+/// A path from the sender to the receiver.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Path {
+    /// Its name.
+    pub name: String,
+    /// Its links, from the sender to the receiver.
+    pub links: Vec<Link>,
+    /// Other people's traffic.
+    pub background: Option<Background>,
+}
+
+/// What is carried.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Transfer {
+    /// As much as fits, until the end.
+    Endless,
+    /// So many bytes, then close.
+    Finite(Size),
+    /// Requests and responses over one connection, one after the other.
+    RequestResponse {
+        /// Bytes of a request.
+        request: Size,
+        /// Bytes of a response.
+        response: Size,
+        /// Time between a response and the next request.
+        pause: Duration,
+    },
+}
+
+/// The receive buffer of the connection.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum ReceiveBuffer {
+    /// Always this.
+    Fixed(Size),
+    /// Grows with the rate at which the application reads.
+    Auto {
+        /// At the start.
+        initial: Size,
+        /// At most.
+        max: Size,
+    },
+}
+
+/// What both ends are set to; `None` leaves the engine's default.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Connection {
+    /// The receive buffer, shared by all subflows.
+    pub receive_buffer: ReceiveBuffer,
+    /// Most bytes written and not acknowledged.
+    pub send_buffer: Option<Size>,
+    /// Most congestion window of a subflow, in full segments.
+    pub max_window: Option<Packets>,
+    /// Segments of the initial window.
+    pub initial_window: Option<Packets>,
+    /// Least retransmission timeout.
+    pub min_rto: Option<Duration>,
+    /// Retransmission timeout before the first sample.
+    pub initial_rto: Option<Duration>,
+    /// Timeouts in a row before a subflow is given up.
+    pub max_timeouts: Option<u32>,
+    /// Longest delay of an acknowledgement.
+    pub delayed_ack: Option<Duration>,
+    /// Largest IP packet.
+    pub mtu: Option<u16>,
+    /// Selective acknowledgements.
+    pub sack: Option<bool>,
+    /// Timestamps.
+    pub timestamps: Option<bool>,
+    /// Explicit congestion notification.
+    pub ecn: Option<bool>,
+    /// Nagle's algorithm.
+    pub nagle: Option<bool>,
+    /// Spread segments over the round trip.
+    pub pacing: Option<bool>,
+    /// DSS checksums.
+    pub checksum: Option<bool>,
+}
+
+/// Which parameter of the scenario is swept, and over what.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Sweep {
+    /// Dotted path, as for `--set`.
+    pub key: String,
+    /// What the axis says.
+    pub label: String,
+    /// Its values, as written.
+    pub values: Vec<String>,
+    /// Those of a quick run.
+    pub quick: Vec<String>,
+    /// Seeds per point.
+    pub seeds: u32,
+    /// What is measured.
+    pub metric: String,
+}
+
+/// A mean over a stretch of time, beside the built-in ones over the whole run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WindowMetric {
+    /// Its name.
+    pub name: String,
+    /// What is shown for it.
+    pub label: String,
+    /// The series it is the mean of.
+    pub series: crate::metric::Series,
+    /// From when to when.
+    pub window: (Duration, Option<Duration>),
+    /// Of which path, by name; of the connection if none.
+    pub path: Option<String>,
+}
+
+/// What a figure shows.
+#[derive(Clone, PartialEq, Debug)]
+pub enum FigureKind {
+    /// Series over time.
+    Time {
+        /// What: one curve per policy, or per path and policy for path series.
+        series: Vec<crate::metric::Series>,
+        /// From when to when; all of it if none.
+        window: Option<(Duration, Option<Duration>)>,
+    },
+    /// A metric per policy.
+    Bars {
+        /// Which.
+        metric: String,
+    },
+    /// The sweep.
+    Sweep,
+}
+
+/// A figure of the report.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Figure {
+    /// Its name, for claims to refer to.
+    pub name: String,
+    /// Its heading.
+    pub title: String,
+    /// What it shows.
+    pub kind: FigureKind,
+    /// Which policies; all if empty.
+    pub policies: Vec<String>,
+    /// What the paper's figure shows, in our words.
+    pub published: String,
+}
+
+/// What a paper says about a metric of a policy.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Statement {
+    /// It is this, in the metric's unit.
+    Value(f64),
+    /// It differs by so much from that of another policy.
+    Change {
+        /// The other policy.
+        over: String,
+        /// By how much.
+        change: Change,
+    },
+    /// It is lower than that of another policy.
+    Below(String),
+    /// It is higher than that of another policy.
+    Above(String),
+}
+
+/// A statement of a paper that a run can be held against.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Claim {
+    /// The figure it belongs to.
+    pub figure: String,
+    /// The metric.
+    pub metric: String,
+    /// The policy.
+    pub policy: String,
+    /// What is said.
+    pub statement: Statement,
+    /// Where the number comes from if the paper does not print it itself.
+    pub note: String,
+}
+
+/// A whole scenario.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Scenario {
+    /// Its name: letters, digits and underscores.
+    pub name: String,
+    /// One line.
+    pub title: String,
+    /// The paper it comes from, if any.
+    pub paper: String,
+    /// What it is about and how what the paper leaves open is read.
+    pub description: String,
+    /// How long a run lasts.
+    pub duration: Duration,
+    /// What is left out of means at the beginning.
+    pub warm_up: Duration,
+    /// Runs per policy.
+    pub seeds: u32,
+    /// Runs per policy of a quick run.
+    pub quick_seeds: u32,
+    /// Spacing of the time series.
+    pub sample: Duration,
+    /// What is carried.
+    pub transfer: Transfer,
+    /// What both ends are set to.
+    pub connection: Connection,
+    /// The paths.
+    pub paths: Vec<Path>,
+    /// Links that all paths share, behind their own.
+    pub shared: Vec<Link>,
+    /// What is compared.
+    pub policies: Vec<crate::combination::Combination>,
+    /// Swept parameter.
+    pub sweep: Option<Sweep>,
+    /// Further metrics.
+    pub metrics: Vec<WindowMetric>,
+    /// Figures of the report.
+    pub figures: Vec<Figure>,
+    /// What the paper says.
+    pub claims: Vec<Claim>,
+}

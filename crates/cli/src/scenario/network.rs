@@ -1,0 +1,213 @@
+//! Reads the network of a scenario: paths, links, queues, delays, losses, outages and background traffic.
+
+use super::model::{Background, BurstLoss, Direction, Draw, Drawn, Link, LinkRate, Path, Queue, QueueLimit};
+use super::quantity::{Packets, Quantity, Share, Size, parse_stretch};
+use super::reader::{Item, Reader};
+use crate::diagnostic::Diagnostic;
+use anabranch_policy::rate::Rate;
+use anabranch_policy::time::Duration;
+use std::path::Path as FilePath;
+
+const LINK_KEYS: &[&str] = &[
+    "name",
+    "rate",
+    "delay",
+    "queue",
+    "loss",
+    "burst_loss",
+    "loss_direction",
+    "duplication",
+    "reordering",
+    "corruption",
+    "down",
+];
+
+/// Reads all paths; there must be at least one, and their names must differ.
+pub fn paths(top: &Reader<'_>, directory: &FilePath) -> Result<Vec<Path>, Diagnostic> {
+    let item = top.get("paths").ok_or_else(|| {
+        top.error("a scenario needs at least one path: add a [[paths]] table with [[paths.links]] in it")
+    })?;
+    let items = item.list()?;
+    if items.is_empty() || items.len() > 64 {
+        return Err(item.error(format!("{} paths are not possible: a scenario has from 1 to 64", items.len())));
+    }
+    let mut paths: Vec<Path> = Vec::with_capacity(items.len());
+    for (at, item) in items.iter().enumerate() {
+        let path = path(item, at, directory)?;
+        if paths.iter().any(|known| known.name == path.name) {
+            return Err(item.error(format!("there are two paths with the name '{}'", path.name)));
+        }
+        paths.push(path);
+    }
+    Ok(paths)
+}
+
+fn path(item: &Item<'_>, at: usize, directory: &FilePath) -> Result<Path, Diagnostic> {
+    let table = item.table("a path", &["name", "links", "background"])?;
+    let name = match table.text("name")? {
+        Some(name) => name.to_owned(),
+        None => char::from(b'A' + (at % 26) as u8).to_string(),
+    };
+    let links = links(&table.required("links")?, directory)?;
+    let background = table.get("background").map(|item| background(&item)).transpose()?;
+    Ok(Path { name, links, background })
+}
+
+/// Reads a list of links.
+pub fn links(item: &Item<'_>, directory: &FilePath) -> Result<Vec<Link>, Diagnostic> {
+    let items = item.list()?;
+    if items.is_empty() {
+        return Err(item.error("a path needs at least one link"));
+    }
+    items.iter().enumerate().map(|(at, item)| link(item, at, directory)).collect()
+}
+
+fn link(item: &Item<'_>, at: usize, directory: &FilePath) -> Result<Link, Diagnostic> {
+    let table = item.table("a link", LINK_KEYS)?;
+    let directions = [("forward", Direction::Forward), ("both", Direction::Both)];
+    let down = table.list("down")?.iter().map(stretch).collect::<Result<Vec<_>, _>>()?;
+    Ok(Link {
+        name: table.text("name")?.map_or_else(|| format!("link {}", at + 1), str::to_owned),
+        rate: rate(&table.required("rate")?, directory)?,
+        delay: match table.get("delay") {
+            Some(item) => draw(&item)?,
+            None => Draw::Fixed(Duration::ZERO),
+        },
+        queue: table.get("queue").map_or(Ok(DEFAULT_QUEUE), |item| queue(&item))?,
+        loss: table.get("loss").map(|item| draw::<Share>(&item)).transpose()?,
+        burst_loss: table.get("burst_loss").map(|item| burst_loss(&item)).transpose()?,
+        loss_direction: table.get("loss_direction").map_or(Ok(Direction::Both), |item| item.word(&directions))?,
+        duplication: table.quantity("duplication")?,
+        reordering: table.get("reordering").map(|item| reordering(&item)).transpose()?,
+        corruption: table.quantity("corruption")?,
+        down,
+    })
+}
+
+/// A queue where none is asked for: 1000 packets, as an interface of Linux has by default.
+const DEFAULT_QUEUE: Queue = Queue::DropTail(QueueLimit::Packets(Packets(1000)));
+
+/// Reads `"10..30 s"` or `"50 s.."`.
+pub fn stretch(item: &Item<'_>) -> Result<(Duration, Option<Duration>), Diagnostic> {
+    parse_stretch(item.text()?).map_err(|message| item.error(message))
+}
+
+fn rate(item: &Item<'_>, directory: &FilePath) -> Result<LinkRate, Diagnostic> {
+    if !item.is_table() {
+        return item.quantity::<Rate>().map(LinkRate::Fixed);
+    }
+    let file = item.table("a rate", &["trace"])?.required("trace")?;
+    let path = directory.join(file.text()?);
+    let text = std::fs::read_to_string(&path).map_err(|error| {
+        let message = Diagnostic::file(&path, "read", &error);
+        file.error(message.message())
+    })?;
+    let mut milliseconds = Vec::new();
+    for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let number: u64 = line.trim().parse().map_err(|_| {
+            file.error(format!("line {} of {} is not a number of milliseconds", at + 1, path.display()))
+        })?;
+        if milliseconds.last().is_some_and(|last| *last > number) {
+            return Err(file.error(format!("line {} of {} goes back in time", at + 1, path.display())));
+        }
+        milliseconds.push(number);
+    }
+    match milliseconds.last() {
+        Some(last) if *last > 0 => Ok(LinkRate::Trace(milliseconds)),
+        _ => Err(file.error(format!("{} holds no trace: its last line must be above 0", path.display()))),
+    }
+}
+
+/// Reads a value, or a range that says how it is drawn.
+pub fn draw<Q: Quantity>(item: &Item<'_>) -> Result<Draw<Q>, Diagnostic> {
+    if !item.is_table() {
+        return item.quantity().map(Draw::Fixed);
+    }
+    let table = item.table("a range", &["uniform", "drawn", "every"])?;
+    let (low, high) = table.required("uniform")?.range()?;
+    let words = [("per_run", 0), ("per_packet", 1), ("slowly_varying", 2)];
+    let kind = table.required("drawn")?.word(&words)?;
+    let every: Option<Duration> = table.quantity("every")?;
+    let drawn = match (kind, every) {
+        (0, None) => Drawn::PerRun,
+        (1, None) => Drawn::PerPacket,
+        (2, Some(every)) if every > Duration::ZERO => Drawn::SlowlyVarying(every),
+        (2, None) => return Err(table.error("a slowly varying range needs 'every', the time between two draws")),
+        (2, Some(_)) => return Err(table.error("'every' must be above zero")),
+        _ => return Err(table.error("'every' belongs to drawn = \"slowly_varying\" only")),
+    };
+    Ok(Draw::Uniform { low, high, drawn })
+}
+
+fn limit(item: &Item<'_>) -> Result<QueueLimit, Diagnostic> {
+    // "500 packets" or a size: the unit decides, and an unknown unit is answered with both.
+    let text = item.text()?;
+    if text.contains("packet") {
+        return item.quantity().map(QueueLimit::Packets);
+    }
+    item.quantity::<Size>()
+        .map(QueueLimit::Bytes)
+        .map_err(|error| item.error(format!("a queue holds \"500 packets\" or \"64 kB\": {}", error.message())))
+}
+
+fn queue(item: &Item<'_>) -> Result<Queue, Diagnostic> {
+    if !item.is_table() {
+        return limit(item).map(Queue::DropTail);
+    }
+    let table = item.table("a queue", &["discipline", "limit", "target", "interval"])?;
+    let codel = table.required("discipline")?.word(&[("drop_tail", false), ("codel", true)])?;
+    let limit = limit(&table.required("limit")?)?;
+    let (target, interval) = (table.quantity("target")?, table.quantity("interval")?);
+    if codel {
+        // RFC 8289, section 4.2: 5 ms and 100 ms.
+        let target = target.unwrap_or(Duration::from_millis(5));
+        let interval = interval.unwrap_or(Duration::from_millis(100));
+        if target >= interval {
+            return Err(table.error("CoDel's target must be below its interval"));
+        }
+        Ok(Queue::CoDel { target, interval, limit })
+    } else if target.is_some() || interval.is_some() {
+        Err(table.error("'target' and 'interval' belong to discipline = \"codel\" only"))
+    } else {
+        Ok(Queue::DropTail(limit))
+    }
+}
+
+fn burst_loss(item: &Item<'_>) -> Result<BurstLoss, Diagnostic> {
+    let table = item.table("a burst loss", &["average", "burst"])?;
+    let average: Share = table.required("average")?.quantity()?;
+    let burst = table.required("burst")?;
+    let packets: Packets = burst.quantity()?;
+    if average.0 >= 1.0 {
+        return Err(table.error("an average loss of 100 % leaves no good state"));
+    }
+    Ok(BurstLoss { average, burst: packets.0 as f64 })
+}
+
+fn reordering(item: &Item<'_>) -> Result<(Share, Duration), Diagnostic> {
+    let table = item.table("a reordering", &["share", "delay"])?;
+    Ok((table.required("share")?.quantity()?, table.required("delay")?.quantity()?))
+}
+
+fn background(item: &Item<'_>) -> Result<Background, Diagnostic> {
+    let table = item.table("a background", &["share", "tcp", "sizes", "tcp_flows"])?;
+    let sizes = table.required("sizes")?;
+    let mut mix = Vec::new();
+    for size in sizes.list()? {
+        let one = size.table("a packet size", &["share", "size"])?;
+        mix.push((one.required("share")?.quantity::<Share>()?, one.required("size")?.quantity::<Size>()?));
+    }
+    let sum: f64 = mix.iter().map(|(share, _)| share.0).sum();
+    if (sum - 1.0).abs() > 1e-6 {
+        return Err(sizes.error(format!("the shares of the packet sizes sum to {:.4} %, not to 100 %", sum * 100.0)));
+    }
+    if let Some((_, size)) = mix.iter().find(|(_, size)| size.0 < 40 || size.0 > 65_535) {
+        return Err(sizes.error(format!("a packet of {} bytes is not possible: from 40 to 65535", size.0)));
+    }
+    Ok(Background {
+        share: draw(&table.required("share")?)?,
+        tcp: table.required("tcp")?.quantity()?,
+        sizes: mix,
+        tcp_flows: table.get("tcp_flows").map_or(Ok(1), |item| item.count(1..=1000))? as u32,
+    })
+}

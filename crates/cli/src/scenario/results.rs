@@ -1,0 +1,110 @@
+//! Reads what a scenario asks of its results: the sweep, further metrics, figures and the paper's statements.
+
+use super::model::{Claim, Figure, FigureKind, Statement, Sweep, WindowMetric};
+use super::network::stretch;
+use super::reader::{Item, Reader};
+use crate::diagnostic::Diagnostic;
+use crate::metric::{self, Series};
+
+fn series(item: &Item<'_>) -> Result<Series, Diagnostic> {
+    let words: Vec<(&str, Series)> = Series::ALL.iter().map(|series| (series.name(), *series)).collect();
+    item.word(&words)
+}
+
+/// Reads `[sweep]`.
+pub fn sweep(top: &Reader<'_>) -> Result<Option<Sweep>, Diagnostic> {
+    let Some(item) = top.get("sweep") else { return Ok(None) };
+    let table = item.table("a sweep", &["key", "label", "values", "quick", "seeds", "metric"])?;
+    let key = table.required("key")?.text()?.to_owned();
+    let values_item = table.required("values")?;
+    let values = values_item.texts()?;
+    if values.is_empty() {
+        return Err(values_item.error("a sweep needs at least one value"));
+    }
+    let metric_item = table.get("metric");
+    let metric = table.text_or("metric", "throughput")?;
+    if let Some(item) = metric_item.filter(|_| metric::find(&metric).is_none()) {
+        let words: Vec<(&str, ())> = metric::METRICS.iter().map(|metric| (metric.name, ())).collect();
+        item.word(&words)?;
+    }
+    Ok(Some(Sweep {
+        label: table.text_or("label", &key)?,
+        key,
+        quick: table.get("quick").map_or(Ok(values.clone()), |item| item.texts())?,
+        values,
+        seeds: table.get("seeds").map_or(Ok(10), |item| item.count(1..=100_000))? as u32,
+        metric,
+    }))
+}
+
+/// Reads `[[metrics]]`.
+pub fn metrics(top: &Reader<'_>) -> Result<Vec<WindowMetric>, Diagnostic> {
+    let read = |item: &Item<'_>| {
+        let table = item.table("a metric", &["name", "label", "series", "window", "path"])?;
+        let name_item = table.required("name")?;
+        let name = name_item.text()?.to_owned();
+        if metric::find(&name).is_some() {
+            return Err(name_item.error(format!("'{name}' is a built-in metric: choose another name")));
+        }
+        Ok(WindowMetric {
+            label: table.text_or("label", &name)?,
+            name,
+            series: series(&table.required("series")?)?,
+            window: stretch(&table.required("window")?)?,
+            path: table.text("path")?.map(str::to_owned),
+        })
+    };
+    top.list("metrics")?.iter().map(read).collect()
+}
+
+/// Reads `[[figures]]`.
+pub fn figures(top: &Reader<'_>) -> Result<Vec<Figure>, Diagnostic> {
+    let keys = &["name", "title", "series", "metric", "sweep", "window", "policies", "published"];
+    let read = |item: &Item<'_>| {
+        let table = item.table("a figure", keys)?;
+        let window = table.get("window").map(|item| stretch(&item)).transpose()?;
+        let kind = match (table.get("series"), table.text("metric")?, table.flag("sweep", false)?) {
+            (Some(item), None, false) => {
+                let list = item.list().unwrap_or_else(|_| vec![item]);
+                FigureKind::Time { series: list.iter().map(series).collect::<Result<_, _>>()?, window }
+            }
+            (None, Some(metric), false) => FigureKind::Bars { metric: metric.to_owned() },
+            (None, None, true) => FigureKind::Sweep,
+            _ => return Err(table.error("a figure shows one of: 'series', 'metric', 'sweep = true'")),
+        };
+        Ok(Figure {
+            name: table.required("name")?.text()?.to_owned(),
+            title: table.required("title")?.text()?.to_owned(),
+            kind,
+            policies: table.get("policies").map_or(Ok(Vec::new()), |item| item.texts())?,
+            published: table.text_or("published", "")?,
+        })
+    };
+    top.list("figures")?.iter().map(read).collect()
+}
+
+/// Reads `[[claims]]`.
+pub fn claims(top: &Reader<'_>) -> Result<Vec<Claim>, Diagnostic> {
+    let keys = &["figure", "metric", "policy", "value", "change", "over", "below", "above", "note"];
+    let read = |item: &Item<'_>| {
+        let table = item.table("a claim", keys)?;
+        let value = table.get("value").map(|item| item.number()).transpose()?;
+        let statement = match (value, table.quantity("change")?, table.text("below")?, table.text("above")?) {
+            (Some(value), None, None, None) => Statement::Value(value),
+            (None, Some(change), None, None) => {
+                Statement::Change { over: table.required("over")?.text()?.to_owned(), change }
+            }
+            (None, None, Some(other), None) => Statement::Below(other.to_owned()),
+            (None, None, None, Some(other)) => Statement::Above(other.to_owned()),
+            _ => return Err(table.error("a claim says one of: 'value', 'change' with 'over', 'below', 'above'")),
+        };
+        Ok(Claim {
+            figure: table.required("figure")?.text()?.to_owned(),
+            metric: table.required("metric")?.text()?.to_owned(),
+            policy: table.required("policy")?.text()?.to_owned(),
+            statement,
+            note: table.text_or("note", "")?,
+        })
+    };
+    top.list("claims")?.iter().map(read).collect()
+}

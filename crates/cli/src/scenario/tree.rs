@@ -1,0 +1,233 @@
+//! A scenario as it was written: TOML values that know where they stand, and `--set` changes laid over them.
+
+use crate::diagnostic::{Diagnostic, did_you_mean};
+use std::ops::Range;
+use toml::de::{DeTable, DeValue};
+
+/// Where a value was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// These bytes of the file.
+    File(Range<usize>),
+    /// This `--set` option, counted from 0.
+    Option(usize),
+}
+
+/// The text a scenario came from, to point into.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    /// Name of the file, as the user wrote it.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+    /// The `--set` options, `key=value` each.
+    pub options: Vec<String>,
+}
+
+impl Source {
+    /// A message about what stands at `origin`.
+    pub fn error(&self, origin: &Origin, message: impl Into<String>) -> Diagnostic {
+        match origin {
+            Origin::File(span) => Diagnostic::in_text(&self.file, &self.text, span, message),
+            Origin::Option(at) => {
+                let option = self.options.get(*at).map_or("", String::as_str);
+                Diagnostic::option(&format!("--set {option}"), message)
+            }
+        }
+    }
+}
+
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The value.
+    pub value: Value,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
+/// A TOML value. Dates have no use here.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// A string.
+    Text(String),
+    /// An integer.
+    Integer(i64),
+    /// A float.
+    Real(f64),
+    /// true or false.
+    Flag(bool),
+    /// An array.
+    List(Vec<Node>),
+    /// A table.
+    Table(Vec<Entry>),
+}
+
+/// A key of a table with its value.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// Where the key stands.
+    pub origin: Origin,
+    /// Its value.
+    pub node: Node,
+}
+
+impl Value {
+    /// What it is, for messages.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "a string",
+            Self::Integer(_) => "an integer",
+            Self::Real(_) => "a number",
+            Self::Flag(_) => "true or false",
+            Self::List(_) => "a list",
+            Self::Table(_) => "a table",
+        }
+    }
+}
+
+/// Reads `source.text` and lays `source.options` over it.
+pub fn read(source: &Source) -> Result<Node, Diagnostic> {
+    let parsed = DeTable::parse(&source.text).map_err(|error| {
+        let span = error.span().unwrap_or(0..0);
+        source.error(&Origin::File(span), format!("this is not TOML: {}", error.message()))
+    })?;
+    let span = parsed.span();
+    let mut root = Node { value: table(source, parsed.into_inner())?, origin: Origin::File(span) };
+    for (at, option) in source.options.iter().enumerate() {
+        lay_over(source, &mut root, at, option)?;
+    }
+    Ok(root)
+}
+
+fn table(source: &Source, parsed: DeTable<'_>) -> Result<Value, Diagnostic> {
+    let mut entries = Vec::with_capacity(parsed.len());
+    for (key, value) in parsed {
+        let origin = Origin::File(key.span());
+        let span = value.span();
+        let node = node(source, span, value.into_inner())?;
+        entries.push(Entry { key: key.into_inner().into_owned(), origin, node });
+    }
+    Ok(Value::Table(entries))
+}
+
+fn node(source: &Source, span: Range<usize>, parsed: DeValue<'_>) -> Result<Node, Diagnostic> {
+    let origin = Origin::File(span);
+    let value = match parsed {
+        DeValue::String(text) => Value::Text(text.into_owned()),
+        DeValue::Integer(number) => Value::Integer(
+            i64::from_str_radix(number.as_str(), number.radix())
+                .map_err(|_| source.error(&origin, "this integer is too large"))?,
+        ),
+        DeValue::Float(number) => Value::Real(
+            number.as_str().parse().map_err(|_| source.error(&origin, "this number cannot be understood"))?,
+        ),
+        DeValue::Boolean(flag) => Value::Flag(flag),
+        DeValue::Datetime(_) => return Err(source.error(&origin, "a date has no meaning in a scenario")),
+        DeValue::Array(items) => Value::List(
+            items
+                .into_iter()
+                .map(|item| {
+                    let span = item.span();
+                    node(source, span, item.into_inner())
+                })
+                .collect::<Result<_, _>>()?,
+        ),
+        DeValue::Table(inner) => table(source, inner)?,
+    };
+    Ok(Node { value, origin })
+}
+
+/// Lays one `key=value` over the tree. The key is a dotted path; an element of a list is named by its number from 0
+/// or by its `name`. The value is TOML, or a string if it is not TOML.
+fn lay_over(source: &Source, root: &mut Node, at: usize, option: &str) -> Result<(), Diagnostic> {
+    let origin = Origin::Option(at);
+    let Some((path, text)) = option.split_once('=') else {
+        return Err(source.error(&origin, "expected key=value, e.g. --set connection.receive_buffer=\"256 kB\""));
+    };
+    let value = option_value(&origin, text.trim());
+    let steps: Vec<&str> = path.trim().split('.').collect();
+    if steps.iter().any(|step| step.is_empty()) {
+        return Err(source.error(&origin, "the key has an empty part"));
+    }
+    let mut here = root;
+    for step in steps {
+        here = descend(source, here, &origin, step)?;
+    }
+    *here = Node { value, origin };
+    Ok(())
+}
+
+fn option_value(origin: &Origin, text: &str) -> Value {
+    // A one-line document lets the TOML parser judge the value; what it refuses is a bare word or a quantity.
+    let document = format!("v = {text}");
+    let quiet = Source { file: String::new(), text: document, options: Vec::new() };
+    let parsed = if text.contains('\n') { None } else { read(&quiet).ok() };
+    match parsed.map(|root| root.value) {
+        Some(Value::Table(mut entries)) if entries.len() == 1 => {
+            let mut node = entries.remove(0).node;
+            relabel(&mut node, origin);
+            node.value
+        }
+        _ => Value::Text(text.to_owned()),
+    }
+}
+
+fn relabel(node: &mut Node, origin: &Origin) {
+    node.origin = origin.clone();
+    match &mut node.value {
+        Value::List(items) => items.iter_mut().for_each(|item| relabel(item, origin)),
+        Value::Table(entries) => entries.iter_mut().for_each(|entry| {
+            entry.origin = origin.clone();
+            relabel(&mut entry.node, origin);
+        }),
+        _ => {}
+    }
+}
+
+fn descend<'a>(
+    source: &Source,
+    here: &'a mut Node,
+    origin: &Origin,
+    step: &str,
+) -> Result<&'a mut Node, Diagnostic> {
+    match &mut here.value {
+        Value::Table(entries) => {
+            let found = entries.iter().position(|entry| entry.key == step);
+            let at = found.unwrap_or_else(|| {
+                let node = Node { value: Value::Table(Vec::new()), origin: origin.clone() };
+                entries.push(Entry { key: step.to_owned(), origin: origin.clone(), node });
+                entries.len() - 1
+            });
+            Ok(&mut entries[at].node)
+        }
+        Value::List(items) => {
+            let names: Vec<String> = items.iter().map(|item| name_of(item).unwrap_or_default().to_owned()).collect();
+            let by_name = names.iter().position(|name| name == step);
+            let at = by_name.or_else(|| step.parse::<usize>().ok().filter(|at| *at < items.len()));
+            let Some(at) = at else {
+                let hint = did_you_mean(step, names.iter().map(String::as_str));
+                let known = names.iter().filter(|name| !name.is_empty()).cloned().collect::<Vec<_>>().join(", ");
+                let count = items.len();
+                let message = if known.is_empty() {
+                    format!("'{step}' is not an element of a list of {count} (they count from 0)")
+                } else {
+                    format!("'{step}' is neither a number below {count} nor one of {known}{hint}")
+                };
+                return Err(source.error(origin, message));
+            };
+            Ok(&mut items[at])
+        }
+        other => Err(source.error(origin, format!("'{step}' is looked for in {}, which has no parts", other.kind()))),
+    }
+}
+
+fn name_of(node: &Node) -> Option<&str> {
+    let Value::Table(entries) = &node.value else { return None };
+    entries.iter().find_map(|entry| match &entry.node.value {
+        Value::Text(text) if entry.key == "name" => Some(text.as_str()),
+        _ => None,
+    })
+}
