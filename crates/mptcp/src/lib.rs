@@ -12,6 +12,7 @@ pub mod config;
 pub mod endpoint;
 pub mod event;
 pub mod keys;
+pub mod receive_buffer;
 pub mod send_buffer;
 
 pub use config::{BufferSize, ConnectionConfig, EndpointConfig, Policies, TcpConfig};

@@ -1,0 +1,304 @@
+//! Owns what the peer sent and the application has not read: reassembly at data level, and how much more may come.
+//!
+//! All positions are offsets in the peer's stream, from 0 at its first byte. Memory is bounded: payload never exceeds
+//! the size of the buffer, and pieces held out of order are charged for their bookkeeping too, so that a peer
+//! that sends single bytes gains nothing. A piece of payload keeps alive the allocation that it was cut from; callers
+//! should hand in slices of packets, not of megabytes.
+
+mod out_of_order;
+mod read_queue;
+#[cfg(test)]
+mod tests;
+
+use crate::config::BufferSize;
+use anabranch_policy::time::{Duration, Instant};
+use bytes::{Buf, Bytes};
+use out_of_order::OutOfOrder;
+use read_queue::ReadQueue;
+
+/// Segment size until [`ReceiveBuffer::set_segment_size`] tells a better one: Ethernet, IPv4, no options.
+const DEFAULT_SEGMENT: u32 = 1460;
+/// Full segments beyond the measured rate that an automatic buffer leaves free.
+const HEADROOM_SEGMENTS: u64 = 16;
+/// Out-of-order pieces with their bookkeeping may take this many times the size of the buffer.
+const OUT_OF_ORDER_FACTOR: u64 = 2;
+
+/// What became of the bytes given to [`ReceiveBuffer::insert`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Inserted {
+    /// How far the next expected offset moved, bytes that had been waiting out of order included.
+    pub in_order_advance: u64,
+    /// Bytes that are now held out of order.
+    pub out_of_order: u64,
+    /// Bytes that had arrived before; the earlier copy stays.
+    pub duplicate: u64,
+    /// Bytes not taken, for the reasons that [`Dropped`] counts. The peer must send them again.
+    pub dropped: u64,
+}
+
+/// Bytes not taken since the beginning, by reason.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Dropped {
+    /// Beyond the right edge of the window that was offered.
+    pub beyond_window: u64,
+    /// Beyond the end of the stream.
+    pub beyond_end: u64,
+    /// Out of order in pieces too many and too small.
+    pub too_scattered: u64,
+}
+
+/// The peer named an end of its stream that contradicts what it sent before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the end of the stream contradicts earlier data or an earlier end")]
+pub struct EndConflict;
+
+/// Reassembly, the application's read queue, and the window.
+#[derive(Debug)]
+pub struct ReceiveBuffer {
+    queue: ReadQueue,
+    out_of_order: OutOfOrder,
+    /// Next offset that the application reads.
+    read: u64,
+    /// Next offset expected from the peer.
+    next: u64,
+    /// What was offered: nothing at or beyond this offset is taken. Never moves left.
+    right_edge: u64,
+    size: u64,
+    max_size: u64,
+    /// `u64::MAX` while unknown.
+    end: u64,
+    segment_size: u32,
+    round_trip: Duration,
+    round_started: Instant,
+    round_read: u64,
+    /// Bytes read in the round trip before.
+    round_bytes: u64,
+    dropped: Dropped,
+}
+
+impl ReceiveBuffer {
+    /// An empty buffer; nothing is allocated yet. A size of 0 counts as 1, since nothing could ever arrive.
+    pub fn new(size: BufferSize) -> Self {
+        let (size, max_size) = match size {
+            BufferSize::Fixed(size) => (size.max(1), size.max(1)),
+            BufferSize::Auto { initial, max } => (initial.max(1), max.max(initial).max(1)),
+        };
+        Self {
+            queue: ReadQueue::default(),
+            out_of_order: OutOfOrder::default(),
+            read: 0,
+            next: 0,
+            right_edge: size,
+            size,
+            max_size,
+            end: u64::MAX,
+            segment_size: DEFAULT_SEGMENT,
+            round_trip: Duration::ZERO,
+            round_started: Instant::ZERO,
+            round_read: 0,
+            round_bytes: 0,
+            dropped: Dropped::default(),
+        }
+    }
+
+    /// Takes payload that starts at `offset`. Where it overlaps what is held, the first copy stays.
+    ///
+    /// Payload in order and within the window is taken always, however full the store of out-of-order pieces is:
+    /// both ends would wait for ever if the one segment that frees memory were refused.
+    pub fn insert(&mut self, now: Instant, offset: u64, mut data: Bytes) -> Inserted {
+        let mut inserted = Inserted::default();
+        self.trim_right(offset, &mut data, &mut inserted);
+        let old = self.next.saturating_sub(offset).min(data.len() as u64);
+        if old > 0 {
+            data.advance(old as usize);
+            inserted.duplicate = old;
+        }
+        if data.is_empty() {
+            return inserted;
+        }
+        let offset = offset + old;
+        if self.next == 0 && self.out_of_order.is_empty() {
+            self.round_started = now;
+        }
+        if offset == self.next {
+            let before = self.next;
+            if self.out_of_order.is_empty() {
+                self.push(data);
+            } else {
+                inserted.duplicate += self.fill(data);
+            }
+            inserted.in_order_advance = self.next - before;
+        } else {
+            let budget = self.size.saturating_mul(OUT_OF_ORDER_FACTOR);
+            let stored = self.out_of_order.insert(offset, data, budget);
+            inserted.out_of_order = stored.new;
+            inserted.duplicate += stored.duplicate;
+            inserted.dropped += stored.dropped;
+            self.dropped.too_scattered += stored.dropped;
+        }
+        inserted
+    }
+
+    /// The next bytes in order, at most `max` and as many as came together; none if there are none now.
+    /// May enlarge an automatic buffer, and moves the window.
+    pub fn read(&mut self, now: Instant, max: usize) -> Option<Bytes> {
+        let bytes = self.queue.pop(max)?;
+        self.read += bytes.len() as u64;
+        self.end_round(now);
+        self.advance_right_edge();
+        Some(bytes)
+    }
+
+    /// Next offset expected in order.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Bytes that can be read now.
+    pub fn readable(&self) -> u64 {
+        self.next - self.read
+    }
+
+    /// Bytes held out of order.
+    pub fn out_of_order(&self) -> u64 {
+        self.out_of_order.bytes()
+    }
+
+    /// The size of the buffer now, bytes of payload. It grows, and never shrinks.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The window that may be advertised with an acknowledgement of [`Self::next`]: the size less what waits to be
+    /// read, except that the right edge never moves left (RFC 9293, section 3.8.6.2.1) and moves right in steps worth
+    /// telling only (section 3.8.6.2.2). Bytes out of order lie inside the window. A sender of scaled windows must
+    /// round down.
+    pub fn window(&self) -> u64 {
+        self.right_edge - self.next
+    }
+
+    /// The offset after the last one that may be sent: [`Self::next`] plus [`Self::window`]. A window update is
+    /// due when it is ahead of what the peer was told.
+    pub fn right_edge(&self) -> u64 {
+        self.right_edge
+    }
+
+    /// The first stretch that is missing while something after it is here, as (first offset, offset after the last).
+    pub fn first_gap(&self) -> Option<(u64, u64)> {
+        self.out_of_order.first().map(|first| (self.next, first))
+    }
+
+    /// The peer's segment size, bytes: the step of the window and the headroom of an automatic buffer.
+    pub fn set_segment_size(&mut self, bytes: u32) {
+        self.segment_size = bytes.max(1);
+    }
+
+    /// The longest smoothed round trip of the subflows in use. An automatic buffer keeps its size until it knows one.
+    pub fn set_round_trip(&mut self, round_trip: Duration) {
+        self.round_trip = round_trip;
+    }
+
+    /// The stream ends before `offset` (DATA_FIN, or FIN in plain TCP). Saying it again does no harm.
+    ///
+    /// # Errors
+    /// [`EndConflict`] if bytes at or after it are here already, or another end was told; nothing changes.
+    pub fn set_end(&mut self, offset: u64) -> Result<(), EndConflict> {
+        let known = self.end != u64::MAX;
+        let highest = self.out_of_order.last_end().unwrap_or(self.next);
+        if (known && self.end != offset) || offset < highest || offset == u64::MAX {
+            return Err(EndConflict);
+        }
+        self.end = offset;
+        Ok(())
+    }
+
+    /// Where the stream ends, once told.
+    pub fn end(&self) -> Option<u64> {
+        (self.end != u64::MAX).then_some(self.end)
+    }
+
+    /// Whether every byte up to the end of the stream has arrived; some may wait to be read.
+    pub fn at_end(&self) -> bool {
+        self.next == self.end
+    }
+
+    /// Bytes not taken since the beginning.
+    pub fn dropped(&self) -> Dropped {
+        self.dropped
+    }
+
+    /// Cuts off what lies beyond the window or the end of the stream.
+    fn trim_right(&mut self, offset: u64, data: &mut Bytes, inserted: &mut Inserted) {
+        let length = data.len() as u64;
+        let keep = self.right_edge.min(self.end).saturating_sub(offset).min(length);
+        if keep == length {
+            return;
+        }
+        let excess = length - keep;
+        let beyond_end = length.saturating_sub(self.end.saturating_sub(offset));
+        self.dropped.beyond_end += beyond_end;
+        self.dropped.beyond_window += excess - beyond_end;
+        inserted.dropped = excess;
+        data.truncate(keep as usize);
+    }
+
+    fn push(&mut self, data: Bytes) {
+        self.next += data.len() as u64;
+        self.queue.push(data);
+    }
+
+    /// Puts data in order into the queue while pieces wait out of order, and those after it that it makes ready.
+    /// Gives the number of its bytes that were here already.
+    fn fill(&mut self, mut data: Bytes) -> u64 {
+        let mut duplicate = 0;
+        while let Some(first) = self.out_of_order.first() {
+            let gap = (first - self.next).min(data.len() as u64);
+            if gap > 0 {
+                self.push(data.split_to(gap as usize));
+            }
+            if self.next < first {
+                break;
+            }
+            if let Some(piece) = self.out_of_order.pop_first() {
+                let overlap = piece.len().min(data.len());
+                data.advance(overlap);
+                duplicate += overlap as u64;
+                self.push(piece);
+            }
+        }
+        if !data.is_empty() {
+            self.push(data);
+        }
+        duplicate
+    }
+
+    /// Dynamic right-sizing, once per round trip.
+    ///
+    /// What the application read in a round trip is what the path brought, so twice that must fit: one round trip of
+    /// bytes in flight, and one for a lost segment to be sent again while the others wait. While the rate still rises
+    /// it is four times: a sender that doubles its window each round has twice what was measured on its way now, and
+    /// twice that at the end of the round.
+    fn end_round(&mut self, now: Instant) {
+        if self.round_trip.is_zero() || now.since(self.round_started) < self.round_trip {
+            return;
+        }
+        let bytes = self.read - self.round_read;
+        let rising = bytes > self.round_bytes.saturating_add(self.round_bytes / 4);
+        let headroom = HEADROOM_SEGMENTS * u64::from(self.segment_size);
+        let wanted = bytes.saturating_mul(if rising { 4 } else { 2 }).saturating_add(headroom);
+        self.size = wanted.min(self.max_size).max(self.size);
+        self.round_started = now;
+        self.round_read = self.read;
+        self.round_bytes = bytes;
+    }
+
+    /// Receiver's silly window avoidance (RFC 9293, section 3.8.6.2.2). What the section calls the reduction,
+    /// RCV.BUFF - RCV.USER - RCV.WND, is how far the edge could move.
+    fn advance_right_edge(&mut self) {
+        let possible = self.read.saturating_add(self.size);
+        let step = (self.size / 2).min(u64::from(self.segment_size));
+        if possible.saturating_sub(self.right_edge) >= step {
+            self.right_edge = possible;
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Owns the pieces that arrived ahead of a gap.
+//!
+//! They stand in a sorted ring, not in a tree: pieces mostly arrive after the last one held, where a ring needs no
+//! search, and leave from the front. Measured with full segments: 20 ns a piece against 40 to 130 ns, whatever the number
+//! of pieces; in random order both take 50 ns with 500 pieces, and the ring 0.2 us with 4 000 (a buffer of 6 MB).
+
+use bytes::{Buf, Bytes};
+use std::collections::VecDeque;
+
+/// Charged for each piece besides its bytes: its place, its allocation, and some of the packet it keeps alive.
+const PIECE_OVERHEAD: u64 = 256;
+/// Pieces shorter than this are copied, so that they do not keep a packet alive.
+const COPIED: usize = 256;
+/// Pieces shorter than this join their predecessor if they continue it ...
+const JOINED: usize = 512;
+/// ... and together are not longer than this.
+const JOINED_TOTAL: usize = 2048;
+/// An empty ring of more places than this gives its memory back.
+const IDLE_PLACES: usize = 16;
+
+#[derive(Debug)]
+struct Piece {
+    start: u64,
+    bytes: Bytes,
+}
+
+impl Piece {
+    fn end(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+}
+
+/// What became of bytes given to [`OutOfOrder::insert`].
+#[derive(Debug, Default)]
+pub(super) struct Stored {
+    pub(super) new: u64,
+    pub(super) duplicate: u64,
+    pub(super) dropped: u64,
+}
+
+/// Pieces by offset, not empty, without overlap.
+#[derive(Debug, Default)]
+pub(super) struct OutOfOrder {
+    pieces: VecDeque<Piece>,
+    bytes: u64,
+}
+
+impl OutOfOrder {
+    pub(super) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Offset of the first byte.
+    pub(super) fn first(&self) -> Option<u64> {
+        self.pieces.front().map(|piece| piece.start)
+    }
+
+    /// Offset after the last byte.
+    pub(super) fn last_end(&self) -> Option<u64> {
+        self.pieces.back().map(Piece::end)
+    }
+
+    /// Bytes and overhead of all pieces.
+    pub(super) fn charge(&self) -> u64 {
+        self.bytes + self.pieces.len() as u64 * PIECE_OVERHEAD
+    }
+
+    pub(super) fn pop_first(&mut self) -> Option<Bytes> {
+        let piece = self.pieces.pop_front()?;
+        self.bytes -= piece.bytes.len() as u64;
+        if self.pieces.is_empty() && self.pieces.capacity() > IDLE_PLACES {
+            self.pieces = VecDeque::new();
+        }
+        Some(piece.bytes)
+    }
+
+    /// Stores what of `data` is not here, as long as the charge stays within `budget`.
+    pub(super) fn insert(&mut self, mut offset: u64, mut data: Bytes, budget: u64) -> Stored {
+        let mut stored = Stored::default();
+        let mut index = match self.pieces.back() {
+            Some(last) if last.start > offset => self.pieces.partition_point(|piece| piece.start <= offset),
+            _ => self.pieces.len(),
+        };
+        let before = index.checked_sub(1).and_then(|before| self.pieces.get(before));
+        let covered = before.map_or(0, |piece| piece.end().saturating_sub(offset));
+        skip(&mut offset, &mut data, covered, &mut stored);
+        while !data.is_empty() {
+            let length = data.len() as u64;
+            let room = self.pieces.get(index).map_or(length, |after| length.min(after.start - offset));
+            if room > 0 {
+                match self.place(index, offset, data.split_to(room as usize), budget) {
+                    Placed::NewPiece => {
+                        index += 1;
+                        stored.new += room;
+                    }
+                    Placed::Joined => stored.new += room,
+                    Placed::NoRoom => stored.dropped += room,
+                }
+                offset += room;
+            }
+            let covered = self.pieces.get(index).map_or(0, |after| after.bytes.len() as u64);
+            skip(&mut offset, &mut data, covered, &mut stored);
+            index += 1;
+        }
+        stored
+    }
+
+    /// Stores a piece that overlaps none, before the one at `index`.
+    fn place(&mut self, index: usize, start: u64, bytes: Bytes, budget: u64) -> Placed {
+        let length = bytes.len() as u64;
+        let charge = self.charge();
+        let before = index.checked_sub(1).and_then(|before| self.pieces.get_mut(before));
+        if let Some(before) = before
+            && before.end() == start
+            && bytes.len() < JOINED
+            && before.bytes.len() + bytes.len() <= JOINED_TOTAL
+            && charge + length <= budget
+        {
+            before.bytes = [before.bytes.as_ref(), bytes.as_ref()].concat().into();
+            self.bytes += length;
+            return Placed::Joined;
+        }
+        if charge + length + PIECE_OVERHEAD > budget {
+            return Placed::NoRoom;
+        }
+        let bytes = if bytes.len() < COPIED { Bytes::copy_from_slice(&bytes) } else { bytes };
+        self.bytes += length;
+        self.pieces.insert(index, Piece { start, bytes });
+        Placed::NewPiece
+    }
+}
+
+enum Placed {
+    NewPiece,
+    Joined,
+    NoRoom,
+}
+
+/// Passes over the first `covered` bytes, which are here already.
+fn skip(offset: &mut u64, data: &mut Bytes, covered: u64, stored: &mut Stored) {
+    let count = covered.min(data.len() as u64);
+    data.advance(count as usize);
+    *offset += count;
+    stored.duplicate += count;
+}
