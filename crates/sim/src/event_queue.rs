@@ -1,0 +1,194 @@
+//! What happens next: a heap of (time, sequence number, target), in which equal times keep the order they were put in.
+//!
+//! A link and a timer each have one entry at most that counts, so the heap stays as small as the network, and a
+//! 4-ary heap of 16-byte entries fits in the first-level cache. Taking the first entry leaves a hole at the root
+//! that the next entry put in fills: the usual "take one, put one" costs one pass down the heap instead of two.
+
+use anabranch_policy::time::Instant;
+
+/// What an event is for: a kind and an index, 24 bits in all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Target(u32);
+
+/// The bits of a [`Target`] that hold its index.
+const INDEX_BITS: u32 = 21;
+
+impl Target {
+    /// Most targets of one kind.
+    pub const LIMIT: usize = 1 << INDEX_BITS;
+
+    /// The target with this kind (0 to 7) and index.
+    ///
+    /// # Panics
+    /// If the index is not below [`Self::LIMIT`]: a network of two million links is a caller's mistake.
+    pub fn new(kind: u32, index: usize) -> Self {
+        assert!(index < Self::LIMIT && kind < 8, "too many targets of one kind");
+        Self(kind << INDEX_BITS | index as u32)
+    }
+    /// Its kind.
+    pub fn kind(self) -> u32 {
+        self.0 >> INDEX_BITS
+    }
+    /// Its index.
+    pub fn index(self) -> usize {
+        (self.0 & ((1 << INDEX_BITS) - 1)) as usize
+    }
+}
+
+/// Time in the upper half; then 40 bits of sequence number and 24 of target. One comparison orders it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Entry(u128);
+
+impl Entry {
+    fn time(self) -> Instant {
+        Instant::from_nanos((self.0 >> 64) as u64)
+    }
+    fn target(self) -> Target {
+        Target(self.0 as u32 & 0xff_ffff)
+    }
+}
+
+/// The events to come.
+#[derive(Clone, Debug, Default)]
+pub struct EventQueue {
+    heap: Vec<Entry>,
+    /// The root has been taken and not yet been replaced.
+    hole: bool,
+    put: u64,
+}
+
+impl EventQueue {
+    /// An empty queue.
+    pub fn new() -> Self {
+        Self::default()
+    }
+    /// How many events have ever been put in.
+    pub fn total(&self) -> u64 {
+        self.put
+    }
+    /// Puts an event in.
+    pub fn put(&mut self, time: Instant, target: Target) {
+        let entry = Entry(u128::from(time.as_nanos()) << 64 | u128::from(self.put << 24) | u128::from(target.0));
+        self.put += 1;
+        if self.hole {
+            self.hole = false;
+            self.sift_down(entry);
+        } else {
+            self.heap.push(entry);
+            self.sift_up(entry);
+        }
+    }
+    /// When the first event is due, [`Instant::NEVER`] if there is none.
+    pub fn next_time(&mut self) -> Instant {
+        self.fill_hole();
+        self.heap.first().map_or(Instant::NEVER, |first| first.time())
+    }
+    /// Takes the first event that is due at `end` or before.
+    pub fn take(&mut self, end: Instant) -> Option<(Instant, Target)> {
+        self.fill_hole();
+        let first = *self.heap.first()?;
+        if first.time() > end {
+            return None;
+        }
+        self.hole = true;
+        Some((first.time(), first.target()))
+    }
+
+    fn fill_hole(&mut self) {
+        if !self.hole {
+            return;
+        }
+        self.hole = false;
+        let Some(last) = self.heap.pop() else { return };
+        if !self.heap.is_empty() {
+            self.sift_down(last);
+        }
+    }
+    /// Puts `entry` where it belongs on a way down from the root, whose old entry is lost.
+    fn sift_down(&mut self, entry: Entry) {
+        let heap = self.heap.as_mut_slice();
+        let mut at = 0;
+        loop {
+            let first = 4 * at + 1;
+            let children = match heap.get(first..(first + 4).min(heap.len())) {
+                Some(children) if !children.is_empty() => children,
+                _ => break,
+            };
+            let (mut least, mut least_entry) = (0, children[0]);
+            for (child, candidate) in children.iter().enumerate().skip(1) {
+                if *candidate < least_entry {
+                    (least, least_entry) = (child, *candidate);
+                }
+            }
+            if entry <= least_entry {
+                break;
+            }
+            heap[at] = least_entry;
+            at = first + least;
+        }
+        heap[at] = entry;
+    }
+    fn sift_up(&mut self, entry: Entry) {
+        let mut at = self.heap.len() - 1;
+        while at > 0 {
+            let parent = (at - 1) / 4;
+            if self.heap[parent] <= entry {
+                break;
+            }
+            self.heap[at] = self.heap[parent];
+            at = parent;
+        }
+        self.heap[at] = entry;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(nanos: u64) -> Instant {
+        Instant::from_nanos(nanos)
+    }
+
+    #[test]
+    fn equal_times_keep_their_order() {
+        let mut queue = EventQueue::new();
+        for index in 0..100 {
+            queue.put(at(5), Target::new(1, index));
+        }
+        let order: Vec<usize> = core::iter::from_fn(|| queue.take(at(5))).map(|(_, target)| target.index()).collect();
+        assert_eq!(order, (0..100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn nothing_is_taken_before_it_is_due() {
+        let mut queue = EventQueue::new();
+        queue.put(at(5), Target::new(2, 7));
+        assert_eq!(queue.take(at(4)), None);
+        assert_eq!(queue.next_time(), at(5));
+        let (time, target) = queue.take(at(9)).unwrap();
+        assert_eq!((time, target.kind(), target.index()), (at(5), 2, 7));
+        assert_eq!(queue.next_time(), Instant::NEVER);
+        assert_eq!(queue.take(Instant::NEVER), None);
+    }
+
+    proptest! {
+        #[test]
+        fn it_agrees_with_a_sorted_list(steps in proptest::collection::vec((0u64..50, any::<bool>()), 0..300)) {
+            let mut queue = EventQueue::new();
+            let mut model: Vec<(u64, usize)> = Vec::new();
+            for (index, (time, take)) in steps.into_iter().enumerate() {
+                if take {
+                    model.sort();
+                    let expected = if model.is_empty() { None } else { Some(model.remove(0)) };
+                    let taken = queue.take(Instant::NEVER).map(|(time, target)| (time.as_nanos(), target.index()));
+                    prop_assert_eq!(taken, expected);
+                } else {
+                    queue.put(at(time), Target::new(0, index));
+                    model.push((time, index));
+                }
+            }
+        }
+    }
+}

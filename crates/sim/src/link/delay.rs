@@ -1,0 +1,85 @@
+//! How long a packet is under way after its last bit has left.
+
+use crate::random::RandomStream;
+use anabranch_policy::time::{Duration, Instant};
+
+/// The propagation delay of a link. All but the first draw from the link's own stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DelayModel {
+    /// Always this.
+    Fixed(Duration),
+    /// Each packet's own, uniformly distributed.
+    Uniform {
+        /// Least.
+        min: Duration,
+        /// Most.
+        max: Duration,
+    },
+    /// Wanders: a new value, uniformly distributed, at each multiple of `interval`, and straight lines between them.
+    Varying {
+        /// Least.
+        min: Duration,
+        /// Most.
+        max: Duration,
+        /// Time from one value to the next.
+        interval: Duration,
+    },
+}
+
+impl Default for DelayModel {
+    fn default() -> Self {
+        Self::Fixed(Duration::ZERO)
+    }
+}
+
+/// Whether a shorter delay lets a packet overtake.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Ordering {
+    /// A packet arrives no sooner than the one before it: it waits behind it.
+    #[default]
+    Kept,
+    /// Packets overtake each other.
+    Free,
+}
+
+/// The delay of a link as time goes on.
+#[derive(Clone, Debug)]
+pub(super) struct Delay {
+    model: DelayModel,
+    random: RandomStream,
+    /// Of [`DelayModel::Varying`]: the interval, and the values at its two ends.
+    interval: u64,
+    from: u64,
+    to: u64,
+}
+
+impl Delay {
+    pub(super) fn new(model: DelayModel, mut random: RandomStream) -> Self {
+        let (from, to) = match model {
+            DelayModel::Varying { min, max, .. } => (draw(&mut random, min, max), draw(&mut random, min, max)),
+            DelayModel::Fixed(_) | DelayModel::Uniform { .. } => (0, 0),
+        };
+        Self { model, random, interval: 0, from, to }
+    }
+    /// The delay of a packet whose last bit leaves at `time`; `time` never goes back.
+    pub(super) fn of_packet(&mut self, time: Instant) -> Duration {
+        match self.model {
+            DelayModel::Fixed(delay) => delay,
+            DelayModel::Uniform { min, max } => Duration::from_nanos(draw(&mut self.random, min, max)),
+            DelayModel::Varying { min, max, interval } => {
+                let length = interval.as_nanos().max(1);
+                while self.interval < time.as_nanos() / length {
+                    self.interval += 1;
+                    (self.from, self.to) = (self.to, draw(&mut self.random, min, max));
+                }
+                let passed = i128::from(time.as_nanos() % length);
+                let step = (i128::from(self.to) - i128::from(self.from)) * passed / i128::from(length);
+                Duration::from_nanos(self.from.saturating_add_signed(step as i64))
+            }
+        }
+    }
+}
+
+fn draw(random: &mut RandomStream, min: Duration, max: Duration) -> u64 {
+    min.as_nanos() + random.below((max - min).as_nanos().saturating_add(1))
+}

@@ -1,0 +1,88 @@
+//! Which packets are lost on the way.
+
+use crate::random::{Chance, RandomStream};
+
+/// A loss model; it decides once per packet that a link has sent.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum LossModel {
+    /// Each packet with this probability, independent of all others.
+    Uniform(f64),
+    /// Two states (Gilbert 1960, Elliott 1963). Before each packet the state may change; then the packet is lost with
+    /// the state's probability. The first state is drawn from the stationary distribution.
+    GilbertElliott {
+        /// Probability of going from good to bad.
+        to_bad: f64,
+        /// Probability of going from bad to good.
+        to_good: f64,
+        /// Loss in the good state.
+        loss_good: f64,
+        /// Loss in the bad state.
+        loss_bad: f64,
+    },
+}
+
+impl LossModel {
+    /// The Gilbert model (no loss in the good state, all is lost in the bad one) that loses the share `mean` of all
+    /// packets in bursts of `burst` packets (at least 1) on average.
+    pub fn bursts(mean: f64, burst: f64) -> Self {
+        let to_good = 1.0 / burst.max(1.0);
+        let mean = mean.clamp(0.0, 0.999);
+        Self::GilbertElliott { to_bad: to_good * mean / (1.0 - mean), to_good, loss_good: 0.0, loss_bad: 1.0 }
+    }
+    /// The share of packets lost in the long run.
+    pub fn mean(&self) -> f64 {
+        match *self {
+            Self::Uniform(loss) => loss,
+            Self::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
+                let bad = share_of_bad(to_bad, to_good);
+                bad * loss_bad + (1.0 - bad) * loss_good
+            }
+        }
+    }
+}
+
+fn share_of_bad(to_bad: f64, to_good: f64) -> f64 {
+    if to_bad + to_good > 0.0 { to_bad / (to_bad + to_good) } else { 0.0 }
+}
+
+/// A loss model at work.
+#[derive(Clone, Debug)]
+pub(super) struct Loss {
+    random: RandomStream,
+    process: Process,
+}
+
+#[derive(Clone, Debug)]
+enum Process {
+    Uniform(Chance),
+    /// Chance of leaving and chance of loss, of the good state and of the bad one; whether it is bad now.
+    TwoStates {
+        leave: [Chance; 2],
+        loss: [Chance; 2],
+        bad: bool,
+    },
+}
+
+impl Loss {
+    pub(super) fn new(model: LossModel, mut random: RandomStream) -> Self {
+        let process = match model {
+            LossModel::Uniform(loss) => Process::Uniform(Chance::new(loss)),
+            LossModel::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => Process::TwoStates {
+                leave: [Chance::new(to_bad), Chance::new(to_good)],
+                loss: [Chance::new(loss_good), Chance::new(loss_bad)],
+                bad: random.happens(Chance::new(share_of_bad(to_bad, to_good))),
+            },
+        };
+        Self { random, process }
+    }
+    /// Whether the next packet is lost.
+    pub(super) fn loses(&mut self) -> bool {
+        match &mut self.process {
+            Process::Uniform(chance) => self.random.happens(*chance),
+            Process::TwoStates { leave, loss, bad } => {
+                *bad ^= self.random.happens(leave[usize::from(*bad)]);
+                self.random.happens(loss[usize::from(*bad)])
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! How fast a link serves its queue: when the next packet may start, and when its last bit has left.
+
+use anabranch_policy::rate::Rate;
+use anabranch_policy::time::{Duration, Instant};
+use std::sync::Arc;
+
+/// The rate of a link.
+#[derive(Clone, Debug, Default)]
+pub enum RateModel {
+    /// Packets take no time.
+    #[default]
+    Unlimited,
+    /// Always this; at rate zero nothing ever leaves.
+    Fixed(Rate),
+    /// Delivery opportunities from a trace.
+    Trace(Arc<RateTrace>),
+}
+
+/// Why a text is not a trace.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum TraceError {
+    /// A line is not a whole number of milliseconds.
+    #[error("line {line} of the trace is not a number of milliseconds: '{text}'")]
+    NotANumber {
+        /// Line, from 1.
+        line: usize,
+        /// What stands there.
+        text: String,
+    },
+    /// Time runs backwards.
+    #[error("line {line} of the trace is earlier than the one before")]
+    Backwards {
+        /// Line, from 1.
+        line: usize,
+    },
+    /// No line, or the last one is 0, so that the trace has no length.
+    #[error("the trace has no length")]
+    Empty,
+}
+
+/// A trace in the format of mahimahi's `mm-link`: each line is a time in milliseconds at which 1500 bytes can leave.
+/// The trace starts over after its last time. An opportunity at which nothing waits is lost; small packets share one,
+/// a packet that does not fit in what is left of one continues in the next.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RateTrace {
+    opportunities: Vec<u64>,
+    period: u64,
+}
+
+impl RateTrace {
+    /// Bytes of one opportunity.
+    pub const BYTES: u32 = 1500;
+
+    /// Reads a trace; empty lines are skipped.
+    pub fn parse(text: &str) -> Result<Self, TraceError> {
+        let mut opportunities: Vec<u64> = Vec::new();
+        for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            let millis: u32 = line
+                .trim()
+                .parse()
+                .map_err(|_| TraceError::NotANumber { line: index + 1, text: line.trim().to_owned() })?;
+            let nanos = Duration::from_millis(u64::from(millis)).as_nanos();
+            if opportunities.last().is_some_and(|last| nanos < *last) {
+                return Err(TraceError::Backwards { line: index + 1 });
+            }
+            opportunities.push(nanos);
+        }
+        match opportunities.last() {
+            Some(&period) if period > 0 => Ok(Self { opportunities, period }),
+            _ => Err(TraceError::Empty),
+        }
+    }
+    /// Its mean rate.
+    pub fn mean_rate(&self) -> Rate {
+        let bytes = self.opportunities.len() as u64 * u64::from(Self::BYTES);
+        Rate::from_bytes_over(bytes, Duration::from_nanos(self.period))
+    }
+    /// When opportunity `index` comes, counted through all repetitions.
+    fn time(&self, index: u64) -> Instant {
+        let count = self.opportunities.len() as u64;
+        let within = self.opportunities[(index % count) as usize];
+        Instant::from_nanos((index / count).saturating_mul(self.period).saturating_add(within))
+    }
+    /// The first opportunity after `time`.
+    fn first_after(&self, time: Instant) -> u64 {
+        let repetition = time.as_nanos() / self.period;
+        let within = time.as_nanos() % self.period;
+        let passed = self.opportunities.partition_point(|at| *at <= within);
+        repetition * self.opportunities.len() as u64 + passed as u64
+    }
+}
+
+/// The server of a link's queue.
+#[derive(Clone, Debug)]
+pub(super) enum Server {
+    Unlimited { free_at: Instant },
+    Fixed { rate: Rate, free_at: Instant, last: (u32, Duration) },
+    Trace { trace: Arc<RateTrace>, next: u64, left: u32 },
+}
+
+impl Server {
+    pub(super) fn new(model: &RateModel) -> Self {
+        match model {
+            RateModel::Unlimited => Self::Unlimited { free_at: Instant::ZERO },
+            RateModel::Fixed(rate) => Self::Fixed { rate: *rate, free_at: Instant::ZERO, last: (0, Duration::ZERO) },
+            RateModel::Trace(trace) => Self::Trace { trace: Arc::clone(trace), next: 0, left: 0 },
+        }
+    }
+    /// The link is up again: what was being sent is gone.
+    pub(super) fn restart(&mut self, now: Instant) {
+        match self {
+            Self::Unlimited { free_at } | Self::Fixed { free_at, .. } => *free_at = now,
+            Self::Trace { trace, next, left } => (*next, *left) = (trace.first_after(now), 0),
+        }
+    }
+    /// The rate of a fixed link changes from the next packet on.
+    pub(super) fn set_rate(&mut self, now: Instant, new: Rate) {
+        let busy_until = match self {
+            Self::Unlimited { free_at } | Self::Fixed { free_at, .. } if *free_at != Instant::NEVER => *free_at,
+            _ => now,
+        };
+        *self = Self::Fixed { rate: new, free_at: busy_until, last: (0, Duration::ZERO) };
+    }
+    /// When service of a packet that came at `came` starts, if it is the next.
+    pub(super) fn start(&self, came: Instant) -> Instant {
+        match self {
+            Self::Unlimited { free_at } | Self::Fixed { free_at, .. } => came.max(*free_at),
+            Self::Trace { trace, next, left } => {
+                if *left > 0 && trace.time(*next - 1) > came {
+                    return trace.time(*next - 1);
+                }
+                trace.time(*next).max(trace.time(trace.first_after(came)))
+            }
+        }
+    }
+    /// Serves a packet of `length` bytes that came at `came`; gives the time at which its last bit has left.
+    pub(super) fn serve(&mut self, came: Instant, length: u32) -> Instant {
+        match self {
+            Self::Unlimited { free_at } => {
+                *free_at = came.max(*free_at);
+                *free_at
+            }
+            Self::Fixed { rate, free_at, last } => {
+                if last.0 != length {
+                    *last = (length, rate.time_for(u64::from(length)));
+                }
+                *free_at = came.max(*free_at) + last.1;
+                *free_at
+            }
+            Self::Trace { trace, next, left } => {
+                if *left == 0 || trace.time(*next - 1) <= came {
+                    (*next, *left) = ((*next).max(trace.first_after(came)) + 1, RateTrace::BYTES);
+                }
+                let mut rest = length;
+                while rest > *left {
+                    rest -= *left;
+                    (*next, *left) = (*next + 1, RateTrace::BYTES);
+                }
+                *left -= rest;
+                trace.time(*next - 1)
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! When a link is up and when it is down.
+
+use crate::random::RandomStream;
+use anabranch_policy::time::{Duration, Instant};
+
+/// The up and down times of a link, known beforehand or drawn from its own stream. It starts up, unless it is
+/// down from time zero.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub enum Schedule {
+    /// Always up.
+    #[default]
+    AlwaysUp,
+    /// Down from the first instant to the second of each pair; [`Instant::NEVER`] as the second: for good.
+    /// Order does not matter, and overlaps are merged.
+    DownDuring(Vec<(Instant, Instant)>),
+    /// Up and down in turn.
+    Alternating {
+        /// Time up.
+        up: Duration,
+        /// Time down.
+        down: Duration,
+    },
+    /// Up and down in turn, for exponentially distributed times.
+    Random {
+        /// Mean time up.
+        mean_up: Duration,
+        /// Mean time down.
+        mean_down: Duration,
+    },
+}
+
+/// A schedule at work.
+#[derive(Clone, Debug)]
+pub(super) struct Clockwork {
+    pub(super) up: bool,
+    /// When `up` turns over.
+    pub(super) next_change: Instant,
+    rest: Rest,
+}
+
+#[derive(Clone, Debug)]
+enum Rest {
+    /// Later changes, the last one first.
+    Listed(Vec<Instant>),
+    Alternating {
+        up: Duration,
+        down: Duration,
+    },
+    Random {
+        mean_up: Duration,
+        mean_down: Duration,
+        random: Box<RandomStream>,
+    },
+}
+
+impl Clockwork {
+    pub(super) fn new(schedule: &Schedule, random: RandomStream) -> Self {
+        let rest = match schedule {
+            Schedule::AlwaysUp => Rest::Listed(Vec::new()),
+            Schedule::DownDuring(periods) => Rest::Listed(changes(periods)),
+            Schedule::Alternating { up, down } => Rest::Alternating { up: *up, down: *down },
+            Schedule::Random { mean_up, mean_down } => {
+                Rest::Random { mean_up: *mean_up, mean_down: *mean_down, random: Box::new(random) }
+            }
+        };
+        let mut clockwork = Self { up: true, next_change: Instant::ZERO, rest };
+        clockwork.next_change = clockwork.change_after(Instant::ZERO);
+        clockwork
+    }
+    /// The change at `next_change` happens.
+    pub(super) fn turn(&mut self) {
+        self.up = !self.up;
+        self.next_change = self.change_after(self.next_change);
+    }
+    fn change_after(&mut self, now: Instant) -> Instant {
+        let least = Duration::from_nanos(1);
+        match &mut self.rest {
+            Rest::Listed(changes) => changes.pop().unwrap_or(Instant::NEVER),
+            Rest::Alternating { up, down } => now + if self.up { *up } else { *down }.max(least),
+            Rest::Random { mean_up, mean_down, random } => {
+                let mean = if self.up { *mean_up } else { *mean_down };
+                now + Duration::from_secs_f64(random.exponential(mean.as_secs_f64())).max(least)
+            }
+        }
+    }
+}
+
+/// The instants at which the state changes, down first, in reverse order.
+fn changes(periods: &[(Instant, Instant)]) -> Vec<Instant> {
+    let mut sorted: Vec<_> = periods.iter().copied().filter(|(down, up)| down < up).collect();
+    sorted.sort_unstable();
+    let mut changes: Vec<Instant> = Vec::new();
+    for (down, up) in sorted {
+        match changes.last_mut() {
+            Some(last_up) if *last_up >= down => *last_up = (*last_up).max(up),
+            _ => changes.extend([down, up]),
+        }
+    }
+    changes.reverse();
+    changes
+}
