@@ -72,3 +72,27 @@ impl fmt::Debug for SeqNumber {
         write!(f, "{}", self.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_and_distance_go_on_across_the_wrap() {
+        let (before, after) = (SeqNumber(u32::MAX - 1), SeqNumber(3));
+        assert_eq!(before + 5, after);
+        assert_eq!(after - 5, before);
+        assert_eq!(after - before, 5);
+        assert_eq!(before.distance(after), -5);
+        assert!(before.before(after) && after.after(before));
+        assert_eq!((before.max(after), before.min(after)), (after, before));
+        assert_eq!(before.compare(after), Ordering::Less);
+    }
+
+    #[test]
+    fn a_number_is_neither_before_nor_after_itself() {
+        let number = SeqNumber(7);
+        assert!(!number.before(number) && !number.after(number));
+        assert!(number.at_or_before(number) && number.at_or_after(number));
+    }
+}

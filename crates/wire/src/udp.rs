@@ -91,3 +91,74 @@ impl UdpPacket {
         self.ip.encoded_len() + HEADER + self.payload.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Ecn;
+
+    fn packet(destination_port: u16, payload: &'static [u8]) -> UdpPacket {
+        let (source, destination) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let ip = IpHeader { source, destination, ecn: Ecn::NotCapable, dscp: 0, hop_limit: 1 };
+        UdpPacket { ip, source_port: 0x1234, destination_port, payload: Bytes::from_static(payload) }
+    }
+
+    fn emitted(packet: &UdpPacket) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        packet.emit(&mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn a_datagram_is_the_figure_of_rfc_768() {
+        // 0a00 + 0001 + 0a00 + 0002 + 0011 + 000b = 141f; 1234 + 0050 + 000b = 128f; "abc" = 6162 + 6300 = c462.
+        // Sum eb10, complement 14ef.
+        let bytes = emitted(&packet(80, b"abc"));
+        assert_eq!(bytes[20..], [0x12, 0x34, 0, 80, 0, 11, 0x14, 0xef, b'a', b'b', b'c']);
+    }
+
+    #[test]
+    fn a_checksum_of_zero_is_sent_as_all_ones() {
+        // Without payload: 1400 + 3 + 0011 + 0008 + 1234 + 0008 = 2658, so port d9a7 makes the sum ffff.
+        let packet = packet(0xd9a7, b"");
+        let bytes = emitted(&packet);
+        assert_eq!(bytes[26..28], [0xff, 0xff]);
+        assert_eq!(UdpPacket::parse(&Bytes::from(bytes)), Ok(packet));
+    }
+
+    #[test]
+    fn over_ipv4_a_datagram_may_have_no_checksum_but_not_a_wrong_one() {
+        let packet = packet(80, b"abc");
+        let mut bytes = emitted(&packet);
+        bytes[26..28].fill(0);
+        assert_eq!(UdpPacket::parse(&Bytes::copy_from_slice(&bytes)), Ok(packet));
+        bytes[27] = 1;
+        assert_eq!(UdpPacket::parse(&Bytes::from(bytes)), Err(ParseError::BadChecksum));
+    }
+
+    #[test]
+    fn over_ipv6_a_datagram_must_have_a_checksum() {
+        let mut packet = packet(80, b"abc");
+        packet.ip.source = "2001:db8::1".parse().unwrap();
+        packet.ip.destination = "2001:db8::2".parse().unwrap();
+        let mut bytes = emitted(&packet);
+        assert_eq!(UdpPacket::parse(&Bytes::copy_from_slice(&bytes)), Ok(packet));
+        bytes[46..48].fill(0);
+        assert_eq!(UdpPacket::parse(&Bytes::from(bytes)), Err(ParseError::BadChecksum));
+    }
+
+    #[test]
+    fn a_length_outside_the_packet_is_an_error() {
+        let mut bytes = emitted(&packet(80, b"abc"));
+        for length in [7, 12] {
+            bytes[25] = length;
+            assert_eq!(UdpPacket::parse(&Bytes::copy_from_slice(&bytes)), Err(ParseError::BadLength));
+        }
+    }
+
+    #[test]
+    fn zeros_are_as_many_as_asked_for_up_to_a_full_packet() {
+        assert_eq!(zeros(1_400).len(), 1_400);
+        assert_eq!(zeros(100_000).len(), 65_507);
+    }
+}
