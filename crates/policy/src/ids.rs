@@ -72,6 +72,10 @@ impl<T> SubflowMap<T> {
         let at = self.entries.iter().position(|(have, _)| *have == id)?;
         Some(self.entries.remove(at).1)
     }
+    /// Drops the entries whose id `keep` does not want.
+    pub fn retain(&mut self, mut keep: impl FnMut(SubflowId) -> bool) {
+        self.entries.retain(|(id, _)| keep(*id));
+    }
     /// The entries in order of id.
     pub fn iter(&self) -> impl Iterator<Item = (SubflowId, &T)> {
         self.entries.iter().map(|(id, entry)| (*id, entry))
