@@ -4,13 +4,33 @@
 //! keeps the scoreboard, detects losses (RACK-TLP, RFC 8985), paces out recovery (PRR, RFC 9937) and limits
 //! sending by [`CongestionControl::window`]; the object only moves window and threshold.
 
+mod balia;
+mod coupled;
+mod cubic;
+#[cfg(test)]
+mod harness;
+mod hystart;
+mod lia;
+mod new_reno;
+mod olia;
+mod slow_start;
+#[cfg(test)]
+mod tests;
+mod uncoupled;
+mod window;
+
+pub use cubic::{Cubic, CubicSettings};
+pub use new_reno::{NewReno, NewRenoSettings};
+pub use uncoupled::{SinglePath, Uncoupled};
+
 use crate::ids::SubflowId;
 use crate::rate::Rate;
 use crate::table::Member;
 use crate::time::{Duration, Instant};
 
 /// The congestion control algorithms.
-pub const TABLE: &[Member<dyn CongestionControl>] = &[];
+pub const TABLE: &[Member<dyn CongestionControl>] =
+    &[new_reno::MEMBER, cubic::MEMBER, lia::MEMBER, olia::MEMBER, balia::MEMBER];
 
 /// A subflow that begins.
 #[derive(Clone, Copy, Debug)]

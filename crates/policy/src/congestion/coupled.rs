@@ -1,0 +1,210 @@
+//! What coupled algorithms share: every subflow's window, and a rule that sees all of them.
+//!
+//! Coupling applies to congestion avoidance only (RFC 6356, section 3): slow start is each subflow's own, and losses are
+//! answered per subflow, by the share that the rule says.
+//!
+//! The rules speak of windows w_i and smoothed round-trip times s_i. Here w_i is the smaller of the window and what is
+//! in flight, as RFC 6356, section 3, recommends: a subflow that carries nothing, such as a backup, must not slow
+//! the growth of those that do. It is taken at every event, so sums are of this moment; they are computed once per
+//! acknowledgement that may let the window grow, which costs a few multiplications per subflow. (RFC 6356, section 4.1,
+//! allows to compute them less often; with a handful of subflows and floating point there is nothing to save.) A subflow
+//! whose round-trip time is not known yet, because nothing was acknowledged, counts as carrying nothing.
+
+use super::slow_start::SlowStart;
+use super::window::{Decrease, Window, counted};
+use super::{Ack, Congestion, CongestionControl, CongestionEvent, Start};
+use crate::ids::{SubflowId, SubflowMap};
+use crate::time::Instant;
+
+/// One subflow as a coupling rule sees it.
+#[derive(Clone, Debug)]
+pub(super) struct Path<R> {
+    /// Window and threshold.
+    pub(super) window: Window,
+    slow_start: SlowStart,
+    /// 1 / smoothed round-trip time, per second; 0 as long as it is not known.
+    pub(super) inverse_rtt: f64,
+    /// Bytes in flight.
+    pub(super) in_flight: u64,
+    /// What the rule remembers.
+    pub(super) record: R,
+    /// The record before the last congestion event.
+    before: Option<R>,
+}
+
+impl<R> Path<R> {
+    /// The window as far as it is used, bytes: w.
+    pub(super) fn used_window(&self) -> f64 {
+        self.window.cwnd().min(self.in_flight) as f64
+    }
+    /// Bytes per second: w / s.
+    pub(super) fn rate(&self) -> f64 {
+        self.used_window() * self.inverse_rtt
+    }
+}
+
+/// A rule that couples the subflows of a connection.
+pub(super) trait Coupling: Send {
+    /// What it remembers of each subflow.
+    type Record: Copy + Default + Send;
+    /// Least threshold in segments when the connection has several subflows; with one it is two (RFC 5681).
+    const FLOOR_OF_SEVERAL: u64;
+
+    /// By how many bytes the window of `path` grows per byte acknowledged there, in units of its segment size: 1 / w is
+    /// what standard TCP does. Negative: it shrinks.
+    fn increase(paths: &SubflowMap<Path<Self::Record>>, path: &Path<Self::Record>) -> f64;
+
+    /// Share of the window of `path` that is kept after a loss.
+    fn keep(_paths: &SubflowMap<Path<Self::Record>>, _path: &Path<Self::Record>) -> f64 {
+        Decrease::STANDARD.keep
+    }
+    /// Bytes were delivered.
+    fn on_delivered(_record: &mut Self::Record, _bytes: u64) {}
+    /// A loss, mark or timeout happened.
+    fn on_loss(_record: &mut Self::Record) {}
+}
+
+/// A connection under a coupling rule. A call for a subflow that is not there does nothing; its window is 0.
+#[derive(Debug)]
+pub(super) struct Coupled<C: Coupling> {
+    hystart: bool,
+    pub(super) paths: SubflowMap<Path<C::Record>>,
+}
+
+impl<C: Coupling> Coupled<C> {
+    /// A connection without subflows; `hystart` ends each subflow's first slow start by HyStart++ (RFC 9406).
+    pub(super) fn new(hystart: bool) -> Self {
+        Self { hystart, paths: SubflowMap::new() }
+    }
+
+    fn decrease(&self, path: &Path<C::Record>, cause: Congestion) -> Decrease {
+        let floor = if self.paths.len() > 1 { C::FLOOR_OF_SEVERAL } else { Decrease::STANDARD.floor };
+        let keep = match cause {
+            Congestion::Loss | Congestion::Mark => C::keep(&self.paths, path),
+            Congestion::Timeout | Congestion::Penalty => Decrease::STANDARD.keep,
+        };
+        Decrease { keep, floor, ..Decrease::STANDARD }
+    }
+}
+
+impl<C: Coupling> CongestionControl for Coupled<C> {
+    fn on_subflow_added(&mut self, id: SubflowId, start: Start) {
+        let path = Path {
+            window: Window::new(start),
+            slow_start: SlowStart::new(self.hystart),
+            inverse_rtt: 0.0,
+            in_flight: 0,
+            record: C::Record::default(),
+            before: None,
+        };
+        self.paths.insert(id, path);
+    }
+
+    fn on_subflow_removed(&mut self, id: SubflowId) {
+        self.paths.remove(id);
+    }
+
+    fn on_sent(&mut self, id: SubflowId, _now: Instant, _bytes: u64, in_flight: u64) {
+        if let Some(path) = self.paths.get_mut(id) {
+            path.in_flight = in_flight;
+        }
+    }
+
+    fn on_ack(&mut self, id: SubflowId, ack: &Ack) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        path.inverse_rtt = 1e9 / ack.smoothed_rtt.as_nanos().max(1) as f64;
+        C::on_delivered(&mut path.record, ack.delivered);
+        if path.window.in_slow_start() {
+            path.slow_start.on_ack(&mut path.window, ack);
+            path.in_flight = ack.in_flight;
+            return;
+        }
+        let counted = counted(ack);
+        if counted > 0 {
+            // The window limited sending, so all of it was in use when these bytes were sent.
+            path.in_flight = u64::MAX;
+            if let Some(path) = self.paths.get(id) {
+                let increase = C::increase(&self.paths, path) * counted as f64 * path.window.mss() as f64;
+                if let Some(path) = self.paths.get_mut(id) {
+                    path.window.add(increase);
+                }
+            }
+        }
+        if let Some(path) = self.paths.get_mut(id) {
+            path.in_flight = ack.in_flight;
+        }
+    }
+
+    fn on_congestion(&mut self, id: SubflowId, event: &CongestionEvent) {
+        if let Some(path) = self.paths.get_mut(id) {
+            path.in_flight = u64::MAX;
+        }
+        let Some(decrease) = self.paths.get(id).map(|path| self.decrease(path, event.cause)) else { return };
+        let Some(path) = self.paths.get_mut(id) else { return };
+        path.in_flight = event.in_flight;
+        if event.cause != Congestion::Penalty && !event.repeated {
+            path.before = Some(path.record);
+            C::on_loss(&mut path.record);
+        }
+        path.window.on_congestion(event, decrease);
+    }
+
+    fn on_recovery_end(&mut self, id: SubflowId, _now: Instant) {
+        if let Some(path) = self.paths.get_mut(id) {
+            path.window.on_recovery_end();
+        }
+    }
+
+    fn on_spurious(&mut self, id: SubflowId, _now: Instant) {
+        if let Some(path) = self.paths.get_mut(id)
+            && path.window.on_spurious()
+            && let Some(record) = path.before.take()
+        {
+            path.record = record;
+        }
+    }
+
+    fn on_idle_restart(&mut self, id: SubflowId, window: u64) {
+        if let Some(path) = self.paths.get_mut(id) {
+            path.window.on_idle_restart(window);
+        }
+    }
+
+    fn on_mss(&mut self, id: SubflowId, mss: u32) {
+        if let Some(path) = self.paths.get_mut(id) {
+            path.window.on_mss(mss);
+        }
+    }
+
+    fn window(&self, id: SubflowId) -> u64 {
+        self.paths.get(id).map_or(0, |path| path.window.cwnd())
+    }
+
+    fn ssthresh(&self, id: SubflowId) -> u64 {
+        self.paths.get(id).map_or(0, |path| path.window.ssthresh())
+    }
+}
+
+/// A connection in congestion avoidance, for tests of the rules: each path is (window in segments of 1000 bytes,
+/// round-trip time in ms, record), with the whole window in flight.
+#[cfg(test)]
+pub(super) fn in_avoidance<C: Coupling>(paths: &[(u64, u64, C::Record)]) -> Coupled<C> {
+    use super::harness::{START, id};
+    let mut coupled = Coupled::new(false);
+    for (index, (segments, rtt_ms, record)) in paths.iter().enumerate() {
+        coupled.on_subflow_added(id(index), Start { initial_window: segments * 1_000, ..START });
+        let path = coupled.paths.get_mut(id(index)).expect("just added");
+        path.window.leave_slow_start();
+        path.in_flight = u64::MAX;
+        path.inverse_rtt = 1_000.0 / *rtt_ms as f64;
+        path.record = *record;
+    }
+    coupled
+}
+
+/// The rule's increase on path `index`, in segments per segment acknowledged.
+#[cfg(test)]
+pub(super) fn increase_on<C: Coupling>(coupled: &Coupled<C>, index: usize) -> f64 {
+    let path = coupled.paths.get(super::harness::id(index)).expect("a path of the test");
+    C::increase(&coupled.paths, path) * 1_000.0
+}

@@ -1,0 +1,269 @@
+//! CUBIC (RFC 9438): in congestion avoidance the window is a cubic function of the time since the last reduction.
+//!
+//! Windows are counted in segments here (as `f64`) and time in seconds, as in the RFC. With W_max the window before the
+//! last reduction and t the time since congestion avoidance began at cwnd_epoch:
+//!
+//! - W_cubic(t) = C (t - K)^3 + W_max, K = cbrt((W_max - cwnd_epoch) / C) (equations 1 and 2);
+//! - target = W_cubic(t + RTT), not below cwnd nor above 1.5 cwnd; each segment acknowledged adds (target - cwnd) / cwnd
+//!   (sections 4.2, 4.4 and 4.5);
+//! - W_est is what Reno would have: each segment acknowledged adds alpha / cwnd, with
+//!   alpha = 3 (1 - beta) / (1 + beta) until W_est reaches the window before the reduction, then 1 (section 4.3,
+//!   equation 4). While W_cubic(t) < W_est, the window is W_est;
+//! - a loss or mark keeps beta of the window; if that happens below the last W_max, W_max becomes
+//!   (1 + beta) / 2 of the window instead of the window: fast convergence (section 4.7);
+//! - after a timeout, and after a first slow start that HyStart++ ended, K = 0 and W_max is the window at which
+//!   congestion avoidance begins (sections 4.8 and 4.10);
+//! - an error found out restores all of it (section 4.9).
+//!
+//! Differences from RFC 8312: W_est is added up per acknowledgement and has the second alpha, target has its two
+//! bounds, K is computed from cwnd_epoch instead of beta W_max, HyStart++ replaces HyStart, and errors are undone.
+//!
+//! Choices: the window is what is reduced, not the flight size (section 4.6 allows it where the window
+//! cannot grow unused; see `window`). An acknowledgement of several segments counts for each of them. Time in which the
+//! window did not limit sending does not count in t (section 5.8). A penalty by the scheduler begins a new epoch
+//! from the halved window towards the same W_max.
+
+use super::slow_start::{HYSTART_ON, SlowStart, switch};
+use super::uncoupled::{SinglePath, Uncoupled};
+use super::window::{Decrease, Window, counted};
+use super::{Ack, Congestion, CongestionControl, CongestionEvent, Start};
+use crate::table::{Member, Parameter, SettingError, Settings};
+use crate::time::{Duration, Instant};
+
+/// The line of [`super::TABLE`].
+pub const MEMBER: Member<dyn CongestionControl> = Member {
+    name: "cubic",
+    summary: "CUBIC on each subflow by itself: the window is a cubic function of the time since the last loss.",
+    source: "RFC 9438, RFC 9406",
+    parameters: &[
+        Parameter {
+            name: "beta",
+            default: "0.7",
+            values: "a factor from 0.1 to 0.95",
+            summary: "Share of the window kept after a loss (beta_cubic).",
+        },
+        Parameter {
+            name: "c",
+            default: "0.4",
+            values: "segments per cubic second, from 0.001 to 100",
+            summary: "Steepness of the cubic function (C).",
+        },
+        Parameter {
+            name: "fast_convergence",
+            default: "on",
+            values: "on | off",
+            summary: "Give room to others when a loss comes earlier than the one before (RFC 9438, section 4.7).",
+        },
+        HYSTART_ON,
+    ],
+    build,
+};
+
+fn build(settings: &Settings) -> Result<Box<dyn CongestionControl>, SettingError> {
+    let chosen = CubicSettings::default();
+    Ok(Box::new(Uncoupled::<Cubic>::new(CubicSettings {
+        beta: settings.number("beta", chosen.beta, 0.1..=0.95)?,
+        c: settings.number("c", chosen.c, 0.001..=100.0)?,
+        fast_convergence: switch(settings, "fast_convergence", chosen.fast_convergence)?,
+        hystart: switch(settings, "hystart", chosen.hystart)?,
+    })))
+}
+
+/// What can be chosen about CUBIC.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct CubicSettings {
+    /// Share of the window kept after a loss, above 0 and below 1 (beta_cubic).
+    pub beta: f64,
+    /// Segments per cubic second, above 0 (C).
+    pub c: f64,
+    /// Fast convergence (section 4.7).
+    pub fast_convergence: bool,
+    /// End the first slow start by HyStart++ (RFC 9406).
+    pub hystart: bool,
+}
+
+impl Default for CubicSettings {
+    fn default() -> Self {
+        Self { beta: 0.7, c: 0.4, fast_convergence: true, hystart: true }
+    }
+}
+
+/// The cubic function and the Reno estimate beside it; windows in segments, times in seconds.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+struct Curve {
+    /// When congestion avoidance began, moved on by the time that does not count; none outside it (t_epoch).
+    epoch: Option<Instant>,
+    /// Where the plateau is; none before the first loss and after a timeout (W_max).
+    w_max: Option<f64>,
+    /// Time from the epoch to the plateau (K).
+    k: f64,
+    /// The window before the last reduction (cwnd_prior); 0, so that Reno's own increase applies, before the first.
+    cwnd_prior: f64,
+    /// What Reno would have (W_est).
+    w_est: f64,
+}
+
+impl Curve {
+    /// Congestion avoidance begins at `cwnd`.
+    fn begin(&mut self, now: Instant, cwnd: f64, c: f64) {
+        self.epoch = Some(now);
+        self.w_est = cwnd;
+        self.k = match self.w_max {
+            Some(w_max) if w_max > cwnd => libm::cbrt((w_max - cwnd) / c),
+            _ => {
+                self.w_max = Some(cwnd);
+                0.0
+            }
+        };
+    }
+    /// W_cubic(t), equation 1.
+    fn at(&self, t: f64, c: f64) -> f64 {
+        let from_plateau = t - self.k;
+        c * from_plateau * from_plateau * from_plateau + self.w_max.unwrap_or(0.0)
+    }
+}
+
+/// CUBIC on one subflow.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    settings: CubicSettings,
+    /// Reno's increase that is fair with `beta`: 3 (1 - beta) / (1 + beta).
+    alpha: f64,
+    window: Window,
+    slow_start: SlowStart,
+    curve: Curve,
+    /// The curve before the last congestion event.
+    before: Option<Curve>,
+    /// When data was last acknowledged.
+    last_ack: Instant,
+}
+
+impl Cubic {
+    /// The window in segments.
+    fn segments(&self) -> f64 {
+        self.window.cwnd() as f64 / self.window.mss() as f64
+    }
+
+    /// How many segments larger the window becomes when `segments` of them are acknowledged.
+    fn increase(&mut self, now: Instant, rtt: Duration, segments: f64) -> f64 {
+        let c = self.settings.c;
+        let cwnd = self.segments();
+        if self.curve.epoch.is_none() {
+            self.curve.begin(now, cwnd, c);
+        }
+        let t = now.since(self.curve.epoch.unwrap_or(now)).as_secs_f64();
+        let curve = &mut self.curve;
+        let alpha = if curve.w_est >= curve.cwnd_prior { 1.0 } else { self.alpha };
+        let share = segments / cwnd;
+        curve.w_est += alpha * share;
+        if curve.at(t, c) < curve.w_est {
+            return (curve.w_est - cwnd).max(0.0);
+        }
+        let target = curve.at(t + rtt.as_secs_f64(), c).clamp(cwnd, 1.5 * cwnd);
+        (target - cwnd) * share.min(1.0)
+    }
+
+    fn decrease(&self) -> Decrease {
+        Decrease { keep: self.settings.beta, keep_on_timeout: self.settings.beta, floor: 2 }
+    }
+}
+
+impl SinglePath for Cubic {
+    type Settings = CubicSettings;
+
+    fn start(settings: &CubicSettings, start: Start) -> Self {
+        Self {
+            settings: *settings,
+            alpha: 3.0 * (1.0 - settings.beta) / (1.0 + settings.beta),
+            window: Window::new(start),
+            slow_start: SlowStart::new(settings.hystart),
+            curve: Curve::default(),
+            before: None,
+            last_ack: start.now,
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        let since_last = ack.now.since(self.last_ack);
+        self.last_ack = ack.now;
+        if self.window.in_slow_start() {
+            self.slow_start.on_ack(&mut self.window, ack);
+            return;
+        }
+        let counted = counted(ack);
+        if counted == 0 {
+            if !ack.cwnd_limited
+                && let Some(epoch) = &mut self.curve.epoch
+            {
+                *epoch += since_last;
+            }
+            return;
+        }
+        let mss = self.window.mss() as f64;
+        let more = self.increase(ack.now, ack.smoothed_rtt, counted as f64 / mss);
+        self.window.add(more * mss);
+    }
+
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        let cwnd = self.segments();
+        let curve = self.curve;
+        self.curve.epoch = None;
+        match event.cause {
+            Congestion::Loss | Congestion::Mark => {
+                self.before = Some(curve);
+                self.curve.cwnd_prior = cwnd;
+                let early = curve.w_max.is_some_and(|w_max| cwnd < w_max);
+                self.curve.w_max = Some(if early && self.settings.fast_convergence {
+                    cwnd * (1.0 + self.settings.beta) / 2.0
+                } else {
+                    cwnd
+                });
+            }
+            Congestion::Timeout => {
+                if !event.repeated {
+                    self.before = Some(curve);
+                    self.curve.cwnd_prior = cwnd;
+                }
+                self.curve.w_max = None;
+            }
+            Congestion::Penalty => {}
+        }
+        self.window.on_congestion(event, self.decrease());
+    }
+
+    fn on_recovery_end(&mut self, _now: Instant) {
+        self.window.on_recovery_end();
+    }
+
+    fn on_spurious(&mut self, _now: Instant) {
+        if let (true, Some(curve)) = (self.window.on_spurious(), self.before.take()) {
+            self.curve = curve;
+        }
+    }
+
+    fn on_idle_restart(&mut self, window: u64) {
+        self.window.on_idle_restart(window);
+        self.curve.epoch = None;
+    }
+
+    fn on_mss(&mut self, mss: u32) {
+        // Bytes stay, so what is kept in segments changes by the ratio, and K with it: a new epoch begins.
+        let old = self.window.mss() as f64;
+        self.window.on_mss(mss);
+        let ratio = old / self.window.mss() as f64;
+        self.curve.w_max = self.curve.w_max.map(|w_max| w_max * ratio);
+        self.curve.cwnd_prior *= ratio;
+        self.curve.w_est *= ratio;
+        self.curve.epoch = None;
+    }
+
+    fn window(&self) -> u64 {
+        self.window.cwnd()
+    }
+    fn ssthresh(&self) -> u64 {
+        self.window.ssthresh()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+//! LIA, "Linked Increases" (RFC 6356): together the subflows take what one TCP would on the best of their paths.
+//!
+//! In congestion avoidance each acknowledgement on subflow i adds
+//!
+//! min(alpha acked mss_i / w_total, acked mss_i / w_i) (equation 1),
+//! alpha = w_total max(w_j / s_j^2) / (sum of w_j / s_j)^2 (equation 2);
+//!
+//! w_total cancels out. Windows are bytes, round-trip times seconds. Losses halve as in standard TCP, to two segments
+//! at least.
+//!
+//! Deviations: none known; w is the used window throughout, and alpha is computed at every acknowledgement (see
+//! `coupled`).
+
+use super::CongestionControl;
+use super::coupled::{Coupled, Coupling, Path};
+use super::slow_start::{HYSTART_OFF, switch};
+use crate::ids::SubflowMap;
+use crate::table::{Member, SettingError, Settings};
+
+/// The line of [`super::TABLE`].
+pub const MEMBER: Member<dyn CongestionControl> = Member {
+    name: "lia",
+    summary: "Linked increases: together the subflows take what one TCP would on the best path.",
+    source: "RFC 6356",
+    parameters: &[HYSTART_OFF],
+    build,
+};
+
+fn build(settings: &Settings) -> Result<Box<dyn CongestionControl>, SettingError> {
+    Ok(Box::new(Coupled::<Lia>::new(switch(settings, "hystart", false)?)))
+}
+
+/// The rule.
+#[derive(Debug)]
+enum Lia {}
+
+impl Coupling for Lia {
+    type Record = ();
+    const FLOOR_OF_SEVERAL: u64 = 2;
+
+    fn increase(paths: &SubflowMap<Path<()>>, path: &Path<()>) -> f64 {
+        let (mut best, mut total) = (0.0f64, 0.0f64);
+        for other in paths.values() {
+            let rate = other.rate();
+            total += rate;
+            best = best.max(rate * other.inverse_rtt);
+        }
+        let alone = 1.0 / path.window.cwnd() as f64;
+        if total > 0.0 { (best / (total * total)).min(alone) } else { alone }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::coupled::{in_avoidance, increase_on};
+    use crate::congestion::harness::{ack, add_path, close_to, id, loss};
+
+    #[test]
+    fn two_paths_share_an_alpha_of_0_96() {
+        // w/s^2: 20/0.01^2 = 200000 and 10/0.02^2 = 25000; sum of w/s: 2000 + 500 = 2500.
+        // alpha = 30 * 200000 / 2500^2 = 0.96, so each segment acknowledged adds 0.96/30 = 0.032, on either path.
+        let lia = in_avoidance::<Lia>(&[(20, 10, ()), (10, 20, ())]);
+        close_to(increase_on(&lia, 0), 0.032, 1e-12);
+        close_to(increase_on(&lia, 1), 0.032, 1e-12);
+    }
+
+    #[test]
+    fn no_path_grows_faster_than_tcp_would_there() {
+        // w/s^2: 100/0.1^2 = 10000 and 10/0.01^2 = 100000; sum of w/s: 1000 + 1000 = 2000; coupled: 100000/2000^2 = 0.025.
+        // TCP: 1/100 on the first path, 1/10 on the second.
+        let lia = in_avoidance::<Lia>(&[(100, 100, ()), (10, 10, ())]);
+        close_to(increase_on(&lia, 0), 0.01, 1e-12);
+        close_to(increase_on(&lia, 1), 0.025, 1e-12);
+    }
+
+    #[test]
+    fn alone_it_is_standard_tcp() {
+        let lia = in_avoidance::<Lia>(&[(25, 40, ())]);
+        close_to(increase_on(&lia, 0), 1.0 / 25.0, 1e-12);
+    }
+
+    #[test]
+    fn a_path_that_carries_nothing_does_not_slow_the_others() {
+        let mut lia = in_avoidance::<Lia>(&[(20, 10, ()), (10, 20, ())]);
+        lia.paths.get_mut(id(1)).expect("added").in_flight = 0;
+        close_to(increase_on(&lia, 0), 1.0 / 20.0, 1e-12);
+    }
+
+    #[test]
+    fn acknowledgements_add_up_to_the_increase_of_equation_1() {
+        let mut lia = in_avoidance::<Lia>(&[(20, 10, ()), (10, 20, ())]);
+        lia.on_ack(id(0), &ack(2_000, 10));
+        // Two segments at 0.032 segments each: 64 bytes.
+        assert_eq!(lia.window(id(0)), 20_064);
+        assert_eq!(lia.window(id(1)), 10_000);
+    }
+
+    #[test]
+    fn slow_start_is_not_coupled_and_a_loss_halves_one_window_only() {
+        let mut lia = Coupled::<Lia>::new(false);
+        add_path(&mut lia, 0);
+        add_path(&mut lia, 1);
+        lia.on_ack(id(0), &ack(2_000, 10));
+        assert_eq!(lia.window(id(0)), 12_000);
+        lia.on_congestion(id(0), &loss(12_000));
+        assert_eq!((lia.window(id(0)), lia.ssthresh(id(0))), (6_000, 6_000));
+        assert_eq!((lia.window(id(1)), lia.ssthresh(id(1))), (10_000, u64::MAX));
+        for _ in 0..5 {
+            lia.on_congestion(id(0), &loss(1_000));
+        }
+        assert_eq!(lia.window(id(0)), 2_000);
+    }
+}

@@ -1,0 +1,78 @@
+//! NewReno: standard TCP congestion control (RFC 5681, RFC 6582), with byte counting (RFC 3465).
+//!
+//! Units are bytes. Slow start adds the bytes acknowledged (see `slow_start`); congestion avoidance adds one segment
+//! for every window of bytes acknowledged (RFC 3465, section 2.1); a loss or a mark halves the window, to two segments at
+//! least; a timeout makes it one segment.
+//!
+//! Deviations: the window is what is halved, not the flight size (see `window` for why). The inflation of the window
+//! by duplicate acknowledgements (RFC 6582, section 3.2) is not here: the engine counts what is in flight.
+
+use super::slow_start::{HYSTART_OFF, SlowStart, switch};
+use super::uncoupled::{SinglePath, Uncoupled};
+use super::window::{Decrease, Window, counted};
+use super::{Ack, CongestionControl, CongestionEvent, Start};
+use crate::table::{Member, SettingError, Settings};
+use crate::time::Instant;
+
+/// The line of [`super::TABLE`].
+pub const MEMBER: Member<dyn CongestionControl> = Member {
+    name: "new_reno",
+    summary: "Standard TCP on each subflow by itself: one segment more per round trip, half after a loss.",
+    source: "RFC 5681, RFC 6582, RFC 3465",
+    parameters: &[HYSTART_OFF],
+    build,
+};
+
+fn build(settings: &Settings) -> Result<Box<dyn CongestionControl>, SettingError> {
+    Ok(Box::new(Uncoupled::<NewReno>::new(NewRenoSettings { hystart: switch(settings, "hystart", false)? })))
+}
+
+/// What can be chosen about NewReno.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NewRenoSettings {
+    /// End the first slow start by HyStart++ (RFC 9406).
+    pub hystart: bool,
+}
+
+/// NewReno on one subflow.
+#[derive(Clone, Debug)]
+pub struct NewReno {
+    window: Window,
+    slow_start: SlowStart,
+}
+
+impl SinglePath for NewReno {
+    type Settings = NewRenoSettings;
+
+    fn start(settings: &NewRenoSettings, start: Start) -> Self {
+        Self { window: Window::new(start), slow_start: SlowStart::new(settings.hystart) }
+    }
+    fn on_ack(&mut self, ack: &Ack) {
+        if self.window.in_slow_start() {
+            self.slow_start.on_ack(&mut self.window, ack);
+        } else {
+            self.window.count(counted(ack));
+        }
+    }
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        self.window.on_congestion(event, Decrease::STANDARD);
+    }
+    fn on_recovery_end(&mut self, _now: Instant) {
+        self.window.on_recovery_end();
+    }
+    fn on_spurious(&mut self, _now: Instant) {
+        self.window.on_spurious();
+    }
+    fn on_idle_restart(&mut self, window: u64) {
+        self.window.on_idle_restart(window);
+    }
+    fn on_mss(&mut self, mss: u32) {
+        self.window.on_mss(mss);
+    }
+    fn window(&self) -> u64 {
+        self.window.cwnd()
+    }
+    fn ssthresh(&self) -> u64 {
+        self.window.ssthresh()
+    }
+}

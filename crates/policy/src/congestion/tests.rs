@@ -1,0 +1,437 @@
+//! What holds for every member of the table, the bounds of a window, NewReno's rule, and closed loops.
+
+use super::harness::{NOW, START, ack, add_path, close_to, congestion, id, loss, timeout};
+use super::window::{Decrease, LARGEST_WINDOW, NO_THRESHOLD, Window};
+use super::*;
+use crate::table::{self, Settings};
+use proptest::prelude::*;
+
+fn build(name: &str) -> Box<dyn CongestionControl> {
+    table::build(TABLE, name, &Settings::new()).expect("a member without settings")
+}
+
+fn new_reno() -> Box<dyn CongestionControl> {
+    let mut control = build("new_reno");
+    add_path(&mut *control, 0);
+    control
+}
+
+// ---- NewReno, by hand ----
+
+#[test]
+fn new_reno_counts_at_most_two_segments_per_acknowledgement_in_slow_start() {
+    let mut control = new_reno();
+    control.on_ack(id(0), &ack(1_000, 10));
+    assert_eq!(control.window(id(0)), 11_000);
+    control.on_ack(id(0), &ack(5_000, 10));
+    assert_eq!(control.window(id(0)), 13_000);
+}
+
+#[test]
+fn new_reno_adds_one_segment_per_window_in_congestion_avoidance() {
+    let mut control = new_reno();
+    control.on_congestion(id(0), &loss(10_000));
+    control.on_recovery_end(id(0), NOW);
+    assert_eq!((control.window(id(0)), control.ssthresh(id(0))), (5_000, 5_000));
+    for acked in 1..=4 {
+        control.on_ack(id(0), &ack(1_000, 10));
+        assert_eq!(control.window(id(0)), 5_000, "after {acked} segments");
+    }
+    control.on_ack(id(0), &ack(1_000, 10));
+    assert_eq!(control.window(id(0)), 6_000);
+}
+
+#[test]
+fn new_reno_takes_a_timeout_from_the_flight_and_a_repeated_one_leaves_the_threshold() {
+    let mut control = new_reno();
+    control.on_congestion(id(0), &timeout(8_000));
+    assert_eq!((control.window(id(0)), control.ssthresh(id(0))), (1_000, 4_000));
+    control.on_congestion(id(0), &CongestionEvent { repeated: true, ..timeout(1_000) });
+    assert_eq!((control.window(id(0)), control.ssthresh(id(0))), (1_000, 4_000));
+    // L = 1 until the threshold (RFC 3465, section 2.3).
+    control.on_ack(id(0), &ack(2_000, 10));
+    assert_eq!(control.window(id(0)), 2_000);
+    // An error after all: what was there before the first of the two comes back.
+    control.on_spurious(id(0), NOW);
+    assert_eq!((control.window(id(0)), control.ssthresh(id(0))), (10_000, NO_THRESHOLD));
+}
+
+#[test]
+fn hystart_ends_new_renos_first_slow_start_only_when_switched_on() {
+    for (setting, leaves) in [("on", true), ("off", false)] {
+        let settings = Settings::new().with("hystart", setting);
+        let mut control = table::build(TABLE, "new_reno", &settings).expect("a setting of it");
+        add_path(&mut *control, 0);
+        let (mut acked, mut sent) = (0, 10_000);
+        // 12 segments have been sent at the first acknowledgement, so rounds end at 12, 34, 78, 166 and 342 segments, with
+        // least RTTs of 20, 20, 21, 23 and 28 ms: the last is a rise of more than 4 ms. CSS begins in that round, and
+        // after it, 694, 1398, 2806 and 5622 it is over.
+        for segment in 0..5_622u64 {
+            assert_eq!(control.ssthresh(id(0)), NO_THRESHOLD, "at segment {segment}");
+            acked += 1_000;
+            sent += 2_000;
+            let rtt = 20 + segment / 20;
+            control.on_ack(id(0), &Ack { total_acked: acked, total_sent: sent, ..ack(1_000, rtt) });
+        }
+        assert_eq!(control.ssthresh(id(0)) != NO_THRESHOLD, leaves, "hystart {setting}");
+    }
+}
+
+// ---- the window, by hand ----
+
+#[test]
+fn a_mark_counts_as_a_loss() {
+    let mut control = new_reno();
+    control.on_congestion(id(0), &congestion(Congestion::Mark, 10_000));
+    assert_eq!((control.window(id(0)), control.ssthresh(id(0))), (5_000, 5_000));
+}
+
+#[test]
+fn a_penalty_halves_window_and_threshold_but_no_threshold_above_the_window() {
+    let mut control = new_reno();
+    control.on_congestion(id(0), &congestion(Congestion::Penalty, 10_000));
+    assert_eq!((control.window(id(0)), control.ssthresh(id(0))), (5_000, NO_THRESHOLD));
+    control.on_congestion(id(0), &loss(5_000));
+    control.on_recovery_end(id(0), NOW);
+    control.on_congestion(id(0), &congestion(Congestion::Penalty, 2_500));
+    assert_eq!((control.window(id(0)), control.ssthresh(id(0))), (1_250, 2_000));
+    for _ in 0..3 {
+        control.on_congestion(id(0), &congestion(Congestion::Penalty, 1_000));
+    }
+    assert_eq!(control.window(id(0)), 1_000);
+}
+
+#[test]
+fn a_pardon_does_not_take_back_a_later_penalty() {
+    let mut control = new_reno();
+    control.on_congestion(id(0), &loss(10_000));
+    control.on_congestion(id(0), &congestion(Congestion::Penalty, 5_000));
+    assert_eq!(control.window(id(0)), 2_500);
+    control.on_spurious(id(0), NOW);
+    assert_eq!(control.window(id(0)), 5_000);
+}
+
+#[test]
+fn a_pardon_comes_once_and_never_shrinks_the_window() {
+    let mut window = Window::new(START);
+    window.on_congestion(&loss(10_000), Decrease::STANDARD);
+    window.on_recovery_end();
+    window.add(20_000.0);
+    assert!(window.on_spurious());
+    assert_eq!((window.cwnd(), window.ssthresh()), (25_000, NO_THRESHOLD));
+    assert!(!window.on_spurious());
+}
+
+#[test]
+fn an_idle_restart_keeps_three_quarters_of_the_window_as_threshold() {
+    let mut control = new_reno();
+    control.on_idle_restart(id(0), 4_000);
+    assert_eq!((control.window(id(0)), control.ssthresh(id(0))), (4_000, NO_THRESHOLD));
+    control.on_congestion(id(0), &loss(4_000));
+    control.on_recovery_end(id(0), NOW);
+    for _ in 0..2_000 {
+        control.on_ack(id(0), &ack(1_000, 10));
+    }
+    let grown = control.window(id(0));
+    assert!(grown > 40_000, "{grown}");
+    control.on_idle_restart(id(0), 10_000);
+    assert_eq!((control.window(id(0)), control.ssthresh(id(0))), (10_000, grown - grown / 4));
+}
+
+#[test]
+fn parts_of_a_byte_add_up() {
+    let mut window = Window::new(START);
+    for _ in 0..10 {
+        window.add(0.25);
+    }
+    assert_eq!(window.cwnd(), 10_002);
+    window.add(-3.5);
+    assert_eq!(window.cwnd(), 9_999);
+}
+
+#[test]
+fn no_number_however_silly_takes_a_window_out_of_its_bounds() {
+    let mut window = Window::new(Start { mss: 0, initial_window: u64::MAX, ..START });
+    assert_eq!((window.mss(), window.cwnd()), (1, LARGEST_WINDOW));
+    for bytes in [f64::INFINITY, f64::NAN, 1e300, f64::NEG_INFINITY, -1e300] {
+        window.add(bytes);
+        assert!((1..=LARGEST_WINDOW).contains(&window.cwnd()), "{bytes}");
+    }
+    window.add_in_slow_start(u64::MAX);
+    window.count(u64::MAX);
+    window.on_congestion(&timeout(u64::MAX), Decrease::STANDARD);
+    window.on_mss(u32::MAX);
+    window.on_congestion(&loss(u64::MAX), Decrease { floor: u64::MAX, ..Decrease::STANDARD });
+    window.on_recovery_end();
+    assert!((u64::from(u32::MAX)..=LARGEST_WINDOW).contains(&window.cwnd()));
+}
+
+// ---- every member ----
+
+#[test]
+fn every_default_in_the_table_is_a_value_its_parameter_takes_and_changes_nothing() {
+    for member in TABLE {
+        let mut spoken = Settings::new();
+        for parameter in member.parameters {
+            spoken.set(parameter.name, parameter.default);
+        }
+        let mut said = table::build(TABLE, member.name, &spoken).expect(member.name);
+        let mut silent = build(member.name);
+        for control in [&mut said, &mut silent] {
+            add_path(&mut **control, 0);
+            for step in 0..50 {
+                control.on_ack(id(0), &Ack { now: NOW + Duration::from_millis(step), ..ack(1_000, 20 + step) });
+            }
+            control.on_congestion(id(0), &loss(60_000));
+            control.on_congestion(id(0), &loss(30_000));
+            control.on_recovery_end(id(0), NOW + Duration::from_millis(60));
+            for step in 70..200 {
+                control.on_ack(id(0), &Ack { now: NOW + Duration::from_millis(step), ..ack(1_000, 20) });
+            }
+        }
+        assert_eq!(said.window(id(0)), silent.window(id(0)), "{}", member.name);
+    }
+}
+
+#[test]
+fn a_value_out_of_range_is_refused() {
+    for (name, setting, value) in
+        [("cubic", "beta", "1.5"), ("cubic", "c", "0"), ("cubic", "fast_convergence", "maybe"), ("lia", "hystart", "1")]
+    {
+        let refused = table::build(TABLE, name, &Settings::new().with(setting, value)).err();
+        assert!(matches!(refused, Some(table::SettingError::BadValue { .. })), "{name} {setting}={value}");
+    }
+}
+
+#[test]
+fn no_window_grows_in_recovery_nor_when_it_is_not_the_limit_nor_without_progress() {
+    for member in TABLE {
+        for avoidance in [false, true] {
+            let mut control = build(member.name);
+            add_path(&mut *control, 0);
+            add_path(&mut *control, 1);
+            if avoidance {
+                control.on_congestion(id(0), &loss(10_000));
+                control.on_recovery_end(id(0), NOW);
+            }
+            let before = control.window(id(0));
+            for step in 0..100 {
+                let base = Ack { now: NOW + Duration::from_millis(100 * step), ..ack(1_000, 10) };
+                control.on_ack(id(0), &Ack { in_recovery: true, ..base });
+                control.on_ack(id(0), &Ack { cwnd_limited: false, ..base });
+                control.on_ack(id(0), &Ack { acked: 0, ..base });
+            }
+            assert_eq!(control.window(id(0)), before, "{} {avoidance}", member.name);
+            control.on_ack(id(0), &ack(1_000, 10));
+            control.on_ack(id(0), &ack(10_000, 10));
+            assert!(control.window(id(0)) > before, "{} {avoidance}", member.name);
+        }
+    }
+}
+
+#[test]
+fn a_subflow_that_is_not_there_has_no_window_and_takes_no_events() {
+    for member in TABLE {
+        let mut control = build(member.name);
+        add_path(&mut *control, 0);
+        control.on_subflow_removed(id(0));
+        control.on_sent(id(0), NOW, 1, 1);
+        control.on_ack(id(0), &ack(1_000, 10));
+        control.on_congestion(id(0), &loss(1_000));
+        control.on_recovery_end(id(0), NOW);
+        control.on_spurious(id(0), NOW);
+        control.on_idle_restart(id(0), 1_000);
+        control.on_mss(id(0), 500);
+        assert_eq!((control.window(id(0)), control.ssthresh(id(0))), (0, 0), "{}", member.name);
+    }
+}
+
+/// One call of the engine with numbers as they come.
+#[derive(Clone, Debug)]
+enum Call {
+    Sent(u64),
+    Acked { acked: u64, delivered: u64, rtt: u64, limited: bool, recovering: bool },
+    Congested { cause: Congestion, in_flight: u64, repeated: bool },
+    Repaired,
+    Spurious,
+    Idle(u64),
+    Mss(u32),
+    Replaced,
+}
+
+fn bytes() -> impl Strategy<Value = u64> {
+    prop_oneof![8 => 0u64..200_000, 1 => Just(u64::MAX), 1 => Just(1u64 << 40)]
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    let cause = prop_oneof![
+        Just(Congestion::Loss),
+        Just(Congestion::Mark),
+        Just(Congestion::Timeout),
+        Just(Congestion::Penalty)
+    ];
+    let rtt = prop_oneof![9 => 1u64..1_000_000_000, 1 => Just(0u64), 1 => Just(u64::MAX)];
+    prop_oneof![
+        4 => bytes().prop_map(Call::Sent),
+        20 => (bytes(), bytes(), rtt, any::<bool>(), any::<bool>()).prop_map(
+            |(acked, delivered, rtt, limited, recovering)| Call::Acked { acked, delivered, rtt, limited, recovering }
+        ),
+        4 => (cause, bytes(), any::<bool>())
+            .prop_map(|(cause, in_flight, repeated)| Call::Congested { cause, in_flight, repeated }),
+        2 => Just(Call::Repaired),
+        2 => Just(Call::Spurious),
+        1 => bytes().prop_map(Call::Idle),
+        1 => (1u32..10_000).prop_map(Call::Mss),
+        1 => Just(Call::Replaced),
+    ]
+}
+
+fn apply(control: &mut dyn CongestionControl, index: usize, now: Instant, call: &Call) {
+    let id = id(index);
+    match *call {
+        Call::Sent(in_flight) => control.on_sent(id, now, 1_000, in_flight),
+        Call::Acked { acked, delivered, rtt, limited, recovering } => {
+            let rtt = Duration::from_nanos(rtt);
+            let event = Ack {
+                now,
+                delivered,
+                rtt: Some(rtt),
+                smoothed_rtt: rtt,
+                cwnd_limited: limited,
+                in_recovery: recovering,
+                ..ack(acked.min(1 << 60), 1)
+            };
+            control.on_ack(id, &event);
+        }
+        Call::Congested { cause, in_flight, repeated } => {
+            control.on_congestion(id, &CongestionEvent { now, repeated, ..congestion(cause, in_flight) });
+        }
+        Call::Repaired => control.on_recovery_end(id, now),
+        Call::Spurious => control.on_spurious(id, now),
+        Call::Idle(window) => control.on_idle_restart(id, window),
+        Call::Mss(mss) => control.on_mss(id, mss),
+        Call::Replaced => {
+            control.on_subflow_removed(id);
+            control.on_subflow_added(id, Start { now, ..START });
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_is_called_windows_stay_in_bounds_and_only_acknowledgements_and_pardons_grow_them(
+        calls in prop::collection::vec((0usize..3, 0u64..1_000, call()), 1..120)
+    ) {
+        for member in TABLE {
+            let mut control = build(member.name);
+            let mut twin = build(member.name);
+            let mut mss = [1_000u64; 3];
+            for index in 0..3 {
+                add_path(&mut *control, index);
+                add_path(&mut *twin, index);
+            }
+            let mut now = NOW;
+            for (index, wait, call) in &calls {
+                now += Duration::from_millis(*wait);
+                let before = control.window(id(*index));
+                apply(&mut *control, *index, now, call);
+                apply(&mut *twin, *index, now, call);
+                let window = control.window(id(*index));
+                match call {
+                    Call::Mss(new) => mss[*index] = u64::from(*new),
+                    Call::Replaced => mss[*index] = 1_000,
+                    _ => {}
+                }
+                prop_assert!((mss[*index]..=LARGEST_WINDOW).contains(&window), "{}: {window}", member.name);
+                prop_assert!(control.ssthresh(id(*index)) >= mss[*index], "{}", member.name);
+                if matches!(call, Call::Congested { .. } | Call::Idle(_) | Call::Sent(_)) {
+                    prop_assert!(window <= before, "{} grew on {call:?}", member.name);
+                }
+                prop_assert_eq!(window, twin.window(id(*index)));
+            }
+        }
+    }
+}
+
+// ---- closed loops ----
+
+/// A path in a closed loop: every `loss_interval`-th segment is lost.
+struct Lossy {
+    rtt_ms: u64,
+    loss_interval: u64,
+    until_loss: u64,
+}
+
+/// Runs a connection over the paths for `seconds` of virtual time; gives the segments delivered per second on each.
+///
+/// A path sends a window in a round trip; each segment is acknowledged by itself; a loss is repaired at once.
+fn goodput(control: &mut dyn CongestionControl, paths: &mut [Lossy], seconds: u64) -> Vec<f64> {
+    for index in 0..paths.len() {
+        add_path(control, index);
+    }
+    let mut delivered = vec![0u64; paths.len()];
+    for ms in 0..seconds * 1_000 {
+        let now = NOW + Duration::from_millis(ms);
+        for (index, path) in paths.iter_mut().enumerate() {
+            if ms % path.rtt_ms != 0 {
+                continue;
+            }
+            let window = control.window(id(index)) / 1_000;
+            control.on_sent(id(index), now, 1_000 * window, 1_000 * window);
+            for _ in 0..window {
+                path.until_loss -= 1;
+                if path.until_loss == 0 {
+                    path.until_loss = path.loss_interval;
+                    control.on_congestion(id(index), &CongestionEvent { now, ..loss(1_000 * window) });
+                    control.on_recovery_end(id(index), now);
+                } else {
+                    let event = Ack { now, in_flight: 1_000 * window, ..ack(1_000, path.rtt_ms) };
+                    control.on_ack(id(index), &event);
+                    // The first tenth is left out: slow start.
+                    delivered[index] += u64::from(ms >= 100 * seconds);
+                }
+            }
+        }
+    }
+    delivered.iter().map(|segments| *segments as f64 / (0.9 * seconds as f64)).collect()
+}
+
+/// A path with its first loss at a third of the interval times `phase`, so that paths do not lose in step.
+fn lossy(rtt_ms: u64, loss_interval: u64, phase: u64) -> Lossy {
+    Lossy { rtt_ms, loss_interval, until_loss: loss_interval / 3 * phase + 1 }
+}
+
+#[test]
+fn new_renos_goodput_is_that_of_the_square_root_law() {
+    // One loss every 600 segments: windows from 2/3 to 4/3 of 30 segments (a cycle of n = 20 round trips and
+    // 20 * 30 = 600 segments), so 30 segments per 20 ms.
+    let mut control = build("new_reno");
+    let rates = goodput(&mut *control, &mut [lossy(20, 600, 1)], 200);
+    close_to(rates[0], 1_500.0, 75.0);
+}
+
+#[test]
+fn over_two_paths_alike_the_coupled_ones_take_together_what_one_tcp_takes() {
+    let one: f64 = goodput(&mut *build("new_reno"), &mut [lossy(20, 600, 1)], 200).iter().sum();
+    for name in ["lia", "olia", "balia"] {
+        let both: f64 = goodput(&mut *build(name), &mut [lossy(20, 600, 1), lossy(20, 600, 2)], 200).iter().sum();
+        assert!((0.85..1.15).contains(&(both / one)), "{name}: {both} against {one}");
+    }
+    // And the uncoupled one takes twice as much, which is what coupling is there to prevent.
+    let two: f64 = goodput(&mut *build("new_reno"), &mut [lossy(20, 600, 1), lossy(20, 600, 2)], 200).iter().sum();
+    assert!((1.9..2.1).contains(&(two / one)), "{two} against {one}");
+}
+
+#[test]
+fn over_unlike_paths_the_coupled_ones_take_at_least_about_what_tcp_takes_on_the_best() {
+    let best = goodput(&mut *build("new_reno"), &mut [lossy(20, 1_800, 1)], 400)[0];
+    for name in ["lia", "olia", "balia"] {
+        let rates = goodput(&mut *build(name), &mut [lossy(20, 1_800, 1), lossy(100, 300, 2)], 400);
+        let total: f64 = rates.iter().sum();
+        assert!((0.85..1.2).contains(&(total / best)), "{name}: {total} against {best}");
+        // And most of it where less is lost.
+        assert!(rates[0] > 5.0 * rates[1], "{name}: {rates:?}");
+    }
+}

@@ -1,0 +1,91 @@
+//! Lifts a single-path algorithm to a connection: every subflow has its own, and none knows of the others.
+//!
+//! A connection of n subflows over one bottleneck then takes n times the share of one TCP connection there; RFC 6356,
+//! section 2, is about why that is not wanted on the open Internet.
+
+use super::{Ack, CongestionControl, CongestionEvent, Start};
+use crate::ids::{SubflowId, SubflowMap};
+use crate::time::Instant;
+
+/// Congestion control of one subflow by itself; the calls mean what they mean in [`CongestionControl`].
+pub trait SinglePath: Send {
+    /// What can be chosen about it.
+    type Settings: Clone + Send;
+    /// The subflow begins.
+    fn start(settings: &Self::Settings, start: Start) -> Self;
+    /// Data was acknowledged.
+    fn on_ack(&mut self, ack: &Ack);
+    /// The network is congested.
+    fn on_congestion(&mut self, event: &CongestionEvent);
+    /// A loss episode has been repaired.
+    fn on_recovery_end(&mut self, now: Instant);
+    /// The last congestion event was an error.
+    fn on_spurious(&mut self, now: Instant);
+    /// The subflow was idle.
+    fn on_idle_restart(&mut self, window: u64);
+    /// The segment size changed.
+    fn on_mss(&mut self, mss: u32);
+    /// The congestion window, bytes.
+    fn window(&self) -> u64;
+    /// The slow-start threshold, bytes.
+    fn ssthresh(&self) -> u64;
+}
+
+/// One single-path algorithm per subflow. A call for a subflow that is not there does nothing; its window is 0.
+#[derive(Debug)]
+pub struct Uncoupled<A: SinglePath> {
+    settings: A::Settings,
+    subflows: SubflowMap<A>,
+}
+
+impl<A: SinglePath> Uncoupled<A> {
+    /// A connection without subflows.
+    pub fn new(settings: A::Settings) -> Self {
+        Self { settings, subflows: SubflowMap::new() }
+    }
+}
+
+impl<A: SinglePath> CongestionControl for Uncoupled<A> {
+    fn on_subflow_added(&mut self, id: SubflowId, start: Start) {
+        self.subflows.insert(id, A::start(&self.settings, start));
+    }
+    fn on_subflow_removed(&mut self, id: SubflowId) {
+        self.subflows.remove(id);
+    }
+    fn on_ack(&mut self, id: SubflowId, ack: &Ack) {
+        if let Some(subflow) = self.subflows.get_mut(id) {
+            subflow.on_ack(ack);
+        }
+    }
+    fn on_congestion(&mut self, id: SubflowId, event: &CongestionEvent) {
+        if let Some(subflow) = self.subflows.get_mut(id) {
+            subflow.on_congestion(event);
+        }
+    }
+    fn on_recovery_end(&mut self, id: SubflowId, now: Instant) {
+        if let Some(subflow) = self.subflows.get_mut(id) {
+            subflow.on_recovery_end(now);
+        }
+    }
+    fn on_spurious(&mut self, id: SubflowId, now: Instant) {
+        if let Some(subflow) = self.subflows.get_mut(id) {
+            subflow.on_spurious(now);
+        }
+    }
+    fn on_idle_restart(&mut self, id: SubflowId, window: u64) {
+        if let Some(subflow) = self.subflows.get_mut(id) {
+            subflow.on_idle_restart(window);
+        }
+    }
+    fn on_mss(&mut self, id: SubflowId, mss: u32) {
+        if let Some(subflow) = self.subflows.get_mut(id) {
+            subflow.on_mss(mss);
+        }
+    }
+    fn window(&self, id: SubflowId) -> u64 {
+        self.subflows.get(id).map_or(0, A::window)
+    }
+    fn ssthresh(&self, id: SubflowId) -> u64 {
+        self.subflows.get(id).map_or(0, A::ssthresh)
+    }
+}
