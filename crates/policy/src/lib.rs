@@ -12,6 +12,7 @@
 //! | [`LinkForecaster`] | how likely a link is up at a horizon | [`forecast::TABLE`] |
 //! | [`Reliability`] | what may be given up, and when | [`reliability::TABLE`] |
 
+pub mod combination;
 pub mod congestion;
 pub mod forecast;
 pub mod ids;
@@ -23,6 +24,7 @@ pub mod table;
 pub mod time;
 pub mod view;
 
+pub use combination::Combination;
 pub use congestion::CongestionControl;
 pub use forecast::LinkForecaster;
 pub use ids::{AddressId, ConnectionId, SubflowId, SubflowMap};

@@ -146,3 +146,6 @@ impl Settings {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,14 @@
 //! How likely a link is up at a horizon.
 
+mod persistence;
+
+pub use persistence::Persistence;
+
 use crate::table::Member;
 use crate::time::{Duration, Instant};
 
 /// The forecasters.
-pub const TABLE: &[Member<dyn LinkForecaster>] = &[];
+pub const TABLE: &[Member<dyn LinkForecaster>] = &[persistence::MEMBER];
 
 /// What was seen of a link.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -1,10 +1,14 @@
 //! What may be given up, and when.
 
+mod full;
+
+pub use full::Full;
+
 use crate::table::Member;
 use crate::time::Instant;
 
 /// The reliability policies.
-pub const TABLE: &[Member<dyn Reliability>] = &[];
+pub const TABLE: &[Member<dyn Reliability>] = &[full::MEMBER];
 
 /// Missing data that later data waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

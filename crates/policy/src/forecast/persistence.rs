@@ -1,0 +1,63 @@
+//! Persistence: the link will be as it was last seen.
+//!
+//! The forecast is certain (1 after [`Observation::Heard`], 0 after [`Observation::Missed`]) and the same at every horizon;
+//! before the first observation it is 1/2, because nothing is known. It is the yardstick of forecasting: one that cannot
+//! beat persistence over a horizon has no skill there.
+
+use super::{LinkForecaster, Observation};
+use crate::table::{Member, SettingError, Settings};
+use crate::time::{Duration, Instant};
+
+/// The line of [`super::TABLE`].
+pub const MEMBER: Member<dyn LinkForecaster> = Member {
+    name: "persistence",
+    summary: "The link will be as it was last seen.",
+    source: "the usual reference forecast, as in meteorology",
+    parameters: &[],
+    build,
+};
+
+fn build(_settings: &Settings) -> Result<Box<dyn LinkForecaster>, SettingError> {
+    Ok(Box::new(Persistence::default()))
+}
+
+/// Remembers the last observation.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Persistence {
+    last: Option<Observation>,
+}
+
+impl LinkForecaster for Persistence {
+    fn observe(&mut self, _now: Instant, observation: Observation) {
+        self.last = Some(observation);
+    }
+    fn probability_up(&self, _now: Instant, _horizon: Duration) -> f64 {
+        match self.last {
+            Some(Observation::Heard) => 1.0,
+            Some(Observation::Missed) => 0.0,
+            None => 0.5,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_forecast_is_the_last_observation_at_every_horizon() {
+        let mut forecaster = Persistence::default();
+        let forecast = |forecaster: &Persistence| {
+            [Duration::ZERO, Duration::from_secs(2), Duration::MAX]
+                .map(|horizon| forecaster.probability_up(Instant::ZERO, horizon))
+        };
+        assert_eq!(forecast(&forecaster), [0.5; 3]);
+        forecaster.observe(Instant::from_nanos(1), Observation::Heard);
+        assert_eq!(forecast(&forecaster), [1.0; 3]);
+        forecaster.observe(Instant::from_nanos(2), Observation::Heard);
+        forecaster.observe(Instant::from_nanos(3), Observation::Missed);
+        assert_eq!(forecast(&forecaster), [0.0; 3]);
+        forecaster.observe(Instant::from_nanos(4), Observation::Heard);
+        assert_eq!(forecast(&forecaster), [1.0; 3]);
+    }
+}

@@ -1,0 +1,84 @@
+//! A family of two members, and what is said about it wrongly.
+
+use super::*;
+
+/// What the members of the test's family make: a number.
+trait Answer {
+    fn answer(&self) -> f64;
+}
+impl Answer for f64 {
+    fn answer(&self) -> f64 {
+        *self
+    }
+}
+
+const TABLE: &[Member<dyn Answer>] = &[
+    Member { name: "fixed", summary: "Always 42.", source: "a novel", parameters: &[], build: |_| Ok(Box::new(42.0)) },
+    Member {
+        name: "chosen",
+        summary: "A number, perhaps negated.",
+        source: "nowhere",
+        parameters: &[
+            Parameter { name: "value", default: "1.5", values: "a number from 0 to 10", summary: "The number." },
+            Parameter { name: "sign", default: "plus", values: "plus | minus", summary: "Its sign." },
+        ],
+        build: |settings| {
+            let value = settings.number("value", 1.5, 0.0..=10.0)?;
+            let sign = settings.word("sign", &["plus", "minus"], 0)?;
+            Ok(Box::new(if sign == 0 { value } else { -value }))
+        },
+    },
+];
+
+fn answer(name: &str, settings: &Settings) -> Result<f64, SettingError> {
+    build(TABLE, name, settings).map(|member| member.answer())
+}
+
+#[test]
+fn a_member_is_made_by_name_with_defaults_where_nothing_is_said() {
+    assert_eq!(answer("fixed", &Settings::new()), Ok(42.0));
+    assert_eq!(answer("chosen", &Settings::new()), Ok(1.5));
+    assert_eq!(answer("chosen", &Settings::new().with("sign", "minus")), Ok(-1.5));
+    assert_eq!(answer("chosen", &Settings::new().with("value", 10).with("sign", "minus")), Ok(-10.0));
+}
+
+#[test]
+fn an_unknown_member_is_told_the_known_ones() {
+    let error = answer("chozen", &Settings::new()).unwrap_err();
+    assert_eq!(error.to_string(), "unknown policy 'chozen': known are fixed, chosen");
+    assert!(find(TABLE, "chozen").is_none());
+    assert_eq!(find(TABLE, "chosen").map(|member| member.source), Some("nowhere"));
+}
+
+#[test]
+fn an_unknown_setting_is_told_the_known_ones_or_that_there_are_none() {
+    let settings = Settings::new().with("valu", 3);
+    assert_eq!(answer("chosen", &settings).unwrap_err().to_string(), "unknown setting 'valu': known are value, sign");
+    assert_eq!(answer("fixed", &settings).unwrap_err().to_string(), "unknown setting 'valu': known are none");
+}
+
+#[test]
+fn a_number_must_be_one_and_lie_in_its_range() {
+    for value in ["", "ten", "-0.1", "10.1", "NaN", "inf", "1 "] {
+        let error = answer("chosen", &Settings::new().with("value", value)).unwrap_err();
+        let expected = "a number from 0 to 10".to_owned();
+        let name = "value".to_owned();
+        assert_eq!(error, SettingError::BadValue { name, value: value.to_owned(), expected });
+    }
+    for (value, number) in [("0", 0.0), ("10", 10.0), ("2.5e-1", 0.25)] {
+        assert_eq!(answer("chosen", &Settings::new().with("value", value)), Ok(number));
+    }
+}
+
+#[test]
+fn a_word_must_be_one_of_those_allowed() {
+    let error = answer("chosen", &Settings::new().with("sign", "Minus")).unwrap_err();
+    assert_eq!(error.to_string(), "setting 'sign' is 'Minus', which is not one of plus, minus");
+}
+
+#[test]
+fn settings_are_listed_in_order_of_name_and_the_last_value_counts() {
+    let settings = Settings::new().with("b", 1).with("a", "x").with("b", 2);
+    assert_eq!(settings.iter().collect::<Vec<_>>(), [("a", "x"), ("b", "2")]);
+    assert_eq!((settings.get("b"), settings.get("c")), (Some("2"), None));
+}
