@@ -435,3 +435,50 @@ fn over_unlike_paths_the_coupled_ones_take_at_least_about_what_tcp_takes_on_the_
         assert!(rates[0] > 5.0 * rates[1], "{name}: {rates:?}");
     }
 }
+
+/// Two subflows of `name` and one NewReno connection share a bottleneck of 100 segments per round trip (20 ms); what is
+/// above that is lost, each loss falling on a subflow by lot, weighted by window. Gives the mean windows of both
+/// connections, in segments.
+fn sharing_a_bottleneck(name: &str) -> (f64, f64) {
+    let mut shared = build(name);
+    add_path(&mut *shared, 0);
+    add_path(&mut *shared, 1);
+    let mut single = new_reno();
+    let (mut luck, mut sums) = (1u64, [0u64; 3]);
+    for round in 0..20_000u64 {
+        let now = NOW + Duration::from_millis(20 * round);
+        let windows = [shared.window(id(0)), shared.window(id(1)), single.window(id(0))].map(|bytes| bytes / 1_000);
+        let total: u64 = windows.iter().sum();
+        let mut lost = [0u64; 3];
+        for _ in 100..total {
+            luck = luck.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let drawn = (luck >> 33) % total;
+            let victim = usize::from(drawn >= windows[0]) + usize::from(drawn >= windows[0] + windows[1]);
+            lost[victim] += 1;
+        }
+        for index in 0..3 {
+            let (control, id) = if index < 2 { (&mut shared, id(index)) } else { (&mut single, id(0)) };
+            control.on_sent(id, now, 1_000, 1_000 * windows[index]);
+            for _ in lost[index]..windows[index] {
+                control.on_ack(id, &Ack { now, in_flight: 1_000 * windows[index], ..ack(1_000, 20) });
+            }
+            if lost[index] > 0 {
+                control.on_congestion(id, &CongestionEvent { now, ..loss(1_000 * windows[index]) });
+                control.on_recovery_end(id, now);
+            }
+            sums[index] += windows[index];
+        }
+    }
+    let [first, second, other] = sums.map(|sum| sum as f64 / 20_000.0);
+    (first + second, other)
+}
+
+#[test]
+fn on_a_shared_bottleneck_the_coupled_ones_take_about_as_much_as_one_tcp_and_uncoupled_ones_twice() {
+    for name in ["lia", "olia", "balia"] {
+        let (both, other) = sharing_a_bottleneck(name);
+        assert!((0.75..1.15).contains(&(both / other)), "{name}: {both} against {other}");
+    }
+    let (both, other) = sharing_a_bottleneck("new_reno");
+    assert!((1.7..2.3).contains(&(both / other)), "{both} against {other}");
+}
