@@ -10,8 +10,37 @@ use crate::time::{Duration, Instant};
 use crate::view::{ConnectionView, SubflowView};
 use core::net::{IpAddr, SocketAddr};
 
+pub mod full_mesh;
+pub mod lm3;
+pub mod pu2m2;
+mod suspension;
+#[cfg(test)]
+mod tests;
+
 /// The path managers.
-pub const TABLE: &[Member<dyn PathManager>] = &[];
+pub const TABLE: &[Member<dyn PathManager>] = &[
+    Member {
+        name: "full_mesh",
+        summary: "Every local address to every address of the peer's; lost subflows are opened again",
+        source: "RFC 8684, section 3.4; limits as Linux has them",
+        parameters: full_mesh::PARAMETERS,
+        build: full_mesh::FullMesh::build,
+    },
+    Member {
+        name: "lm3",
+        summary: "full_mesh, and a blocked receive buffer halves the number of active paths",
+        source: "Cao et al., Applied Sciences 10(1), 2020",
+        parameters: lm3::PARAMETERS,
+        build: lm3::Lm3::build,
+    },
+    Member {
+        name: "pu2m2",
+        summary: "full_mesh, and a path whose delay leaves its band, or that times out, is put aside (a reading)",
+        source: "Cao et al., Concurrency and Computation 30(3), 2018, as its authors describe it later",
+        parameters: pu2m2::PARAMETERS,
+        build: pu2m2::Pu2m2::build,
+    },
+];
 
 /// Which end of the connection we are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,0 +1,419 @@
+//! Every local address to every address of the peer's, as far as the limits allow; the base of the other managers.
+//!
+//! - The client opens the joins (most servers cannot reach a client behind a NAT), local addresses in order of id, and
+//!   for each the peer's in order of id; the pair of the initial subflow exists already. Addresses of different
+//!   families are no pair. With the flag C (RFC 8684, section 3.1) the address of the initial subflow is left out.
+//! - The server announces its addresses other than that of the initial subflow (setting `announce`).
+//! - An address that goes is withdrawn if the peer knows it, announced or joined from (RFC 8684, section 3.4.2).
+//!   Closing the subflows of an address that the *peer* withdrew is the engine's, which first asks by keepalive
+//!   whether they still live (same section); they are only not opened again.
+//! - Limits as in Linux: `subflows` beyond the initial one, opening ones included, and `add_addr_accepted`, how many
+//!   announced addresses of the peer's are used at all (Linux's default is 0; ours is 8).
+//! - `reopen` (Linux never does): a subflow that timed out, was reset or lost its address is opened again after 1 s, and
+//!   if that fails 2 s, 4 s up to 60 s; one that lived for 60 s starts at 1 s again. One that was closed in order or
+//!   refused for its protocol stays closed until its address goes and comes back. An address that comes back starts
+//!   afresh, without delay.
+//!
+//! An attempt that is not heard of for 120 s (the engine may have dropped the action) counts as timed out.
+
+use super::{CloseReason, PathAction, PathEvent, PathManager, Role};
+use crate::ids::{AddressId, ConnectionId, SubflowId};
+use crate::table::{Parameter, SettingError, Settings};
+use crate::time::{Duration, Instant};
+use core::net::{IpAddr, SocketAddr};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The first pause before a subflow is opened again.
+const BACK_OFF_FIRST: Duration = Duration::from_secs(1);
+/// The longest pause, and how long a subflow must live to be trusted again.
+const BACK_OFF_MOST: Duration = Duration::from_secs(60);
+/// How long an attempt may go unheard of; longer than six SYNs take (63 s at an initial timeout of 1 s).
+const ATTEMPT: Duration = Duration::from_secs(120);
+/// The identifier of the address of the initial subflow, on both sides.
+const INITIAL: AddressId = AddressId(0);
+
+pub(super) const SUBFLOWS: Parameter = Parameter {
+    name: "subflows",
+    default: "8",
+    values: "0 to 64",
+    summary: "Most subflows of a connection beyond the initial one",
+};
+pub(super) const ADD_ADDR_ACCEPTED: Parameter = Parameter {
+    name: "add_addr_accepted",
+    default: "8",
+    values: "0 to 64",
+    summary: "How many announced addresses of the peer's are used",
+};
+pub(super) const ANNOUNCE: Parameter = Parameter {
+    name: "announce",
+    default: "server",
+    values: "never | server | both",
+    summary: "Which role announces its other addresses to the peer",
+};
+pub(super) const REOPEN: Parameter = Parameter {
+    name: "reopen",
+    default: "on",
+    values: "off | on",
+    summary: "Open lost subflows again after a pause of 1 s, doubling up to 60 s",
+};
+
+/// The settings of [`FullMesh`].
+pub const PARAMETERS: &[Parameter] = &[SUBFLOWS, ADD_ADDR_ACCEPTED, ANNOUNCE, REOPEN];
+
+/// Which role announces its other addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Announce {
+    /// Nobody does.
+    Never,
+    /// Only the side that accepted the connection.
+    Server,
+    /// Both sides.
+    Both,
+}
+
+/// What can be chosen about a mesh.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MeshSettings {
+    /// Most subflows of a connection beyond the initial one.
+    pub subflows: usize,
+    /// How many announced addresses of the peer's are used.
+    pub add_addr_accepted: usize,
+    /// Which role announces its other addresses.
+    pub announce: Announce,
+    /// Open lost subflows again.
+    pub reopen: bool,
+}
+
+impl Default for MeshSettings {
+    fn default() -> Self {
+        Self { subflows: 8, add_addr_accepted: 8, announce: Announce::Server, reopen: true }
+    }
+}
+
+impl MeshSettings {
+    /// Reads [`PARAMETERS`]; other settings are left to who built upon the mesh.
+    pub fn read(settings: &Settings) -> Result<Self, SettingError> {
+        Ok(Self {
+            subflows: settings.number("subflows", 8.0, 0.0..=64.0)? as usize,
+            add_addr_accepted: settings.number("add_addr_accepted", 8.0, 0.0..=64.0)? as usize,
+            announce: match settings.word("announce", &["never", "server", "both"], 1)? {
+                0 => Announce::Never,
+                1 => Announce::Server,
+                _ => Announce::Both,
+            },
+            reopen: settings.word("reopen", &["off", "on"], 1)? == 1,
+        })
+    }
+}
+
+/// A local address and one of the peer's.
+type PairOfAddresses = (AddressId, AddressId);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum PairState {
+    /// Asked for, nothing heard yet; given up at this time.
+    Opening(Instant),
+    /// Established, since this time.
+    Open(SubflowId, Instant),
+    /// Lost; opened again at this time.
+    Waiting(Instant),
+    /// Lost and not to be opened again.
+    GivenUp,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    state: PairState,
+    /// Attempts in a row that did not last.
+    failures: u32,
+}
+
+impl Pair {
+    /// When something has to be done about it.
+    fn deadline(self) -> Option<Instant> {
+        match self.state {
+            PairState::Opening(until) | PairState::Waiting(until) => Some(until),
+            PairState::Open(..) | PairState::GivenUp => None,
+        }
+    }
+}
+
+/// When which pair of which connection has to be looked at.
+type Deadlines = BTreeSet<(Instant, ConnectionId, PairOfAddresses)>;
+
+/// One connection.
+#[derive(Debug)]
+struct Mesh {
+    role: Role,
+    /// Our address of the initial subflow, as long as it is up.
+    initial_local: Option<AddressId>,
+    remote_denies_joins: bool,
+    remotes: BTreeMap<AddressId, SocketAddr>,
+    /// Our addresses that the peer knows.
+    known_to_peer: BTreeSet<AddressId>,
+    pairs: BTreeMap<PairOfAddresses, Pair>,
+}
+
+impl Mesh {
+    /// Subflows beyond the initial one, opening ones included.
+    fn extra_subflows(&self) -> usize {
+        let counts = |pair: &&Pair| match pair.state {
+            PairState::Opening(_) => true,
+            PairState::Open(subflow, _) => subflow != SubflowId(0),
+            PairState::Waiting(_) | PairState::GivenUp => false,
+        };
+        self.pairs.values().filter(counts).count()
+    }
+
+    /// Whether a subflow may be opened between the two, limits aside.
+    fn may_join(&self, addresses: &BTreeMap<AddressId, IpAddr>, (local, remote): PairOfAddresses) -> bool {
+        let (Some(from), Some(to)) = (addresses.get(&local), self.remotes.get(&remote)) else { return false };
+        let denied = remote == INITIAL && self.remote_denies_joins;
+        self.role == Role::Client && !denied && from.to_canonical().is_ipv4() == to.ip().to_canonical().is_ipv4()
+    }
+
+    /// The peer's identifier 0 for our initial address means the one that we know by another identifier.
+    fn local_id(&self, local: AddressId) -> AddressId {
+        if local == INITIAL { self.initial_local.unwrap_or(local) } else { local }
+    }
+
+    /// Sets or drops what is known of a pair, and with it its deadline.
+    fn set(&mut self, due: &mut Deadlines, id: ConnectionId, addresses: PairOfAddresses, pair: Option<Pair>) {
+        let before = match pair {
+            Some(pair) => self.pairs.insert(addresses, pair),
+            None => self.pairs.remove(&addresses),
+        };
+        if let Some(at) = before.and_then(Pair::deadline) {
+            due.remove(&(at, id, addresses));
+        }
+        if let Some(at) = pair.and_then(Pair::deadline) {
+            due.insert((at, id, addresses));
+        }
+    }
+
+    /// Drops what is known of pairs that are not open, where `forget` says so.
+    fn forget(&mut self, due: &mut Deadlines, id: ConnectionId, forget: impl Fn(PairOfAddresses) -> bool) {
+        let open = |pair: &Pair| matches!(pair.state, PairState::Open(..));
+        let pairs = self.pairs.iter().filter(|(addresses, pair)| !open(pair) && forget(**addresses));
+        let forgotten: Vec<PairOfAddresses> = pairs.map(|(addresses, _)| *addresses).collect();
+        for addresses in forgotten {
+            self.set(due, id, addresses, None);
+        }
+    }
+}
+
+/// The path manager `full_mesh`.
+#[derive(Debug, Default)]
+pub struct FullMesh {
+    settings: MeshSettings,
+    addresses: BTreeMap<AddressId, IpAddr>,
+    connections: BTreeMap<ConnectionId, Mesh>,
+    due: Deadlines,
+    /// The wake-up asked for last.
+    wake: Option<Instant>,
+}
+
+impl FullMesh {
+    /// Makes one.
+    pub fn new(settings: MeshSettings) -> Self {
+        Self { settings, ..Self::default() }
+    }
+
+    /// Makes one from [`PARAMETERS`].
+    pub fn build(settings: &Settings) -> Result<Box<dyn PathManager>, SettingError> {
+        Ok(Box::new(Self::new(MeshSettings::read(settings)?)))
+    }
+
+    /// Announces what is to be announced of `locals`, then opens what may be opened.
+    fn extend(&mut self, now: Instant, id: ConnectionId, actions: &mut Vec<PathAction>) {
+        let Some(mesh) = self.connections.get_mut(&id) else { return };
+        let announces = match self.settings.announce {
+            Announce::Never => false,
+            Announce::Server => mesh.role == Role::Server,
+            Announce::Both => true,
+        };
+        for local in self.addresses.keys().filter(|_| announces) {
+            if mesh.known_to_peer.insert(*local) {
+                actions.push(PathAction::Announce { connection: id, local: *local });
+            }
+        }
+        let mut room = self.settings.subflows.saturating_sub(mesh.extra_subflows());
+        let remotes: Vec<AddressId> = mesh.remotes.keys().copied().collect();
+        for local in self.addresses.keys() {
+            for remote in &remotes {
+                let addresses = (*local, *remote);
+                let failures = match mesh.pairs.get(&addresses) {
+                    None => 0,
+                    Some(Pair { state: PairState::Waiting(until), failures }) if *until <= now => *failures,
+                    Some(_) => continue,
+                };
+                if room == 0 || !mesh.may_join(&self.addresses, addresses) {
+                    continue;
+                }
+                room -= 1;
+                let opening = Pair { state: PairState::Opening(now + ATTEMPT), failures };
+                mesh.set(&mut self.due, id, addresses, Some(opening));
+                actions.push(PathAction::CreateSubflow {
+                    connection: id,
+                    local: *local,
+                    remote: *remote,
+                    backup: false,
+                });
+            }
+        }
+    }
+
+    /// A subflow ended, or an attempt failed.
+    fn lose(&mut self, now: Instant, id: ConnectionId, addresses: PairOfAddresses, reason: CloseReason) {
+        let Some(mesh) = self.connections.get_mut(&id) else { return };
+        let Some(pair) = mesh.pairs.get(&addresses).copied() else { return };
+        let failures = match pair.state {
+            PairState::Open(_, since) if now.since(since) >= BACK_OFF_MOST => 0,
+            _ => pair.failures,
+        };
+        let worth_another_try = match reason {
+            CloseReason::TimedOut | CloseReason::Reset | CloseReason::AddressGone => true,
+            CloseReason::Normal | CloseReason::ProtocolError => false,
+        };
+        let pair = if !mesh.may_join(&self.addresses, addresses) {
+            None
+        } else if self.settings.reopen && worth_another_try {
+            let until = now + back_off(failures);
+            Some(Pair { state: PairState::Waiting(until), failures: failures.saturating_add(1) })
+        } else {
+            Some(Pair { state: PairState::GivenUp, failures })
+        };
+        mesh.set(&mut self.due, id, addresses, pair);
+    }
+
+    /// Looks at the pairs whose time has come.
+    fn catch_up(&mut self, now: Instant, actions: &mut Vec<PathAction>) {
+        while let Some(first) = self.due.first().copied().filter(|(at, ..)| *at <= now) {
+            self.due.remove(&first);
+            let (_, id, addresses) = first;
+            let pair = self.connections.get(&id).and_then(|mesh| mesh.pairs.get(&addresses));
+            if pair.is_some_and(|pair| matches!(pair.state, PairState::Opening(_))) {
+                self.lose(now, id, addresses, CloseReason::TimedOut);
+            }
+            self.extend(now, id, actions);
+        }
+    }
+
+    fn address_down(&mut self, id: AddressId, actions: &mut Vec<PathAction>) {
+        self.addresses.remove(&id);
+        for (connection, mesh) in &mut self.connections {
+            mesh.forget(&mut self.due, *connection, |(local, _)| local == id);
+            if mesh.initial_local == Some(id) {
+                mesh.initial_local = None;
+            }
+            if mesh.known_to_peer.remove(&id) {
+                actions.push(PathAction::Remove { connection: *connection, local: id });
+            }
+        }
+    }
+
+    fn announced(&mut self, connection: ConnectionId, id: AddressId, remote: SocketAddr) {
+        let Some(mesh) = self.connections.get_mut(&connection) else { return };
+        let ip = remote.ip();
+        let unreachable = ip.is_unspecified() || ip.is_multicast() || remote.port() == 0;
+        let accepted = mesh.remotes.keys().filter(|have| **have != INITIAL && **have != id).count();
+        let known = mesh.remotes.values().any(|have| *have == remote);
+        if id == INITIAL || unreachable || known || accepted >= self.settings.add_addr_accepted {
+            return;
+        }
+        if mesh.remotes.insert(id, remote).is_some() {
+            mesh.forget(&mut self.due, connection, |(_, to)| to == id);
+        }
+    }
+
+    fn handle_structure(&mut self, now: Instant, event: &PathEvent<'_>, actions: &mut Vec<PathAction>) {
+        match *event {
+            PathEvent::AddressUp { id, address } => {
+                self.addresses.insert(id, address);
+                let connections: Vec<ConnectionId> = self.connections.keys().copied().collect();
+                for connection in connections {
+                    self.extend(now, connection, actions);
+                }
+            }
+            PathEvent::AddressDown { id } => self.address_down(id, actions),
+            PathEvent::ConnectionEstablished { connection, role, local, remote, remote_denies_joins } => {
+                let initial = Pair { state: PairState::Open(SubflowId(0), now), failures: 0 };
+                let mesh = Mesh {
+                    role,
+                    initial_local: Some(local),
+                    remote_denies_joins,
+                    remotes: BTreeMap::from([(INITIAL, remote)]),
+                    known_to_peer: BTreeSet::from([local]),
+                    pairs: BTreeMap::from([((local, INITIAL), initial)]),
+                };
+                self.connections.insert(connection, mesh);
+                self.extend(now, connection, actions);
+            }
+            PathEvent::ConnectionClosed { connection } => self.connection_closed(connection),
+            PathEvent::AddressAnnounced { connection, id, remote } => {
+                self.announced(connection, id, remote);
+                self.extend(now, connection, actions);
+            }
+            PathEvent::AddressRemoved { connection, id } => {
+                if let Some(mesh) = self.connections.get_mut(&connection) {
+                    mesh.remotes.remove(&id);
+                    mesh.forget(&mut self.due, connection, |(_, remote)| remote == id);
+                }
+            }
+            PathEvent::SubflowEstablished { connection, subflow, local, remote, .. } => {
+                let Some(mesh) = self.connections.get_mut(&connection) else { return };
+                let local = mesh.local_id(local);
+                mesh.known_to_peer.insert(local);
+                let failures = mesh.pairs.get(&(local, remote)).map_or(0, |pair| pair.failures);
+                let open = Pair { state: PairState::Open(subflow, now), failures };
+                mesh.set(&mut self.due, connection, (local, remote), Some(open));
+            }
+            PathEvent::SubflowClosed { connection, subflow, local, remote, reason } => {
+                let Some(mesh) = self.connections.get(&connection) else { return };
+                let addresses = (mesh.local_id(local), remote);
+                match mesh.pairs.get(&addresses).map(|pair| pair.state) {
+                    Some(PairState::Opening(_)) => self.lose(now, connection, addresses, reason),
+                    Some(PairState::Open(open, _)) if open == subflow => self.lose(now, connection, addresses, reason),
+                    _ => {}
+                }
+                self.extend(now, connection, actions);
+            }
+            PathEvent::SubflowPriority { .. }
+            | PathEvent::Measured { .. }
+            | PathEvent::ReceiveBufferBlocked { .. }
+            | PathEvent::SubflowTimeout { .. }
+            | PathEvent::Wake => {}
+        }
+    }
+
+    fn connection_closed(&mut self, connection: ConnectionId) {
+        let Some(mesh) = self.connections.remove(&connection) else { return };
+        for (addresses, pair) in mesh.pairs {
+            if let Some(at) = pair.deadline() {
+                self.due.remove(&(at, connection, addresses));
+            }
+        }
+    }
+}
+
+/// The pause after so many failures in a row.
+fn back_off(failures: u32) -> Duration {
+    let doubled = BACK_OFF_FIRST * 1_u64.checked_shl(failures).unwrap_or(u64::MAX);
+    doubled.min(BACK_OFF_MOST)
+}
+
+impl PathManager for FullMesh {
+    fn handle(&mut self, now: Instant, event: &PathEvent<'_>, actions: &mut Vec<PathAction>) {
+        self.handle_structure(now, event, actions);
+        self.catch_up(now, actions);
+        let Some((earliest, ..)) = self.due.first().copied() else { return };
+        let pending = self.wake.filter(|at| *at > now);
+        if pending.is_none_or(|at| earliest < at) {
+            self.wake = Some(earliest);
+            actions.push(PathAction::WakeAt(earliest));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

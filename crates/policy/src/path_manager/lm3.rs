@@ -1,0 +1,406 @@
+//! LM3: a blocked receive buffer halves the number of active paths, as a loss halves a congestion window.
+//!
+//! Source: Cao, Collotta, Xu, Huang, Tao, Zhou, "Towards Adaptive Multipath Managing: A Lightweight Path Management
+//! Mechanism to Aid Multihomed Mobile Computing Devices", Applied Sciences 10(1), 2020. This is the form as published.
+//! A path is a subflow; the subflows are opened by [`super::full_mesh`], whose settings apply too.
+//!
+//! Once per round trip, for every path p (w congestion window in bytes, r smoothed RTT):
+//!
+//!     w'(p) = (w(p) - w_min) / (w_max - w_min)                         (3)
+//!     r'(p) = (r_max - r(p)) / (r_max - r_min)                         (4)
+//!     R(p)  = sigma w'(p) + (1 - sigma) r'(p),  sigma = 1/2            (2)
+//!
+//! and each fraction is 1 where max = min (not said in the paper). On a blocked receive buffer:
+//!
+//!     blocks <- blocks + 1                                             (6)
+//!     blocks < 3: paths <- floor(paths / 2), at least 1                (5)
+//!     blocks = 3: paths <- 1, blocks <- 0                              (7), (8)
+//!
+//! The best `paths` by R stay, the rest are suspended. A suspended path q returns, best first, when
+//!
+//!     R(q) >= mean of R over the active paths                          (9)
+//!
+//! looked at once per round trip, the mean taking in those that have just returned (lines 16 to 21 of Algorithm 1).
+//!
+//! Where the paper contradicts itself or is silent (the first value of each setting is the default):
+//! - `rounding` down (equation 5) | up (line 9 of Algorithm 1; 1 of 1, 1 of 2, 2 of 3 paths).
+//! - `counter_reset` at_three (equation 8) | never (Algorithm 1, where line 12 forgets it: after the third event no
+//!   event removes anything until the quiet interval is over).
+//! - `bounds` own_history (equations 3 and 4 "measured on p": each path against its own past) | alternatives (textbook
+//!   SAW: over the established paths now, suspended ones included).
+//! - `paths` is the number of active paths at the event. Algorithm 1 never raises path_num when paths return, and would
+//!   so halve a number that is no longer true.
+//! - "Consecutive" events: the counter falls back to 0 when none came for `quiet` (8) times the longest smoothed RTT of
+//!   the active paths. An episode that lasts repeats its event after one RTT; a removal acts, and the hole is filled,
+//!   within a few.
+//! - A returning path must have been measured since it was removed, and a path with an unanswered timeout does not return;
+//!   the probes and the rule are in [`super::suspension`]. A removal and the test for return never share an event, as
+//!   they do in Algorithm 1: where all R are equal it would undo its own removal on the spot.
+//! - `dead_paths` last | by_score. Under equations 2 to 4 a path that died while its RTT was low keeps that RTT, so it can
+//!   outrank a living one and be the one that stays. With `last`, paths with an unanswered timeout rank behind all
+//!   others and do not enter the mean, and if all active ones are such, the best living one returns. by_score is
+//!   the paper to the letter. Either way the last established path is never suspended.
+//! - Backup subflows are left alone unless suspended by us.
+
+use super::full_mesh::{self, FullMesh, MeshSettings};
+use super::suspension::Suspensions;
+use super::{Measurements, PathAction, PathEvent, PathManager};
+use crate::ids::{ConnectionId, SubflowId, SubflowMap};
+use crate::table::{Parameter, SettingError, Settings};
+use crate::time::Instant;
+use crate::view::{ConnectionView, SubflowState, SubflowView};
+use std::collections::BTreeMap;
+
+/// The settings of [`Lm3`].
+pub const PARAMETERS: &[Parameter] = &[
+    full_mesh::SUBFLOWS,
+    full_mesh::ADD_ADDR_ACCEPTED,
+    full_mesh::ANNOUNCE,
+    full_mesh::REOPEN,
+    Parameter {
+        name: "rounding",
+        default: "down",
+        values: "down | up",
+        summary: "How half of an odd number of paths is rounded",
+    },
+    Parameter {
+        name: "counter_reset",
+        default: "at_three",
+        values: "at_three | never",
+        summary: "Whether the third blocked event resets the counter",
+    },
+    Parameter {
+        name: "bounds",
+        default: "own_history",
+        values: "own_history | alternatives",
+        summary: "What a path's window and RTT are compared with: its own past, or the other paths",
+    },
+    Parameter {
+        name: "cwnd_weight",
+        default: "0.5",
+        values: "0 to 1",
+        summary: "Weight of the congestion window in a path's quality; the RTT has the rest",
+    },
+    Parameter {
+        name: "quiet",
+        default: "8",
+        values: "round trips; 0: never",
+        summary: "How long without a blocked event until the counter falls back to 0",
+    },
+    Parameter {
+        name: "dead_paths",
+        default: "last",
+        values: "last | by_score",
+        summary: "How paths with an unanswered timeout are ranked",
+    },
+];
+
+/// How half of an odd number of paths is rounded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rounding {
+    /// Equation 5.
+    Down,
+    /// Line 9 of Algorithm 1.
+    Up,
+}
+
+/// What a path's window and RTT are compared with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScoreBounds {
+    /// The least and largest values measured on the path itself.
+    OwnHistory,
+    /// The least and largest values of the established paths now.
+    Alternatives,
+}
+
+/// How paths with an unanswered timeout are ranked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DeadPaths {
+    /// Behind all others.
+    Last,
+    /// Like the others.
+    ByScore,
+}
+
+/// What can be chosen about LM3.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Lm3Settings {
+    /// How subflows are opened.
+    pub mesh: MeshSettings,
+    /// How half of an odd number of paths is rounded.
+    pub rounding: Rounding,
+    /// Whether the third event resets the counter (equation 8).
+    pub reset_at_three: bool,
+    /// What a path is compared with.
+    pub bounds: ScoreBounds,
+    /// Weight of the window, 0 to 1 (sigma of equation 2).
+    pub cwnd_weight: f64,
+    /// Round trips without an event after which the counter falls back to 0; 0: never.
+    pub quiet: f64,
+    /// How paths with an unanswered timeout are ranked.
+    pub dead_paths: DeadPaths,
+}
+
+impl Default for Lm3Settings {
+    fn default() -> Self {
+        Self {
+            mesh: MeshSettings::default(),
+            rounding: Rounding::Down,
+            reset_at_three: true,
+            bounds: ScoreBounds::OwnHistory,
+            cwnd_weight: 0.5,
+            quiet: 8.0,
+            dead_paths: DeadPaths::Last,
+        }
+    }
+}
+
+/// Least and largest of something measured.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    min: f64,
+    max: f64,
+}
+
+impl Bounds {
+    const NONE: Self = Self { min: f64::INFINITY, max: f64::NEG_INFINITY };
+
+    fn include(&mut self, value: f64) {
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+
+    /// Where `value` lies between the bounds, 1 at `best` and 0 at the other; 1 if they are the same.
+    fn place(&self, value: f64, best: f64) -> f64 {
+        let span = self.max - self.min;
+        if span > 0.0 { 1.0 - (value - best).abs() / span } else { 1.0 }
+    }
+}
+
+/// Bounds of window (bytes) and smoothed RTT (seconds).
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    cwnd: Bounds,
+    rtt: Bounds,
+}
+
+impl Measured {
+    const NONE: Self = Self { cwnd: Bounds::NONE, rtt: Bounds::NONE };
+
+    fn include(&mut self, view: &SubflowView) {
+        self.cwnd.include(view.cwnd as f64);
+        self.rtt.include(view.smoothed_rtt.as_secs_f64());
+    }
+
+    /// Equations 2 to 4.
+    fn score(&self, view: &SubflowView, cwnd_weight: f64) -> f64 {
+        let cwnd = self.cwnd.place(view.cwnd as f64, self.cwnd.max);
+        let rtt = self.rtt.place(view.smoothed_rtt.as_secs_f64(), self.rtt.min);
+        cwnd_weight * cwnd + (1.0 - cwnd_weight) * rtt
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    history: Measured,
+    score: f64,
+}
+
+/// One connection.
+#[derive(Debug, Default)]
+struct Paths {
+    blocks: u32,
+    last_blocked: Option<Instant>,
+    paths: SubflowMap<Path>,
+    suspensions: Suspensions,
+}
+
+impl Paths {
+    fn forget(&mut self, id: SubflowId) {
+        self.paths.remove(id);
+    }
+
+    /// Takes in what was measured and scores every path.
+    fn score(&mut self, settings: &Lm3Settings, subflows: &[SubflowView]) {
+        let established = |id| subflows.iter().any(|s| s.id == id && s.state == SubflowState::Established);
+        self.paths.retain(established);
+        let mut all = Measured::NONE;
+        let measured: Vec<&SubflowView> = self.suspensions.paths(subflows).collect();
+        for view in &measured {
+            all.include(view);
+        }
+        for view in measured {
+            let mut history = self.paths.get(view.id).map_or(Measured::NONE, |path| path.history);
+            history.include(view);
+            let bounds = match settings.bounds {
+                ScoreBounds::OwnHistory => &history,
+                ScoreBounds::Alternatives => &all,
+            };
+            let score = bounds.score(view, settings.cwnd_weight);
+            self.paths.insert(view.id, Path { history, score });
+            self.suspensions.set_rank(view.id, score);
+        }
+    }
+
+    fn score_of(&self, id: SubflowId) -> f64 {
+        self.paths.get(id).map_or(0.0, |path| path.score)
+    }
+
+    /// The active paths, or those put aside, the best first.
+    fn ranked<'a>(&self, settings: &Lm3Settings, subflows: &'a [SubflowView], aside: bool) -> Vec<&'a SubflowView> {
+        let dead = |view: &SubflowView| settings.dead_paths == DeadPaths::Last && view.stale;
+        let mut ranked: Vec<&SubflowView> =
+            self.suspensions.paths(subflows).filter(|view| self.suspensions.is_aside(view.id) == aside).collect();
+        // The sort is stable: the lower id first on a tie.
+        ranked.sort_by(|a, b| dead(a).cmp(&dead(b)).then(self.score_of(b.id).total_cmp(&self.score_of(a.id))));
+        ranked
+    }
+
+    /// Equations 5 to 8.
+    fn on_blocked(
+        &mut self,
+        settings: &Lm3Settings,
+        connection: &ConnectionView,
+        subflows: &[SubflowView],
+        actions: &mut Vec<PathAction>,
+    ) {
+        let active = self.ranked(settings, subflows, false);
+        let longest = active.iter().map(|view| view.smoothed_rtt).max().unwrap_or_default();
+        let silence = self.last_blocked.map(|last| connection.now.since(last));
+        if settings.quiet > 0.0 && silence.is_some_and(|silence| silence > longest.mul_f64(settings.quiet)) {
+            self.blocks = 0;
+        }
+        self.last_blocked = Some(connection.now);
+        self.blocks = self.blocks.saturating_add(1);
+        let half = match settings.rounding {
+            Rounding::Down => active.len() / 2,
+            Rounding::Up => active.len().div_ceil(2),
+        };
+        let keep = match self.blocks {
+            0..3 => half.max(1),
+            3 => 1,
+            _ => active.len(),
+        };
+        if self.blocks == 3 && settings.reset_at_three {
+            self.blocks = 0;
+        }
+        for view in active.iter().skip(keep) {
+            self.suspensions.suspend(connection, view, subflows, actions);
+        }
+    }
+
+    /// Equation 9.
+    fn on_round_trip(
+        &mut self,
+        settings: &Lm3Settings,
+        connection: &ConnectionView,
+        subflows: &[SubflowView],
+        actions: &mut Vec<PathAction>,
+    ) {
+        let mut active: Vec<f64> = self
+            .ranked(settings, subflows, false)
+            .iter()
+            .filter(|view| settings.dead_paths == DeadPaths::ByScore || !view.stale)
+            .map(|view| self.score_of(view.id))
+            .collect();
+        for view in self.ranked(settings, subflows, true) {
+            let score = self.score_of(view.id);
+            // With no living path active the mean is nothing and every fit one passes.
+            // The sum of n equal scores may exceed n times the score by a rounding error.
+            let at_least_mean = score * active.len() as f64 >= active.iter().sum::<f64>() - 1e-9;
+            if at_least_mean && self.suspensions.is_fit(view) {
+                self.suspensions.resume(connection.id, view.id, actions);
+                active.push(score);
+            }
+        }
+    }
+}
+
+/// The path manager `lm3`.
+#[derive(Debug)]
+pub struct Lm3 {
+    settings: Lm3Settings,
+    mesh: FullMesh,
+    connections: BTreeMap<ConnectionId, Paths>,
+}
+
+impl Lm3 {
+    /// Makes one.
+    pub fn new(settings: Lm3Settings) -> Self {
+        Self { settings, mesh: FullMesh::new(settings.mesh), connections: BTreeMap::new() }
+    }
+
+    /// Makes one from [`PARAMETERS`].
+    pub fn build(settings: &Settings) -> Result<Box<dyn PathManager>, SettingError> {
+        Ok(Box::new(Self::new(Lm3Settings {
+            mesh: MeshSettings::read(settings)?,
+            rounding: [Rounding::Down, Rounding::Up][settings.word("rounding", &["down", "up"], 0)?],
+            reset_at_three: settings.word("counter_reset", &["at_three", "never"], 0)? == 0,
+            bounds: [ScoreBounds::OwnHistory, ScoreBounds::Alternatives]
+                [settings.word("bounds", &["own_history", "alternatives"], 0)?],
+            cwnd_weight: settings.number("cwnd_weight", 0.5, 0.0..=1.0)?,
+            quiet: settings.number("quiet", 8.0, 0.0..=1e6)?,
+            dead_paths: [DeadPaths::Last, DeadPaths::ByScore][settings.word("dead_paths", &["last", "by_score"], 0)?],
+        })))
+    }
+}
+
+impl PathManager for Lm3 {
+    fn handle(&mut self, now: Instant, event: &PathEvent<'_>, actions: &mut Vec<PathAction>) {
+        self.mesh.handle(now, event, actions);
+        let settings = &self.settings;
+        match *event {
+            PathEvent::ConnectionEstablished { connection, .. } => {
+                self.connections.entry(connection).or_default().suspensions.established(SubflowId(0));
+            }
+            PathEvent::ConnectionClosed { connection } => {
+                self.connections.remove(&connection);
+            }
+            PathEvent::SubflowEstablished { connection, subflow, .. } => {
+                let Some(paths) = self.connections.get_mut(&connection) else { return };
+                paths.suspensions.established(subflow);
+            }
+            PathEvent::SubflowClosed { connection, subflow, .. } => {
+                let Some(paths) = self.connections.get_mut(&connection) else { return };
+                paths.forget(subflow);
+                paths.suspensions.closed(connection, subflow, actions);
+            }
+            PathEvent::Measured { connection, subflows }
+            | PathEvent::ReceiveBufferBlocked { connection, subflows, .. }
+            | PathEvent::SubflowTimeout { connection, subflows, .. } => {
+                let Some(paths) = self.connections.get_mut(&connection.id) else { return };
+                paths.suspensions.observe(connection, subflows, actions);
+                match event {
+                    PathEvent::Measured { .. } => {
+                        paths.score(settings, subflows);
+                        paths.on_round_trip(settings, connection, subflows, actions);
+                    }
+                    PathEvent::ReceiveBufferBlocked { .. } => {
+                        paths.score(settings, subflows);
+                        paths.on_blocked(settings, connection, subflows, actions);
+                    }
+                    _ => {}
+                }
+                if settings.dead_paths == DeadPaths::Last {
+                    paths.suspensions.replace_dead(connection.id, actions);
+                }
+                if matches!(event, PathEvent::Measured { .. }) {
+                    paths.suspensions.probe(now, connection.id, subflows, actions);
+                }
+            }
+            PathEvent::AddressUp { .. }
+            | PathEvent::AddressDown { .. }
+            | PathEvent::AddressAnnounced { .. }
+            | PathEvent::AddressRemoved { .. }
+            | PathEvent::SubflowPriority { .. }
+            | PathEvent::Wake => {}
+        }
+    }
+
+    fn measurements(&self) -> Measurements {
+        Measurements::EveryRoundTrip
+    }
+}
+
+#[cfg(test)]
+mod tests;

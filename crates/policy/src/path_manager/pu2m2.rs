@@ -1,0 +1,235 @@
+//! (PU)2M2, a reading: a path whose delay turns bad, or that times out, is put aside until its delay is good again.
+//!
+//! The paper (Cao, Song, Luo, Yi, Wang, You, Hao, "(PU)2M2: A Potentially Underperforming-aware Path Usage Management
+//! Mechanism for Secure MPTCP-based Multipathing Services", 2018) was not at hand. **This is the simplest honest reading
+//! of how its authors' later papers describe it**: it monitors the delay changes of each path, declares a path
+//! potentially underperforming or failed by them, removes it, and reconnects it by its delay. Its constants are ours.
+//!
+//! Per subflow, in seconds, once per round trip if something was acknowledged since, with x the latest RTT sample,
+//! c the centre and v the variation of the samples before (RFC 6298, section 2: the gains; both start at what the
+//! subflow itself has):
+//!
+//!     inside  <=>  x <= c + max(width v, floor c)
+//!     then  v <- 3/4 v + 1/4 |x - c|,  c <- 7/8 c + 1/8 x
+//!
+//! A path outside is suspended, the one furthest outside (x / c) first; so is one whose retransmission timer runs out.
+//! It returns once a sample taken since it was probed lies inside. Decisions:
+//! - Only the upper edge counts: a delay that gets better is no reason to leave.
+//! - The subflow's own smoothed RTT cannot be the centre: it already holds the sample, and so does its variation, which
+//!   takes in a quarter of every jump; with a width of 3.5 or more no jump, however large, would ever be outside.
+//! - The band follows the samples outside it too. So a lasting rise of delay is accepted after a few samples (and a path
+//!   is not lost for good because its neighbour's traffic went away).
+//! - `floor` keeps a path with constant delay from being removed for a microsecond.
+//! - Never all: the last active established path stays, whatever it does; if all active ones have an unanswered timeout
+//!   and one put aside has none, that one returns. See [`super::suspension`], also for the probes.
+
+use super::full_mesh::{self, FullMesh, MeshSettings};
+use super::suspension::Suspensions;
+use super::{Measurements, PathAction, PathEvent, PathManager};
+use crate::ids::{ConnectionId, SubflowId, SubflowMap};
+use crate::table::{Parameter, SettingError, Settings};
+use crate::time::Instant;
+use crate::view::{ConnectionView, SubflowState, SubflowView};
+use std::collections::BTreeMap;
+
+/// The settings of [`Pu2m2`].
+pub const PARAMETERS: &[Parameter] = &[
+    full_mesh::SUBFLOWS,
+    full_mesh::ADD_ADDR_ACCEPTED,
+    full_mesh::ANNOUNCE,
+    full_mesh::REOPEN,
+    Parameter {
+        name: "width",
+        default: "2",
+        values: "variations, 0 to 100",
+        summary: "How far above its centre a delay may be, in units of the delay's variation",
+    },
+    Parameter {
+        name: "floor",
+        default: "0.25",
+        values: "share of the centre, 0 to 100",
+        summary: "How far above its centre a delay may be however little it varies",
+    },
+];
+
+/// What can be chosen about (PU)2M2.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Pu2m2Settings {
+    /// How subflows are opened.
+    pub mesh: MeshSettings,
+    /// Half the band, in variations.
+    pub width: f64,
+    /// Least half of the band, as a share of the centre.
+    pub floor: f64,
+}
+
+impl Default for Pu2m2Settings {
+    fn default() -> Self {
+        Self { mesh: MeshSettings::default(), width: 2.0, floor: 0.25 }
+    }
+}
+
+/// The band around a subflow's delay, in seconds.
+#[derive(Clone, Copy, Debug)]
+struct Band {
+    centre: f64,
+    variation: f64,
+    /// When the sample looked at last had come.
+    seen: Instant,
+    /// The last sample over the centre before it.
+    excess: f64,
+    /// Whether the last sample was inside and no timeout came since.
+    inside: bool,
+}
+
+impl Band {
+    fn new(view: &SubflowView) -> Self {
+        Self {
+            centre: view.smoothed_rtt.as_secs_f64(),
+            variation: view.rtt_variation.as_secs_f64(),
+            seen: view.last_progress,
+            excess: 1.0,
+            inside: true,
+        }
+    }
+
+    fn take(&mut self, settings: &Pu2m2Settings, view: &SubflowView) {
+        if view.last_progress <= self.seen {
+            return;
+        }
+        self.seen = view.last_progress;
+        let sample = view.latest_rtt.as_secs_f64();
+        let half = (settings.width * self.variation).max(settings.floor * self.centre);
+        self.inside = sample <= self.centre + half;
+        self.excess = if self.centre > 0.0 { sample / self.centre } else { 1.0 };
+        self.variation = 0.75 * self.variation + 0.25 * (sample - self.centre).abs();
+        self.centre = 0.875 * self.centre + 0.125 * sample;
+    }
+}
+
+/// One connection.
+#[derive(Debug, Default)]
+struct Paths {
+    bands: SubflowMap<Band>,
+    suspensions: Suspensions,
+}
+
+impl Paths {
+    fn on_round_trip(
+        &mut self,
+        settings: &Pu2m2Settings,
+        connection: &ConnectionView,
+        subflows: &[SubflowView],
+        actions: &mut Vec<PathAction>,
+    ) {
+        let established = |id| subflows.iter().any(|s| s.id == id && s.state == SubflowState::Established);
+        self.bands.retain(established);
+        let measured: Vec<&SubflowView> = self.suspensions.paths(subflows).collect();
+        for view in &measured {
+            let mut band = self.bands.get(view.id).copied().unwrap_or_else(|| Band::new(view));
+            band.take(settings, view);
+            self.bands.insert(view.id, band);
+            self.suspensions.set_rank(view.id, -view.smoothed_rtt.as_secs_f64());
+        }
+        for view in &measured {
+            if self.suspensions.is_fit(view) && self.bands.get(view.id).is_some_and(|band| band.inside) {
+                self.suspensions.resume(connection.id, view.id, actions);
+            }
+        }
+        let outside = |view: &&SubflowView| self.bands.get(view.id).is_some_and(|band| !band.inside);
+        let mut outside: Vec<&SubflowView> = measured.iter().copied().filter(outside).collect();
+        let excess = |view: &SubflowView| self.bands.get(view.id).map_or(0.0, |band| band.excess);
+        outside.sort_by(|a, b| b.stale.cmp(&a.stale).then(excess(b).total_cmp(&excess(a))));
+        for view in outside {
+            self.suspensions.suspend(connection, view, subflows, actions);
+        }
+    }
+
+    fn on_timeout(
+        &mut self,
+        connection: &ConnectionView,
+        subflows: &[SubflowView],
+        subflow: SubflowId,
+        actions: &mut Vec<PathAction>,
+    ) {
+        let Some(view) = self.suspensions.paths(subflows).find(|view| view.id == subflow) else { return };
+        let mut band = self.bands.get(subflow).copied().unwrap_or_else(|| Band::new(view));
+        band.inside = false;
+        self.bands.insert(subflow, band);
+        self.suspensions.suspend(connection, view, subflows, actions);
+    }
+}
+
+/// The path manager `pu2m2`.
+#[derive(Debug)]
+pub struct Pu2m2 {
+    settings: Pu2m2Settings,
+    mesh: FullMesh,
+    connections: BTreeMap<ConnectionId, Paths>,
+}
+
+impl Pu2m2 {
+    /// Makes one.
+    pub fn new(settings: Pu2m2Settings) -> Self {
+        Self { settings, mesh: FullMesh::new(settings.mesh), connections: BTreeMap::new() }
+    }
+
+    /// Makes one from [`PARAMETERS`].
+    pub fn build(settings: &Settings) -> Result<Box<dyn PathManager>, SettingError> {
+        Ok(Box::new(Self::new(Pu2m2Settings {
+            mesh: MeshSettings::read(settings)?,
+            width: settings.number("width", 2.0, 0.0..=100.0)?,
+            floor: settings.number("floor", 0.25, 0.0..=100.0)?,
+        })))
+    }
+}
+
+impl PathManager for Pu2m2 {
+    fn handle(&mut self, now: Instant, event: &PathEvent<'_>, actions: &mut Vec<PathAction>) {
+        self.mesh.handle(now, event, actions);
+        match *event {
+            PathEvent::ConnectionEstablished { connection, .. } => {
+                self.connections.entry(connection).or_default().suspensions.established(SubflowId(0));
+            }
+            PathEvent::ConnectionClosed { connection } => {
+                self.connections.remove(&connection);
+            }
+            PathEvent::SubflowEstablished { connection, subflow, .. } => {
+                let Some(paths) = self.connections.get_mut(&connection) else { return };
+                paths.suspensions.established(subflow);
+            }
+            PathEvent::SubflowClosed { connection, subflow, .. } => {
+                let Some(paths) = self.connections.get_mut(&connection) else { return };
+                paths.bands.remove(subflow);
+                paths.suspensions.closed(connection, subflow, actions);
+            }
+            PathEvent::Measured { connection, subflows } => {
+                let Some(paths) = self.connections.get_mut(&connection.id) else { return };
+                paths.suspensions.observe(connection, subflows, actions);
+                paths.on_round_trip(&self.settings, connection, subflows, actions);
+                paths.suspensions.replace_dead(connection.id, actions);
+                paths.suspensions.probe(now, connection.id, subflows, actions);
+            }
+            PathEvent::SubflowTimeout { connection, subflows, subflow } => {
+                let Some(paths) = self.connections.get_mut(&connection.id) else { return };
+                paths.suspensions.observe(connection, subflows, actions);
+                paths.on_timeout(connection, subflows, subflow, actions);
+                paths.suspensions.replace_dead(connection.id, actions);
+            }
+            PathEvent::ReceiveBufferBlocked { .. }
+            | PathEvent::AddressUp { .. }
+            | PathEvent::AddressDown { .. }
+            | PathEvent::AddressAnnounced { .. }
+            | PathEvent::AddressRemoved { .. }
+            | PathEvent::SubflowPriority { .. }
+            | PathEvent::Wake => {}
+        }
+    }
+
+    fn measurements(&self) -> Measurements {
+        Measurements::EveryRoundTrip
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+use super::*;
+use crate::path_manager::tests::{Host, probe, resume, suspend};
+use crate::time::Duration;
+
+fn host(subflows: u32) -> Host<Pu2m2> {
+    let mut host = Host::new(Pu2m2::new(Pu2m2Settings::default()), subflows);
+    for id in 0..subflows {
+        // Centre 20 ms, variation 5 ms: the edge is at 20 + max(2 * 5, 0.25 * 20) = 30 ms.
+        host.view(id).rtt_variation = Duration::from_millis(5);
+    }
+    assert_eq!(host.measured(), []);
+    host
+}
+
+fn sample(host: &mut Host<Pu2m2>, id: u32, rtt_us: u64) {
+    host.answered(id);
+    host.view(id).latest_rtt = Duration::from_micros(rtt_us);
+}
+
+fn edge_us(host: &Host<Pu2m2>, id: u32) -> f64 {
+    let band = host.manager.connections[&ConnectionId(1)].bands.get(SubflowId(id)).unwrap();
+    (band.centre + (2.0 * band.variation).max(0.25 * band.centre)) * 1e6
+}
+
+#[test]
+fn a_sample_on_the_edge_stays_and_one_above_it_goes() {
+    for (rtt_us, expected) in [(30_000, vec![]), (30_100, vec![suspend(1)]), (1_000, vec![])] {
+        let mut host = host(2);
+        host.now_ms = 20;
+        sample(&mut host, 1, rtt_us);
+        assert_eq!(host.measured(), expected, "{rtt_us} us");
+    }
+}
+
+#[test]
+fn the_band_moves_by_an_eighth_and_a_quarter() {
+    let mut host = host(2);
+    host.now_ms = 20;
+    sample(&mut host, 1, 28_000);
+    host.measured();
+    // Centre 20 + 8/8 = 21, variation 5 * 3/4 + 8/4 = 5.75: 21 + 11.5 = 32.5 ms.
+    assert!((edge_us(&host, 1) - 32_500.0).abs() < 0.01);
+    // No acknowledgement since: the sample is not taken twice.
+    host.now_ms = 40;
+    host.measured();
+    assert!((edge_us(&host, 1) - 32_500.0).abs() < 0.01);
+}
+
+#[test]
+fn with_constant_delay_the_floor_is_what_keeps_a_path() {
+    let mut host = Host::new(Pu2m2::new(Pu2m2Settings::default()), 2);
+    (0..2).for_each(|id| host.view(id).rtt_variation = Duration::ZERO);
+    host.measured();
+    host.now_ms = 20;
+    sample(&mut host, 1, 25_000);
+    assert_eq!(host.measured(), []);
+}
+
+#[test]
+fn of_two_paths_that_turn_bad_at_once_the_worse_goes_and_the_other_stays() {
+    let mut host = host(2);
+    host.now_ms = 20;
+    sample(&mut host, 0, 40_000);
+    sample(&mut host, 1, 35_000);
+    assert_eq!(host.measured(), [suspend(0)]);
+}
+
+#[test]
+fn a_timeout_removes_a_path_unless_it_is_the_last() {
+    let mut host = host(2);
+    assert_eq!(host.timeout(0), [suspend(0)]);
+    assert_eq!(host.timeout(1), []);
+    assert_eq!(host.active(), [1]);
+}
+
+#[test]
+fn a_removed_path_that_answers_takes_over_from_a_dead_one_even_outside_its_band() {
+    let mut host = host(2);
+    host.timeout(0);
+    host.timeout(1);
+    host.now_ms = 300;
+    sample(&mut host, 0, 500_000);
+    assert_eq!(host.measured(), [resume(0)]);
+    // With another active, the dead one can go.
+    assert_eq!(host.measured(), [suspend(1)]);
+}
+
+#[test]
+fn a_story_delay_jumps_and_the_path_flaps_until_the_band_has_followed() {
+    let mut host = host(2);
+    host.now_ms = 20;
+    sample(&mut host, 1, 60_000);
+    assert_eq!(host.measured(), [suspend(1)]);
+    // Centre 25, variation 13.75: the edge is at 52.5 ms. Data sent before the removal does not count.
+    assert!((edge_us(&host, 1) - 52_500.0).abs() < 0.01);
+    // The first probe, one timeout after the removal, finds the same 60 ms: still outside.
+    host.now_ms = 220;
+    assert_eq!(host.measured(), [probe(1)]);
+    host.now_ms = 280;
+    sample(&mut host, 1, 60_000);
+    assert_eq!(host.measured(), []);
+    // Centre 29.375, variation 13.75 * 3/4 + 35/4 = 19.0625: the edge is at 67.5 ms, and the third finds itself inside.
+    assert!((edge_us(&host, 1) - 67_500.0).abs() < 0.01);
+    host.now_ms = 420;
+    assert_eq!(host.measured(), [probe(1)]);
+    host.now_ms = 480;
+    sample(&mut host, 1, 60_000);
+    assert_eq!(host.measured(), [resume(1)]);
+    // Then it times out, its address is gone, and the connection ends.
+    host.now_ms = 900;
+    assert_eq!(host.timeout(1), [suspend(1)]);
+    assert_eq!(host.closed(0), [resume(1)]);
+    assert_eq!(host.closed(1), []);
+    host.tell(&PathEvent::ConnectionClosed { connection: ConnectionId(1) });
+    assert!(host.manager.connections.is_empty());
+}
