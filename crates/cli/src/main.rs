@@ -1,7 +1,43 @@
 //! The one binary: scenarios in, tables, reports and captures out.
+//!
+//! Exit codes: 0 done, 1 a file did not arrive as it was sent, 2 something that the user gave is wrong.
 
+mod arguments;
 mod combination;
+mod command;
 mod diagnostic;
+mod experiment;
+mod lab;
+mod library;
 mod metric;
+mod record;
+mod report;
 mod scenario;
-fn main() {}
+mod statistics;
+mod summary;
+mod table;
+mod timeseries;
+mod verdict;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Run { scenario, send, options } => command::run(&scenario, send.as_deref(), &options),
+        Command::Compare { scenario, options } => command::compare(&scenario, &options).map(|()| true),
+        Command::Reproduce { experiment, options } => {
+            command::reproduce(experiment.as_deref(), &options).map(|()| true)
+        }
+        Command::List { json } => command::list(json).map(|()| true),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(diagnostic) => {
+            command::remark(&diagnostic.to_string());
+            ExitCode::from(2)
+        }
+    }
+}

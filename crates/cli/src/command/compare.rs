@@ -1,0 +1,61 @@
+//! `compare`: several policies on the same seeds, side by side.
+
+use super::{finish, heading, plan, prepare};
+use crate::arguments::Options;
+use crate::diagnostic::Diagnostic;
+use crate::record::{Outcome, PolicyRuns};
+use crate::statistics::{readable, relative_change};
+use crate::summary::metric_names;
+use crate::{experiment, library, table};
+use std::path::Path;
+
+/// Runs all policies and prints one table.
+pub fn compare(scenario: &Path, options: &Options) -> Result<(), Diagnostic> {
+    let document = library::open(scenario, &options.set)?;
+    document.scenario()?;
+    prepare(&options.out)?;
+    let outcome = experiment::run(&document, &plan(options))?;
+    let text = format!("{}\n{}", heading(&outcome), side_by_side(&outcome));
+    finish(options, std::slice::from_ref(&outcome), &text)
+}
+
+/// One line per metric, one column per policy; behind the first, the change against it, paired by seed.
+pub fn side_by_side(outcome: &Outcome) -> String {
+    let labels: Vec<String> = outcome.policies.iter().map(PolicyRuns::label).collect();
+    let mut head = vec!["metric", "unit"];
+    head.extend(labels.iter().map(String::as_str));
+    let mut rows = Vec::new();
+    for (metric, unit) in metric_names(outcome) {
+        let Some((label, _)) = outcome.scenario.metric(&metric) else { continue };
+        if outcome.policies.iter().all(|runs| runs.estimate(&metric).is_none()) {
+            continue;
+        }
+        let mut row = vec![label, unit.to_owned()];
+        row.extend(outcome.policies.iter().map(|runs| cell(runs, &metric)));
+        rows.push(row);
+        if let Some((first, others)) = outcome.policies.split_first().filter(|(_, others)| !others.is_empty()) {
+            let mut row = vec!["  against the first".to_owned(), "%".to_owned(), String::new()];
+            row.extend(others.iter().map(|runs| against(first, runs, &metric)));
+            rows.push(row);
+        }
+    }
+    table::render(&head, &rows)
+}
+
+fn cell(runs: &PolicyRuns, metric: &str) -> String {
+    let Some(estimate) = runs.estimate(metric) else { return "–".to_owned() };
+    if estimate.half_width.is_finite() {
+        format!("{} ± {}", readable(estimate.mean), readable(estimate.half_width))
+    } else {
+        readable(estimate.mean)
+    }
+}
+
+fn against(first: &PolicyRuns, runs: &PolicyRuns, metric: &str) -> String {
+    let Some(change) = relative_change(&runs.values(metric), &first.values(metric)) else { return "–".to_owned() };
+    if change.half_width.is_finite() {
+        format!("{:+.1} ± {:.1}", change.mean * 100.0, change.half_width * 100.0)
+    } else {
+        format!("{:+.1}", change.mean * 100.0)
+    }
+}

@@ -1,0 +1,93 @@
+//! `list`: what there is to choose from, generated from the tables of the families.
+
+use super::print;
+use crate::combination::{Family, MemberInfo};
+use crate::diagnostic::Diagnostic;
+use crate::library::SCENARIOS;
+use crate::metric::{METRICS, Series};
+use serde_json::{Value, json};
+
+/// Prints the lists.
+pub fn list(as_json: bool) -> Result<(), Diagnostic> {
+    let text = if as_json { format!("{:#}\n", json_lists()?) } else { plain_lists()? };
+    print(&text);
+    Ok(())
+}
+
+fn plain_lists() -> Result<String, Diagnostic> {
+    let mut text = String::new();
+    for family in Family::ALL {
+        text.push_str(&format!("{}: {}\n", family.key(), family.decides()));
+        let members = family.members();
+        if members.is_empty() {
+            text.push_str("  none yet\n");
+        }
+        for member in members {
+            text.push_str(&describe(&member));
+        }
+        text.push('\n');
+    }
+    text.push_str("ready combinations, for --policy\n");
+    for ready in [crate::combination::Combination::plain(), crate::combination::Combination::plain_tcp()] {
+        text.push_str(&format!("  {}: {}\n", ready.name, ready.describe()));
+    }
+    text.push_str("\nexperiments, for reproduce\n");
+    for known in SCENARIOS.iter().filter(|known| known.experiment) {
+        text.push_str(&format!("  {}: {}\n", known.name, known.document(&[]).scenario()?.title));
+    }
+    text.push_str("\nscenarios, for run and compare (the experiments are scenarios too)\n");
+    for known in SCENARIOS.iter().filter(|known| !known.experiment) {
+        text.push_str(&format!("  {}: {}\n", known.name, known.document(&[]).scenario()?.title));
+    }
+    text.push_str("\nmetrics, one number per run\n");
+    for metric in METRICS {
+        text.push_str(&format!("  {}: {} ({})\n", metric.name, metric.label, metric.unit));
+    }
+    text.push_str("\nseries, over time\n");
+    for series in Series::ALL {
+        let scope = if series.per_path() { "per path" } else { "per connection" };
+        text.push_str(&format!("  {}: {} ({}, {scope})\n", series.name(), series.label(), series.unit()));
+    }
+    Ok(text)
+}
+
+fn describe(member: &MemberInfo) -> String {
+    let mut text = format!("  {}\n      {}\n      source: {}\n", member.name, member.summary, member.source);
+    for parameter in member.parameters {
+        let (name, default, values) = (parameter.name, parameter.default, parameter.values);
+        text.push_str(&format!("      {name} = {default} ({values}): {}\n", parameter.summary));
+    }
+    text
+}
+
+fn json_lists() -> Result<Value, Diagnostic> {
+    let member = |member: MemberInfo| {
+        let parameters: Vec<Value> = member
+            .parameters
+            .iter()
+            .map(|p| json!({"name": p.name, "default": p.default, "values": p.values, "summary": p.summary}))
+            .collect();
+        json!({
+            "name": member.name, "summary": member.summary, "source": member.source, "parameters": parameters
+        })
+    };
+    let families: Vec<Value> = Family::ALL
+        .into_iter()
+        .map(|family| {
+            let members: Vec<Value> = family.members().into_iter().map(member).collect();
+            json!({"family": family.key(), "decides": family.decides(), "members": members})
+        })
+        .collect();
+    let mut scenarios = Vec::new();
+    for known in SCENARIOS {
+        let title = known.document(&[]).scenario()?.title;
+        scenarios.push(json!({"name": known.name, "title": title, "experiment": known.experiment}));
+    }
+    let metrics: Vec<Value> =
+        METRICS.iter().map(|m| json!({"name": m.name, "label": m.label, "unit": m.unit})).collect();
+    let series: Vec<Value> = Series::ALL
+        .iter()
+        .map(|s| json!({"name": s.name(), "label": s.label(), "unit": s.unit(), "per_path": s.per_path()}))
+        .collect();
+    Ok(json!({"families": families, "scenarios": scenarios, "metrics": metrics, "series": series}))
+}

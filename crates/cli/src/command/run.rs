@@ -1,0 +1,88 @@
+//! `run`: a scenario with one policy, or with those named, summed up metric by metric.
+
+use super::{finish, heading, plan, prepare};
+use crate::arguments::Options;
+use crate::diagnostic::Diagnostic;
+use crate::experiment;
+use crate::lab::SentFile;
+use crate::library;
+use crate::record::Outcome;
+use crate::statistics::readable;
+use crate::summary::metric_names;
+use crate::table;
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Runs; gives whether what was sent arrived unchanged.
+pub fn run(scenario: &Path, send: Option<&Path>, options: &Options) -> Result<bool, Diagnostic> {
+    let document = library::open(scenario, &options.set)?;
+    let mut plan = plan(options);
+    plan.first_policy_only = true;
+    let file = send.map(read_file).transpose()?;
+    if let Some(file) = &file {
+        plan.extras.send = Some(file.clone());
+        plan.seeds = plan.seeds.or(Some(1));
+    }
+    document.scenario()?;
+    prepare(&options.out)?;
+    let outcome = experiment::run(&document, &plan)?;
+    let mut text = heading(&outcome);
+    for runs in &outcome.policies {
+        text.push_str(&format!("\n{} ({})\n", runs.label(), runs.combination.describe()));
+        text.push_str(&metrics_table(&outcome, runs));
+    }
+    let (intact, remarks) = file.as_ref().map_or((true, String::new()), |file| check(file, &outcome));
+    text.push_str(&remarks);
+    finish(options, std::slice::from_ref(&outcome), &text)?;
+    if options.json {
+        super::remark(remarks.trim_end());
+    }
+    Ok(intact)
+}
+
+fn metrics_table(outcome: &Outcome, runs: &crate::record::PolicyRuns) -> String {
+    let row = |(metric, unit): (String, &'static str)| {
+        let estimate = runs.estimate(&metric)?;
+        let (label, _) = outcome.scenario.metric(&metric)?;
+        let interval = if estimate.half_width.is_finite() {
+            format!("[{}, {}]", readable(estimate.low()), readable(estimate.high()))
+        } else {
+            String::new()
+        };
+        Some(vec![label, readable(estimate.mean), unit.to_owned(), interval])
+    };
+    let rows: Vec<Vec<String>> = metric_names(outcome).into_iter().filter_map(row).collect();
+    table::render(&["metric", "mean", "unit", "95 % interval"], &rows)
+}
+
+fn read_file(path: &Path) -> Result<Arc<SentFile>, Diagnostic> {
+    let content = std::fs::read(path).map_err(|error| Diagnostic::file(path, "read the file to send", &error))?;
+    if content.is_empty() {
+        return Err(Diagnostic::plain(format!("{} is empty: there is nothing to send", path.display())));
+    }
+    let digest = hexadecimal(&Sha256::digest(&content));
+    Ok(Arc::new(SentFile { name: path.display().to_string(), content: Bytes::from(content), digest }))
+}
+
+/// A digest as text.
+pub fn hexadecimal(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Compares what every receiver has with what was sent.
+fn check(file: &SentFile, outcome: &Outcome) -> (bool, String) {
+    let mut text = format!("\n{}: {} bytes, SHA-256 {}\n", file.name, file.content.len(), file.digest);
+    let mut intact = true;
+    for runs in &outcome.policies {
+        for record in &runs.records {
+            let same = record.received_digest.as_deref() == Some(file.digest.as_str());
+            intact &= same;
+            let received = record.received_digest.as_deref().unwrap_or("nothing complete: the run ended before");
+            let verdict = if same { "same at the receiver" } else { "DIFFERENT at the receiver" };
+            text.push_str(&format!("{}, seed {}: {verdict}: {received}\n", runs.label(), record.seed));
+        }
+    }
+    (intact, text)
+}

@@ -1,0 +1,170 @@
+//! Runs a scenario: every combination on every seed, and the points of the sweep, on all cores.
+
+use crate::combination::{Combination, Route};
+use crate::diagnostic::Diagnostic;
+use crate::lab::{self, Extras};
+use crate::record::{Outcome, PolicyRuns, Record, SweepPoint};
+use crate::scenario::{Document, Scenario, check_route};
+use crate::summary::combine;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rayon::prelude::*;
+use std::time::Instant;
+
+/// How an experiment is run.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Combinations as the command line names them; the scenario's own if empty.
+    pub policies: Vec<String>,
+    /// Only the first combination, if the command line names none.
+    pub first_policy_only: bool,
+    /// Runs per combination, if the command line says so.
+    pub seeds: Option<u32>,
+    /// Fewer seeds and points.
+    pub quick: bool,
+    /// Run the sweep too.
+    pub sweep: bool,
+    /// What goes beside a run.
+    pub extras: Extras,
+}
+
+/// One run to be done: of which combination, on which paths, with which seed.
+struct Job<'a> {
+    scenario: &'a Scenario,
+    combination: &'a Combination,
+    /// Places of the paths it may use.
+    paths: Vec<usize>,
+    seed: u64,
+    extras: &'a Extras,
+}
+
+/// Runs everything that `document` and `plan` ask for.
+pub fn run(document: &Document, plan: &Plan) -> Result<Outcome, Diagnostic> {
+    let begin = Instant::now();
+    let mut scenario = document.scenario()?;
+    choose_policies(&mut scenario, plan)?;
+    let seeds = plan.seeds.unwrap_or(if plan.quick { scenario.quick_seeds } else { scenario.seeds });
+    let points = if plan.sweep { sweep_points(document, &scenario, plan, seeds)? } else { Vec::new() };
+
+    let mut jobs = jobs_of(&scenario, seeds, &plan.extras);
+    let quiet = Extras { pcap: None, curves: false, ..plan.extras.clone() };
+    for (_, point, seeds) in &points {
+        jobs.extend(jobs_of(point, *seeds, &quiet));
+    }
+    let mut records = run_all(&scenario.name, &jobs)?.into_iter();
+
+    let trace_hash = records.as_slice().iter().fold(0, |hash, record: &Record| combine(hash, record.trace_hash));
+    let policies = collect(&scenario, seeds, &mut records);
+    let sweep = points
+        .iter()
+        .map(|(value, point, seeds)| SweepPoint {
+            value: value.clone(),
+            policies: collect(point, *seeds, &mut records),
+        })
+        .collect();
+    drop(jobs);
+    Ok(Outcome { scenario, quick: plan.quick, policies, sweep, trace_hash, seconds: begin.elapsed().as_secs_f64() })
+}
+
+/// Replaces the scenario's combinations by those of the command line.
+fn choose_policies(scenario: &mut Scenario, plan: &Plan) -> Result<(), Diagnostic> {
+    if plan.policies.is_empty() {
+        if plan.first_policy_only {
+            scenario.policies.truncate(1);
+        }
+        return Ok(());
+    }
+    let names: Vec<&str> = scenario.paths.iter().map(|path| path.name.as_str()).collect();
+    let mut chosen: Vec<Combination> = Vec::new();
+    for text in &plan.policies {
+        let wrong = |message: String| Diagnostic::option(&format!("--policy {text}"), message);
+        let combination = crate::combination::from_option(text, &scenario.policies).map_err(wrong)?;
+        check_route(&combination, &names).map_err(wrong)?;
+        if chosen.iter().any(|known| known.name == combination.name) {
+            return Err(wrong(format!("'{}' is named twice", combination.name)));
+        }
+        chosen.push(combination);
+    }
+    scenario.policies = chosen;
+    Ok(())
+}
+
+/// The scenario at each value of the sweep.
+fn sweep_points(
+    document: &Document,
+    scenario: &Scenario,
+    plan: &Plan,
+    seeds: u32,
+) -> Result<Vec<(String, Scenario, u32)>, Diagnostic> {
+    let Some(sweep) = &scenario.sweep else { return Ok(Vec::new()) };
+    let values = if plan.quick { &sweep.quick } else { &sweep.values };
+    let point = |value: &String| {
+        let mut point = document.with(format!("{}={value}", sweep.key)).scenario()?;
+        point.policies = scenario.policies.clone();
+        Ok((value.clone(), point, sweep.seeds.min(seeds)))
+    };
+    values.iter().map(point).collect()
+}
+
+/// The sets of paths on which a combination runs: one set, or each path alone to find the best.
+fn path_sets(scenario: &Scenario, combination: &Combination) -> Vec<Vec<usize>> {
+    let all = 0..scenario.paths.len();
+    match &combination.route {
+        Route::All => vec![all.collect()],
+        Route::Best => all.map(|at| vec![at]).collect(),
+        Route::Only(names) => {
+            let place = |name: &String| scenario.paths.iter().position(|path| path.name == *name);
+            vec![names.iter().filter_map(place).collect()]
+        }
+    }
+}
+
+fn jobs_of<'a>(scenario: &'a Scenario, seeds: u32, extras: &'a Extras) -> Vec<Job<'a>> {
+    let mut jobs = Vec::new();
+    for combination in &scenario.policies {
+        for paths in path_sets(scenario, combination) {
+            for seed in 1..=u64::from(seeds) {
+                jobs.push(Job { scenario, combination, paths: paths.clone(), seed, extras });
+            }
+        }
+    }
+    jobs
+}
+
+fn run_all(name: &str, jobs: &[Job<'_>]) -> Result<Vec<Record>, Diagnostic> {
+    let bar = ProgressBar::with_draw_target(Some(jobs.len() as u64), ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{msg} [{wide_bar}] {pos}/{len} runs, {eta} left") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar.set_message(name.to_owned());
+    let run = |job: &Job<'_>| {
+        let record = lab::run(job.scenario, job.combination, &job.paths, job.seed, job.extras);
+        bar.inc(1);
+        record
+    };
+    let records = jobs.par_iter().map(run).collect();
+    bar.finish_and_clear();
+    records
+}
+
+/// Sorts the records, which come in the order of [`jobs_of`], by combination.
+fn collect(scenario: &Scenario, seeds: u32, records: &mut impl Iterator<Item = Record>) -> Vec<PolicyRuns> {
+    let runs = |combination: &Combination| {
+        let sets = path_sets(scenario, combination);
+        let mut candidates: Vec<(usize, PolicyRuns)> = Vec::new();
+        for set in &sets {
+            let records: Vec<Record> = records.by_ref().take(seeds as usize).collect();
+            let runs = PolicyRuns { combination: combination.clone(), best_path: None, records };
+            candidates.push((set.first().copied().unwrap_or(0), runs));
+        }
+        let throughput = |runs: &PolicyRuns| runs.estimate("throughput").map_or(0.0, |estimate| estimate.mean);
+        let best = candidates.into_iter().reduce(|best, next| {
+            if throughput(&next.1) > throughput(&best.1) { next } else { best }
+        });
+        let (place, mut runs) = best.expect("each combination has at least one set of paths");
+        if combination.route == Route::Best {
+            runs.best_path = scenario.paths.get(place).map(|path| path.name.clone());
+        }
+        runs
+    };
+    scenario.policies.iter().map(runs).collect()
+}

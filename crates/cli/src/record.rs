@@ -1,0 +1,126 @@
+//! What one run leaves behind, and what the runs of one experiment leave together.
+
+use crate::combination::Combination;
+use crate::metric::Series;
+use crate::scenario::Scenario;
+use crate::statistics::Estimate;
+
+/// A series over time. Value `i` belongs to the stretch from `i` to `i + 1` sampling intervals; not a number where there
+/// was nothing to measure.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Curve {
+    /// What was measured.
+    pub series: Series,
+    /// On which path, by its place in the scenario; of the connection if none.
+    pub path: Option<usize>,
+    /// The values.
+    pub values: Vec<f64>,
+}
+
+/// What one run leaves behind.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Record {
+    /// The run's seed.
+    pub seed: u64,
+    /// Hash over everything that happened in it.
+    pub trace_hash: u64,
+    /// Metrics by name; those that could not be measured are not there.
+    pub metrics: Vec<(String, f64)>,
+    /// The series.
+    pub curves: Vec<Curve>,
+    /// SHA-256 of what the receiver read, in hexadecimal, if it was asked for and all of it arrived.
+    pub received_digest: Option<String>,
+}
+
+impl Record {
+    /// A metric by its name.
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        self.metrics.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
+    }
+
+    /// A series of the connection or of a path.
+    pub fn curve(&self, series: Series, path: Option<usize>) -> Option<&Curve> {
+        self.curves.iter().find(|curve| curve.series == series && curve.path == path)
+    }
+}
+
+/// The runs of one combination, in order of seed.
+#[derive(Clone, Debug)]
+pub struct PolicyRuns {
+    /// The combination.
+    pub combination: Combination,
+    /// The path that "best" turned out to be, by name.
+    pub best_path: Option<String>,
+    /// One per seed.
+    pub records: Vec<Record>,
+}
+
+impl PolicyRuns {
+    /// What tables and legends call it.
+    pub fn label(&self) -> String {
+        match &self.best_path {
+            Some(path) => format!("{} ({path})", self.combination.label),
+            None => self.combination.label.clone(),
+        }
+    }
+
+    /// A metric of each run that has it.
+    pub fn values(&self, metric: &str) -> Vec<f64> {
+        self.records.iter().filter_map(|record| record.metric(metric)).collect()
+    }
+
+    /// Mean and interval of a metric.
+    pub fn estimate(&self, metric: &str) -> Option<Estimate> {
+        Estimate::of(&self.values(metric))
+    }
+
+    /// Mean and interval of a series at each sample, over the runs that have a value there.
+    pub fn mean_curve(&self, series: Series, path: Option<usize>) -> Vec<Option<Estimate>> {
+        let curves: Vec<&Curve> = self.records.iter().filter_map(|record| record.curve(series, path)).collect();
+        let length = curves.iter().map(|curve| curve.values.len()).max().unwrap_or(0);
+        let at = |i: usize| {
+            let values: Vec<f64> = curves.iter().filter_map(|curve| curve.values.get(i).copied()).collect();
+            let values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
+            Estimate::of(&values)
+        };
+        (0..length).map(at).collect()
+    }
+}
+
+/// One point of a sweep.
+#[derive(Clone, Debug)]
+pub struct SweepPoint {
+    /// The parameter's value, as written.
+    pub value: String,
+    /// One per combination, in the scenario's order.
+    pub policies: Vec<PolicyRuns>,
+}
+
+/// Everything that an experiment measured.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The scenario as run.
+    pub scenario: Scenario,
+    /// Whether it was shortened.
+    pub quick: bool,
+    /// One per combination.
+    pub policies: Vec<PolicyRuns>,
+    /// The sweep, if any.
+    pub sweep: Vec<SweepPoint>,
+    /// Hash over the trace hashes of all runs, in order.
+    pub trace_hash: u64,
+    /// Real time it took, seconds.
+    pub seconds: f64,
+}
+
+impl Outcome {
+    /// The runs of a combination, by its name.
+    pub fn policy(&self, name: &str) -> Option<&PolicyRuns> {
+        self.policies.iter().find(|runs| runs.combination.name == name)
+    }
+
+    /// Runs per combination.
+    pub fn seeds(&self) -> usize {
+        self.policies.iter().map(|runs| runs.records.len()).max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,195 @@
+//! Turns a scenario's figures and an outcome's numbers into pictures with legends.
+
+use super::chart::{self, Axis, Bar, Chart, ChartError, Line, Point};
+use crate::metric::Series;
+use crate::record::{Outcome, PolicyRuns};
+use crate::scenario::model::{Figure, FigureKind, Statement};
+use crate::statistics::Estimate;
+
+/// A figure ready for the page.
+#[derive(Clone, Debug)]
+pub struct Drawn {
+    /// The pictures, side by side where they fit.
+    pub pictures: Vec<String>,
+    /// Label and colour of each curve.
+    pub legend: Vec<(String, String)>,
+    /// How to read what the legend does not say.
+    pub reading: String,
+}
+
+const WIDE: (u32, u32) = (860, 340);
+const HALF: (u32, u32) = (430, 290);
+
+/// Draws a figure.
+pub fn draw(outcome: &Outcome, figure: &Figure) -> Result<Drawn, ChartError> {
+    let runs = chosen(outcome, figure);
+    match &figure.kind {
+        FigureKind::Time { series, window } => {
+            let (from, to) = match window {
+                Some((from, to)) => (from.as_secs_f64(), to.unwrap_or(outcome.scenario.duration).as_secs_f64()),
+                None => (0.0, outcome.scenario.duration.as_secs_f64()),
+            };
+            let per_path = series.first().is_some_and(|series| series.per_path());
+            if per_path { paths_over_time(outcome, &runs, series, (from, to)) } else { over_time(outcome, &runs, series, (from, to)) }
+        }
+        FigureKind::Bars { metric } => metric_bars(outcome, &runs, metric),
+        FigureKind::Sweep => sweep(outcome, &runs),
+    }
+}
+
+/// The combinations that a figure shows, with their places among all, which give the colours.
+fn chosen<'a>(outcome: &'a Outcome, figure: &Figure) -> Vec<(usize, &'a PolicyRuns)> {
+    let wanted = |runs: &PolicyRuns| figure.policies.is_empty() || figure.policies.contains(&runs.combination.name);
+    outcome.policies.iter().enumerate().filter(|(_, runs)| wanted(runs)).collect()
+}
+
+fn legend_of(runs: &[(usize, &PolicyRuns)]) -> Vec<(String, String)> {
+    runs.iter().map(|(at, runs)| (runs.label(), chart::css_colour(*at))).collect()
+}
+
+fn intervals_text(outcome: &Outcome) -> String {
+    let seeds = outcome.seeds();
+    if seeds > 1 {
+        format!("Lines are means over {seeds} runs, bands their 95 % confidence intervals.")
+    } else {
+        "One run; no intervals.".to_owned()
+    }
+}
+
+fn points(curve: &[Option<Estimate>], interval: f64, (from, to): (f64, f64)) -> Vec<Option<Point>> {
+    let place = |at: usize| (at as f64 + 0.5) * interval;
+    let inside = |at: &usize| (from..=to).contains(&place(*at));
+    (0..curve.len())
+        .filter(inside)
+        .map(|at| curve[at].map(|e| Point { x: place(at), mean: e.mean, half_width: e.half_width }))
+        .collect()
+}
+
+fn axis_label(series: Series) -> String {
+    format!("{} ({})", series.label(), series.unit())
+}
+
+fn over_time(
+    outcome: &Outcome,
+    runs: &[(usize, &PolicyRuns)],
+    series: &[Series],
+    span: (f64, f64),
+) -> Result<Drawn, ChartError> {
+    let interval = outcome.scenario.sample.as_secs_f64();
+    let picture = |series: &Series| {
+        let line = |(at, runs): &(usize, &PolicyRuns)| Line {
+            colour: *at,
+            points: points(&runs.mean_curve(*series, None), interval, span),
+        };
+        Chart {
+            title: String::new(),
+            x_label: "Time (s)".to_owned(),
+            y_label: axis_label(*series),
+            axis: Axis::Time(span.0, span.1),
+            lines: runs.iter().map(line).collect(),
+            top: None,
+            size: WIDE,
+        }
+    };
+    let mut charts: Vec<Chart> = series.iter().map(picture).collect();
+    let top = charts.iter().map(Chart::highest).fold(0.0, f64::max);
+    if charts.len() > 1 {
+        charts.iter_mut().for_each(|chart| (chart.size, chart.top) = (HALF, Some(top)));
+    }
+    let pictures = charts.iter().map(Chart::svg).collect::<Result<_, _>>()?;
+    Ok(Drawn { pictures, legend: legend_of(runs), reading: intervals_text(outcome) })
+}
+
+fn paths_over_time(
+    outcome: &Outcome,
+    runs: &[(usize, &PolicyRuns)],
+    series: &[Series],
+    span: (f64, f64),
+) -> Result<Drawn, ChartError> {
+    let interval = outcome.scenario.sample.as_secs_f64();
+    let paths = &outcome.scenario.paths;
+    let mut charts = Vec::new();
+    for series in series {
+        for (_, runs) in runs {
+            let line = |path: usize| Line {
+                colour: path,
+                points: points(&runs.mean_curve(*series, Some(path)), interval, span),
+            };
+            charts.push(Chart {
+                title: runs.label(),
+                x_label: "Time (s)".to_owned(),
+                y_label: axis_label(*series),
+                axis: Axis::Time(span.0, span.1),
+                lines: (0..paths.len()).map(line).collect(),
+                top: None,
+                size: HALF,
+            });
+        }
+    }
+    if let [only] = charts.as_mut_slice() {
+        only.size = WIDE;
+    }
+    // The same scale in all, so that they can be compared.
+    let top = charts.iter().map(Chart::highest).fold(0.0, f64::max);
+    charts.iter_mut().for_each(|chart| chart.top = Some(top));
+    let legend = paths.iter().enumerate().map(|(at, path)| (format!("path {}", path.name), chart::css_colour(at)));
+    let pictures = charts.iter().map(Chart::svg).collect::<Result<_, _>>()?;
+    Ok(Drawn { pictures, legend: legend.collect(), reading: intervals_text(outcome) })
+}
+
+fn metric_bars(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: &str) -> Result<Drawn, ChartError> {
+    let published = |policy: &str| {
+        outcome.scenario.claims.iter().find_map(|claim| match claim.statement {
+            Statement::Value(value) if claim.metric == metric && claim.policy == policy => Some(value),
+            _ => None,
+        })
+    };
+    let bar = |(at, runs): &(usize, &PolicyRuns)| {
+        let estimate = runs.estimate(metric)?;
+        let measured = Point { x: *at as f64, mean: estimate.mean, half_width: estimate.half_width };
+        Some(Bar { label: runs.label(), measured, published: published(&runs.combination.name) })
+    };
+    let bars: Vec<Bar> = runs.iter().filter_map(bar).collect();
+    let (label, unit) = outcome.scenario.metric(metric).unwrap_or_default();
+    let reading = "Bars are measured means with their 95 % confidence intervals; \
+                   a thick rule with a dot is the published value."
+        .to_owned();
+    let picture = chart::bars(&bars, &format!("{} ({unit})", capital(&label)), WIDE)?;
+    Ok(Drawn { pictures: vec![picture], legend: Vec::new(), reading })
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+fn sweep(outcome: &Outcome, runs: &[(usize, &PolicyRuns)]) -> Result<Drawn, ChartError> {
+    let Some(sweep) = &outcome.scenario.sweep else {
+        return Ok(Drawn { pictures: Vec::new(), legend: Vec::new(), reading: String::new() });
+    };
+    if outcome.sweep.is_empty() {
+        let reading = "The sweep was not run.".to_owned();
+        return Ok(Drawn { pictures: Vec::new(), legend: Vec::new(), reading });
+    }
+    let line = |(at, runs): &(usize, &PolicyRuns)| {
+        let point = |(x, point): (usize, &crate::record::SweepPoint)| {
+            let found = point.policies.iter().find(|known| known.combination.name == runs.combination.name)?;
+            let estimate = found.estimate(&sweep.metric)?;
+            Some(Point { x: x as f64, mean: estimate.mean, half_width: estimate.half_width })
+        };
+        Line { colour: *at, points: outcome.sweep.iter().enumerate().map(point).collect() }
+    };
+    let (label, unit) = outcome.scenario.metric(&sweep.metric).unwrap_or_default();
+    let chart = Chart {
+        title: String::new(),
+        x_label: sweep.label.clone(),
+        y_label: format!("{} ({unit})", capital(&label)),
+        axis: Axis::Places(outcome.sweep.iter().map(|point| point.value.clone()).collect()),
+        lines: runs.iter().map(line).collect(),
+        top: None,
+        size: WIDE,
+    };
+    let seeds = outcome.sweep.iter().flat_map(|point| &point.policies).map(|runs| runs.records.len()).max().unwrap_or(0);
+    let reading = format!("Points are means over {seeds} runs, bars their 95 % confidence intervals.");
+    Ok(Drawn { pictures: vec![chart.svg()?], legend: legend_of(runs), reading })
+}

@@ -1,0 +1,220 @@
+//! `report.html`: each figure of a paper as measured, what the paper says beside it, and whether the two agree. One file
+//! that loads nothing from anywhere.
+
+mod chart;
+mod figure;
+
+use crate::diagnostic::Diagnostic;
+use crate::metric::Series;
+use crate::record::Outcome;
+use crate::scenario::model::{Figure, FigureKind};
+use crate::statistics::readable;
+use crate::summary;
+use crate::verdict::{self, Verdict};
+use std::fmt::Write;
+
+const STYLE: &str = include_str!("style.css");
+
+/// The whole page.
+pub fn page(outcomes: &[Outcome]) -> Result<String, Diagnostic> {
+    let names: Vec<&str> = outcomes.iter().map(|outcome| outcome.scenario.name.as_str()).collect();
+    let mut html = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>Anabranch: {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n",
+        escape(&names.join(", "))
+    );
+    let _ = writeln!(
+        html,
+        "<header><h1>Anabranch</h1><p>Multipath TCP in virtual time: measured beside published. \
+         Commit {}, {}.</p></header>",
+        escape(&summary::commit()),
+        if outcomes.iter().any(|outcome| outcome.quick) { "quick run: fewer seeds and points" } else { "full run" }
+    );
+    if outcomes.len() > 1 {
+        html.push_str("<nav><ul>\n");
+        for outcome in outcomes {
+            let (name, title) = (escape(&outcome.scenario.name), escape(&outcome.scenario.title));
+            let _ = writeln!(html, "<li><a href=\"#{name}\">{title}</a></li>");
+        }
+        html.push_str("</ul></nav>\n");
+    }
+    for outcome in outcomes {
+        experiment(&mut html, outcome)
+            .map_err(|error| Diagnostic::plain(format!("cannot draw the report: {error}")))?;
+    }
+    html.push_str("</main>\n</body>\n</html>\n");
+    Ok(html)
+}
+
+fn experiment(html: &mut String, outcome: &Outcome) -> Result<(), chart::ChartError> {
+    let scenario = &outcome.scenario;
+    let _ = writeln!(html, "<section id=\"{}\">\n<h2>{}</h2>", escape(&scenario.name), escape(&scenario.title));
+    if !scenario.paper.is_empty() {
+        let _ = writeln!(html, "<p class=\"paper\">{}</p>", escape(&scenario.paper));
+    }
+    if !scenario.description.is_empty() {
+        let _ = writeln!(html, "<p>{}</p>", escape(scenario.description.trim()));
+    }
+    let seeds = outcome.seeds();
+    let _ = writeln!(
+        html,
+        "<p class=\"facts\">Scenario <code>{}</code>: {} s simulated, seeds 1 to {seeds}, receive buffer {}. \
+         Trace hash <code>{:016x}</code>.</p>",
+        escape(&scenario.name),
+        scenario.duration.as_secs_f64(),
+        buffer_text(outcome),
+        outcome.trace_hash
+    );
+    combinations(html, outcome);
+    claims_table(html, outcome);
+    let figures = if scenario.figures.is_empty() { default_figures() } else { scenario.figures.clone() };
+    for figure in &figures {
+        one_figure(html, outcome, figure)?;
+    }
+    means_table(html, outcome);
+    html.push_str("</section>\n");
+    Ok(())
+}
+
+fn buffer_text(outcome: &Outcome) -> String {
+    use crate::scenario::model::ReceiveBuffer;
+    let size = |bytes: u64| format!("{} kB", readable(bytes as f64 / 1000.0));
+    match outcome.scenario.connection.receive_buffer {
+        ReceiveBuffer::Fixed(bytes) => size(bytes.0),
+        ReceiveBuffer::Auto { initial, max } => format!("tuned from {} up to {}", size(initial.0), size(max.0)),
+    }
+}
+
+fn combinations(html: &mut String, outcome: &Outcome) {
+    html.push_str("<dl class=\"policies\">\n");
+    for runs in &outcome.policies {
+        let (label, made_of) = (escape(&runs.label()), escape(&runs.combination.describe()));
+        let _ = writeln!(html, "<dt>{label}</dt><dd>{made_of}</dd>");
+    }
+    html.push_str("</dl>\n");
+}
+
+/// What a scenario without figures of its own gets.
+fn default_figures() -> Vec<Figure> {
+    let figure = |title: &str, series: Series| Figure {
+        name: series.name().to_owned(),
+        title: title.to_owned(),
+        kind: FigureKind::Time { series: vec![series], window: None },
+        policies: Vec::new(),
+        published: String::new(),
+    };
+    vec![
+        figure("Throughput over time", Series::Throughput),
+        figure("Congestion windows", Series::Cwnd),
+        figure("End-to-end delay", Series::Delay),
+        figure("Receive buffer used", Series::ReceiveBuffer),
+    ]
+}
+
+fn one_figure(html: &mut String, outcome: &Outcome, figure: &Figure) -> Result<(), chart::ChartError> {
+    let drawn = figure::draw(outcome, figure)?;
+    let _ = writeln!(html, "<figure>\n<h3>{}</h3>", escape(&figure.title));
+    if !drawn.legend.is_empty() {
+        html.push_str("<ul class=\"legend\">");
+        for (label, colour) in &drawn.legend {
+            let _ = write!(html, "<li><span style=\"background:{colour}\"></span>{}</li>", escape(label));
+        }
+        html.push_str("</ul>\n");
+    }
+    let many = if drawn.pictures.len() > 1 { " many" } else { "" };
+    let _ = writeln!(html, "<div class=\"pictures{many}\">");
+    for picture in &drawn.pictures {
+        html.push_str(picture);
+    }
+    html.push_str("</div>\n<figcaption>\n");
+    let settings = format!(
+        "{} Scenario {}, seeds 1 to {}; policies as listed above.",
+        drawn.reading,
+        outcome.scenario.name,
+        outcome.seeds()
+    );
+    let _ = writeln!(html, "<p class=\"reading\">{}</p>", escape(&settings));
+    if !figure.published.is_empty() {
+        let _ = writeln!(html, "<p><b>Published.</b> {}</p>", escape(figure.published.trim()));
+    }
+    if let Some(sentence) = agreement(outcome, figure) {
+        let _ = writeln!(html, "<p><b>Agreement.</b> {}</p>", escape(&sentence));
+    }
+    html.push_str("</figcaption>\n</figure>\n");
+    Ok(())
+}
+
+/// One sentence on all claims that belong to a figure.
+fn agreement(outcome: &Outcome, figure: &Figure) -> Option<String> {
+    let claims = outcome.scenario.claims.iter().filter(|claim| claim.figure == figure.name);
+    let sentences: Vec<String> = claims.map(|claim| verdict::judge(outcome, claim).sentence).collect();
+    if sentences.is_empty() { None } else { Some(super_sentence(&sentences)) }
+}
+
+fn super_sentence(parts: &[String]) -> String {
+    let text = parts.join("; ");
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}
+
+fn claims_table(html: &mut String, outcome: &Outcome) {
+    if outcome.scenario.claims.is_empty() {
+        return;
+    }
+    html.push_str(
+        "<h3>Measured and published</h3>\n<div class=\"scroll\"><table>\n<thead><tr><th>What the paper says</th>\
+         <th class=\"number\">Published</th><th class=\"number\">Measured [95 % interval]</th><th>Verdict</th></tr></thead>\n<tbody>\n",
+    );
+    for claim in &outcome.scenario.claims {
+        let Verdict { agreement, subject, published, measured, .. } = verdict::judge(outcome, claim);
+        let note = if claim.note.is_empty() {
+            String::new()
+        } else {
+            format!("<br><small>{}</small>", escape(&claim.note))
+        };
+        let _ = writeln!(
+            html,
+            "<tr><td>{}{note}</td><td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"{}\">{}</td></tr>",
+            escape(&subject),
+            escape(&published),
+            escape(&measured),
+            agreement.word().replace(' ', "-"),
+            agreement.word()
+        );
+    }
+    html.push_str("</tbody>\n</table></div>\n");
+}
+
+fn means_table(html: &mut String, outcome: &Outcome) {
+    html.push_str("<h3>Means with 95 % confidence intervals</h3>\n<div class=\"scroll\"><table>\n<thead><tr><th>Metric</th><th>Unit</th>");
+    for runs in &outcome.policies {
+        let _ = write!(html, "<th class=\"number\">{}</th>", escape(&runs.label()));
+    }
+    html.push_str("</tr></thead>\n<tbody>\n");
+    for (metric, unit) in summary::metric_names(outcome) {
+        let Some((label, _)) = outcome.scenario.metric(&metric) else { continue };
+        if outcome.policies.iter().all(|runs| runs.estimate(&metric).is_none()) {
+            continue;
+        }
+        let _ = write!(html, "<tr><td>{}</td><td>{}</td>", escape(&label), if unit == "1" { "" } else { unit });
+        for runs in &outcome.policies {
+            let cell = match runs.estimate(&metric) {
+                Some(estimate) if estimate.half_width.is_finite() => {
+                    format!("{} ± {}", readable(estimate.mean), readable(estimate.half_width))
+                }
+                Some(estimate) => readable(estimate.mean),
+                None => "–".to_owned(),
+            };
+            let _ = write!(html, "<td class=\"number\">{cell}</td>");
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody>\n</table></div>\n");
+}
+
+/// Text as HTML.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

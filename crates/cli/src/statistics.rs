@@ -1,0 +1,158 @@
+//! Means over seeds, and how far they can be trusted.
+
+/// A mean with its 95 % confidence interval by Student's t distribution.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Estimate {
+    /// The mean.
+    pub mean: f64,
+    /// Half the width of the interval; not a number if a single value gives none.
+    pub half_width: f64,
+    /// Number of values.
+    pub count: usize,
+}
+
+impl Estimate {
+    /// Of these values, assumed independent; none if there are no values.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        if values.is_empty() {
+            return None;
+        }
+        let count = values.len();
+        let mean = values.iter().sum::<f64>() / count as f64;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let half_width = match count - 1 {
+            0 => f64::NAN,
+            freedom => student_t(freedom) * (squares / freedom as f64 / count as f64).sqrt(),
+        };
+        Some(Self { mean, half_width, count })
+    }
+
+    /// Lower end of the interval.
+    pub fn low(&self) -> f64 {
+        self.mean - self.half_width
+    }
+
+    /// Upper end of the interval.
+    pub fn high(&self) -> f64 {
+        self.mean + self.half_width
+    }
+
+    /// Whether `value` lies in the interval; never, if there is none.
+    pub fn holds(&self, value: f64) -> bool {
+        (self.low()..=self.high()).contains(&value)
+    }
+
+    /// The same in another unit.
+    pub fn scaled(&self, factor: f64) -> Self {
+        Self { mean: self.mean * factor, half_width: self.half_width * factor.abs(), count: self.count }
+    }
+}
+
+/// The 0.975 quantile of Student's t distribution for degrees of freedom 1 to 30 (any statistical table).
+const QUANTILES: [f64; 30] = [
+    12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281, 2.2010, 2.1788, 2.1604, 2.1448,
+    2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860, 2.0796, 2.0739, 2.0687, 2.0639, 2.0595, 2.0555, 2.0518, 2.0484,
+    2.0452, 2.0423,
+];
+
+/// The 0.975 quantile of Student's t distribution.
+fn student_t(freedom: usize) -> f64 {
+    if let Some(quantile) = QUANTILES.get(freedom.wrapping_sub(1)) {
+        return *quantile;
+    }
+    // Expansion of Cornish and Fisher around the normal quantile (Abramowitz and Stegun 26.7.5).
+    let (z, n) = (1.959_963_985_f64, freedom as f64);
+    let first = (z.powi(3) + z) / 4.0;
+    let second = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
+    z + first / n + second / (n * n)
+}
+
+/// How `a` differs from `b` run by run, relative to the mean of `b`: the runs are paired by seed, so that luck common to
+/// both cancels. None without pairs or if `b` is zero on average.
+pub fn relative_change(a: &[f64], b: &[f64]) -> Option<Estimate> {
+    let base = Estimate::of(b)?.mean;
+    if base == 0.0 || a.len() != b.len() {
+        return None;
+    }
+    let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
+    Some(Estimate::of(&differences)?.scaled(1.0 / base))
+}
+
+/// `value` with about four significant digits and no exponent.
+pub fn readable(value: f64) -> String {
+    if !value.is_finite() {
+        return "–".to_owned();
+    }
+    let decimals = match value.abs() {
+        size if size >= 1000.0 || size == 0.0 => 0,
+        size if size >= 100.0 => 1,
+        size if size >= 10.0 => 2,
+        size if size >= 0.1 => 3,
+        _ => 4,
+    };
+    let text = format!("{value:.decimals$}");
+    group_thousands(&text)
+}
+
+/// A thin space between groups of three digits of numbers from 10 000 up.
+fn group_thousands(text: &str) -> String {
+    let (sign, digits) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
+    if digits.contains('.') || digits.len() < 5 {
+        return text.to_owned();
+    }
+    let mut grouped = String::from(sign);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push('\u{202f}');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_of_five_numbers_is_that_worked_by_hand() {
+        // Mean 3, variance 2.5, standard error sqrt(0.5) = 0.70711, t(4) = 2.7764.
+        let estimate = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        assert_eq!(estimate.mean, 3.0);
+        assert!((estimate.half_width - 1.963_21).abs() < 1e-4);
+        assert!(estimate.holds(4.9) && !estimate.holds(5.0));
+    }
+
+    #[test]
+    fn one_value_gives_a_mean_but_no_interval() {
+        let estimate = Estimate::of(&[7.0]).unwrap();
+        assert!(estimate.half_width.is_nan() && !estimate.holds(7.0));
+        assert_eq!(Estimate::of(&[]), None);
+    }
+
+    #[test]
+    fn quantiles_beyond_the_table_join_it_and_tend_to_the_normal_one() {
+        // From statistical tables: t(40) = 2.0211, t(120) = 1.9799.
+        assert!((student_t(40) - 2.0211).abs() < 1e-4);
+        assert!((student_t(120) - 1.9799).abs() < 1e-4);
+        assert!((student_t(1_000_000) - 1.96).abs() < 1e-3);
+        assert!(student_t(31) < student_t(30));
+    }
+
+    #[test]
+    fn pairing_removes_what_both_have_in_common() {
+        // Seeds differ wildly, but a is always 10 above b, whose mean is 100.
+        let (b, a) = ([50.0, 100.0, 150.0], [60.0, 110.0, 160.0]);
+        let change = relative_change(&a, &b).unwrap();
+        assert!((change.mean - 0.1).abs() < 1e-12 && change.half_width < 1e-12);
+    }
+
+    #[test]
+    fn numbers_are_shown_with_four_digits() {
+        assert_eq!(readable(2.8), "2.800");
+        assert_eq!(readable(1_400_000.0), "1\u{202f}400\u{202f}000");
+        assert_eq!(readable(0.01234), "0.0123");
+        assert_eq!(readable(-1234.5), "-1234");
+        assert_eq!(readable(f64::NAN), "–");
+    }
+}

@@ -1,0 +1,138 @@
+//! `summary.json`: the numbers of all experiments of one invocation, for machines.
+
+use crate::record::{Outcome, PolicyRuns};
+use crate::scenario::model::{Claim, Statement};
+use crate::statistics::Estimate;
+use crate::verdict;
+use serde::Serialize;
+
+/// The whole file.
+#[derive(Debug, Serialize)]
+pub struct Summary {
+    /// Version of this format.
+    pub schema: u32,
+    /// One per experiment, one more per point of its sweep.
+    pub experiments: Vec<Experiment>,
+    /// Hash over the traces of all runs, 16 hexadecimal digits.
+    pub trace_hash: String,
+    /// Commit that the program was built from, "unknown" if that is not known.
+    pub commit: String,
+    /// Names of the scenarios, with commas between them.
+    pub scenario: String,
+}
+
+/// One experiment.
+#[derive(Debug, Serialize)]
+pub struct Experiment {
+    /// Name of the scenario; for a point of a sweep with `/key=value` behind it.
+    pub name: String,
+    /// What was measured.
+    pub rows: Vec<Row>,
+}
+
+/// One number.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    /// Name of the combination.
+    pub policy: String,
+    /// Name of the metric; for a comparison `metric_vs_other`.
+    pub metric: String,
+    /// Unit of the numbers.
+    pub unit: String,
+    /// Mean over seeds.
+    pub mean: f64,
+    /// 95 % confidence interval; null twice where one seed gives none.
+    pub ci95: [f64; 2],
+    /// Number of runs that the mean is over.
+    pub seeds: usize,
+    /// What the paper says, null if nothing.
+    pub published: Option<f64>,
+}
+
+impl Row {
+    fn new(policy: &str, metric: &str, unit: &str, estimate: &Estimate, published: Option<f64>) -> Self {
+        Self {
+            policy: policy.to_owned(),
+            metric: metric.to_owned(),
+            unit: unit.to_owned(),
+            mean: estimate.mean,
+            ci95: [estimate.low(), estimate.high()],
+            seeds: estimate.count,
+            published,
+        }
+    }
+}
+
+/// Sums up.
+pub fn summary(outcomes: &[Outcome]) -> Summary {
+    let names: Vec<&str> = outcomes.iter().map(|outcome| outcome.scenario.name.as_str()).collect();
+    let hash = outcomes.iter().fold(0, |hash, outcome| combine(hash, outcome.trace_hash));
+    Summary {
+        schema: 1,
+        experiments: outcomes.iter().flat_map(experiments).collect(),
+        trace_hash: format!("{hash:016x}"),
+        commit: commit(),
+        scenario: names.join(","),
+    }
+}
+
+/// Adds `next` to a hash over several traces; their order matters (FNV-1a, byte by byte).
+pub fn combine(hash: u64, next: u64) -> u64 {
+    let start = if hash == 0 { 0xcbf2_9ce4_8422_2325 } else { hash };
+    next.to_le_bytes().iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// The commit the program was built from.
+pub fn commit() -> String {
+    env!("ANABRANCH_COMMIT").to_owned()
+}
+
+fn experiments(outcome: &Outcome) -> Vec<Experiment> {
+    let scenario = &outcome.scenario;
+    let mut rows = Vec::new();
+    for runs in &outcome.policies {
+        let name = &runs.combination.name;
+        for (metric, unit) in metric_names(outcome) {
+            if let Some(estimate) = runs.estimate(&metric) {
+                rows.push(Row::new(name, &metric, unit, &estimate, published(&scenario.claims, name, &metric)));
+            }
+        }
+    }
+    for claim in &scenario.claims {
+        if let Statement::Change { over, change } = &claim.statement
+            && let Some(estimate) = verdict::change(outcome, &claim.metric, &claim.policy, over)
+        {
+            let metric = format!("{}_vs_{over}", claim.metric);
+            let published = Some(change.0 * 100.0);
+            rows.push(Row::new(&claim.policy, &metric, "%", &estimate.scaled(100.0), published));
+        }
+    }
+    let mut all = vec![Experiment { name: scenario.name.clone(), rows }];
+    let key = scenario.sweep.as_ref().map_or("", |sweep| sweep.key.as_str());
+    for point in &outcome.sweep {
+        let rows = point.policies.iter().flat_map(|runs| sweep_rows(outcome, runs)).collect();
+        all.push(Experiment { name: format!("{}/{key}={}", scenario.name, point.value), rows });
+    }
+    all
+}
+
+/// Names and units of all metrics that a scenario may have.
+pub fn metric_names(outcome: &Outcome) -> Vec<(String, &'static str)> {
+    let built_in = crate::metric::METRICS.iter().map(|metric| (metric.name.to_owned(), metric.unit));
+    let own = outcome.scenario.metrics.iter().map(|metric| (metric.name.clone(), metric.series.unit()));
+    built_in.chain(own).collect()
+}
+
+fn sweep_rows(outcome: &Outcome, runs: &PolicyRuns) -> Vec<Row> {
+    let row = |(metric, unit): (String, &'static str)| {
+        Some(Row::new(&runs.combination.name, &metric, unit, &runs.estimate(&metric)?, None))
+    };
+    metric_names(outcome).into_iter().filter_map(row).collect()
+}
+
+fn published(claims: &[Claim], policy: &str, metric: &str) -> Option<f64> {
+    claims.iter().find_map(|claim| match claim.statement {
+        Statement::Value(value) if claim.policy == policy && claim.metric == metric => Some(value),
+        _ => None,
+    })
+}

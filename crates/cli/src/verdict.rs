@@ -1,0 +1,207 @@
+//! Whether a run agrees with what a paper says, in one sentence made from the numbers.
+
+use crate::record::Outcome;
+use crate::scenario::model::{Claim, Statement};
+use crate::statistics::{Estimate, readable, relative_change};
+
+/// How measured and published stand to each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Agreement {
+    /// The published value lies in the measured interval, or within a tenth of the measured mean.
+    Agrees,
+    /// The direction is the same, the size is not.
+    DirectionOnly,
+    /// The runs do not decide it.
+    Undecided,
+    /// They differ.
+    Differs,
+    /// It could not be measured.
+    NotMeasured,
+}
+
+impl Agreement {
+    /// One word or two, for a table.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Agrees => "agrees",
+            Self::DirectionOnly => "same direction",
+            Self::Undecided => "undecided",
+            Self::Differs => "differs",
+            Self::NotMeasured => "not measured",
+        }
+    }
+}
+
+/// A claim held against the runs.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// How they stand to each other.
+    pub agreement: Agreement,
+    /// What is compared: "mean throughput, LM3 against plain MPTCP".
+    pub subject: String,
+    /// The published side with unit.
+    pub published: String,
+    /// The measured side with unit and interval.
+    pub measured: String,
+    /// Both in a sentence without its full stop.
+    pub sentence: String,
+}
+
+/// Judges one claim.
+pub fn judge(outcome: &Outcome, claim: &Claim) -> Verdict {
+    let (label, unit) = outcome.scenario.metric(&claim.metric).unwrap_or((claim.metric.clone(), ""));
+    match &claim.statement {
+        Statement::Value(value) => judge_value(outcome, claim, &label, unit, *value),
+        Statement::Change { over, change } => judge_change(outcome, claim, over, &label, Some(change.0)),
+        Statement::Below(other) => judge_change(outcome, claim, other, &label, None),
+        Statement::Above(other) => judge_change(outcome, claim, other, &label, None),
+    }
+}
+
+fn name_of(outcome: &Outcome, policy: &str) -> String {
+    outcome.policy(policy).map_or_else(|| policy.to_owned(), |runs| runs.combination.label.clone())
+}
+
+fn not_measured(subject: String, published: String) -> Verdict {
+    let sentence = format!("{subject} could not be measured");
+    Verdict { agreement: Agreement::NotMeasured, subject, published, measured: "–".to_owned(), sentence }
+}
+
+fn judge_value(outcome: &Outcome, claim: &Claim, label: &str, unit: &str, value: f64) -> Verdict {
+    let subject = format!("{label}, {}", name_of(outcome, &claim.policy));
+    let published = format!("{} {unit}", readable(value));
+    let Some(estimate) = outcome.policy(&claim.policy).and_then(|runs| runs.estimate(&claim.metric)) else {
+        return not_measured(subject, published);
+    };
+    let near = (estimate.mean / value - 1.0).abs() <= 0.1;
+    let agreement = if estimate.holds(value) || near { Agreement::Agrees } else { Agreement::Differs };
+    let measured = with_interval(&estimate, unit);
+    let relation = match agreement {
+        Agreement::Agrees => "agrees with".to_owned(),
+        _ => times(estimate.mean / value),
+    };
+    let sentence = format!("{subject}: measured {measured}, which {relation} the published {published}");
+    Verdict { agreement, subject, published, measured, sentence }
+}
+
+/// "is 2.3 times" or "is 41 % below".
+fn times(ratio: f64) -> String {
+    if ratio >= 2.0 || ratio <= 0.5 {
+        format!("is {} times", readable(ratio))
+    } else if ratio >= 1.0 {
+        format!("is {:.0} % above", (ratio - 1.0) * 100.0)
+    } else {
+        format!("is {:.0} % below", (1.0 - ratio) * 100.0)
+    }
+}
+
+/// `2.800 Mbit/s [2.700, 2.900]`.
+pub fn with_interval(estimate: &Estimate, unit: &str) -> String {
+    let unit = if unit == "1" { "" } else { unit };
+    let mean = readable(estimate.mean);
+    let interval = if estimate.half_width.is_finite() {
+        format!(" [{}, {}]", readable(estimate.low()), readable(estimate.high()))
+    } else {
+        " (one run, no interval)".to_owned()
+    };
+    format!("{mean} {unit}").trim_end().to_owned() + &interval
+}
+
+fn percent(estimate: &Estimate) -> String {
+    let interval = if estimate.half_width.is_finite() {
+        format!(" [{:+.1}, {:+.1}]", estimate.low() * 100.0, estimate.high() * 100.0)
+    } else {
+        " (one run, no interval)".to_owned()
+    };
+    format!("{:+.1} %{interval}", estimate.mean * 100.0)
+}
+
+/// Pairs the runs of two combinations by seed.
+fn paired(outcome: &Outcome, metric: &str, policy: &str, other: &str) -> Option<(Vec<f64>, Vec<f64>)> {
+    let (a, b) = (outcome.policy(policy)?, outcome.policy(other)?);
+    let pairs = a.records.iter().zip(&b.records);
+    Some(pairs.filter_map(|(a, b)| Some((a.metric(metric)?, b.metric(metric)?))).unzip())
+}
+
+/// Change of `metric` from `other` to `policy`, paired by seed.
+pub fn change(outcome: &Outcome, metric: &str, policy: &str, other: &str) -> Option<Estimate> {
+    let (a, b) = paired(outcome, metric, policy, other)?;
+    relative_change(&a, &b)
+}
+
+fn judge_change(outcome: &Outcome, claim: &Claim, over: &str, label: &str, size: Option<f64>) -> Verdict {
+    let subject =
+        format!("{label}, {} against {}", name_of(outcome, &claim.policy), name_of(outcome, over));
+    let sign = match &claim.statement {
+        Statement::Below(_) => -1.0,
+        Statement::Above(_) => 1.0,
+        _ => size.unwrap_or(0.0).signum(),
+    };
+    let published = match size {
+        Some(size) => format!("{:+.2} %", size * 100.0),
+        None => (if sign < 0.0 { "lower" } else { "higher" }).to_owned(),
+    };
+    let Some(estimate) = change(outcome, &claim.metric, &claim.policy, over) else {
+        return not_measured(subject, published);
+    };
+    let agreement = agreement_of_change(&estimate, sign, size);
+    let measured = percent(&estimate);
+    let relation = match (agreement, size) {
+        (Agreement::Agrees, _) => "agrees with",
+        (Agreement::DirectionOnly, _) => "has the direction but not the size of",
+        (Agreement::Undecided, _) => "is no difference that these runs can tell from none; compare",
+        _ => "contradicts",
+    };
+    let sentence = format!("{subject}: measured {measured}, which {relation} the published {published}");
+    Verdict { agreement, subject, published, measured, sentence }
+}
+
+fn agreement_of_change(estimate: &Estimate, sign: f64, size: Option<f64>) -> Agreement {
+    if !estimate.half_width.is_finite() {
+        return Agreement::Undecided;
+    }
+    let decided = !estimate.holds(0.0);
+    match (decided, estimate.mean * sign > 0.0, size) {
+        (true, true, None) => Agreement::Agrees,
+        (true, true, Some(size)) if estimate.holds(size) || (estimate.mean / size - 1.0).abs() <= 0.1 => {
+            Agreement::Agrees
+        }
+        (true, true, Some(_)) => Agreement::DirectionOnly,
+        (true, false, _) => Agreement::Differs,
+        (false, ..) => Agreement::Undecided,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(mean: f64, half_width: f64) -> Estimate {
+        Estimate { mean, half_width, count: 20 }
+    }
+
+    #[test]
+    fn a_published_change_inside_the_interval_is_agreement() {
+        assert_eq!(agreement_of_change(&estimate(0.25, 0.05), 1.0, Some(0.2797)), Agreement::Agrees);
+    }
+
+    #[test]
+    fn the_right_sign_and_the_wrong_size_is_agreement_in_direction_only() {
+        assert_eq!(agreement_of_change(&estimate(0.05, 0.02), 1.0, Some(0.2797)), Agreement::DirectionOnly);
+    }
+
+    #[test]
+    fn an_interval_over_zero_decides_nothing_even_if_it_holds_the_published_value() {
+        assert_eq!(agreement_of_change(&estimate(0.01, 0.05), 1.0, Some(0.0368)), Agreement::Undecided);
+    }
+
+    #[test]
+    fn the_opposite_sign_is_a_contradiction() {
+        assert_eq!(agreement_of_change(&estimate(0.30, 0.05), -1.0, None), Agreement::Differs);
+    }
+
+    #[test]
+    fn a_single_run_proves_nothing() {
+        assert_eq!(agreement_of_change(&estimate(0.3, f64::NAN), 1.0, Some(0.3)), Agreement::Undecided);
+    }
+}
