@@ -175,10 +175,9 @@ pub enum MptcpOption {
         reason: u8,
     },
     /// MP_EXPERIMENTAL (subtype 0xf). RFC 8684 (section 7.2) reserves the subtype for private use and gives it no
-    /// format; this one, by which unlike experiments can tell each other apart, is that of
-    /// draft-bonaventure-mptcp-exp-option.
+    /// format. This one is ours: an identifier tells unlike experiments apart.
     Experimental {
-        /// The four bits behind the subtype: S, U, and two reserved ones.
+        /// The four bits behind the subtype, with the experiment's meaning.
         flags: u8,
         /// Experiment identifier.
         experiment: u16,

@@ -129,10 +129,7 @@ impl Segment {
             return Err(ParseError::BadChecksum);
         }
         parsed.options = TcpOptions::parse(options, parsed.flags)?;
-        // A slice of no bytes would keep the whole packet's memory alive for nothing.
-        if header_len < segment.len() {
-            parsed.payload = bytes.slice(range.start + header_len..range.end);
-        }
+        parsed.payload = bytes.slice(range.start + header_len..range.end);
         Ok(parsed)
     }
 

@@ -3,6 +3,7 @@
 #[allow(dead_code)]
 mod strategies;
 
+use anabranch_wire::mptcp::Dss;
 use anabranch_wire::tcp::{FIXED_HEADER, OPTION_SPACE};
 use anabranch_wire::{Packet, UdpPacket};
 use bytes::Bytes;
@@ -32,6 +33,12 @@ proptest! {
                 prop_assert_eq!(parsed, packet);
             }
         }
+    }
+
+    #[test]
+    fn no_dss_is_longer_than_the_longest(dss in strategies::dss()) {
+        prop_assert!(dss.encoded_len() <= Dss::MAX_ENCODED_LEN);
+        prop_assert_eq!(dss.encoded_len(), dss.option_len().next_multiple_of(4));
     }
 
     #[test]

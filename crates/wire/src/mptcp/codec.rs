@@ -167,6 +167,9 @@ fn parse_add_address(low: u8, reader: &mut Reader<'_>) -> Option<MptcpOption> {
 }
 
 impl Dss {
+    /// Most bytes that the option takes: two fields of 8 bytes, and a checksum.
+    pub const MAX_ENCODED_LEN: usize = 28;
+
     /// The Length field of the option, bytes: 4 to 28.
     pub const fn option_len(&self) -> usize {
         let ack = match self.data_ack {
