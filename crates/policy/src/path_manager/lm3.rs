@@ -6,19 +6,25 @@
 //!
 //! Once per round trip, for every path p (w congestion window in bytes, r smoothed RTT):
 //!
-//!     w'(p) = (w(p) - w_min) / (w_max - w_min)                         (3)
-//!     r'(p) = (r_max - r(p)) / (r_max - r_min)                         (4)
-//!     R(p)  = sigma w'(p) + (1 - sigma) r'(p),  sigma = 1/2            (2)
+//! ```text
+//! w'(p) = (w(p) - w_min) / (w_max - w_min)                         (3)
+//! r'(p) = (r_max - r(p)) / (r_max - r_min)                         (4)
+//! R(p)  = sigma w'(p) + (1 - sigma) r'(p),  sigma = 1/2            (2)
+//! ```
 //!
 //! and each fraction is 1 where max = min (not said in the paper). On a blocked receive buffer:
 //!
-//!     blocks <- blocks + 1                                             (6)
-//!     blocks < 3: paths <- floor(paths / 2), at least 1                (5)
-//!     blocks = 3: paths <- 1, blocks <- 0                              (7), (8)
+//! ```text
+//! blocks <- blocks + 1                                             (6)
+//! blocks < 3: paths <- floor(paths / 2), at least 1                (5)
+//! blocks = 3: paths <- 1, blocks <- 0                              (7), (8)
+//! ```
 //!
 //! The best `paths` by R stay, the rest are suspended. A suspended path q returns, best first, when
 //!
-//!     R(q) >= mean of R over the active paths                          (9)
+//! ```text
+//! R(q) >= mean of R over the active paths                          (9)
+//! ```
 //!
 //! looked at once per round trip, the mean taking in those that have just returned (lines 16 to 21 of Algorithm 1).
 //!

@@ -13,7 +13,7 @@ use core::net::{IpAddr, SocketAddr};
 pub mod full_mesh;
 pub mod lm3;
 pub mod pu2m2;
-mod suspension;
+pub mod suspension;
 #[cfg(test)]
 mod tests;
 

@@ -9,8 +9,10 @@
 //! c the centre and v the variation of the samples before (RFC 6298, section 2: the gains; both start at what the
 //! subflow itself has):
 //!
-//!     inside  <=>  x <= c + max(width v, floor c)
-//!     then  v <- 3/4 v + 1/4 |x - c|,  c <- 7/8 c + 1/8 x
+//! ```text
+//! inside  <=>  x <= c + max(width v, floor c)
+//! then  v <- 3/4 v + 1/4 |x - c|,  c <- 7/8 c + 1/8 x
+//! ```
 //!
 //! A path outside is suspended, the one furthest outside (x / c) first; so is one whose retransmission timer runs out.
 //! It returns once a sample taken since it was probed lies inside. Decisions:

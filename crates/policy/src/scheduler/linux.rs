@@ -2,12 +2,16 @@
 //!
 //! New data, when no burst is under way: of the active subflows the one with the least
 //!
-//!     linger = Q / a        Q bytes held by the subflow (queued and in flight), a average pacing rate
+//! ```text
+//! linger = Q / a        Q bytes held by the subflow (queued and in flight), a average pacing rate
+//! ```
 //!
 //! Regular subflows first; backups only when no regular one is active. The winner gets a burst of
 //! B = min(64 KiB, what is left of the send window), and its average pacing rate becomes
 //!
-//!     a <- (a Q + pacing B) / (Q + B)
+//! ```text
+//! a <- (a Q + pacing B) / (Q + B)
+//! ```
 //!
 //! The winner may queue beyond its congestion window, up to its send buffer. If that is full Linux waits, although
 //! other subflows may have space; so do we. Neither RTT nor head-of-line blocking enters, there is no opportunistic
