@@ -1,6 +1,32 @@
 //! The lab: a deterministic network in virtual time.
+//!
+//! A [`World`] has hosts, each with one [`anabranch_mptcp::Endpoint`], routers, and links in one direction between
+//! them. Flows, UDP sources and changes are added to it; [`World::run_until`] moves time on; [`World::results`] gives
+//! what was measured. Everything is a function of the seed and of what was added, in the order it was added: events
+//! happen in the order of (time, sequence number), and every component draws from a stream of its own
+//! ([`random`]). So the same run has the same [`trace_hash`] on every machine.
 
+pub mod address;
+pub mod application;
 pub mod event_queue;
+pub mod flow;
+pub mod histogram;
 pub mod link;
+pub mod network;
+mod pool;
 pub mod random;
+pub mod recorder;
+pub mod results;
+pub mod share;
 pub mod trace_hash;
+pub mod udp;
+pub mod world;
+
+pub use address::InterfaceId;
+pub use application::Application;
+pub use flow::{FlowConfig, FlowId, FlowResult, Side};
+pub use link::{Link, LinkConfig};
+pub use network::{End, HostId, LinkId, RouterId};
+pub use results::RunResult;
+pub use udp::UdpConfig;
+pub use world::{Change, World, WorldConfig};

@@ -131,7 +131,7 @@ mod tests {
             counts[stream.choice(&[1.0, 2.0, 3.0])] += 1;
         }
         for (count, expected) in counts.iter().zip([10_000, 20_000, 30_000]) {
-            assert!((*count - expected as i32).abs() < 400, "{counts:?}");
+            assert!(i32::abs(*count - expected) < 400, "{counts:?}");
         }
     }
 

@@ -49,6 +49,10 @@ impl Drops {
     pub fn add(&mut self, cause: DropCause) {
         self.0[cause as usize] += 1;
     }
+    /// Counts all of `other`.
+    pub fn add_all(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, count)| *sum += count);
+    }
     /// How many of this cause.
     pub fn get(&self, cause: DropCause) -> u64 {
         self.0[cause as usize]

@@ -1,0 +1,62 @@
+//! What runs at the two ends of a connection: what it writes and when, how it reads, and what it checks.
+
+mod pattern;
+mod reader;
+mod writer;
+
+pub use pattern::{PATTERN_LENGTH, pattern};
+pub(crate) use reader::Reader;
+pub use reader::{Checked, Reading, Verify};
+pub(crate) use writer::Writer;
+pub use writer::{Pace, Sending};
+
+use bytes::Bytes;
+
+/// What both ends of a connection do. An end that writes nothing closes when the other end has closed.
+#[derive(Clone, Debug)]
+pub struct Application {
+    /// What the end that connects writes.
+    pub client_sends: Sending,
+    /// What the end that is connected to writes.
+    pub server_sends: Sending,
+    /// How the end that connects reads.
+    pub client_reads: Reading,
+    /// How the end that is connected to reads.
+    pub server_reads: Reading,
+}
+
+impl Application {
+    /// The client sends, the server reads everything at once.
+    pub fn upload(sending: Sending) -> Self {
+        Self {
+            client_sends: sending,
+            server_sends: Sending::Nothing,
+            client_reads: Reading::default(),
+            server_reads: Reading::default(),
+        }
+    }
+    /// The server sends as soon as it has accepted the connection, the client reads everything at once.
+    pub fn download(sending: Sending) -> Self {
+        Self { client_sends: Sending::Nothing, server_sends: sending, ..Self::upload(Sending::Nothing) }
+    }
+    /// The client sends a file, and the server works out its SHA-256.
+    pub fn file(contents: Bytes) -> Self {
+        let server_reads = Reading { verify: Verify::Sha256, ..Reading::default() };
+        Self { server_reads, ..Self::upload(Sending::File(contents)) }
+    }
+    /// The client sends `count` requests of `request` bytes, one after the other, and reads `response` bytes each time.
+    pub fn requests(request: u64, response: u64, think: anabranch_policy::time::Duration, count: u64) -> Self {
+        Self {
+            client_sends: Sending::Requests { size: request, response, think, count },
+            server_sends: Sending::Responses { request, size: response },
+            ..Self::upload(Sending::Nothing)
+        }
+    }
+    /// Both ends check that what they read is the pattern.
+    #[must_use]
+    pub fn verified(mut self) -> Self {
+        self.client_reads.verify = Verify::Pattern;
+        self.server_reads.verify = Verify::Pattern;
+        self
+    }
+}

@@ -1,0 +1,130 @@
+//! How an application reads: at once or at a limited rate, and what it checks.
+
+use super::pattern;
+use anabranch_mptcp::Endpoint;
+use anabranch_policy::ids::ConnectionId;
+use anabranch_policy::rate::Rate;
+use anabranch_policy::time::Instant;
+use sha2::{Digest, Sha256};
+
+/// What is done with the bytes that are read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Verify {
+    /// They are counted.
+    #[default]
+    Count,
+    /// They are compared with the pattern that bulk transfers send.
+    Pattern,
+    /// Their SHA-256 is worked out.
+    Sha256,
+}
+
+/// How an application reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Reading {
+    /// Not faster than this, 16 kB at a time; none: everything at once.
+    pub rate: Option<Rate>,
+    /// What is done with the bytes.
+    pub verify: Verify,
+}
+
+/// What a check found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Checked {
+    /// Nothing was checked.
+    Not,
+    /// All bytes are the pattern.
+    Pattern,
+    /// A byte at or after this place in the stream is not the pattern's.
+    Wrong {
+        /// Where the piece begins that has it.
+        from: u64,
+    },
+    /// The SHA-256 of the bytes so far.
+    Sha256([u8; 32]),
+}
+
+/// Bytes that an application with a limited rate reads at a time.
+const PIECE: usize = 16 * 1024;
+
+/// An application that reads.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader {
+    rate: Option<Rate>,
+    check: Check,
+    total: u64,
+    /// When it reads next, if its rate is limited; never: when it hears that there is something.
+    wake: Instant,
+    /// It may not read before this.
+    not_before: Instant,
+}
+
+#[derive(Clone, Debug)]
+enum Check {
+    Count,
+    Pattern { wrong: Option<u64> },
+    Sha256(Box<Sha256>),
+}
+
+impl Reader {
+    pub(crate) fn new(reading: &Reading) -> Self {
+        let check = match reading.verify {
+            Verify::Count => Check::Count,
+            Verify::Pattern => Check::Pattern { wrong: None },
+            Verify::Sha256 => Check::Sha256(Box::new(Sha256::new())),
+        };
+        Self { rate: reading.rate, check, total: 0, wake: Instant::NEVER, not_before: Instant::ZERO }
+    }
+    /// When it wants to be called again.
+    pub(crate) fn timer(&self) -> Instant {
+        self.wake
+    }
+    /// Bytes read so far.
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+    pub(crate) fn checked(&self) -> Checked {
+        match &self.check {
+            Check::Count => Checked::Not,
+            Check::Pattern { wrong: None } => Checked::Pattern,
+            Check::Pattern { wrong: Some(from) } => Checked::Wrong { from: *from },
+            Check::Sha256(hash) => Checked::Sha256((**hash).clone().finalize().into()),
+        }
+    }
+    /// Reads what it may.
+    pub(crate) fn read(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
+        let Some(rate) = self.rate else {
+            while let Some(bytes) = endpoint.read(now, id, usize::MAX) {
+                self.take(&bytes);
+            }
+            return;
+        };
+        if now < self.not_before {
+            self.wake = self.not_before;
+            return;
+        }
+        self.wake = Instant::NEVER;
+        let mut read = 0;
+        while read < PIECE {
+            let Some(bytes) = endpoint.read(now, id, PIECE - read) else { break };
+            read += bytes.len();
+            self.take(&bytes);
+        }
+        if read > 0 {
+            self.not_before = now + rate.time_for(read as u64);
+            self.wake = self.not_before;
+        }
+    }
+    fn take(&mut self, bytes: &[u8]) {
+        match &mut self.check {
+            Check::Count => {}
+            Check::Pattern { wrong } => {
+                if wrong.is_none() && !pattern::matches(self.total, bytes) {
+                    *wrong = Some(self.total);
+                }
+            }
+            Check::Sha256(hash) => hash.update(bytes),
+        }
+        self.total += bytes.len() as u64;
+    }
+}

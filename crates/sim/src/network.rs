@@ -1,0 +1,382 @@
+//! The network between the hosts: links, routers, routes, and the events of both.
+
+use crate::address::{self, InterfaceId};
+use crate::event_queue::{EventQueue, Target};
+use crate::link::{DropCause, Drops, Link, LinkConfig};
+use crate::pool::{Header, PacketId, Pool, digest_of};
+use crate::trace_hash::{Digest, TraceHash};
+use anabranch_policy::rate::Rate;
+use anabranch_policy::time::Instant;
+use anabranch_wire::{Ecn, Packet};
+use bytes::Bytes;
+use std::collections::VecDeque;
+
+/// A link in one direction; counts up from 0 in the world.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LinkId(pub u32);
+
+/// A router; counts up from 0 in the world.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RouterId(pub u32);
+
+/// A host; counts up from 0 in the world.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct HostId(pub u32);
+
+impl LinkId {
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+impl HostId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What is at an end of a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// A router.
+    Router(RouterId),
+    /// The interfaces that are attached to the link: one host, or several that share it.
+    Hosts,
+}
+
+/// The kind of a [`Target`] that is a link; the others are the world's.
+pub(crate) const LINK_EVENT: u32 = 0;
+
+/// IPv4 and UDP headers of cross traffic, bytes: what its packets cannot be shorter than.
+pub const UDP_OVERHEAD: u32 = 28;
+
+struct LinkSlot {
+    name: String,
+    link: Link<PacketId>,
+    from: End,
+    to: End,
+    /// The earliest event of this link that is in the queue.
+    armed: Instant,
+    tapped: bool,
+    /// The hosts that it leads to, if it leads to hosts.
+    hosts: Vec<HostId>,
+}
+
+#[derive(Default)]
+struct Router {
+    /// By destination interface.
+    next: Vec<Option<LinkId>>,
+    drops: Drops,
+}
+
+#[derive(Clone, Debug)]
+struct Interface {
+    host: HostId,
+    sends_on: LinkId,
+    receives_on: Vec<LinkId>,
+}
+
+/// A packet that a tapped link delivered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Tapped {
+    /// TCP.
+    Tcp(Box<Packet>),
+    /// UDP cross traffic: where from, where to, length of the whole packet.
+    Udp {
+        /// Where from.
+        source: InterfaceId,
+        /// Where to.
+        destination: InterfaceId,
+        /// Bytes, headers included.
+        length: u32,
+    },
+}
+
+/// Sees what tapped links deliver, packets that will be found corrupt included.
+pub type Tap = Box<dyn FnMut(Instant, LinkId, Tapped)>;
+
+/// The `--wire` mode: every packet is written as bytes and read again when a host sends it.
+#[derive(Clone, Debug, Default)]
+pub struct WireCheck {
+    /// Packets written and read.
+    pub packets: u64,
+    /// Packets that could not be written or read, or came back different.
+    pub mismatches: u64,
+    /// The first of them.
+    pub first_mismatch: Option<String>,
+}
+
+pub(crate) struct Network {
+    pub(crate) events: EventQueue,
+    pub(crate) hash: TraceHash,
+    pub(crate) wire: Option<WireCheck>,
+    pub(crate) tap: Option<Tap>,
+    pool: Pool,
+    links: Vec<LinkSlot>,
+    routers: Vec<Router>,
+    interfaces: Vec<Interface>,
+    /// Packets that hosts could not send or would not take.
+    host_drops: Drops,
+    routes_are_stale: bool,
+    scratch: Vec<u8>,
+}
+
+impl Network {
+    pub(crate) fn new() -> Self {
+        Self {
+            events: EventQueue::new(),
+            hash: TraceHash::default(),
+            wire: None,
+            tap: None,
+            pool: Pool::default(),
+            links: Vec::new(),
+            routers: Vec::new(),
+            interfaces: Vec::new(),
+            host_drops: Drops::default(),
+            routes_are_stale: false,
+            scratch: Vec::new(),
+        }
+    }
+    pub(crate) fn add_link(&mut self, seed: u64, name: &str, config: &LinkConfig, from: End, to: End) -> LinkId {
+        let id = LinkId(self.links.len() as u32);
+        self.links.push(LinkSlot {
+            name: name.to_owned(),
+            link: Link::new(config, seed, &format!("link/{name}")),
+            from,
+            to,
+            armed: Instant::NEVER,
+            tapped: false,
+            hosts: Vec::new(),
+        });
+        self.routes_are_stale = true;
+        id
+    }
+    pub(crate) fn add_router(&mut self) -> RouterId {
+        self.routers.push(Router::default());
+        self.routes_are_stale = true;
+        RouterId(self.routers.len() as u32 - 1)
+    }
+    pub(crate) fn add_interface(&mut self, host: HostId, sends_on: LinkId, receives_on: &[LinkId]) -> InterfaceId {
+        let id = InterfaceId(self.interfaces.len() as u32);
+        assert!(id.0 < address::LIMIT, "more interfaces than addresses");
+        for link in receives_on {
+            let hosts = &mut self.links[link.index()].hosts;
+            if !hosts.contains(&host) {
+                hosts.push(host);
+            }
+        }
+        self.interfaces.push(Interface { host, sends_on, receives_on: receives_on.to_vec() });
+        self.routes_are_stale = true;
+        id
+    }
+    pub(crate) fn host_of(&self, interface: InterfaceId) -> Option<HostId> {
+        self.interfaces.get(interface.index()).map(|interface| interface.host)
+    }
+    pub(crate) fn links(&self) -> impl Iterator<Item = (&str, &Link<PacketId>)> {
+        self.links.iter().map(|slot| (slot.name.as_str(), &slot.link))
+    }
+    pub(crate) fn set_tapped(&mut self, link: LinkId, tapped: bool) {
+        self.links[link.index()].tapped = tapped;
+    }
+    /// Drops at nodes rather than on links: corrupt, no route, hop limit.
+    pub(crate) fn node_drops(&self) -> Drops {
+        let mut total = self.host_drops;
+        self.routers.iter().for_each(|router| total.add_all(&router.drops));
+        total
+    }
+    /// Packets on links.
+    pub(crate) fn packets_under_way(&self) -> usize {
+        self.pool.len()
+    }
+
+    /// Works out every router's next link to every interface, by the least number of links; of several, that with
+    /// the lowest number.
+    pub(crate) fn update_routes(&mut self) {
+        if !core::mem::take(&mut self.routes_are_stale) {
+            return;
+        }
+        let mut into: Vec<Vec<LinkId>> = vec![Vec::new(); self.routers.len()];
+        for (index, slot) in self.links.iter().enumerate() {
+            if let End::Router(router) = slot.to {
+                into[router.0 as usize].push(LinkId(index as u32));
+            }
+        }
+        for router in &mut self.routers {
+            router.next = vec![None; self.interfaces.len()];
+        }
+        for (destination, interface) in self.interfaces.iter().enumerate() {
+            let mut frontier: VecDeque<LinkId> = interface.receives_on.iter().copied().collect();
+            while let Some(link) = frontier.pop_front() {
+                let End::Router(router) = self.links[link.index()].from else { continue };
+                let next = &mut self.routers[router.0 as usize].next[destination];
+                if next.is_none() {
+                    *next = Some(link);
+                    frontier.extend(&into[router.0 as usize]);
+                }
+            }
+        }
+    }
+
+    /// A host sends a TCP packet: it leaves on the link of the interface that it names as its source.
+    pub(crate) fn send_tcp(&mut self, now: Instant, host: HostId, packet: Packet) {
+        let ends = (InterfaceId::of(packet.ip.source), InterfaceId::of(packet.ip.destination));
+        let (Some(source), Some(destination)) = ends else { return self.host_drops.add(DropCause::NoRoute) };
+        let link = self.interfaces.get(source.index()).filter(|interface| interface.host == host);
+        let Some(link) = link.map(|interface| interface.sends_on) else {
+            return self.host_drops.add(DropCause::NoRoute);
+        };
+        let packet = if self.wire.is_some() { self.through_bytes(packet) } else { packet };
+        let family = u64::from(packet.ip.source.is_ipv6()) << 63;
+        let ends = family | u64::from(source.0) << 32 | u64::from(destination.0);
+        let header = Header {
+            digest: digest_of(&packet, ends, &mut self.scratch),
+            source,
+            destination,
+            length: packet.wire_len() as u32,
+            hop_limit: packet.ip.hop_limit,
+            ecn: packet.ip.ecn,
+            corrupt: false,
+        };
+        let id = self.pool.insert(header, Some(packet));
+        self.offer(now, link, id);
+    }
+    /// Sends a UDP packet of cross traffic; its `number` within its source makes it distinct in the trace hash.
+    pub(crate) fn send_udp(&mut self, now: Instant, ends: (InterfaceId, InterfaceId), length: u32, number: u64) {
+        let (source, destination) = ends;
+        let link = self.interfaces.get(source.index()).map(|interface| interface.sends_on);
+        let Some(link) = link else { return self.host_drops.add(DropCause::NoRoute) };
+        let mut digest = Digest::default();
+        digest.add(u64::from(source.0) << 32 | u64::from(destination.0));
+        digest.add(number << 16 ^ u64::from(length));
+        let digest = digest.value();
+        let ecn = Ecn::NotCapable;
+        let header = Header { digest, source, destination, length, hop_limit: 64, ecn, corrupt: false };
+        let id = self.pool.insert(header, None);
+        self.offer(now, link, id);
+    }
+    /// Writes a packet as bytes and reads it again.
+    fn through_bytes(&mut self, packet: Packet) -> Packet {
+        self.scratch.clear();
+        let result = match packet.emit(&mut self.scratch) {
+            Err(error) => Err(format!("cannot be written ({error}): {packet:?}")),
+            Ok(()) => match Packet::parse(&Bytes::copy_from_slice(&self.scratch)) {
+                Err(error) => Err(format!("cannot be read ({error}): {packet:?}")),
+                Ok(read) if read != packet => Err(format!("differs: sent {packet:?}, read {read:?}")),
+                Ok(read) => Ok(read),
+            },
+        };
+        if let Some(check) = &mut self.wire {
+            check.packets += 1;
+            if let Err(mismatch) = &result {
+                check.mismatches += 1;
+                check.first_mismatch.get_or_insert_with(|| mismatch.clone());
+            }
+        }
+        result.unwrap_or(packet)
+    }
+    fn offer(&mut self, now: Instant, link: LinkId, id: PacketId) {
+        self.links[link.index()].link.handle_packet(now, id, &mut self.pool);
+        self.arm(link);
+    }
+    /// Makes sure that an event comes when the link has something to do.
+    fn arm(&mut self, link: LinkId) {
+        let slot = &mut self.links[link.index()];
+        let due = slot.link.poll_timeout();
+        if due < slot.armed {
+            slot.armed = due;
+            self.events.put(due, Target::new(LINK_EVENT, link.index()));
+        }
+    }
+    /// The event of a link has come; [`Self::poll_arrival`] follows until there is nothing more.
+    pub(crate) fn handle_link(&mut self, now: Instant, link: LinkId) {
+        let slot = &mut self.links[link.index()];
+        // An event that was put in for a later time than another one, which did its work, counts no more.
+        if slot.armed <= now {
+            slot.armed = Instant::NEVER;
+            slot.link.handle_timeout(now, &mut self.pool);
+        }
+    }
+    /// Moves what the link delivers on to the next link; gives what has come to a host.
+    pub(crate) fn poll_arrival(&mut self, now: Instant, link: LinkId) -> Option<Arrival> {
+        loop {
+            let slot = &mut self.links[link.index()];
+            let Some(id) = slot.link.poll_delivery(now) else {
+                self.arm(link);
+                return None;
+            };
+            let header = self.pool.header(id);
+            self.hash.add(now.as_nanos(), link.0, header.digest, header.changing());
+            if slot.tapped {
+                self.show(now, link, id);
+            }
+            match self.links[link.index()].to {
+                End::Router(router) => self.forward(now, router, id),
+                End::Hosts => {
+                    if let Some(arrival) = self.arrive(link, id) {
+                        return Some(arrival);
+                    }
+                }
+            }
+        }
+    }
+    fn show(&mut self, now: Instant, link: LinkId, id: PacketId) {
+        let Some(tap) = &mut self.tap else { return };
+        let Header { source, destination, length, .. } = *self.pool.header(id);
+        let udp = Tapped::Udp { source, destination, length };
+        tap(now, link, self.pool.packet(id).map_or(udp, |packet| Tapped::Tcp(Box::new(packet))));
+    }
+    /// A packet is at a router (RFC 1812, section 5.3.1: the hop limit is counted down before it is sent on).
+    fn forward(&mut self, now: Instant, router: RouterId, id: PacketId) {
+        let Router { next, drops } = &mut self.routers[router.0 as usize];
+        let header = self.pool.header_mut(id);
+        let cause = match next.get(header.destination.index()).copied().flatten() {
+            Some(_) if header.hop_limit <= 1 => DropCause::HopLimit,
+            Some(link) => {
+                header.hop_limit -= 1;
+                return self.offer(now, link, id);
+            }
+            None => DropCause::NoRoute,
+        };
+        drops.add(cause);
+        self.pool.remove(id);
+    }
+    /// A packet is at the hosts of a link: its destination takes it, whichever of its addresses the link has.
+    fn arrive(&mut self, link: LinkId, id: PacketId) -> Option<Arrival> {
+        let header = *self.pool.header(id);
+        let packet = self.pool.remove(id);
+        let host = self.interfaces.get(header.destination.index()).map(|interface| interface.host);
+        let Some(host) = host.filter(|host| self.links[link.index()].hosts.contains(host)) else {
+            self.host_drops.add(DropCause::NoRoute);
+            return None;
+        };
+        if header.corrupt {
+            // Its checksum is wrong: the host's IP or TCP drops it, whether bytes were made of it or not.
+            self.host_drops.add(DropCause::Corrupt);
+            return None;
+        }
+        Some(Arrival { host, length: header.length, packet })
+    }
+    pub(crate) fn set_link_state(&mut self, now: Instant, link: LinkId, up: bool) {
+        self.links[link.index()].link.handle_state(now, up, &mut self.pool);
+        self.arm(link);
+    }
+    pub(crate) fn set_link_rate(&mut self, now: Instant, link: LinkId, rate: Rate) {
+        self.links[link.index()].link.handle_rate(now, rate, &mut self.pool);
+        self.arm(link);
+    }
+    /// Brings all links up to date, so that their counters are those of `now`.
+    pub(crate) fn settle(&mut self, now: Instant) {
+        for slot in &mut self.links {
+            slot.link.handle_timeout(now, &mut self.pool);
+        }
+    }
+}
+
+/// A packet that has come to a host.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    pub(crate) host: HostId,
+    /// Whole packet, bytes.
+    pub(crate) length: u32,
+    /// None for UDP.
+    pub(crate) packet: Option<Packet>,
+}

@@ -1,0 +1,162 @@
+//! Where packets live while they are in the network: links and queues move 4-byte indices.
+//!
+//! What links and routers look at (destination, length, hop limit, ECN) stands in a dense array of its own;
+//! the TCP segment is touched only where a host sends or receives it. A UDP packet has no more than that.
+
+use crate::address::InterfaceId;
+use crate::link::{Cargo, DropCause};
+use crate::trace_hash::Digest;
+use anabranch_wire::mptcp::{DataAck, DataSequence, Dss};
+use anabranch_wire::{Ecn, Packet, Segment};
+
+/// A packet in the pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PacketId(u32);
+
+/// What the network looks at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Header {
+    /// Over everything that does not change on the way.
+    pub(crate) digest: u64,
+    pub(crate) source: InterfaceId,
+    pub(crate) destination: InterfaceId,
+    /// Whole packet, bytes.
+    pub(crate) length: u32,
+    pub(crate) hop_limit: u8,
+    pub(crate) ecn: Ecn,
+    pub(crate) corrupt: bool,
+}
+
+impl Header {
+    /// What changes on the way, for the trace hash.
+    pub(crate) fn changing(&self) -> u32 {
+        u32::from(self.hop_limit) | (self.ecn as u32) << 8 | u32::from(self.corrupt) << 16
+    }
+}
+
+/// The packets in the network.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    headers: Vec<Header>,
+    /// None: free, or a UDP packet.
+    packets: Vec<Option<Packet>>,
+    free: Vec<u32>,
+}
+
+impl Pool {
+    /// Puts a packet in.
+    pub(crate) fn insert(&mut self, header: Header, packet: Option<Packet>) -> PacketId {
+        match self.free.pop() {
+            Some(place) => {
+                self.headers[place as usize] = header;
+                self.packets[place as usize] = packet;
+                PacketId(place)
+            }
+            None => {
+                self.headers.push(header);
+                self.packets.push(packet);
+                PacketId(self.headers.len() as u32 - 1)
+            }
+        }
+    }
+    pub(crate) fn header(&self, id: PacketId) -> &Header {
+        &self.headers[id.0 as usize]
+    }
+    pub(crate) fn header_mut(&mut self, id: PacketId) -> &mut Header {
+        &mut self.headers[id.0 as usize]
+    }
+    /// The packet as it is now on its way; none for UDP.
+    pub(crate) fn packet(&self, id: PacketId) -> Option<Packet> {
+        let mut packet = self.packets[id.0 as usize].clone()?;
+        let header = self.header(id);
+        (packet.ip.hop_limit, packet.ip.ecn) = (header.hop_limit, header.ecn);
+        Some(packet)
+    }
+    /// Takes a packet out, as it arrives.
+    pub(crate) fn remove(&mut self, id: PacketId) -> Option<Packet> {
+        self.free.push(id.0);
+        let header = &self.headers[id.0 as usize];
+        let mut packet = self.packets[id.0 as usize].take()?;
+        (packet.ip.hop_limit, packet.ip.ecn) = (header.hop_limit, header.ecn);
+        Some(packet)
+    }
+    /// Packets in the network.
+    pub(crate) fn len(&self) -> usize {
+        self.headers.len() - self.free.len()
+    }
+}
+
+impl Cargo for Pool {
+    type Item = PacketId;
+    fn length(&self, id: &PacketId) -> u32 {
+        self.header(*id).length
+    }
+    fn mark_congestion(&mut self, id: &mut PacketId) -> bool {
+        let header = self.header_mut(*id);
+        if header.ecn == Ecn::NotCapable {
+            return false;
+        }
+        header.ecn = Ecn::Congestion;
+        true
+    }
+    fn corrupt(&mut self, id: &mut PacketId, _luck: u32) {
+        self.header_mut(*id).corrupt = true;
+    }
+    fn duplicate(&mut self, id: &PacketId) -> PacketId {
+        let (header, packet) = (*self.header(*id), self.packets[id.0 as usize].clone());
+        self.insert(header, packet)
+    }
+    fn discard(&mut self, id: PacketId, _cause: DropCause) {
+        self.free.push(id.0);
+        self.packets[id.0 as usize] = None;
+    }
+}
+
+/// The digest of all header fields of a TCP packet that do not change on the way, and its payload's length. Options
+/// beyond those of nearly every segment are written into `scratch` as bytes first.
+pub(crate) fn digest_of(packet: &Packet, ends: u64, scratch: &mut Vec<u8>) -> u64 {
+    let Segment { source_port, destination_port, seq, ack, flags, window, urgent, options, payload } = &packet.segment;
+    let mut digest = Digest::default();
+    digest.add(ends);
+    digest.add(u64::from(*source_port) << 48 | u64::from(*destination_port) << 32 | u64::from(seq.0));
+    digest.add(u64::from(ack.0) << 32 | u64::from(*window) << 16 | u64::from(flags.0) << 8 | u64::from(packet.ip.dscp));
+    digest.add(u64::from(*urgent) << 32 | payload.len() as u64);
+    if let Some(timestamps) = options.timestamps {
+        digest.add(u64::from(timestamps.value) << 32 | u64::from(timestamps.echo));
+    }
+    for block in options.sack.as_slice() {
+        digest.add(u64::from(block.start.0) << 32 | u64::from(block.end.0));
+    }
+    if let Some(dss) = &options.dss {
+        add_dss(&mut digest, dss);
+    }
+    let rare = options.maximum_segment_size.is_some() || options.window_scale.is_some() || options.sack_permitted;
+    if rare || !options.mptcp.is_empty() {
+        scratch.clear();
+        // A packet that cannot be written is counted where it is sent; here its other fields must do.
+        if packet.emit(scratch).is_ok() {
+            let header = scratch.len() - payload.len();
+            for chunk in scratch[..header].chunks(8) {
+                digest.add(chunk.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+            }
+        }
+    }
+    digest.value()
+}
+
+fn add_dss(digest: &mut Digest, dss: &Dss) {
+    digest.add(match dss.data_ack {
+        None => 0,
+        Some(DataAck::Short(ack)) => u64::from(ack),
+        Some(DataAck::Long(ack)) => ack,
+    });
+    if let Some(mapping) = &dss.mapping {
+        digest.add(match mapping.data_seq {
+            DataSequence::Short(seq) => u64::from(seq),
+            DataSequence::Long(seq) => seq,
+        });
+        let checksum = u64::from(mapping.checksum.unwrap_or(0));
+        let length = u64::from(mapping.length) << 16;
+        digest.add(u64::from(mapping.subflow_seq) << 32 | length | checksum ^ u64::from(dss.data_fin));
+    }
+}

@@ -1,0 +1,499 @@
+//! The world: hosts, the network between them, what runs on them, and the loop that moves time on.
+//!
+//! After every input to an endpoint its outputs are drained: packets to send, then events for the applications, which
+//! may make it send again, then records, then its next timeout. Timers are armed lazily: an event is put in the queue
+//! only when the new deadline is earlier than the one that is there already.
+
+use crate::address::InterfaceId;
+use crate::event_queue::Target;
+use crate::flow::{Flow, FlowConfig, FlowId, Side, SubflowChange};
+use crate::link::LinkConfig;
+use crate::network::{Arrival, End, HostId, LINK_EVENT, LinkId, Network, RouterId, Tap, WireCheck};
+use crate::random::derive_key;
+use crate::results::{HostResult, LinkResult, RunResult};
+use crate::udp::{UdpConfig, UdpSource};
+use anabranch_mptcp::{Endpoint, EndpointConfig, Event, TraceRecord};
+use anabranch_policy::ids::{AddressId, ConnectionId};
+use anabranch_policy::path_manager::PathManager;
+use anabranch_policy::rate::Rate;
+use anabranch_policy::time::{Duration, Instant};
+use core::net::{IpAddr, SocketAddr};
+use std::collections::BTreeMap;
+
+/// Kinds of events besides [`LINK_EVENT`].
+const HOST_EVENT: u32 = 1;
+const FLOW_EVENT: u32 = 2;
+const SAMPLE_EVENT: u32 = 3;
+const UDP_EVENT: u32 = 4;
+const CHANGE_EVENT: u32 = 5;
+const START_EVENT: u32 = 6;
+const STOP_EVENT: u32 = 7;
+
+/// What can be chosen about a world.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WorldConfig {
+    /// All luck comes from it.
+    pub seed: u64,
+    /// Write every packet as bytes and read it again when a host sends it. The result must be the same.
+    pub wire: bool,
+    /// Hosts have IPv6 addresses rather than IPv4 ones.
+    pub ipv6: bool,
+}
+
+/// Something that changes at a given time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// A link goes up or down. Its hosts are not told.
+    LinkState(LinkId, bool),
+    /// A link has a fixed rate from now on.
+    LinkRate(LinkId, Rate),
+    /// A host is told that the address of an interface can be used, or is gone.
+    Address(InterfaceId, bool),
+    /// One end of a flow aborts its connection.
+    Abort(FlowId, Side),
+}
+
+struct Host {
+    endpoint: Endpoint,
+    /// The earliest event of its timer that is in the queue.
+    armed: Instant,
+    interfaces: Vec<InterfaceId>,
+    connections: BTreeMap<ConnectionId, (FlowId, Side)>,
+    listeners: BTreeMap<u16, FlowId>,
+    /// Whether any of its connections is measured.
+    traced: bool,
+    result: HostResult,
+}
+
+/// The first port that a flow is given at its server.
+const FIRST_PORT: u16 = 5001;
+
+/// A network with hosts, in virtual time.
+pub struct World {
+    config: WorldConfig,
+    now: Instant,
+    network: Network,
+    hosts: Vec<Host>,
+    flows: Vec<Flow>,
+    udp: Vec<UdpSource>,
+    changes: Vec<Change>,
+    /// Flows that end by themselves and have not.
+    unfinished: usize,
+}
+
+impl World {
+    /// An empty world at time zero.
+    pub fn new(config: WorldConfig) -> Self {
+        let mut network = Network::new();
+        network.wire = config.wire.then(WireCheck::default);
+        Self {
+            config,
+            now: Instant::ZERO,
+            network,
+            hosts: Vec::new(),
+            flows: Vec::new(),
+            udp: Vec::new(),
+            changes: Vec::new(),
+            unfinished: 0,
+        }
+    }
+    /// The present moment.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+    /// The seed of the run.
+    pub fn seed(&self) -> u64 {
+        self.config.seed
+    }
+    /// Adds a router.
+    pub fn add_router(&mut self) -> RouterId {
+        self.network.add_router()
+    }
+    /// Adds a link in one direction. Its luck depends on its name, which must be its own.
+    pub fn add_link(&mut self, name: &str, config: &LinkConfig, from: End, to: End) -> LinkId {
+        self.network.add_link(self.config.seed, name, config, from, to)
+    }
+    /// Adds a host without interfaces. The seed in `config` is replaced by one made of the run's and the name.
+    pub fn add_host(&mut self, name: &str, config: &EndpointConfig, path_manager: Box<dyn PathManager>) -> HostId {
+        let seed = derive_key(self.config.seed, &format!("host/{name}"));
+        let endpoint = Endpoint::new(EndpointConfig { seed, ..config.clone() }, path_manager);
+        self.hosts.push(Host {
+            endpoint,
+            armed: Instant::NEVER,
+            interfaces: Vec::new(),
+            connections: BTreeMap::new(),
+            listeners: BTreeMap::new(),
+            traced: false,
+            result: HostResult { name: name.to_owned(), ..HostResult::default() },
+        });
+        HostId(self.hosts.len() as u32 - 1)
+    }
+    /// Adds an interface to a host, and tells the host that its address can be used. Packets from its address leave
+    /// on one link; packets to its address come in on the links named. Links may be shared by several interfaces.
+    pub fn add_interface(&mut self, host: HostId, sends_on: LinkId, receives_on: &[LinkId]) -> InterfaceId {
+        let interface = self.network.add_interface(host, sends_on, receives_on);
+        self.hosts[host.index()].interfaces.push(interface);
+        self.apply(Change::Address(interface, true));
+        interface
+    }
+    /// The address of an interface.
+    pub fn address(&self, interface: InterfaceId) -> IpAddr {
+        if self.config.ipv6 { interface.ipv6() } else { interface.ipv4() }
+    }
+    /// The host of an interface.
+    pub fn host_of(&self, interface: InterfaceId) -> Option<HostId> {
+        self.network.host_of(interface)
+    }
+    /// The endpoint of a host, to look at.
+    pub fn endpoint(&self, host: HostId) -> &Endpoint {
+        &self.hosts[host.index()].endpoint
+    }
+    /// The connection at one end of a flow, once there is one.
+    pub fn connection(&self, flow: FlowId, side: Side) -> Option<ConnectionId> {
+        self.flows[flow.0 as usize].ends[side as usize].connection
+    }
+    /// Shows everything that these links deliver from now on.
+    pub fn tap(&mut self, links: &[LinkId], tap: Tap) {
+        links.iter().for_each(|link| self.network.set_tapped(*link, true));
+        self.network.tap = Some(tap);
+    }
+    /// Adds a flow: its server listens at once, its client connects when it starts.
+    ///
+    /// # Panics
+    /// If the flow's destination is no interface of this world, or its server has no port left.
+    pub fn add_flow(&mut self, mut config: FlowConfig) -> FlowId {
+        let id = FlowId(self.flows.len() as u32);
+        let server = self.host_of(config.to).expect("a flow leads to an interface of this world");
+        let place = u16::try_from(self.hosts[server.index()].listeners.len()).ok();
+        let port = place.and_then(|place| FIRST_PORT.checked_add(place)).expect("a host has 60,000 ports for flows");
+        if let Some(interval) = config.record {
+            (config.client_config.trace, config.server_config.trace) = (true, true);
+            self.hosts[config.client.index()].traced = true;
+            self.hosts[server.index()].traced = true;
+            self.network.events.put(config.start + interval, Target::new(SAMPLE_EVENT, id.0 as usize));
+        }
+        self.network.events.put(config.start, Target::new(START_EVENT, id.0 as usize));
+        if config.stop != Instant::NEVER {
+            self.network.events.put(config.stop, Target::new(STOP_EVENT, id.0 as usize));
+        }
+        let host = &mut self.hosts[server.index()];
+        host.listeners.insert(port, id);
+        let listening = host.endpoint.listen(port, config.server_config.clone());
+        let mut flow = Flow::new(config, server, port, self.config.seed);
+        flow.failed = listening.err();
+        self.unfinished += usize::from(flow.is_finite());
+        self.flows.push(flow);
+        id
+    }
+    /// Adds UDP cross traffic.
+    pub fn add_udp(&mut self, config: UdpConfig) {
+        let index = self.udp.len();
+        self.network.events.put(config.start, Target::new(UDP_EVENT, index << 1));
+        self.udp.push(UdpSource::new(config, self.config.seed));
+    }
+    /// Makes a change at a given time.
+    pub fn schedule(&mut self, time: Instant, change: Change) {
+        self.network.events.put(time, Target::new(CHANGE_EVENT, self.changes.len()));
+        self.changes.push(change);
+    }
+
+    /// Moves time on to `end`.
+    pub fn run_until(&mut self, end: Instant) {
+        self.run(end, false);
+        self.now = self.now.max(end);
+    }
+    /// Moves time on until all flows that end by themselves have ended, but no further than `end`. Gives whether
+    /// they have.
+    pub fn run_until_finished(&mut self, end: Instant) -> bool {
+        self.run(end, true);
+        self.unfinished == 0
+    }
+    fn run(&mut self, end: Instant, until_finished: bool) {
+        self.network.update_routes();
+        while !(until_finished && self.unfinished == 0) {
+            let Some((time, target)) = self.network.events.take(end) else {
+                self.now = self.now.max(end);
+                return;
+            };
+            debug_assert!(time >= self.now, "time runs forwards");
+            self.now = self.now.max(time);
+            self.handle(target);
+        }
+    }
+    fn handle(&mut self, target: Target) {
+        let index = target.index();
+        match target.kind() {
+            LINK_EVENT => self.handle_link(LinkId(index as u32)),
+            HOST_EVENT => self.handle_timer(HostId(index as u32)),
+            FLOW_EVENT => self.handle_application(index / 2, index % 2),
+            SAMPLE_EVENT => self.sample(index),
+            UDP_EVENT => self.handle_udp(index),
+            CHANGE_EVENT => self.apply(self.changes[index]),
+            START_EVENT => self.start_flow(index),
+            _ => self.stop_flow(index),
+        }
+    }
+    fn handle_link(&mut self, link: LinkId) {
+        self.network.handle_link(self.now, link);
+        while let Some(Arrival { host, length, packet }) = self.network.poll_arrival(self.now, link) {
+            match packet {
+                Some(packet) => {
+                    self.hosts[host.index()].endpoint.handle_packet(self.now, packet);
+                    self.drain(host);
+                }
+                None => {
+                    let result = &mut self.hosts[host.index()].result;
+                    result.udp_packets += 1;
+                    result.udp_bytes += u64::from(length);
+                }
+            }
+        }
+    }
+    fn handle_timer(&mut self, id: HostId) {
+        let host = &mut self.hosts[id.index()];
+        if host.armed > self.now {
+            return;
+        }
+        host.armed = Instant::NEVER;
+        if host.endpoint.poll_timeout() <= self.now {
+            host.endpoint.handle_timeout(self.now);
+        }
+        self.drain(id);
+    }
+    fn handle_application(&mut self, flow: usize, side: usize) {
+        let end = &mut self.flows[flow].ends[side];
+        if end.armed > self.now {
+            return;
+        }
+        end.armed = Instant::NEVER;
+        let host = end.host;
+        end.on_timer(self.now, &mut self.hosts[host.index()].endpoint);
+        self.arm_application(flow, side);
+        self.drain(host);
+    }
+    fn arm_application(&mut self, flow: usize, side: usize) {
+        let end = &mut self.flows[flow].ends[side];
+        let due = end.timer();
+        if due < end.armed && !end.is_closed() {
+            end.armed = due;
+            self.network.events.put(due, Target::new(FLOW_EVENT, flow * 2 + side));
+        }
+    }
+    /// The lowest bit of the index says that a packet is due; without it the source only looks at its rate again.
+    fn handle_udp(&mut self, index: usize) {
+        let source = &mut self.udp[index >> 1];
+        if self.now >= source.config.stop {
+            return;
+        }
+        if index & 1 == 1 {
+            let length = source.packet();
+            let ends = (source.config.from, source.config.to);
+            self.network.send_udp(self.now, ends, length, source.result.sent_packets);
+        }
+        let (time, is_packet) = source.next(self.now);
+        self.network.events.put(time, Target::new(UDP_EVENT, index & !1 | usize::from(is_packet)));
+    }
+    fn apply(&mut self, change: Change) {
+        match change {
+            Change::LinkState(link, up) => self.network.set_link_state(self.now, link, up),
+            Change::LinkRate(link, rate) => self.network.set_link_rate(self.now, link, rate),
+            Change::Address(interface, up) => {
+                let address = self.address(interface);
+                let Some(id) = self.host_of(interface) else { return };
+                let host = &mut self.hosts[id.index()];
+                let place = host.interfaces.iter().position(|other| *other == interface).unwrap_or(0);
+                let address_id = AddressId(u8::try_from(place + 1).unwrap_or(u8::MAX));
+                if up {
+                    host.endpoint.handle_address_up(self.now, address_id, address);
+                } else {
+                    host.endpoint.handle_address_down(self.now, address_id);
+                }
+                self.drain(id);
+            }
+            Change::Abort(flow, side) => {
+                let end = &self.flows[flow.0 as usize].ends[side as usize];
+                let (host, connection) = (end.host, end.connection);
+                if let Some(connection) = connection {
+                    // If it has ended already there is nothing to abort.
+                    let _ = self.hosts[host.index()].endpoint.abort(self.now, connection);
+                }
+                self.drain(host);
+            }
+        }
+    }
+    fn start_flow(&mut self, index: usize) {
+        let flow = &mut self.flows[index];
+        if flow.failed.is_none() {
+            let (from, to) = (flow.config.from, flow.config.to);
+            let address = |id: InterfaceId| if self.config.ipv6 { id.ipv6() } else { id.ipv4() };
+            let remote = SocketAddr::new(address(to), flow.port);
+            let host = &mut self.hosts[flow.config.client.index()];
+            let config = flow.config.client_config.clone();
+            match host.endpoint.connect(self.now, from.map(address), remote, config) {
+                Ok(connection) => {
+                    flow.ends[Side::Client as usize].connection = Some(connection);
+                    host.connections.insert(connection, (FlowId(index as u32), Side::Client));
+                }
+                Err(error) => flow.failed = Some(error),
+            }
+        }
+        let client = flow.config.client;
+        self.note_if_finished(index);
+        self.drain(client);
+    }
+    fn stop_flow(&mut self, index: usize) {
+        for side in Side::BOTH {
+            let end = &mut self.flows[index].ends[side as usize];
+            let host = end.host;
+            if let Some(connection) = end.connection.filter(|_| !end.is_closed()) {
+                end.writer.end(self.now, &mut self.hosts[host.index()].endpoint, connection);
+            }
+            self.drain(host);
+        }
+    }
+    fn sample(&mut self, index: usize) {
+        let flow = &mut self.flows[index];
+        let Some(interval) = flow.config.record else { return };
+        for end in &mut flow.ends {
+            end.update_stats(&self.hosts[end.host.index()].endpoint);
+        }
+        let view = |end: usize| {
+            let end = &flow.ends[end];
+            end.connection.map(|id| (&self.hosts[end.host.index()].endpoint, id))
+        };
+        let (client, server) = (view(0), view(1));
+        let (sender, receiver) = if flow.sender == Side::Client { (client, server) } else { (server, client) };
+        if let Some(recorder) = &mut flow.recorder {
+            recorder.sample(self.now, sender, receiver);
+        }
+        if !flow.finished {
+            self.network
+                .events
+                .put(self.now + interval.max(Duration::from_micros(1)), Target::new(SAMPLE_EVENT, index));
+        }
+    }
+
+    /// Takes everything that an endpoint gives after an input.
+    fn drain(&mut self, id: HostId) {
+        loop {
+            let endpoint = &mut self.hosts[id.index()].endpoint;
+            while let Some(packet) = endpoint.poll_transmit(self.now) {
+                self.network.send_tcp(self.now, id, packet);
+            }
+            let Some(event) = endpoint.poll_event() else { break };
+            self.on_event(id, event);
+            while let Some(event) = self.hosts[id.index()].endpoint.poll_event() {
+                self.on_event(id, event);
+            }
+        }
+        let host = &mut self.hosts[id.index()];
+        if host.traced {
+            while let Some(record) = host.endpoint.poll_trace() {
+                record_trace(self.now, &host.connections, &mut self.flows, &record);
+            }
+        }
+        let due = host.endpoint.poll_timeout();
+        if due < host.armed {
+            host.armed = due.max(self.now);
+            self.network.events.put(host.armed, Target::new(HOST_EVENT, id.index()));
+        }
+    }
+    /// An endpoint tells its application something.
+    fn on_event(&mut self, id: HostId, event: Event) {
+        let host = &mut self.hosts[id.index()];
+        let connection = match event {
+            Event::Accepted { connection, port, .. } => {
+                let Some(flow) = host.listeners.get(&port) else { return };
+                host.connections.insert(connection, (*flow, Side::Server));
+                connection
+            }
+            Event::Connected(connection)
+            | Event::Readable(connection)
+            | Event::Writable(connection)
+            | Event::EndOfStream(connection)
+            | Event::Closed(connection, _)
+            | Event::FellBack(connection, _)
+            | Event::SubflowEstablished(connection, _)
+            | Event::SubflowClosed(connection, _, _) => connection,
+        };
+        let Some((flow, side)) = host.connections.get(&connection).copied() else { return };
+        let (index, side) = (flow.0 as usize, side as usize);
+        let flow = &mut self.flows[index];
+        let recorded = flow.recorder.is_some();
+        let (end, endpoint) = (&mut flow.ends[side], &mut host.endpoint);
+        match event {
+            Event::Connected(_) | Event::Accepted { .. } => end.on_established(self.now, endpoint, connection),
+            Event::Readable(_) => end.on_readable(self.now, endpoint, connection),
+            Event::Writable(_) => end.writer.write(self.now, endpoint, connection),
+            Event::EndOfStream(_) => end.on_end_of_stream(self.now, endpoint, connection),
+            Event::Closed(_, cause) => {
+                end.on_closed(self.now, cause, endpoint);
+                host.connections.remove(&connection);
+            }
+            Event::FellBack(_, cause) => end.on_fallback(cause),
+            Event::SubflowEstablished(_, subflow) if recorded => {
+                end.on_subflow(self.now, subflow, SubflowChange::Established);
+            }
+            Event::SubflowClosed(_, subflow, reason) if recorded => {
+                end.on_subflow(self.now, subflow, SubflowChange::Closed(reason));
+            }
+            Event::SubflowEstablished(..) | Event::SubflowClosed(..) => {}
+        }
+        self.arm_application(index, side);
+        if matches!(event, Event::EndOfStream(_) | Event::Closed(..) | Event::Writable(_) | Event::Readable(_)) {
+            self.note_if_finished(index);
+        }
+    }
+    fn note_if_finished(&mut self, index: usize) {
+        let flow = &mut self.flows[index];
+        if !flow.finished && flow.is_over() {
+            flow.finished = true;
+            self.unfinished -= usize::from(flow.is_finite());
+        }
+    }
+
+    /// What has been measured so far.
+    pub fn results(&mut self) -> RunResult {
+        self.network.settle(self.now);
+        for flow in &mut self.flows {
+            for end in &mut flow.ends {
+                end.update_stats(&self.hosts[end.host.index()].endpoint);
+            }
+        }
+        let links = self.network.links();
+        RunResult {
+            seed: self.config.seed,
+            end: self.now,
+            trace_hash: self.network.hash.value(),
+            deliveries: self.network.hash.deliveries(),
+            events: self.network.events.total(),
+            flows: self.flows.iter().map(Flow::result).collect(),
+            links: links.map(|(name, link)| LinkResult { name: name.to_owned(), counters: *link.counters() }).collect(),
+            hosts: self.hosts.iter().map(|host| host.result.clone()).collect(),
+            udp: self.udp.iter().map(|source| source.result.clone()).collect(),
+            node_drops: self.network.node_drops(),
+            wire: self.network.wire.clone(),
+        }
+    }
+    /// What the links hold now, packets.
+    pub fn packets_under_way(&self) -> usize {
+        self.network.packets_under_way()
+    }
+}
+
+fn record_trace(
+    now: Instant,
+    connections: &BTreeMap<ConnectionId, (FlowId, Side)>,
+    flows: &mut [Flow],
+    record: &TraceRecord,
+) {
+    let (TraceRecord::Sent { connection, .. }
+    | TraceRecord::Arrived { connection, .. }
+    | TraceRecord::Delivered { connection, .. }
+    | TraceRecord::Blocked { connection, .. }) = record;
+    let Some((flow, side)) = connections.get(connection) else { return };
+    let flow = &mut flows[flow.0 as usize];
+    if let Some(recorder) = &mut flow.recorder {
+        recorder.on_trace(now, *side == flow.sender, record);
+    }
+}
