@@ -1,6 +1,6 @@
-//! Runs a scenario: every combination on every seed, and the points of the sweep, on all cores.
+//! Runs a scenario: every contender on every seed, and the points of the sweep, on all cores.
 
-use crate::combination::{Combination, Route};
+use crate::contender::{Contender, Route};
 use crate::diagnostic::Diagnostic;
 use crate::lab::{self, Extras};
 use crate::record::{Outcome, PolicyRuns, Record, SweepPoint};
@@ -13,11 +13,11 @@ use std::time::Instant;
 /// How an experiment is run.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// Combinations as the command line names them; the scenario's own if empty.
+    /// Contenders as the command line names them; the scenario's own if empty.
     pub policies: Vec<String>,
-    /// Only the first combination, if the command line names none.
+    /// Only the first contender, if the command line names none.
     pub first_policy_only: bool,
-    /// Runs per combination, if the command line says so.
+    /// Runs per contender, if the command line says so.
     pub seeds: Option<u32>,
     /// Fewer seeds and points.
     pub quick: bool,
@@ -27,10 +27,10 @@ pub struct Plan {
     pub extras: Extras,
 }
 
-/// One run to be done: of which combination, on which paths, with which seed.
+/// One run to be done: of which contender, on which paths, with which seed.
 struct Job<'a> {
     scenario: &'a Scenario,
-    combination: &'a Combination,
+    contender: &'a Contender,
     /// Places of the paths it may use.
     paths: Vec<usize>,
     seed: u64,
@@ -65,7 +65,7 @@ pub fn run(document: &Document, plan: &Plan) -> Result<Outcome, Diagnostic> {
     Ok(Outcome { scenario, quick: plan.quick, policies, sweep, trace_hash, seconds: begin.elapsed().as_secs_f64() })
 }
 
-/// Replaces the scenario's combinations by those of the command line.
+/// Replaces the scenario's contenders by those of the command line.
 fn choose_policies(scenario: &mut Scenario, plan: &Plan) -> Result<(), Diagnostic> {
     if plan.policies.is_empty() {
         if plan.first_policy_only {
@@ -74,15 +74,15 @@ fn choose_policies(scenario: &mut Scenario, plan: &Plan) -> Result<(), Diagnosti
         return Ok(());
     }
     let names: Vec<&str> = scenario.paths.iter().map(|path| path.name.as_str()).collect();
-    let mut chosen: Vec<Combination> = Vec::new();
+    let mut chosen: Vec<Contender> = Vec::new();
     for text in &plan.policies {
         let wrong = |message: String| Diagnostic::option(&format!("--policy {text}"), message);
-        let combination = crate::combination::from_option(text, &scenario.policies).map_err(wrong)?;
-        check_route(&combination, &names).map_err(wrong)?;
-        if chosen.iter().any(|known| known.name == combination.name) {
-            return Err(wrong(format!("'{}' is named twice", combination.name)));
+        let contender = crate::contender::from_option(text, &scenario.policies).map_err(wrong)?;
+        check_route(&contender, &names).map_err(wrong)?;
+        if chosen.iter().any(|known| known.name == contender.name) {
+            return Err(wrong(format!("'{}' is named twice", contender.name)));
         }
-        chosen.push(combination);
+        chosen.push(contender);
     }
     scenario.policies = chosen;
     Ok(())
@@ -105,10 +105,10 @@ fn sweep_points(
     values.iter().map(point).collect()
 }
 
-/// The sets of paths on which a combination runs: one set, or each path alone to find the best.
-fn path_sets(scenario: &Scenario, combination: &Combination) -> Vec<Vec<usize>> {
+/// The sets of paths on which a contender runs: one set, or each path alone to find the best.
+fn path_sets(scenario: &Scenario, contender: &Contender) -> Vec<Vec<usize>> {
     let all = 0..scenario.paths.len();
-    match &combination.route {
+    match &contender.route {
         Route::All => vec![all.collect()],
         Route::Best => all.map(|at| vec![at]).collect(),
         Route::Only(names) => {
@@ -120,10 +120,10 @@ fn path_sets(scenario: &Scenario, combination: &Combination) -> Vec<Vec<usize>> 
 
 fn jobs_of<'a>(scenario: &'a Scenario, seeds: u32, extras: &'a Extras) -> Vec<Job<'a>> {
     let mut jobs = Vec::new();
-    for combination in &scenario.policies {
-        for paths in path_sets(scenario, combination) {
+    for contender in &scenario.policies {
+        for paths in path_sets(scenario, contender) {
             for seed in 1..=u64::from(seeds) {
-                jobs.push(Job { scenario, combination, paths: paths.clone(), seed, extras });
+                jobs.push(Job { scenario, contender, paths: paths.clone(), seed, extras });
             }
         }
     }
@@ -137,7 +137,7 @@ fn run_all(name: &str, jobs: &[Job<'_>]) -> Result<Vec<Record>, Diagnostic> {
     }
     bar.set_message(name.to_owned());
     let run = |job: &Job<'_>| {
-        let record = lab::run(job.scenario, job.combination, &job.paths, job.seed, job.extras);
+        let record = lab::run(job.scenario, job.contender, &job.paths, job.seed, job.extras);
         bar.inc(1);
         record
     };
@@ -146,22 +146,22 @@ fn run_all(name: &str, jobs: &[Job<'_>]) -> Result<Vec<Record>, Diagnostic> {
     records
 }
 
-/// Sorts the records, which come in the order of [`jobs_of`], by combination.
+/// Sorts the records, which come in the order of [`jobs_of`], by contender.
 fn collect(scenario: &Scenario, seeds: u32, records: &mut impl Iterator<Item = Record>) -> Vec<PolicyRuns> {
-    let runs = |combination: &Combination| {
-        let sets = path_sets(scenario, combination);
+    let runs = |contender: &Contender| {
+        let sets = path_sets(scenario, contender);
         let mut candidates: Vec<(usize, PolicyRuns)> = Vec::new();
         for set in &sets {
             let records: Vec<Record> = records.by_ref().take(seeds as usize).collect();
-            let runs = PolicyRuns { combination: combination.clone(), best_path: None, records };
+            let runs = PolicyRuns { contender: contender.clone(), best_path: None, records };
             candidates.push((set.first().copied().unwrap_or(0), runs));
         }
         let throughput = |runs: &PolicyRuns| runs.estimate("throughput").map_or(0.0, |estimate| estimate.mean);
         let best = candidates.into_iter().reduce(|best, next| {
             if throughput(&next.1) > throughput(&best.1) { next } else { best }
         });
-        let (place, mut runs) = best.expect("each combination has at least one set of paths");
-        if combination.route == Route::Best {
+        let (place, mut runs) = best.expect("each contender has at least one set of paths");
+        if contender.route == Route::Best {
             runs.best_path = scenario.paths.get(place).map(|path| path.name.clone());
         }
         runs

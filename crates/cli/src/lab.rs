@@ -1,5 +1,5 @@
 //! Builds the world that a scenario describes, runs it, and measures it.
-use crate::combination::Combination;
+use crate::contender::Contender;
 use crate::diagnostic::Diagnostic;
 use crate::record::Record;
 use crate::scenario::Scenario;
@@ -32,6 +32,6 @@ pub struct Extras {
 }
 
 /// Runs `combination` over those `paths` of the scenario.
-pub fn run(_scenario: &Scenario, _combination: &Combination, _paths: &[usize], _seed: u64, _extras: &Extras) -> Result<Record, Diagnostic> {
+pub fn run(_scenario: &Scenario, contender: &Contender, _paths: &[usize], _seed: u64, _extras: &Extras) -> Result<Record, Diagnostic> {
     Err(Diagnostic::plain("not yet"))
 }

@@ -3,7 +3,7 @@
 //! Exit codes: 0 done, 1 a file did not arrive as it was sent, 2 something that the user gave is wrong.
 
 mod arguments;
-mod combination;
+mod contender;
 mod command;
 mod diagnostic;
 mod experiment;

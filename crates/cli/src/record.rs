@@ -1,6 +1,6 @@
 //! What one run leaves behind, and what the runs of one experiment leave together.
 
-use crate::combination::Combination;
+use crate::contender::Contender;
 use crate::metric::Series;
 use crate::scenario::Scenario;
 use crate::statistics::Estimate;
@@ -48,7 +48,7 @@ impl Record {
 #[derive(Clone, Debug)]
 pub struct PolicyRuns {
     /// The combination.
-    pub combination: Combination,
+    pub contender: Contender,
     /// The path that "best" turned out to be, by name.
     pub best_path: Option<String>,
     /// One per seed.
@@ -59,8 +59,8 @@ impl PolicyRuns {
     /// What tables and legends call it.
     pub fn label(&self) -> String {
         match &self.best_path {
-            Some(path) => format!("{} ({path})", self.combination.label),
-            None => self.combination.label.clone(),
+            Some(path) => format!("{} ({path})", self.contender.label),
+            None => self.contender.label.clone(),
         }
     }
 
@@ -116,7 +116,7 @@ pub struct Outcome {
 impl Outcome {
     /// The runs of a combination, by its name.
     pub fn policy(&self, name: &str) -> Option<&PolicyRuns> {
-        self.policies.iter().find(|runs| runs.combination.name == name)
+        self.policies.iter().find(|runs| runs.contender.name == name)
     }
 
     /// Runs per combination.

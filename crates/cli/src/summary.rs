@@ -91,7 +91,7 @@ fn experiments(outcome: &Outcome) -> Vec<Experiment> {
     let scenario = &outcome.scenario;
     let mut rows = Vec::new();
     for runs in &outcome.policies {
-        let name = &runs.combination.name;
+        let name = &runs.contender.name;
         for (metric, unit) in metric_names(outcome) {
             if let Some(estimate) = runs.estimate(&metric) {
                 rows.push(Row::new(name, &metric, unit, &estimate, published(&scenario.claims, name, &metric)));
@@ -125,7 +125,7 @@ pub fn metric_names(outcome: &Outcome) -> Vec<(String, &'static str)> {
 
 fn sweep_rows(outcome: &Outcome, runs: &PolicyRuns) -> Vec<Row> {
     let row = |(metric, unit): (String, &'static str)| {
-        Some(Row::new(&runs.combination.name, &metric, unit, &runs.estimate(&metric)?, None))
+        Some(Row::new(&runs.contender.name, &metric, unit, &runs.estimate(&metric)?, None))
     };
     metric_names(outcome).into_iter().filter_map(row).collect()
 }

@@ -111,7 +111,7 @@ fn write_group(
         column.close()
     };
     strings(group, &constant(&outcome.scenario.name), None)?;
-    strings(group, &constant(&runs.combination.name), None)?;
+    strings(group, &constant(&runs.contender.name), None)?;
     if let Some(mut column) = group.next_column()? {
         column.typed::<Int64Type>().write_batch(&vec![record.seed as i64; columns.rows], None, None)?;
         column.close()?;

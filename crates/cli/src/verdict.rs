@@ -59,7 +59,7 @@ pub fn judge(outcome: &Outcome, claim: &Claim) -> Verdict {
 }
 
 fn name_of(outcome: &Outcome, policy: &str) -> String {
-    outcome.policy(policy).map_or_else(|| policy.to_owned(), |runs| runs.combination.label.clone())
+    outcome.policy(policy).map_or_else(|| policy.to_owned(), |runs| runs.contender.label.clone())
 }
 
 fn not_measured(subject: String, published: String) -> Verdict {

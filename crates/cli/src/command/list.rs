@@ -1,8 +1,9 @@
 //! `list`: what there is to choose from, generated from the tables of the families.
 
 use super::print;
-use crate::combination::{Family, MemberInfo};
+use crate::contender::{Contender, MemberInfo, decides, members};
 use crate::diagnostic::Diagnostic;
+use anabranch_policy::combination::Family;
 use crate::library::SCENARIOS;
 use crate::metric::{METRICS, Series};
 use serde_json::{Value, json};
@@ -17,8 +18,8 @@ pub fn list(as_json: bool) -> Result<(), Diagnostic> {
 fn plain_lists() -> Result<String, Diagnostic> {
     let mut text = String::new();
     for family in Family::ALL {
-        text.push_str(&format!("{}: {}\n", family.key(), family.decides()));
-        let members = family.members();
+        text.push_str(&format!("{}: {}\n", family.name(), decides(family)));
+        let members = members(family);
         if members.is_empty() {
             text.push_str("  none yet\n");
         }
@@ -28,7 +29,7 @@ fn plain_lists() -> Result<String, Diagnostic> {
         text.push('\n');
     }
     text.push_str("ready combinations, for --policy\n");
-    for ready in [crate::combination::Combination::plain(), crate::combination::Combination::plain_tcp()] {
+    for ready in [Contender::plain(), Contender::plain_tcp()] {
         text.push_str(&format!("  {}: {}\n", ready.name, ready.describe()));
     }
     text.push_str("\nexperiments, for reproduce\n");
@@ -74,8 +75,8 @@ fn json_lists() -> Result<Value, Diagnostic> {
     let families: Vec<Value> = Family::ALL
         .into_iter()
         .map(|family| {
-            let members: Vec<Value> = family.members().into_iter().map(member).collect();
-            json!({"family": family.key(), "decides": family.decides(), "members": members})
+            let members: Vec<Value> = members(family).into_iter().map(member).collect();
+            json!({"family": family.name(), "decides": decides(family), "members": members})
         })
         .collect();
     let mut scenarios = Vec::new();

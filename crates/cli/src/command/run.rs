@@ -30,7 +30,7 @@ pub fn run(scenario: &Path, send: Option<&Path>, options: &Options) -> Result<bo
     let outcome = experiment::run(&document, &plan)?;
     let mut text = heading(&outcome);
     for runs in &outcome.policies {
-        text.push_str(&format!("\n{} ({})\n", runs.label(), runs.combination.describe()));
+        text.push_str(&format!("\n{} ({})\n", runs.label(), runs.contender.describe()));
         text.push_str(&metrics_table(&outcome, runs));
     }
     let (intact, remarks) = file.as_ref().map_or((true, String::new()), |file| check(file, &outcome));

@@ -39,7 +39,7 @@ pub fn draw(outcome: &Outcome, figure: &Figure) -> Result<Drawn, ChartError> {
 
 /// The combinations that a figure shows, with their places among all, which give the colours.
 fn chosen<'a>(outcome: &'a Outcome, figure: &Figure) -> Vec<(usize, &'a PolicyRuns)> {
-    let wanted = |runs: &PolicyRuns| figure.policies.is_empty() || figure.policies.contains(&runs.combination.name);
+    let wanted = |runs: &PolicyRuns| figure.policies.is_empty() || figure.policies.contains(&runs.contender.name);
     outcome.policies.iter().enumerate().filter(|(_, runs)| wanted(runs)).collect()
 }
 
@@ -147,7 +147,7 @@ fn metric_bars(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: &str) -
     let bar = |(at, runs): &(usize, &PolicyRuns)| {
         let estimate = runs.estimate(metric)?;
         let measured = Point { x: *at as f64, mean: estimate.mean, half_width: estimate.half_width };
-        Some(Bar { label: runs.label(), measured, published: published(&runs.combination.name) })
+        Some(Bar { label: runs.label(), measured, published: published(&runs.contender.name) })
     };
     let bars: Vec<Bar> = runs.iter().filter_map(bar).collect();
     let (label, unit) = outcome.scenario.metric(metric).unwrap_or_default();
@@ -173,7 +173,7 @@ fn sweep(outcome: &Outcome, runs: &[(usize, &PolicyRuns)]) -> Result<Drawn, Char
     }
     let line = |(at, runs): &(usize, &PolicyRuns)| {
         let point = |(x, point): (usize, &crate::record::SweepPoint)| {
-            let found = point.policies.iter().find(|known| known.combination.name == runs.combination.name)?;
+            let found = point.policies.iter().find(|known| known.contender.name == runs.contender.name)?;
             let estimate = found.estimate(&sweep.metric)?;
             Some(Point { x: x as f64, mean: estimate.mean, half_width: estimate.half_width })
         };

@@ -89,7 +89,7 @@ fn buffer_text(outcome: &Outcome) -> String {
 fn combinations(html: &mut String, outcome: &Outcome) {
     html.push_str("<dl class=\"policies\">\n");
     for runs in &outcome.policies {
-        let (label, made_of) = (escape(&runs.label()), escape(&runs.combination.describe()));
+        let (label, made_of) = (escape(&runs.label()), escape(&runs.contender.describe()));
         let _ = writeln!(html, "<dt>{label}</dt><dd>{made_of}</dd>");
     }
     html.push_str("</dl>\n");

@@ -16,7 +16,7 @@ pub use tree::Source;
 
 use crate::diagnostic::Diagnostic;
 use anabranch_policy::time::Duration;
-use crate::combination::Route;
+use crate::contender::Route;
 use model::{FigureKind, Statement, Transfer};
 use reader::Reader;
 use std::path::{Path, PathBuf};
@@ -206,7 +206,7 @@ fn check_references(top: &Reader<'_>, scenario: &Scenario) -> Result<(), Diagnos
 }
 
 /// Whether the paths a combination names exist, and whether plain TCP has exactly one.
-pub fn check_route(policy: &crate::combination::Combination, paths: &[&str]) -> Result<(), String> {
+pub fn check_route(policy: &crate::contender::Contender, paths: &[&str]) -> Result<(), String> {
     match &policy.route {
         Route::Only(names) => {
             if let Some(name) = names.iter().find(|name| !paths.contains(&name.as_str())) {

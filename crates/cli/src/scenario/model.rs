@@ -332,7 +332,7 @@ pub struct Scenario {
     /// Links that all paths share, behind their own.
     pub shared: Vec<Link>,
     /// What is compared.
-    pub policies: Vec<crate::combination::Combination>,
+    pub policies: Vec<crate::contender::Contender>,
     /// Swept parameter.
     pub sweep: Option<Sweep>,
     /// Further metrics.

@@ -1,17 +1,15 @@
-//! Reads the combinations of policies that a scenario compares.
+//! Reads the contenders that a scenario compares.
 
 use super::reader::{Item, Reader};
 use super::tree::Value;
-use crate::combination::{Choice, Combination, Family, Route, check_choice};
+use crate::contender::{self, Contender, Route};
 use crate::diagnostic::Diagnostic;
-
-const KEYS: &[&str] =
-    &["name", "label", "multipath", "paths", "path_manager", "scheduler", "congestion", "forecast", "reliability"];
+use anabranch_policy::combination::{Choice, Combination, Family};
 
 /// Reads `[[policies]]`; without any it is plain multipath TCP alone.
-pub fn policies(top: &Reader<'_>) -> Result<Vec<Combination>, Diagnostic> {
+pub fn policies(top: &Reader<'_>) -> Result<Vec<Contender>, Diagnostic> {
     let items = top.list("policies")?;
-    let mut made: Vec<Combination> = Vec::new();
+    let mut made: Vec<Contender> = Vec::new();
     for item in &items {
         let policy = policy(item)?;
         if made.iter().any(|known| known.name == policy.name) {
@@ -20,32 +18,34 @@ pub fn policies(top: &Reader<'_>) -> Result<Vec<Combination>, Diagnostic> {
         made.push(policy);
     }
     if made.is_empty() {
-        made.push(Combination::plain());
+        made.push(Contender::plain());
     }
     Ok(made)
 }
 
-fn policy(item: &Item<'_>) -> Result<Combination, Diagnostic> {
-    let table = item.table("a policy", KEYS)?;
+fn policy(item: &Item<'_>) -> Result<Contender, Diagnostic> {
+    let own = ["name", "label", "multipath", "paths"];
+    let keys: Vec<&str> = own.into_iter().chain(Family::ALL.iter().map(|family| family.name())).collect();
+    let table = item.table("a policy", &keys)?;
     let name = table.required("name")?.text()?.to_owned();
-    let mut made = Combination {
+    let mut made = Contender {
         label: table.text_or("label", &name)?,
         name,
         multipath: table.flag("multipath", true)?,
-        ..Combination::plain()
+        ..Contender::plain()
     };
     if let Some(paths) = table.get("paths") {
         made.route = route(&paths)?;
     }
     for family in Family::ALL {
-        let Some(item) = table.get(family.key()) else { continue };
-        let Some(choice) = made.choice_mut(family) else {
-            return Err(item.error(format!("no connection uses a {} policy yet", family.key())));
-        };
-        *choice = self::choice(&item)?;
-        check_choice(family, choice).map_err(|message| item.error(message))?;
+        let Some(item) = table.get(family.name()) else { continue };
+        // Checked alone, so that the message stands at the choice that is wrong.
+        let mut alone = Combination::default();
+        *alone.choice_mut(family) = choice(&item)?;
+        contender::check(&alone).map_err(|message| item.error(message))?;
+        *made.policies.choice_mut(family) = alone.choice(family).clone();
     }
-    made.check().map_err(|message| item.error(message))?;
+    contender::check(&made.policies).map_err(|message| item.error(message))?;
     Ok(made)
 }
 
