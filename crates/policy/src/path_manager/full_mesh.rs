@@ -145,8 +145,8 @@ type Deadlines = BTreeSet<(Instant, ConnectionId, PairOfAddresses)>;
 #[derive(Debug)]
 struct Mesh {
     role: Role,
-    /// Our address of the initial subflow, as long as it is up.
-    initial_local: Option<AddressId>,
+    /// Our address of the initial subflow.
+    initial_local: AddressId,
     remote_denies_joins: bool,
     remotes: BTreeMap<AddressId, SocketAddr>,
     /// Our addresses that the peer knows.
@@ -174,7 +174,7 @@ impl Mesh {
 
     /// The peer's identifier 0 for our initial address means the one that we know by another identifier.
     fn local_id(&self, local: AddressId) -> AddressId {
-        if local == INITIAL { self.initial_local.unwrap_or(local) } else { local }
+        if local == INITIAL { self.initial_local } else { local }
     }
 
     /// Sets or drops what is known of a pair, and with it its deadline.
@@ -303,9 +303,6 @@ impl FullMesh {
         self.addresses.remove(&id);
         for (connection, mesh) in &mut self.connections {
             mesh.forget(&mut self.due, *connection, |(local, _)| local == id);
-            if mesh.initial_local == Some(id) {
-                mesh.initial_local = None;
-            }
             if mesh.known_to_peer.remove(&id) {
                 actions.push(PathAction::Remove { connection: *connection, local: id });
             }
@@ -340,7 +337,7 @@ impl FullMesh {
                 let initial = Pair { state: PairState::Open(SubflowId(0), now), failures: 0 };
                 let mesh = Mesh {
                     role,
-                    initial_local: Some(local),
+                    initial_local: local,
                     remote_denies_joins,
                     remotes: BTreeMap::from([(INITIAL, remote)]),
                     known_to_peer: BTreeSet::from([local]),

@@ -47,6 +47,10 @@
 //!   others and do not enter the mean, and if all active ones are such, the best living one returns. by_score is
 //!   the paper to the letter. Either way the last established path is never suspended.
 //! - Backup subflows are left alone unless suspended by us.
+//!
+//! What the published bounds amount to: on a path that is limited by its own queue the RTT rises linearly with the
+//! window, so that w' + r' = 1 and R = 1/2 whatever the window is; a suspended path has an empty queue, r' near 1
+//! and so R >= 1/2. Against such paths equation 9 brings every removed path back with its first measurement.
 
 use super::full_mesh::{self, FullMesh, MeshSettings};
 use super::suspension::Suspensions;

@@ -286,6 +286,8 @@ fn linux_uses_a_backup_when_the_regular_subflow_timed_out_four_times_in_a_row_an
     let mut scheduler = Linux::new(2.0, 4);
     let mut paths = [subflow(0, 10), subflow(1, 10)];
     paths[1].backup = true;
+    // The backup is idle, and still the last choice.
+    paths[0].queued = 9_000;
     assert_eq!(scheduler.schedule(&connection(0), &new_data(), &paths), send(0));
     paths[0].stale = true;
     for (timeouts, expected) in [(1, 0), (3, 0), (4, 1), (5, 1)] {
@@ -312,6 +314,9 @@ fn linux_reinjects_only_onto_an_idle_subflow_and_onto_a_backup_only_when_the_reg
     assert_eq!(scheduler.schedule(&connection(0), &reinjection_from(0), &paths), send(2));
     (paths[1].in_flight, paths[1].stale) = (0, false);
     assert_eq!(scheduler.schedule(&connection(0), &reinjection_from(0), &paths), send(1));
+    // Idle, but with an unanswered timeout: not there.
+    paths[1].stale = true;
+    assert_eq!(scheduler.schedule(&connection(0), &reinjection_from(0), &paths[..2]), Decision::Wait(None));
 }
 
 #[test]

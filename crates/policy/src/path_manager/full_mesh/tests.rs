@@ -190,6 +190,19 @@ fn the_initial_local_address_may_be_called_zero() {
     assert_eq!(driver.established(0, 0, 0), []);
     assert_eq!(driver.closed(0, 0, 0, CloseReason::TimedOut), [wake(1_000)]);
     assert_eq!(driver.wake_at(1_000)[0], create(1, 0));
+    // Also when the address goes before the subflow does.
+    driver.established(1, 0, 0);
+    driver.down(1);
+    driver.closed(1, 0, 0, CloseReason::AddressGone);
+    assert_eq!(creations(&driver.up(1)), [create(1, 0)]);
+}
+
+#[test]
+fn a_server_announces_its_initial_address_when_it_has_gone_and_come_back() {
+    let mut driver = Driver::new(settings(), 1);
+    assert_eq!(driver.connected(Role::Server, false), []);
+    assert_eq!(driver.down(1), [remove(1)]);
+    assert_eq!(driver.up(1), [announce(1)]);
 }
 
 #[test]

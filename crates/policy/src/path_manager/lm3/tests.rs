@@ -63,6 +63,21 @@ fn against_the_alternatives_the_same_slow_path_scores_least() {
 }
 
 #[test]
+fn a_path_that_fills_its_own_queue_scores_one_half_whatever_its_window_and_an_idle_one_at_least_that() {
+    // Path 0: from 10000 bytes on each 1000 more wait 1 ms in the queue. Path 1 does the same, then falls idle in the
+    // middle of its window: 1/2 * 0.4 + 1/2.
+    let mut host = host(settings(), 2);
+    for (cwnd, rtt) in [(10_000, 10), (20_000, 20), (13_000, 13), (17_000, 17)] {
+        (0..2).for_each(|id| set(&mut host, id, cwnd, rtt));
+        host.measured();
+    }
+    set(&mut host, 1, 14_000, 10);
+    host.measured();
+    let scores = scores(&host);
+    assert!((scores[0] - 0.5).abs() < 1e-9 && (scores[1] - 0.7).abs() < 1e-9, "{scores:?}");
+}
+
+#[test]
 fn the_first_scores_are_all_one() {
     let mut host = host(settings(), 3);
     set(&mut host, 1, 1_000, 400);
@@ -167,6 +182,22 @@ fn a_suspended_path_returns_when_it_is_at_least_the_mean_of_the_active_ones() {
 }
 
 #[test]
+fn equal_paths_return_whatever_the_rounding_of_their_sum() {
+    // Six times 0.33 added up is more than 0.33 times six, in binary fractions.
+    let mut host = host(Lm3Settings { cwnd_weight: 1.0, ..settings() }, 12);
+    for cwnd in [0, 100_000, 33_000] {
+        (0..12).for_each(|id| set(&mut host, id, cwnd, 20));
+        host.measured();
+    }
+    assert_eq!(host.blocked().len(), 6);
+    host.now_ms = 200;
+    host.measured();
+    host.now_ms = 220;
+    (6..12).for_each(|id| host.answered(id));
+    assert_eq!(host.measured(), [6, 7, 8, 9, 10, 11].map(resume));
+}
+
+#[test]
 fn the_mean_takes_in_the_path_that_has_just_returned() {
     // 0.8 >= 0.6 returns; then the mean is 0.7, which 0.65 does not reach and 0.7 does.
     assert_eq!(one_active_two_suspended(65, 80), [resume(2)]);
@@ -199,6 +230,7 @@ fn a_path_that_scores_one_does_not_return_before_it_was_measured_nor_while_a_tim
     host.now_ms = 200;
     assert_eq!(host.measured(), [probe(1)]);
     host.now_ms = 210;
+    assert_eq!(host.measured(), [], "the probe is not answered yet");
     host.answered(1);
     host.view(1).stale = true;
     assert_eq!(host.measured(), []);
@@ -237,6 +269,35 @@ fn when_the_last_active_path_closes_the_best_suspended_one_resumes_at_once() {
     assert_eq!(host.closed(1), [resume(2)]);
     assert_eq!(host.closed(2), [resume(0)]);
     assert_eq!(host.closed(0), []);
+}
+
+#[test]
+fn the_one_that_resumes_is_a_living_one_even_if_a_dead_one_scores_better() {
+    let mut host = three_paths(settings());
+    host.blocked();
+    host.view(2).stale = true;
+    host.measured();
+    assert_eq!(host.closed(1), [resume(0)], "0.25 and alive before 0.875 and dead");
+}
+
+#[test]
+fn a_dead_active_path_does_not_count_in_the_mean() {
+    for (dead_paths, expected) in [(DeadPaths::Last, vec![resume(2)]), (DeadPaths::ByScore, vec![])] {
+        let mut host = host(Lm3Settings { cwnd_weight: 1.0, rounding: Rounding::Up, dead_paths, ..settings() }, 3);
+        for cwnd in [0, 100_000] {
+            (0..3).for_each(|id| set(&mut host, id, cwnd, 20));
+            host.measured();
+        }
+        assert_eq!(host.blocked(), [suspend(2)]);
+        host.now_ms = 200;
+        assert_eq!(host.measured(), [probe(2)]);
+        host.now_ms = 220;
+        host.answered(2);
+        // 1.0 (dead) and 0.6 are active; 0.7 is below the mean of both and above that of the living.
+        (1..3).zip([60_000, 70_000]).for_each(|(id, cwnd)| set(&mut host, id, cwnd, 20));
+        host.view(0).stale = true;
+        assert_eq!(host.measured(), expected);
+    }
 }
 
 #[test]
