@@ -303,6 +303,22 @@ fn linux_uses_a_backup_when_the_regular_subflow_timed_out_four_times_in_a_row_an
 }
 
 #[test]
+fn linux_counts_timeouts_from_the_last_progress_or_the_last_answer() {
+    for answer in [
+        |view: &mut SubflowView| view.stale = false,
+        |view: &mut SubflowView| (view.last_progress, view.timeouts) = (at(9_000), 6),
+    ] {
+        let mut scheduler = Linux::new(2.0, 4);
+        let mut paths = [subflow(0, 10)];
+        scheduler.schedule(&connection(0), &new_data(), &paths);
+        (paths[0].stale, paths[0].timeouts) = (true, 5);
+        assert_eq!(scheduler.schedule(&connection(0), &new_data(), &paths), Decision::Wait(None));
+        answer(&mut paths[0]);
+        assert_eq!(scheduler.schedule(&connection(9_000), &new_data(), &paths), send(0));
+    }
+}
+
+#[test]
 fn linux_reinjects_only_onto_an_idle_subflow_and_onto_a_backup_only_when_the_regulars_stall() {
     let mut scheduler = Linux::new(2.0, 4);
     assert_eq!(scheduler.reinjection(), Reinjection::OnConnectionTimeout);

@@ -213,7 +213,7 @@ fn what_was_closed_in_order_or_refused_stays_closed_until_its_address_comes_back
         driver.established(1, 2, 0);
         assert_eq!(driver.closed(1, 2, 0, reason), []);
         assert_eq!(creations(&driver.announced(7, remote(2))), [create(1, 7), create(2, 7)]);
-        driver.down(2);
+        assert_eq!(driver.down(2), [remove(2)], "never announced, but joined from");
         assert_eq!(creations(&driver.up(2)), [create(2, 0), create(2, 7)]);
     }
 }

@@ -74,6 +74,20 @@ fn a_timeout_removes_a_path_unless_it_is_the_last() {
 }
 
 #[test]
+fn what_was_sent_before_the_removal_does_not_bring_a_path_back() {
+    let mut host = host(2);
+    assert_eq!(host.timeout(1), [suspend(1)]);
+    host.now_ms = 100;
+    sample(&mut host, 1, 20_000);
+    assert_eq!(host.measured(), []);
+    host.now_ms = 200;
+    assert_eq!(host.measured(), [probe(1)]);
+    host.now_ms = 220;
+    sample(&mut host, 1, 20_000);
+    assert_eq!(host.measured(), [resume(1)]);
+}
+
+#[test]
 fn a_removed_path_that_answers_takes_over_from_a_dead_one_even_outside_its_band() {
     let mut host = host(2);
     host.timeout(0);
