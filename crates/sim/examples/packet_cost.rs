@@ -28,7 +28,8 @@ fn main() {
     let to = world.add_interface(b, a_out, &[b_in]);
     world.add_udp(UdpConfig::steady("load", from, to, mbit(90), 1500));
     let began = std::time::Instant::now();
-    world.run_until(Instant::ZERO + Duration::from_secs(200));
+    let seconds = std::env::args().nth(1).and_then(|seconds| seconds.parse().ok()).unwrap_or(200);
+    world.run_until(Instant::ZERO + Duration::from_secs(seconds));
     let took = began.elapsed();
     let result = world.results();
     println!(

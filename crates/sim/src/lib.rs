@@ -8,6 +8,7 @@
 
 pub mod address;
 pub mod application;
+pub mod background;
 pub mod event_queue;
 pub mod flow;
 pub mod histogram;
@@ -18,12 +19,14 @@ pub mod random;
 pub mod recorder;
 pub mod results;
 pub mod share;
+pub mod topology;
 pub mod trace_hash;
 pub mod udp;
 pub mod world;
 
 pub use address::InterfaceId;
 pub use application::Application;
+pub use background::BackgroundLoad;
 pub use flow::{FlowConfig, FlowId, FlowResult, Side};
 pub use link::{Link, LinkConfig};
 pub use network::{End, HostId, LinkId, RouterId};

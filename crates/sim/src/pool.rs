@@ -49,7 +49,9 @@ impl Pool {
         match self.free.pop() {
             Some(place) => {
                 self.headers[place as usize] = header;
-                self.packets[place as usize] = packet;
+                if packet.is_some() {
+                    self.packets[place as usize] = packet;
+                }
                 PacketId(place)
             }
             None => {
@@ -76,7 +78,7 @@ impl Pool {
     pub(crate) fn remove(&mut self, id: PacketId) -> Option<Packet> {
         self.free.push(id.0);
         let header = &self.headers[id.0 as usize];
-        let mut packet = self.packets[id.0 as usize].take()?;
+        let mut packet = self.packets.get_mut(id.0 as usize)?.take()?;
         (packet.ip.hop_limit, packet.ip.ecn) = (header.hop_limit, header.ecn);
         Some(packet)
     }

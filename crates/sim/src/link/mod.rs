@@ -308,21 +308,19 @@ impl<T> Link<T> {
             arrives = arrives.max(self.not_before);
             self.not_before = arrives;
         }
-        self.depart(UnderWay { arrives, length, item });
+        self.depart(arrives, length, item);
         if let Some(item) = copy {
-            self.depart(UnderWay { arrives, length, item });
+            self.depart(arrives, length, item);
         }
     }
     /// Puts a packet in its place among those under way.
-    fn depart(&mut self, packet: UnderWay<T>) {
-        let mut place = self.under_way.len();
-        while place > 0 && self.under_way[place - 1].arrives > packet.arrives {
-            place -= 1;
-        }
-        if place == self.under_way.len() {
-            self.under_way.push_back(packet);
+    fn depart(&mut self, arrives: Instant, length: u32, item: T) {
+        // Built in place from registers: through a pointer, this one copy stalls longer than all else here takes.
+        if self.under_way.back().is_none_or(|last| last.arrives <= arrives) {
+            self.under_way.push_back(UnderWay { arrives, length, item });
         } else {
-            self.under_way.insert(place, packet);
+            let place = self.under_way.partition_point(|other| other.arrives <= arrives);
+            self.under_way.insert(place, UnderWay { arrives, length, item });
         }
     }
     fn discard<C: Cargo<Item = T>>(&mut self, item: T, cause: DropCause, cargo: &mut C) {
