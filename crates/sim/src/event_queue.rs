@@ -84,6 +84,7 @@ impl EventQueue {
         self.heap.first().map_or(Instant::NEVER, |first| first.time())
     }
     /// Takes the first event that is due at `end` or before.
+    #[inline]
     pub fn take(&mut self, end: Instant) -> Option<(Instant, Target)> {
         self.fill_hole();
         let first = *self.heap.first()?;
@@ -94,6 +95,7 @@ impl EventQueue {
         Some((first.time(), first.target()))
     }
 
+    #[inline]
     fn fill_hole(&mut self) {
         if !self.hole {
             return;
@@ -105,6 +107,7 @@ impl EventQueue {
         }
     }
     /// Puts `entry` where it belongs on a way down from the root, whose old entry is lost.
+    #[inline]
     fn sift_down(&mut self, entry: Entry) {
         let heap = self.heap.as_mut_slice();
         let mut at = 0;

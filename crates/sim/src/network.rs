@@ -2,7 +2,7 @@
 
 use crate::address::{self, InterfaceId};
 use crate::event_queue::{EventQueue, Target};
-use crate::link::{DropCause, Drops, Link, LinkConfig};
+use crate::link::{Cargo, DropCause, Drops, Link, LinkConfig};
 use crate::pool::{Header, PacketId, Pool, digest_of};
 use crate::trace_hash::{Digest, TraceHash};
 use anabranch_policy::rate::Rate;
@@ -273,11 +273,13 @@ impl Network {
         }
         result.unwrap_or(packet)
     }
+    #[inline]
     fn offer(&mut self, now: Instant, link: LinkId, id: PacketId) {
         self.links[link.index()].link.handle_packet(now, id, &mut self.pool);
         self.arm(link);
     }
     /// Makes sure that an event comes when the link has something to do.
+    #[inline]
     fn arm(&mut self, link: LinkId) {
         let slot = &mut self.links[link.index()];
         let due = slot.link.poll_timeout();
@@ -337,23 +339,25 @@ impl Network {
             None => DropCause::NoRoute,
         };
         drops.add(cause);
-        self.pool.remove(id);
+        self.pool.discard(id, cause);
     }
     /// A packet is at the hosts of a link: its destination takes it, whichever of its addresses the link has.
     fn arrive(&mut self, link: LinkId, id: PacketId) -> Option<Arrival> {
-        let header = *self.pool.header(id);
-        let packet = self.pool.remove(id);
-        let host = self.interfaces.get(header.destination.index()).map(|interface| interface.host);
-        let Some(host) = host.filter(|host| self.links[link.index()].hosts.contains(host)) else {
-            self.host_drops.add(DropCause::NoRoute);
-            return None;
-        };
-        if header.corrupt {
+        let Header { destination, length, corrupt, .. } = *self.pool.header(id);
+        let host = self.interfaces.get(destination.index()).map(|interface| interface.host);
+        let cause = match host.filter(|host| self.links[link.index()].hosts.contains(host)) {
             // Its checksum is wrong: the host's IP or TCP drops it, whether bytes were made of it or not.
-            self.host_drops.add(DropCause::Corrupt);
-            return None;
-        }
-        Some(Arrival { host, length: header.length, packet })
+            Some(_) if corrupt => DropCause::Corrupt,
+            Some(host) => return Some(Arrival { host, length, id }),
+            None => DropCause::NoRoute,
+        };
+        self.host_drops.add(cause);
+        self.pool.discard(id, cause);
+        None
+    }
+    /// Takes a packet that has come to a host out of the network; none if it is UDP.
+    pub(crate) fn take(&mut self, id: PacketId) -> Option<Packet> {
+        self.pool.remove(id)
     }
     pub(crate) fn set_link_state(&mut self, now: Instant, link: LinkId, up: bool) {
         self.links[link.index()].link.handle_state(now, up, &mut self.pool);
@@ -372,11 +376,10 @@ impl Network {
 }
 
 /// A packet that has come to a host.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) host: HostId,
     /// Whole packet, bytes.
     pub(crate) length: u32,
-    /// None for UDP.
-    pub(crate) packet: Option<Packet>,
+    pub(crate) id: PacketId,
 }

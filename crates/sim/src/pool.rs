@@ -45,6 +45,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// Puts a packet in.
+    #[inline]
     pub(crate) fn insert(&mut self, header: Header, packet: Option<Packet>) -> PacketId {
         match self.free.pop() {
             Some(place) => {
@@ -74,13 +75,15 @@ impl Pool {
         (packet.ip.hop_limit, packet.ip.ecn) = (header.hop_limit, header.ecn);
         Some(packet)
     }
-    /// Takes a packet out, as it arrives.
+    /// Takes a packet out, as it arrives; none for UDP.
     pub(crate) fn remove(&mut self, id: PacketId) -> Option<Packet> {
         self.free.push(id.0);
         let header = &self.headers[id.0 as usize];
-        let mut packet = self.packets.get_mut(id.0 as usize)?.take()?;
+        let place = &mut self.packets[id.0 as usize];
+        // Changed in place, and nothing taken where there is nothing: the packet is copied once.
+        let packet = place.as_mut()?;
         (packet.ip.hop_limit, packet.ip.ecn) = (header.hop_limit, header.ecn);
-        Some(packet)
+        place.take()
     }
     /// Packets in the network.
     pub(crate) fn len(&self) -> usize {

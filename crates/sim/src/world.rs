@@ -235,8 +235,8 @@ impl World {
     }
     fn handle_link(&mut self, link: LinkId) {
         self.network.handle_link(self.now, link);
-        while let Some(Arrival { host, length, packet }) = self.network.poll_arrival(self.now, link) {
-            match packet {
+        while let Some(Arrival { host, length, id }) = self.network.poll_arrival(self.now, link) {
+            match self.network.take(id) {
                 Some(packet) => {
                     self.hosts[host.index()].endpoint.handle_packet(self.now, packet);
                     self.drain(host);

@@ -62,6 +62,7 @@ impl Delay {
         Self { model, random, interval: 0, from, to }
     }
     /// The delay of a packet whose last bit leaves at `time`; `time` never goes back.
+    #[inline]
     pub(super) fn of_packet(&mut self, time: Instant) -> Duration {
         match self.model {
             DelayModel::Fixed(delay) => delay,

@@ -220,6 +220,7 @@ impl<T> Link<T> {
         Some(packet.item)
     }
     /// When [`Self::handle_timeout`] is due, [`Instant::NEVER`] if nothing waits or is under way.
+    #[inline]
     pub fn poll_timeout(&self) -> Instant {
         let arrival = self.under_way.front().map_or(Instant::NEVER, |packet| packet.arrives);
         // What has not started yet can arrive before what has only if packets may overtake.
@@ -230,6 +231,7 @@ impl<T> Link<T> {
     }
 
     /// Replays all that has happened since the last call, up to and including `now`.
+    #[inline]
     fn advance<C: Cargo<Item = T>>(&mut self, now: Instant, cargo: &mut C) {
         while self.clockwork.next_change <= now {
             let change = self.clockwork.next_change;
@@ -254,6 +256,7 @@ impl<T> Link<T> {
         self.not_before = time;
     }
     /// Starts all packets whose turn comes at `last` or earlier, but before `end`.
+    #[inline]
     fn serve<C: Cargo<Item = T>>(&mut self, last: Instant, end: Instant, cargo: &mut C) {
         while let Some(head) = self.queue.head() {
             let start = self.server.start(head.came);
@@ -314,6 +317,7 @@ impl<T> Link<T> {
         }
     }
     /// Puts a packet in its place among those under way.
+    #[inline]
     fn depart(&mut self, arrives: Instant, length: u32, item: T) {
         // Built in place from registers: through a pointer, this one copy stalls longer than all else here takes.
         if self.under_way.back().is_none_or(|last| last.arrives <= arrives) {

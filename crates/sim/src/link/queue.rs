@@ -93,6 +93,7 @@ impl<T> Queue<T> {
     pub(super) fn can_be_skipped(&self) -> bool {
         self.waiting.is_empty() && self.codel.is_none()
     }
+    #[inline]
     pub(super) fn has_room(&self, length: u32) -> bool {
         match self.limit {
             QueueLimit::Packets(most) => self.waiting.len() < most,
@@ -100,6 +101,7 @@ impl<T> Queue<T> {
             QueueLimit::Unlimited => true,
         }
     }
+    #[inline]
     pub(super) fn push(&mut self, packet: Waiting<T>) {
         self.bytes += u64::from(packet.length);
         self.waiting.push_back(packet);
@@ -108,6 +110,7 @@ impl<T> Queue<T> {
         self.waiting.front()
     }
     /// Takes the head out, which starts to be sent at `now`, and says what becomes of it.
+    #[inline]
     pub(super) fn pop(&mut self, now: Instant) -> Option<(Waiting<T>, Verdict)> {
         let packet = self.waiting.pop_front()?;
         self.bytes -= u64::from(packet.length);

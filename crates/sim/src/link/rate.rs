@@ -122,6 +122,7 @@ impl Server {
         *self = Self::Fixed { rate: new, free_at: busy_until, last: (0, Duration::ZERO) };
     }
     /// When service of a packet that came at `came` starts, if it is the next.
+    #[inline]
     pub(super) fn start(&self, came: Instant) -> Instant {
         match self {
             Self::Unlimited { free_at } | Self::Fixed { free_at, .. } => came.max(*free_at),
@@ -134,6 +135,7 @@ impl Server {
         }
     }
     /// Serves a packet of `length` bytes that came at `came`; gives the time at which its last bit has left.
+    #[inline]
     pub(super) fn serve(&mut self, came: Instant, length: u32) -> Instant {
         match self {
             Self::Unlimited { free_at } => {
