@@ -21,12 +21,8 @@ pub struct MemberInfo {
 /// The members of a family, from its table.
 pub fn members(family: Family) -> Vec<MemberInfo> {
     fn infos<P: ?Sized>(table: &'static [Member<P>]) -> Vec<MemberInfo> {
-        let info = |m: &Member<P>| MemberInfo {
-            name: m.name,
-            summary: m.summary,
-            source: m.source,
-            parameters: m.parameters,
-        };
+        let info =
+            |m: &Member<P>| MemberInfo { name: m.name, summary: m.summary, source: m.source, parameters: m.parameters };
         table.iter().map(info).collect()
     }
     match family {
@@ -132,7 +128,11 @@ fn explain(policies: &Combination, error: &CombinationError) -> String {
         CombinationError::NotAnAssignment(_) => error.to_string(),
         CombinationError::UnknownFamily(name) => {
             let known = Family::ALL.iter().map(|family| family.name()).chain(["paths", "multipath", "name"]);
-            format!("'{name}' is not one of {}{}", known.clone().collect::<Vec<_>>().join(", "), did_you_mean(name, known))
+            format!(
+                "'{name}' is not one of {}{}",
+                known.clone().collect::<Vec<_>>().join(", "),
+                did_you_mean(name, known)
+            )
         }
         CombinationError::Setting { family, error } => match error {
             SettingError::UnknownMember { name, known } => {

@@ -3,8 +3,8 @@
 //! Exit codes: 0 done, 1 a file did not arrive as it was sent, 2 something that the user gave is wrong.
 
 mod arguments;
-mod contender;
 mod command;
+mod contender;
 mod diagnostic;
 mod experiment;
 mod lab;

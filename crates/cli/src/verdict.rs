@@ -130,8 +130,7 @@ pub fn change(outcome: &Outcome, metric: &str, policy: &str, other: &str) -> Opt
 }
 
 fn judge_change(outcome: &Outcome, claim: &Claim, over: &str, label: &str, size: Option<f64>) -> Verdict {
-    let subject =
-        format!("{label}, {} against {}", name_of(outcome, &claim.policy), name_of(outcome, over));
+    let subject = format!("{label}, {} against {}", name_of(outcome, &claim.policy), name_of(outcome, over));
     let sign = match &claim.statement {
         Statement::Below(_) => -1.0,
         Statement::Above(_) => 1.0,

@@ -3,9 +3,9 @@
 use super::print;
 use crate::contender::{Contender, MemberInfo, decides, members};
 use crate::diagnostic::Diagnostic;
-use anabranch_policy::combination::Family;
 use crate::library::SCENARIOS;
 use crate::metric::{METRICS, Series};
+use anabranch_policy::combination::Family;
 use serde_json::{Value, json};
 
 /// Prints the lists.

@@ -8,7 +8,7 @@ mod run;
 pub use compare::compare;
 pub use list::list;
 pub use reproduce::reproduce;
-pub use run::run;
+pub use run::{hexadecimal, run};
 
 use crate::arguments::Options;
 use crate::diagnostic::Diagnostic;

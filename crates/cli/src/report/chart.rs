@@ -225,8 +225,7 @@ fn draw_bars(root: &DrawingArea<SVGBackend<'_>, Shift>, bars: &[Bar], y_label: &
         .draw()?;
     for (at, bar) in bars.iter().enumerate() {
         let (tint, place) = (colour(at), at as i32);
-        let corners =
-            [(SegmentValue::Exact(place), 0.0), (SegmentValue::Exact(place + 1), bar.measured.mean)];
+        let corners = [(SegmentValue::Exact(place), 0.0), (SegmentValue::Exact(place + 1), bar.measured.mean)];
         let mut body = Rectangle::new(corners, tint.mix(0.75).filled());
         body.set_margin(0, 0, 40, 40);
         chart.draw_series([body])?;

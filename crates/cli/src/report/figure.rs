@@ -30,7 +30,11 @@ pub fn draw(outcome: &Outcome, figure: &Figure) -> Result<Drawn, ChartError> {
                 None => (0.0, outcome.scenario.duration.as_secs_f64()),
             };
             let per_path = series.first().is_some_and(|series| series.per_path());
-            if per_path { paths_over_time(outcome, &runs, series, (from, to)) } else { over_time(outcome, &runs, series, (from, to)) }
+            if per_path {
+                paths_over_time(outcome, &runs, series, (from, to))
+            } else {
+                over_time(outcome, &runs, series, (from, to))
+            }
         }
         FigureKind::Bars { metric } => metric_bars(outcome, &runs, metric),
         FigureKind::Sweep => sweep(outcome, &runs),
@@ -189,7 +193,8 @@ fn sweep(outcome: &Outcome, runs: &[(usize, &PolicyRuns)]) -> Result<Drawn, Char
         top: None,
         size: WIDE,
     };
-    let seeds = outcome.sweep.iter().flat_map(|point| &point.policies).map(|runs| runs.records.len()).max().unwrap_or(0);
+    let seeds =
+        outcome.sweep.iter().flat_map(|point| &point.policies).map(|runs| runs.records.len()).max().unwrap_or(0);
     let reading = format!("Points are means over {seeds} runs, bars their 95 % confidence intervals.");
     Ok(Drawn { pictures: vec![chart.svg()?], legend: legend_of(runs), reading })
 }

@@ -169,11 +169,8 @@ fn claims_table(html: &mut String, outcome: &Outcome) {
     );
     for claim in &outcome.scenario.claims {
         let Verdict { agreement, subject, published, measured, .. } = verdict::judge(outcome, claim);
-        let note = if claim.note.is_empty() {
-            String::new()
-        } else {
-            format!("<br><small>{}</small>", escape(&claim.note))
-        };
+        let note =
+            if claim.note.is_empty() { String::new() } else { format!("<br><small>{}</small>", escape(&claim.note)) };
         let _ = writeln!(
             html,
             "<tr><td>{}{note}</td><td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"{}\">{}</td></tr>",

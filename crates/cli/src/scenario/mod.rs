@@ -14,10 +14,10 @@ mod tree;
 pub use model::Scenario;
 pub use tree::Source;
 
+use crate::contender::Route;
 use crate::diagnostic::Diagnostic;
 use anabranch_policy::time::Duration;
-use crate::contender::Route;
-use model::{FigureKind, Statement, Transfer};
+use model::{FigureKind, Statement};
 use reader::Reader;
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,8 @@ pub struct Document {
 impl Document {
     /// Reads a file.
     pub fn open(path: &Path, options: &[String]) -> Result<Self, Diagnostic> {
-        let text = std::fs::read_to_string(path).map_err(|error| Diagnostic::file(path, "read the scenario", &error))?;
+        let text =
+            std::fs::read_to_string(path).map_err(|error| Diagnostic::file(path, "read the scenario", &error))?;
         let source = Source { file: path.display().to_string(), text, options: options.to_vec() };
         Ok(Self { source, directory: path.parent().map(Path::to_path_buf).unwrap_or_default() })
     }
@@ -157,9 +158,8 @@ fn check_references(top: &Reader<'_>, scenario: &Scenario) -> Result<(), Diagnos
         }
     }
     let policy_names: Vec<&str> = scenario.policies.iter().map(|policy| policy.name.as_str()).collect();
-    let known_metric = |name: &str| {
-        crate::metric::find(name).is_some() || scenario.metrics.iter().any(|metric| metric.name == name)
-    };
+    let known_metric =
+        |name: &str| crate::metric::find(name).is_some() || scenario.metrics.iter().any(|metric| metric.name == name);
     for (at, metric) in scenario.metrics.iter().enumerate() {
         if let Some(path) = metric.path.as_deref().filter(|path| !path_names.contains(path)) {
             return Err(error("metrics", at, missing("path", path, &path_names)));
@@ -235,14 +235,6 @@ fn missing(what: &str, name: &str, known: &[&str]) -> String {
 }
 
 impl Scenario {
-    /// Bytes that a run carries, where that is known beforehand.
-    pub fn finite_size(&self) -> Option<u64> {
-        match self.transfer {
-            Transfer::Finite(size) => Some(size.0),
-            _ => None,
-        }
-    }
-
     /// Label and unit of a metric, built in or of this scenario.
     pub fn metric(&self, name: &str) -> Option<(String, &'static str)> {
         if let Some(metric) = crate::metric::find(name) {

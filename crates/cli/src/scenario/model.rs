@@ -3,6 +3,8 @@
 use super::quantity::{Change, Packets, Share, Size};
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Duration;
+use anabranch_sim::link::RateTrace;
+use std::sync::Arc;
 
 /// When a value that is given as a range is drawn from it. All draws are uniform over the range and come from
 /// the run's seed.
@@ -14,6 +16,8 @@ pub enum Drawn {
     PerPacket,
     /// Anew at each interval, with a straight line between two draws.
     SlowlyVarying(Duration),
+    /// Anew at each interval, and constant in it.
+    Stepwise(Duration),
 }
 
 /// A value, or a range and how a value is drawn from it.
@@ -62,8 +66,8 @@ pub enum Queue {
 pub enum LinkRate {
     /// Always alike.
     Fixed(Rate),
-    /// Opportunities of 1504 bytes at the milliseconds that a mahimahi trace lists, over and over.
-    Trace(Vec<u64>),
+    /// As a trace in the format of mahimahi says.
+    Trace(Arc<RateTrace>),
 }
 
 /// Losses in bursts: the two-state model of Gilbert and Elliott, which steps once per packet and loses all packets in

@@ -6,7 +6,9 @@ use super::reader::{Item, Reader};
 use crate::diagnostic::Diagnostic;
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Duration;
+use anabranch_sim::link::RateTrace;
 use std::path::Path as FilePath;
+use std::sync::Arc;
 
 const LINK_KEYS: &[&str] = &[
     "name",
@@ -70,11 +72,11 @@ fn link(item: &Item<'_>, at: usize, directory: &FilePath) -> Result<Link, Diagno
         name: table.text("name")?.map_or_else(|| format!("link {}", at + 1), str::to_owned),
         rate: rate(&table.required("rate")?, directory)?,
         delay: match table.get("delay") {
-            Some(item) => draw(&item)?,
+            Some(item) => draw(&item, DELAY)?,
             None => Draw::Fixed(Duration::ZERO),
         },
         queue: table.get("queue").map_or(Ok(DEFAULT_QUEUE), |item| queue(&item))?,
-        loss: table.get("loss").map(|item| draw::<Share>(&item)).transpose()?,
+        loss: table.get("loss").map(|item| draw::<Share>(&item, LOSS)).transpose()?,
         burst_loss: table.get("burst_loss").map(|item| burst_loss(&item)).transpose()?,
         loss_direction: table.get("loss_direction").map_or(Ok(Direction::Both), |item| item.word(&directions))?,
         duplication: table.quantity("duplication")?,
@@ -102,39 +104,37 @@ fn rate(item: &Item<'_>, directory: &FilePath) -> Result<LinkRate, Diagnostic> {
         let message = Diagnostic::file(&path, "read", &error);
         file.error(message.message())
     })?;
-    let mut milliseconds = Vec::new();
-    for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let number: u64 = line.trim().parse().map_err(|_| {
-            file.error(format!("line {} of {} is not a number of milliseconds", at + 1, path.display()))
-        })?;
-        if milliseconds.last().is_some_and(|last| *last > number) {
-            return Err(file.error(format!("line {} of {} goes back in time", at + 1, path.display())));
-        }
-        milliseconds.push(number);
-    }
-    match milliseconds.last() {
-        Some(last) if *last > 0 => Ok(LinkRate::Trace(milliseconds)),
-        _ => Err(file.error(format!("{} holds no trace: its last line must be above 0", path.display()))),
-    }
+    let trace = RateTrace::parse(&text).map_err(|error| file.error(format!("{}: {error}", path.display())))?;
+    Ok(LinkRate::Trace(Arc::new(trace)))
 }
 
-/// Reads a value, or a range that says how it is drawn.
-pub fn draw<Q: Quantity>(item: &Item<'_>) -> Result<Draw<Q>, Diagnostic> {
+/// The ways in which a delay can be drawn from a range.
+const DELAY: &[&str] = &["per_run", "per_packet", "slowly_varying"];
+/// A loss rate drawn per packet would be its mean; nothing in the lab varies it within a run.
+const LOSS: &[&str] = &["per_run"];
+/// The share of cross traffic steps, as sources change theirs.
+const BACKGROUND: &[&str] = &["per_run", "stepwise"];
+
+/// Reads a value, or a range that says in which of these ways it is drawn.
+fn draw<Q: Quantity>(item: &Item<'_>, ways: &[&str]) -> Result<Draw<Q>, Diagnostic> {
     if !item.is_table() {
         return item.quantity().map(Draw::Fixed);
     }
     let table = item.table("a range", &["uniform", "drawn", "every"])?;
     let (low, high) = table.required("uniform")?.range()?;
-    let words = [("per_run", 0), ("per_packet", 1), ("slowly_varying", 2)];
-    let kind = table.required("drawn")?.word(&words)?;
+    let words: Vec<(&str, &str)> = ways.iter().map(|way| (*way, *way)).collect();
+    let way = table.required("drawn")?.word(&words)?;
     let every: Option<Duration> = table.quantity("every")?;
-    let drawn = match (kind, every) {
-        (0, None) => Drawn::PerRun,
-        (1, None) => Drawn::PerPacket,
-        (2, Some(every)) if every > Duration::ZERO => Drawn::SlowlyVarying(every),
-        (2, None) => return Err(table.error("a slowly varying range needs 'every', the time between two draws")),
-        (2, Some(_)) => return Err(table.error("'every' must be above zero")),
-        _ => return Err(table.error("'every' belongs to drawn = \"slowly_varying\" only")),
+    let drawn = match (way, every) {
+        ("per_run", None) => Drawn::PerRun,
+        ("per_packet", None) => Drawn::PerPacket,
+        ("slowly_varying" | "stepwise", None) => {
+            return Err(table.error(format!("a {way} range needs 'every', the time from one draw to the next")));
+        }
+        (_, Some(Duration::ZERO)) => return Err(table.error("'every' must be above zero")),
+        ("slowly_varying", Some(every)) => Drawn::SlowlyVarying(every),
+        ("stepwise", Some(every)) => Drawn::Stepwise(every),
+        _ => return Err(table.error(format!("'every' has no meaning for drawn = \"{way}\""))),
     };
     Ok(Draw::Uniform { low, high, drawn })
 }
@@ -205,7 +205,7 @@ fn background(item: &Item<'_>) -> Result<Background, Diagnostic> {
         return Err(sizes.error(format!("a packet of {} bytes is not possible: from 40 to 65535", size.0)));
     }
     Ok(Background {
-        share: draw(&table.required("share")?)?,
+        share: draw(&table.required("share")?, BACKGROUND)?,
         tcp: table.required("tcp")?.quantity()?,
         sizes: mix,
         tcp_flows: table.get("tcp_flows").map_or(Ok(1), |item| item.count(1..=1000))? as u32,

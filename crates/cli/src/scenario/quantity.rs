@@ -138,8 +138,11 @@ fn split(text: &str) -> Option<(f64, &str)> {
 fn unit<Q: Quantity>(name: &str) -> Result<f64, String> {
     Q::UNITS.iter().find(|(known, _)| *known == name).map(|(_, factor)| *factor).ok_or_else(|| {
         let known: Vec<&str> = Q::UNITS.iter().map(|(known, _)| *known).filter(|known| !known.is_empty()).collect();
-        let fault =
-            if name.is_empty() { "has no unit".to_owned() } else { format!("has the unit '{name}', which is not known") };
+        let fault = if name.is_empty() {
+            "has no unit".to_owned()
+        } else {
+            format!("has the unit '{name}', which is not known")
+        };
         format!("{} {fault}: write it like {}; units are {}", Q::WHAT, Q::EXAMPLE, known.join(", "))
     })
 }

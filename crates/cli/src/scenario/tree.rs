@@ -121,9 +121,9 @@ fn node(source: &Source, span: Range<usize>, parsed: DeValue<'_>) -> Result<Node
             i64::from_str_radix(number.as_str(), number.radix())
                 .map_err(|_| source.error(&origin, "this integer is too large"))?,
         ),
-        DeValue::Float(number) => Value::Real(
-            number.as_str().parse().map_err(|_| source.error(&origin, "this number cannot be understood"))?,
-        ),
+        DeValue::Float(number) => {
+            Value::Real(number.as_str().parse().map_err(|_| source.error(&origin, "this number cannot be understood"))?)
+        }
         DeValue::Boolean(flag) => Value::Flag(flag),
         DeValue::Datetime(_) => return Err(source.error(&origin, "a date has no meaning in a scenario")),
         DeValue::Array(items) => Value::List(
@@ -187,12 +187,7 @@ fn relabel(node: &mut Node, origin: &Origin) {
     }
 }
 
-fn descend<'a>(
-    source: &Source,
-    here: &'a mut Node,
-    origin: &Origin,
-    step: &str,
-) -> Result<&'a mut Node, Diagnostic> {
+fn descend<'a>(source: &Source, here: &'a mut Node, origin: &Origin, step: &str) -> Result<&'a mut Node, Diagnostic> {
     match &mut here.value {
         Value::Table(entries) => {
             let found = entries.iter().position(|entry| entry.key == step);

@@ -1,0 +1,181 @@
+//! Makes a record of a run: the series on the sampling grid, and the numbers that sum it up.
+
+use super::settings;
+use crate::command::hexadecimal;
+use crate::contender::Contender;
+use crate::diagnostic::Diagnostic;
+use crate::metric::Series;
+use crate::record::{Curve, Record};
+use crate::scenario::Scenario;
+use crate::scenario::model::Transfer;
+use anabranch_policy::time::Duration;
+use anabranch_sim::application::Checked;
+use anabranch_sim::link::DropCause;
+use anabranch_sim::recorder::{ConnectionSeries, Measurements, SubflowSeries};
+use anabranch_sim::{FlowResult, RunResult};
+
+/// Everything of a run that is kept.
+pub fn record(
+    scenario: &Scenario,
+    contender: &Contender,
+    paths: &[usize],
+    results: &RunResult,
+    keep_curves: bool,
+) -> Result<Record, Diagnostic> {
+    let fail = |what: String| Diagnostic::plain(format!("{}, seed {}: {what}", contender.name, results.seed));
+    let flow = results.flow("transfer").ok_or_else(|| fail("the transfer is missing".to_owned()))?;
+    if let Some(error) = flow.failed {
+        return Err(fail(format!("the connection could not be opened: {error}")));
+    }
+    if let Checked::Wrong { from } = flow.receiver().checked {
+        return Err(fail(format!("the bytes delivered differ from those sent, at {from} or after")));
+    }
+    let measured = flow.measurements.as_deref().ok_or_else(|| fail("nothing was measured".to_owned()))?;
+    let unit = settings::segment_size(&settings::connection(scenario, contender).tcp) as f64;
+    let mut curves = connection_curves(scenario, &measured.series);
+    curves.extend(path_curves(scenario, paths, measured, unit));
+    let mut metrics = totals(scenario, results, flow, measured);
+    for own in &scenario.metrics {
+        let path = own.path.as_ref().and_then(|name| scenario.paths.iter().position(|path| path.name == *name));
+        let curve = curves.iter().find(|curve| curve.series == own.series && curve.path == path);
+        let mean = curve.and_then(|curve| window_mean(curve, own.window, scenario.sample));
+        metrics.extend(mean.map(|mean| (own.name.clone(), mean)));
+    }
+    let received_digest = match flow.receiver().checked {
+        Checked::Sha256(digest) if flow.receiver().end_of_stream.is_some() => Some(hexadecimal(&digest)),
+        _ => None,
+    };
+    if !keep_curves {
+        curves.clear();
+    }
+    Ok(Record { seed: results.seed, trace_hash: results.trace_hash, metrics, curves, received_digest })
+}
+
+/// Mean of the values whose interval lies in a window.
+fn window_mean(curve: &Curve, (from, to): (Duration, Option<Duration>), sample: Duration) -> Option<f64> {
+    let (sample, from) = (sample.as_secs_f64(), from.as_secs_f64());
+    let to = to.map_or(f64::INFINITY, Duration::as_secs_f64);
+    let inside = |at: usize| (from..to).contains(&((at as f64 + 0.5) * sample));
+    let values = curve.values.iter().enumerate().filter(|(at, value)| inside(*at) && value.is_finite());
+    let (sum, count) = values.fold((0.0, 0), |(sum, count), (_, value)| (sum + value, count + 1));
+    (count > 0).then(|| sum / f64::from(count))
+}
+
+/// A value where `count` says that there is one.
+fn where_counted(values: &[f64], counts: &[u64], factor: f64) -> Vec<f64> {
+    values.iter().zip(counts).map(|(value, count)| if *count > 0 { value * factor } else { f64::NAN }).collect()
+}
+
+fn connection_curves(scenario: &Scenario, series: &ConnectionSeries) -> Vec<Curve> {
+    let interval = scenario.sample.as_secs_f64();
+    let curve = |series: Series, values: Vec<f64>| Curve { series, path: None, values };
+    let scaled = |values: &[u64], factor: f64| values.iter().map(|value| *value as f64 * factor).collect();
+    let throughput: Vec<f64> = scaled(&series.delivered_bytes, 8e-6 / interval);
+    let mut sum = 0.0;
+    let cumulative = throughput.iter().enumerate().map(|(at, value)| {
+        sum += value;
+        sum / (at as f64 + 1.0)
+    });
+    let cumulative = cumulative.collect();
+    let held = series.receive_readable.iter().zip(&series.receive_out_of_order);
+    let held = held.map(|(readable, waiting)| (readable + waiting) as f64 / 1e3).collect();
+    vec![
+        curve(Series::Throughput, throughput),
+        curve(Series::CumulativeThroughput, cumulative),
+        curve(Series::SentDsn, scaled(&series.data_seq_sent, 1e-6)),
+        curve(Series::ReceivedDsn, scaled(&series.data_seq_received, 1e-6)),
+        curve(Series::DeliveredDsn, scaled(&series.data_seq_delivered, 1e-6)),
+        curve(Series::OutOfOrderDsn, scaled(&series.out_of_order_max, 1e-3)),
+        curve(Series::Delay, where_counted(&series.delay_mean, &series.delay_count, 1e3)),
+        curve(Series::Jitter, where_counted(&series.jitter_mean, &series.delay_count, 1e3)),
+        curve(Series::ReceiveBuffer, held),
+    ]
+}
+
+/// One set of curves per path in use. A path may have had several subflows one after the other; where two overlap, the
+/// later one gives window and round-trip time, and what they send is added up.
+fn path_curves(scenario: &Scenario, paths: &[usize], measured: &Measurements, segment: f64) -> Vec<Curve> {
+    let interval = scenario.sample.as_secs_f64();
+    let length = measured.series.time.len();
+    let mut curves = Vec::new();
+    for (order, place) in paths.iter().enumerate() {
+        let empty = || vec![f64::NAN; length];
+        let (mut cwnd, mut rtt, mut in_flight, mut sent) = (empty(), empty(), empty(), empty());
+        for subflow in measured.subflows.iter().filter(|subflow| interface(subflow) == order) {
+            for (row, time) in subflow.time.iter().enumerate() {
+                let at = (time / interval).round() as usize;
+                let Some(at) = at.checked_sub(1).filter(|at| *at < length) else { continue };
+                cwnd[at] = subflow.cwnd[row] as f64 / segment;
+                rtt[at] = subflow.smoothed_rtt[row] * 1e3;
+                in_flight[at] = in_flight[at].max(0.0) + subflow.in_flight[row] as f64 / 1e3;
+                sent[at] = sent[at].max(0.0) + subflow.sent_bytes[row] as f64 * 8e-6 / interval;
+            }
+        }
+        let path = Some(*place);
+        curves.extend([
+            Curve { series: Series::Cwnd, path, values: cwnd },
+            Curve { series: Series::Rtt, path, values: rtt },
+            Curve { series: Series::InFlight, path, values: in_flight },
+            Curve { series: Series::PathThroughput, path, values: sent },
+        ]);
+    }
+    curves
+}
+
+/// Which of the client's interfaces a subflow leaves from. The client numbers its addresses from 1; the address of the
+/// initial subflow, which is the first, may also be called 0 (RFC 8684, section 3.4.1). Where the server sends, the
+/// client's address is the remote one.
+fn interface(subflow: &SubflowSeries) -> usize {
+    usize::from(subflow.local_address.0.max(1)) - 1
+}
+
+/// Mean of per-interval means after the warm-up, each weighted by what it is the mean of.
+fn weighted_mean(values: &[f64], weights: &[u64], skip: usize) -> Option<f64> {
+    let pairs = values.iter().zip(weights).skip(skip);
+    let (sum, weight) =
+        pairs.fold((0.0, 0), |(sum, total), (value, weight)| (sum + value * *weight as f64, total + weight));
+    (weight > 0).then(|| sum / weight as f64)
+}
+
+fn totals(scenario: &Scenario, results: &RunResult, flow: &FlowResult, measured: &Measurements) -> Vec<(String, f64)> {
+    let series = &measured.series;
+    let skip = (scenario.warm_up.as_secs_f64() / scenario.sample.as_secs_f64()).round() as usize;
+    let mut metrics: Vec<(String, f64)> = Vec::new();
+    let mut put = |name: &str, value: Option<f64>| metrics.extend(value.map(|value| (name.to_owned(), value)));
+    put("throughput", throughput(scenario, flow, series, skip));
+    put("delay", weighted_mean(&series.delay_mean, &series.delay_count, skip).map(|mean| mean * 1e3));
+    put("jitter", weighted_mean(&series.jitter_mean, &series.delay_count, skip).map(|mean| mean * 1e3));
+    put("peak_out_of_order_dsn", series.out_of_order_max.iter().skip(skip).max().map(|peak| *peak as f64));
+    put("mean_out_of_order_dsn", weighted_mean(&series.out_of_order_mean, &series.segments_arrived, skip));
+    if matches!(scenario.transfer, Transfer::Finite(_)) {
+        put("completion", flow.completion().map(Duration::as_secs_f64));
+    }
+    let latencies = &flow.client.latencies;
+    let sum: f64 = latencies.iter().map(|latency| latency.as_secs_f64()).sum();
+    put("response_time", (!latencies.is_empty()).then(|| sum * 1e3 / latencies.len() as f64));
+    let sender = match flow.sender {
+        anabranch_sim::Side::Client => &flow.client.stats,
+        anabranch_sim::Side::Server => &flow.server.stats,
+    };
+    put("blocked_episodes", Some(sender.blocked_episodes as f64));
+    put("timeouts", Some(sender.timeouts as f64));
+    put("retransmitted", Some(sender.bytes_retransmitted as f64 / 1e3));
+    put("reinjected", Some(sender.bytes_reinjected as f64 / 1e3));
+    put("duplicated", Some(sender.bytes_duplicated as f64 / 1e3));
+    put("duplicate_received", Some(flow.receiver().stats.duplicate_bytes_received as f64 / 1e3));
+    let drops = results.drops();
+    put("dropped_queue", Some((drops.get(DropCause::Overflow) + drops.get(DropCause::CoDel)) as f64));
+    put("dropped_loss", Some(drops.get(DropCause::Loss) as f64));
+    put("dropped_down", Some(drops.get(DropCause::LinkDown) as f64));
+    metrics
+}
+
+/// Mbit/s: of an endless transfer over the run after the warm-up, of a finite one over the time it took.
+fn throughput(scenario: &Scenario, flow: &FlowResult, series: &ConnectionSeries, skip: usize) -> Option<f64> {
+    if let Some(time) = flow.completion().filter(|time| *time > Duration::ZERO) {
+        return Some(flow.goodput(time) / 1e6);
+    }
+    let bytes: u64 = series.delivered_bytes.iter().skip(skip).sum();
+    let seconds = scenario.duration.as_secs_f64() - skip as f64 * scenario.sample.as_secs_f64();
+    (seconds > 0.0).then(|| bytes as f64 * 8e-6 / seconds)
+}

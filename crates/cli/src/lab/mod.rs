@@ -1,0 +1,119 @@
+//! Builds the world that a scenario describes, runs it, and measures it.
+
+mod capture;
+mod measure;
+mod network;
+mod settings;
+mod traffic;
+
+use crate::contender::Contender;
+use crate::diagnostic::Diagnostic;
+use crate::record::Record;
+use crate::scenario::Scenario;
+use crate::scenario::model::Transfer;
+use anabranch_mptcp::EndpointConfig;
+use anabranch_policy::combination::Combination;
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_sim::application::Sending;
+use anabranch_sim::{Application, FlowConfig, World, WorldConfig};
+use bytes::Bytes;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A file to carry.
+#[derive(Clone, Debug)]
+pub struct SentFile {
+    /// Its name, as the user wrote it.
+    pub name: String,
+    /// Its bytes.
+    pub content: Bytes,
+    /// Their SHA-256, in hexadecimal.
+    pub digest: String,
+}
+
+/// What goes beside a run.
+#[derive(Clone, Debug, Default)]
+pub struct Extras {
+    /// Encode and decode every segment.
+    pub wire: bool,
+    /// Write a capture of the first seed into this directory.
+    pub pcap: Option<PathBuf>,
+    /// Keep the series.
+    pub curves: bool,
+    /// Carry this file in place of the scenario's transfer.
+    pub send: Option<Arc<SentFile>>,
+}
+
+/// Runs `contender` over those `paths` of the scenario, given by their places.
+pub fn run(
+    scenario: &Scenario,
+    contender: &Contender,
+    paths: &[usize],
+    seed: u64,
+    extras: &Extras,
+) -> Result<Record, Diagnostic> {
+    let mut world = World::new(WorldConfig { seed, wire: extras.wire, ..WorldConfig::default() });
+    let manager = |policies: &Combination| {
+        policies.build_path_manager().map_err(|error| Diagnostic::plain(format!("{}: {error}", contender.name)))
+    };
+    let client = world.add_host("client", &EndpointConfig::default(), manager(&contender.policies)?);
+    // Both ends have one, since either may be the one that sends: LM3 and its kin decide at the sender.
+    let server = world.add_host("server", &EndpointConfig::default(), manager(&contender.policies)?);
+    let lines = network::build(&mut world, scenario, paths, client, server);
+    traffic::add(&mut world, scenario, paths, &lines);
+
+    let config = settings::connection(scenario, contender);
+    let first = lines.interfaces.first().copied();
+    world.add_flow(FlowConfig {
+        name: "transfer".to_owned(),
+        client,
+        from: first,
+        to: lines.server,
+        start: Instant::ZERO,
+        stop: Instant::NEVER,
+        application: application(scenario, extras),
+        client_config: config.clone(),
+        server_config: config,
+        record: Some(scenario.sample),
+    });
+    let capture = match &extras.pcap {
+        Some(directory) if seed == 1 => {
+            let name = capture::file_name(scenario, contender, paths);
+            Some(capture::start(&mut world, &directory.join(name), &lines)?)
+        }
+        _ => None,
+    };
+    let end = Instant::ZERO + scenario.duration;
+    if matches!(scenario.transfer, Transfer::Finite(_)) || extras.send.is_some() {
+        world.run_until_finished(end);
+    } else {
+        world.run_until(end);
+    }
+    let results = world.results();
+    drop(world);
+    capture.map_or(Ok(()), capture::Capture::finish)?;
+    if let Some(check) = results.wire.as_ref().filter(|check| check.mismatches > 0) {
+        let first = check.first_mismatch.as_deref().unwrap_or("unknown");
+        let message = format!(
+            "--wire: {} of {} packets came back different; the first: {first}",
+            check.mismatches, check.packets
+        );
+        return Err(Diagnostic::plain(message));
+    }
+    measure::record(scenario, contender, paths, &results, extras.curves)
+}
+
+fn application(scenario: &Scenario, extras: &Extras) -> Application {
+    if let Some(file) = &extras.send {
+        return Application::file(file.content.clone());
+    }
+    match scenario.transfer {
+        Transfer::Endless => Application::upload(Sending::Endless).verified(),
+        Transfer::Finite(size) => Application::upload(Sending::Bytes(size.0)).verified(),
+        Transfer::RequestResponse { request, response, pause } => {
+            // More than a run can hold: at most one request per ten microseconds.
+            let count = scenario.duration.as_micros() / 10 + 1;
+            Application::requests(request.0, response.0, pause.max(Duration::from_micros(10)), count).verified()
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Builds the network: a chain of routers and links per path from the client's interface to where all paths meet, then
+//! the links that they share, then the server.
+//!
+//! The client has an interface per path; the server has one. So a connection has one possible subflow per path, and
+//! the packets of a path stay on it in both directions.
+
+use crate::scenario::Scenario;
+use crate::scenario::model::{self, Direction, Draw, Drawn, LinkRate};
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_sim::link::{
+    DelayModel, Discipline, Impairments, LossModel, QueueConfig, QueueLimit, RateModel, Schedule,
+};
+use anabranch_sim::random::RandomStream;
+use anabranch_sim::{End, HostId, InterfaceId, LinkConfig, LinkId, RouterId, World};
+
+/// What other parts of the lab need to know of the network.
+#[derive(Clone, Debug)]
+pub struct Lines {
+    /// The client's interfaces, one per path used.
+    pub interfaces: Vec<InterfaceId>,
+    /// The server's interface.
+    pub server: InterfaceId,
+    /// Per path used: the first link forwards, the last link backwards, and the router between the first two links.
+    pub ends: Vec<PathEnd>,
+    /// The link on which everything arrives at the server, and the one on which all answers leave.
+    pub server_links: (LinkId, LinkId),
+}
+
+/// The client's end of a path.
+#[derive(Clone, Copy, Debug)]
+pub struct PathEnd {
+    /// From the client.
+    pub forward: LinkId,
+    /// To the client.
+    pub backward: LinkId,
+    /// Where the first link leads to.
+    pub router: RouterId,
+}
+
+/// Builds it.
+pub fn build(world: &mut World, scenario: &Scenario, paths: &[usize], client: HostId, server: HostId) -> Lines {
+    let meeting = world.add_router();
+    let (mut interfaces, mut ends) = (Vec::new(), Vec::new());
+    for path in paths.iter().filter_map(|place| scenario.paths.get(*place)) {
+        let mut chain = chain(world, &path.name, &path.links, End::Hosts, meeting);
+        let end = chain.remove(0);
+        interfaces.push(world.add_interface(client, end.forward, &[end.backward]));
+        ends.push(end);
+    }
+    let mut last = meeting;
+    for (at, link) in scenario.shared.iter().enumerate() {
+        let next = world.add_router();
+        pair(world, &format!("shared/{at}"), link, End::Router(last), End::Router(next));
+        last = next;
+    }
+    let nothing = LinkConfig { queue: unlimited(), ..LinkConfig::default() };
+    let arrive = world.add_link("server/in", &nothing, End::Router(last), End::Hosts);
+    let leave = world.add_link("server/out", &nothing, End::Hosts, End::Router(last));
+    let server = world.add_interface(server, leave, &[arrive]);
+    Lines { interfaces, server, ends, server_links: (arrive, leave) }
+}
+
+/// A queue that holds everything: for links that stand for nothing real.
+pub fn unlimited() -> QueueConfig {
+    QueueConfig { limit: QueueLimit::Unlimited, discipline: Discipline::DropTail }
+}
+
+/// The links of a path, with routers between them; gives the two directions of each and where it leads to.
+fn chain(world: &mut World, path: &str, links: &[model::Link], from: End, to: RouterId) -> Vec<PathEnd> {
+    let mut here = from;
+    let mut made = Vec::new();
+    for (at, link) in links.iter().enumerate() {
+        let router = if at + 1 == links.len() { to } else { world.add_router() };
+        let (forward, backward) = pair(world, &format!("{path}/{at}"), link, here, End::Router(router));
+        made.push(PathEnd { forward, backward, router });
+        here = End::Router(router);
+    }
+    made
+}
+
+/// Both directions of a link. Their names give them their luck, so they do not depend on which paths are used.
+fn pair(world: &mut World, name: &str, link: &model::Link, from: End, to: End) -> (LinkId, LinkId) {
+    let seed = world.seed();
+    let mut config = config(seed, name, link);
+    let forward = world.add_link(&format!("{name}/forward"), &config, from, to);
+    if link.loss_direction == Direction::Forward {
+        config.loss.clear();
+    }
+    let backward = world.add_link(&format!("{name}/backward"), &config, to, from);
+    (forward, backward)
+}
+
+fn config(seed: u64, name: &str, link: &model::Link) -> LinkConfig {
+    let loss = link.loss.map(|loss| LossModel::Uniform(per_run(seed, &format!("{name}/loss"), loss)));
+    let bursts = link.burst_loss.map(|loss| LossModel::bursts(loss.average.0, loss.burst));
+    let (reordering, held_back) = link.reordering.map_or((0.0, Duration::ZERO), |(share, delay)| (share.0, delay));
+    LinkConfig {
+        queue: queue(link.queue),
+        rate: match &link.rate {
+            LinkRate::Fixed(rate) => RateModel::Fixed(*rate),
+            LinkRate::Trace(trace) => RateModel::Trace(trace.clone()),
+        },
+        delay: delay(seed, name, link.delay),
+        loss: loss.into_iter().chain(bursts).collect(),
+        impairments: Impairments {
+            duplication: link.duplication.map_or(0.0, |share| share.0),
+            corruption: link.corruption.map_or(0.0, |share| share.0),
+            reordering,
+            held_back,
+        },
+        schedule: schedule(&link.down),
+        ..LinkConfig::default()
+    }
+}
+
+fn queue(queue: model::Queue) -> QueueConfig {
+    let limit = |limit| match limit {
+        model::QueueLimit::Packets(packets) => QueueLimit::Packets(packets.0 as usize),
+        model::QueueLimit::Bytes(size) => QueueLimit::Bytes(size.0),
+    };
+    match queue {
+        model::Queue::DropTail(most) => QueueConfig { limit: limit(most), discipline: Discipline::DropTail },
+        model::Queue::CoDel { target, interval, limit: most } => {
+            QueueConfig { limit: limit(most), discipline: Discipline::CoDel { target, interval } }
+        }
+    }
+}
+
+fn delay(seed: u64, name: &str, delay: Draw<Duration>) -> DelayModel {
+    match delay {
+        Draw::Fixed(delay) => DelayModel::Fixed(delay),
+        Draw::Uniform { low, high, drawn: Drawn::PerPacket } => DelayModel::Uniform { min: low, max: high },
+        Draw::Uniform { low, high, drawn: Drawn::SlowlyVarying(interval) } => {
+            DelayModel::Varying { min: low, max: high, interval }
+        }
+        Draw::Uniform { .. } => {
+            let seconds = per_run(seed, &format!("{name}/delay"), delay);
+            DelayModel::Fixed(Duration::from_secs_f64(seconds))
+        }
+    }
+}
+
+/// The value of this run, in the base unit. The stream is the link's own, so both directions have the same.
+fn per_run<Q: crate::scenario::quantity::Quantity>(seed: u64, name: &str, draw: Draw<Q>) -> f64 {
+    match draw {
+        Draw::Fixed(value) => value.to_base(),
+        Draw::Uniform { low, high, .. } => {
+            RandomStream::new(seed, &format!("drawn/{name}")).between(low.to_base(), high.to_base())
+        }
+    }
+}
+
+fn schedule(down: &[(Duration, Option<Duration>)]) -> Schedule {
+    if down.is_empty() {
+        return Schedule::AlwaysUp;
+    }
+    let span = |(from, to): &(Duration, Option<Duration>)| {
+        (Instant::ZERO + *from, to.map_or(Instant::NEVER, |to| Instant::ZERO + to))
+    };
+    Schedule::DownDuring(down.iter().map(span).collect())
+}

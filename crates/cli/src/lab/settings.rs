@@ -1,0 +1,54 @@
+//! Turns a scenario's `[connection]` and a contender's policies into the engine's settings.
+
+use crate::contender::Contender;
+use crate::scenario::Scenario;
+use crate::scenario::model::ReceiveBuffer;
+use anabranch_mptcp::{BufferSize, ConnectionConfig, Policies, TcpConfig};
+use anabranch_policy::combination::Combination;
+use std::sync::Arc;
+
+/// Bytes of IPv4 and TCP headers without options.
+const HEADERS: u64 = 40;
+/// Bytes of the timestamps option with its padding (RFC 7323, appendix A).
+const TIMESTAMPS: u64 = 12;
+
+/// Both ends' settings.
+pub fn connection(scenario: &Scenario, contender: &Contender) -> ConnectionConfig {
+    let wanted = &scenario.connection;
+    let mut config = ConnectionConfig::new(policies(&contender.policies));
+    config.multipath = contender.multipath;
+    config.receive_buffer = match wanted.receive_buffer {
+        ReceiveBuffer::Fixed(size) => BufferSize::Fixed(size.0),
+        ReceiveBuffer::Auto { initial, max } => BufferSize::Auto { initial: initial.0, max: max.0 },
+    };
+    config.send_buffer = wanted.send_buffer.map_or(config.send_buffer, |size| size.0);
+    config.checksum = wanted.checksum.unwrap_or(config.checksum);
+    let tcp = &mut config.tcp;
+    tcp.mtu = wanted.mtu.unwrap_or(tcp.mtu);
+    tcp.sack = wanted.sack.unwrap_or(tcp.sack);
+    tcp.timestamps = wanted.timestamps.unwrap_or(tcp.timestamps);
+    tcp.ecn = wanted.ecn.unwrap_or(tcp.ecn);
+    tcp.nagle = wanted.nagle.unwrap_or(tcp.nagle);
+    tcp.pacing = wanted.pacing.unwrap_or(tcp.pacing);
+    tcp.delayed_ack = wanted.delayed_ack.unwrap_or(tcp.delayed_ack);
+    tcp.min_rto = wanted.min_rto.unwrap_or(tcp.min_rto);
+    tcp.initial_rto = wanted.initial_rto.unwrap_or(tcp.initial_rto);
+    tcp.max_timeouts = wanted.max_timeouts.unwrap_or(tcp.max_timeouts);
+    tcp.initial_window = wanted.initial_window.map_or(tcp.initial_window, |packets| packets.0 as u32);
+    tcp.max_window = wanted.max_window.map(|packets| packets.0 * segment_size(tcp));
+    config
+}
+
+/// Payload of a full segment, before the options of multipath TCP: the unit in which windows are shown.
+pub fn segment_size(tcp: &TcpConfig) -> u64 {
+    u64::from(tcp.mtu) - HEADERS - if tcp.timestamps { TIMESTAMPS } else { 0 }
+}
+
+/// Factories of a combination's policies. The scenario has been checked, so that they cannot fail.
+pub fn policies(combination: &Combination) -> Policies {
+    let (one, other) = (combination.clone(), combination.clone());
+    Policies {
+        congestion: Arc::new(move || one.build_congestion().expect("the combination was checked")),
+        scheduler: Arc::new(move || other.build_scheduler().expect("the combination was checked")),
+    }
+}
