@@ -71,7 +71,7 @@ pub struct ConnectionConfig {
     pub receive_buffer: BufferSize,
     /// Most bytes written by the application and not yet acknowledged at data level.
     pub send_buffer: u64,
-    /// Most subflows, both sides' together (Linux has 8).
+    /// Most subflows, both sides' together (Linux allows 8 besides the first).
     pub max_subflows: usize,
     /// How long a connection outlives the loss of its last subflow.
     pub survive_without_subflows: Duration,
@@ -94,7 +94,7 @@ impl ConnectionConfig {
             deny_join_initial: false,
             receive_buffer: BufferSize::Auto { initial: 128 * 1024, max: 6 * 1024 * 1024 },
             send_buffer: 4 * 1024 * 1024,
-            max_subflows: 8,
+            max_subflows: 9,
             survive_without_subflows: Duration::from_secs(60),
             priority: 1,
             tcp: TcpConfig::default(),

@@ -9,11 +9,13 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]
 
 pub mod config;
+pub mod connection;
 pub mod endpoint;
 pub mod event;
 pub mod keys;
 pub mod receive_buffer;
 pub mod send_buffer;
+pub mod subflow;
 
 pub use config::{BufferSize, ConnectionConfig, EndpointConfig, Policies, TcpConfig};
 pub use endpoint::Endpoint;

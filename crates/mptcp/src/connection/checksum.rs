@@ -1,0 +1,119 @@
+//! DSS checksums (RFC 8684, section 3.3.1): the parts of a mapping are held until it is complete, then verified together.
+
+use super::mapping::Resolved;
+use anabranch_policy::ids::SubflowId;
+use anabranch_wire::SeqNumber;
+use anabranch_wire::mptcp::dss_checksum;
+use bytes::Bytes;
+
+/// Most mappings held incomplete, all subflows together; with 64 kB each at most 4 MB.
+const MAX_PENDING: usize = 64;
+
+/// Most parts of one mapping.
+const MAX_PARTS: usize = 256;
+
+/// What became of a segment under a checksum.
+#[derive(Debug)]
+pub(super) enum Verification {
+    /// Parts of its mapping are still missing.
+    Incomplete,
+    /// There is no place to hold it, or it contradicts what is held.
+    Refused,
+    /// The mapping is complete and right: where its parts are in the stream.
+    Passed(Vec<(u64, Bytes)>),
+    /// It is complete and wrong.
+    Failed(Vec<(u64, Bytes)>),
+}
+
+/// The mappings that are incomplete.
+#[derive(Debug, Default)]
+pub(super) struct PendingMappings {
+    pending: Vec<Pending>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    subflow: SubflowId,
+    seq: SeqNumber,
+    length: u32,
+    /// By position in the mapping, in order, not overlapping.
+    parts: Vec<(u32, Bytes)>,
+}
+
+impl PendingMappings {
+    /// Forgets what a subflow was bringing.
+    pub fn forget(&mut self, subflow: SubflowId) {
+        self.pending.retain(|pending| pending.subflow != subflow);
+    }
+
+    /// Takes in the payload at `seq` under `mapping`; `next` is what the subflow has acknowledged.
+    pub fn take_in(
+        &mut self,
+        subflow: SubflowId,
+        next: SeqNumber,
+        mapping: &Resolved,
+        seq: SeqNumber,
+        payload: Bytes,
+        initial_data_seq: u64,
+    ) -> Verification {
+        let offset = seq.distance(mapping.seq);
+        let (Ok(offset), Some(_)) = (u32::try_from(offset), mapping.wire.checksum) else {
+            return Verification::Refused;
+        };
+        if offset == 0 && payload.len() as u32 == mapping.length {
+            return verify(mapping, vec![(0, payload)], initial_data_seq);
+        }
+        self.pending.retain(|old| old.subflow != subflow || (old.seq + old.length).after(next));
+        let at = self.pending.iter().position(|p| p.subflow == subflow && p.seq == mapping.seq);
+        let at = match at {
+            Some(at) => at,
+            None if self.pending.len() < MAX_PENDING => {
+                self.pending.push(Pending { subflow, seq: mapping.seq, length: mapping.length, parts: Vec::new() });
+                self.pending.len() - 1
+            }
+            None => return Verification::Refused,
+        };
+        let Some(pending) = self.pending.get_mut(at) else { return Verification::Refused };
+        if pending.length != mapping.length || !pending.add(offset, payload) {
+            return Verification::Refused;
+        }
+        if !pending.is_complete() {
+            return Verification::Incomplete;
+        }
+        let parts = self.pending.swap_remove(at).parts;
+        verify(mapping, parts, initial_data_seq)
+    }
+}
+
+impl Pending {
+    /// Adds a part; one that overlaps another is dropped, since it is a retransmission with other borders and the rest
+    /// will come too. Gives false if there is no place.
+    fn add(&mut self, offset: u32, payload: Bytes) -> bool {
+        let end = u64::from(offset) + payload.len() as u64;
+        if self.parts.len() >= MAX_PARTS || end > u64::from(self.length) {
+            return false;
+        }
+        let at = self.parts.partition_point(|(start, _)| *start < offset);
+        let before = at.checked_sub(1).and_then(|before| self.parts.get(before));
+        let clear_before = before.is_none_or(|(start, bytes)| u64::from(*start) + bytes.len() as u64 <= u64::from(offset));
+        let clear_after = self.parts.get(at).is_none_or(|(start, _)| u64::from(*start) >= end);
+        if clear_before && clear_after {
+            self.parts.insert(at, (offset, payload));
+        }
+        true
+    }
+
+    fn is_complete(&self) -> bool {
+        self.parts.iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>() == u64::from(self.length)
+    }
+}
+
+fn verify(mapping: &Resolved, parts: Vec<(u32, Bytes)>, initial_data_seq: u64) -> Verification {
+    let data_seq = initial_data_seq.wrapping_add(1).wrapping_add(mapping.data_seq);
+    let slices = parts.iter().map(|(_, bytes)| bytes.as_ref());
+    let computed = dss_checksum(data_seq, mapping.wire.subflow_seq, mapping.wire.length, slices);
+    let right = mapping.wire.checksum == Some(computed);
+    let placed = parts.into_iter().map(|(offset, bytes)| (mapping.data_seq.wrapping_add(u64::from(offset)), bytes));
+    let placed = placed.collect();
+    if right { Verification::Passed(placed) } else { Verification::Failed(placed) }
+}

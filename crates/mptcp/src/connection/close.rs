@@ -1,0 +1,242 @@
+//! How connections and subflows end: DATA_FIN and FIN, resets, fast close, and the loss of the last subflow
+//! (RFC 8684, sections 3.3.3, 3.5, 3.6).
+
+use super::{Connection, Notice, Protocol};
+use crate::event::{CloseCause, Event};
+use crate::subflow::{State, Subflow};
+use anabranch_policy::ids::SubflowId;
+use anabranch_policy::path_manager::CloseReason;
+use anabranch_policy::time::Instant;
+use anabranch_wire::{Ecn, Flags, IpHeader, MptcpOption, Packet, Segment, SeqNumber};
+use core::net::SocketAddr;
+
+/// MP_TCPRST: an error in MPTCP options (RFC 8684, section 3.6).
+pub const REASON_MPTCP: u8 = 0x01;
+/// MP_TCPRST: administratively prohibited.
+pub const REASON_PROHIBITED: u8 = 0x03;
+/// MP_TCPRST: a middlebox interferes.
+pub const REASON_MIDDLEBOX: u8 = 0x06;
+
+/// Hop limit of our packets.
+pub const HOP_LIMIT: u8 = 64;
+
+impl Connection {
+    /// The application will write no more.
+    pub fn close(&mut self, now: Instant) {
+        if core::mem::replace(&mut self.write_closed, true) {
+            return;
+        }
+        self.output_pending = true;
+        match self.protocol {
+            Protocol::Tcp | Protocol::Negotiating => self.close_plain(),
+            Protocol::Multipath if self.data_nxt == self.send.end() => self.announce_data_fin(now),
+            Protocol::Multipath => {} // the last segment carries DATA_FIN
+        }
+    }
+
+    /// In plain TCP, FIN follows the last byte. While MPTCP is being negotiated it waits for the outcome.
+    pub(super) fn close_plain(&mut self) {
+        let all_given = self.data_nxt == self.send.end();
+        if self.protocol != Protocol::Tcp || !self.write_closed || !all_given {
+            return;
+        }
+        let end = self.send.end();
+        if let Some(subflow) = self.subflows.first_mut() {
+            subflow.close(end);
+        }
+    }
+
+    /// Sends DATA_FIN on every subflow that can carry it.
+    pub(super) fn announce_data_fin(&mut self, now: Instant) {
+        let can_signal = |s: &&mut Subflow| s.state.is_synchronised() && s.state != State::TimeWait && s.confirmed;
+        self.subflows.iter_mut().filter(can_signal).for_each(|subflow| subflow.data_fin_due = true);
+        self.arm_data_retransmit(now);
+        self.output_pending = true;
+    }
+
+    /// Whether both directions are closed and acknowledged.
+    pub(super) fn both_ended(&self) -> bool {
+        self.end_acknowledged && self.receive.at_end()
+    }
+
+    /// Tells the application, once, that the peer's stream is complete.
+    pub(super) fn announce_end(&mut self) {
+        if self.receive.at_end() && self.receive.readable() == 0 && !self.end_announced {
+            self.end_announced = true;
+            self.notify(Event::EndOfStream(self.id));
+        }
+    }
+
+    /// When both directions are done, subflows close with FIN, and the application hears of it after its last read.
+    pub(super) fn finish_if_done(&mut self, now: Instant) {
+        if !self.both_ended() || self.closed.is_some() {
+            return;
+        }
+        let end = self.send.end();
+        if self.protocol == Protocol::Multipath {
+            self.subflows.iter_mut().for_each(|subflow| subflow.close(end));
+            self.output_pending = true;
+        }
+        if self.receive.readable() == 0 {
+            self.conclude(CloseCause::Finished);
+        }
+        let ids: Vec<SubflowId> = self.subflows.iter().map(Subflow::id).collect();
+        for id in ids {
+            if let Some(index) = self.index_of(id) {
+                self.remove_if_closed(now, index);
+            }
+        }
+    }
+
+    /// The connection is over for the application. Subflows linger as TCP asks.
+    pub(super) fn conclude(&mut self, cause: CloseCause) {
+        if self.closed.is_some() {
+            return;
+        }
+        self.closed = Some(cause);
+        self.timers.stop_all();
+        self.announcements.clear();
+        self.reinjections.clear();
+        self.notify(Event::Closed(self.id, cause));
+        self.output_pending = true;
+    }
+
+    /// Ends the connection at once: MP_FASTCLOSE with a reset on every subflow (option R), or a plain reset.
+    pub fn abort(&mut self, now: Instant) {
+        self.reset_all(now, CloseCause::Aborted);
+    }
+
+    pub(super) fn reset_all(&mut self, now: Instant, cause: CloseCause) {
+        let fast_close = MptcpOption::FastClose { key: self.keys.remote.0 };
+        let with_option = cause == CloseCause::Aborted && self.protocol == Protocol::Multipath;
+        let options = if with_option { vec![fast_close] } else { Vec::new() };
+        while !self.subflows.is_empty() {
+            let last = self.subflows.len() - 1;
+            let silent = self.subflows.get(last).is_some_and(|s| matches!(s.state, State::TimeWait | State::SynSent));
+            if !silent {
+                self.send_reset_with(last, None, options.clone());
+            }
+            self.drop_subflow(now, last, CloseReason::Reset);
+        }
+        self.conclude(cause);
+    }
+
+    /// Puts a reset in the outbox. `seq` is given where the peer's acknowledgement names it (RFC 9293, section 3.10.7).
+    pub(super) fn send_reset(&mut self, index: usize, seq: Option<SeqNumber>, reason: Option<u8>) {
+        let reason = reason.map(|reason| MptcpOption::TcpReset { transient: false, flags: 0, reason });
+        self.send_reset_with(index, seq, reason.into_iter().collect());
+    }
+
+    fn send_reset_with(&mut self, index: usize, seq: Option<SeqNumber>, options: Vec<MptcpOption>) {
+        let Some(subflow) = self.subflows.get(index) else { return };
+        let mut segment = Segment {
+            source_port: subflow.identity.local.port(),
+            destination_port: subflow.identity.remote.port(),
+            seq: seq.unwrap_or(subflow.send.nxt),
+            ..Segment::default()
+        };
+        segment.flags = match seq {
+            Some(_) => Flags::RST,
+            None => Flags::RST | Flags::ACK,
+        };
+        if seq.is_none() {
+            segment.ack = subflow.receiver.next;
+        }
+        segment.options.mptcp = options;
+        let packet = packet(subflow.identity.local, subflow.identity.remote, segment);
+        self.outbox.push_back(packet);
+        self.output_pending = true;
+    }
+
+    /// Resets a subflow and forgets it.
+    pub(super) fn reset_subflow(&mut self, now: Instant, index: usize, why: CloseReason, reason: Option<u8>) {
+        self.send_reset(index, None, reason);
+        self.drop_subflow(now, index, why);
+    }
+
+    pub(super) fn reset_subflow_with(&mut self, now: Instant, index: usize, why: CloseReason, options: Vec<MptcpOption>) {
+        self.send_reset_with(index, None, options);
+        self.drop_subflow(now, index, why);
+    }
+
+    /// Forgets a subflow: its data goes to the others, and policies hear of it.
+    pub(super) fn drop_subflow(&mut self, now: Instant, index: usize, why: CloseReason) {
+        if index >= self.subflows.len() {
+            return;
+        }
+        let mut subflow = self.subflows.remove(index);
+        let id = subflow.id();
+        self.reinject_all_of(&mut subflow);
+        self.joins.retain(|join| join.subflow() != id);
+        self.pending_mappings.forget(id);
+        self.congestion.on_subflow_removed(id);
+        self.scheduler.on_subflow_removed(id);
+        self.notices.push_back(Notice::SubflowClosed(subflow.identity, why));
+        self.notify(Event::SubflowClosed(self.id, id, why));
+        self.output_pending = true;
+        if self.subflows.is_empty() && self.closed.is_none() {
+            self.lost_last_subflow(now, why);
+        }
+    }
+
+    /// Without subflows an MPTCP connection waits for a while: a new path may be found (RFC 8684, section 3.5).
+    fn lost_last_subflow(&mut self, now: Instant, why: CloseReason) {
+        let cause = match why {
+            CloseReason::Normal if self.both_ended() => CloseCause::Finished,
+            CloseReason::Normal | CloseReason::Reset => CloseCause::AbortedByPeer,
+            CloseReason::TimedOut | CloseReason::AddressGone => CloseCause::TimedOut,
+            CloseReason::ProtocolError => CloseCause::ProtocolError,
+        };
+        let survives = self.protocol == Protocol::Multipath && self.confirmed && !self.both_ended();
+        if survives {
+            self.timers.without_subflows = now + self.config.survive_without_subflows;
+        } else {
+            self.conclude(cause);
+        }
+    }
+
+    /// A subflow whose FINs are exchanged, or whose last wait is over, goes.
+    pub(super) fn remove_if_closed(&mut self, now: Instant, index: usize) {
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        match subflow.state {
+            State::Closed => self.drop_subflow(now, index, CloseReason::Normal),
+            // An MPTCP subflow in TIME-WAIT needs only its sequence numbers.
+            State::TimeWait => subflow.scoreboard.shrink(),
+            _ => {}
+        }
+    }
+
+    /// The peer's FIN on a subflow of an MPTCP connection closes that subflow only; ours follows what is queued.
+    pub(super) fn answer_subflow_fin(&mut self, now: Instant, index: usize) {
+        let end = self.send.end();
+        if let Some(subflow) = self.subflows.get_mut(index) {
+            subflow.close(end);
+            self.output_pending = true;
+        }
+        self.remove_if_closed(now, index);
+    }
+}
+
+impl Subflow {
+    /// Queues a FIN, if there has been none, and moves the state as if it were sent.
+    pub(super) fn close(&mut self, data_end: u64) {
+        if self.state.is_synchronised() && !self.fin_queued() {
+            self.push_fin(data_end);
+            self.handle_fin_sent();
+        }
+    }
+}
+
+/// A segment in an IP packet.
+pub(crate) fn packet(local: SocketAddr, remote: SocketAddr, segment: Segment) -> Packet {
+    Packet {
+        ip: IpHeader {
+            source: local.ip(),
+            destination: remote.ip(),
+            ecn: Ecn::NotCapable,
+            dscp: 0,
+            hop_limit: HOP_LIMIT,
+        },
+        segment,
+    }
+}

@@ -1,0 +1,106 @@
+//! Falling back to plain TCP, or closing a subflow that cannot carry MPTCP (RFC 8684, section 3.7).
+
+use super::{Connection, Protocol};
+use crate::connection::close::{REASON_MIDDLEBOX, REASON_MPTCP};
+use crate::event::FallbackCause;
+use anabranch_policy::path_manager::CloseReason;
+use anabranch_policy::time::Instant;
+use anabranch_wire::MptcpOption;
+use bytes::Bytes;
+
+impl Connection {
+    /// MPTCP does not work on this subflow: if it is the only one and all it carries is contiguous, the connection
+    /// goes on as plain TCP; otherwise the subflow is reset.
+    pub(super) fn fall_back_or_reset(&mut self, now: Instant, index: usize, cause: FallbackCause) {
+        if self.protocol != Protocol::Multipath {
+            return;
+        }
+        if self.subflows.len() == 1 && self.is_initial(index) && self.is_contiguous(index) {
+            self.fall_back(index, cause);
+        } else {
+            self.reset_subflow(now, index, CloseReason::ProtocolError, Some(REASON_MIDDLEBOX));
+        }
+    }
+
+    /// Whether what the subflow holds follows on in the stream, from what is acknowledged to what was given to it.
+    fn is_contiguous(&self, index: usize) -> bool {
+        let Some(subflow) = self.subflows.get(index) else { return false };
+        let first = subflow.scoreboard.first_data_seq().unwrap_or(self.data_nxt);
+        let mut next = first;
+        let follows = subflow.scoreboard.records().all(|record| {
+            let follows = record.data_seq == next;
+            next = record.data_end();
+            follows
+        });
+        follows && next == self.data_nxt && self.receive_is_aligned(index)
+    }
+
+    /// Whether the subflow's next expected byte is the stream's, counting what checksums hold back.
+    fn receive_is_aligned(&self, index: usize) -> bool {
+        let Some(subflow) = self.subflows.get(index) else { return false };
+        self.receive.out_of_order() == 0 || subflow.receiver.has_gap() || self.checksum
+    }
+
+    fn fall_back(&mut self, index: usize, cause: FallbackCause) {
+        self.protocol = Protocol::Tcp;
+        self.reinjections.clear();
+        self.joins.clear();
+        self.announcements.clear();
+        self.pending_mappings.forget(anabranch_policy::ids::SubflowId(0));
+        self.blocked = None;
+        self.timers.stop_multipath();
+        // The other side may still hear us: one infinite mapping tells it.
+        self.infinite_mapping_due = cause != FallbackCause::NotCapable;
+        self.note_fallback(cause);
+        if let Some(subflow) = self.subflows.get_mut(index) {
+            subflow.suspended = false;
+            subflow.mappings.clear();
+            subflow.data_fin_due = false;
+            let answer = matches!(cause, FallbackCause::Peer | FallbackCause::Checksum);
+            subflow.control.retain(|option| answer && matches!(option, MptcpOption::Fail { .. }));
+        }
+        if self.write_closed {
+            self.close_plain();
+        }
+    }
+
+    /// A mapping arrived whole and its checksum is wrong. `parts` are its bytes, already acknowledged on the subflow.
+    pub(super) fn checksum_failed(&mut self, now: Instant, index: usize, data_seq: u64, parts: Vec<(u64, Bytes)>) {
+        let number = self.remote.initial_data_seq.wrapping_add(1).wrapping_add(data_seq);
+        let fail = MptcpOption::Fail { data_seq: number };
+        if self.subflows.len() == 1 && self.is_initial(index) && self.is_contiguous(index) {
+            if let Some(subflow) = self.subflows.get_mut(index) {
+                subflow.push_control(fail);
+            }
+            self.fall_back(index, FallbackCause::Checksum);
+            // From here on bytes are taken as a middlebox left them, as in any plain TCP connection.
+            for (data_seq, bytes) in parts {
+                self.insert(now, index, data_seq, bytes);
+            }
+        } else {
+            self.reset_subflow_with(now, index, CloseReason::ProtocolError, vec![fail, reset_option()]);
+        }
+    }
+
+    /// The peer found a wrong checksum (MP_FAIL). On a reset the subflow is gone already and its data goes elsewhere.
+    pub(super) fn note_failure(&mut self, _data_seq: u64) {
+        self.stats.checksum_failures += 1;
+    }
+
+    /// MP_FAIL on an acknowledgement: answer with MP_FAIL and leave MPTCP.
+    pub(super) fn handle_failure(&mut self, now: Instant, index: usize, data_seq: u64) {
+        self.note_failure(data_seq);
+        if self.protocol == Protocol::Multipath
+            && self.subflows.len() == 1
+            && let Some(subflow) = self.subflows.get_mut(index)
+        {
+            let number = self.remote.initial_data_seq.wrapping_add(1).wrapping_add(self.receive.next());
+            subflow.push_control(MptcpOption::Fail { data_seq: number });
+        }
+        self.fall_back_or_reset(now, index, FallbackCause::Peer);
+    }
+}
+
+fn reset_option() -> MptcpOption {
+    MptcpOption::TcpReset { transient: false, flags: 0, reason: REASON_MPTCP }
+}

@@ -1,0 +1,276 @@
+//! Between sequence spaces: which bytes of the stream a subflow's bytes are (RFC 8684, section 3.3.1).
+//!
+//! Inside, data sequences are 64-bit offsets from the first byte of the stream; on the wire they are numbers from a
+//! random start, whole or cut to 32 bits.
+
+use super::Connection;
+use super::checksum::Verification;
+use crate::event::FallbackCause;
+use crate::subflow::{StoredMapping, Subflow};
+use anabranch_policy::time::Instant;
+use anabranch_wire::mptcp::{CapableKeys, DataAck, DataSequence, Mapping};
+use anabranch_wire::{Segment, SeqNumber};
+use bytes::Bytes;
+
+/// Most mappings that wait for their bytes on a subflow.
+const MAX_STORED: usize = 64;
+
+/// Segments in a row without a mapping after which the path is taken to strip options.
+const MAX_UNMAPPED: u32 = 32;
+
+/// A mapping whose numbers have been resolved.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Resolved {
+    /// Where it begins on the subflow.
+    pub seq: SeqNumber,
+    /// Bytes, without the DATA_FIN.
+    pub length: u32,
+    /// Where it begins in the stream.
+    pub data_seq: u64,
+    /// The mapping as it came, for its checksum.
+    pub wire: Mapping,
+    /// The stream ends behind it.
+    pub data_fin: bool,
+}
+
+impl Connection {
+    /// The data sequence number on the wire of an offset of ours.
+    pub(super) fn wire_data_seq(&self, offset: u64) -> u64 {
+        self.local.initial_data_seq.wrapping_add(1).wrapping_add(offset)
+    }
+
+    /// What we acknowledge at data level, in the size that the peer can take.
+    pub(super) fn wire_data_ack(&self) -> DataAck {
+        let offset = self.receive.next() + u64::from(self.receive.at_end());
+        let number = self.remote.initial_data_seq.wrapping_add(1).wrapping_add(offset);
+        if self.long_data_ack { DataAck::Long(number) } else { DataAck::Short(number as u32) }
+    }
+
+    /// The offset of ours that a DATA_ACK names. Short ones are resolved near what is outstanding; one that lies before
+    /// the beginning of the stream counts as its beginning.
+    pub(super) fn data_ack_offset(&self, ack: DataAck) -> u64 {
+        let base = self.local.initial_data_seq.wrapping_add(1);
+        let near = self.data_una();
+        match ack {
+            DataAck::Long(number) => {
+                let offset = number.wrapping_sub(base);
+                if offset > u64::MAX / 2 { 0 } else { offset }
+            }
+            DataAck::Short(number) => near_offset(near, number.wrapping_sub(base as u32)),
+        }
+    }
+
+    /// The offset of the peer's that a mapping begins at.
+    fn data_seq_offset(&self, data_seq: DataSequence) -> u64 {
+        let base = self.remote.initial_data_seq.wrapping_add(1);
+        match data_seq {
+            DataSequence::Long(number) => number.wrapping_sub(base),
+            DataSequence::Short(number) => near_offset(self.receive.next(), number.wrapping_sub(base as u32)),
+        }
+    }
+
+    /// The mapping that a segment carries, in DSS or in MP_CAPABLE with data.
+    fn mapping_of(&mut self, subflow_initial: SeqNumber, segment: &Segment) -> Option<Resolved> {
+        if let Some(dss) = &segment.options.dss {
+            let wire = dss.mapping?;
+            self.long_data_ack |= matches!(wire.data_seq, DataSequence::Long(_));
+            return Some(Resolved {
+                seq: subflow_initial + wire.subflow_seq,
+                length: u32::from(wire.length).saturating_sub(u32::from(dss.data_fin)),
+                data_seq: self.data_seq_offset(wire.data_seq),
+                wire,
+                data_fin: dss.data_fin,
+            });
+        }
+        let capable = segment.options.mptcp.iter().find_map(super::handshake::usable_capable)?;
+        let CapableKeys::BothWithData { length, checksum, .. } = capable.1 else { return None };
+        let data_seq = DataSequence::Long(self.remote.initial_data_seq.wrapping_add(1));
+        Some(Resolved {
+            seq: subflow_initial + 1,
+            length: u32::from(length),
+            data_seq: 0,
+            wire: Mapping { data_seq, subflow_seq: 1, length, checksum },
+            data_fin: false,
+        })
+    }
+
+    /// A DSS on a segment without payload: a DATA_FIN, or a mapping for bytes to come.
+    pub(super) fn handle_mapping_alone(&mut self, now: Instant, index: usize, segment: &Segment) {
+        let Some(initial) = self.subflows.get(index).map(|subflow| subflow.peer_initial) else { return };
+        let Some(mapping) = self.mapping_of(initial, segment) else { return };
+        if self.is_infinite(now, index, &mapping) {
+            return;
+        }
+        if mapping.data_fin {
+            self.take_data_fin(now, index, &mapping);
+        }
+        if mapping.length > 0 && mapping.wire.subflow_seq != 0 {
+            self.store(index, &mapping);
+        }
+    }
+
+    /// An infinite mapping: the peer has fallen back (RFC 8684, section 3.7).
+    fn is_infinite(&mut self, now: Instant, index: usize, mapping: &Resolved) -> bool {
+        let infinite = mapping.wire.length == 0 && !mapping.data_fin;
+        if infinite {
+            self.fall_back_or_reset(now, index, FallbackCause::Peer);
+        }
+        infinite
+    }
+
+    /// The stream ends behind the mapping.
+    fn take_data_fin(&mut self, now: Instant, index: usize, mapping: &Resolved) {
+        let end = mapping.data_seq.wrapping_add(u64::from(mapping.length));
+        // An impossible end is ignored, as any number out of the window is (RFC 8684, section 3.8).
+        if self.receive.set_end(end).is_ok()
+            && let Some(subflow) = self.subflows.get_mut(index)
+        {
+            subflow.receiver.acknowledge_now();
+        }
+        self.announce_end();
+        self.finish_if_done(now);
+    }
+
+    /// Payload on a subflow of an MPTCP connection.
+    pub(super) fn place_mapped(&mut self, now: Instant, index: usize, segment: &Segment, payload: Bytes) {
+        let Some(initial) = self.subflows.get(index).map(|subflow| subflow.peer_initial) else { return };
+        let own = self.mapping_of(initial, segment);
+        if let Some(mapping) = own
+            && self.is_infinite(now, index, &mapping)
+        {
+            return self.place_after_fallback(now, segment.seq, payload);
+        }
+        let Some(mapping) = own else { return self.place_by_stored(now, index, segment.seq, payload) };
+        let whole = segment.seq == mapping.seq && payload.len() as u32 == mapping.length;
+        if self.checksum {
+            return self.place_checked(now, index, &mapping, segment.seq, payload);
+        }
+        self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.unmapped = 0);
+        if whole {
+            self.place(now, index, Subflow::range_of(segment.seq, &payload), mapping.data_seq, payload);
+        } else {
+            self.store(index, &mapping);
+            self.place_by_stored(now, index, segment.seq, payload);
+        }
+        if mapping.data_fin {
+            self.take_data_fin(now, index, &mapping);
+        }
+    }
+
+    fn place_after_fallback(&mut self, now: Instant, seq: SeqNumber, payload: Bytes) {
+        // The subflow may have been closed instead.
+        if self.protocol == super::Protocol::Tcp && self.subflows.len() == 1 {
+            self.place_unmapped(now, 0, seq, payload);
+        }
+    }
+
+    /// With DSS checksums, bytes reach the stream only when their whole mapping is here and right. The subflow
+    /// acknowledges them at once: a mapping may be longer than its window.
+    fn place_checked(&mut self, now: Instant, index: usize, mapping: &Resolved, seq: SeqNumber, payload: Bytes) {
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        subflow.unmapped = 0;
+        let (id, next, range) = (subflow.id(), subflow.receiver.next, Subflow::range_of(seq, &payload));
+        if subflow.range_is_old(seq, &payload) {
+            subflow.receiver.place(now, range.0, range.1, &self.config.tcp);
+            return;
+        }
+        let initial = self.remote.initial_data_seq;
+        let verification = self.pending_mappings.take_in(id, next, mapping, seq, payload, initial);
+        if !matches!(verification, Verification::Refused) {
+            subflow.receiver.place(now, range.0, range.1, &self.config.tcp);
+        }
+        match verification {
+            Verification::Incomplete | Verification::Refused => {}
+            Verification::Failed(parts) => self.checksum_failed(now, index, mapping.data_seq, parts),
+            Verification::Passed(parts) => {
+                for (data_seq, bytes) in parts {
+                    self.insert(now, index, data_seq, bytes);
+                }
+                if mapping.data_fin {
+                    self.take_data_fin(now, index, mapping);
+                }
+            }
+        }
+    }
+
+    /// Remembers a mapping for segments that come without one.
+    fn store(&mut self, index: usize, mapping: &Resolved) {
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        let stored = StoredMapping { seq: mapping.seq, length: mapping.length, data_seq: mapping.data_seq };
+        let next = subflow.receiver.next;
+        subflow.mappings.retain(|old| (old.seq + old.length).after(next));
+        if subflow.mappings.len() < MAX_STORED && !subflow.mappings.contains(&stored) {
+            subflow.mappings.push_back(stored);
+        }
+    }
+
+    /// Payload that relies on mappings stored before, possibly several.
+    fn place_by_stored(&mut self, now: Instant, index: usize, mut seq: SeqNumber, mut payload: Bytes) {
+        while !payload.is_empty() {
+            let Some(subflow) = self.subflows.get_mut(index) else { return };
+            let covers = |m: &&StoredMapping| seq.at_or_after(m.seq) && seq.before(m.seq + m.length);
+            let Some(mapping) = subflow.mappings.iter().find(covers).copied() else {
+                return self.note_unmapped(now, index, seq, payload);
+            };
+            let skipped = seq - mapping.seq;
+            let part = payload.split_to(payload.len().min((mapping.length - skipped) as usize));
+            let range = Subflow::range_of(seq, &part);
+            seq = range.1;
+            self.place(now, index, range, mapping.data_seq.wrapping_add(u64::from(skipped)), part);
+        }
+    }
+
+    /// Bytes that nothing maps are not taken; the peer sends them again. Options that never come mean a middlebox
+    /// (RFC 8684, section 3.7).
+    fn note_unmapped(&mut self, now: Instant, index: usize, seq: SeqNumber, payload: Bytes) {
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        if subflow.range_is_old(seq, &payload) {
+            subflow.receiver.acknowledge_now();
+            return;
+        }
+        subflow.unmapped += 1;
+        let first_data = self.receive.next() == 0 && self.receive.out_of_order() == 0;
+        if first_data && self.is_initial(index) {
+            self.fall_back_or_reset(now, index, FallbackCause::NoMapping);
+            self.place_after_fallback(now, seq, payload);
+        } else if subflow_gives_up(self.subflows.get(index)) {
+            self.fall_back_or_reset(now, index, FallbackCause::NoMapping);
+        }
+    }
+}
+
+fn subflow_gives_up(subflow: Option<&Subflow>) -> bool {
+    subflow.is_some_and(|subflow| subflow.unmapped >= MAX_UNMAPPED)
+}
+
+/// The 64-bit offset nearest to `near` whose lower 32 bits are `low`; 0 if that would be negative.
+fn near_offset(near: u64, low: u32) -> u64 {
+    let ahead = i64::from(low.wrapping_sub(near as u32) as i32);
+    u64::try_from(i64::try_from(near).unwrap_or(i64::MAX).saturating_add(ahead)).unwrap_or(0)
+}
+
+impl Subflow {
+    /// The sequence range of bytes that begin at `seq`.
+    fn range_of(seq: SeqNumber, payload: &Bytes) -> (SeqNumber, SeqNumber) {
+        (seq, seq + payload.len() as u32)
+    }
+
+    /// Whether all of it lies before the next expected byte.
+    fn range_is_old(&self, seq: SeqNumber, payload: &Bytes) -> bool {
+        Self::range_of(seq, payload).1.at_or_before(self.receiver.next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::near_offset;
+
+    #[test]
+    fn short_numbers_resolve_to_the_nearest_long_one() {
+        assert_eq!(near_offset(0, 5), 5);
+        assert_eq!(near_offset(10, 5), 5);
+        assert_eq!(near_offset(0x1_0000_0000, 0xffff_fff0), 0xffff_fff0);
+        assert_eq!(near_offset(0xffff_fff0, 0x10), 0x1_0000_0010);
+        assert_eq!(near_offset(3, 0xffff_fff0), 0);
+    }
+}

@@ -1,0 +1,175 @@
+//! What a path manager can have a connection do: announce, withdraw, close, suspend, resume, probe.
+
+use super::{Connection, Protocol};
+use crate::event::SendKind;
+use crate::subflow::{State, Subflow};
+use anabranch_policy::ids::{AddressId, SubflowId};
+use anabranch_policy::path_manager::{CloseReason, Measurements};
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_wire::MptcpOption;
+use core::net::{IpAddr, SocketAddr};
+
+/// Transmissions of an ADD_ADDR that is not echoed.
+const ANNOUNCEMENT_ATTEMPTS: u32 = 4;
+
+/// An address of the peer's, as it announced it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct RemoteAddress {
+    /// Its identifier.
+    pub id: AddressId,
+    /// Address and port.
+    pub remote: SocketAddr,
+}
+
+/// An address of ours that the peer has not confirmed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Announcement {
+    id: u8,
+    address: IpAddr,
+    attempts: u32,
+    next: Instant,
+}
+
+impl Announcement {
+    /// Whether an echo is for this announcement.
+    pub fn matches(&self, id: u8, address: IpAddr) -> bool {
+        self.id == id && self.address == address
+    }
+}
+
+impl Connection {
+    /// The peer's address with this identifier; 0 is the one that the initial subflow goes to.
+    pub fn remote_address(&self, id: AddressId) -> Option<SocketAddr> {
+        if id == AddressId(0) {
+            return Some(self.initial_remote);
+        }
+        self.remote_addresses.iter().find(|known| known.id == id).map(|known| known.remote)
+    }
+
+    /// Whether a subflow between these addresses exists.
+    pub fn has_subflow(&self, local: IpAddr, remote: SocketAddr) -> bool {
+        self.subflows.iter().any(|s| s.identity.local.ip() == local && s.identity.remote == remote)
+    }
+
+    /// Announces an address of ours until it is echoed.
+    pub fn announce(&mut self, now: Instant, id: AddressId, address: IpAddr) -> bool {
+        let known = self.announcements.iter().any(|announcement| announcement.matches(id.0, address));
+        if self.protocol != Protocol::Multipath || known {
+            return false;
+        }
+        self.announcements.push(Announcement { id: id.0, address, attempts: 0, next: now });
+        self.send_announcements(now);
+        true
+    }
+
+    /// Puts due announcements on a subflow and sets the timer for the next.
+    pub(super) fn send_announcements(&mut self, now: Instant) {
+        let keys = self.keys;
+        let interval = self.round_trip().max(Duration::from_millis(200)) * 2;
+        let Some(carrier) = self.subflows.iter_mut().find(|s| s.state == State::Established && s.confirmed) else {
+            return;
+        };
+        self.announcements.retain(|announcement| announcement.attempts < ANNOUNCEMENT_ATTEMPTS);
+        for announcement in self.announcements.iter_mut().filter(|announcement| announcement.next <= now) {
+            let (address_id, address) = (announcement.id, announcement.address);
+            let truncated_hmac = Some(keys.sign_add_address(address_id, address, None));
+            carrier.push_control(MptcpOption::AddAddress { address_id, address, port: None, truncated_hmac });
+            announcement.attempts += 1;
+            announcement.next = now + interval * u64::from(announcement.attempts);
+        }
+        let next = self.announcements.iter().map(|announcement| announcement.next).min();
+        self.timers.announcement = next.unwrap_or(Instant::NEVER);
+        self.output_pending = true;
+    }
+
+    /// Withdraws an address of ours: REMOVE_ADDR, and its subflows close.
+    pub fn withdraw(&mut self, now: Instant, id: AddressId) -> bool {
+        self.announcements.retain(|announcement| announcement.id != id.0);
+        let wire_id = self.wire_address(id);
+        let stays = |s: &&mut Subflow| s.state == State::Established && s.identity.local_address != id;
+        let told = match self.subflows.iter_mut().find(stays) {
+            Some(carrier) => carrier.push_control(MptcpOption::RemoveAddress { address_ids: vec![wire_id] }),
+            None => false,
+        };
+        while let Some(index) = self.subflows.iter().position(|s| s.identity.local_address == id) {
+            // The address cannot send any more, so no reset.
+            self.drop_subflow(now, index, CloseReason::AddressGone);
+        }
+        self.output_pending = true;
+        told
+    }
+
+    /// Closes a subflow with a FIN behind what it carries.
+    pub fn close_subflow(&mut self, id: SubflowId) -> bool {
+        let end = self.send.end();
+        let Some(index) = self.index_of(id) else { return false };
+        self.take_back_queued(index);
+        let Some(subflow) = self.subflows.get_mut(index) else { return false };
+        subflow.close(end);
+        self.output_pending = true;
+        true
+    }
+
+    /// Tells the peer, and ourselves, whether a subflow is a backup (MP_PRIO).
+    pub fn set_backup(&mut self, id: SubflowId, backup: bool) -> bool {
+        let Some(subflow) = self.subflow_mut(id) else { return false };
+        subflow.backup_local = backup;
+        let told = subflow.push_control(MptcpOption::Priority { backup });
+        self.output_pending = true;
+        told
+    }
+
+    /// Puts a subflow aside: no new data, and what it holds is sent elsewhere too.
+    pub fn suspend(&mut self, id: SubflowId) -> bool {
+        let Some(index) = self.index_of(id) else { return false };
+        let Some(subflow) = self.subflows.get_mut(index) else { return false };
+        if core::mem::replace(&mut subflow.suspended, true) {
+            return false;
+        }
+        self.take_back_queued(index);
+        self.reinject_outstanding(index);
+        self.output_pending = true;
+        true
+    }
+
+    /// Uses a suspended subflow again.
+    pub fn resume(&mut self, id: SubflowId) -> bool {
+        let una = self.data_una();
+        let Some(subflow) = self.subflow_mut(id) else { return false };
+        subflow.cursor = subflow.cursor.max(una);
+        let changed = core::mem::replace(&mut subflow.suspended, false);
+        self.output_pending = true;
+        changed
+    }
+
+    /// Sends one segment of data that is in flight elsewhere, so that a subflow that carries nothing is measured.
+    pub fn probe(&mut self, id: SubflowId) -> bool {
+        let Some(index) = self.index_of(id) else { return false };
+        let Some(subflow) = self.subflows.get_mut(index) else { return false };
+        let una = self.send.start();
+        if !subflow.scoreboard.is_idle() {
+            // What it has outstanding is the probe: sent again now, not at the end of a back-off.
+            subflow.probe_due = true;
+            self.output_pending = true;
+            return true;
+        }
+        if !subflow.state.can_send() || !subflow.confirmed || una >= self.data_nxt {
+            return false;
+        }
+        let length = u64::from(subflow.mss).min(self.data_nxt - una) as usize;
+        let Some(payload) = self.send.slice(una, length) else { return false };
+        if let Some(subflow) = self.subflows.get_mut(index) {
+            subflow.push(una, payload, SendKind::Duplicate);
+        }
+        self.output_pending = true;
+        true
+    }
+
+    pub(super) fn arm_measurement(&mut self, now: Instant) {
+        self.timers.measure = match self.measurements {
+            Measurements::Never => Instant::NEVER,
+            Measurements::EveryRoundTrip => now + self.round_trip(),
+            Measurements::Every(interval) => now + interval.max(Duration::from_millis(1)),
+        };
+    }
+}

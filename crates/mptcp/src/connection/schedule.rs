@@ -1,0 +1,363 @@
+//! Which data goes to which subflow next: new data, data to be sent again, and what a closed window calls for.
+
+use super::{Connection, Notice, Protocol, Workspace};
+use crate::event::{SendKind, TraceRecord};
+use crate::subflow::Subflow;
+use anabranch_policy::congestion::{Congestion, CongestionEvent};
+use anabranch_policy::ids::SubflowId;
+use anabranch_policy::scheduler::{Chunk, ChunkKind, Decision, Hole};
+use anabranch_policy::time::Instant;
+use std::collections::VecDeque;
+
+/// Most stretches that wait to be sent again; more are left to their own subflow.
+const MAX_REINJECTIONS: usize = 16_384;
+
+/// A stretch of data to be sent on another subflow.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    start: u64,
+    end: u64,
+    last_sent_on: SubflowId,
+}
+
+/// The data that waits to be sent again.
+#[derive(Debug, Default)]
+pub(super) struct Reinjections {
+    stretches: VecDeque<Stretch>,
+}
+
+impl Reinjections {
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.stretches = VecDeque::new();
+    }
+
+    fn add(&mut self, start: u64, end: u64, last_sent_on: SubflowId) -> bool {
+        if start >= end {
+            return true;
+        }
+        let full = self.stretches.len() >= MAX_REINJECTIONS;
+        match self.stretches.back_mut() {
+            Some(last) if last.end == start && last.last_sent_on == last_sent_on => last.end = end,
+            _ if full => return false,
+            _ => self.stretches.push_back(Stretch { start, end, last_sent_on }),
+        }
+        true
+    }
+
+    /// The first stretch that is not acknowledged yet.
+    fn first(&mut self, una: u64) -> Option<Stretch> {
+        while let Some(first) = self.stretches.front_mut() {
+            first.start = first.start.max(una);
+            if first.start < first.end {
+                return Some(*first);
+            }
+            self.stretches.pop_front();
+        }
+        self.stretches = VecDeque::new();
+        None
+    }
+
+    fn advance(&mut self, to: u64) {
+        self.stretches.front_mut().into_iter().for_each(|first| first.start = to);
+    }
+}
+
+/// An episode in which the receive buffer is blocked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Blocked {
+    /// When policies hear of it again.
+    repeat_at: Instant,
+    /// Who carries the hole at this data sequence.
+    hole: u64,
+    culprit: Option<(SubflowId, u64)>,
+}
+
+impl Connection {
+    /// Gives one more segment's worth of data to a subflow. Gives false if nothing can be given now.
+    pub(super) fn assign(&mut self, now: Instant, workspace: &mut Workspace) -> bool {
+        let una = self.data_una();
+        let waiting = self.data_nxt < self.send.end();
+        let again = self.reinjections.first(una);
+        if !waiting && again.is_none() && !self.scheduler.redundant() {
+            return false;
+        }
+        if self.protocol == Protocol::Negotiating || self.closed.is_some() {
+            return false;
+        }
+        if self.protocol == Protocol::Tcp {
+            return waiting && self.assign_to_only(now);
+        }
+        self.subflow_views(&mut workspace.views);
+        if let Some(stretch) = again
+            && self.assign_again(now, stretch, workspace)
+        {
+            return true;
+        }
+        if self.scheduler.redundant() && self.assign_redundantly(workspace) {
+            return true;
+        }
+        waiting && self.assign_new(now, workspace)
+    }
+
+    /// Plain TCP has one subflow and nothing to choose.
+    fn assign_to_only(&mut self, now: Instant) -> bool {
+        let Some(subflow) = self.subflows.first() else { return false };
+        if !subflow.is_usable() {
+            return false;
+        }
+        let window = subflow.window(&*self.congestion, &self.config.tcp);
+        let used = subflow.pipe() + subflow.scoreboard.queued() + subflow.scoreboard.lost();
+        let probe = subflow.probe_due && subflow.scoreboard.queued() == 0;
+        let mss = subflow.mss;
+        let id = subflow.id();
+        let Some(length) = self.next_length(now, mss) else { return false };
+        if used + length > window && used > 0 && !probe {
+            return false;
+        }
+        self.give(id, self.data_nxt, length as usize, SendKind::New)
+    }
+
+    /// How much new data the next segment may carry: none if it must wait for window, or for more data to fill it.
+    fn next_length(&mut self, now: Instant, mss: u32) -> Option<u64> {
+        let unsent = self.send.end() - self.data_nxt;
+        let left = self.window_edge.saturating_sub(self.data_nxt);
+        let full = u64::from(mss).min(unsent);
+        if full > left {
+            // Sender's silly-window avoidance (RFC 9293, section 3.8.6.2.1): a part only if it is half the window.
+            let largest = self.subflows.iter().map(Subflow::largest_window).max().unwrap_or(0);
+            let outstanding = self.data_nxt > self.data_una();
+            if left == 0 || (left < u64::from(largest) / 2 && outstanding) {
+                self.wait_for_window(now);
+                return None;
+            }
+        }
+        let length = full.min(left);
+        let partial = length < u64::from(mss);
+        let outstanding = self.data_nxt > self.data_una();
+        if partial && outstanding && self.config.tcp.nagle && !self.write_closed && length == unsent {
+            return None; // Nagle (RFC 9293, section 3.7.4)
+        }
+        Some(length)
+    }
+
+    /// The window is closed. If nothing is in flight that could open it, it is probed (RFC 9293, section 3.8.6.1).
+    fn wait_for_window(&mut self, now: Instant) {
+        let idle = self.subflows.iter().all(|subflow| subflow.scoreboard.is_idle());
+        if idle && self.timers.persist == Instant::NEVER {
+            self.arm_persist(now);
+        }
+    }
+
+    /// Data that another subflow failed to deliver comes before new data.
+    fn assign_again(&mut self, now: Instant, stretch: Stretch, workspace: &mut Workspace) -> bool {
+        let others = |s: &Subflow| s.is_usable() && s.id() != stretch.last_sent_on;
+        if !self.subflows.iter().any(others) {
+            return false;
+        }
+        let mss = self.subflows.iter().filter(|s| others(s)).map(|s| s.mss).max().unwrap_or(0);
+        let length = (stretch.end - stretch.start).min(u64::from(mss)) as u32;
+        let chunk = Chunk {
+            data_seq: stretch.start,
+            length,
+            kind: ChunkKind::Reinjection,
+            last_sent_on: Some(stretch.last_sent_on),
+        };
+        let view = self.view(now);
+        match self.scheduler.schedule(&view, &chunk, &workspace.views) {
+            Decision::Send(id) if id != stretch.last_sent_on => {
+                let Some(mss) = self.subflow_mut(id).filter(|s| s.is_usable()).map(|s| s.mss) else { return false };
+                let length = length.min(mss);
+                self.reinjections.advance(stretch.start + u64::from(length));
+                self.give(id, stretch.start, length as usize, SendKind::Reinjection)
+            }
+            Decision::Send(_) => false,
+            Decision::Wait(until) => {
+                self.timers.schedule = until.unwrap_or(Instant::NEVER).max(now);
+                false
+            }
+        }
+    }
+
+    /// Every subflow walks the unacknowledged stream itself (ReMP): one that has room and is behind catches up.
+    fn assign_redundantly(&mut self, workspace: &Workspace) -> bool {
+        let una = self.data_una();
+        for view in &workspace.views {
+            if !view.usable() || !view.has_room() {
+                continue;
+            }
+            let Some(subflow) = self.subflows.iter_mut().find(|subflow| subflow.id() == view.id) else { continue };
+            subflow.cursor = subflow.cursor.max(una);
+            let from = subflow.cursor;
+            if from < self.data_nxt {
+                let length = (self.data_nxt - from).min(u64::from(subflow.mss)) as usize;
+                return self.give(view.id, from, length, SendKind::Duplicate);
+            }
+        }
+        false
+    }
+
+    fn assign_new(&mut self, now: Instant, workspace: &mut Workspace) -> bool {
+        let Some(mss) = self.subflows.iter().filter(|s| s.is_usable()).map(|s| s.mss).max() else { return false };
+        let Some(length) = self.next_length(now, mss) else {
+            self.consider_blocked(now, mss, workspace);
+            return false;
+        };
+        self.blocked = None;
+        if let Some(id) = self.probing_subflow() {
+            return self.give_new(id, length);
+        }
+        let chunk = Chunk { data_seq: self.data_nxt, length: length as u32, kind: ChunkKind::New, last_sent_on: None };
+        let view = self.view(now);
+        match self.scheduler.schedule(&view, &chunk, &workspace.views) {
+            Decision::Send(id) => self.give_new(id, length),
+            Decision::Wait(until) => {
+                self.timers.schedule = until.unwrap_or(Instant::NEVER).max(now);
+                false
+            }
+        }
+    }
+
+    /// A tail loss probe takes new data with it, window or not (RFC 8985, section 7.3).
+    fn probing_subflow(&self) -> Option<SubflowId> {
+        let wants = |s: &&Subflow| s.probe_due && s.is_usable() && s.scoreboard.queued() == 0;
+        self.subflows.iter().find(wants).map(Subflow::id)
+    }
+
+    fn give_new(&mut self, id: SubflowId, length: u64) -> bool {
+        let Some(mss) = self.subflow_mut(id).filter(|s| s.is_usable()).map(|s| s.mss) else { return false };
+        self.give(id, self.data_nxt, length.min(u64::from(mss)) as usize, SendKind::New)
+    }
+
+    /// Puts a stretch of the stream on a subflow.
+    fn give(&mut self, id: SubflowId, data_seq: u64, length: usize, kind: SendKind) -> bool {
+        let Some(payload) = self.send.slice(data_seq, length) else { return false };
+        let length = payload.len() as u64;
+        match kind {
+            SendKind::New => self.data_nxt = data_seq + length,
+            SendKind::Reinjection => self.stats.bytes_reinjected += length,
+            SendKind::Duplicate => self.stats.bytes_duplicated += length,
+            SendKind::Retransmission => {}
+        }
+        if let Some(subflow) = self.subflow_mut(id) {
+            subflow.push(data_seq, payload, kind);
+        }
+        if kind == SendKind::New {
+            self.close_plain();
+        }
+        true
+    }
+
+    /// Whether the closed window is a blocked receive buffer: a usable subflow has room, and bytes beyond the left edge
+    /// have arrived, so that the peer waits for a hole.
+    fn consider_blocked(&mut self, now: Instant, mss: u32, workspace: &mut Workspace) {
+        let una = self.data_una();
+        let room = workspace.views.iter().any(|view| view.usable() && view.has_room());
+        let shut = self.window_edge.saturating_sub(self.data_nxt) < u64::from(mss);
+        if !room || !shut || self.delivered_end <= una {
+            self.blocked = None;
+            self.timers.blocked = Instant::NEVER;
+            return;
+        }
+        let round_trip = self.round_trip();
+        let blocked = match self.blocked {
+            Some(blocked) => blocked,
+            None => {
+                self.announce_blocked(una);
+                self.timers.blocked = now + round_trip;
+                Blocked { repeat_at: now + round_trip, hole: una, culprit: self.find_holder(una) }
+            }
+        };
+        self.blocked = Some(blocked);
+        self.relieve(now, una, workspace);
+    }
+
+    fn announce_blocked(&mut self, hole: u64) {
+        self.stats.blocked_episodes += 1;
+        self.notices.push_back(Notice::Blocked(hole));
+        self.record(TraceRecord::Blocked { connection: self.id, hole });
+    }
+
+    /// An episode that outlasts the largest round trip counts again.
+    pub(super) fn handle_blocked_timeout(&mut self, now: Instant) {
+        self.timers.blocked = Instant::NEVER;
+        let round_trip = self.round_trip();
+        let hole = self.data_una();
+        if let Some(blocked) = self.blocked.as_mut().filter(|blocked| blocked.repeat_at <= now) {
+            blocked.repeat_at = now + round_trip;
+            self.timers.blocked = now + round_trip;
+            self.announce_blocked(hole);
+        }
+    }
+
+    /// Which subflow holds the byte at `data_seq`, and how much from there on.
+    pub(super) fn find_holder(&self, data_seq: u64) -> Option<(SubflowId, u64)> {
+        self.subflows.iter().find_map(|s| s.scoreboard.holds(data_seq).map(|length| (s.id(), length)))
+    }
+
+    /// Has a stretch sent again, on any subflow but `last_sent_on`.
+    pub(super) fn reinject_stretch(&mut self, start: u64, end: u64, last_sent_on: SubflowId) {
+        self.reinjections.add(start, end, last_sent_on);
+    }
+
+    /// Asks the scheduler what to do about the hole.
+    fn relieve(&mut self, now: Instant, una: u64, workspace: &Workspace) {
+        let Some(mut blocked) = self.blocked else { return };
+        if blocked.hole != una {
+            blocked.hole = una;
+            blocked.culprit = self.find_holder(una);
+            self.blocked = Some(blocked);
+        }
+        let Some((culprit, length)) = blocked.culprit else { return };
+        let hole = Hole { data_seq: una, length: length as u32, culprit };
+        let view = self.view(now);
+        let relief = self.scheduler.on_window_blocked(&view, &hole, &workspace.views);
+        if let Some(id) = relief.retransmit_on.filter(|id| *id != culprit)
+            && let Some(mss) = self.subflow_mut(id).filter(|s| s.is_usable()).map(|s| s.mss)
+        {
+            self.give(id, una, length.min(u64::from(mss)) as usize, SendKind::Duplicate);
+        }
+        if let Some(id) = relief.penalise
+            && let Some(in_flight) = self.subflow_mut(id).map(|subflow| subflow.pipe())
+        {
+            let event = CongestionEvent { now, cause: Congestion::Penalty, in_flight, lost: 0, repeated: false };
+            self.congestion.on_congestion(id, &event);
+        }
+    }
+
+    /// Has everything that a subflow holds sent elsewhere: it is gone.
+    pub(super) fn reinject_all_of(&mut self, subflow: &mut Subflow) {
+        if self.protocol != Protocol::Multipath || self.closed.is_some() {
+            return;
+        }
+        let id = subflow.id();
+        for record in subflow.scoreboard.records().filter(|record| !record.reinjected) {
+            self.reinjections.add(record.data_seq, record.data_end(), id);
+        }
+    }
+
+    /// Has what a subflow has outstanding sent elsewhere too: it does not answer.
+    pub(super) fn reinject_outstanding(&mut self, index: usize) {
+        let una = self.data_una();
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        let id = subflow.id();
+        for record in subflow.scoreboard.sent_mut() {
+            if !record.reinjected && record.data_end() > una && record.fate != crate::subflow::scoreboard::Fate::Sacked {
+                record.reinjected = self.reinjections.add(record.data_seq, record.data_end(), id);
+            }
+        }
+    }
+
+    /// Takes back what a subflow has not sent yet.
+    pub(super) fn take_back_queued(&mut self, index: usize) {
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        let id = subflow.id();
+        let mut taken = Vec::new();
+        while let Some(record) = subflow.take_unsent() {
+            taken.push((record.data_seq, record.data_end()));
+        }
+        for (start, end) in taken.into_iter().rev() {
+            self.reinjections.add(start, end, id);
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! A segment on one of the subflows: judged there, then taken apart into acknowledgement, options, payload and end.
+
+use super::{Connection, Protocol, subflow_and_context};
+use crate::receive_buffer::Inserted;
+use crate::event::{CloseCause, Event, FallbackCause, TraceRecord};
+use crate::subflow::acknowledge::{Context, Progress};
+use crate::subflow::segment_arrives::Verdict;
+use crate::subflow::{State, Subflow};
+use anabranch_policy::path_manager::CloseReason;
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_wire::{Ecn, Flags, MptcpOption, Segment, SeqNumber};
+use bytes::{Buf, Bytes};
+use core::net::SocketAddr;
+
+impl Connection {
+    /// A segment came in from `remote` to `local`.
+    pub fn handle_segment(
+        &mut self,
+        now: Instant,
+        local: SocketAddr,
+        remote: SocketAddr,
+        ecn: Ecn,
+        segment: &mut Segment,
+    ) {
+        let found = self.subflows.iter().position(|s| s.identity.local == local && s.identity.remote == remote);
+        let Some(index) = found else { return };
+        self.stats.segments_received += 1;
+        self.output_pending = true;
+        let acceptance = self.acceptance_window();
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        if subflow.state == State::SynSent {
+            return self.handle_in_syn_sent(now, index, segment);
+        }
+        match subflow.judge(now, segment, acceptance) {
+            Verdict::Drop => self.note_dropped(segment, index),
+            Verdict::Reset => self.handle_reset(now, index, segment),
+            Verdict::Refuse => self.send_reset(index, Some(segment.ack), None),
+            Verdict::Process { acknowledges } => {
+                subflow.handle_ecn(ecn, segment.flags);
+                self.process(now, index, segment, acknowledges);
+            }
+        }
+    }
+
+    /// How far beyond the next expected byte a segment may lie on a subflow. The connection-level window is the one
+    /// that counts; this is the sanity check of RFC 8684, section 3.3.4, with room for data that was already
+    /// acknowledged at data level.
+    fn acceptance_window(&self) -> u32 {
+        let window = self.receive.window();
+        match self.protocol {
+            Protocol::Tcp => window.min(1 << 30) as u32,
+            Protocol::Negotiating | Protocol::Multipath => (self.receive.size() * 2).clamp(1 << 16, 1 << 30) as u32,
+        }
+    }
+
+    /// A SYN again without MP_CAPABLE: the peer has given MPTCP up.
+    fn note_dropped(&mut self, segment: &Segment, index: usize) {
+        let initial = self.is_initial(index);
+        let in_handshake = self.subflows.get(index).is_some_and(|s| s.state == State::SynReceived);
+        let plain_syn = segment.flags.contains(Flags::SYN) && segment.options.mptcp.is_empty();
+        if initial && in_handshake && plain_syn && self.protocol == Protocol::Negotiating {
+            self.protocol = Protocol::Tcp;
+            self.note_fallback(FallbackCause::SynLost);
+        }
+    }
+
+    fn handle_reset(&mut self, now: Instant, index: usize, segment: &Segment) {
+        let fast_close = segment.options.mptcp.iter().any(|option| self.is_our_fast_close(option));
+        if fast_close {
+            self.reset_all(now, CloseCause::AbortedByPeer);
+            return;
+        }
+        for option in &segment.options.mptcp {
+            if let MptcpOption::Fail { data_seq } = option {
+                self.note_failure(*data_seq);
+            }
+        }
+        let state = self.subflows.get(index).map(|subflow| subflow.state);
+        self.drop_subflow(now, index, CloseReason::Reset);
+        let ended = matches!(state, Some(State::TimeWait | State::Closing | State::LastAck)) || self.both_ended();
+        if self.protocol != Protocol::Multipath {
+            self.conclude(if ended { CloseCause::Finished } else { CloseCause::AbortedByPeer });
+        }
+    }
+
+    /// Whether an option is MP_FASTCLOSE with our key (RFC 8684, section 3.5).
+    pub(super) fn is_our_fast_close(&self, option: &MptcpOption) -> bool {
+        matches!(option, MptcpOption::FastClose { key } if *key == self.keys.local.0)
+            && self.protocol == Protocol::Multipath
+    }
+
+    fn process(&mut self, now: Instant, index: usize, segment: &mut Segment, acknowledges: bool) {
+        let Some(subflow) = self.subflows.get(index) else { return };
+        let id = subflow.id();
+        if subflow.state == State::SynReceived && !self.handle_in_syn_received(now, index, segment) {
+            return;
+        }
+        if subflow_is(self, index, State::TimeWait) {
+            if segment.flags.contains(Flags::FIN) {
+                let subflow = self.subflows.get_mut(index);
+                subflow.into_iter().for_each(|subflow| subflow.restart_time_wait(now, &self.config.tcp));
+            }
+            return;
+        }
+        self.confirm_join(index);
+        if self.handle_mptcp_options(now, index, segment) {
+            return;
+        }
+        let progress = if acknowledges { self.handle_ack(now, index, segment) } else { Progress::default() };
+        self.handle_window(now, index, segment, acknowledges);
+        if self.lost_its_options(index, segment) {
+            self.fall_back_or_reset(now, index, FallbackCause::OptionsStripped);
+        }
+        let payload_end = Subflow::payload_range(segment).1;
+        // Handling so far may have closed the subflow.
+        let Some(index) = self.index_of(id) else { return };
+        self.handle_payload(now, index, segment);
+        if let Some(index) = self.index_of(id) {
+            let fin = segment.flags.contains(Flags::FIN).then_some(payload_end);
+            self.handle_fin(now, index, fin);
+        }
+        if let (true, Some(index)) = (progress.fin, self.index_of(id)) {
+            self.handle_fin_acknowledged(now, index);
+        }
+        self.announce_end();
+        self.finish_if_done(now);
+    }
+
+    fn handle_ack(&mut self, now: Instant, index: usize, segment: &Segment) -> Progress {
+        let (Some(subflow), mut cx) = subflow_and_context!(self, now, index) else { return Progress::default() };
+        let progress = subflow.handle_acknowledgement(&mut cx, segment);
+        self.delivered_end = self.delivered_end.max(progress.data_end);
+        progress
+    }
+
+    /// What the segment says of windows and of data acknowledged at data level.
+    fn handle_window(&mut self, now: Instant, index: usize, segment: &Segment, acknowledges: bool) {
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        let window = u32::from(segment.window) << subflow.negotiated.send_scale;
+        subflow.note_window(window);
+        if acknowledges {
+            subflow.window_edge = match self.protocol {
+                Protocol::Tcp => segment.ack + window,
+                Protocol::Negotiating | Protocol::Multipath => subflow.window_edge.max(segment.ack + window),
+            };
+        }
+        let window = u64::from(window);
+        if self.protocol == Protocol::Tcp {
+            if acknowledges {
+                let una = subflow.scoreboard.first_data_seq().unwrap_or(self.data_nxt).min(self.data_nxt);
+                self.acknowledge_data(now, una);
+                self.window_edge = una + window;
+            }
+        } else if let Some(data_ack) = segment.options.dss.as_ref().and_then(|dss| dss.data_ack) {
+            self.confirmed = true;
+            let ack = self.data_ack_offset(data_ack);
+            if ack <= self.data_nxt + u64::from(self.write_closed) {
+                self.acknowledge_data(now, ack);
+                self.window_edge = self.window_edge.max(ack + window);
+            }
+        }
+    }
+
+    /// Everything before `ack` arrived; one beyond the end of the stream acknowledges DATA_FIN.
+    fn acknowledge_data(&mut self, now: Instant, ack: u64) {
+        let newly = self.send.acknowledge(ack.min(self.data_nxt));
+        if self.write_closed && ack > self.send.end() && self.protocol == Protocol::Multipath {
+            self.end_acknowledged = true;
+            self.subflows.iter_mut().for_each(|subflow| subflow.data_fin_due = false);
+        }
+        if newly > 0 {
+            self.timers.data_attempts = 0;
+            if self.write_was_short && self.send.space() > 0 {
+                self.write_was_short = false;
+                self.notify(Event::Writable(self.id));
+            }
+        }
+        if newly > 0 || self.end_acknowledged {
+            self.arm_data_retransmit(now);
+        }
+    }
+
+    /// An answer to data of ours without any MPTCP option, before the peer has ever shown one (RFC 8684, section 3.7).
+    fn lost_its_options(&self, index: usize, segment: &Segment) -> bool {
+        let answers = self.subflows.get(index).is_some_and(|s| s.send.una.after(s.send.initial + 1));
+        self.protocol == Protocol::Multipath
+            && !self.confirmed
+            && segment.options.dss.is_none()
+            && segment.options.mptcp.is_empty()
+            && (answers || !segment.payload.is_empty())
+    }
+
+    /// Payload: where it belongs in the stream, into the buffer, and a place on the subflow.
+    fn handle_payload(&mut self, now: Instant, index: usize, segment: &mut Segment) {
+        let payload = core::mem::take(&mut segment.payload);
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        if payload.is_empty() {
+            return self.handle_mapping_alone(now, index, segment);
+        }
+        if !subflow.state.can_receive() {
+            subflow.receiver.acknowledge_now();
+            return;
+        }
+        self.note_receive_round_trip(now, index, segment);
+        if self.protocol == Protocol::Tcp {
+            self.place_unmapped(now, index, segment.seq, payload);
+        } else {
+            self.place_mapped(now, index, segment, payload);
+        }
+    }
+
+    /// In plain TCP, positions in the stream and on the subflow move together.
+    pub(super) fn place_unmapped(&mut self, now: Instant, index: usize, seq: SeqNumber, mut payload: Bytes) {
+        let next = match self.subflows.get(index) {
+            Some(subflow) => subflow.receiver.next,
+            None => return,
+        };
+        let ahead = i64::from(seq.distance(next));
+        let end = seq + payload.len() as u32;
+        let position = i64::try_from(self.receive.next()).unwrap_or(i64::MAX).saturating_add(ahead);
+        let data_seq = match u64::try_from(position) {
+            Ok(data_seq) => data_seq,
+            Err(_) => {
+                payload.advance(payload.len().min(position.unsigned_abs() as usize));
+                0
+            }
+        };
+        self.place(now, index, (seq, end), data_seq, payload);
+    }
+
+    /// Puts bytes with a known position into the receive buffer; only what it takes is acknowledged on the subflow.
+    pub(super) fn place(
+        &mut self,
+        now: Instant,
+        index: usize,
+        range: (SeqNumber, SeqNumber),
+        data_seq: u64,
+        payload: Bytes,
+    ) {
+        let length = payload.len() as u64;
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        if range.1.after(subflow.receiver.next) && !subflow.receiver.has_place(range.0) {
+            subflow.receiver.acknowledge_now();
+            return;
+        }
+        let inserted = self.insert(now, index, data_seq, payload);
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        if inserted.dropped > 0 {
+            // Not acknowledged anywhere: the peer sends it again, when there is room.
+            subflow.receiver.acknowledge_now();
+        } else {
+            subflow.receiver.place(now, range.0, range.1, &self.config.tcp);
+            if inserted.in_order_advance > length {
+                subflow.receiver.acknowledge_now();
+            }
+        }
+    }
+
+    /// Puts bytes into the receive buffer and tells the application.
+    pub(super) fn insert(&mut self, now: Instant, index: usize, data_seq: u64, payload: Bytes) -> Inserted {
+        let (length, expected) = (payload.len() as u32, self.receive.next());
+        let inserted = self.receive.insert(now, data_seq, payload);
+        self.stats.duplicate_bytes_received += inserted.duplicate;
+        let advanced = inserted.in_order_advance > 0;
+        if self.trace.is_some()
+            && let Some(subflow) = self.subflows.get(index).map(Subflow::id)
+        {
+            let connection = self.id;
+            self.record(TraceRecord::Arrived { connection, subflow, data_seq, length, expected });
+            if advanced {
+                self.record(TraceRecord::Delivered { connection, data_seq: self.receive.next() });
+            }
+        }
+        if advanced && !self.readable_announced {
+            self.readable_announced = true;
+            self.notify(Event::Readable(self.id));
+        }
+        inserted
+    }
+
+    /// The round trip as a receiver sees it (RFC 7323 echoes), for the automatic buffer.
+    fn note_receive_round_trip(&mut self, now: Instant, index: usize, segment: &Segment) {
+        let stamp = self.stamp(now);
+        let Some(stamps) = segment.options.timestamps.filter(|stamps| stamps.echo != 0) else { return };
+        let millis = stamp.wrapping_sub(stamps.echo);
+        let Some(subflow) = self.subflows.get_mut(index).filter(|s| s.negotiated.timestamps && millis < 60_000) else {
+            return;
+        };
+        let sample = Duration::from_millis(u64::from(millis.max(1)));
+        let old = subflow.receive_round_trip;
+        subflow.receive_round_trip = if old.is_zero() { sample } else { old - old / 8 + sample / 8 };
+        let longest = self.subflows.iter().map(|s| s.receive_round_trip.max(s.rtt.smoothed())).max();
+        self.receive.set_round_trip(longest.unwrap_or_default());
+    }
+
+    /// The peer's FIN, once everything before it is here.
+    fn handle_fin(&mut self, now: Instant, index: usize, fin: Option<SeqNumber>) {
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        subflow.peer_fin = subflow.peer_fin.or(fin);
+        if subflow.peer_fin != Some(subflow.receiver.next) || !subflow.state.can_receive() {
+            return;
+        }
+        subflow.handle_fin(now, &self.config.tcp);
+        if self.protocol == Protocol::Tcp {
+            // In plain TCP the end of the subflow is the end of the stream.
+            let end = self.receive.next();
+            if self.receive.set_end(end).is_err() {
+                self.conclude(CloseCause::ProtocolError);
+            }
+        } else {
+            self.answer_subflow_fin(now, index);
+        }
+    }
+
+    fn handle_fin_acknowledged(&mut self, now: Instant, index: usize) {
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        subflow.handle_fin_acknowledged(now, &self.config.tcp);
+        if self.protocol == Protocol::Tcp {
+            self.end_acknowledged = true;
+        }
+        self.remove_if_closed(now, index);
+    }
+}
+
+fn subflow_is(connection: &Connection, index: usize, state: State) -> bool {
+    connection.subflows.get(index).is_some_and(|subflow| subflow.state == state)
+}

@@ -1,0 +1,272 @@
+//! The connection's own timers, and what is due on its subflows when time passes.
+
+use super::{Connection, Notice, Protocol, subflow_and_context};
+use crate::event::CloseCause;
+use crate::subflow::acknowledge::Context;
+use crate::subflow::timers::Retransmit;
+use crate::subflow::Subflow;
+use anabranch_policy::ids::SubflowId;
+use anabranch_policy::path_manager::CloseReason;
+use anabranch_policy::scheduler::Reinjection;
+use anabranch_policy::time::{Duration, Instant};
+
+/// Zero-window probes come at most this far apart.
+const MAX_PERSIST: Duration = Duration::from_secs(60);
+
+/// Keepalive probes without an answer before a subflow is given up, and their interval (Linux: 9, 75 s).
+const KEEPALIVE_PROBES: u32 = 9;
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(75);
+
+/// Deadlines of a connection, [`Instant::NEVER`] when not set.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ConnectionTimers {
+    /// Data that is not acknowledged at data level is sent again.
+    pub data_retransmit: Instant,
+    /// Times in a row that it was.
+    pub data_attempts: u32,
+    /// A closed window is probed.
+    pub persist: Instant,
+    /// Probes in a row.
+    pub persist_attempts: u32,
+    /// The path manager's measurement.
+    pub measure: Instant,
+    /// A blocked episode has lasted another round trip.
+    pub blocked: Instant,
+    /// The scheduler wants to be asked again.
+    pub schedule: Instant,
+    /// An ADD_ADDR is sent again.
+    pub announcement: Instant,
+    /// No subflow was found in time.
+    pub without_subflows: Instant,
+}
+
+impl ConnectionTimers {
+    /// None set.
+    pub fn new() -> Self {
+        Self {
+            data_retransmit: Instant::NEVER,
+            data_attempts: 0,
+            persist: Instant::NEVER,
+            persist_attempts: 0,
+            measure: Instant::NEVER,
+            blocked: Instant::NEVER,
+            schedule: Instant::NEVER,
+            announcement: Instant::NEVER,
+            without_subflows: Instant::NEVER,
+        }
+    }
+    fn next(&self) -> Instant {
+        self.data_retransmit
+            .min(self.persist)
+            .min(self.measure)
+            .min(self.blocked)
+            .min(self.schedule)
+            .min(self.announcement)
+            .min(self.without_subflows)
+    }
+    /// Stops all.
+    pub fn stop_all(&mut self) {
+        *self = Self::new();
+    }
+    /// Stops those that only MPTCP has.
+    pub fn stop_multipath(&mut self) {
+        let persist = self.persist;
+        *self = Self { persist, ..Self::new() };
+    }
+}
+
+impl Connection {
+    /// The earliest deadline.
+    pub fn next_timeout(&self) -> Instant {
+        let subflows = self.subflows.iter().map(|s| s.timers.next().min(s.acknowledgement_deadline())).min();
+        self.timers.next().min(subflows.unwrap_or(Instant::NEVER))
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.output_pending = true;
+        let mut index = 0;
+        while let Some(id) = self.subflows.get(index).map(Subflow::id) {
+            self.handle_subflow_timeout(now, index);
+            // It may have removed itself.
+            if self.subflows.get(index).is_some_and(|subflow| subflow.id() == id) {
+                index += 1;
+            }
+        }
+        if self.timers.data_retransmit <= now {
+            self.handle_data_timeout(now);
+        }
+        if self.timers.persist <= now {
+            self.probe_window(now);
+        }
+        if self.timers.blocked <= now {
+            self.handle_blocked_timeout(now);
+        }
+        if self.timers.measure <= now {
+            self.arm_measurement(now);
+            self.notices.push_back(Notice::Measure);
+        }
+        if self.timers.schedule <= now {
+            self.timers.schedule = Instant::NEVER;
+        }
+        if self.timers.announcement <= now {
+            self.timers.announcement = Instant::NEVER;
+            self.send_announcements(now);
+        }
+        if self.timers.without_subflows <= now {
+            self.conclude(CloseCause::TimedOut);
+        }
+    }
+
+    fn handle_subflow_timeout(&mut self, now: Instant, index: usize) {
+        let Some(timers) = self.subflows.get(index).map(|subflow| subflow.timers) else { return };
+        if timers.next() > now {
+            return;
+        }
+        if timers.linger <= now {
+            return self.drop_subflow(now, index, CloseReason::Normal);
+        }
+        if timers.handshake <= now && !self.handle_handshake_timeout(now, index) {
+            return;
+        }
+        if timers.retransmit <= now && !self.handle_retransmit_timeout(now, index) {
+            return;
+        }
+        if timers.keepalive <= now && !self.handle_keepalive(now, index) {
+            return;
+        }
+        let (Some(subflow), mut cx) = subflow_and_context!(self, now, index) else { return };
+        if timers.reordering <= now {
+            subflow.handle_reordering_timeout(&mut cx);
+        }
+        if timers.pace <= now {
+            subflow.timers.pace = Instant::NEVER;
+        }
+    }
+
+    /// A SYN, SYN/ACK or join acknowledgement was not answered. Gives false when the subflow is given up.
+    fn handle_handshake_timeout(&mut self, now: Instant, index: usize) -> bool {
+        let attempts = self.config.tcp.syn_attempts;
+        let Some(subflow) = self.subflows.get_mut(index) else { return false };
+        subflow.timers.handshake = Instant::NEVER;
+        subflow.timeouts_in_row += 1;
+        subflow.rtt.back_off();
+        if subflow.timeouts_in_row < attempts {
+            subflow.handshake_due = true;
+            return true;
+        }
+        let synchronised = subflow.state.is_synchronised();
+        if synchronised {
+            self.send_reset(index, None, None);
+        }
+        self.drop_subflow(now, index, CloseReason::TimedOut);
+        false
+    }
+
+    fn handle_retransmit_timeout(&mut self, now: Instant, index: usize) -> bool {
+        let (Some(subflow), mut cx) = subflow_and_context!(self, now, index) else { return false };
+        let (id, kind) = (subflow.id(), subflow.timers.retransmit_kind);
+        if !subflow.handle_retransmit_timeout(&mut cx) {
+            self.reset_subflow(now, index, CloseReason::TimedOut, None);
+            return false;
+        }
+        if kind == Retransmit::Timeout {
+            self.stats.timeouts += 1;
+            self.note_timeout(index, id);
+        }
+        true
+    }
+
+    fn note_timeout(&mut self, index: usize, id: SubflowId) {
+        if self.protocol != Protocol::Multipath {
+            return;
+        }
+        if self.scheduler.reinjection() == Reinjection::OnSubflowTimeout {
+            self.reinject_outstanding(index);
+        }
+        self.notices.push_back(Notice::SubflowTimeout(id));
+    }
+
+    /// Keepalive (RFC 9293, section 3.8.4). Gives false when the subflow is given up.
+    fn handle_keepalive(&mut self, now: Instant, index: usize) -> bool {
+        let Some(idle) = self.config.tcp.keepalive else { return true };
+        let Some(subflow) = self.subflows.get_mut(index) else { return false };
+        let silence = subflow.unheard(now);
+        if silence < idle {
+            subflow.timers.keepalive = now + (idle - silence);
+            return true;
+        }
+        if silence >= idle + KEEPALIVE_INTERVAL * u64::from(KEEPALIVE_PROBES) {
+            self.reset_subflow(now, index, CloseReason::TimedOut, None);
+            return false;
+        }
+        subflow.keepalive_due = subflow.scoreboard.is_idle();
+        subflow.timers.keepalive = now + KEEPALIVE_INTERVAL;
+        true
+    }
+
+    /// Arms the timer of the data level: twice the longest timeout of the subflows, backed off.
+    pub(super) fn arm_data_retransmit(&mut self, now: Instant) {
+        let outstanding = self.data_una() < self.data_nxt;
+        let end_waits = self.write_closed && !self.end_acknowledged && self.data_nxt == self.send.end();
+        if self.protocol != Protocol::Multipath || !(outstanding || end_waits) || self.closed.is_some() {
+            self.timers.data_retransmit = Instant::NEVER;
+            return;
+        }
+        let config = &self.config.tcp;
+        let longest = self.subflows.iter().filter(|s| s.is_usable()).map(|s| s.rtt.base_rto(config)).max();
+        let span = longest.unwrap_or(config.initial_rto) * 2 * (1 << self.timers.data_attempts.min(6));
+        self.timers.data_retransmit = now + span.min(config.max_rto);
+    }
+
+    /// Data was acknowledged by subflows, or went nowhere, and the data level has not moved (RFC 8684, section 3.3.6).
+    fn handle_data_timeout(&mut self, now: Instant) {
+        self.timers.data_retransmit = Instant::NEVER;
+        self.timers.data_attempts += 1;
+        if self.write_closed && self.data_nxt == self.send.end() && !self.end_acknowledged {
+            self.announce_data_fin(now);
+        }
+        if self.data_una() < self.data_nxt {
+            self.reinject_first();
+        }
+        self.arm_data_retransmit(now);
+    }
+
+    /// The first unacknowledged segment goes out once more: on another subflow than the one that holds it, or on any if
+    /// none holds it any more.
+    fn reinject_first(&mut self) {
+        let una = self.data_una();
+        let holder = self.find_holder(una);
+        let length = holder.map_or(u64::from(self.subflows.first().map_or(536, |s| s.mss)), |(_, length)| length);
+        let end = (una + length).min(self.data_nxt);
+        match holder {
+            Some((id, _)) => self.reinject_stretch(una, end, id),
+            // Nobody will send it again: SubflowId::MAX is nobody, so it may go anywhere.
+            None => self.reinject_stretch(una, end, SubflowId(u32::MAX)),
+        }
+    }
+
+    /// The window is closed and nothing is in flight: asks the peer for its state.
+    fn probe_window(&mut self, now: Instant) {
+        self.timers.persist = Instant::NEVER;
+        let left = self.window_edge.saturating_sub(self.data_nxt);
+        let waiting = self.data_nxt < self.send.end();
+        let idle = self.subflows.iter().all(|subflow| subflow.scoreboard.is_idle());
+        if left > 0 || !waiting || !idle || self.closed.is_some() {
+            self.timers.persist_attempts = 0;
+            return;
+        }
+        for subflow in self.subflows.iter_mut().filter(|s| s.state.can_send() && s.confirmed) {
+            subflow.keepalive_due = true;
+        }
+        self.timers.persist_attempts += 1;
+        self.arm_persist(now);
+    }
+
+    pub(super) fn arm_persist(&mut self, now: Instant) {
+        let config = &self.config.tcp;
+        let longest = self.subflows.iter().map(|s| s.rtt.base_rto(config)).max().unwrap_or(config.initial_rto);
+        let span = longest * (1 << self.timers.persist_attempts.min(10));
+        self.timers.persist = now + span.min(MAX_PERSIST);
+    }
+}

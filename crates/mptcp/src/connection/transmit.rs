@@ -1,0 +1,214 @@
+//! What goes out next, and the MPTCP options that go with it: what shares the 40 bytes of option space.
+//!
+//! | segment | options besides timestamps (12) |
+//! |---|---|
+//! | data | DSS with mapping and DATA_ACK (up to 28); nothing else fits, so SACK blocks follow on a bare acknowledgement |
+//! | first data of a client | MP_CAPABLE with both keys and length (24) in place of DSS |
+//! | acknowledgement | DSS with DATA_ACK (8 or 12), then SACK blocks in what is left (one or two) |
+//! | acknowledgement with DATA_FIN | DSS as on data |
+//! | acknowledgement with ADD_ADDR, REMOVE_ADDR, MP_PRIO, MP_FAIL | the option, DATA_ACK if it fits, no SACK blocks |
+//! | third segment of a handshake | MP_CAPABLE with both keys (20), or MP_JOIN (24) |
+
+use super::close::packet;
+use super::{Connection, Protocol, Workspace, subflow_and_context};
+use crate::event::{SendKind, TraceRecord};
+use crate::subflow::acknowledge::Context;
+use crate::subflow::scoreboard::Record;
+use crate::subflow::transmit::Outgoing;
+use crate::subflow::Subflow;
+use anabranch_policy::ids::SubflowId;
+use anabranch_policy::path_manager::Role;
+use anabranch_policy::time::Instant;
+use anabranch_wire::mptcp::{CapableKeys, DataSequence, Dss, Mapping, VERSION, dss_checksum};
+use anabranch_wire::tcp::OPTION_SPACE;
+use anabranch_wire::{Ecn, MptcpOption, Packet, Segment, SeqNumber};
+
+impl Connection {
+    /// The next packet to send now.
+    pub fn poll_transmit(&mut self, now: Instant, workspace: &mut Workspace) -> Option<Packet> {
+        if let Some(packet) = self.outbox.pop_front() {
+            self.stats.segments_sent += 1;
+            return Some(packet);
+        }
+        if !self.output_pending {
+            return None;
+        }
+        let packet = self.next_data(now, workspace).or_else(|| self.next_acknowledgement(now));
+        match &packet {
+            Some(_) => self.stats.segments_sent += 1,
+            None => self.output_pending = false,
+        }
+        packet
+    }
+
+    /// Handshakes, data to be sent again and queued data on every subflow; then new data, as long as there is some.
+    fn next_data(&mut self, now: Instant, workspace: &mut Workspace) -> Option<Packet> {
+        loop {
+            for index in 0..self.subflows.len() {
+                if let Some(packet) = self.handshake_or_data(now, index) {
+                    return Some(packet);
+                }
+            }
+            if !self.assign(now, workspace) {
+                return None;
+            }
+        }
+    }
+
+    fn handshake_or_data(&mut self, now: Instant, index: usize) -> Option<Packet> {
+        let subflow = self.subflows.get(index)?;
+        let (local, remote) = (subflow.identity.local, subflow.identity.remote);
+        if subflow.handshake_due {
+            let segment = self.handshake_packet(now, index)?;
+            return Some(packet(local, remote, segment));
+        }
+        let (Some(subflow), mut cx) = subflow_and_context!(self, now, index) else { return None };
+        let ecn = subflow.negotiated.ecn;
+        let outgoing = subflow.next_transmission(&mut cx)?;
+        let id = subflow.id();
+        self.account(now, id, &outgoing);
+        let segment = self.data_segment(now, index, &outgoing.record)?;
+        let mut packet = packet(local, remote, segment);
+        if ecn && outgoing.kind != SendKind::Retransmission && !outgoing.record.payload.is_empty() {
+            packet.ip.ecn = Ecn::Capable0;
+        }
+        Some(packet)
+    }
+
+    fn account(&mut self, now: Instant, subflow: SubflowId, outgoing: &Outgoing) {
+        let record = &outgoing.record;
+        let kind = if outgoing.kind == SendKind::Retransmission { outgoing.kind } else { record.origin };
+        let length = record.payload.len() as u32;
+        match kind {
+            SendKind::New => self.stats.bytes_sent += u64::from(length),
+            SendKind::Retransmission => self.stats.bytes_retransmitted += u64::from(length),
+            SendKind::Reinjection | SendKind::Duplicate => {} // counted when they were decided on
+        }
+        if self.trace.is_some() && length > 0 {
+            let (connection, data_seq) = (self.id, record.data_seq);
+            self.record(TraceRecord::Sent { connection, subflow, data_seq, length, kind });
+        }
+        if self.timers.data_retransmit == Instant::NEVER && self.protocol == Protocol::Multipath {
+            self.arm_data_retransmit(now);
+        }
+    }
+
+    fn data_segment(&mut self, now: Instant, index: usize, record: &Record) -> Option<Segment> {
+        let initial = self.subflows.get(index)?.send.initial;
+        let (dss, capable) = self.data_options(index, initial, record);
+        let space = dss.as_ref().map_or(0, Dss::encoded_len) + capable.as_ref().map_or(0, MptcpOption::encoded_len);
+        let window = self.offer_window();
+        let (Some(subflow), cx) = subflow_and_context!(self, now, index) else { return None };
+        let mut segment = subflow.data_segment(&cx, record, window, space);
+        segment.options.dss = dss;
+        segment.options.mptcp.extend(capable);
+        Some(segment)
+    }
+
+    /// The window to advertise, which the peer then knows.
+    fn offer_window(&mut self) -> u64 {
+        self.advertised_edge = self.receive.right_edge();
+        self.receive.window()
+    }
+
+    /// The MPTCP option of a segment with data (or of a FIN): DSS, or MP_CAPABLE on the first data of a client until the
+    /// peer has shown that it got the keys (RFC 8684, section 3.1).
+    fn data_options(&mut self, index: usize, initial: SeqNumber, record: &Record) -> (Option<Dss>, Option<MptcpOption>) {
+        if self.protocol != Protocol::Multipath {
+            return (self.infinite_mapping(initial, record), None);
+        }
+        if record.payload.is_empty() {
+            return (Some(Dss { data_ack: Some(self.wire_data_ack()), mapping: None, data_fin: false }), None);
+        }
+        let first = record.data_seq == 0 && self.role == Role::Client && !self.confirmed && self.is_initial(index);
+        if first {
+            let length = record.payload.len() as u16;
+            let relative = record.seq - initial;
+            let checksum = self.checksum.then(|| {
+                dss_checksum(self.wire_data_seq(0), relative, length, [record.payload.as_ref()])
+            });
+            let (sender, receiver) = (self.keys.local.0, self.keys.remote.0);
+            let keys = CapableKeys::BothWithData { sender, receiver, length, checksum };
+            return (None, Some(MptcpOption::Capable { version: VERSION, flags: self.capable_flags(), keys }));
+        }
+        (Some(self.mapping_for(initial, record)), None)
+    }
+
+    fn mapping_for(&self, initial: SeqNumber, record: &Record) -> Dss {
+        let data_fin = self.write_closed && record.data_end() == self.send.end();
+        let length = record.payload.len() as u16 + u16::from(data_fin);
+        let number = self.wire_data_seq(record.data_seq);
+        let relative = record.seq - initial;
+        let checksum = self.checksum.then(|| dss_checksum(number, relative, length, [record.payload.as_ref()]));
+        Dss {
+            data_ack: Some(self.wire_data_ack()),
+            mapping: Some(Mapping { data_seq: DataSequence::Long(number), subflow_seq: relative, length, checksum }),
+            data_fin,
+        }
+    }
+
+    /// The last mapping before plain TCP: length 0 makes it infinite (RFC 8684, section 3.7).
+    fn infinite_mapping(&mut self, initial: SeqNumber, record: &Record) -> Option<Dss> {
+        if record.payload.is_empty() || !core::mem::take(&mut self.infinite_mapping_due) {
+            return None;
+        }
+        let data_seq = DataSequence::Long(self.wire_data_seq(record.data_seq));
+        let checksum = self.checksum.then_some(0);
+        let mapping = Mapping { data_seq, subflow_seq: record.seq - initial, length: 0, checksum };
+        Some(Dss { data_ack: None, mapping: Some(mapping), data_fin: false })
+    }
+
+    /// A bare acknowledgement where one is due.
+    fn next_acknowledgement(&mut self, now: Instant) -> Option<Packet> {
+        let index = self.subflows.iter().position(|subflow| subflow.wants_acknowledgement(now))?;
+        let subflow = self.subflows.get(index)?;
+        let (local, remote) = (subflow.identity.local, subflow.identity.remote);
+        let (dss, options) = self.acknowledgement_options(index);
+        let space = dss.as_ref().map_or(0, Dss::encoded_len)
+            + options.as_ref().map_or(0, MptcpOption::encoded_len);
+        let window = self.offer_window();
+        let (Some(subflow), cx) = subflow_and_context!(self, now, index) else { return None };
+        let mut segment = subflow.acknowledgement(&cx, window, space);
+        // A bare acknowledgement is all there is: what did not fit does not hold it back.
+        subflow.receiver.acknowledged(true);
+        segment.options.dss = dss;
+        segment.options.mptcp.extend(options);
+        Some(packet(local, remote, segment))
+    }
+
+    fn acknowledgement_options(&mut self, index: usize) -> (Option<Dss>, Option<MptcpOption>) {
+        let control = self.subflows.get_mut(index).and_then(|subflow| subflow.control.pop_front());
+        if self.protocol != Protocol::Multipath {
+            return (None, control.filter(|option| matches!(option, MptcpOption::Fail { .. })));
+        }
+        let data_ack = Dss { data_ack: Some(self.wire_data_ack()), mapping: None, data_fin: false };
+        if let Some(option) = control {
+            let stamps = if self.subflows.get(index).is_some_and(|s| s.negotiated.timestamps) { 12 } else { 0 };
+            let fits = stamps + option.encoded_len() + data_ack.encoded_len() <= OPTION_SPACE;
+            return (fits.then_some(data_ack), Some(option));
+        }
+        if self.role == Role::Client && !self.confirmed && self.is_initial(index) && self.data_nxt == 0 {
+            let keys = CapableKeys::Both { sender: self.keys.local.0, receiver: self.keys.remote.0 };
+            return (None, Some(MptcpOption::Capable { version: VERSION, flags: self.capable_flags(), keys }));
+        }
+        let fin = self.subflows.get_mut(index).is_some_and(Subflow::take_data_fin_due);
+        if fin && self.write_closed && self.data_nxt == self.send.end() {
+            return (Some(self.data_fin_signal(data_ack)), None);
+        }
+        (Some(data_ack), None)
+    }
+
+    /// A DATA_FIN without data: subflow sequence 0, length 1 (RFC 8684, section 3.3.3).
+    fn data_fin_signal(&self, data_ack: Dss) -> Dss {
+        let number = self.wire_data_seq(self.send.end());
+        let checksum = self.checksum.then(|| dss_checksum(number, 0, 1, []));
+        let mapping = Mapping { data_seq: DataSequence::Long(number), subflow_seq: 0, length: 1, checksum };
+        Dss { mapping: Some(mapping), data_fin: true, ..data_ack }
+    }
+}
+
+impl Subflow {
+    fn take_data_fin_due(&mut self) -> bool {
+        core::mem::take(&mut self.data_fin_due)
+    }
+}

@@ -1,0 +1,151 @@
+//! Segments that belong to no connection: SYNs for a listener, joins by token, and strangers.
+
+use super::{Endpoint, LocalAddress, MAX_RESETS};
+use crate::connection::{Connection, Joining, REASON_MPTCP, REASON_PROHIBITED, packet};
+use anabranch_policy::ids::{AddressId, ConnectionId};
+use anabranch_policy::time::Instant;
+use anabranch_wire::{Flags, MptcpOption, Packet, Segment, SeqNumber};
+use core::net::SocketAddr;
+
+/// What a SYN with MP_JOIN says.
+#[derive(Clone, Copy)]
+struct JoinRequest {
+    backup: bool,
+    address_id: u8,
+    token: u32,
+    nonce: u32,
+}
+
+impl Endpoint {
+    pub(super) fn handle_stranger(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr, packet: &Packet) {
+        let segment = &packet.segment;
+        let opens = segment.flags.contains(Flags::SYN) && !segment.flags.intersects(Flags::ACK | Flags::RST | Flags::FIN);
+        let ours = self.addresses.iter().find(|known| known.address == local.ip()).copied();
+        let Some(ours) = ours.filter(|_| opens) else {
+            return self.refuse(local, remote, segment, None);
+        };
+        let join = segment.options.mptcp.iter().find_map(|option| match option {
+            MptcpOption::JoinSyn { backup, address_id, token, nonce } => {
+                Some(JoinRequest { backup: *backup, address_id: *address_id, token: *token, nonce: *nonce })
+            }
+            _ => None,
+        });
+        match join {
+            Some(join) => self.accept_join(now, ours, (local, remote), &join, packet),
+            None => self.accept(now, ours, (local, remote), packet),
+        }
+    }
+
+    /// A new connection, if somebody listens on the port.
+    fn accept(&mut self, now: Instant, ours: LocalAddress, (local, remote): (SocketAddr, SocketAddr), syn: &Packet) {
+        let listener = self.listeners.iter().find(|(port, _)| *port == local.port());
+        let Some((_, config)) = listener.cloned() else {
+            return self.refuse(local, remote, &syn.segment, None);
+        };
+        if self.connections.len() >= self.config.max_connections || self.half_open() >= self.config.max_half_open {
+            self.counters.refused_by_limit += 1;
+            return;
+        }
+        let opening = self.opening(config, local, remote, ours.id);
+        let id = self.connections.insert(Connection::accept(now, opening, syn));
+        self.connections.add_route(local, remote, id);
+        self.half_open.push(id);
+        self.settle(now, id);
+    }
+
+    /// How many connections wait for the end of their handshake.
+    fn half_open(&mut self) -> usize {
+        if self.half_open.len() >= self.config.max_half_open {
+            let connections = &self.connections;
+            self.half_open.retain(|id| connections.get(*id).is_some_and(Connection::is_half_open));
+        }
+        self.half_open.len()
+    }
+
+    /// Another subflow of a connection, if its token is ours and its limit allows (RFC 8684, section 3.2).
+    fn accept_join(
+        &mut self,
+        now: Instant,
+        ours: LocalAddress,
+        (local, remote): (SocketAddr, SocketAddr),
+        join: &JoinRequest,
+        syn: &Packet,
+    ) {
+        let id = self.connections.by_token(join.token);
+        let allowed = id.and_then(|id| self.connections.get(id)).map(Connection::may_join);
+        let (Some(id), Some(true)) = (id, allowed) else {
+            self.counters.refused_joins += 1;
+            let reason = if allowed.is_some() { REASON_PROHIBITED } else { REASON_MPTCP };
+            return self.refuse(local, remote, &syn.segment, Some(reason));
+        };
+        let joining = Joining {
+            local,
+            remote,
+            local_address: ours.id,
+            remote_address: AddressId(join.address_id),
+            initial: SeqNumber(self.random.next_u32()),
+            nonce: self.random.next_u32(),
+            backup: join.backup,
+        };
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.accept_join(now, joining, join.nonce, syn);
+        }
+        self.connections.add_route(local, remote, id);
+        self.settle(now, id);
+    }
+
+    /// Answers a segment that belongs nowhere with a reset (RFC 9293, section 3.10.7.1).
+    fn refuse(&mut self, local: SocketAddr, remote: SocketAddr, segment: &Segment, reason: Option<u8>) {
+        self.counters.unknown += 1;
+        if segment.flags.contains(Flags::RST) || self.resets.len() >= MAX_RESETS {
+            return;
+        }
+        let mut reset = Segment {
+            source_port: local.port(),
+            destination_port: remote.port(),
+            flags: Flags::RST,
+            ..Segment::default()
+        };
+        if segment.flags.contains(Flags::ACK) {
+            reset.seq = segment.ack;
+        } else {
+            reset.flags |= Flags::ACK;
+            reset.ack = segment.seq + segment.sequence_length();
+        }
+        reset.options.mptcp.extend(reason.map(|reason| MptcpOption::TcpReset { transient: false, flags: 0, reason }));
+        self.resets.push_back(packet(local, remote, reset));
+    }
+
+    /// Opens a subflow that the path manager asked for.
+    pub(super) fn create_subflow(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        local: AddressId,
+        remote: AddressId,
+        backup: bool,
+    ) -> bool {
+        let ours = self.addresses.iter().find(|known| known.id == local).copied();
+        let theirs = self.connections.get(id).filter(|c| c.may_join()).and_then(|c| c.remote_address(remote));
+        let (Some(ours), Some(theirs)) = (ours, theirs) else { return false };
+        if ours.address.is_ipv4() != theirs.is_ipv4() {
+            return false;
+        }
+        let Some(port) = self.free_port(ours.address, theirs) else { return false };
+        let from = SocketAddr::new(ours.address, port);
+        let joining = Joining {
+            local: from,
+            remote: theirs,
+            local_address: local,
+            remote_address: remote,
+            initial: SeqNumber(self.random.next_u32()),
+            nonce: self.random.next_u32(),
+            backup,
+        };
+        let opened = self.connections.get_mut(id).and_then(|connection| connection.join(now, joining));
+        if opened.is_some() {
+            self.connections.add_route(from, theirs, id);
+        }
+        opened.is_some()
+    }
+}

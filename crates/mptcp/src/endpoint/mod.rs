@@ -1,0 +1,463 @@
+//! A host: its addresses, listeners and connections, and which of them a segment belongs to.
+
+mod arrivals;
+mod connections;
+mod paths;
+mod random;
+
+use crate::config::{ConnectionConfig, EndpointConfig};
+use crate::connection::{Connection, Opening, Protocol, Workspace};
+use crate::event::{Event, TraceRecord};
+use crate::keys::{Derived, Key};
+use anabranch_policy::ids::{AddressId, ConnectionId};
+use anabranch_policy::path_manager::{PathAction, PathEvent, PathManager};
+use anabranch_policy::time::Instant;
+use anabranch_policy::view::{ConnectionView, SubflowView};
+use anabranch_wire::{Packet, SeqNumber};
+use bytes::Bytes;
+use connections::Connections;
+use core::cmp::Reverse;
+use core::net::{IpAddr, SocketAddr};
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+/// Counters of one connection. All are totals since it began; bytes are payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ConnectionStats {
+    /// Bytes sent for the first time.
+    pub bytes_sent: u64,
+    /// Bytes acknowledged at data level.
+    pub bytes_acked: u64,
+    /// Bytes sent again on the same subflow.
+    pub bytes_retransmitted: u64,
+    /// Bytes sent again on another subflow after a failure.
+    pub bytes_reinjected: u64,
+    /// Bytes sent twice on purpose (redundancy, opportunistic retransmission, probes).
+    pub bytes_duplicated: u64,
+    /// Bytes delivered in order to the application's side of the receive buffer.
+    pub bytes_delivered: u64,
+    /// Bytes that arrived and had arrived before.
+    pub duplicate_bytes_received: u64,
+    /// Episodes in which the receive buffer was blocked.
+    pub blocked_episodes: u64,
+    /// Retransmission timeouts, all subflows together.
+    pub timeouts: u64,
+    /// MP_FAILs received (RFC 8684, section 3.7).
+    pub checksum_failures: u64,
+    /// ADD_ADDRs with a wrong HMAC.
+    pub bad_hmacs: u64,
+    /// Segments sent, acknowledgements included.
+    pub segments_sent: u64,
+    /// Segments received.
+    pub segments_received: u64,
+}
+
+/// The receiving side of a connection now, bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReceiveState {
+    /// Next byte expected, from 0.
+    pub next: u64,
+    /// In order, not yet read.
+    pub readable: u64,
+    /// Held out of order.
+    pub out_of_order: u64,
+    /// Size of the receive buffer.
+    pub buffer: u64,
+}
+
+/// Why an operation of the application cannot be done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum OperationError {
+    /// There is no such connection (any more).
+    #[error("no such connection")]
+    NoConnection,
+    /// Our direction is closed.
+    #[error("the sending direction is closed")]
+    SendClosed,
+    /// The port is taken.
+    #[error("the port is in use")]
+    PortInUse,
+    /// No local address of the right family, or not the one named.
+    #[error("no local address to reach the peer from")]
+    NoAddress,
+    /// The configured limit is reached.
+    #[error("too many connections")]
+    LimitReached,
+}
+
+/// What a host dropped or could not do, by reason; totals.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct EndpointCounters {
+    /// Segments for no connection, answered with a reset (RFC 9293, section 3.10.7.1).
+    pub unknown: u64,
+    /// SYNs dropped because there were too many connections or half-open ones.
+    pub refused_by_limit: u64,
+    /// Joins with an unknown token, or where they were not allowed.
+    pub refused_joins: u64,
+    /// Events dropped because the application did not fetch them.
+    pub dropped_events: u64,
+    /// Actions of the path manager that could not be carried out.
+    pub impossible_actions: u64,
+}
+
+/// A local address.
+#[derive(Clone, Copy, Debug)]
+struct LocalAddress {
+    id: AddressId,
+    address: IpAddr,
+}
+
+/// A host.
+pub struct Endpoint {
+    config: EndpointConfig,
+    random: random::Random,
+    addresses: Vec<LocalAddress>,
+    listeners: Vec<(u16, Arc<ConnectionConfig>)>,
+    connections: Connections,
+    /// Connections that came in and may still be in their handshake.
+    half_open: Vec<ConnectionId>,
+    path_manager: Box<dyn PathManager>,
+    path_actions: Vec<PathAction>,
+    path_wake: Instant,
+    workspace: Workspace,
+    /// Connections that may have something to send, each once.
+    ready: VecDeque<ConnectionId>,
+    timers: BinaryHeap<Reverse<(Instant, ConnectionId)>>,
+    resets: VecDeque<Packet>,
+    events: VecDeque<Event>,
+    traces: VecDeque<ConnectionId>,
+    counters: EndpointCounters,
+}
+
+/// Most resets to strangers that wait to be sent.
+const MAX_RESETS: usize = 256;
+
+impl Endpoint {
+    /// A host without addresses.
+    pub fn new(config: EndpointConfig, path_manager: Box<dyn PathManager>) -> Self {
+        Self {
+            random: random::Random::new(config.seed),
+            connections: Connections::new(config.seed),
+            config,
+            addresses: Vec::new(),
+            listeners: Vec::new(),
+            half_open: Vec::new(),
+            path_manager,
+            path_actions: Vec::new(),
+            path_wake: Instant::NEVER,
+            workspace: Workspace::default(),
+            ready: VecDeque::new(),
+            timers: BinaryHeap::new(),
+            resets: VecDeque::new(),
+            events: VecDeque::new(),
+            traces: VecDeque::new(),
+            counters: EndpointCounters::default(),
+        }
+    }
+
+    /// A local address can be used. Ids are stable; the caller numbers them from 1 as Linux does.
+    pub fn handle_address_up(&mut self, now: Instant, id: AddressId, address: IpAddr) {
+        self.addresses.retain(|known| known.id != id && known.address != address);
+        self.addresses.push(LocalAddress { id, address });
+        self.tell_path_manager(now, &PathEvent::AddressUp { id, address });
+        self.carry_out(now);
+    }
+
+    /// A local address is gone.
+    pub fn handle_address_down(&mut self, now: Instant, id: AddressId) {
+        self.addresses.retain(|known| known.id != id);
+        let ids: Vec<ConnectionId> = self.connections.ids().collect();
+        for connection in ids {
+            if let Some(connection) = self.connections.get_mut(connection) {
+                connection.withdraw(now, id);
+            }
+            self.settle(now, connection);
+        }
+        self.tell_path_manager(now, &PathEvent::AddressDown { id });
+        self.carry_out(now);
+    }
+
+    /// Accepts connections on a port of every local address.
+    ///
+    /// # Errors
+    /// [`OperationError::PortInUse`] if somebody listens there already.
+    pub fn listen(&mut self, port: u16, config: ConnectionConfig) -> Result<(), OperationError> {
+        if self.listeners.iter().any(|(taken, _)| *taken == port) {
+            return Err(OperationError::PortInUse);
+        }
+        self.listeners.push((port, Arc::new(config)));
+        Ok(())
+    }
+
+    /// Opens a connection, from `local` or from the first address of the right family.
+    ///
+    /// # Errors
+    /// [`OperationError::NoAddress`], [`OperationError::LimitReached`], or [`OperationError::PortInUse`] if all ports are.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        local: Option<IpAddr>,
+        remote: SocketAddr,
+        config: ConnectionConfig,
+    ) -> Result<ConnectionId, OperationError> {
+        let fits = |known: &&LocalAddress| match local {
+            Some(local) => known.address == local,
+            None => known.address.is_ipv4() == remote.is_ipv4(),
+        };
+        let from = self.addresses.iter().find(fits).copied().ok_or(OperationError::NoAddress)?;
+        if self.connections.len() >= self.config.max_connections {
+            return Err(OperationError::LimitReached);
+        }
+        let port = self.free_port(from.address, remote).ok_or(OperationError::PortInUse)?;
+        let local = SocketAddr::new(from.address, port);
+        let opening = self.opening(Arc::new(config), local, remote, from.id);
+        let id = self.connections.insert(Connection::connect(now, opening));
+        self.connections.add_route(local, remote, id);
+        self.settle(now, id);
+        Ok(id)
+    }
+
+    fn opening(
+        &mut self,
+        config: Arc<ConnectionConfig>,
+        local: SocketAddr,
+        remote: SocketAddr,
+        local_address: AddressId,
+    ) -> Opening {
+        let (key, derived) = self.fresh_key(config.multipath);
+        Opening {
+            id: self.connections.next_id(),
+            key,
+            derived,
+            initial: SeqNumber(self.random.next_u32()),
+            stamp_offset: self.random.next_u32(),
+            local,
+            remote,
+            local_address,
+            measurements: self.path_manager.measurements(),
+            config,
+        }
+    }
+
+    /// A key whose token no other connection has (RFC 8684, section 3.1).
+    fn fresh_key(&mut self, multipath: bool) -> (Key, Derived) {
+        if !multipath {
+            return (Key(0), Derived { token: 0, initial_data_seq: 0 });
+        }
+        loop {
+            let key = Key(self.random.next_u64());
+            let derived = key.derive();
+            if !self.connections.has_token(derived.token) {
+                return (key, derived);
+            }
+        }
+    }
+
+    /// A free port from the dynamic range, at random (RFC 6056, algorithm 1).
+    fn free_port(&mut self, local: IpAddr, remote: SocketAddr) -> Option<u16> {
+        let first = self.random.next_u32();
+        (0..16_384_u32).find_map(|step| {
+            let port = 49_152 + (first.wrapping_add(step) % 16_384) as u16;
+            (!self.connections.has_route(SocketAddr::new(local, port), remote)).then_some(port)
+        })
+    }
+
+    /// Takes as much of `data` as the send buffer holds; gives the bytes taken. [`Event::Writable`] follows a short write.
+    ///
+    /// # Errors
+    /// [`OperationError::NoConnection`], or [`OperationError::SendClosed`] after [`Self::close`].
+    pub fn write(&mut self, now: Instant, id: ConnectionId, data: Bytes) -> Result<usize, OperationError> {
+        let connection = self.open(id)?;
+        if connection.write_closed() {
+            return Err(OperationError::SendClosed);
+        }
+        let taken = connection.write(data);
+        self.settle(now, id);
+        Ok(taken)
+    }
+
+    /// The next bytes in order, at most `max`; none if there are none now.
+    pub fn read(&mut self, now: Instant, id: ConnectionId, max: usize) -> Option<Bytes> {
+        let bytes = self.connections.get_mut(id)?.read(now, max);
+        self.settle(now, id);
+        bytes
+    }
+
+    /// No more will be written: DATA_FIN and FIN follow the last byte. Reading goes on.
+    ///
+    /// # Errors
+    /// [`OperationError::NoConnection`].
+    pub fn close(&mut self, now: Instant, id: ConnectionId) -> Result<(), OperationError> {
+        self.open(id)?.close(now);
+        self.settle(now, id);
+        Ok(())
+    }
+
+    /// Ends the connection at once (MP_FASTCLOSE or RST).
+    ///
+    /// # Errors
+    /// [`OperationError::NoConnection`].
+    pub fn abort(&mut self, now: Instant, id: ConnectionId) -> Result<(), OperationError> {
+        self.open(id)?.abort(now);
+        self.settle(now, id);
+        Ok(())
+    }
+
+    fn open(&mut self, id: ConnectionId) -> Result<&mut Connection, OperationError> {
+        let connection = self.connections.get_mut(id).filter(|connection| connection.closed().is_none());
+        connection.ok_or(OperationError::NoConnection)
+    }
+
+    /// A packet came in.
+    pub fn handle_packet(&mut self, now: Instant, mut packet: Packet) {
+        let local = SocketAddr::new(packet.ip.destination, packet.segment.destination_port);
+        let remote = SocketAddr::new(packet.ip.source, packet.segment.source_port);
+        match self.connections.route(local, remote) {
+            Some(id) => {
+                if let Some(connection) = self.connections.get_mut(id) {
+                    connection.handle_segment(now, local, remote, packet.ip.ecn, &mut packet.segment);
+                }
+                self.settle(now, id);
+            }
+            None => self.handle_stranger(now, local, remote, &packet),
+        }
+    }
+
+    /// The time that [`Self::poll_timeout`] named has come; early and late calls do no harm.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(&Reverse((at, id))) = self.timers.peek() {
+            if at > now {
+                break;
+            }
+            self.timers.pop();
+            let Some(connection) = self.connections.get_mut(id).filter(|connection| connection.armed == at) else {
+                continue;
+            };
+            connection.armed = Instant::NEVER;
+            if connection.next_timeout() <= now {
+                connection.handle_timeout(now);
+            }
+            self.settle(now, id);
+        }
+        if self.path_wake <= now {
+            self.path_wake = Instant::NEVER;
+            self.tell_path_manager(now, &PathEvent::Wake);
+            self.carry_out(now);
+        }
+    }
+
+    /// The next packet to send now.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
+        if let Some(packet) = self.resets.pop_front() {
+            return Some(packet);
+        }
+        while let Some(&id) = self.ready.front() {
+            if let Some(connection) = self.connections.get_mut(id) {
+                if let Some(packet) = connection.poll_transmit(now, &mut self.workspace) {
+                    return Some(packet);
+                }
+                connection.listed = false;
+            }
+            self.ready.pop_front();
+            self.settle(now, id);
+        }
+        None
+    }
+
+    /// The next event for the application.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// When [`Self::handle_timeout`] is due, [`Instant::NEVER`] if nothing is pending. May be early, never late.
+    pub fn poll_timeout(&mut self) -> Instant {
+        let connections = self.timers.peek().map_or(Instant::NEVER, |Reverse((at, _))| *at);
+        connections.min(self.path_wake)
+    }
+
+    /// The next trace record of connections with [`ConnectionConfig::trace`]; drain after every input.
+    pub fn poll_trace(&mut self) -> Option<TraceRecord> {
+        while let Some(&id) = self.traces.front() {
+            if let Some(record) = self.connections.get_mut(id).and_then(Connection::poll_trace) {
+                return Some(record);
+            }
+            self.traces.pop_front();
+        }
+        None
+    }
+
+    /// The sending side of a connection now.
+    pub fn connection_view(&self, now: Instant, id: ConnectionId) -> Option<ConnectionView> {
+        self.connections.get(id).map(|connection| connection.view(now))
+    }
+
+    /// Its subflows now, in order of id.
+    pub fn subflow_views(&self, _now: Instant, id: ConnectionId) -> Vec<SubflowView> {
+        let mut views = Vec::new();
+        self.connections.get(id).into_iter().for_each(|connection| connection.subflow_views(&mut views));
+        views
+    }
+
+    /// The receiving side of a connection now.
+    pub fn receive_state(&self, id: ConnectionId) -> Option<ReceiveState> {
+        self.connections.get(id).map(Connection::receive_state)
+    }
+
+    /// Its counters.
+    pub fn stats(&self, id: ConnectionId) -> Option<ConnectionStats> {
+        self.connections.get(id).map(Connection::stats)
+    }
+
+    /// Why it is plain TCP or not.
+    pub fn protocol(&self, id: ConnectionId) -> Option<Protocol> {
+        self.connections.get(id).map(Connection::protocol)
+    }
+
+    /// What this host dropped or could not do.
+    pub fn counters(&self) -> EndpointCounters {
+        self.counters
+    }
+
+    /// How many connections there are, those in TIME-WAIT included.
+    pub fn connection_count(&self) -> usize {
+        self.connections.len()
+    }
+
+    fn push_event(&mut self, event: Event) {
+        if self.events.len() >= self.config.max_events {
+            self.counters.dropped_events += 1;
+        } else {
+            self.events.push_back(event);
+        }
+    }
+
+    /// After anything happened to a connection: passes on its notices, lists it for output, arms its timer, and
+    /// forgets it when it is over.
+    fn settle(&mut self, now: Instant, id: ConnectionId) {
+        self.pass_on_notices(now, id);
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if connection.is_over() {
+            self.connections.remove(id);
+            self.tell_path_manager(now, &PathEvent::ConnectionClosed { connection: id });
+            return;
+        }
+        self.list(id);
+    }
+
+    /// Lists a connection for output, traces and its timer.
+    fn list(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if connection.wants_output() && !connection.listed {
+            connection.listed = true;
+            self.ready.push_back(id);
+        }
+        if connection.has_trace() && self.traces.back() != Some(&id) {
+            self.traces.push_back(id);
+        }
+        let due = connection.next_timeout();
+        if due < connection.armed {
+            connection.armed = due;
+            self.timers.push(Reverse((due, id)));
+        }
+    }
+}

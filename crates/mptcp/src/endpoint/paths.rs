@@ -1,0 +1,145 @@
+//! Between connections, the application and the path manager: notices go out, actions come back.
+
+use super::Endpoint;
+use crate::connection::{Connection, Notice};
+use anabranch_policy::ids::ConnectionId;
+use anabranch_policy::path_manager::{PathAction, PathEvent};
+use anabranch_policy::time::Instant;
+use anabranch_policy::view::{ConnectionView, SubflowView};
+
+impl Endpoint {
+    /// Passes on what a connection has to say, and carries out what the path manager makes of it.
+    pub(super) fn pass_on_notices(&mut self, now: Instant, id: ConnectionId) {
+        while let Some(notice) = self.connections.get_mut(id).and_then(Connection::poll_notice) {
+            match notice {
+                Notice::Application(event) => self.push_event(event),
+                other => {
+                    self.pass_to_path_manager(now, id, other);
+                    self.carry_out(now);
+                }
+            }
+        }
+    }
+
+    fn pass_to_path_manager(&mut self, now: Instant, id: ConnectionId, notice: Notice) {
+        match notice {
+            Notice::Application(_) => {}
+            Notice::Established => self.tell_established(now, id),
+            Notice::SubflowEstablished(subflow) => {
+                let identity = self.connections.get(id).and_then(|c| c.identities().find(|i| i.id == subflow)).copied();
+                let Some(identity) = identity else { return };
+                let backup = self.connections.get(id).is_some_and(|c| c.is_backup(subflow));
+                self.tell_path_manager(now, &PathEvent::SubflowEstablished {
+                    connection: id,
+                    subflow,
+                    local: identity.local_address,
+                    remote: identity.remote_address,
+                    backup,
+                });
+            }
+            Notice::SubflowClosed(identity, reason) => {
+                self.connections.remove_route(identity.local, identity.remote);
+                self.tell_path_manager(now, &PathEvent::SubflowClosed {
+                    connection: id,
+                    subflow: identity.id,
+                    local: identity.local_address,
+                    remote: identity.remote_address,
+                    reason,
+                });
+            }
+            Notice::Priority(subflow, backup) => {
+                self.tell_path_manager(now, &PathEvent::SubflowPriority { connection: id, subflow, backup });
+            }
+            Notice::AddressAnnounced(address, remote) => {
+                self.tell_path_manager(now, &PathEvent::AddressAnnounced { connection: id, id: address, remote });
+            }
+            Notice::AddressRemoved(address) => {
+                self.tell_path_manager(now, &PathEvent::AddressRemoved { connection: id, id: address });
+            }
+            Notice::Blocked(hole) => self.tell_with_views(now, id, |connection, subflows| {
+                PathEvent::ReceiveBufferBlocked { connection, subflows, hole }
+            }),
+            Notice::SubflowTimeout(subflow) => self.tell_with_views(now, id, |connection, subflows| {
+                PathEvent::SubflowTimeout { connection, subflows, subflow }
+            }),
+            Notice::Measure => {
+                self.tell_with_views(now, id, |connection, subflows| PathEvent::Measured { connection, subflows });
+            }
+        }
+    }
+
+    fn tell_established(&mut self, now: Instant, id: ConnectionId) {
+        let Some(connection) = self.connections.get(id) else { return };
+        let initial = connection.initial_local();
+        let local = connection.identities().find(|identity| identity.local.ip() == initial);
+        let event = PathEvent::ConnectionEstablished {
+            connection: id,
+            role: connection.role(),
+            local: local.map(|identity| identity.local_address).unwrap_or_default(),
+            remote: connection.initial_remote(),
+            remote_denies_joins: connection.remote_denies_joins(),
+        };
+        self.tell_path_manager(now, &event);
+    }
+
+    fn tell_with_views(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        event: impl for<'a> FnOnce(&'a ConnectionView, &'a [SubflowView]) -> PathEvent<'a>,
+    ) {
+        let Some(connection) = self.connections.get(id) else { return };
+        let view = connection.view(now);
+        connection.subflow_views(&mut self.workspace.views);
+        self.path_manager.handle(now, &event(&view, &self.workspace.views), &mut self.path_actions);
+    }
+
+    pub(super) fn tell_path_manager(&mut self, now: Instant, event: &PathEvent<'_>) {
+        self.path_manager.handle(now, event, &mut self.path_actions);
+    }
+
+    /// Does what the path manager decided. What cannot be done is counted.
+    pub(super) fn carry_out(&mut self, now: Instant) {
+        let mut actions = core::mem::take(&mut self.path_actions);
+        for action in actions.drain(..) {
+            if !self.act(now, action) {
+                self.counters.impossible_actions += 1;
+            }
+        }
+        // Nothing done above tells the path manager anything at once: notices wait for the next round.
+        self.path_actions = actions;
+    }
+
+    fn act(&mut self, now: Instant, action: PathAction) -> bool {
+        let (id, done) = match action {
+            PathAction::WakeAt(at) => {
+                self.path_wake = at;
+                return true;
+            }
+            PathAction::CreateSubflow { connection, local, remote, backup } => {
+                (connection, self.create_subflow(now, connection, local, remote, backup))
+            }
+            PathAction::Announce { connection, local } => {
+                let address = self.addresses.iter().find(|known| known.id == local).map(|known| known.address);
+                let announce = |c: &mut Connection| address.is_some_and(|address| c.announce(now, local, address));
+                (connection, self.with(connection, announce))
+            }
+            PathAction::Remove { connection, local } => (connection, self.with(connection, |c| c.withdraw(now, local))),
+            PathAction::CloseSubflow { connection, subflow } => {
+                (connection, self.with(connection, |c| c.close_subflow(subflow)))
+            }
+            PathAction::SetBackup { connection, subflow, backup } => {
+                (connection, self.with(connection, |c| c.set_backup(subflow, backup)))
+            }
+            PathAction::Suspend { connection, subflow } => (connection, self.with(connection, |c| c.suspend(subflow))),
+            PathAction::Resume { connection, subflow } => (connection, self.with(connection, |c| c.resume(subflow))),
+            PathAction::Probe { connection, subflow } => (connection, self.with(connection, |c| c.probe(subflow))),
+        };
+        self.list(id);
+        done
+    }
+
+    fn with(&mut self, id: ConnectionId, act: impl FnOnce(&mut Connection) -> bool) -> bool {
+        self.connections.get_mut(id).is_some_and(act)
+    }
+}

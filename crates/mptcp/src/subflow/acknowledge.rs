@@ -1,0 +1,393 @@
+//! What an acknowledgement does to a subflow: progress, round-trip time, losses, recovery and the windows.
+
+use super::recovery::{Conditions, Phase, Prr, Undo};
+use super::scoreboard::Acknowledged;
+use super::timers::Retransmit;
+use super::{State, Subflow};
+use crate::config::TcpConfig;
+use anabranch_policy::congestion::{Ack, Congestion, CongestionControl, CongestionEvent};
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_wire::tcp::{SackBlock, SackBlocks};
+use anabranch_wire::{Flags, Segment, SeqNumber};
+
+/// Weight of one segment in the smoothed loss rate.
+const LOSS_WEIGHT: f64 = 1.0 / 100.0;
+
+/// What the input and output of a subflow needs from its connection.
+pub struct Context<'a> {
+    /// The present moment.
+    pub now: Instant,
+    /// TCP's settings.
+    pub config: &'a TcpConfig,
+    /// Congestion control of the connection.
+    pub congestion: &'a mut dyn CongestionControl,
+    /// The connection's timestamp clock now, milliseconds.
+    pub stamp: u32,
+}
+
+/// What the connection must know of an acknowledgement.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    /// Bytes newly acknowledged, cumulatively or selectively.
+    pub delivered: u64,
+    /// End of the highest data newly delivered.
+    pub data_end: u64,
+    /// Our FIN was acknowledged.
+    pub fin: bool,
+}
+
+impl Subflow {
+    /// Takes in an acceptable acknowledgement: between SND.UNA and SND.NXT.
+    pub fn handle_acknowledgement(&mut self, cx: &mut Context<'_>, segment: &Segment) -> Progress {
+        let prior_in_flight = self.pipe();
+        let prior_una = self.send.una;
+        let dsack = self.find_dsack(segment);
+        let sack = if self.negotiated.sack { segment.options.sack } else { SackBlocks::new() };
+        let mut acked = self.scoreboard.acknowledge(cx.now, segment.ack, &sack);
+        let advanced = segment.ack.after(prior_una);
+        if advanced {
+            self.send.una = segment.ack;
+            self.last_progress = cx.now;
+            self.timeouts_in_row = 0;
+            self.rtt.end_back_off();
+            self.counters.bytes_acked += acked.cumulative - u64::from(acked.fin);
+        }
+        self.count_duplicate(segment, advanced, &mut acked);
+        let rtt = self.sample_rtt(cx, segment, &acked, advanced);
+        self.react_to_mark(cx, segment, prior_in_flight);
+        let newly_lost = self.detect_losses(cx, &acked, dsack);
+        self.advance_recovery(cx, newly_lost, prior_in_flight, advanced, dsack, segment);
+        self.resolve_tail_probe(cx, advanced, dsack, prior_in_flight);
+        if acked.delivered > 0 {
+            self.grow(cx, &acked, prior_in_flight, rtt);
+        }
+        if let Phase::Fast { prr, .. } = &mut self.phase {
+            let in_flight =
+                self.scoreboard.in_flight().saturating_sub(u64::from(self.duplicate_acks) * u64::from(self.mss));
+            let ssthresh = cx.congestion.ssthresh(self.identity.id);
+            prr.on_ack(acked.delivered, in_flight, ssthresh, u64::from(self.mss), advanced && newly_lost == 0);
+        }
+        if advanced || acked.delivered > 0 {
+            self.arm_retransmit(cx.now, cx.config, true);
+        }
+        Progress { delivered: acked.delivered, data_end: acked.data_end, fin: acked.fin }
+    }
+
+    /// In flight; without SACK each duplicate acknowledgement stands for a segment that left the network (RFC 5681).
+    pub fn pipe(&self) -> u64 {
+        self.scoreboard.in_flight().saturating_sub(u64::from(self.duplicate_acks) * u64::from(self.mss))
+    }
+
+    /// Whether the first block reports something that arrived twice (RFC 2883, section 4).
+    fn find_dsack(&self, segment: &Segment) -> bool {
+        let Some(first) = segment.options.sack.as_slice().first() else { return false };
+        let inside = |outer: &SackBlock| outer.start.at_or_before(first.start) && outer.end.at_or_after(first.end);
+        first.start.before(segment.ack) || segment.options.sack.as_slice().get(1).is_some_and(inside)
+    }
+
+    /// Without SACK, duplicates are all there is to go by (RFC 5681, section 2; RFC 6582).
+    fn count_duplicate(&mut self, segment: &Segment, advanced: bool, acked: &mut Acknowledged) {
+        if self.negotiated.sack {
+            return;
+        }
+        if advanced {
+            let segments = (acked.cumulative / u64::from(self.mss)) as u32;
+            self.duplicate_acks = self.duplicate_acks.saturating_sub(segments.max(1) - 1);
+            if self.phase == Phase::Open {
+                self.duplicate_acks = 0;
+            }
+        } else if segment.payload.is_empty() && !segment.flags.contains(Flags::FIN) && !self.scoreboard.is_idle() {
+            let outstanding = self.scoreboard.sent_records() as u32;
+            self.duplicate_acks = (self.duplicate_acks + 1).min(outstanding.saturating_sub(1));
+            acked.delivered += u64::from(self.mss);
+        }
+    }
+
+    /// A sample from a segment that was sent once (Karn), else from the echoed timestamp (RFC 7323, section 4).
+    fn sample_rtt(
+        &mut self,
+        cx: &Context<'_>,
+        segment: &Segment,
+        acked: &Acknowledged,
+        advanced: bool,
+    ) -> Option<Duration> {
+        let echoed = || {
+            let stamps = segment.options.timestamps.filter(|_| advanced && self.negotiated.timestamps)?;
+            let millis = cx.stamp.wrapping_sub(stamps.echo);
+            (stamps.echo != 0 && millis < 0x8000_0000).then(|| Duration::from_millis(u64::from(millis.max(1))))
+        };
+        let rtt = acked.rtt.or_else(echoed)?;
+        self.rtt.sample(rtt);
+        Some(rtt)
+    }
+
+    /// Answers an echoed congestion mark once per round trip (RFC 3168, section 6.1.2).
+    fn react_to_mark(&mut self, cx: &mut Context<'_>, segment: &Segment, prior_in_flight: u64) {
+        let marked = self.negotiated.ecn && segment.flags.contains(Flags::ECE) && !segment.flags.contains(Flags::SYN);
+        if marked && segment.ack.after(self.mark_answered) && self.phase == Phase::Open {
+            self.congestion_event(cx, Congestion::Mark, prior_in_flight, 0, false);
+            self.mark_answered = self.send.nxt;
+            self.send_cwr = true;
+        }
+    }
+
+    /// RACK (RFC 8985, section 6.2), or three duplicates where there is no SACK. Gives the bytes newly marked lost.
+    fn detect_losses(&mut self, cx: &Context<'_>, acked: &Acknowledged, dsack: bool) -> u64 {
+        if !self.negotiated.sack {
+            return self.detect_losses_without_sack(acked);
+        }
+        if self.scoreboard.first_is_sacked() {
+            self.scoreboard.forget_sacks();
+        }
+        if let Some(newest) = &acked.newest {
+            self.rack.update(cx.now, newest, self.rtt.min());
+            self.rack.adapt(acked, dsack, self.send.una, self.send.nxt);
+            return self.mark_lost_by_time(cx.now);
+        }
+        0
+    }
+
+    fn detect_losses_without_sack(&mut self, acked: &Acknowledged) -> u64 {
+        let partial = matches!(self.phase, Phase::Fast { end, .. } if self.send.una.before(end)) && acked.cumulative > 0;
+        let third = self.phase == Phase::Open && self.duplicate_acks == 3;
+        if partial || third { self.count_loss(|board| board.mark_first_lost()) } else { 0 }
+    }
+
+    /// Marks what RACK deems lost now; arms the timer for what it will deem lost later.
+    pub(super) fn mark_lost_by_time(&mut self, now: Instant) -> u64 {
+        let window = self.rack.reordering_window(&Conditions {
+            recovering: self.phase != Phase::Open,
+            many_sacked: self.scoreboard.sacked() >= 3 * u64::from(self.mss),
+            min_rtt: self.rtt.min(),
+            smoothed_rtt: self.rtt.smoothed(),
+        });
+        let rack = self.rack;
+        let mut spared = None;
+        let lost = self.count_loss(|board| {
+            let (lost, kept) = board.mark_lost_in_time_order(|sent_at, end| rack.is_lost(now, window, sent_at, end));
+            spared = kept;
+            lost
+        });
+        let deadline = spared.and_then(|sent_at| rack.deadline(window, sent_at)).filter(|deadline| *deadline > now);
+        self.timers.reordering = deadline.unwrap_or(Instant::NEVER);
+        lost
+    }
+
+    pub(super) fn count_loss(&mut self, mark: impl FnOnce(&mut super::scoreboard::Scoreboard) -> u64) -> u64 {
+        let lost = mark(&mut self.scoreboard);
+        if lost > 0 {
+            self.counters.bytes_lost += lost;
+            let segments = lost as f64 / f64::from(self.mss);
+            self.loss_rate += (1.0 - self.loss_rate) * (segments * LOSS_WEIGHT).min(1.0);
+        }
+        lost
+    }
+
+    /// Moves between recovery phases.
+    fn advance_recovery(
+        &mut self,
+        cx: &mut Context<'_>,
+        newly_lost: u64,
+        prior_in_flight: u64,
+        advanced: bool,
+        dsack: bool,
+        segment: &Segment,
+    ) {
+        let echo = segment.options.timestamps.map(|stamps| stamps.echo).filter(|echo| *echo != 0);
+        let una = self.send.una;
+        if self.undo.as_mut().is_some_and(|undo| undo.is_spurious(una, echo, dsack)) {
+            self.undo_episode(cx);
+        }
+        match self.phase {
+            Phase::Fast { end, .. } | Phase::Timeout { end } if advanced && una.at_or_after(end) => {
+                self.end_recovery(cx);
+            }
+            Phase::Open | Phase::Fast { .. } | Phase::Timeout { .. } => {}
+        }
+        if self.phase == Phase::Open && newly_lost > 0 && self.scoreboard.lost() > 0 {
+            self.begin_fast_recovery(cx, prior_in_flight, newly_lost);
+        }
+    }
+
+    fn end_recovery(&mut self, cx: &mut Context<'_>) {
+        if matches!(self.phase, Phase::Fast { .. }) {
+            cx.congestion.on_recovery_end(self.identity.id, cx.now);
+        }
+        self.phase = Phase::Open;
+        self.duplicate_acks = 0;
+        self.rack.on_recovery_end();
+    }
+
+    pub(super) fn begin_fast_recovery(&mut self, cx: &mut Context<'_>, prior_in_flight: u64, lost: u64) {
+        self.congestion_event(cx, Congestion::Loss, prior_in_flight, lost, false);
+        let flight_size = u64::from(self.send.nxt - self.send.una);
+        let prr = Prr::new(flight_size, self.pipe(), u64::from(self.mss));
+        self.phase = Phase::Fast { end: self.send.nxt, prr };
+        self.undo = Some(Undo::new(self.send.una));
+        self.tail_probe = None;
+    }
+
+    pub(super) fn congestion_event(
+        &mut self,
+        cx: &mut Context<'_>,
+        cause: Congestion,
+        in_flight: u64,
+        lost: u64,
+        repeated: bool,
+    ) {
+        let event = CongestionEvent { now: cx.now, cause, in_flight, lost, repeated };
+        cx.congestion.on_congestion(self.identity.id, &event);
+    }
+
+    /// The episode was none: windows return to what they were (RFC 4015 in spirit).
+    fn undo_episode(&mut self, cx: &mut Context<'_>) {
+        cx.congestion.on_spurious(self.identity.id, cx.now);
+        self.scoreboard.unmark_lost();
+        self.counters.spurious += 1;
+        self.phase = Phase::Open;
+        self.undo = None;
+        self.duplicate_acks = 0;
+    }
+
+    /// A tail loss probe that repaired a loss counts as one loss (RFC 8985, section 7.4.2).
+    fn resolve_tail_probe(&mut self, cx: &mut Context<'_>, advanced: bool, dsack: bool, prior_in_flight: u64) {
+        let Some(probe) = self.tail_probe else { return };
+        if !self.send.una.at_or_after(probe.end) && !dsack {
+            return;
+        }
+        self.tail_probe = None;
+        if probe.retransmitted && !dsack && advanced && self.phase == Phase::Open {
+            self.congestion_event(cx, Congestion::Loss, prior_in_flight, u64::from(self.mss), false);
+            cx.congestion.on_recovery_end(self.identity.id, cx.now);
+        }
+    }
+
+    fn grow(&mut self, cx: &mut Context<'_>, acked: &Acknowledged, prior_in_flight: u64, rtt: Option<Duration>) {
+        let segments = (acked.delivered as f64 / f64::from(self.mss)).min(1.0 / LOSS_WEIGHT);
+        self.loss_rate -= self.loss_rate * segments * LOSS_WEIGHT;
+        if let Some(rate) = acked.delivery_rate {
+            self.delivery_rate = rate;
+        }
+        let id = self.identity.id;
+        let window = cx.congestion.window(id);
+        let slow_start = window < cx.congestion.ssthresh(id);
+        let limited = self.limited_until.at_or_after(self.send.una) || (slow_start && prior_in_flight * 2 >= window);
+        let ack = Ack {
+            now: cx.now,
+            acked: acked.cumulative,
+            delivered: acked.delivered,
+            total_acked: self.counters.bytes_acked,
+            total_sent: self.counters.bytes_sent,
+            prior_in_flight,
+            in_flight: self.pipe(),
+            rtt,
+            smoothed_rtt: self.rtt.smoothed(),
+            min_rtt: self.rtt.min(),
+            delivery_rate: acked.delivery_rate,
+            cwnd_limited: limited,
+            in_recovery: self.in_fast_recovery(),
+        };
+        cx.congestion.on_ack(id, &ack);
+    }
+
+    /// Arms the retransmission timer, or the tail loss probe where one is useful (RFC 6298, section 5; RFC 8985,
+    /// section 7.2). `restart` begins the span anew; otherwise a running timer is left alone.
+    pub fn arm_retransmit(&mut self, now: Instant, config: &TcpConfig, restart: bool) {
+        if self.scoreboard.is_idle() {
+            self.timers.retransmit = Instant::NEVER;
+            return;
+        }
+        let rto = self.rtt.rto(config);
+        let probe = self.negotiated.sack
+            && self.phase == Phase::Open
+            && self.tail_probe.is_none()
+            && self.scoreboard.sacked() == 0
+            && self.timeouts_in_row == 0
+            && !self.rtt.smoothed().is_zero()
+            && self.state.is_synchronised();
+        if probe {
+            let mut span = self.rtt.smoothed() * 2;
+            if self.scoreboard.sent_records() == 1 {
+                span += config.delayed_ack.max(Duration::from_millis(200)); // WCDelAckT
+            }
+            self.timers.retransmit = now + span.min(rto);
+            self.timers.retransmit_kind = Retransmit::TailProbe;
+        } else if restart || self.timers.retransmit == Instant::NEVER || self.timers.retransmit_kind == Retransmit::TailProbe {
+            self.timers.retransmit = now + rto;
+            self.timers.retransmit_kind = Retransmit::Timeout;
+        }
+    }
+
+    /// The retransmission timer ran out (RFC 6298, section 5.4 to 5.7). Gives false when the subflow is given up.
+    pub fn handle_retransmit_timeout(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.timers.retransmit_kind == Retransmit::TailProbe {
+            self.probe_due = true;
+            // Sent or not, the timeout proper comes next.
+            self.timers.retransmit_kind = Retransmit::Timeout;
+            self.timers.retransmit = cx.now + self.rtt.rto(cx.config);
+            return true;
+        }
+        self.timeouts_in_row += 1;
+        self.counters.timeouts += 1;
+        if self.timeouts_in_row > cx.config.max_timeouts {
+            return false;
+        }
+        let in_flight = self.pipe();
+        if self.scoreboard.first_is_sacked() {
+            self.scoreboard.forget_sacks();
+        }
+        let repeated = self.timeouts_in_row > 1;
+        let lost = self.count_loss(|board| board.mark_all_lost());
+        self.congestion_event(cx, Congestion::Timeout, in_flight.max(lost), lost, repeated);
+        if !repeated {
+            self.undo = Some(Undo::new(self.send.una));
+        }
+        self.phase = Phase::Timeout { end: self.send.nxt };
+        self.duplicate_acks = 0;
+        self.tail_probe = None;
+        self.probe_due = false;
+        self.timers.reordering = Instant::NEVER;
+        self.rtt.back_off();
+        self.timers.retransmit = cx.now + self.rtt.rto(cx.config);
+        true
+    }
+
+    /// RACK's timer ran out (RFC 8985, section 6.3).
+    pub fn handle_reordering_timeout(&mut self, cx: &mut Context<'_>) {
+        self.timers.reordering = Instant::NEVER;
+        let in_flight = self.pipe();
+        let lost = self.mark_lost_by_time(cx.now);
+        if lost > 0 && self.phase == Phase::Open {
+            self.begin_fast_recovery(cx, in_flight, lost);
+        }
+    }
+
+    /// Whether an acknowledgement number is within what was sent, and how old it may be (RFC 5961, section 5).
+    pub fn judge_acknowledgement(&self, ack: SeqNumber) -> AckJudgement {
+        if ack.after(self.send.nxt) {
+            return AckJudgement::Future;
+        }
+        if ack.at_or_after(self.send.una) {
+            return AckJudgement::Current;
+        }
+        if ack.at_or_after(self.send.una - self.largest_window) { AckJudgement::Old } else { AckJudgement::TooOld }
+    }
+
+    /// Whether the subflow is past needing its records: nothing outstanding in a closing state.
+    pub fn is_drained(&self) -> bool {
+        self.scoreboard.is_empty() || self.state == State::Closed || self.state == State::TimeWait
+    }
+}
+
+/// What an acknowledgement number is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AckJudgement {
+    /// Between SND.UNA and SND.NXT.
+    Current,
+    /// A duplicate from the past.
+    Old,
+    /// Older than anything the peer can honestly send.
+    TooOld,
+    /// Beyond what was sent.
+    Future,
+}

@@ -1,0 +1,461 @@
+//! One TCP: sequence space, round-trip time, loss and window of a single path (RFC 9293).
+//!
+//! A subflow knows nothing of data sequence numbers beyond carrying them: the connection gives it stretches of data
+//! ([`Subflow::push`]), asks for segments, and hears what was acknowledged. Plain TCP is one subflow of a
+//! connection without MPTCP options.
+
+pub mod acknowledge;
+pub mod receiver;
+pub mod recovery;
+pub mod rtt;
+pub mod scoreboard;
+pub mod segment_arrives;
+pub mod timers;
+pub mod transmit;
+
+use crate::config::TcpConfig;
+use crate::event::SendKind;
+use anabranch_policy::congestion::{CongestionControl, Start};
+use anabranch_policy::ids::{AddressId, SubflowId};
+use anabranch_policy::rate::Rate;
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_policy::view::{Phase as PhaseView, SubflowState, SubflowView};
+use anabranch_wire::{MptcpOption, SeqNumber};
+use bytes::Bytes;
+use core::net::SocketAddr;
+use receiver::Receiver;
+use recovery::{Phase, Rack, TailProbe, Undo};
+use rtt::RttEstimator;
+use scoreboard::Scoreboard;
+use std::collections::VecDeque;
+use timers::Timers;
+
+/// Most MPTCP options that wait for a segment to carry them.
+const MAX_CONTROL: usize = 16;
+
+/// The states of RFC 9293, section 3.3.2; LISTEN belongs to the endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// A SYN is out.
+    SynSent,
+    /// A SYN came in and ours is out.
+    SynReceived,
+    /// Data flows.
+    Established,
+    /// Our FIN is out.
+    FinWait1,
+    /// Our FIN is acknowledged.
+    FinWait2,
+    /// The peer's FIN is in.
+    CloseWait,
+    /// Both FINs are out, ours is not acknowledged.
+    Closing,
+    /// The peer closed first; our FIN is out.
+    LastAck,
+    /// Both are closed; late segments are answered.
+    TimeWait,
+    /// Nothing is left.
+    Closed,
+}
+
+impl State {
+    /// Whether the SYNs have been exchanged.
+    pub fn is_synchronised(self) -> bool {
+        !matches!(self, Self::SynSent | Self::SynReceived | Self::Closed)
+    }
+    /// Whether data of ours may still be put on it.
+    pub fn can_send(self) -> bool {
+        matches!(self, Self::Established | Self::CloseWait)
+    }
+    /// Whether data of the peer may still come.
+    pub fn can_receive(self) -> bool {
+        matches!(self, Self::Established | Self::FinWait1 | Self::FinWait2)
+    }
+}
+
+/// The sequence numbers of what we send (RFC 9293, section 3.3.1).
+#[derive(Clone, Copy, Debug)]
+pub struct SendSequence {
+    /// Initial sequence number (ISS).
+    pub initial: SeqNumber,
+    /// Oldest unacknowledged (SND.UNA).
+    pub una: SeqNumber,
+    /// Next to be sent (SND.NXT).
+    pub nxt: SeqNumber,
+    /// End of what was given to the subflow.
+    pub end: SeqNumber,
+}
+
+/// What the handshake agreed on.
+#[derive(Clone, Copy, Debug)]
+pub struct Negotiated {
+    /// The peer's maximum segment size option, or 536 (RFC 9293, section 3.7.1).
+    pub peer_mss: u16,
+    /// Shift of the windows that we send.
+    pub receive_scale: u8,
+    /// Shift of the windows that we get.
+    pub send_scale: u8,
+    /// Timestamps on every segment.
+    pub timestamps: bool,
+    /// Selective acknowledgements.
+    pub sack: bool,
+    /// Explicit congestion notification.
+    pub ecn: bool,
+}
+
+/// A mapping of subflow sequence to data sequence that later segments rely on (RFC 8684, section 3.3.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StoredMapping {
+    /// First subflow sequence number.
+    pub seq: SeqNumber,
+    /// Bytes, without a DATA_FIN.
+    pub length: u32,
+    /// Data sequence of the first byte.
+    pub data_seq: u64,
+}
+
+/// Counters of a subflow; bytes are payload.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    /// Sent for the first time on this subflow.
+    pub bytes_sent: u64,
+    /// Acknowledged cumulatively.
+    pub bytes_acked: u64,
+    /// Marked lost.
+    pub bytes_lost: u64,
+    /// Sent again here.
+    pub bytes_retransmitted: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u32,
+    /// Loss episodes that turned out to be none.
+    pub spurious: u32,
+    /// Challenge acknowledgements sent (RFC 5961).
+    pub challenges: u32,
+    /// Segments dropped because they were unacceptable.
+    pub unacceptable: u32,
+}
+
+/// Who a subflow is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// Its number in the connection.
+    pub id: SubflowId,
+    /// Our address and port.
+    pub local: SocketAddr,
+    /// The peer's.
+    pub remote: SocketAddr,
+    /// Identifier of our address.
+    pub local_address: AddressId,
+    /// Identifier of the peer's address.
+    pub remote_address: AddressId,
+}
+
+/// One TCP of a connection.
+#[derive(Debug)]
+pub struct Subflow {
+    /// Who it is.
+    pub identity: Identity,
+    /// Its state.
+    pub state: State,
+    /// What we send.
+    pub send: SendSequence,
+    /// What the handshake agreed on.
+    pub negotiated: Negotiated,
+    /// What is unacknowledged.
+    pub scoreboard: Scoreboard,
+    /// What came in.
+    pub receiver: Receiver,
+    /// The peer's initial sequence number (IRS).
+    pub peer_initial: SeqNumber,
+    /// Where the peer's FIN stands, if it was seen.
+    pub peer_fin: Option<SeqNumber>,
+    /// Round-trip time.
+    pub rtt: RttEstimator,
+    /// Timers.
+    pub timers: Timers,
+    /// Counters.
+    pub counters: Counters,
+    /// Largest payload per segment, options accounted for.
+    pub mss: u32,
+    /// We called it a backup.
+    pub backup_local: bool,
+    /// The peer called it a backup.
+    pub backup_remote: bool,
+    /// The path manager put it aside.
+    pub suspended: bool,
+    /// The join's handshake is confirmed (RFC 8684, section 3.2); true on initial subflows.
+    pub confirmed: bool,
+    /// Wants to send its SYN, SYN/ACK or handshake ACK (again).
+    pub handshake_due: bool,
+    /// MPTCP options that wait for a segment.
+    pub control: VecDeque<MptcpOption>,
+    /// Retransmission timeouts in a row without progress.
+    pub timeouts_in_row: u32,
+    /// End of the data that was put on it in order: where a redundant scheduler goes on.
+    pub cursor: u64,
+    /// Round trip as the receiving side sees it, from echoed timestamps; zero before the first.
+    pub receive_round_trip: Duration,
+    /// Nothing at or beyond this may be sent: the largest acknowledgement plus window that came in on this subflow
+    /// (RFC 8684, section 3.3.5).
+    pub window_edge: SeqNumber,
+    /// Mappings that cover more than the segment they came with.
+    pub mappings: VecDeque<StoredMapping>,
+    /// Segments without a mapping since the last that had one.
+    pub unmapped: u32,
+    /// A DATA_FIN is to go out here.
+    pub data_fin_due: bool,
+    phase: Phase,
+    rack: Rack,
+    undo: Option<Undo>,
+    tail_probe: Option<TailProbe>,
+    /// One segment may exceed the window: a tail loss probe.
+    pub probe_due: bool,
+    /// A bare acknowledgement outside the window asks the peer for its state (keepalive, zero window).
+    pub keepalive_due: bool,
+    /// Duplicate acknowledgements in a row, where there is no SACK.
+    duplicate_acks: u32,
+    /// Sequence number until which a congestion mark has been answered, and whether CWR is to be sent.
+    mark_answered: SeqNumber,
+    send_cwr: bool,
+    /// The window was full when everything before this had been sent: it may grow on what acknowledges it.
+    limited_until: SeqNumber,
+    loss_rate: f64,
+    delivery_rate: Rate,
+    last_progress: Instant,
+    last_sent: Instant,
+    last_heard: Instant,
+    /// When the first SYN or SYN/ACK went out.
+    pub handshake_sent: Instant,
+    next_challenge: Instant,
+    /// When pacing lets the next segment go.
+    pace_until: Instant,
+    largest_window: u32,
+    fin_queued: bool,
+}
+
+impl Subflow {
+    /// A subflow whose first SYN is to go out (`State::SynSent`) or whose peer's came in (`State::SynReceived`).
+    pub fn new(identity: Identity, state: State, initial: SeqNumber, now: Instant) -> Self {
+        Self {
+            identity,
+            state,
+            send: SendSequence { initial, una: initial, nxt: initial + 1, end: initial + 1 },
+            negotiated: Negotiated {
+                peer_mss: 536,
+                receive_scale: 0,
+                send_scale: 0,
+                timestamps: false,
+                sack: false,
+                ecn: false,
+            },
+            scoreboard: Scoreboard::default(),
+            receiver: Receiver::new(SeqNumber(0)),
+            peer_initial: SeqNumber(0),
+            peer_fin: None,
+            rtt: RttEstimator::new(),
+            timers: Timers::new(),
+            counters: Counters::default(),
+            mss: 536,
+            backup_local: false,
+            backup_remote: false,
+            suspended: false,
+            confirmed: true,
+            handshake_due: true,
+            control: VecDeque::new(),
+            timeouts_in_row: 0,
+            cursor: 0,
+            receive_round_trip: Duration::ZERO,
+            window_edge: initial + 1,
+            mappings: VecDeque::new(),
+            unmapped: 0,
+            data_fin_due: false,
+            phase: Phase::Open,
+            rack: Rack::new(initial),
+            undo: None,
+            tail_probe: None,
+            probe_due: false,
+            keepalive_due: false,
+            duplicate_acks: 0,
+            mark_answered: initial,
+            send_cwr: false,
+            limited_until: initial,
+            loss_rate: 0.0,
+            delivery_rate: Rate::ZERO,
+            last_progress: now,
+            last_sent: Instant::ZERO,
+            last_heard: now,
+            handshake_sent: now,
+            next_challenge: Instant::ZERO,
+            pace_until: Instant::ZERO,
+            largest_window: 0,
+            fin_queued: false,
+        }
+    }
+
+    /// Its number in the connection.
+    pub fn id(&self) -> SubflowId {
+        self.identity.id
+    }
+
+    /// Whether new data may be put on it.
+    pub fn is_usable(&self) -> bool {
+        self.state.can_send() && self.confirmed && !self.suspended && !self.fin_queued
+    }
+
+    /// Whether either side calls it a backup.
+    pub fn is_backup(&self) -> bool {
+        self.backup_local || self.backup_remote
+    }
+
+    /// Whether a retransmission timeout is unanswered.
+    pub fn is_stale(&self) -> bool {
+        self.timeouts_in_row > 0
+    }
+
+    /// Whether losses found by acknowledgements are being repaired.
+    pub fn in_fast_recovery(&self) -> bool {
+        matches!(self.phase, Phase::Fast { .. })
+    }
+
+    /// The window that limits sending: congestion control's, or what recovery allows (RFC 9937).
+    pub fn window(&self, congestion: &dyn CongestionControl, config: &TcpConfig) -> u64 {
+        let window = match &self.phase {
+            Phase::Fast { prr, .. } => prr.window(),
+            Phase::Open | Phase::Timeout { .. } => congestion.window(self.id()),
+        };
+        config.max_window.map_or(window, |max| window.min(max))
+    }
+
+    /// Settles the segment size and tells congestion control: the handshake is over.
+    pub fn establish(&mut self, now: Instant, congestion: &mut dyn CongestionControl, setup: &Setup<'_>) {
+        let ip_and_tcp = if self.identity.local.is_ipv6() { 60 } else { 40 };
+        let ours = setup.config.mtu.saturating_sub(ip_and_tcp);
+        let stamps = if self.negotiated.timestamps { 12 } else { 0 };
+        let room = u32::from(self.negotiated.peer_mss.min(ours));
+        self.mss = room.saturating_sub(stamps + setup.mptcp_option_space).max(1);
+        let segments = u64::from(setup.config.initial_window);
+        congestion.on_subflow_added(
+            self.id(),
+            Start { now, mss: self.mss, initial_window: segments * u64::from(self.mss) },
+        );
+        self.last_progress = now;
+        self.timers.arm_keepalive(now, setup.config);
+    }
+
+    /// Puts a stretch of data in the queue of this subflow.
+    pub fn push(&mut self, data_seq: u64, payload: Bytes, origin: SendKind) {
+        let seq = self.send.end;
+        self.send.end += payload.len() as u32;
+        self.cursor = self.cursor.max(data_seq + payload.len() as u64);
+        self.scoreboard.push(seq, data_seq, payload, false, origin);
+    }
+
+    /// Puts a FIN behind what is queued; further data is refused by [`Self::is_usable`].
+    pub fn push_fin(&mut self, data_seq: u64) {
+        if self.fin_queued {
+            return;
+        }
+        self.fin_queued = true;
+        let seq = self.send.end;
+        self.send.end += 1;
+        self.scoreboard.push(seq, data_seq, Bytes::new(), true, SendKind::New);
+    }
+
+    /// Whether a FIN was queued or sent.
+    pub fn fin_queued(&self) -> bool {
+        self.fin_queued
+    }
+
+    /// Has an MPTCP option sent on the next bare acknowledgement; gives false if too many wait.
+    pub fn push_control(&mut self, option: MptcpOption) -> bool {
+        if self.control.len() >= MAX_CONTROL {
+            return false;
+        }
+        self.control.push_back(option);
+        true
+    }
+
+    /// What a policy may know of it.
+    pub fn view(&self, congestion: &dyn CongestionControl, config: &TcpConfig) -> SubflowView {
+        let smoothed_rtt = self.rtt.smoothed();
+        let cwnd = if self.state == State::SynSent || self.state == State::SynReceived {
+            0
+        } else {
+            self.window(congestion, config)
+        };
+        let pacing = congestion.pacing_rate(self.id());
+        SubflowView {
+            id: self.id(),
+            local_address: self.identity.local_address,
+            remote_address: self.identity.remote_address,
+            state: self.view_state(),
+            backup: self.is_backup(),
+            suspended: self.suspended,
+            stale: self.is_stale(),
+            phase: self.view_phase(congestion),
+            mss: self.mss,
+            cwnd,
+            ssthresh: congestion.ssthresh(self.id()),
+            in_flight: self.scoreboard.in_flight(),
+            queued: self.scoreboard.queued() + self.scoreboard.lost(),
+            smoothed_rtt,
+            rtt_variation: self.rtt.variation(),
+            min_rtt: self.rtt.min(),
+            latest_rtt: self.rtt.latest(),
+            rto: self.rtt.base_rto(config),
+            pacing_rate: pacing.unwrap_or_else(|| Rate::from_bytes_over(cwnd, smoothed_rtt)),
+            delivery_rate: self.delivery_rate,
+            bytes_sent: self.counters.bytes_sent,
+            bytes_acked: self.counters.bytes_acked,
+            bytes_lost: self.counters.bytes_lost,
+            loss_rate: self.loss_rate,
+            timeouts: self.counters.timeouts,
+            last_progress: self.last_progress,
+            last_sent: self.last_sent,
+        }
+    }
+
+    fn view_state(&self) -> SubflowState {
+        match self.state {
+            State::SynSent | State::SynReceived => SubflowState::Opening,
+            State::Established | State::CloseWait if !self.confirmed => SubflowState::Opening,
+            State::Established | State::CloseWait if !self.fin_queued => SubflowState::Established,
+            _ => SubflowState::Closing,
+        }
+    }
+
+    fn view_phase(&self, congestion: &dyn CongestionControl) -> PhaseView {
+        match self.phase {
+            Phase::Fast { .. } => PhaseView::FastRecovery,
+            Phase::Timeout { .. } => PhaseView::TimeoutRecovery,
+            Phase::Open if congestion.window(self.id()) < congestion.ssthresh(self.id()) => PhaseView::SlowStart,
+            Phase::Open => PhaseView::CongestionAvoidance,
+        }
+    }
+
+    /// Takes back the last record that has not been sent.
+    pub fn take_unsent(&mut self) -> Option<scoreboard::Record> {
+        let record = self.scoreboard.take_unsent()?;
+        self.send.end = record.seq;
+        Some(record)
+    }
+
+    /// Largest window that the peer offered, bytes.
+    pub fn largest_window(&self) -> u32 {
+        self.largest_window
+    }
+
+    /// Time since the peer was last heard of.
+    pub fn unheard(&self, now: Instant) -> Duration {
+        now.since(self.last_heard)
+    }
+}
+
+/// What a handshake needs to know to settle the segment size.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'a> {
+    /// TCP's settings.
+    pub config: &'a TcpConfig,
+    /// Bytes of option space that MPTCP takes on data segments.
+    pub mptcp_option_space: u32,
+}

@@ -1,0 +1,294 @@
+//! What a subflow has received and owes an acknowledgement for: the next expected sequence number, the ranges
+//! beyond it, and the state of delayed acknowledgements. The bytes themselves are already at data level.
+
+use crate::config::TcpConfig;
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_wire::SeqNumber;
+use anabranch_wire::tcp::{SackBlock, SackBlocks};
+
+/// Most ranges beyond the next expected byte; a segment that would add one more is dropped.
+const MAX_RANGES: usize = 256;
+
+/// When an acknowledgement is owed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AckDue {
+    /// None is.
+    No,
+    /// By this time.
+    By(Instant),
+    /// Now.
+    Now,
+}
+
+/// What became of a segment's place in the sequence space.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Placement {
+    /// All of it was here before.
+    Duplicate,
+    /// It moved the next expected sequence number.
+    InOrder,
+    /// It lies beyond a gap.
+    OutOfOrder,
+    /// There were too many gaps already.
+    Refused,
+}
+
+/// The receiving side of a subflow.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    /// Next sequence number expected (RCV.NXT).
+    pub next: SeqNumber,
+    /// What arrived beyond it, in order, not touching.
+    ranges: Vec<SackBlock>,
+    /// The ranges to report, the most recent first (RFC 2018, section 4).
+    recent: SackBlocks,
+    /// What arrived twice, to be reported once (RFC 2883).
+    duplicate: Option<SackBlock>,
+    /// When an acknowledgement is owed.
+    pub due: AckDue,
+    /// Bytes in order since the last acknowledgement went out.
+    unacknowledged: u32,
+    /// Largest segment seen: what counts as a full-sized one.
+    largest: u32,
+    /// Timestamp to echo (TS.Recent, RFC 7323, section 4.3).
+    pub timestamp: u32,
+    /// When it was taken; it expires after 24 days (RFC 7323, section 5.5).
+    pub timestamp_at: Instant,
+    /// The acknowledgement number of the last segment sent (Last.ACK.sent).
+    pub last_ack: SeqNumber,
+    /// A congestion mark came in and the peer has not confirmed it yet (RFC 3168, section 6.1.3).
+    pub echo_congestion: bool,
+}
+
+impl Receiver {
+    /// Nothing received: `next` is the peer's initial sequence number plus one.
+    pub fn new(next: SeqNumber) -> Self {
+        Self {
+            next,
+            ranges: Vec::new(),
+            recent: SackBlocks::new(),
+            duplicate: None,
+            due: AckDue::No,
+            unacknowledged: 0,
+            largest: 536,
+            timestamp: 0,
+            timestamp_at: Instant::ZERO,
+            last_ack: next,
+            echo_congestion: false,
+        }
+    }
+
+    /// Whether something beyond a gap is here.
+    pub fn has_gap(&self) -> bool {
+        !self.ranges.is_empty()
+    }
+
+    /// Whether a segment from `start` could be placed; a cheap test before its bytes are used.
+    pub fn has_place(&self, start: SeqNumber) -> bool {
+        start.at_or_before(self.next) || self.ranges.len() < MAX_RANGES
+    }
+
+    /// Places `start..end` and decides when to acknowledge it (RFC 5681, section 4.2).
+    pub fn place(&mut self, now: Instant, start: SeqNumber, end: SeqNumber, config: &TcpConfig) -> Placement {
+        if end.at_or_before(self.next) {
+            self.duplicate = Some(SackBlock { start, end });
+            self.due = AckDue::Now;
+            return Placement::Duplicate;
+        }
+        if start.after(self.next) {
+            return self.place_beyond_gap(start, end);
+        }
+        if start.before(self.next) {
+            self.duplicate = Some(SackBlock { start, end: self.next });
+            self.due = AckDue::Now;
+        }
+        let length = end - self.next;
+        self.next = end;
+        if self.ranges.is_empty() {
+            self.delay_ack(now, length, config);
+        } else {
+            self.absorb();
+            self.due = AckDue::Now;
+        }
+        Placement::InOrder
+    }
+
+    /// Delays the acknowledgement, but not past every second full-sized segment (RFC 9293, section 3.8.6.3).
+    fn delay_ack(&mut self, now: Instant, length: u32, config: &TcpConfig) {
+        self.largest = self.largest.max(length);
+        self.unacknowledged = self.unacknowledged.saturating_add(length);
+        if self.unacknowledged >= self.largest.saturating_mul(2) || config.delayed_ack.is_zero() {
+            self.due = AckDue::Now;
+        } else if self.due == AckDue::No {
+            self.due = AckDue::By(now + config.delayed_ack);
+        }
+    }
+
+    /// In-order bytes reached the first ranges: take them over.
+    fn absorb(&mut self) {
+        let reached = self.ranges.iter().take_while(|range| range.start.at_or_before(self.next)).count();
+        for range in self.ranges.drain(..reached) {
+            self.next = self.next.max(range.end);
+        }
+        let next = self.next;
+        self.keep_recent(|block| block.end.after(next));
+        if self.ranges.is_empty() {
+            self.ranges = Vec::new();
+        }
+    }
+
+    fn place_beyond_gap(&mut self, start: SeqNumber, end: SeqNumber) -> Placement {
+        self.due = AckDue::Now;
+        let from = self.ranges.partition_point(|range| range.end.before(start));
+        let touching = self.ranges.iter().skip(from).take_while(|range| range.start.at_or_before(end)).count();
+        let mut merged = SackBlock { start, end };
+        if touching == 0 {
+            if self.ranges.len() >= MAX_RANGES {
+                return Placement::Refused;
+            }
+            self.ranges.insert(from, merged);
+        } else {
+            let mut placement = Placement::OutOfOrder;
+            for range in self.ranges.drain(from..from + touching) {
+                if range.start.at_or_before(start) && range.end.at_or_after(end) {
+                    placement = Placement::Duplicate;
+                }
+                merged.start = merged.start.min(range.start);
+                merged.end = merged.end.max(range.end);
+            }
+            self.ranges.insert(from, merged);
+            if placement == Placement::Duplicate {
+                self.duplicate = Some(SackBlock { start, end });
+                self.report(merged);
+                return placement;
+            }
+        }
+        self.report(merged);
+        Placement::OutOfOrder
+    }
+
+    fn report(&mut self, block: SackBlock) {
+        let mut recent = SackBlocks::new();
+        recent.push(block);
+        for old in self.recent.as_slice() {
+            if old.end.before(block.start) || old.start.after(block.end) {
+                recent.push(*old);
+            }
+        }
+        self.recent = recent;
+    }
+
+    fn keep_recent(&mut self, keep: impl Fn(&SackBlock) -> bool) {
+        let mut recent = SackBlocks::new();
+        for block in self.recent.as_slice().iter().filter(|block| keep(block)) {
+            recent.push(*block);
+        }
+        self.recent = recent;
+    }
+
+    /// The blocks to send, at most `most`: first what arrived twice, then the most recent ranges.
+    pub fn sack_blocks(&self, most: usize) -> SackBlocks {
+        let mut blocks = SackBlocks::new();
+        for block in self.duplicate.iter().chain(self.recent.as_slice()).take(most) {
+            blocks.push(*block);
+        }
+        blocks
+    }
+
+    /// Whether there is anything to report selectively.
+    pub fn wants_sack(&self) -> bool {
+        self.duplicate.is_some() || !self.recent.is_empty()
+    }
+
+    /// An acknowledgement went out; `with_sack` if it carried what blocks there were. Without them it settles nothing: a
+    /// bare acknowledgement with room for them must follow.
+    pub fn acknowledged(&mut self, with_sack: bool) {
+        self.last_ack = self.next;
+        if with_sack {
+            self.due = AckDue::No;
+            self.unacknowledged = 0;
+            self.duplicate = None;
+        }
+    }
+
+    /// Acknowledge now.
+    pub fn acknowledge_now(&mut self) {
+        self.due = AckDue::Now;
+    }
+
+    /// Acknowledge after `delay` at the latest.
+    pub fn acknowledge_within(&mut self, now: Instant, delay: Duration) {
+        if self.due == AckDue::No {
+            self.due = AckDue::By(now + delay);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seq(n: u32) -> SeqNumber {
+        SeqNumber(n)
+    }
+    fn place(receiver: &mut Receiver, start: u32, end: u32) -> Placement {
+        receiver.place(Instant::ZERO, seq(start), seq(end), &TcpConfig::default())
+    }
+    fn blocks(receiver: &Receiver) -> Vec<(u32, u32)> {
+        receiver.sack_blocks(4).as_slice().iter().map(|block| (block.start.0, block.end.0)).collect()
+    }
+
+    #[test]
+    fn every_second_full_sized_segment_is_acknowledged_at_once() {
+        let mut receiver = Receiver::new(seq(0));
+        assert_eq!(place(&mut receiver, 0, 1000), Placement::InOrder);
+        assert_eq!(receiver.due, AckDue::By(Instant::ZERO + TcpConfig::default().delayed_ack));
+        assert_eq!(place(&mut receiver, 1000, 2000), Placement::InOrder);
+        assert_eq!(receiver.due, AckDue::Now);
+    }
+
+    #[test]
+    fn the_most_recent_block_comes_first_and_neighbours_merge() {
+        let mut receiver = Receiver::new(seq(0));
+        place(&mut receiver, 100, 200);
+        place(&mut receiver, 300, 400);
+        place(&mut receiver, 500, 600);
+        assert_eq!(blocks(&receiver), [(500, 600), (300, 400), (100, 200)]);
+        assert_eq!(place(&mut receiver, 200, 300), Placement::OutOfOrder);
+        assert_eq!(blocks(&receiver), [(100, 400), (500, 600)]);
+    }
+
+    #[test]
+    fn a_filled_gap_moves_the_edge_over_all_it_reaches() {
+        let mut receiver = Receiver::new(seq(0));
+        place(&mut receiver, 100, 200);
+        place(&mut receiver, 300, 400);
+        assert_eq!(place(&mut receiver, 0, 100), Placement::InOrder);
+        assert_eq!((receiver.next, receiver.due), (seq(200), AckDue::Now));
+        assert_eq!(blocks(&receiver), [(300, 400)]);
+    }
+
+    #[test]
+    fn what_arrives_twice_is_reported_once_and_first() {
+        let mut receiver = Receiver::new(seq(0));
+        place(&mut receiver, 0, 100);
+        place(&mut receiver, 200, 300);
+        assert_eq!(place(&mut receiver, 0, 100), Placement::Duplicate);
+        assert_eq!(blocks(&receiver), [(0, 100), (200, 300)]);
+        receiver.acknowledged(true);
+        assert_eq!(blocks(&receiver), [(200, 300)]);
+        assert_eq!(place(&mut receiver, 200, 300), Placement::Duplicate);
+        assert_eq!(blocks(&receiver), [(200, 300), (200, 300)]);
+    }
+
+    #[test]
+    fn the_number_of_gaps_is_bounded() {
+        let mut receiver = Receiver::new(seq(0));
+        for gap in 1..=MAX_RANGES as u32 {
+            assert_eq!(place(&mut receiver, gap * 10, gap * 10 + 1), Placement::OutOfOrder);
+        }
+        assert!(!receiver.has_place(seq(1_000_000)));
+        assert_eq!(place(&mut receiver, 1_000_000, 1_000_001), Placement::Refused);
+        assert_eq!(place(&mut receiver, 0, 1), Placement::InOrder);
+    }
+}

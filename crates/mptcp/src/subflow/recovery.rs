@@ -1,0 +1,299 @@
+//! When data is deemed lost, and how fast it is sent again: RACK-TLP (RFC 8985) and PRR (RFC 9937).
+
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_wire::SeqNumber;
+
+use super::scoreboard::{Acknowledged, Newest};
+
+/// Recoveries for which a widened reordering window persists (RFC 8985, section 6.2, step 4).
+const WINDOW_PERSIST: u32 = 16;
+
+/// What loss recovery is doing.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Phase {
+    /// Nothing is being repaired.
+    Open,
+    /// Losses found by acknowledgements are being repaired until `end` is acknowledged.
+    Fast {
+        /// What had been sent when it began (RecoveryPoint, RFC 6675).
+        end: SeqNumber,
+        /// How fast.
+        prr: Prr,
+    },
+    /// Everything sent before the retransmission timeout is being repaired until `end` is acknowledged.
+    Timeout {
+        /// What had been sent when the timer ran out.
+        end: SeqNumber,
+    },
+}
+
+/// Proportional rate reduction (RFC 9937, section 6).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Prr {
+    /// Delivered since the recovery began.
+    delivered: u64,
+    /// Sent since.
+    out: u64,
+    /// Outstanding when it began.
+    flight_size: u64,
+    /// What may be in flight now.
+    window: u64,
+}
+
+impl Prr {
+    /// A recovery begins with `flight_size` bytes outstanding; one segment may go at once (fast retransmit).
+    pub fn new(flight_size: u64, in_flight: u64, mss: u64) -> Self {
+        Self { delivered: 0, out: 0, flight_size: flight_size.max(1), window: in_flight + mss }
+    }
+
+    /// An acknowledgement delivered `delivered` bytes and leaves `in_flight`; `safe` if it made progress and showed
+    /// no further loss (SafeACK).
+    pub fn on_ack(&mut self, delivered: u64, in_flight: u64, ssthresh: u64, mss: u64, safe: bool) {
+        self.delivered += delivered;
+        let quota = if in_flight > ssthresh {
+            let due = (u128::from(self.delivered) * u128::from(ssthresh)).div_ceil(u128::from(self.flight_size));
+            u64::try_from(due).unwrap_or(u64::MAX).saturating_sub(self.out)
+        } else {
+            let mut limit = self.delivered.saturating_sub(self.out).max(delivered);
+            if safe {
+                limit += mss;
+            }
+            limit.min(ssthresh.saturating_sub(in_flight))
+        };
+        let quota = if self.out == 0 { quota.max(mss) } else { quota };
+        self.window = in_flight + quota;
+    }
+
+    /// `bytes` were sent.
+    pub fn on_sent(&mut self, bytes: u64) {
+        self.out += bytes;
+    }
+
+    /// What may be in flight now.
+    pub fn window(&self) -> u64 {
+        self.window
+    }
+}
+
+/// Recent acknowledgement (RFC 8985, section 5.2).
+#[derive(Clone, Copy, Debug)]
+pub struct Rack {
+    /// When the most recently sent of all delivered segments was sent, and where it ends.
+    sent_at: Instant,
+    end: SeqNumber,
+    /// Its round-trip time.
+    rtt: Duration,
+    reordering_seen: bool,
+    window_multiplier: u32,
+    window_persist: u32,
+    /// Where the round ends in which the window was last widened.
+    dsack_round: Option<SeqNumber>,
+}
+
+/// What the reordering window depends on besides RACK's own memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Conditions {
+    /// Whether losses are being repaired.
+    pub recovering: bool,
+    /// Whether three segments' worth is selectively acknowledged (DupThresh).
+    pub many_sacked: bool,
+    /// Least round-trip time.
+    pub min_rtt: Duration,
+    /// Smoothed round-trip time.
+    pub smoothed_rtt: Duration,
+}
+
+impl Rack {
+    /// Nothing delivered yet.
+    pub fn new(start: SeqNumber) -> Self {
+        Self {
+            sent_at: Instant::ZERO,
+            end: start,
+            rtt: Duration::ZERO,
+            reordering_seen: false,
+            window_multiplier: 1,
+            window_persist: 0,
+            dsack_round: None,
+        }
+    }
+
+    /// Takes in the newest delivered segment (section 6.2, step 2). A retransmission that is acknowledged in less than
+    /// the least round trip was not what the acknowledgement is for.
+    pub fn update(&mut self, now: Instant, newest: &Newest, min_rtt: Duration) {
+        let rtt = now.since(newest.sent_at);
+        if newest.retransmitted && rtt < min_rtt {
+            return;
+        }
+        self.rtt = rtt;
+        if self.sent_before(newest.sent_at, newest.end) {
+            self.sent_at = newest.sent_at;
+            self.end = newest.end;
+        }
+    }
+
+    /// Whether the segment known to be delivered was sent before this one.
+    fn sent_before(&self, sent_at: Instant, end: SeqNumber) -> bool {
+        self.sent_at < sent_at || (self.sent_at == sent_at && end.after(self.end))
+    }
+
+    /// Takes in signs of reordering (step 3) and of needless retransmission (step 4).
+    pub fn adapt(&mut self, acknowledged: &Acknowledged, dsack: bool, una: SeqNumber, nxt: SeqNumber) {
+        self.reordering_seen |= acknowledged.reordered;
+        if self.dsack_round.is_some_and(|round| una.at_or_after(round)) {
+            self.dsack_round = None;
+        }
+        if dsack && self.dsack_round.is_none() {
+            self.dsack_round = Some(nxt);
+            self.window_multiplier = (self.window_multiplier + 1).min(255);
+            self.window_persist = WINDOW_PERSIST;
+        }
+    }
+
+    /// A recovery is over.
+    pub fn on_recovery_end(&mut self) {
+        self.window_persist = self.window_persist.saturating_sub(1);
+        if self.window_persist == 0 {
+            self.window_multiplier = 1;
+        }
+    }
+
+    /// How much later than expected a segment may come before it counts as lost.
+    pub fn reordering_window(&self, conditions: &Conditions) -> Duration {
+        if !self.reordering_seen && (conditions.recovering || conditions.many_sacked) {
+            return Duration::ZERO;
+        }
+        (conditions.min_rtt / 4 * u64::from(self.window_multiplier)).min(conditions.smoothed_rtt)
+    }
+
+    /// Whether a segment sent at `sent_at` and ending at `end` counts as lost now (step 5).
+    pub fn is_lost(&self, now: Instant, window: Duration, sent_at: Instant, end: SeqNumber) -> bool {
+        !self.sent_before(sent_at, end) && end != self.end && sent_at + self.rtt + window <= now
+    }
+
+    /// When a segment that was spared will count as lost; none if it was sent after the newest delivered.
+    pub fn deadline(&self, window: Duration, sent_at: Instant) -> Option<Instant> {
+        (sent_at <= self.sent_at && !self.rtt.is_zero()).then(|| sent_at + self.rtt + window)
+    }
+}
+
+/// A tail loss probe that is out (RFC 8985, section 7).
+#[derive(Clone, Copy, Debug)]
+pub struct TailProbe {
+    /// What had been sent with it.
+    pub end: SeqNumber,
+    /// It repeated data rather than sending new.
+    pub retransmitted: bool,
+}
+
+/// What it takes to notice that a loss episode was none (RFC 3522 by timestamps, RFC 3708 by DSACK).
+#[derive(Clone, Copy, Debug)]
+pub struct Undo {
+    /// First unacknowledged byte when the episode began.
+    pub una: SeqNumber,
+    /// Timestamp of the first retransmission, once there was one.
+    pub first_stamp: Option<u32>,
+    /// Retransmissions not yet reported as duplicates.
+    pub retransmissions: u32,
+    /// The timestamps have answered: the episode was real as far as they tell.
+    pub stamps_answered: bool,
+}
+
+impl Undo {
+    /// An episode begins.
+    pub fn new(una: SeqNumber) -> Self {
+        Self { una, first_stamp: None, retransmissions: 0, stamps_answered: false }
+    }
+
+    /// A segment is sent again.
+    pub fn on_retransmission(&mut self, stamp: u32) {
+        self.first_stamp = self.first_stamp.or(Some(stamp));
+        self.retransmissions += 1;
+    }
+
+    /// Whether an acknowledgement shows that nothing was lost: what it answers was sent before the first
+    /// retransmission (Eifel detection), or the peer got everything twice.
+    pub fn is_spurious(&mut self, una: SeqNumber, echo: Option<u32>, dsack: bool) -> bool {
+        if dsack && self.retransmissions > 0 {
+            self.retransmissions -= 1;
+            if self.retransmissions == 0 {
+                return true;
+            }
+        }
+        let (Some(stamp), Some(echo), false) = (self.first_stamp, echo, self.stamps_answered) else { return false };
+        if !una.after(self.una) {
+            return false;
+        }
+        self.stamps_answered = true;
+        (echo.wrapping_sub(stamp) as i32) < 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prr_sends_in_proportion_until_the_threshold_is_reached() {
+        // 20 segments of 1000 bytes were out, the threshold is 10: one goes out for every two delivered.
+        let mut prr = Prr::new(20_000, 19_000, 1000);
+        prr.on_ack(1000, 18_000, 10_000, 1000, false);
+        assert_eq!(prr.window(), 19_000); // the fast retransmit
+        prr.on_sent(1000);
+        prr.on_ack(1000, 18_000, 10_000, 1000, true);
+        assert_eq!(prr.window(), 18_000); // 2000 * 10/20 - 1000
+        prr.on_ack(2000, 16_000, 10_000, 1000, true);
+        assert_eq!(prr.window(), 17_000); // 4000 * 10/20 - 1000
+    }
+
+    #[test]
+    fn prr_grows_back_to_the_threshold_by_one_segment_beyond_what_is_delivered() {
+        let mut prr = Prr::new(20_000, 3_000, 1000);
+        prr.on_sent(1000);
+        prr.on_ack(1000, 3_000, 10_000, 1000, true);
+        assert_eq!(prr.window(), 5_000); // max(1000 - 1000, 1000) + 1000
+        prr.on_ack(1000, 3_000, 10_000, 1000, false);
+        assert_eq!(prr.window(), 4_000); // max(2000 - 1000, 1000), no progress: conservative
+    }
+
+    #[test]
+    fn rack_deems_lost_what_was_sent_a_round_trip_before_something_delivered() {
+        let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+        let mut rack = Rack::new(SeqNumber(0));
+        let newest = Newest { sent_at: at(10), end: SeqNumber(400), retransmitted: false };
+        rack.update(at(110), &newest, Duration::from_millis(100));
+        let window = Duration::from_millis(25);
+        assert!(!rack.is_lost(at(110), window, at(5), SeqNumber(100)));
+        assert!(rack.is_lost(at(130), window, at(5), SeqNumber(100)));
+        assert!(!rack.is_lost(at(200), window, at(11), SeqNumber(500)));
+        assert_eq!(rack.deadline(window, at(5)), Some(at(130)));
+        assert_eq!(rack.deadline(window, at(11)), None);
+    }
+
+    #[test]
+    fn the_reordering_window_is_a_quarter_round_trip_unless_loss_is_plain() {
+        let mut rack = Rack::new(SeqNumber(0));
+        let millis = Duration::from_millis;
+        let calm = Conditions { recovering: false, many_sacked: false, min_rtt: millis(80), smoothed_rtt: millis(90) };
+        assert_eq!(rack.reordering_window(&calm), millis(20));
+        assert_eq!(rack.reordering_window(&Conditions { many_sacked: true, ..calm }), Duration::ZERO);
+        rack.adapt(&Acknowledged { reordered: true, ..Default::default() }, false, SeqNumber(0), SeqNumber(9));
+        assert_eq!(rack.reordering_window(&Conditions { many_sacked: true, ..calm }), millis(20));
+        rack.adapt(&Acknowledged::default(), true, SeqNumber(0), SeqNumber(9));
+        rack.adapt(&Acknowledged::default(), true, SeqNumber(5), SeqNumber(20)); // the same round: no change
+        assert_eq!(rack.reordering_window(&calm), millis(40));
+    }
+
+    #[test]
+    fn an_answer_to_the_original_shows_that_the_retransmission_was_needless() {
+        let mut undo = Undo::new(SeqNumber(100));
+        undo.on_retransmission(5_000);
+        assert!(!undo.is_spurious(SeqNumber(100), Some(4_000), false)); // no progress: says nothing
+        assert!(undo.is_spurious(SeqNumber(200), Some(4_000), false));
+        let mut undo = Undo::new(SeqNumber(100));
+        undo.on_retransmission(5_000);
+        undo.on_retransmission(5_001);
+        assert!(!undo.is_spurious(SeqNumber(200), Some(5_000), false));
+        assert!(!undo.is_spurious(SeqNumber(200), None, true));
+        assert!(undo.is_spurious(SeqNumber(200), None, true));
+    }
+}

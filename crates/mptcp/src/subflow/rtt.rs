@@ -1,0 +1,121 @@
+//! Round-trip time and the retransmission timeout that follows from it (RFC 6298).
+
+use crate::config::TcpConfig;
+use anabranch_policy::time::Duration;
+
+/// Estimates the round-trip time of one subflow.
+#[derive(Clone, Debug)]
+pub struct RttEstimator {
+    smoothed: Duration,
+    variation: Duration,
+    min: Duration,
+    latest: Duration,
+    backoff: u32,
+}
+
+impl RttEstimator {
+    /// No sample yet.
+    pub fn new() -> Self {
+        Self {
+            smoothed: Duration::ZERO,
+            variation: Duration::ZERO,
+            min: Duration::MAX,
+            latest: Duration::ZERO,
+            backoff: 0,
+        }
+    }
+
+    /// Takes a sample in (RFC 6298, section 2: alpha 1/8, beta 1/4) and ends the back-off (section 5.7).
+    pub fn sample(&mut self, rtt: Duration) {
+        self.latest = rtt;
+        self.min = self.min.min(rtt);
+        if self.smoothed.is_zero() {
+            self.smoothed = rtt;
+            self.variation = rtt / 2;
+        } else {
+            self.variation = self.variation - self.variation / 4 + self.smoothed.abs_diff(rtt) / 4;
+            self.smoothed = self.smoothed - self.smoothed / 8 + rtt / 8;
+        }
+        self.backoff = 0;
+    }
+
+    /// Doubles the timeout from now on (RFC 6298, section 5.5).
+    pub fn back_off(&mut self) {
+        self.backoff += 1;
+    }
+
+    /// Ends the back-off: the network answered.
+    pub fn end_back_off(&mut self) {
+        self.backoff = 0;
+    }
+
+    /// Timeout without back-off. The variation term has a floor of `min_rto` rather than the whole: a path whose
+    /// delay does not vary would else time out at the first packet queued behind a larger one. This is never less
+    /// than what RFC 6298, section 2.3, computes.
+    pub fn base_rto(&self, config: &TcpConfig) -> Duration {
+        if self.smoothed.is_zero() {
+            return config.initial_rto.min(config.max_rto);
+        }
+        (self.smoothed + (self.variation * 4).max(config.min_rto)).min(config.max_rto)
+    }
+
+    /// Timeout with back-off.
+    pub fn rto(&self, config: &TcpConfig) -> Duration {
+        (self.base_rto(config) * (1_u64 << self.backoff.min(16))).min(config.max_rto)
+    }
+
+    /// Smoothed round-trip time; zero before the first sample.
+    pub fn smoothed(&self) -> Duration {
+        self.smoothed
+    }
+    /// Its variation.
+    pub fn variation(&self) -> Duration {
+        self.variation
+    }
+    /// Least sample; zero before the first.
+    pub fn min(&self) -> Duration {
+        if self.min == Duration::MAX { Duration::ZERO } else { self.min }
+    }
+    /// Latest sample.
+    pub fn latest(&self) -> Duration {
+        self.latest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_sample_sets_variation_to_half() {
+        let mut rtt = RttEstimator::new();
+        rtt.sample(Duration::from_millis(100));
+        assert_eq!(rtt.smoothed(), Duration::from_millis(100));
+        assert_eq!(rtt.variation(), Duration::from_millis(50));
+        // 100 + max(200, 4 * 50)
+        assert_eq!(rtt.rto(&TcpConfig::default()), Duration::from_millis(300));
+    }
+
+    #[test]
+    fn the_second_sample_is_weighted_by_one_eighth_and_one_quarter() {
+        let mut rtt = RttEstimator::new();
+        rtt.sample(Duration::from_millis(100));
+        rtt.sample(Duration::from_millis(180));
+        // 7/8 * 100 + 1/8 * 180 = 110; 3/4 * 50 + 1/4 * 80 = 57.5
+        assert_eq!(rtt.smoothed(), Duration::from_millis(110));
+        assert_eq!(rtt.variation(), Duration::from_micros(57_500));
+    }
+
+    #[test]
+    fn the_timeout_doubles_up_to_its_limit_and_a_sample_ends_that() {
+        let config = TcpConfig::default();
+        let mut rtt = RttEstimator::new();
+        assert_eq!(rtt.rto(&config), Duration::from_secs(1));
+        (0..3).for_each(|_| rtt.back_off());
+        assert_eq!(rtt.rto(&config), Duration::from_secs(8));
+        (0..40).for_each(|_| rtt.back_off());
+        assert_eq!(rtt.rto(&config), Duration::from_secs(120));
+        rtt.sample(Duration::from_millis(40));
+        assert_eq!(rtt.rto(&config), Duration::from_millis(240));
+    }
+}

@@ -1,0 +1,552 @@
+//! What was given to a subflow and is not acknowledged yet: where each segment is, and what an acknowledgement changes.
+//!
+//! Records lie in sequence order in one queue: first those sent, then those that wait for the window. A sent record is
+//! in flight, selectively acknowledged, or lost; retransmission puts a lost one in flight again. All walks are
+//! amortised: an acknowledgement costs what it newly acknowledges, not what is outstanding.
+
+use crate::event::SendKind;
+use anabranch_policy::rate::Rate;
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_wire::SeqNumber;
+use anabranch_wire::tcp::{SackBlock, SackBlocks};
+use bytes::{Buf, Bytes};
+use std::collections::VecDeque;
+
+/// Where a record is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// Waits for the window.
+    Unsent,
+    /// Sent, and not heard of.
+    InFlight,
+    /// Selectively acknowledged.
+    Sacked,
+    /// Deemed lost, to be sent again.
+    Lost,
+}
+
+/// A segment's worth of data on a subflow.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// First sequence number.
+    pub seq: SeqNumber,
+    /// Length in sequence space; a FIN counts one.
+    pub length: u32,
+    /// Data sequence of the first byte.
+    pub data_seq: u64,
+    /// The bytes, kept until the subflow acknowledges them: the peer needs them here even if they were
+    /// acknowledged at data level (RFC 8684, section 3.3.6).
+    pub payload: Bytes,
+    /// When it was sent last.
+    pub sent_at: Instant,
+    /// Where it is.
+    pub fate: Fate,
+    /// It was sent more than once.
+    pub retransmitted: bool,
+    /// It is a FIN.
+    pub fin: bool,
+    /// It was handed to other subflows.
+    pub reinjected: bool,
+    /// Why it was given to this subflow.
+    pub origin: SendKind,
+    /// [`Scoreboard::delivered`] when it was sent, for the delivery rate.
+    delivered_before: u64,
+    delivered_at: Instant,
+}
+
+impl Record {
+    /// The sequence number after the last.
+    pub fn end(&self) -> SeqNumber {
+        self.seq + self.length
+    }
+    /// The data sequence after the last byte.
+    pub fn data_end(&self) -> u64 {
+        self.data_seq + self.payload.len() as u64
+    }
+}
+
+/// What an acknowledgement changed.
+#[derive(Clone, Debug, Default)]
+pub struct Acknowledged {
+    /// Bytes acknowledged cumulatively.
+    pub cumulative: u64,
+    /// Bytes newly acknowledged, cumulatively or selectively.
+    pub delivered: u64,
+    /// Round-trip time of the newest segment that was sent only once.
+    pub rtt: Option<Duration>,
+    /// The newest transmission among those delivered: when it was sent, where it ends, whether it was a retransmission.
+    pub newest: Option<Newest>,
+    /// Delivery rate over the flight of the newest.
+    pub delivery_rate: Option<Rate>,
+    /// End of the highest data newly delivered.
+    pub data_end: u64,
+    /// Something was newly acknowledged that lies below an earlier selective acknowledgement and was never
+    /// retransmitted: the network reorders.
+    pub reordered: bool,
+    /// A FIN was acknowledged cumulatively.
+    pub fin: bool,
+}
+
+/// The most recently sent segment among those that an acknowledgement delivered.
+#[derive(Clone, Copy, Debug)]
+pub struct Newest {
+    /// When it was sent.
+    pub sent_at: Instant,
+    /// Where it ends.
+    pub end: SeqNumber,
+    /// Whether it had been sent before.
+    pub retransmitted: bool,
+}
+
+/// The records of one subflow.
+#[derive(Clone, Debug, Default)]
+pub struct Scoreboard {
+    records: VecDeque<Record>,
+    /// Number of the first record, counted from the beginning of the subflow: hints survive removals at the front.
+    first: u64,
+    /// Records that have been sent.
+    sent: usize,
+    in_flight: u64,
+    queued: u64,
+    lost: u64,
+    sacked: u64,
+    /// No record before this number is lost.
+    lost_hint: u64,
+    /// No record before this number is in flight and was sent only once.
+    original_hint: u64,
+    /// Retransmissions in order of time: record number and when.
+    retransmissions: VecDeque<(u64, Instant)>,
+    /// Blocks of the last acknowledgement: what was walked already.
+    previous: SackBlocks,
+    /// Highest sequence number selectively acknowledged.
+    highest_sacked: Option<SeqNumber>,
+    /// Bytes delivered so far, and when the last were.
+    delivered: u64,
+    delivered_at: Instant,
+}
+
+impl Scoreboard {
+    /// Adds a record that waits to be sent.
+    pub fn push(&mut self, seq: SeqNumber, data_seq: u64, payload: Bytes, fin: bool, origin: SendKind) {
+        let length = payload.len() as u32 + u32::from(fin);
+        self.queued += payload.len() as u64;
+        self.records.push_back(Record {
+            seq,
+            length,
+            data_seq,
+            payload,
+            sent_at: Instant::ZERO,
+            fate: Fate::Unsent,
+            retransmitted: false,
+            fin,
+            reinjected: false,
+            origin,
+            delivered_before: 0,
+            delivered_at: Instant::ZERO,
+        });
+    }
+
+    /// Sent and neither acknowledged nor lost, bytes of sequence space.
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+    /// Waiting to be sent, bytes of payload.
+    pub fn queued(&self) -> u64 {
+        self.queued
+    }
+    /// Lost and waiting to be sent again.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+    /// Selectively acknowledged.
+    pub fn sacked(&self) -> u64 {
+        self.sacked
+    }
+    /// Bytes delivered since the subflow began.
+    pub fn delivered(&self) -> u64 {
+        self.delivered
+    }
+    /// Whether nothing that was sent is unacknowledged.
+    pub fn is_idle(&self) -> bool {
+        self.sent == 0
+    }
+    /// Whether there is no record at all.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+    /// How many records have been sent and not acknowledged cumulatively.
+    pub fn sent_records(&self) -> usize {
+        self.sent
+    }
+    /// The records that were sent, oldest first.
+    pub fn sent(&self) -> impl DoubleEndedIterator<Item = &Record> {
+        self.records.iter().take(self.sent)
+    }
+    /// The records that were sent, oldest first, to change what others know of them.
+    pub fn sent_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Record> {
+        self.records.iter_mut().take(self.sent)
+    }
+    /// All records, oldest first.
+    pub fn records(&self) -> impl Iterator<Item = &Record> {
+        self.records.iter()
+    }
+    /// The first record that waits to be sent.
+    pub fn next_unsent(&self) -> Option<&Record> {
+        self.records.get(self.sent)
+    }
+
+    /// Data sequence of the oldest record, sent or not.
+    pub fn first_data_seq(&self) -> Option<u64> {
+        self.records.front().map(|record| record.data_seq)
+    }
+
+    /// Whether a record, sent or not, holds the byte at `data_seq`; gives the length of the data from there to its end.
+    pub fn holds(&self, data_seq: u64) -> Option<u64> {
+        let holder = self.records.iter().find(|r| (r.data_seq..r.data_end()).contains(&data_seq))?;
+        Some(holder.data_end() - data_seq)
+    }
+
+    /// Takes back what waits to be sent, last first; a FIN stays.
+    pub fn take_unsent(&mut self) -> Option<Record> {
+        if self.records.len() <= self.sent || self.records.back().is_some_and(|record| record.fin) {
+            return None;
+        }
+        let record = self.records.pop_back()?;
+        self.queued -= record.payload.len() as u64;
+        Some(record)
+    }
+
+    /// The first unsent record goes out now.
+    pub fn send_next(&mut self, now: Instant) -> Option<Record> {
+        let (delivered, delivered_at) = (self.delivered, self.delivered_at);
+        let idle = self.sent == 0;
+        let record = self.records.get_mut(self.sent)?;
+        record.sent_at = now;
+        record.fate = Fate::InFlight;
+        record.delivered_before = delivered;
+        record.delivered_at = if idle { now } else { delivered_at };
+        self.in_flight += u64::from(record.length);
+        self.queued -= record.payload.len() as u64;
+        self.sent += 1;
+        Some(record.clone())
+    }
+
+    /// The first lost record, if any.
+    pub fn next_lost(&mut self) -> Option<&Record> {
+        let at = self.position_of_lost()?;
+        self.records.get(at)
+    }
+
+    /// The first lost record goes out again.
+    pub fn retransmit_next(&mut self, now: Instant) -> Option<Record> {
+        let at = self.position_of_lost()?;
+        self.lost_hint = self.first + at as u64 + 1;
+        self.retransmit_at(at, now)
+    }
+
+    /// The last record that was sent goes out again, as a probe (RFC 8985, section 7.3).
+    pub fn retransmit_last(&mut self, now: Instant) -> Option<Record> {
+        let at = self.records.iter().take(self.sent).rposition(|record| record.fate != Fate::Sacked)?;
+        self.retransmit_at(at, now)
+    }
+
+    fn retransmit_at(&mut self, at: usize, now: Instant) -> Option<Record> {
+        let number = self.first + at as u64;
+        let (delivered, delivered_at) = (self.delivered, self.delivered_at);
+        let record = self.records.get_mut(at)?;
+        if record.fate == Fate::Lost {
+            self.lost -= u64::from(record.length);
+            self.in_flight += u64::from(record.length);
+        }
+        record.fate = Fate::InFlight;
+        record.sent_at = now;
+        record.retransmitted = true;
+        record.delivered_before = delivered;
+        record.delivered_at = delivered_at;
+        self.retransmissions.push_back((number, now));
+        Some(record.clone())
+    }
+
+    fn position_of_lost(&mut self) -> Option<usize> {
+        if self.lost == 0 {
+            return None;
+        }
+        let from = self.lost_hint.saturating_sub(self.first) as usize;
+        let at = self.records.range(from.min(self.sent)..self.sent).position(|record| record.fate == Fate::Lost)? + from;
+        self.lost_hint = self.first + at as u64;
+        Some(at)
+    }
+
+    /// Takes an acknowledgement in: everything before `ack`, and the blocks above it (RFC 2018, RFC 6675).
+    pub fn acknowledge(&mut self, now: Instant, ack: SeqNumber, sack: &SackBlocks) -> Acknowledged {
+        let mut result = Acknowledged::default();
+        let highest_before = self.highest_sacked;
+        self.acknowledge_cumulatively(now, ack, &mut result);
+        if !sack.is_empty() {
+            for block in sack.as_slice() {
+                if block.start.at_or_after(ack) && block.end.after(block.start) {
+                    self.acknowledge_block(now, *block, highest_before, &mut result);
+                }
+            }
+            self.previous = *sack;
+        }
+        if self.highest_sacked.is_some_and(|highest| highest.at_or_before(ack)) {
+            self.highest_sacked = None;
+            self.previous = SackBlocks::new();
+        }
+        if result.delivered > 0 {
+            self.delivered += result.delivered;
+            self.delivered_at = now;
+        }
+        result
+    }
+
+    fn acknowledge_cumulatively(&mut self, now: Instant, ack: SeqNumber, result: &mut Acknowledged) {
+        while self.sent > 0 {
+            let Some(front) = self.records.front_mut() else { break };
+            if front.end().after(ack) {
+                let part = ack.distance(front.seq);
+                if part > 0 {
+                    let part = (part as u32).min(front.payload.len() as u32);
+                    Self::trim_front(front, part);
+                    Self::uncount(front.fate, part, &mut self.in_flight, &mut self.lost, &mut self.sacked);
+                    result.cumulative += u64::from(part);
+                    result.delivered += u64::from(part);
+                }
+                break;
+            }
+            let Some(record) = self.records.pop_front() else { break };
+            self.first += 1;
+            self.sent -= 1;
+            Self::uncount(record.fate, record.length, &mut self.in_flight, &mut self.lost, &mut self.sacked);
+            result.cumulative += u64::from(record.length);
+            result.fin |= record.fin;
+            if record.fate != Fate::Sacked {
+                let highest = self.highest_sacked;
+                Self::deliver(&record, now, self.delivered, highest, result);
+            }
+        }
+    }
+
+    fn trim_front(record: &mut Record, part: u32) {
+        record.seq += part;
+        record.length -= part;
+        record.data_seq += u64::from(part);
+        record.payload.advance(part as usize);
+    }
+
+    fn uncount(fate: Fate, length: u32, in_flight: &mut u64, lost: &mut u64, sacked: &mut u64) {
+        let length = u64::from(length);
+        match fate {
+            Fate::InFlight => *in_flight -= length,
+            Fate::Lost => *lost -= length,
+            Fate::Sacked => *sacked -= length,
+            Fate::Unsent => {}
+        }
+    }
+
+    /// Counts a record that the peer is now known to have.
+    fn deliver(
+        record: &Record,
+        now: Instant,
+        delivered: u64,
+        highest_before: Option<SeqNumber>,
+        result: &mut Acknowledged,
+    ) {
+        result.delivered += u64::from(record.length);
+        result.data_end = result.data_end.max(record.data_end());
+        if !record.retransmitted && highest_before.is_some_and(|highest| record.end().before(highest)) {
+            result.reordered = true;
+        }
+        let newer = result.newest.is_none_or(|newest| {
+            newest.sent_at < record.sent_at || (newest.sent_at == record.sent_at && record.end().after(newest.end))
+        });
+        if newer {
+            result.newest =
+                Some(Newest { sent_at: record.sent_at, end: record.end(), retransmitted: record.retransmitted });
+            let span = now.since(record.delivered_at);
+            if !span.is_zero() {
+                let bytes = delivered + result.delivered - record.delivered_before;
+                result.delivery_rate = Some(Rate::from_bytes_over(bytes, span));
+            }
+            if !record.retransmitted {
+                result.rtt = Some(now.since(record.sent_at));
+            }
+        }
+    }
+
+    /// Marks what a block covers; what the same block covered in the last acknowledgement is not walked again.
+    fn acknowledge_block(
+        &mut self,
+        now: Instant,
+        block: SackBlock,
+        highest_before: Option<SeqNumber>,
+        result: &mut Acknowledged,
+    ) {
+        let touches = |old: &&SackBlock| old.start.at_or_before(block.end) && old.end.at_or_after(block.start);
+        match self.previous.as_slice().iter().find(touches).copied() {
+            Some(old) => {
+                if block.start.before(old.start) {
+                    self.mark_sacked(now, block.start, old.start, highest_before, result);
+                }
+                if block.end.after(old.end) {
+                    self.mark_sacked(now, old.end, block.end, highest_before, result);
+                }
+            }
+            None => self.mark_sacked(now, block.start, block.end, highest_before, result),
+        }
+    }
+
+    fn mark_sacked(
+        &mut self,
+        now: Instant,
+        start: SeqNumber,
+        end: SeqNumber,
+        highest_before: Option<SeqNumber>,
+        result: &mut Acknowledged,
+    ) {
+        let delivered = self.delivered;
+        let from = self.records.partition_point(|record| record.seq.before(start)).min(self.sent);
+        for record in self.records.range_mut(from..self.sent) {
+            if record.end().after(end) {
+                break;
+            }
+            if record.fate == Fate::Sacked {
+                continue;
+            }
+            Self::uncount(record.fate, record.length, &mut self.in_flight, &mut self.lost, &mut self.sacked);
+            record.fate = Fate::Sacked;
+            self.sacked += u64::from(record.length);
+            if self.highest_sacked.is_none_or(|highest| record.end().after(highest)) {
+                self.highest_sacked = Some(record.end());
+            }
+            Self::deliver(record, now, delivered, highest_before, result);
+        }
+    }
+
+    /// Marks as lost every record in flight for which `is_lost` says so; stops at the first of each kind (sent once,
+    /// retransmitted) for which it does not, since both are walked in order of time. Gives the bytes marked and the
+    /// earliest transmission that was spared.
+    pub fn mark_lost_in_time_order(&mut self, is_lost: impl Fn(Instant, SeqNumber) -> bool) -> (u64, Option<Instant>) {
+        let (lost_once, spared_once) = self.mark_originals(&is_lost);
+        let (lost_again, spared_again) = self.mark_retransmissions(&is_lost);
+        let spared = match (spared_once, spared_again) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        (lost_once + lost_again, spared)
+    }
+
+    fn mark_originals(&mut self, is_lost: &impl Fn(Instant, SeqNumber) -> bool) -> (u64, Option<Instant>) {
+        let from = (self.original_hint.saturating_sub(self.first) as usize).min(self.sent);
+        let (mut at, mut bytes, mut spared) = (from, 0, None);
+        let mut first_lost = None;
+        for record in self.records.range_mut(from..self.sent) {
+            if record.fate == Fate::InFlight && !record.retransmitted {
+                if !is_lost(record.sent_at, record.end()) {
+                    spared = Some(record.sent_at);
+                    break;
+                }
+                record.fate = Fate::Lost;
+                bytes += u64::from(record.length);
+                first_lost = first_lost.or(Some(at));
+            }
+            at += 1;
+        }
+        self.original_hint = self.first + at as u64;
+        self.count_lost(bytes, first_lost);
+        (bytes, spared)
+    }
+
+    fn mark_retransmissions(&mut self, is_lost: &impl Fn(Instant, SeqNumber) -> bool) -> (u64, Option<Instant>) {
+        let mut total = 0;
+        while let Some(&(number, sent_at)) = self.retransmissions.front() {
+            let at = number.checked_sub(self.first).map(|at| at as usize).filter(|at| *at < self.sent);
+            let record = at.and_then(|at| self.records.get_mut(at));
+            if let Some(record) = record.filter(|r| r.fate == Fate::InFlight && r.sent_at == sent_at) {
+                if !is_lost(sent_at, record.end()) {
+                    return (total, Some(sent_at));
+                }
+                record.fate = Fate::Lost;
+                let length = u64::from(record.length);
+                total += length;
+                self.count_lost(length, at);
+            }
+            self.retransmissions.pop_front();
+        }
+        (total, None)
+    }
+
+    /// Marks the oldest unacknowledged record as lost (RFC 6582, for peers without SACK).
+    pub fn mark_first_lost(&mut self) -> u64 {
+        match self.records.front_mut() {
+            Some(record) if record.fate == Fate::InFlight => {
+                record.fate = Fate::Lost;
+                let length = u64::from(record.length);
+                self.count_lost(length, Some(0));
+                length
+            }
+            _ => 0,
+        }
+    }
+
+    /// Marks everything in flight as lost (the retransmission timer ran out).
+    pub fn mark_all_lost(&mut self) -> u64 {
+        let mut bytes = 0;
+        for record in self.records.iter_mut().take(self.sent) {
+            if record.fate == Fate::InFlight {
+                record.fate = Fate::Lost;
+                bytes += u64::from(record.length);
+            }
+        }
+        self.retransmissions.clear();
+        self.count_lost(bytes, Some(0));
+        bytes
+    }
+
+    /// Forgets selective acknowledgements: the peer dropped what it had acknowledged (RFC 2018, section 8).
+    pub fn forget_sacks(&mut self) {
+        for record in self.records.iter_mut().take(self.sent) {
+            if record.fate == Fate::Sacked {
+                record.fate = Fate::InFlight;
+                self.in_flight += u64::from(record.length);
+                self.sacked -= u64::from(record.length);
+            }
+        }
+        self.highest_sacked = None;
+        self.previous = SackBlocks::new();
+    }
+
+    /// The losses were an error: what is marked lost is in flight after all.
+    pub fn unmark_lost(&mut self) {
+        for record in self.records.iter_mut().take(self.sent) {
+            if record.fate == Fate::Lost {
+                record.fate = Fate::InFlight;
+                self.in_flight += u64::from(record.length);
+                self.lost -= u64::from(record.length);
+            }
+        }
+        self.original_hint = self.first;
+    }
+
+    /// Whether the oldest record is marked as selectively acknowledged: only a peer that reneged leaves it so.
+    pub fn first_is_sacked(&self) -> bool {
+        self.records.front().is_some_and(|record| record.fate == Fate::Sacked)
+    }
+
+    /// Releases memory that an idle subflow does not need.
+    pub fn shrink(&mut self) {
+        if self.records.is_empty() && self.records.capacity() > 0 {
+            self.records = VecDeque::new();
+            self.retransmissions = VecDeque::new();
+        }
+    }
+
+    fn count_lost(&mut self, bytes: u64, first: Option<usize>) {
+        self.in_flight -= bytes;
+        self.lost += bytes;
+        if let (true, Some(at)) = (bytes > 0, first) {
+            self.lost_hint = self.lost_hint.min(self.first + at as u64);
+        }
+    }
+}

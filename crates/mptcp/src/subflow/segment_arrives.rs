@@ -1,0 +1,250 @@
+//! Whether a segment belongs to a subflow, and what its control bits change (RFC 9293, section 3.10.7; RFC 5961; RFC 7323).
+
+use super::acknowledge::AckJudgement;
+use super::{State, Subflow};
+use crate::config::TcpConfig;
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_wire::{Ecn, Flags, Segment, SeqNumber};
+
+/// Least time between challenge acknowledgements of a subflow (RFC 5961, section 7).
+const CHALLENGE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How long TS.Recent is believed without news (RFC 7323, section 5.5).
+const TIMESTAMP_LIFE: Duration = Duration::from_secs(24 * 24 * 3600);
+
+/// What to do with a segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Nothing; an acknowledgement may have become due.
+    Drop,
+    /// Its acknowledgement and payload count.
+    Process {
+        /// Its acknowledgement number is current.
+        acknowledges: bool,
+    },
+    /// The peer reset the subflow.
+    Reset,
+    /// It is answered with a reset that carries its acknowledgement number as sequence number.
+    Refuse,
+}
+
+impl Subflow {
+    /// Judges a segment in every state from SYN-RECEIVED on. `window` is what may lie beyond RCV.NXT.
+    pub fn judge(&mut self, now: Instant, segment: &Segment, window: u32) -> Verdict {
+        let reset = segment.flags.contains(Flags::RST);
+        if self.state == State::Closed {
+            return Verdict::Drop;
+        }
+        if self.is_repeated_syn(segment) {
+            self.handshake_due = true;
+            return Verdict::Drop;
+        }
+        if !reset && !self.timestamp_is_acceptable(now, segment) {
+            self.counters.unacceptable += 1;
+            self.receiver.acknowledge_now();
+            return Verdict::Drop;
+        }
+        if !self.sequence_is_acceptable(segment, window) {
+            self.counters.unacceptable += 1;
+            if !reset {
+                self.receiver.acknowledge_now();
+            }
+            return Verdict::Drop;
+        }
+        if reset {
+            return self.judge_reset(now, segment);
+        }
+        if segment.flags.contains(Flags::SYN) {
+            self.challenge(now); // RFC 5961, section 4
+            return Verdict::Drop;
+        }
+        if !segment.flags.contains(Flags::ACK) {
+            return Verdict::Drop;
+        }
+        self.last_heard = now;
+        self.take_timestamp(now, segment);
+        self.judge_ack(now, segment)
+    }
+
+    /// A SYN again while our SYN/ACK is out: it was lost.
+    fn is_repeated_syn(&self, segment: &Segment) -> bool {
+        self.state == State::SynReceived
+            && segment.flags.contains(Flags::SYN)
+            && !segment.flags.intersects(Flags::RST | Flags::ACK)
+            && segment.seq == self.peer_initial
+    }
+
+    /// Protection against wrapped sequences (RFC 7323, section 5).
+    fn timestamp_is_acceptable(&self, now: Instant, segment: &Segment) -> bool {
+        if !self.negotiated.timestamps {
+            return true;
+        }
+        let Some(stamps) = segment.options.timestamps else { return false };
+        let old = (stamps.value.wrapping_sub(self.receiver.timestamp) as i32) < 0;
+        !old || now.since(self.receiver.timestamp_at) > TIMESTAMP_LIFE
+    }
+
+    /// RFC 9293, section 3.4: some of the segment lies in the window. The byte expected next is always acceptable, even
+    /// with a full buffer: peers that may not send it again stall for ever.
+    fn sequence_is_acceptable(&self, segment: &Segment, window: u32) -> bool {
+        let next = self.receiver.next;
+        let length = segment.sequence_length();
+        let first = segment.seq;
+        if length == 0 {
+            return first == next || (first.after(next) && first.before(next + window));
+        }
+        let last = first + (length - 1);
+        let starts_inside = first.at_or_after(next) && (first == next || first.before(next + window));
+        let ends_inside = last.at_or_after(next) && last.before(next + window.max(1));
+        let covers = first.before(next) && last.at_or_after(next);
+        starts_inside || ends_inside || covers
+    }
+
+    /// A reset counts only at exactly the next sequence number (RFC 5961, section 3).
+    fn judge_reset(&mut self, now: Instant, segment: &Segment) -> Verdict {
+        if segment.seq == self.receiver.next {
+            return Verdict::Reset;
+        }
+        self.challenge(now);
+        Verdict::Drop
+    }
+
+    fn judge_ack(&mut self, now: Instant, segment: &Segment) -> Verdict {
+        let judgement = self.judge_acknowledgement(segment.ack);
+        if self.state == State::SynReceived {
+            let covers_syn = segment.ack.after(self.send.una) && segment.ack.at_or_before(self.send.nxt);
+            return if covers_syn { Verdict::Process { acknowledges: true } } else { Verdict::Refuse };
+        }
+        match judgement {
+            AckJudgement::Current => Verdict::Process { acknowledges: true },
+            AckJudgement::Old => Verdict::Process { acknowledges: false },
+            AckJudgement::Future | AckJudgement::TooOld => {
+                self.challenge(now);
+                Verdict::Drop
+            }
+        }
+    }
+
+    /// Sends an acknowledgement in answer to something suspicious, at a bounded rate.
+    pub fn challenge(&mut self, now: Instant) {
+        if now >= self.next_challenge {
+            self.next_challenge = now + CHALLENGE_INTERVAL;
+            self.counters.challenges += 1;
+            self.receiver.acknowledge_now();
+        }
+    }
+
+    /// TS.Recent follows segments that cover the last acknowledgement (RFC 7323, section 4.3).
+    pub fn take_timestamp(&mut self, now: Instant, segment: &Segment) {
+        let Some(stamps) = segment.options.timestamps else { return };
+        let newer = (stamps.value.wrapping_sub(self.receiver.timestamp) as i32) >= 0
+            || now.since(self.receiver.timestamp_at) > TIMESTAMP_LIFE;
+        if self.negotiated.timestamps && newer && segment.seq.at_or_before(self.receiver.last_ack) {
+            self.receiver.timestamp = stamps.value;
+            self.receiver.timestamp_at = now;
+        }
+    }
+
+    /// Takes a congestion mark in, and the peer's word that it has answered the last (RFC 3168, section 6.1.3).
+    pub fn handle_ecn(&mut self, ecn: Ecn, flags: Flags) {
+        if !self.negotiated.ecn {
+            return;
+        }
+        if flags.contains(Flags::CWR) {
+            self.receiver.echo_congestion = false;
+        }
+        if ecn == Ecn::Congestion {
+            if !self.receiver.echo_congestion {
+                self.receiver.acknowledge_now();
+            }
+            self.receiver.echo_congestion = true;
+        }
+    }
+
+    /// Takes over what the peer's SYN says.
+    pub fn handle_syn(&mut self, now: Instant, segment: &Segment, config: &TcpConfig, scale: u8) {
+        let options = &segment.options;
+        self.peer_initial = segment.seq;
+        self.receiver = super::receiver::Receiver::new(segment.seq + 1);
+        self.negotiated.peer_mss = options.maximum_segment_size.unwrap_or(536).max(64);
+        self.negotiated.sack = config.sack && options.sack_permitted;
+        let scaling = config.window_scaling && options.window_scale.is_some();
+        self.negotiated.send_scale = if scaling { options.window_scale.unwrap_or(0).min(14) } else { 0 };
+        self.negotiated.receive_scale = if scaling { scale } else { 0 };
+        self.negotiated.timestamps = config.timestamps && options.timestamps.is_some();
+        let ecn = Flags::ECE | Flags::CWR;
+        self.negotiated.ecn = config.ecn
+            && if segment.flags.contains(Flags::ACK) {
+                segment.flags.contains(Flags::ECE) && !segment.flags.contains(Flags::CWR)
+            } else {
+                segment.flags.contains(ecn)
+            };
+        if let Some(stamps) = options.timestamps {
+            self.receiver.timestamp = stamps.value;
+            self.receiver.timestamp_at = now;
+        }
+    }
+
+    /// Our FIN was acknowledged.
+    pub fn handle_fin_acknowledged(&mut self, now: Instant, config: &TcpConfig) {
+        self.state = match self.state {
+            State::FinWait1 => State::FinWait2,
+            State::Closing => State::TimeWait,
+            State::LastAck => State::Closed,
+            other => other,
+        };
+        self.after_transition(now, config);
+    }
+
+    /// The peer's FIN is next in sequence.
+    pub fn handle_fin(&mut self, now: Instant, config: &TcpConfig) {
+        self.receiver.next += 1;
+        self.receiver.acknowledge_now();
+        self.state = match self.state {
+            State::SynReceived | State::Established => State::CloseWait,
+            State::FinWait1 => State::Closing,
+            State::FinWait2 => State::TimeWait,
+            other => other,
+        };
+        self.after_transition(now, config);
+    }
+
+    /// Our FIN has been put in the queue.
+    pub fn handle_fin_sent(&mut self) {
+        self.state = match self.state {
+            State::SynReceived | State::Established => State::FinWait1,
+            State::CloseWait => State::LastAck,
+            other => other,
+        };
+    }
+
+    fn after_transition(&mut self, now: Instant, config: &TcpConfig) {
+        match self.state {
+            State::TimeWait => {
+                self.timers.stop();
+                self.timers.linger = now + config.time_wait;
+            }
+            State::FinWait2 => self.timers.linger = now + config.fin_wait_2,
+            State::Closed => self.timers.stop(),
+            _ => {}
+        }
+    }
+
+    /// A segment again in TIME-WAIT: the peer lost our last acknowledgement (RFC 9293, section 3.10.7.4).
+    pub fn restart_time_wait(&mut self, now: Instant, config: &TcpConfig) {
+        if self.state == State::TimeWait {
+            self.timers.linger = now + config.time_wait;
+            self.receiver.acknowledge_now();
+        }
+    }
+
+    /// Remembers the largest window that the peer offered (MAX.SND.WND, RFC 5961, section 5.2).
+    pub fn note_window(&mut self, window: u32) {
+        self.largest_window = self.largest_window.max(window);
+    }
+
+    /// Where a segment's payload begins and ends in sequence space.
+    pub fn payload_range(segment: &Segment) -> (SeqNumber, SeqNumber) {
+        (segment.seq, segment.seq + segment.payload.len() as u32)
+    }
+}

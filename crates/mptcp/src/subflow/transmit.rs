@@ -1,0 +1,215 @@
+//! What a subflow sends: which record may go now, and the TCP segment around it.
+
+use super::acknowledge::Context;
+use super::receiver::AckDue;
+use super::recovery::{Phase, TailProbe};
+use super::scoreboard::Record;
+use super::{State, Subflow};
+use crate::event::SendKind;
+use anabranch_policy::rate::Rate;
+use anabranch_policy::time::Instant;
+use anabranch_wire::tcp::{OPTION_SPACE, SackBlocks, Timestamps};
+use anabranch_wire::{Flags, Segment, SeqNumber};
+use bytes::Bytes;
+
+/// Space of the timestamps option with its padding.
+const TIMESTAMPS_SPACE: usize = 12;
+
+/// A record on its way out.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// What goes.
+    pub record: Record,
+    /// Why.
+    pub kind: SendKind,
+}
+
+impl Subflow {
+    /// The next record that window and pacing let go, already marked as sent.
+    pub fn next_transmission(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
+        if !self.state.is_synchronised() || self.state == State::TimeWait || !self.confirmed {
+            return None;
+        }
+        let lost = self.scoreboard.lost() > 0;
+        if !lost && self.scoreboard.next_unsent().is_none() && !self.probe_due {
+            return None;
+        }
+        if self.pace_until > cx.now {
+            self.timers.pace = self.pace_until;
+            return None;
+        }
+        let window = self.window(cx.congestion, cx.config);
+        let pipe = self.pipe();
+        let fits = |length: u32| pipe == 0 || pipe + u64::from(length) <= window;
+        let outgoing = if lost && self.scoreboard.next_lost().is_some_and(|record| fits(record.length)) {
+            let record = self.scoreboard.retransmit_next(cx.now)?;
+            Outgoing { record, kind: SendKind::Retransmission }
+        } else if !lost && self.scoreboard.next_unsent().is_some_and(|r| r.fin || (fits(r.length) && self.permits(r))) {
+            self.send_new(cx)?
+        } else if self.probe_due {
+            self.send_probe(cx)?
+        } else {
+            return None;
+        };
+        self.account(cx, &outgoing);
+        Some(outgoing)
+    }
+
+    /// Whether the peer's window on this subflow lets a record go.
+    fn permits(&self, record: &Record) -> bool {
+        record.end().at_or_before(self.window_edge)
+    }
+
+    fn send_new(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
+        self.restart_after_idle(cx);
+        let record = self.scoreboard.send_next(cx.now)?;
+        self.send.nxt = record.end();
+        Some(Outgoing { record, kind: SendKind::New })
+    }
+
+    /// A tail loss probe: new data if there is some, else the last segment again (RFC 8985, section 7.3).
+    fn send_probe(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
+        self.probe_due = false;
+        let outgoing = match self.scoreboard.next_unsent() {
+            Some(_) => self.send_new(cx)?,
+            None => Outgoing { record: self.scoreboard.retransmit_last(cx.now)?, kind: SendKind::Retransmission },
+        };
+        let retransmitted = outgoing.kind == SendKind::Retransmission;
+        self.tail_probe = Some(TailProbe { end: self.send.nxt, retransmitted });
+        Some(outgoing)
+    }
+
+    /// After a timeout's worth of silence the window is no longer known to fit (RFC 5681, section 4.1).
+    fn restart_after_idle(&mut self, cx: &mut Context<'_>) {
+        let idle = self.scoreboard.is_idle() && self.last_sent > Instant::ZERO;
+        if idle && cx.now.since(self.last_sent) > self.rtt.base_rto(cx.config) {
+            let restart = u64::from(cx.config.initial_window) * u64::from(self.mss);
+            cx.congestion.on_idle_restart(self.identity.id, restart);
+        }
+    }
+
+    fn account(&mut self, cx: &mut Context<'_>, outgoing: &Outgoing) {
+        let bytes = u64::from(outgoing.record.length);
+        let payload = outgoing.record.payload.len() as u64;
+        if outgoing.kind == SendKind::Retransmission {
+            self.counters.bytes_retransmitted += payload;
+            if let Some(undo) = &mut self.undo {
+                undo.on_retransmission(cx.stamp);
+            }
+        } else {
+            self.counters.bytes_sent += payload;
+        }
+        if let Phase::Fast { prr, .. } = &mut self.phase {
+            prr.on_sent(bytes);
+        }
+        self.last_sent = cx.now;
+        let in_flight = self.pipe();
+        cx.congestion.on_sent(self.identity.id, cx.now, bytes, in_flight);
+        if in_flight + u64::from(self.mss) > cx.congestion.window(self.identity.id) {
+            self.limited_until = self.send.nxt;
+        }
+        self.arm_retransmit(cx.now, cx.config, false);
+        self.pace(cx, bytes);
+    }
+
+    /// Sets when the next segment may go: at the rate of congestion control, or window over round trip with the
+    /// headroom that others use (2 in slow start, 1.2 later), if pacing is on.
+    fn pace(&mut self, cx: &Context<'_>, bytes: u64) {
+        let id = self.identity.id;
+        let rate = match cx.congestion.pacing_rate(id) {
+            Some(rate) => rate,
+            None if cx.config.pacing => {
+                let window = cx.congestion.window(id);
+                let headroom = if window < cx.congestion.ssthresh(id) { 2.0 } else { 1.2 };
+                Rate::from_bytes_over(window, self.rtt.smoothed()).mul_f64(headroom)
+            }
+            None => return,
+        };
+        if rate > Rate::ZERO {
+            self.pace_until = self.pace_until.max(cx.now) + rate.time_for(bytes);
+        }
+    }
+
+    /// The segment that carries a record. `mptcp_space` bytes of option space are spoken for.
+    pub fn data_segment(&mut self, cx: &Context<'_>, record: &Record, window: u64, mptcp_space: usize) -> Segment {
+        let mut flags = Flags::ACK;
+        if record.fin {
+            flags |= Flags::FIN;
+        } else if self.scoreboard.next_unsent().is_none() {
+            flags |= Flags::PSH;
+        }
+        if self.send_cwr && !record.retransmitted {
+            flags |= Flags::CWR;
+            self.send_cwr = false;
+        }
+        self.segment(cx, flags, record.seq, record.payload.clone(), window, mptcp_space)
+    }
+
+    /// A bare acknowledgement. With `keepalive_due` it lies one before the window, so that the peer must answer.
+    pub fn acknowledgement(&mut self, cx: &Context<'_>, window: u64, mptcp_space: usize) -> Segment {
+        let seq = if core::mem::take(&mut self.keepalive_due) { self.send.una - 1 } else { self.send.nxt };
+        self.segment(cx, Flags::ACK, seq, Bytes::new(), window, mptcp_space)
+    }
+
+    /// A segment of a synchronised subflow: acknowledgement, window, timestamps and what SACK blocks fit.
+    fn segment(
+        &mut self,
+        cx: &Context<'_>,
+        mut flags: Flags,
+        seq: SeqNumber,
+        payload: Bytes,
+        window: u64,
+        mptcp_space: usize,
+    ) -> Segment {
+        if self.negotiated.ecn && self.receiver.echo_congestion {
+            flags |= Flags::ECE;
+        }
+        let scaled = (window >> self.negotiated.receive_scale).min(0xffff) as u16;
+        let mut segment = Segment {
+            source_port: self.identity.local.port(),
+            destination_port: self.identity.remote.port(),
+            seq,
+            ack: self.receiver.next,
+            flags,
+            window: scaled,
+            payload,
+            ..Segment::default()
+        };
+        if self.negotiated.timestamps {
+            segment.options.timestamps = Some(Timestamps { value: cx.stamp, echo: self.receiver.timestamp });
+        }
+        let complete = self.add_sack(&mut segment, mptcp_space);
+        self.receiver.acknowledged(complete);
+        segment
+    }
+
+    /// Adds what SACK blocks fit; gives whether a report of duplicates went along, if there was one.
+    fn add_sack(&self, segment: &mut Segment, mptcp_space: usize) -> bool {
+        if !self.negotiated.sack || !self.receiver.wants_sack() {
+            return true;
+        }
+        let stamps = if self.negotiated.timestamps { TIMESTAMPS_SPACE } else { 0 };
+        let free = OPTION_SPACE.saturating_sub(stamps + mptcp_space);
+        let most = (free.saturating_sub(4) / 8).min(SackBlocks::MAX);
+        segment.options.sack = self.receiver.sack_blocks(most);
+        most > 0
+    }
+
+    /// Whether a bare acknowledgement must go now: one is due, an option waits, or a probe.
+    pub fn wants_acknowledgement(&self, now: Instant) -> bool {
+        let due = match self.receiver.due {
+            AckDue::No => false,
+            AckDue::By(at) => at <= now,
+            AckDue::Now => true,
+        };
+        (due || !self.control.is_empty() || self.keepalive_due || self.data_fin_due) && self.state.is_synchronised()
+    }
+
+    /// The deadline of the delayed acknowledgement.
+    pub fn acknowledgement_deadline(&self) -> Instant {
+        match self.receiver.due {
+            AckDue::By(at) => at,
+            AckDue::No | AckDue::Now => Instant::NEVER,
+        }
+    }
+}
