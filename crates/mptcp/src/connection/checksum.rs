@@ -95,7 +95,8 @@ impl Pending {
         }
         let at = self.parts.partition_point(|(start, _)| *start < offset);
         let before = at.checked_sub(1).and_then(|before| self.parts.get(before));
-        let clear_before = before.is_none_or(|(start, bytes)| u64::from(*start) + bytes.len() as u64 <= u64::from(offset));
+        let clear_before =
+            before.is_none_or(|(start, bytes)| u64::from(*start) + bytes.len() as u64 <= u64::from(offset));
         let clear_after = self.parts.get(at).is_none_or(|(start, _)| u64::from(*start) >= end);
         if clear_before && clear_after {
             self.parts.insert(at, (offset, payload));

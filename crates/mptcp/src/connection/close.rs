@@ -154,7 +154,13 @@ impl Connection {
         self.drop_subflow(now, index, why);
     }
 
-    pub(super) fn reset_subflow_with(&mut self, now: Instant, index: usize, why: CloseReason, options: Vec<MptcpOption>) {
+    pub(super) fn reset_subflow_with(
+        &mut self,
+        now: Instant,
+        index: usize,
+        why: CloseReason,
+        options: Vec<MptcpOption>,
+    ) {
         self.send_reset_with(index, None, options);
         self.drop_subflow(now, index, why);
     }

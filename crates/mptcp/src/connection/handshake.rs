@@ -83,8 +83,7 @@ impl Connection {
         let (local, remote, initial, local_address) =
             (opening.local, opening.remote, opening.initial, opening.local_address);
         let mut connection = Self::new(opening, Role::Client, protocol);
-        let identity =
-            Identity { id: SubflowId(0), local, remote, local_address, remote_address: AddressId(0) };
+        let identity = Identity { id: SubflowId(0), local, remote, local_address, remote_address: AddressId(0) };
         connection.subflows.push(Subflow::new(identity, State::SynSent, initial, now));
         connection.next_subflow = 1;
         connection
@@ -102,13 +101,12 @@ impl Connection {
             connection.checksum |= flags.checksum_required;
             connection.remote_denies_joins = flags.deny_join_initial;
         }
-        let identity =
-            Identity { id: SubflowId(0), local, remote, local_address, remote_address: AddressId(0) };
+        let identity = Identity { id: SubflowId(0), local, remote, local_address, remote_address: AddressId(0) };
         let mut subflow = Subflow::new(identity, State::SynReceived, initial, now);
         subflow.handle_syn(now, &syn.segment, &connection.config.tcp, connection.receive_scale());
         connection.subflows.push(subflow);
         connection.next_subflow = 1;
-        connection.take_syn_window(&syn.segment);
+        connection.take_syn_window(0, &syn.segment);
         connection
     }
 
@@ -137,6 +135,9 @@ impl Connection {
             subflow.handle_syn(now, &syn.segment, &config.tcp, scale);
             subflow.backup_remote = joining.backup;
             subflow.backup_local = false;
+        }
+        if let Some(index) = self.index_of(id) {
+            self.take_syn_window(index, &syn.segment);
         }
     }
 
@@ -303,7 +304,7 @@ impl Connection {
         } else if let Some(subflow) = self.subflows.get_mut(index) {
             subflow.handshake_due = true;
         }
-        self.take_syn_window(segment);
+        self.take_syn_window(index, segment);
         self.establish(now, index);
         if initial {
             self.notify(Event::Connected(self.id));
@@ -343,8 +344,7 @@ impl Connection {
             _ => None,
         });
         let keys = self.keys;
-        let (Some((backup, hmac, nonce)), Some(join)) =
-            (answer, self.joins.iter_mut().find(|join| join.subflow == id))
+        let (Some((backup, hmac, nonce)), Some(join)) = (answer, self.joins.iter_mut().find(|join| join.subflow == id))
         else {
             return false;
         };
@@ -372,19 +372,24 @@ impl Connection {
             subflow.state = State::SynReceived;
             subflow.handshake_due = true;
         }
-        self.take_syn_window(segment);
+        self.take_syn_window(index, segment);
     }
 
     /// The window of a SYN is never scaled (RFC 7323, section 2.2).
-    fn take_syn_window(&mut self, segment: &Segment) {
-        self.window_edge = self.window_edge.max(u64::from(segment.window));
+    fn take_syn_window(&mut self, index: usize, segment: &Segment) {
+        if self.is_initial(index) {
+            self.window_edge = self.window_edge.max(u64::from(segment.window));
+        }
+        if let Some(subflow) = self.subflows.get_mut(index) {
+            subflow.note_window(u32::from(segment.window));
+            subflow.window_edge = subflow.send.initial + 1 + u32::from(segment.window);
+        }
     }
 
     /// The acknowledgement of our SYN/ACK came in. Gives whether its segment is to be processed further.
     pub(super) fn handle_in_syn_received(&mut self, now: Instant, index: usize, segment: &Segment) -> bool {
         let initial = self.is_initial(index);
-        let accepted =
-            if initial { self.complete_capable(segment) } else { self.complete_join(now, index, segment) };
+        let accepted = if initial { self.complete_capable(segment) } else { self.complete_join(now, index, segment) };
         if !accepted {
             return false;
         }

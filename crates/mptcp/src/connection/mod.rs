@@ -166,12 +166,8 @@ macro_rules! subflow_and_context {
     ($connection:expr, $now:expr, $index:expr) => {{
         let stamp = $connection.stamp($now);
         let connection = &mut *$connection;
-        let context = Context {
-            now: $now,
-            config: &connection.config.tcp,
-            congestion: &mut *connection.congestion,
-            stamp,
-        };
+        let context =
+            Context { now: $now, config: &connection.config.tcp, congestion: &mut *connection.congestion, stamp };
         (connection.subflows.get_mut($index), context)
     }};
 }

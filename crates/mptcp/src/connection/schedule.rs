@@ -86,7 +86,7 @@ impl Connection {
             return false;
         }
         if self.protocol == Protocol::Tcp {
-            return waiting && self.assign_to_only(now);
+            return waiting && self.assign_to_only();
         }
         self.subflow_views(&mut workspace.views);
         if let Some(stretch) = again
@@ -101,7 +101,7 @@ impl Connection {
     }
 
     /// Plain TCP has one subflow and nothing to choose.
-    fn assign_to_only(&mut self, now: Instant) -> bool {
+    fn assign_to_only(&mut self) -> bool {
         let Some(subflow) = self.subflows.first() else { return false };
         if !subflow.is_usable() {
             return false;
@@ -111,7 +111,7 @@ impl Connection {
         let probe = subflow.probe_due && subflow.scoreboard.queued() == 0;
         let mss = subflow.mss;
         let id = subflow.id();
-        let Some(length) = self.next_length(now, mss) else { return false };
+        let Some(length) = self.next_length(mss) else { return false };
         if used + length > window && used > 0 && !probe {
             return false;
         }
@@ -119,7 +119,7 @@ impl Connection {
     }
 
     /// How much new data the next segment may carry: none if it must wait for window, or for more data to fill it.
-    fn next_length(&mut self, now: Instant, mss: u32) -> Option<u64> {
+    fn next_length(&self, mss: u32) -> Option<u64> {
         let unsent = self.send.end() - self.data_nxt;
         let left = self.window_edge.saturating_sub(self.data_nxt);
         let full = u64::from(mss).min(unsent);
@@ -128,7 +128,6 @@ impl Connection {
             let largest = self.subflows.iter().map(Subflow::largest_window).max().unwrap_or(0);
             let outstanding = self.data_nxt > self.data_una();
             if left == 0 || (left < u64::from(largest) / 2 && outstanding) {
-                self.wait_for_window(now);
                 return None;
             }
         }
@@ -139,14 +138,6 @@ impl Connection {
             return None; // Nagle (RFC 9293, section 3.7.4)
         }
         Some(length)
-    }
-
-    /// The window is closed. If nothing is in flight that could open it, it is probed (RFC 9293, section 3.8.6.1).
-    fn wait_for_window(&mut self, now: Instant) {
-        let idle = self.subflows.iter().all(|subflow| subflow.scoreboard.is_idle());
-        if idle && self.timers.persist == Instant::NEVER {
-            self.arm_persist(now);
-        }
     }
 
     /// Data that another subflow failed to deliver comes before new data.
@@ -199,7 +190,7 @@ impl Connection {
 
     fn assign_new(&mut self, now: Instant, workspace: &mut Workspace) -> bool {
         let Some(mss) = self.subflows.iter().filter(|s| s.is_usable()).map(|s| s.mss).max() else { return false };
-        let Some(length) = self.next_length(now, mss) else {
+        let Some(length) = self.next_length(mss) else {
             self.consider_blocked(now, mss, workspace);
             return false;
         };
@@ -342,7 +333,8 @@ impl Connection {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         let id = subflow.id();
         for record in subflow.scoreboard.sent_mut() {
-            if !record.reinjected && record.data_end() > una && record.fate != crate::subflow::scoreboard::Fate::Sacked {
+            if !record.reinjected && record.data_end() > una && record.fate != crate::subflow::scoreboard::Fate::Sacked
+            {
                 record.reinjected = self.reinjections.add(record.data_seq, record.data_end(), id);
             }
         }

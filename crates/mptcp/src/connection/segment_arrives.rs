@@ -1,8 +1,8 @@
 //! A segment on one of the subflows: judged there, then taken apart into acknowledgement, options, payload and end.
 
 use super::{Connection, Protocol, subflow_and_context};
-use crate::receive_buffer::Inserted;
 use crate::event::{CloseCause, Event, FallbackCause, TraceRecord};
+use crate::receive_buffer::Inserted;
 use crate::subflow::acknowledge::{Context, Progress};
 use crate::subflow::segment_arrives::Verdict;
 use crate::subflow::{State, Subflow};

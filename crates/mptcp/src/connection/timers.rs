@@ -2,9 +2,9 @@
 
 use super::{Connection, Notice, Protocol, subflow_and_context};
 use crate::event::CloseCause;
+use crate::subflow::Subflow;
 use crate::subflow::acknowledge::Context;
 use crate::subflow::timers::Retransmit;
-use crate::subflow::Subflow;
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::scheduler::Reinjection;
@@ -249,10 +249,7 @@ impl Connection {
     /// The window is closed and nothing is in flight: asks the peer for its state.
     fn probe_window(&mut self, now: Instant) {
         self.timers.persist = Instant::NEVER;
-        let left = self.window_edge.saturating_sub(self.data_nxt);
-        let waiting = self.data_nxt < self.send.end();
-        let idle = self.subflows.iter().all(|subflow| subflow.scoreboard.is_idle());
-        if left > 0 || !waiting || !idle || self.closed.is_some() {
+        if !self.is_shut_out() {
             self.timers.persist_attempts = 0;
             return;
         }
@@ -261,6 +258,22 @@ impl Connection {
         }
         self.timers.persist_attempts += 1;
         self.arm_persist(now);
+    }
+
+    /// Whether data waits only for the peer's window, with nothing in flight whose acknowledgement could open it.
+    fn is_shut_out(&self) -> bool {
+        let idle = self.subflows.iter().all(|subflow| subflow.scoreboard.is_idle());
+        let waits_for_connection = self.data_nxt < self.send.end() && self.window_edge <= self.data_nxt;
+        let waits_for_subflow = self.subflows.iter().any(|subflow| subflow.scoreboard.next_unsent().is_some());
+        idle && (waits_for_connection || waits_for_subflow) && self.closed.is_none() && !self.subflows.is_empty()
+    }
+
+    /// Arms the timer of the window probe where it is needed: called when nothing more can be sent.
+    pub(super) fn watch_window(&mut self, now: Instant) {
+        let idle = |subflow: &Subflow| subflow.scoreboard.is_idle();
+        if self.timers.persist == Instant::NEVER && self.subflows.iter().all(idle) && self.is_shut_out() {
+            self.arm_persist(now);
+        }
     }
 
     pub(super) fn arm_persist(&mut self, now: Instant) {

@@ -12,10 +12,10 @@
 use super::close::packet;
 use super::{Connection, Protocol, Workspace, subflow_and_context};
 use crate::event::{SendKind, TraceRecord};
+use crate::subflow::Subflow;
 use crate::subflow::acknowledge::Context;
 use crate::subflow::scoreboard::Record;
 use crate::subflow::transmit::Outgoing;
-use crate::subflow::Subflow;
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::path_manager::Role;
 use anabranch_policy::time::Instant;
@@ -36,7 +36,10 @@ impl Connection {
         let packet = self.next_data(now, workspace).or_else(|| self.next_acknowledgement(now));
         match &packet {
             Some(_) => self.stats.segments_sent += 1,
-            None => self.output_pending = false,
+            None => {
+                self.output_pending = false;
+                self.watch_window(now);
+            }
         }
         packet
     }
@@ -113,7 +116,12 @@ impl Connection {
 
     /// The MPTCP option of a segment with data (or of a FIN): DSS, or MP_CAPABLE on the first data of a client until the
     /// peer has shown that it got the keys (RFC 8684, section 3.1).
-    fn data_options(&mut self, index: usize, initial: SeqNumber, record: &Record) -> (Option<Dss>, Option<MptcpOption>) {
+    fn data_options(
+        &mut self,
+        index: usize,
+        initial: SeqNumber,
+        record: &Record,
+    ) -> (Option<Dss>, Option<MptcpOption>) {
         if self.protocol != Protocol::Multipath {
             return (self.infinite_mapping(initial, record), None);
         }
@@ -124,9 +132,8 @@ impl Connection {
         if first {
             let length = record.payload.len() as u16;
             let relative = record.seq - initial;
-            let checksum = self.checksum.then(|| {
-                dss_checksum(self.wire_data_seq(0), relative, length, [record.payload.as_ref()])
-            });
+            let checksum =
+                self.checksum.then(|| dss_checksum(self.wire_data_seq(0), relative, length, [record.payload.as_ref()]));
             let (sender, receiver) = (self.keys.local.0, self.keys.remote.0);
             let keys = CapableKeys::BothWithData { sender, receiver, length, checksum };
             return (None, Some(MptcpOption::Capable { version: VERSION, flags: self.capable_flags(), keys }));
@@ -164,8 +171,7 @@ impl Connection {
         let subflow = self.subflows.get(index)?;
         let (local, remote) = (subflow.identity.local, subflow.identity.remote);
         let (dss, options) = self.acknowledgement_options(index);
-        let space = dss.as_ref().map_or(0, Dss::encoded_len)
-            + options.as_ref().map_or(0, MptcpOption::encoded_len);
+        let space = dss.as_ref().map_or(0, Dss::encoded_len) + options.as_ref().map_or(0, MptcpOption::encoded_len);
         let window = self.offer_window();
         let (Some(subflow), cx) = subflow_and_context!(self, now, index) else { return None };
         let mut segment = subflow.acknowledgement(&cx, window, space);

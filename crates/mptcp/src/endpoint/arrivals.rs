@@ -19,7 +19,8 @@ struct JoinRequest {
 impl Endpoint {
     pub(super) fn handle_stranger(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr, packet: &Packet) {
         let segment = &packet.segment;
-        let opens = segment.flags.contains(Flags::SYN) && !segment.flags.intersects(Flags::ACK | Flags::RST | Flags::FIN);
+        let opens =
+            segment.flags.contains(Flags::SYN) && !segment.flags.intersects(Flags::ACK | Flags::RST | Flags::FIN);
         let ours = self.addresses.iter().find(|known| known.address == local.ip()).copied();
         let Some(ours) = ours.filter(|_| opens) else {
             return self.refuse(local, remote, segment, None);

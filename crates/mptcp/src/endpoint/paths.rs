@@ -29,23 +29,29 @@ impl Endpoint {
                 let identity = self.connections.get(id).and_then(|c| c.identities().find(|i| i.id == subflow)).copied();
                 let Some(identity) = identity else { return };
                 let backup = self.connections.get(id).is_some_and(|c| c.is_backup(subflow));
-                self.tell_path_manager(now, &PathEvent::SubflowEstablished {
-                    connection: id,
-                    subflow,
-                    local: identity.local_address,
-                    remote: identity.remote_address,
-                    backup,
-                });
+                self.tell_path_manager(
+                    now,
+                    &PathEvent::SubflowEstablished {
+                        connection: id,
+                        subflow,
+                        local: identity.local_address,
+                        remote: identity.remote_address,
+                        backup,
+                    },
+                );
             }
             Notice::SubflowClosed(identity, reason) => {
                 self.connections.remove_route(identity.local, identity.remote);
-                self.tell_path_manager(now, &PathEvent::SubflowClosed {
-                    connection: id,
-                    subflow: identity.id,
-                    local: identity.local_address,
-                    remote: identity.remote_address,
-                    reason,
-                });
+                self.tell_path_manager(
+                    now,
+                    &PathEvent::SubflowClosed {
+                        connection: id,
+                        subflow: identity.id,
+                        local: identity.local_address,
+                        remote: identity.remote_address,
+                        reason,
+                    },
+                );
             }
             Notice::Priority(subflow, backup) => {
                 self.tell_path_manager(now, &PathEvent::SubflowPriority { connection: id, subflow, backup });

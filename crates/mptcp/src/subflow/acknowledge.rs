@@ -148,7 +148,8 @@ impl Subflow {
     }
 
     fn detect_losses_without_sack(&mut self, acked: &Acknowledged) -> u64 {
-        let partial = matches!(self.phase, Phase::Fast { end, .. } if self.send.una.before(end)) && acked.cumulative > 0;
+        let partial =
+            matches!(self.phase, Phase::Fast { end, .. } if self.send.una.before(end)) && acked.cumulative > 0;
         let third = self.phase == Phase::Open && self.duplicate_acks == 3;
         if partial || third { self.count_loss(|board| board.mark_first_lost()) } else { 0 }
     }
@@ -312,7 +313,10 @@ impl Subflow {
             }
             self.timers.retransmit = now + span.min(rto);
             self.timers.retransmit_kind = Retransmit::TailProbe;
-        } else if restart || self.timers.retransmit == Instant::NEVER || self.timers.retransmit_kind == Retransmit::TailProbe {
+        } else if restart
+            || self.timers.retransmit == Instant::NEVER
+            || self.timers.retransmit_kind == Retransmit::TailProbe
+        {
             self.timers.retransmit = now + rto;
             self.timers.retransmit_kind = Retransmit::Timeout;
         }

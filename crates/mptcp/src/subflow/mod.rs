@@ -334,10 +334,8 @@ impl Subflow {
         let room = u32::from(self.negotiated.peer_mss.min(ours));
         self.mss = room.saturating_sub(stamps + setup.mptcp_option_space).max(1);
         let segments = u64::from(setup.config.initial_window);
-        congestion.on_subflow_added(
-            self.id(),
-            Start { now, mss: self.mss, initial_window: segments * u64::from(self.mss) },
-        );
+        congestion
+            .on_subflow_added(self.id(), Start { now, mss: self.mss, initial_window: segments * u64::from(self.mss) });
         self.last_progress = now;
         self.timers.arm_keepalive(now, setup.config);
     }

@@ -272,7 +272,8 @@ impl Scoreboard {
             return None;
         }
         let from = self.lost_hint.saturating_sub(self.first) as usize;
-        let at = self.records.range(from.min(self.sent)..self.sent).position(|record| record.fate == Fate::Lost)? + from;
+        let at =
+            self.records.range(from.min(self.sent)..self.sent).position(|record| record.fate == Fate::Lost)? + from;
         self.lost_hint = self.first + at as u64;
         Some(at)
     }

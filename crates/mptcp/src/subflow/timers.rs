@@ -47,12 +47,7 @@ impl Timers {
 
     /// The earliest.
     pub fn next(&self) -> Instant {
-        self.retransmit
-            .min(self.reordering)
-            .min(self.handshake)
-            .min(self.keepalive)
-            .min(self.linger)
-            .min(self.pace)
+        self.retransmit.min(self.reordering).min(self.handshake).min(self.keepalive).min(self.linger).min(self.pace)
     }
 
     /// Starts the keepalive timer anew, if keepalive is on.
