@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_slip_of_the_finger_is_recognised_and_nonsense_is_not() {
-        assert_eq!(did_you_mean("lso", ["olia", "loss", "lia"]), "; did you mean 'loss'?");
+        assert_eq!(did_you_mean("lsos", ["olia", "loss", "lia"]), "; did you mean 'loss'?");
         assert_eq!(did_you_mean("lm2", ["lm3", "full_mesh"]), "; did you mean 'lm3'?");
         assert_eq!(did_you_mean("quantum", ["lm3", "full_mesh"]), "");
     }

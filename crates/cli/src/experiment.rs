@@ -148,24 +148,23 @@ fn run_all(name: &str, jobs: &[Job<'_>]) -> Result<Vec<Record>, Diagnostic> {
 
 /// Sorts the records, which come in the order of [`jobs_of`], by contender.
 fn collect(scenario: &Scenario, seeds: u32, records: &mut impl Iterator<Item = Record>) -> Vec<PolicyRuns> {
-    let runs =
-        |contender: &Contender| {
-            let sets = path_sets(scenario, contender);
-            let mut candidates: Vec<(usize, PolicyRuns)> = Vec::new();
-            for set in &sets {
-                let records: Vec<Record> = records.by_ref().take(seeds as usize).collect();
-                let runs = PolicyRuns { contender: contender.clone(), best_path: None, records };
-                candidates.push((set.first().copied().unwrap_or(0), runs));
-            }
-            let throughput = |runs: &PolicyRuns| runs.estimate("throughput").map_or(0.0, |estimate| estimate.mean);
-            let best = candidates
-                .into_iter()
-                .reduce(|best, next| if throughput(&next.1) > throughput(&best.1) { next } else { best });
-            let (place, mut runs) = best.expect("each contender has at least one set of paths");
-            if contender.route == Route::Best {
-                runs.best_path = scenario.paths.get(place).map(|path| path.name.clone());
-            }
-            runs
-        };
+    let runs = |contender: &Contender| {
+        let sets = path_sets(scenario, contender);
+        let mut candidates: Vec<(usize, PolicyRuns)> = Vec::new();
+        for set in &sets {
+            let records: Vec<Record> = records.by_ref().take(seeds as usize).collect();
+            let runs = PolicyRuns { contender: contender.clone(), best_path: None, records };
+            candidates.push((set.first().copied().unwrap_or(0), runs));
+        }
+        let throughput = |runs: &PolicyRuns| runs.estimate("throughput").map_or(0.0, |estimate| estimate.mean);
+        let best = candidates
+            .into_iter()
+            .reduce(|best, next| if throughput(&next.1) > throughput(&best.1) { next } else { best });
+        let (place, mut runs) = best.expect("each contender has at least one set of paths");
+        if contender.route == Route::Best {
+            runs.best_path = scenario.paths.get(place).map(|path| path.name.clone());
+        }
+        runs
+    };
     scenario.policies.iter().map(runs).collect()
 }

@@ -127,6 +127,10 @@ pub struct Background {
     pub sizes: Vec<(Share, Size)>,
     /// Number of TCP sources.
     pub tcp_flows: u32,
+    /// Mean time that a TCP source is on; times on and off are exponentially distributed.
+    pub on: Duration,
+    /// Mean time that it is off.
+    pub off: Duration,
 }
 
 /// A path from the sender to the receiver.

@@ -190,7 +190,7 @@ fn reordering(item: &Item<'_>) -> Result<(Share, Duration), Diagnostic> {
 }
 
 fn background(item: &Item<'_>) -> Result<Background, Diagnostic> {
-    let table = item.table("a background", &["share", "tcp", "sizes", "tcp_flows"])?;
+    let table = item.table("a background", &["share", "tcp", "sizes", "tcp_flows", "on", "off"])?;
     let sizes = table.required("sizes")?;
     let mut mix = Vec::new();
     for size in sizes.list()? {
@@ -204,10 +204,18 @@ fn background(item: &Item<'_>) -> Result<Background, Diagnostic> {
     if let Some((_, size)) = mix.iter().find(|(_, size)| size.0 < 40 || size.0 > 65_535) {
         return Err(sizes.error(format!("a packet of {} bytes is not possible: from 40 to 65535", size.0)));
     }
+    let span = |key: &str| match table.quantity::<Duration>(key)? {
+        None => Ok(Duration::from_secs(1)),
+        Some(time) if time > Duration::ZERO => Ok(time),
+        Some(_) => Err(table.error(format!("'{key}' must be above zero"))),
+    };
+    let (on, off) = (span("on")?, span("off")?);
     Ok(Background {
         share: draw(&table.required("share")?, BACKGROUND)?,
         tcp: table.required("tcp")?.quantity()?,
         sizes: mix,
-        tcp_flows: table.get("tcp_flows").map_or(Ok(1), |item| item.count(1..=1000))? as u32,
+        tcp_flows: table.get("tcp_flows").map_or(Ok(4), |item| item.count(1..=1000))? as u32,
+        on,
+        off,
     })
 }

@@ -1,0 +1,185 @@
+//! What the user meets: messages with their places, exit codes, lists and summaries of the built program.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const SCENARIO: &str = r#"name = "small"
+duration = "2 s"
+seeds = 2
+sample = "100 ms"
+
+[transfer]
+kind = "endless"
+
+[connection]
+receive_buffer = "256 kB"
+
+[[paths]]
+name = "A"
+
+[[paths.links]]
+name = "link"
+rate = "10 Mbit/s"
+delay = { uniform = "10..20 ms", drawn = "per_run" }
+queue = "100 packets"
+loss = "1 %"
+
+[[policies]]
+name = "plain"
+"#;
+
+/// A directory of this test's own, with `scenario.toml` in it.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str, scenario: &str) -> Self {
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(&directory).expect("the test's directory can be made");
+        std::fs::write(directory.join("scenario.toml"), scenario).expect("the scenario can be written");
+        Self(directory)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+        command.args(arguments).current_dir(&self.0).output().expect("the program runs")
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
+}
+
+/// Replaces `old` by `new` in the scenario and gives the message that comes of it.
+fn complaint(name: &str, old: &str, new: &str) -> String {
+    assert!(SCENARIO.contains(old), "{old} is in the scenario");
+    refused(&Place::new(name, &SCENARIO.replace(old, new)), &["run", "scenario.toml"])
+}
+
+/// Runs something that must be refused: exit code 2, one message, nothing on standard output, no backtrace.
+fn refused(place: &Place, arguments: &[&str]) -> String {
+    let output = place.run(arguments);
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert_eq!(text(&output.stdout), "");
+    assert_eq!(message.matches("error: ").count(), 1, "{message}");
+    assert!(!message.contains("panicked"), "{message}");
+    message
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_place_and_what_was_meant() {
+    let message = complaint("unknown_key", "loss =", "lsos =");
+    assert!(message.contains("scenario.toml:20:1: unknown key 'lsos' in a link; did you mean 'loss'?"), "{message}");
+    assert!(message.contains("20 | lsos = \"1 %\""), "{message}");
+}
+
+#[test]
+fn an_unknown_unit_is_named_with_the_units_there_are() {
+    let message = complaint("unit", "\"10 Mbit/s\"", "\"10 Mbps\"");
+    assert!(message.contains("scenario.toml:17:8: a rate has the unit 'Mbps', which is not known"), "{message}");
+    assert!(message.contains("kbit/s, Mbit/s, Gbit/s"), "{message}");
+}
+
+#[test]
+fn a_number_without_its_unit_is_refused() {
+    let message = complaint("no_unit", "\"2 s\"", "2");
+    assert!(message.contains("scenario.toml:2:12: a time has no unit: write it like \"50 ms\""), "{message}");
+}
+
+#[test]
+fn impossible_values_are_refused_with_the_reason() {
+    let cases = [
+        ("negative_rate", "\"10 Mbit/s\"", "\"-10 Mbit/s\"", "17:8: '-10 Mbit/s' is not possible for a rate"),
+        ("loss_above_one", "\"1 %\"", "\"101 %\"", "20:8: '101 %' is not possible for a share"),
+        ("reversed", "10..20 ms", "20..10 ms", "18:21: the range '20..10 ms' is reversed"),
+        ("no_seeds", "seeds = 2", "seeds = 0", "3:9: 0 is not possible here"),
+        ("no_time", "\"2 s\"", "\"0 s\"", "2:12: a run must last longer than nothing"),
+        ("tiny_buffer", "\"256 kB\"", "\"1 kB\"", "10:18: a receive buffer of 1000 bytes is not possible"),
+        ("bare_range", "\"1 %\"", "\"1..2 %\"", "20:8: a share is expected here, not a range"),
+        ("drawn_how", "per_run", "daily", "18:42: 'daily' is not one of per_run, per_packet, slowly_varying"),
+        ("kind", "\"endless\"", "\"endles\"", "7:8: 'endles' is not one of endless, finite, request_response"),
+    ];
+    for (name, old, new, expected) in cases {
+        let message = complaint(name, old, new);
+        assert!(message.contains(&format!("scenario.toml:{expected}")), "{name}: {message}");
+    }
+}
+
+#[test]
+fn a_scenario_without_paths_is_refused() {
+    let scenario = "name = \"none\"\nduration = \"1 s\"\npaths = []\n[connection]\nreceive_buffer = \"64 kB\"\n";
+    let message = refused(&Place::new("no_paths", scenario), &["run", "scenario.toml"]);
+    assert!(message.contains("scenario.toml:3:9: 0 paths are not possible"), "{message}");
+}
+
+#[test]
+fn what_is_not_toml_is_refused_with_its_place() {
+    let message = complaint("not_toml", "duration = \"2 s\"", "duration = = \"2 s\"");
+    assert!(message.contains("scenario.toml:2:12: this is not TOML"), "{message}");
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let place = Place::new("missing", SCENARIO);
+    let message = refused(&place, &["run", "nowhere.toml"]);
+    assert!(message.contains("cannot read the scenario nowhere.toml: there is no such file"), "{message}");
+    let message = refused(&place, &["run", "scenario.toml", "--send", "nothing.bin"]);
+    assert!(message.contains("cannot read the file to send nothing.bin: there is no such file"), "{message}");
+}
+
+#[test]
+fn an_unknown_policy_is_answered_with_what_was_meant() {
+    let place = Place::new("policy", SCENARIO);
+    let message = refused(&place, &["run", "scenario.toml", "--policy", "lm2"]);
+    assert!(message.contains("--policy lm2: unknown policy 'lm2'; did you mean 'lm3'?"), "{message}");
+    let message = refused(&place, &["run", "scenario.toml", "--policy", "congestion=cubci"]);
+    assert!(message.contains("'cubci' is not a congestion policy"), "{message}");
+    assert!(message.contains("did you mean 'cubic'?"), "{message}");
+    let message = refused(&place, &["run", "scenario.toml", "--policy", "sheduler=linux"]);
+    assert!(message.contains("did you mean 'scheduler'?"), "{message}");
+    let message = complaint("policy_in_file", "name = \"plain\"", "name = \"plain\"\ncongestion = \"renoo\"");
+    assert!(message.contains("scenario.toml:24:14: 'renoo' is not a congestion policy"), "{message}");
+}
+
+#[test]
+fn a_wrong_set_option_is_named_as_it_was_given() {
+    let place = Place::new("set", SCENARIO);
+    let message = refused(&place, &["run", "scenario.toml", "--set", "paths.A.links.link.rate=fast"]);
+    assert!(message.contains("error: --set paths.A.links.link.rate=fast: 'fast' is not a rate"), "{message}");
+    let message = refused(&place, &["run", "scenario.toml", "--set", "paths.B.links.link.rate=1 Mbit/s"]);
+    assert!(message.contains("'B' is neither a number below 1 nor one of A"), "{message}");
+    let message = refused(&place, &["run", "scenario.toml", "--set", "conection.ecn=true"]);
+    assert!(message.contains("unknown key 'conection' in the scenario; did you mean 'connection'?"), "{message}");
+    let message = refused(&place, &["run", "scenario.toml", "--set", "duration"]);
+    assert!(message.contains("expected key=value"), "{message}");
+}
+
+#[test]
+fn an_unknown_experiment_is_answered_with_those_there_are() {
+    let message = refused(&Place::new("experiment", SCENARIO), &["reproduce", "lm4"]);
+    assert!(message.contains("there is no experiment 'lm4': known are lm3_motivation, lm3_evaluation"), "{message}");
+}
+
+#[test]
+fn an_unknown_option_is_refused_by_the_same_exit_code() {
+    let output = Place::new("option", SCENARIO).run(&["run", "scenario.toml", "--sede", "3"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--seeds"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn the_list_has_every_family_and_its_members_with_their_sources() {
+    let output = Place::new("list", SCENARIO).run(&["list", "--json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let lists: serde_json::Value = serde_json::from_slice(&output.stdout).expect("the list is JSON");
+    let families = lists["families"].as_array().expect("families");
+    let names: Vec<&str> = families.iter().filter_map(|family| family["family"].as_str()).collect();
+    assert_eq!(names, ["congestion", "scheduler", "path_manager", "reliability", "forecaster"]);
+    let lm3 = families[2]["members"].as_array().expect("members").iter().find(|member| member["name"] == "lm3");
+    let lm3 = lm3.expect("lm3 is a path manager");
+    assert!(lm3["source"].as_str().is_some_and(|source| source.contains("Cao")), "{lm3}");
+    assert!(lm3["parameters"].as_array().is_some_and(|list| list.iter().any(|p| p["name"] == "rounding")), "{lm3}");
+    let plain = text(&Place::new("list_text", SCENARIO).run(&["list"]).stdout);
+    assert!(plain.contains("lm3_evaluation: Three lossy wireless paths"), "{plain}");
+}
