@@ -143,7 +143,7 @@ pub struct Connection {
     stats: ConnectionStats,
     notices: VecDeque<Notice>,
     outbox: VecDeque<Packet>,
-    trace: Option<Box<VecDeque<TraceRecord>>>,
+    trace: Option<VecDeque<TraceRecord>>,
     /// The earliest deadline that the endpoint knows of.
     pub(crate) armed: Instant,
     /// Whether the endpoint has it in its list of those with output.
@@ -220,7 +220,7 @@ impl Connection {
             stats: ConnectionStats::default(),
             notices: VecDeque::new(),
             outbox: VecDeque::new(),
-            trace: config.trace.then(Box::default),
+            trace: config.trace.then(VecDeque::new),
             armed: Instant::NEVER,
             listed: false,
             config,

@@ -13,6 +13,12 @@ pub struct RttEstimator {
     backoff: u32,
 }
 
+impl Default for RttEstimator {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl RttEstimator {
     /// No sample yet.
     pub fn new() -> Self {

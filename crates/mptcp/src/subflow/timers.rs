@@ -31,6 +31,12 @@ pub struct Timers {
     pub pace: Instant,
 }
 
+impl Default for Timers {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Timers {
     /// None set.
     pub fn new() -> Self {
