@@ -34,6 +34,14 @@ impl Connection {
         }
     }
 
+    /// What was spoken was not known when the application closed: now it is.
+    pub(super) fn resume_close(&mut self, now: Instant) {
+        if self.write_closed && self.protocol == Protocol::Multipath && self.data_nxt == self.send.end() {
+            self.announce_data_fin(now);
+        }
+        self.close_plain();
+    }
+
     /// In plain TCP, FIN follows the last byte. While MPTCP is being negotiated it waits for the outcome.
     pub(super) fn close_plain(&mut self) {
         let all_given = self.data_nxt == self.send.end();

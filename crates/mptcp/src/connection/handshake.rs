@@ -118,16 +118,21 @@ impl Connection {
         Some(self.begin_join(now, joining, State::SynSent, 0))
     }
 
-    /// Whether another subflow may begin.
+    /// Whether we may begin another subflow: not before a DSS option came in (RFC 8684, section 3.1).
     pub fn may_join(&self) -> bool {
+        self.confirmed && self.may_accept_join()
+    }
+
+    /// Whether the peer may begin another subflow; it knows itself whether it has seen a DSS option.
+    pub fn may_accept_join(&self) -> bool {
         self.protocol == Protocol::Multipath
-            && self.confirmed
             && self.closed.is_none()
             && !self.both_ended()
             && self.subflows.len() < self.config.max_subflows
     }
 
-    /// A peer's SYN with our token opens another subflow; the endpoint has checked the token and [`Self::may_join`].
+    /// A peer's SYN with our token opens another subflow; the endpoint has checked the token and
+    /// [`Self::may_accept_join`].
     pub fn accept_join(&mut self, now: Instant, joining: Joining, remote_nonce: u32, syn: &Packet) {
         let id = self.begin_join(now, joining, State::SynReceived, remote_nonce);
         let (config, scale) = (self.config.clone(), self.receive_scale());
@@ -233,17 +238,22 @@ impl Connection {
         }
     }
 
+    /// The proof that every acknowledgement carries while a join that we opened is not confirmed.
+    pub(super) fn join_proof(&self, index: usize) -> Option<MptcpOption> {
+        let subflow = self.subflows.get(index).filter(|s| !s.confirmed && s.state.is_synchronised())?;
+        let join = self.joins.iter().find(|join| join.subflow == subflow.id())?;
+        Some(MptcpOption::JoinAck { hmac: self.keys.sign_join_ack(join.local_nonce, join.remote_nonce) })
+    }
+
     /// The third segment of a join, sent again until the peer answers (RFC 8684, section 3.2).
     fn join_acknowledgement(&mut self, now: Instant, index: usize) -> Option<Segment> {
-        let id = self.subflows.get(index)?.id();
-        let join = self.joins.iter().find(|join| join.subflow == id).copied();
         let window = self.receive.window();
-        let hmac = join.map(|join| self.keys.sign_join_ack(join.local_nonce, join.remote_nonce));
+        let proof = self.join_proof(index);
         let (Some(subflow), cx) = subflow_and_context!(self, now, index) else { return None };
         subflow.handshake_due = false;
         subflow.timers.handshake = if subflow.confirmed { Instant::NEVER } else { now + subflow.rtt.rto(cx.config) };
         let mut segment = subflow.acknowledgement(&cx, window, 24);
-        segment.options.mptcp.extend(hmac.map(|hmac| MptcpOption::JoinAck { hmac }));
+        segment.options.mptcp.extend(proof);
         Some(segment)
     }
 
@@ -308,10 +318,8 @@ impl Connection {
         self.establish(now, index);
         if initial {
             self.notify(Event::Connected(self.id));
-            if self.protocol == Protocol::Multipath {
-                self.notices.push_back(Notice::Established);
-            }
             self.announce_subflow(index);
+            self.resume_close(now);
         }
     }
 
@@ -414,6 +422,7 @@ impl Connection {
             }
         }
         self.announce_subflow(index);
+        self.resume_close(now);
         true
     }
 
@@ -424,13 +433,14 @@ impl Connection {
             return true;
         }
         let keys = segment.options.mptcp.iter().find_map(usable_capable).map(|(_, keys)| keys);
+        // On data it stands for a DSS; alone it does not show that those get through (RFC 8684, sections 3.1, 3.7).
+        self.confirmed = matches!(keys, Some(CapableKeys::BothWithData { .. }));
         match keys {
             Some(CapableKeys::Both { sender, receiver } | CapableKeys::BothWithData { sender, receiver, .. })
                 if receiver == self.keys.local.0 =>
             {
                 self.take_remote_key(sender);
                 self.protocol = Protocol::Multipath;
-                self.confirmed = true;
                 true
             }
             _ if segment.options.dss.is_some() => false,
@@ -442,16 +452,16 @@ impl Connection {
         }
     }
 
+    /// The third segment of a join must prove that the peer has both keys; without MP_JOIN it is reset like with a wrong
+    /// one (RFC 8684, section 3.2).
     fn complete_join(&mut self, now: Instant, index: usize, segment: &Segment) -> bool {
         let Some(id) = self.subflows.get(index).map(Subflow::id) else { return false };
         let proof = segment.options.mptcp.iter().find_map(|option| match option {
             MptcpOption::JoinAck { hmac } => Some(*hmac),
             _ => None,
         });
-        let (Some(hmac), Some(join)) = (proof, self.joins.iter().find(|join| join.subflow == id)) else {
-            return false;
-        };
-        if !self.keys.verify_join_ack(join.local_nonce, join.remote_nonce, &hmac) {
+        let Some(join) = self.joins.iter().find(|join| join.subflow == id) else { return false };
+        if !proof.is_some_and(|hmac| self.keys.verify_join_ack(join.local_nonce, join.remote_nonce, &hmac)) {
             self.reset_subflow(now, index, CloseReason::ProtocolError, Some(super::close::REASON_MPTCP));
             return false;
         }
@@ -478,7 +488,8 @@ impl Connection {
 
     fn announce_subflow(&mut self, index: usize) {
         let Some(id) = self.subflows.get(index).map(Subflow::id) else { return };
-        if self.protocol == Protocol::Multipath {
+        // The path manager of a client hears of nothing before joins may begin.
+        if self.protocol == Protocol::Multipath && (self.confirmed || self.role == Role::Server) {
             self.notices.push_back(Notice::SubflowEstablished(id));
         }
         self.notify(Event::SubflowEstablished(self.id, id));

@@ -1,12 +1,12 @@
 //! A segment on one of the subflows: judged there, then taken apart into acknowledgement, options, payload and end.
 
-use super::{Connection, Protocol, subflow_and_context};
+use super::{Connection, Notice, Protocol, subflow_and_context};
 use crate::event::{CloseCause, Event, FallbackCause, TraceRecord};
 use crate::receive_buffer::Inserted;
 use crate::subflow::acknowledge::{Context, Progress};
 use crate::subflow::segment_arrives::Verdict;
 use crate::subflow::{State, Subflow};
-use anabranch_policy::path_manager::CloseReason;
+use anabranch_policy::path_manager::{CloseReason, Role};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::{Ecn, Flags, MptcpOption, Segment, SeqNumber};
 use bytes::{Buf, Bytes};
@@ -152,12 +152,22 @@ impl Connection {
                 self.window_edge = una + window;
             }
         } else if let Some(data_ack) = segment.options.dss.as_ref().and_then(|dss| dss.data_ack) {
-            self.confirmed = true;
+            self.confirm();
             let ack = self.data_ack_offset(data_ack);
             if ack <= self.data_nxt + u64::from(self.write_closed) {
                 self.acknowledge_data(now, ack);
                 self.window_edge = self.window_edge.max(ack + window);
             }
+        }
+    }
+
+    /// The peer's MPTCP options reach us: joins may begin (RFC 8684, section 3.1).
+    fn confirm(&mut self) {
+        let first = !core::mem::replace(&mut self.confirmed, true);
+        if first && self.role == Role::Client {
+            self.notices.push_back(Notice::Established);
+            let initial = self.subflows.first().map(Subflow::id);
+            self.notices.extend(initial.map(Notice::SubflowEstablished));
         }
     }
 

@@ -130,6 +130,9 @@ impl Connection {
         }
         let first = record.data_seq == 0 && self.role == Role::Client && !self.confirmed && self.is_initial(index);
         if first {
+            // MP_CAPABLE has no F flag: a DATA_FIN follows by itself.
+            let ends = self.write_closed && record.data_end() == self.send.end();
+            self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.data_fin_due |= ends);
             let length = record.payload.len() as u16;
             let relative = record.seq - initial;
             let checksum =
@@ -183,6 +186,9 @@ impl Connection {
     }
 
     fn acknowledgement_options(&mut self, index: usize) -> (Option<Dss>, Option<MptcpOption>) {
+        if let Some(proof) = self.join_proof(index) {
+            return (None, Some(proof));
+        }
         let control = self.subflows.get_mut(index).and_then(|subflow| subflow.control.pop_front());
         if self.protocol != Protocol::Multipath {
             return (None, control.filter(|option| matches!(option, MptcpOption::Fail { .. })));

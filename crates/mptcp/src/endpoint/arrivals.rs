@@ -73,7 +73,7 @@ impl Endpoint {
         syn: &Packet,
     ) {
         let id = self.connections.by_token(join.token);
-        let allowed = id.and_then(|id| self.connections.get(id)).map(Connection::may_join);
+        let allowed = id.and_then(|id| self.connections.get(id)).map(Connection::may_accept_join);
         let (Some(id), Some(true)) = (id, allowed) else {
             self.counters.refused_joins += 1;
             let reason = if allowed.is_some() { REASON_PROHIBITED } else { REASON_MPTCP };
