@@ -57,6 +57,8 @@ struct LinkSlot {
     /// The earliest event of this link that is in the queue.
     armed: Instant,
     tapped: bool,
+    /// Packets pass it at once and without an event.
+    transparent: bool,
     /// The hosts that it leads to, if it leads to hosts.
     hosts: Vec<HostId>,
 }
@@ -114,6 +116,8 @@ pub(crate) struct Network {
     links: Vec<LinkSlot>,
     routers: Vec<Router>,
     interfaces: Vec<Interface>,
+    /// Packets that came to hosts over links that take no time.
+    arrivals: VecDeque<Arrival>,
     /// Packets that hosts could not send or would not take.
     host_drops: Drops,
     routes_are_stale: bool,
@@ -131,6 +135,7 @@ impl Network {
             links: Vec::new(),
             routers: Vec::new(),
             interfaces: Vec::new(),
+            arrivals: VecDeque::new(),
             host_drops: Drops::default(),
             routes_are_stale: false,
             scratch: Vec::new(),
@@ -145,6 +150,7 @@ impl Network {
             to,
             armed: Instant::NEVER,
             tapped: false,
+            transparent: config.is_transparent(),
             hosts: Vec::new(),
         });
         self.routes_are_stale = true;
@@ -275,6 +281,12 @@ impl Network {
     }
     #[inline]
     fn offer(&mut self, now: Instant, link: LinkId, id: PacketId) {
+        let slot = &mut self.links[link.index()];
+        if slot.transparent {
+            slot.link.pass(self.pool.header(id).length);
+            let arrival = self.deliver(now, link, id);
+            return self.arrivals.extend(arrival);
+        }
         self.links[link.index()].link.handle_packet(now, id, &mut self.pool);
         self.arm(link);
     }
@@ -299,24 +311,32 @@ impl Network {
     }
     /// Moves what the link delivers on to the next link; gives what has come to a host.
     pub(crate) fn poll_arrival(&mut self, now: Instant, link: LinkId) -> Option<Arrival> {
-        loop {
-            let slot = &mut self.links[link.index()];
-            let Some(id) = slot.link.poll_delivery(now) else {
-                self.arm(link);
-                return None;
-            };
-            let header = self.pool.header(id);
-            self.hash.add(now.as_nanos(), link.0, header.digest, header.changing());
-            if slot.tapped {
-                self.show(now, link, id);
+        while let Some(id) = self.links[link.index()].link.poll_delivery(now) {
+            if let Some(arrival) = self.deliver(now, link, id) {
+                return Some(arrival);
             }
-            match self.links[link.index()].to {
-                End::Router(router) => self.forward(now, router, id),
-                End::Hosts => {
-                    if let Some(arrival) = self.arrive(link, id) {
-                        return Some(arrival);
-                    }
-                }
+        }
+        self.arm(link);
+        None
+    }
+    /// What has come to a host over links that take no time.
+    pub(crate) fn poll_immediate_arrival(&mut self) -> Option<Arrival> {
+        self.arrivals.pop_front()
+    }
+    /// A packet is at the far end of a link.
+    #[inline]
+    fn deliver(&mut self, now: Instant, link: LinkId, id: PacketId) -> Option<Arrival> {
+        let header = self.pool.header(id);
+        self.hash.add(now.as_nanos(), link.0, header.digest, header.changing());
+        let LinkSlot { to, tapped, .. } = self.links[link.index()];
+        if tapped {
+            self.show(now, link, id);
+        }
+        match to {
+            End::Hosts => self.arrive(link, id),
+            End::Router(router) => {
+                self.forward(now, router, id);
+                None
             }
         }
     }
@@ -360,10 +380,12 @@ impl Network {
         self.pool.remove(id)
     }
     pub(crate) fn set_link_state(&mut self, now: Instant, link: LinkId, up: bool) {
+        self.links[link.index()].transparent = false;
         self.links[link.index()].link.handle_state(now, up, &mut self.pool);
         self.arm(link);
     }
     pub(crate) fn set_link_rate(&mut self, now: Instant, link: LinkId, rate: Rate) {
+        self.links[link.index()].transparent = false;
         self.links[link.index()].link.handle_rate(now, rate, &mut self.pool);
         self.arm(link);
     }

@@ -218,6 +218,9 @@ impl World {
             debug_assert!(time >= self.now, "time runs forwards");
             self.now = self.now.max(time);
             self.handle(target);
+            while let Some(arrival) = self.network.poll_immediate_arrival() {
+                self.handle_arrival(arrival);
+            }
         }
     }
     fn handle(&mut self, target: Target) {
@@ -235,17 +238,20 @@ impl World {
     }
     fn handle_link(&mut self, link: LinkId) {
         self.network.handle_link(self.now, link);
-        while let Some(Arrival { host, length, id }) = self.network.poll_arrival(self.now, link) {
-            match self.network.take(id) {
-                Some(packet) => {
-                    self.hosts[host.index()].endpoint.handle_packet(self.now, packet);
-                    self.drain(host);
-                }
-                None => {
-                    let result = &mut self.hosts[host.index()].result;
-                    result.udp_packets += 1;
-                    result.udp_bytes += u64::from(length);
-                }
+        while let Some(arrival) = self.network.poll_arrival(self.now, link) {
+            self.handle_arrival(arrival);
+        }
+    }
+    fn handle_arrival(&mut self, Arrival { host, length, id }: Arrival) {
+        match self.network.take(id) {
+            Some(packet) => {
+                self.hosts[host.index()].endpoint.handle_packet(self.now, packet);
+                self.drain(host);
+            }
+            None => {
+                let result = &mut self.hosts[host.index()].result;
+                result.udp_packets += 1;
+                result.udp_bytes += u64::from(length);
             }
         }
     }

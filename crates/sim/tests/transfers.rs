@@ -258,12 +258,12 @@ fn flows_share_a_bottleneck_fairly() {
     let access = LinkConfig::new(mbit(1000), Duration::from_millis(1), 1000);
     let bottleneck = LinkConfig::new(mbit(20), Duration::from_millis(10), 60);
     let bell = dumbbell(&mut world, &left, &right, &access, &bottleneck, &bottleneck);
-    for n in 0..4 {
+    for (n, (client, to)) in left.iter().zip(&bell.right).enumerate() {
         world.add_flow(FlowConfig {
             name: format!("flow {n}"),
-            client: left[n],
+            client: *client,
             from: None,
-            to: bell.right[n],
+            to: *to,
             start: at(0.1 * n as f64),
             stop: Instant::NEVER,
             application: Application::upload(Sending::Endless),

@@ -97,6 +97,14 @@ impl LinkConfig {
             ..Self::default()
         }
     }
+    /// Whether everything passes at once, so that a driver need not give packets to the link at all.
+    pub fn is_transparent(&self) -> bool {
+        matches!(self.rate, RateModel::Unlimited)
+            && self.delay == DelayModel::Fixed(Duration::ZERO)
+            && self.loss.is_empty()
+            && self.impairments == Impairments::default()
+            && self.schedule == Schedule::AlwaysUp
+    }
 }
 
 /// A packet under way.
@@ -169,6 +177,16 @@ impl<T> Link<T> {
     /// Whether the link is up, as of the last input.
     pub fn is_up(&self) -> bool {
         self.clockwork.up
+    }
+
+    /// Counts a packet that passes a link which [`LinkConfig::is_transparent`], without being carried.
+    pub fn pass(&mut self, length: u32) {
+        let LinkCounters { offered_packets, offered_bytes, delivered_packets, delivered_bytes, .. } =
+            &mut self.counters;
+        *offered_packets += 1;
+        *offered_bytes += u64::from(length);
+        *delivered_packets += 1;
+        *delivered_bytes += u64::from(length);
     }
 
     /// A packet is offered to the link.
