@@ -150,6 +150,7 @@ struct Bin {
 /// A segment that has been sent and is not yet delivered.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
+    start: u64,
     end: u64,
     at: Instant,
 }
@@ -157,6 +158,7 @@ struct Sent {
 /// Measures one connection, in the direction in which most data goes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorder {
+    /// In order of data sequence, without overlap.
     outstanding: VecDeque<Sent>,
     sent: u64,
     received: u64,
@@ -190,9 +192,15 @@ impl Recorder {
     fn on_sent(&mut self, now: Instant, data_seq: u64, length: u32, kind: SendKind) {
         self.results.bytes_sent_as[kind as usize] += u64::from(length);
         let end = data_seq + u64::from(length);
-        if kind == SendKind::New && end > self.sent {
-            self.sent = end;
-            self.outstanding.push_back(Sent { end, at: now });
+        self.sent = self.sent.max(end);
+        // Data that waits on one subflow is overtaken by later data on another, and may even go out first as a copy.
+        let place = match self.outstanding.back() {
+            Some(last) if last.start >= data_seq => self.outstanding.partition_point(|sent| sent.start <= data_seq),
+            _ => self.outstanding.len(),
+        };
+        let known = place.checked_sub(1).and_then(|before| self.outstanding.get(before));
+        if length > 0 && data_seq >= self.delivered && known.is_none_or(|before| before.end <= data_seq) {
+            self.outstanding.insert(place, Sent { start: data_seq, end, at: now });
         }
     }
     fn on_arrived(&mut self, data_seq: u64, length: u64, expected: u64) {
@@ -369,6 +377,25 @@ mod tests {
         assert!((series.out_of_order_mean[0] - 100.0 / 3.0).abs() < 1e-12);
         assert_eq!((series.delivered_bytes[0], series.data_seq_received[0], series.data_seq_sent[0]), (300, 300, 300));
         assert_eq!(*bytes_sent_as, [300, 0, 100, 0]);
+    }
+
+    #[test]
+    fn data_that_is_overtaken_before_it_is_sent_counts_from_its_own_first_transmission() {
+        let mut recorder = Recorder::default();
+        recorder.on_trace(ms(0), true, &sent(0, SendKind::New));
+        recorder.on_trace(ms(1), true, &sent(200, SendKind::New));
+        recorder.on_trace(ms(5), true, &sent(100, SendKind::Reinjection));
+        recorder.on_trace(ms(7), true, &sent(100, SendKind::Retransmission));
+        recorder.on_trace(ms(8), true, &sent(200, SendKind::Duplicate));
+        recorder.on_trace(ms(20), false, &delivered(300));
+        recorder.on_trace(ms(21), true, &sent(200, SendKind::Retransmission));
+        recorder.on_trace(ms(30), false, &delivered(300));
+        let delay = &recorder.results().delay;
+        // 20, 15 and 19 ms.
+        assert_eq!(
+            (delay.count(), delay.mean(), delay.max()),
+            (3, Duration::from_millis(18), Duration::from_millis(20))
+        );
     }
 
     #[test]

@@ -57,6 +57,9 @@ struct Host {
     endpoint: Endpoint,
     /// The earliest event of its timer that is in the queue.
     armed: Instant,
+    last_timeout: Instant,
+    /// Timeouts in a row at the very same time.
+    timeouts_at_once: u32,
     interfaces: Vec<InterfaceId>,
     connections: BTreeMap<ConnectionId, (FlowId, Side)>,
     listeners: BTreeMap<u16, FlowId>,
@@ -64,6 +67,9 @@ struct Host {
     traced: bool,
     result: HostResult,
 }
+
+/// An endpoint that asks for so many timeouts at one time would do so for ever: better stop than hang.
+const STALLED: u32 = 100_000;
 
 /// The first port that a flow is given at its server.
 const FIRST_PORT: u16 = 5001;
@@ -120,6 +126,8 @@ impl World {
         self.hosts.push(Host {
             endpoint,
             armed: Instant::NEVER,
+            last_timeout: Instant::NEVER,
+            timeouts_at_once: 0,
             interfaces: Vec::new(),
             connections: BTreeMap::new(),
             listeners: BTreeMap::new(),
@@ -261,6 +269,9 @@ impl World {
             return;
         }
         host.armed = Instant::NEVER;
+        host.timeouts_at_once = if host.last_timeout == self.now { host.timeouts_at_once + 1 } else { 0 };
+        host.last_timeout = self.now;
+        assert!(host.timeouts_at_once < STALLED, "{}: its endpoint's timeout does not move on", host.result.name);
         if host.endpoint.poll_timeout() <= self.now {
             host.endpoint.handle_timeout(self.now);
         }
