@@ -34,13 +34,24 @@ pub(super) struct PendingMappings {
 #[derive(Debug)]
 struct Pending {
     subflow: SubflowId,
-    seq: SeqNumber,
-    length: u32,
+    mapping: Resolved,
     /// By position in the mapping, in order, not overlapping.
     parts: Vec<(u32, Bytes)>,
 }
 
 impl PendingMappings {
+    /// The mapping, declared on a segment before, that covers `seq`.
+    pub fn find(&self, subflow: SubflowId, seq: SeqNumber) -> Option<Resolved> {
+        let covers = |m: &Resolved| seq.at_or_after(m.seq) && seq.before(m.seq + m.length);
+        self.pending.iter().find(|p| p.subflow == subflow && covers(&p.mapping)).map(|pending| pending.mapping)
+    }
+
+    /// Gives up on checksums: what a subflow brought, unverified, and where it is in the stream.
+    pub fn release(&mut self, subflow: SubflowId) -> Vec<(u64, Bytes)> {
+        let of_subflow = |pending: &mut Pending| pending.subflow == subflow;
+        self.pending.extract_if(.., of_subflow).flat_map(|pending| placed(&pending.mapping, pending.parts)).collect()
+    }
+
     /// Forgets what a subflow was bringing.
     pub fn forget(&mut self, subflow: SubflowId) {
         self.pending.retain(|pending| pending.subflow != subflow);
@@ -63,18 +74,19 @@ impl PendingMappings {
         if offset == 0 && payload.len() as u32 == mapping.length {
             return verify(mapping, vec![(0, payload)], initial_data_seq);
         }
-        self.pending.retain(|old| old.subflow != subflow || (old.seq + old.length).after(next));
-        let at = self.pending.iter().position(|p| p.subflow == subflow && p.seq == mapping.seq);
+        let ahead = |old: &Resolved| (old.seq + old.length).after(next);
+        self.pending.retain(|old| old.subflow != subflow || ahead(&old.mapping));
+        let at = self.pending.iter().position(|p| p.subflow == subflow && p.mapping.seq == mapping.seq);
         let at = match at {
             Some(at) => at,
             None if self.pending.len() < MAX_PENDING => {
-                self.pending.push(Pending { subflow, seq: mapping.seq, length: mapping.length, parts: Vec::new() });
+                self.pending.push(Pending { subflow, mapping: *mapping, parts: Vec::new() });
                 self.pending.len() - 1
             }
             None => return Verification::Refused,
         };
         let Some(pending) = self.pending.get_mut(at) else { return Verification::Refused };
-        if pending.length != mapping.length || !pending.add(offset, payload) {
+        if pending.mapping.length != mapping.length || !pending.add(offset, payload) {
             return Verification::Refused;
         }
         if !pending.is_complete() {
@@ -90,7 +102,7 @@ impl Pending {
     /// will come too. Gives false if there is no place.
     fn add(&mut self, offset: u32, payload: Bytes) -> bool {
         let end = u64::from(offset) + payload.len() as u64;
-        if self.parts.len() >= MAX_PARTS || end > u64::from(self.length) {
+        if self.parts.len() >= MAX_PARTS || end > u64::from(self.mapping.length) {
             return false;
         }
         let at = self.parts.partition_point(|(start, _)| *start < offset);
@@ -105,7 +117,7 @@ impl Pending {
     }
 
     fn is_complete(&self) -> bool {
-        self.parts.iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>() == u64::from(self.length)
+        self.parts.iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>() == u64::from(self.mapping.length)
     }
 }
 
@@ -114,7 +126,12 @@ fn verify(mapping: &Resolved, parts: Vec<(u32, Bytes)>, initial_data_seq: u64) -
     let slices = parts.iter().map(|(_, bytes)| bytes.as_ref());
     let computed = dss_checksum(data_seq, mapping.wire.subflow_seq, mapping.wire.length, slices);
     let right = mapping.wire.checksum == Some(computed);
-    let placed = parts.into_iter().map(|(offset, bytes)| (mapping.data_seq.wrapping_add(u64::from(offset)), bytes));
-    let placed = placed.collect();
+    let placed = placed(mapping, parts).collect();
     if right { Verification::Passed(placed) } else { Verification::Failed(placed) }
+}
+
+/// Where the parts of a mapping are in the stream.
+fn placed(mapping: &Resolved, parts: Vec<(u32, Bytes)>) -> impl Iterator<Item = (u64, Bytes)> + use<> {
+    let first = mapping.data_seq;
+    parts.into_iter().map(move |(offset, bytes)| (first.wrapping_add(u64::from(offset)), bytes))
 }

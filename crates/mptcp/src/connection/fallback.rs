@@ -1,8 +1,10 @@
 //! Falling back to plain TCP, or closing a subflow that cannot carry MPTCP (RFC 8684, section 3.7).
 
 use super::{Connection, Protocol};
-use crate::connection::close::{REASON_MIDDLEBOX, REASON_MPTCP};
+use super::mapping::Resolved;
+use crate::connection::close::REASON_MIDDLEBOX;
 use crate::event::FallbackCause;
+use crate::subflow::Subflow;
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Instant;
 use anabranch_wire::MptcpOption;
@@ -15,8 +17,10 @@ impl Connection {
         if self.protocol != Protocol::Multipath {
             return;
         }
-        if self.subflows.len() == 1 && self.is_initial(index) && self.is_contiguous(index) {
-            self.fall_back(index, cause);
+        // The peer knows what it has in flight; otherwise we do only if there has been no other subflow.
+        let alone = self.subflows.len() == 1 && (cause == FallbackCause::Peer || !self.joined);
+        if alone && self.is_initial(index) && self.is_contiguous(index) {
+            self.fall_back(now, index, cause);
         } else {
             self.reset_subflow(now, index, CloseReason::ProtocolError, Some(REASON_MIDDLEBOX));
         }
@@ -41,12 +45,11 @@ impl Connection {
         self.receive.out_of_order() == 0 || subflow.receiver.has_gap() || self.checksum
     }
 
-    fn fall_back(&mut self, index: usize, cause: FallbackCause) {
+    fn fall_back(&mut self, now: Instant, index: usize, cause: FallbackCause) {
         self.protocol = Protocol::Tcp;
         self.reinjections.clear();
         self.joins.clear();
         self.announcements.clear();
-        self.pending_mappings.forget(anabranch_policy::ids::SubflowId(0));
         self.blocked = None;
         self.timers.stop_multipath();
         // The other side may still hear us: one infinite mapping tells it.
@@ -59,21 +62,31 @@ impl Connection {
             let answer = matches!(cause, FallbackCause::Peer | FallbackCause::Checksum);
             subflow.control.retain(|option| answer && matches!(option, MptcpOption::Fail { .. }));
         }
+        // The subflow has acknowledged these: from here on they are taken as a middlebox left them.
+        let held = self.subflows.get(index).map(Subflow::id).map(|id| self.pending_mappings.release(id));
+        for (data_seq, bytes) in held.into_iter().flatten() {
+            self.insert(now, index, data_seq, bytes);
+        }
         if self.write_closed {
             self.close_plain();
         }
     }
 
     /// A mapping arrived whole and its checksum is wrong. `parts` are its bytes, already acknowledged on the subflow.
-    pub(super) fn checksum_failed(&mut self, now: Instant, index: usize, data_seq: u64, parts: Vec<(u64, Bytes)>) {
-        let number = self.remote.initial_data_seq.wrapping_add(1).wrapping_add(data_seq);
+    pub(super) fn checksum_failed(
+        &mut self,
+        now: Instant,
+        index: usize,
+        mapping: &Resolved,
+        parts: Vec<(u64, Bytes)>,
+    ) {
+        let number = self.remote.initial_data_seq.wrapping_add(1).wrapping_add(mapping.data_seq);
         let fail = MptcpOption::Fail { data_seq: number };
-        if self.subflows.len() == 1 && self.is_initial(index) && self.is_contiguous(index) {
+        if self.subflows.len() == 1 && !self.joined && self.is_initial(index) && self.is_contiguous(index) {
             if let Some(subflow) = self.subflows.get_mut(index) {
                 subflow.push_control(fail);
             }
-            self.fall_back(index, FallbackCause::Checksum);
-            // From here on bytes are taken as a middlebox left them, as in any plain TCP connection.
+            self.fall_back(now, index, FallbackCause::Checksum);
             for (data_seq, bytes) in parts {
                 self.insert(now, index, data_seq, bytes);
             }
@@ -102,5 +115,5 @@ impl Connection {
 }
 
 fn reset_option() -> MptcpOption {
-    MptcpOption::TcpReset { transient: false, flags: 0, reason: REASON_MPTCP }
+    MptcpOption::TcpReset { transient: false, flags: 0, reason: REASON_MIDDLEBOX }
 }

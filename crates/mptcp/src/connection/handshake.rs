@@ -224,9 +224,7 @@ impl Connection {
 
     /// The identifier of a local address on the wire: 0 for that of the initial subflow (RFC 8684, section 3.4.1).
     pub(super) fn wire_address(&self, id: AddressId) -> u8 {
-        let initial = self.subflows.iter().find(|s| s.identity.local.ip() == self.initial_local);
-        let is_initial = initial.is_some_and(|subflow| subflow.identity.local_address == id);
-        if is_initial { 0 } else { id.0 }
+        if id == self.initial_address { 0 } else { id.0 }
     }
 
     pub(super) fn capable_flags(&self) -> CapableFlags {
@@ -318,7 +316,7 @@ impl Connection {
         self.establish(now, index);
         if initial {
             self.notify(Event::Connected(self.id));
-            self.announce_subflow(index);
+            self.announce_subflow(now, index);
             self.resume_close(now);
         }
     }
@@ -421,7 +419,7 @@ impl Connection {
                 self.notices.push_back(Notice::Established);
             }
         }
-        self.announce_subflow(index);
+        self.announce_subflow(now, index);
         self.resume_close(now);
         true
     }
@@ -473,7 +471,7 @@ impl Connection {
     }
 
     /// The peer answered on a join that we opened: data may be sent.
-    pub(super) fn confirm_join(&mut self, index: usize) {
+    pub(super) fn confirm_join(&mut self, now: Instant, index: usize) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         if subflow.confirmed {
             return;
@@ -483,16 +481,18 @@ impl Connection {
         subflow.timers.handshake = Instant::NEVER;
         let id = subflow.id();
         self.joins.retain(|join| join.subflow != id);
-        self.announce_subflow(index);
+        self.announce_subflow(now, index);
     }
 
-    fn announce_subflow(&mut self, index: usize) {
+    fn announce_subflow(&mut self, now: Instant, index: usize) {
         let Some(id) = self.subflows.get(index).map(Subflow::id) else { return };
         // The path manager of a client hears of nothing before joins may begin.
         if self.protocol == Protocol::Multipath && (self.confirmed || self.role == Role::Server) {
             self.notices.push_back(Notice::SubflowEstablished(id));
         }
         self.notify(Event::SubflowEstablished(self.id, id));
+        self.joined |= id != SubflowId(0);
+        self.resume_signalling(now);
         self.timers.without_subflows = Instant::NEVER;
         self.output_pending = true;
     }

@@ -7,8 +7,9 @@ use super::Connection;
 use super::checksum::Verification;
 use crate::event::FallbackCause;
 use crate::subflow::{StoredMapping, Subflow};
+use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Instant;
-use anabranch_wire::mptcp::{CapableKeys, DataAck, DataSequence, Mapping};
+use anabranch_wire::mptcp::{CapableKeys, DataAck, DataSequence, Mapping, dss_checksum};
 use anabranch_wire::{Segment, SeqNumber};
 use bytes::Bytes;
 
@@ -98,15 +99,31 @@ impl Connection {
     pub(super) fn handle_mapping_alone(&mut self, now: Instant, index: usize, segment: &Segment) {
         let Some(initial) = self.subflows.get(index).map(|subflow| subflow.peer_initial) else { return };
         let Some(mapping) = self.mapping_of(initial, segment) else { return };
-        if self.is_infinite(now, index, &mapping) {
+        if self.is_infinite(now, index, &mapping) || self.breaks_checksum_agreement(now, index, &mapping) {
             return;
         }
-        if mapping.data_fin {
+        if mapping.data_fin && self.is_verified_alone(&mapping) {
             self.take_data_fin(now, index, &mapping);
         }
         if mapping.length > 0 && mapping.wire.subflow_seq != 0 {
             self.store(index, &mapping);
         }
+    }
+
+    /// The checksum of a DATA_FIN without data covers its pseudo-header only (RFC 8684, section 3.3.3).
+    fn is_verified_alone(&self, mapping: &Resolved) -> bool {
+        let number = self.remote.initial_data_seq.wrapping_add(1).wrapping_add(mapping.data_seq);
+        let computed = || dss_checksum(number, mapping.wire.subflow_seq, mapping.wire.length, []);
+        mapping.length > 0 || mapping.wire.checksum.is_none_or(|checksum| checksum == computed())
+    }
+
+    /// A checksum that was not agreed on, or none where one was, closes the subflow (RFC 8684, section 3.3).
+    fn breaks_checksum_agreement(&mut self, now: Instant, index: usize, mapping: &Resolved) -> bool {
+        let breaks = mapping.wire.checksum.is_some() != self.checksum;
+        if breaks {
+            self.reset_subflow(now, index, CloseReason::ProtocolError, Some(super::close::REASON_MPTCP));
+        }
+        breaks
     }
 
     /// An infinite mapping: the peer has fallen back (RFC 8684, section 3.7).
@@ -140,11 +157,14 @@ impl Connection {
         {
             return self.place_after_fallback(now, segment.seq, payload);
         }
+        if own.is_some_and(|mapping| self.breaks_checksum_agreement(now, index, &mapping)) {
+            return;
+        }
+        if self.checksum {
+            return self.place_all_checked(now, index, own, segment.seq, payload);
+        }
         let Some(mapping) = own else { return self.place_by_stored(now, index, segment.seq, payload) };
         let whole = segment.seq == mapping.seq && payload.len() as u32 == mapping.length;
-        if self.checksum {
-            return self.place_checked(now, index, &mapping, segment.seq, payload);
-        }
         self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.unmapped = 0);
         if whole {
             self.place(now, index, Subflow::range_of(segment.seq, &payload), mapping.data_seq, payload);
@@ -161,6 +181,32 @@ impl Connection {
         // The subflow may have been closed instead.
         if self.protocol == super::Protocol::Tcp && self.subflows.len() == 1 {
             self.place_unmapped(now, 0, seq, payload);
+        }
+    }
+
+    /// Payload under checksums: each part under the mapping that covers it, its segment's own or one that came before.
+    fn place_all_checked(
+        &mut self,
+        now: Instant,
+        index: usize,
+        own: Option<Resolved>,
+        mut seq: SeqNumber,
+        mut payload: Bytes,
+    ) {
+        let Some(id) = self.subflows.get(index).map(Subflow::id) else { return };
+        while !payload.is_empty() && self.index_of(id) == Some(index) {
+            if self.protocol == super::Protocol::Tcp {
+                return self.place_after_fallback(now, seq, payload);
+            }
+            let covers = |m: &Resolved| seq.at_or_after(m.seq) && seq.before(m.seq + m.length);
+            let Some(mapping) = own.filter(covers).or_else(|| self.pending_mappings.find(id, seq)) else {
+                return self.note_unmapped(now, index, seq, payload);
+            };
+            let left = (mapping.length - (seq - mapping.seq)) as usize;
+            let part = payload.split_to(payload.len().min(left));
+            let start = seq;
+            seq += part.len() as u32;
+            self.place_checked(now, index, &mapping, start, part);
         }
     }
 
@@ -181,7 +227,7 @@ impl Connection {
         }
         match verification {
             Verification::Incomplete | Verification::Refused => {}
-            Verification::Failed(parts) => self.checksum_failed(now, index, mapping.data_seq, parts),
+            Verification::Failed(parts) => self.checksum_failed(now, index, mapping, parts),
             Verification::Passed(parts) => {
                 for (data_seq, bytes) in parts {
                     self.insert(now, index, data_seq, bytes);

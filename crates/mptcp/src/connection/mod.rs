@@ -100,6 +100,10 @@ pub struct Connection {
     /// The peer's data sequence numbers were seen with 64 bits: our DATA_ACKs are too (RFC 8684, section 3.3.2).
     long_data_ack: bool,
     remote_denies_joins: bool,
+    /// A subflow has been added to the first: what is in flight need not be contiguous any more.
+    joined: bool,
+    /// Identifier of our address of the initial subflow: 0 on the wire.
+    initial_address: AddressId,
     keys: Keys,
     local: Derived,
     remote: Derived,
@@ -136,6 +140,8 @@ pub struct Connection {
     infinite_mapping_due: bool,
     pending_mappings: PendingMappings,
     announcements: Vec<Announcement>,
+    /// Identifiers on the wire of addresses that were withdrawn when there was no subflow to say so.
+    removals: Vec<u8>,
     remote_addresses: Vec<RemoteAddress>,
     measurements: Measurements,
     timers: ConnectionTimers,
@@ -185,6 +191,8 @@ impl Connection {
             checksum: config.checksum,
             long_data_ack: false,
             remote_denies_joins: false,
+            joined: false,
+            initial_address: opening.local_address,
             keys: Keys { local: opening.key, remote: crate::keys::Key(0) },
             local: opening.derived,
             remote: Derived { token: 0, initial_data_seq: 0 },
@@ -213,6 +221,7 @@ impl Connection {
             infinite_mapping_due: false,
             pending_mappings: PendingMappings::default(),
             announcements: Vec::new(),
+            removals: Vec::new(),
             remote_addresses: Vec::new(),
             measurements: opening.measurements,
             timers: ConnectionTimers::new(),

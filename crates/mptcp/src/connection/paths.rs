@@ -12,6 +12,9 @@ use core::net::{IpAddr, SocketAddr};
 /// Transmissions of an ADD_ADDR that is not echoed.
 const ANNOUNCEMENT_ATTEMPTS: u32 = 4;
 
+/// Identifiers in one REMOVE_ADDR: what fits in the option space beside timestamps and DATA_ACK.
+const REMOVALS_PER_OPTION: usize = 12;
+
 /// An address of the peer's, as it announced it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RemoteAddress {
@@ -53,11 +56,12 @@ impl Connection {
 
     /// Announces an address of ours until it is echoed.
     pub fn announce(&mut self, now: Instant, id: AddressId, address: IpAddr) -> bool {
-        let known = self.announcements.iter().any(|announcement| announcement.matches(id.0, address));
+        let id = self.wire_address(id);
+        let known = self.announcements.iter().any(|announcement| announcement.matches(id, address));
         if self.protocol != Protocol::Multipath || known {
             return false;
         }
-        self.announcements.push(Announcement { id: id.0, address, attempts: 0, next: now });
+        self.announcements.push(Announcement { id, address, attempts: 0, next: now });
         self.send_announcements(now);
         true
     }
@@ -82,21 +86,45 @@ impl Connection {
         self.output_pending = true;
     }
 
-    /// Withdraws an address of ours: REMOVE_ADDR, and its subflows close.
+    /// A new subflow can say what could not be said before.
+    pub(super) fn resume_signalling(&mut self, now: Instant) {
+        if !self.announcements.is_empty() {
+            self.send_announcements(now);
+        }
+        let carrier = self.subflows.iter_mut().find(|s| s.state == State::Established && s.confirmed);
+        if let Some(carrier) = carrier
+            && !self.removals.is_empty()
+        {
+            for ids in core::mem::take(&mut self.removals).chunks(REMOVALS_PER_OPTION) {
+                carrier.push_control(MptcpOption::RemoveAddress { address_ids: ids.to_vec() });
+            }
+        }
+    }
+
+    /// Withdraws an address of ours: REMOVE_ADDR, now or on the next subflow, and its subflows close.
     pub fn withdraw(&mut self, now: Instant, id: AddressId) -> bool {
-        self.announcements.retain(|announcement| announcement.id != id.0);
         let wire_id = self.wire_address(id);
-        let stays = |s: &&mut Subflow| s.state == State::Established && s.identity.local_address != id;
-        let told = match self.subflows.iter_mut().find(stays) {
-            Some(carrier) => carrier.push_control(MptcpOption::RemoveAddress { address_ids: vec![wire_id] }),
-            None => false,
-        };
+        if self.protocol != Protocol::Multipath {
+            return false;
+        }
+        self.announcements.retain(|announcement| announcement.id != wire_id);
+        let stays = |s: &&mut Subflow| s.state == State::Established && s.confirmed && s.identity.local_address != id;
+        if let Some(carrier) = self.subflows.iter_mut().find(stays) {
+            carrier.push_control(MptcpOption::RemoveAddress { address_ids: vec![wire_id] });
+        } else if !self.removals.contains(&wire_id) {
+            self.removals.push(wire_id);
+        }
+        self.leave_address(now, id);
+        true
+    }
+
+    /// The subflows of an address that is gone are gone too.
+    pub fn leave_address(&mut self, now: Instant, id: AddressId) {
         while let Some(index) = self.subflows.iter().position(|s| s.identity.local_address == id) {
             // The address cannot send any more, so no reset.
             self.drop_subflow(now, index, CloseReason::AddressGone);
         }
         self.output_pending = true;
-        told
     }
 
     /// Closes a subflow with a FIN behind what it carries.

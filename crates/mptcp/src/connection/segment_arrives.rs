@@ -102,7 +102,7 @@ impl Connection {
             }
             return;
         }
-        self.confirm_join(index);
+        self.confirm_join(now, index);
         if self.handle_mptcp_options(now, index, segment) {
             return;
         }

@@ -119,7 +119,11 @@ impl Connection {
     }
 
     fn handle_subflow_timeout(&mut self, now: Instant, index: usize) {
-        let Some(timers) = self.subflows.get(index).map(|subflow| subflow.timers) else { return };
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        if subflow.acknowledgement_deadline() <= now {
+            subflow.receiver.acknowledge_now();
+        }
+        let timers = subflow.timers;
         if timers.next() > now {
             return;
         }

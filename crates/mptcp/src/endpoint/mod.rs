@@ -169,7 +169,7 @@ impl Endpoint {
         let ids: Vec<ConnectionId> = self.connections.ids().collect();
         for connection in ids {
             if let Some(connection) = self.connections.get_mut(connection) {
-                connection.withdraw(now, id);
+                connection.leave_address(now, id);
             }
             self.settle(now, connection);
         }

@@ -56,6 +56,8 @@ pub struct Pair {
     count: u64,
     /// Keep what was sent in `sent`.
     pub keep: bool,
+    /// Most packets that a host may send at one moment without being given anything: more is an endless loop.
+    pub burst_limit: usize,
 }
 
 /// Policies by name.
@@ -76,6 +78,11 @@ pub fn config() -> ConnectionConfig {
 /// The address of a host on a path.
 pub fn address(host: usize, path: usize) -> IpAddr {
     IpAddr::from([10, 0, path as u8, 1 + host as u8])
+}
+
+/// The IPv6 address of a host on a path.
+pub fn address_v6(host: usize, path: usize) -> IpAddr {
+    IpAddr::from([0xfd00, path as u16, 0, 0, 0, 0, 0, 1 + host as u16])
 }
 
 impl Pair {
@@ -102,6 +109,7 @@ impl Pair {
             in_flight: BTreeMap::new(),
             count: 0,
             keep: true,
+            burst_limit: usize::MAX,
         };
         for path in 0..paths {
             for host in 0..2 {
@@ -131,8 +139,11 @@ impl Pair {
     /// Drains outputs of both hosts until nothing changes now.
     pub fn settle(&mut self) {
         for host in [0, 1] {
+            let mut burst = 0;
             loop {
                 while let Some(packet) = self.hosts[host].poll_transmit(self.now) {
+                    burst += 1;
+                    assert!(burst <= self.burst_limit, "host {host} sends without end: {packet:?}");
                     self.dispatch(host, packet);
                 }
                 let Some(event) = self.hosts[host].poll_event() else { break };
@@ -158,7 +169,7 @@ impl Pair {
         }
         let path = match packet.ip.destination {
             IpAddr::V4(address) => usize::from(address.octets()[2]),
-            IpAddr::V6(_) => 0,
+            IpAddr::V6(address) => usize::from(address.segments()[1]),
         };
         let due = self.now + self.delay[path];
         match (self.judge)(from, self.now, &packet) {
