@@ -67,7 +67,7 @@ impl Connection {
     fn handle_reset(&mut self, now: Instant, index: usize, segment: &Segment) {
         let fast_close = segment.options.mptcp.iter().any(|option| self.is_our_fast_close(option));
         if fast_close {
-            self.reset_all(now, CloseCause::AbortedByPeer);
+            self.reset_all(CloseCause::AbortedByPeer);
             return;
         }
         for option in &segment.options.mptcp {
@@ -76,11 +76,16 @@ impl Connection {
             }
         }
         let state = self.subflows.get(index).map(|subflow| subflow.state);
-        self.drop_subflow(now, index, CloseReason::Reset);
-        let ended = matches!(state, Some(State::TimeWait | State::Closing | State::LastAck)) || self.both_ended();
-        if self.protocol != Protocol::Multipath {
-            self.conclude(if ended { CloseCause::Finished } else { CloseCause::AbortedByPeer });
+        if self.protocol == Protocol::Multipath {
+            return self.drop_subflow(now, index, CloseReason::Reset);
         }
+        self.remove_subflow(index, CloseReason::Reset);
+        self.conclude(match state {
+            Some(State::TimeWait | State::Closing | State::LastAck) => CloseCause::Finished,
+            _ if self.both_ended() => CloseCause::Finished,
+            Some(State::SynReceived) => CloseCause::Refused,
+            _ => CloseCause::AbortedByPeer,
+        });
     }
 
     /// Whether an option is MP_FASTCLOSE with our key (RFC 8684, section 3.5).
@@ -327,6 +332,9 @@ impl Connection {
         subflow.handle_fin_acknowledged(now, &self.config.tcp);
         if self.protocol == Protocol::Tcp {
             self.end_acknowledged = true;
+        } else if subflow.state == State::FinWait2 {
+            // The peer has only to answer. In plain TCP its application may go on writing for as long as it likes.
+            subflow.timers.linger = now + self.config.tcp.fin_wait_2;
         }
         self.remove_if_closed(now, index);
     }

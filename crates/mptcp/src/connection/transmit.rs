@@ -14,6 +14,7 @@ use super::{Connection, Protocol, Workspace, subflow_and_context};
 use crate::event::{SendKind, TraceRecord};
 use crate::subflow::Subflow;
 use crate::subflow::acknowledge::Context;
+use crate::subflow::receiver::AckDue;
 use crate::subflow::scoreboard::Record;
 use crate::subflow::transmit::Outgoing;
 use anabranch_policy::ids::SubflowId;
@@ -199,7 +200,10 @@ impl Connection {
             let fits = stamps + option.encoded_len() + data_ack.encoded_len() <= OPTION_SPACE;
             return (fits.then_some(data_ack), Some(option));
         }
-        if self.role == Role::Client && !self.confirmed && self.is_initial(index) && self.data_nxt == 0 {
+        // A DATA_FIN does not fit beside the keys: it follows them.
+        let end_waits = self.subflows.get(index).is_some_and(|s| s.data_fin_due && s.receiver.due != AckDue::Now);
+        let keys_wait = self.role == Role::Client && !self.confirmed && self.is_initial(index) && self.data_nxt == 0;
+        if keys_wait && !end_waits {
             let keys = CapableKeys::Both { sender: self.keys.local.0, receiver: self.keys.remote.0 };
             return (None, Some(MptcpOption::Capable { version: VERSION, flags: self.capable_flags(), keys }));
         }

@@ -39,16 +39,15 @@ impl Subflow {
             self.handshake_due = true;
             return Verdict::Drop;
         }
-        if !reset && !self.timestamp_is_acceptable(now, segment) {
-            self.counters.unacceptable += 1;
-            self.receiver.acknowledge_now();
+        if self.is_crossing_syn_ack(segment) {
+            return self.judge_ack(now, segment);
+        }
+        if !reset && self.negotiated.timestamps && segment.options.timestamps.is_none() {
+            self.counters.unacceptable += 1; // RFC 7323, section 3.2: without a word
             return Verdict::Drop;
         }
-        if !self.sequence_is_acceptable(segment, window) {
-            self.counters.unacceptable += 1;
-            if !reset {
-                self.receiver.acknowledge_now();
-            }
+        if (!reset && !self.timestamp_is_acceptable(now, segment)) || !self.sequence_is_acceptable(segment, window) {
+            self.answer_unacceptable(now, segment);
             return Verdict::Drop;
         }
         if reset {
@@ -74,12 +73,34 @@ impl Subflow {
             && segment.seq == self.peer_initial
     }
 
+    /// The peer's SYN/ACK after its SYN: both opened at once (RFC 9293, section 3.5, figure 7).
+    fn is_crossing_syn_ack(&self, segment: &Segment) -> bool {
+        self.state == State::SynReceived
+            && segment.flags.contains(Flags::SYN | Flags::ACK)
+            && !segment.flags.intersects(Flags::RST | Flags::FIN)
+            && segment.seq == self.peer_initial
+            && segment.ack == self.send.nxt
+    }
+
+    /// What is not acceptable is answered with an acknowledgement, unless it is a reset (RFC 9293, section 3.10.7.4).
+    /// Those without payload are answered at a bounded rate: two ends that disagree on their numbers would else answer
+    /// each other for ever.
+    fn answer_unacceptable(&mut self, now: Instant, segment: &Segment) {
+        self.counters.unacceptable += 1;
+        if segment.flags.contains(Flags::RST) {
+            return;
+        }
+        let carries = !segment.payload.is_empty() || segment.flags.contains(Flags::FIN);
+        if carries && self.state != State::SynReceived && !segment.flags.contains(Flags::SYN) {
+            self.receiver.acknowledge_now();
+        } else {
+            self.challenge(now);
+        }
+    }
+
     /// Protection against wrapped sequences (RFC 7323, section 5).
     fn timestamp_is_acceptable(&self, now: Instant, segment: &Segment) -> bool {
-        if !self.negotiated.timestamps {
-            return true;
-        }
-        let Some(stamps) = segment.options.timestamps else { return false };
+        let Some(stamps) = segment.options.timestamps.filter(|_| self.negotiated.timestamps) else { return true };
         let old = (stamps.value.wrapping_sub(self.receiver.timestamp) as i32) < 0;
         !old || now.since(self.receiver.timestamp_at) > TIMESTAMP_LIFE
     }
@@ -130,7 +151,12 @@ impl Subflow {
         if now >= self.next_challenge {
             self.next_challenge = now + CHALLENGE_INTERVAL;
             self.counters.challenges += 1;
-            self.receiver.acknowledge_now();
+            // Before the handshake is over, the SYN/ACK says what there is to say.
+            if self.state == State::SynReceived {
+                self.handshake_due = true;
+            } else {
+                self.receiver.acknowledge_now();
+            }
         }
     }
 
@@ -161,12 +187,18 @@ impl Subflow {
         }
     }
 
+    /// The peer's segment size if it names none: the least packet that every host takes, less the headers (RFC 9293,
+    /// section 3.7.1, MUST-15).
+    fn default_mss(&self) -> u16 {
+        if self.identity.local.is_ipv6() { 1220 } else { 536 }
+    }
+
     /// Takes over what the peer's SYN says.
     pub fn handle_syn(&mut self, now: Instant, segment: &Segment, config: &TcpConfig, scale: u8) {
         let options = &segment.options;
         self.peer_initial = segment.seq;
         self.receiver = super::receiver::Receiver::new(segment.seq + 1);
-        self.negotiated.peer_mss = options.maximum_segment_size.unwrap_or(536).max(64);
+        self.negotiated.peer_mss = options.maximum_segment_size.unwrap_or(self.default_mss()).max(64);
         self.negotiated.sack = config.sack && options.sack_permitted;
         let scaling = config.window_scaling && options.window_scale.is_some();
         self.negotiated.send_scale = if scaling { options.window_scale.unwrap_or(0).min(14) } else { 0 };
@@ -224,7 +256,6 @@ impl Subflow {
                 self.timers.stop();
                 self.timers.linger = now + config.time_wait;
             }
-            State::FinWait2 => self.timers.linger = now + config.fin_wait_2,
             State::Closed => self.timers.stop(),
             _ => {}
         }
