@@ -13,7 +13,7 @@ use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::path_manager::{PathAction, PathEvent, PathManager};
 use anabranch_policy::time::Instant;
 use anabranch_policy::view::{ConnectionView, SubflowView};
-use anabranch_wire::{Packet, SeqNumber};
+use anabranch_wire::Packet;
 use bytes::Bytes;
 use connections::Connections;
 use core::cmp::Reverse;
@@ -210,7 +210,7 @@ impl Endpoint {
         }
         let port = self.free_port(from.address, remote).ok_or(OperationError::PortInUse)?;
         let local = SocketAddr::new(from.address, port);
-        let opening = self.opening(Arc::new(config), local, remote, from.id);
+        let opening = self.opening(now, Arc::new(config), local, remote, from.id);
         let id = self.connections.insert(Connection::connect(now, opening));
         self.connections.add_route(local, remote, id);
         self.settle(now, id);
@@ -219,6 +219,7 @@ impl Endpoint {
 
     fn opening(
         &mut self,
+        now: Instant,
         config: Arc<ConnectionConfig>,
         local: SocketAddr,
         remote: SocketAddr,
@@ -229,7 +230,7 @@ impl Endpoint {
             id: self.connections.next_id(),
             key,
             derived,
-            initial: SeqNumber(self.random.next_u32()),
+            initial: self.random.initial_sequence(now, local, remote),
             stamp_offset: self.random.next_u32(),
             local,
             remote,
@@ -298,7 +299,7 @@ impl Endpoint {
     /// # Errors
     /// [`OperationError::NoConnection`].
     pub fn abort(&mut self, now: Instant, id: ConnectionId) -> Result<(), OperationError> {
-        self.open(id)?.abort(now);
+        self.open(id)?.abort();
         self.settle(now, id);
         Ok(())
     }
@@ -359,7 +360,8 @@ impl Endpoint {
                 connection.listed = false;
             }
             self.ready.pop_front();
-            self.settle(now, id);
+            self.pass_on_notices(now, id);
+            self.arm(id);
         }
         None
     }
@@ -371,6 +373,11 @@ impl Endpoint {
 
     /// When [`Self::handle_timeout`] is due, [`Instant::NEVER`] if nothing is pending. May be early, never late.
     pub fn poll_timeout(&mut self) -> Instant {
+        for at in 0..self.ready.len() {
+            if let Some(&id) = self.ready.get(at) {
+                self.arm(id);
+            }
+        }
         let connections = self.timers.peek().map_or(Instant::NEVER, |Reverse((at, _))| *at);
         connections.min(self.path_wake)
     }
@@ -431,8 +438,8 @@ impl Endpoint {
         }
     }
 
-    /// After anything happened to a connection: passes on its notices, lists it for output, arms its timer, and
-    /// forgets it when it is over.
+    /// After anything happened to a connection: passes on its notices, lists it for output, and forgets it when it is
+    /// over.
     fn settle(&mut self, now: Instant, id: ConnectionId) {
         self.pass_on_notices(now, id);
         let Some(connection) = self.connections.get_mut(id) else { return };
@@ -444,16 +451,21 @@ impl Endpoint {
         self.list(id);
     }
 
-    /// Lists a connection for output, traces and its timer.
+    /// Lists a connection for output and traces. Its timer is armed when its output has been drained.
     fn list(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        if connection.wants_output() && !connection.listed {
+        if !connection.listed {
             connection.listed = true;
             self.ready.push_back(id);
         }
         if connection.has_trace() && self.traces.back() != Some(&id) {
             self.traces.push_back(id);
         }
+    }
+
+    /// Arms the timer of a connection, if it is due before what is armed already.
+    fn arm(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
         let due = connection.next_timeout();
         if due < connection.armed {
             connection.armed = due;
