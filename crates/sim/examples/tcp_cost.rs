@@ -57,7 +57,14 @@ fn run(flows: usize, mbit: u64, seconds: u64) {
     );
 }
 
+/// `tcp_cost [FLOWS MBIT SECONDS]`; without words both.
 fn main() {
-    run(1, 10, 100);
-    run(50, 100, 100);
+    let words: Vec<u64> = std::env::args().skip(1).map(|word| word.parse().expect("a whole number")).collect();
+    match words[..] {
+        [flows, mbit, seconds] => run(flows as usize, mbit, seconds),
+        _ => {
+            run(1, 10, 100);
+            run(50, 100, 100);
+        }
+    }
 }

@@ -256,7 +256,10 @@ impl Flow {
             || !(endless(&application.client_sends) || endless(&application.server_sends))
     }
     pub(crate) fn is_over(&self) -> bool {
-        self.failed.is_some() || self.ends.iter().all(FlowEnd::is_finished)
+        let [client, server] = &self.ends;
+        // A client that was given up may never have had a peer.
+        let alone = client.is_closed() && server.connection.is_none();
+        self.failed.is_some() || alone || (client.is_finished() && server.is_finished())
     }
     pub(crate) fn result(&self) -> FlowResult {
         FlowResult {

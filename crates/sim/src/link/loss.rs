@@ -1,19 +1,34 @@
 //! Which packets are lost on the way.
 
 use crate::random::{Chance, RandomStream};
+use anabranch_policy::time::{Duration, Instant};
 
 /// A loss model; it decides once per packet that a link has sent.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum LossModel {
     /// Each packet with this probability, independent of all others.
     Uniform(f64),
-    /// Two states (Gilbert 1960, Elliott 1963). Before each packet the state may change; then the packet is lost with
+    /// Two states (Gilbert 1960, Elliott 1963). The chain moves with packets, not with time, so a sender that has
+    /// backed off can meet one burst for minutes. Before each packet the state may change; then the packet is lost with
     /// the state's probability. The first state is drawn from the stationary distribution.
     GilbertElliott {
         /// Probability of going from good to bad.
         to_bad: f64,
         /// Probability of going from bad to good.
         to_good: f64,
+        /// Loss in the good state.
+        loss_good: f64,
+        /// Loss in the bad state.
+        loss_bad: f64,
+    },
+    /// Two states that follow each other in time, whether packets come or not: each lasts for an exponentially
+    /// distributed time. Unlike the chain that moves with packets, it does not stay bad for long when a sender backs
+    /// off. It starts good.
+    Fading {
+        /// Mean time in the good state.
+        mean_good: Duration,
+        /// Mean time in the bad state.
+        mean_bad: Duration,
         /// Loss in the good state.
         loss_good: f64,
         /// Loss in the bad state.
@@ -35,6 +50,10 @@ impl LossModel {
             Self::Uniform(loss) => loss,
             Self::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
                 let bad = share_of_bad(to_bad, to_good);
+                bad * loss_bad + (1.0 - bad) * loss_good
+            }
+            Self::Fading { mean_good, mean_bad, loss_good, loss_bad } => {
+                let bad = mean_bad.as_secs_f64() / (mean_good + mean_bad).as_secs_f64();
                 bad * loss_bad + (1.0 - bad) * loss_good
             }
         }
@@ -61,6 +80,13 @@ enum Process {
         loss: [Chance; 2],
         bad: bool,
     },
+    /// Mean time and chance of loss, of the good state and of the bad one; whether it is bad now, and until when.
+    Fading {
+        mean: [Duration; 2],
+        loss: [Chance; 2],
+        bad: bool,
+        until: Instant,
+    },
 }
 
 impl Loss {
@@ -72,17 +98,34 @@ impl Loss {
                 loss: [Chance::new(loss_good), Chance::new(loss_bad)],
                 bad: random.happens(Chance::new(share_of_bad(to_bad, to_good))),
             },
+            LossModel::Fading { mean_good, mean_bad, loss_good, loss_bad } => Process::Fading {
+                mean: [mean_good, mean_bad],
+                loss: [Chance::new(loss_good), Chance::new(loss_bad)],
+                bad: false,
+                until: Instant::ZERO + duration_of_state(&mut random, mean_good),
+            },
         };
         Self { random, process }
     }
-    /// Whether the next packet is lost.
-    pub(super) fn loses(&mut self) -> bool {
+    /// Whether the next packet, whose last bit leaves at `time`, is lost; `time` never goes back.
+    pub(super) fn loses(&mut self, time: Instant) -> bool {
         match &mut self.process {
             Process::Uniform(chance) => self.random.happens(*chance),
             Process::TwoStates { leave, loss, bad } => {
                 *bad ^= self.random.happens(leave[usize::from(*bad)]);
                 self.random.happens(loss[usize::from(*bad)])
             }
+            Process::Fading { mean, loss, bad, until } => {
+                while *until <= time {
+                    *bad = !*bad;
+                    *until += duration_of_state(&mut self.random, mean[usize::from(*bad)]);
+                }
+                self.random.happens(loss[usize::from(*bad)])
+            }
         }
     }
+}
+
+fn duration_of_state(random: &mut RandomStream, mean: Duration) -> Duration {
+    Duration::from_secs_f64(random.exponential(mean.as_secs_f64())).max(Duration::from_nanos(1))
 }

@@ -303,7 +303,7 @@ impl<T> Link<T> {
             return self.under_way.push_back(UnderWay { arrives: left, length, item });
         }
         for loss in &mut self.losses {
-            if loss.loses() {
+            if loss.loses(left) {
                 return self.discard(item, DropCause::Loss, cargo);
             }
         }

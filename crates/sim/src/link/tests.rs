@@ -229,6 +229,21 @@ fn gilbert_elliott_has_its_stationary_loss_and_its_bursts() {
 }
 
 #[test]
+fn fading_is_bad_for_its_share_of_the_time_however_many_packets_come() {
+    // Good for 9 ms, bad for 1 ms on average; a packet each 40 us, or each millisecond.
+    let model = LossModel::Fading { mean_good: span(9_000), mean_bad: span(1_000), loss_good: 0.0, loss_bad: 1.0 };
+    assert!((model.mean() - 0.1).abs() < 1e-12);
+    for spacing in [40, 1_000] {
+        let mut bench = Bench::new(LinkConfig { loss: vec![model], ..LinkConfig::default() });
+        let packets = 20_000_000 / spacing;
+        (0..packets).for_each(|n| bench.offer(us(n * spacing), 100));
+        let share = bench.link.counters().drops.get(DropCause::Loss) as f64 / packets as f64;
+        // 2000 rounds of 10 ms: deviation of the share about 0.003.
+        assert!((share - 0.1).abs() < 0.012, "{share}");
+    }
+}
+
+#[test]
 fn loss_models_follow_each_other_and_losses_cost_capacity() {
     let loss = vec![LossModel::Uniform(1.0), LossModel::Uniform(0.5)];
     let mut bench = Bench::new(LinkConfig { loss, ..LinkConfig::new(MBIT, span(0), 10) });
