@@ -105,16 +105,18 @@ impl Connection {
         self.timers.stop_all();
         self.announcements.clear();
         self.reinjections.clear();
-        self.notify(Event::Closed(self.id, cause));
+        if self.introduced {
+            self.notify(Event::Closed(self.id, cause));
+        }
         self.output_pending = true;
     }
 
     /// Ends the connection at once: MP_FASTCLOSE with a reset on every subflow (option R), or a plain reset.
-    pub fn abort(&mut self, now: Instant) {
-        self.reset_all(now, CloseCause::Aborted);
+    pub fn abort(&mut self) {
+        self.reset_all(CloseCause::Aborted);
     }
 
-    pub(super) fn reset_all(&mut self, now: Instant, cause: CloseCause) {
+    pub(super) fn reset_all(&mut self, cause: CloseCause) {
         let fast_close = MptcpOption::FastClose { key: self.keys.remote.0 };
         let with_option = cause == CloseCause::Aborted && self.protocol == Protocol::Multipath;
         let options = if with_option { vec![fast_close] } else { Vec::new() };
@@ -124,7 +126,7 @@ impl Connection {
             if !silent {
                 self.send_reset_with(last, None, options.clone());
             }
-            self.drop_subflow(now, last, CloseReason::Reset);
+            self.remove_subflow(last, CloseReason::Reset);
         }
         self.conclude(cause);
     }
@@ -173,8 +175,16 @@ impl Connection {
         self.drop_subflow(now, index, why);
     }
 
-    /// Forgets a subflow: its data goes to the others, and policies hear of it.
+    /// Forgets a subflow; if it was the last, the connection ends or waits for another.
     pub(super) fn drop_subflow(&mut self, now: Instant, index: usize, why: CloseReason) {
+        self.remove_subflow(index, why);
+        if self.subflows.is_empty() && self.closed.is_none() {
+            self.lost_last_subflow(now, why);
+        }
+    }
+
+    /// Takes a subflow out: its data goes to the others, and policies hear of it.
+    pub(super) fn remove_subflow(&mut self, index: usize, why: CloseReason) {
         if index >= self.subflows.len() {
             return;
         }
@@ -186,11 +196,10 @@ impl Connection {
         self.congestion.on_subflow_removed(id);
         self.scheduler.on_subflow_removed(id);
         self.notices.push_back(Notice::SubflowClosed(subflow.identity, why));
-        self.notify(Event::SubflowClosed(self.id, id, why));
-        self.output_pending = true;
-        if self.subflows.is_empty() && self.closed.is_none() {
-            self.lost_last_subflow(now, why);
+        if self.introduced {
+            self.notify(Event::SubflowClosed(self.id, id, why));
         }
+        self.output_pending = true;
     }
 
     /// Without subflows an MPTCP connection waits for a while: a new path may be found (RFC 8684, section 3.5).

@@ -283,7 +283,7 @@ impl Connection {
 
     fn subflow_refused(&mut self, now: Instant, index: usize) {
         if self.is_initial(index) {
-            self.drop_subflow(now, index, CloseReason::Reset);
+            self.remove_subflow(index, CloseReason::Reset);
             self.conclude(CloseCause::Refused);
         } else {
             self.drop_subflow(now, index, CloseReason::ProtocolError);
@@ -414,6 +414,7 @@ impl Connection {
                     remote: self.initial_remote,
                 },
             };
+            self.introduced = true;
             self.notify(event);
             if self.protocol == Protocol::Multipath {
                 self.notices.push_back(Notice::Established);
@@ -565,6 +566,8 @@ impl Subflow {
         self.send.una = ack;
         if self.timeouts_in_row == 0 {
             self.rtt.sample(now.since(self.handshake_sent).max(anabranch_policy::time::Duration::from_nanos(1)));
+        } else {
+            self.rtt.note_lost_handshake();
         }
         self.rtt.end_back_off();
         self.timeouts_in_row = 0;

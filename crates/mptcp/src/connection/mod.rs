@@ -127,6 +127,8 @@ pub struct Connection {
     advertised_edge: u64,
     reinjections: Reinjections,
     blocked: Option<Blocked>,
+    /// The application knows of it: it opened it, or was told that it was accepted.
+    introduced: bool,
     /// The application will write no more.
     write_closed: bool,
     /// The end of our stream is acknowledged: DATA_FIN, or FIN in plain TCP.
@@ -212,6 +214,7 @@ impl Connection {
             advertised_edge: 0,
             reinjections: Reinjections::default(),
             blocked: None,
+            introduced: role == Role::Client,
             write_closed: false,
             end_acknowledged: false,
             end_announced: false,

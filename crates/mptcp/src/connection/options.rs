@@ -24,7 +24,7 @@ impl Connection {
             let Some(index) = self.index_of(id) else { return true };
             match option {
                 MptcpOption::FastClose { .. } if self.is_our_fast_close(option) => {
-                    self.reset_all(now, CloseCause::AbortedByPeer);
+                    self.reset_all(CloseCause::AbortedByPeer);
                     return true;
                 }
                 MptcpOption::Fail { data_seq } => self.handle_failure(now, index, *data_seq),

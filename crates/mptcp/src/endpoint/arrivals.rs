@@ -4,7 +4,7 @@ use super::{Endpoint, LocalAddress, MAX_RESETS};
 use crate::connection::{Connection, Joining, REASON_MPTCP, REASON_PROHIBITED, packet};
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::time::Instant;
-use anabranch_wire::{Flags, MptcpOption, Packet, Segment, SeqNumber};
+use anabranch_wire::{Flags, MptcpOption, Packet, Segment};
 use core::net::SocketAddr;
 
 /// What a SYN with MP_JOIN says.
@@ -47,7 +47,7 @@ impl Endpoint {
             self.counters.refused_by_limit += 1;
             return;
         }
-        let opening = self.opening(config, local, remote, ours.id);
+        let opening = self.opening(now, config, local, remote, ours.id);
         let id = self.connections.insert(Connection::accept(now, opening, syn));
         self.connections.add_route(local, remote, id);
         self.half_open.push(id);
@@ -84,7 +84,7 @@ impl Endpoint {
             remote,
             local_address: ours.id,
             remote_address: AddressId(join.address_id),
-            initial: SeqNumber(self.random.next_u32()),
+            initial: self.random.initial_sequence(now, local, remote),
             nonce: self.random.next_u32(),
             backup: join.backup,
         };
@@ -139,7 +139,7 @@ impl Endpoint {
             remote: theirs,
             local_address: local,
             remote_address: remote,
-            initial: SeqNumber(self.random.next_u32()),
+            initial: self.random.initial_sequence(now, from, theirs),
             nonce: self.random.next_u32(),
             backup,
         };

@@ -333,7 +333,9 @@ impl Subflow {
         let stamps = if self.negotiated.timestamps { 12 } else { 0 };
         let room = u32::from(self.negotiated.peer_mss.min(ours));
         self.mss = room.saturating_sub(stamps + setup.mptcp_option_space).max(1);
-        let segments = u64::from(setup.config.initial_window);
+        // After a lost SYN or SYN/ACK the path may be full already (RFC 5681, section 3.1).
+        let lost = self.rtt.handshake_was_lost();
+        let segments = if lost { 1 } else { u64::from(setup.config.initial_window) };
         congestion
             .on_subflow_added(self.id(), Start { now, mss: self.mss, initial_window: segments * u64::from(self.mss) });
         self.last_progress = now;

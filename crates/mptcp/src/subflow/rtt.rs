@@ -3,6 +3,9 @@
 use crate::config::TcpConfig;
 use anabranch_policy::time::Duration;
 
+/// Least timeout before the first sample if the handshake lost a segment (RFC 6298, section 5.7).
+const AFTER_LOST_HANDSHAKE: Duration = Duration::from_secs(3);
+
 /// Estimates the round-trip time of one subflow.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
@@ -11,6 +14,7 @@ pub struct RttEstimator {
     min: Duration,
     latest: Duration,
     backoff: u32,
+    handshake_lost: bool,
 }
 
 impl Default for RttEstimator {
@@ -28,6 +32,7 @@ impl RttEstimator {
             min: Duration::MAX,
             latest: Duration::ZERO,
             backoff: 0,
+            handshake_lost: false,
         }
     }
 
@@ -45,6 +50,16 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
+    /// A SYN or its answer had to be repeated, so that there is no sample of the handshake.
+    pub fn note_lost_handshake(&mut self) {
+        self.handshake_lost = true;
+    }
+
+    /// Whether it had to be.
+    pub fn handshake_was_lost(&self) -> bool {
+        self.handshake_lost
+    }
+
     /// Doubles the timeout from now on (RFC 6298, section 5.5).
     pub fn back_off(&mut self) {
         self.backoff += 1;
@@ -60,7 +75,8 @@ impl RttEstimator {
     /// than what RFC 6298, section 2.3, computes.
     pub fn base_rto(&self, config: &TcpConfig) -> Duration {
         if self.smoothed.is_zero() {
-            return config.initial_rto.min(config.max_rto);
+            let least = if self.handshake_lost { AFTER_LOST_HANDSHAKE } else { Duration::ZERO };
+            return config.initial_rto.max(least).min(config.max_rto);
         }
         (self.smoothed + (self.variation * 4).max(config.min_rto)).min(config.max_rto)
     }

@@ -1,0 +1,14 @@
+//! TCP as its RFCs describe it: one endpoint without MPTCP, spoken to segment by segment.
+//!
+//! See `transcript` for the notation. `docs/rfc9293.md` says which requirement is shown by which test.
+
+mod acknowledging;
+mod closing;
+mod congestion;
+mod limits;
+mod loss;
+mod opening;
+mod options;
+mod resets;
+mod transcript;
+mod windows;

@@ -1,0 +1,367 @@
+//! How connections open: RFC 9293, sections 3.5 and 3.10.7.
+
+use crate::transcript::{PORT, Transcript, plain, plain_with};
+use anabranch_mptcp::{CloseCause, EndpointConfig, Event};
+use anabranch_policy::time::Duration;
+use anabranch_wire::Flags;
+use std::net::SocketAddr;
+
+// RFC 9293, section 3.5, figure 6.
+#[test]
+fn a_passive_open_answers_a_syn_and_is_established_by_the_third_segment() {
+    let mut t = Transcript::new(plain());
+    t.peer("S 0:0 mss 1000 sackok");
+    t.expect("SA 0:0 ack 1 mss 1000 sackok win 50000 not-ect");
+    assert!(t.events.is_empty(), "{:?}", t.events);
+    t.peer("A 1:1 ack 1");
+    assert!(matches!(t.events.first(), Some(Event::Accepted { port: PORT, .. })), "{:?}", t.events);
+}
+
+#[test]
+fn an_active_open_sends_a_syn_and_acknowledges_the_answer() {
+    let mut t = Transcript::connecting(plain());
+    t.expect("S 0:0 mss 1000 sackok not-ect");
+    t.wait(100);
+    t.peer("SA 0:0 ack 1 mss 1000 sackok");
+    t.expect("A 1:1 ack 1");
+    assert!(t.heard_of(Event::Connected(t.id())));
+}
+
+// Section 3.5, figure 7: both SYNs cross, both SYN/ACKs cross.
+#[test]
+fn a_simultaneous_open_is_established_by_the_peers_syn_ack() {
+    let mut t = Transcript::connecting(plain());
+    t.expect("S 0:0");
+    t.peer("S 0:0 mss 1000 sackok");
+    t.expect("SA 0:0 ack 1");
+    t.peer("SA 0:0 ack 1 mss 1000 sackok");
+    assert!(t.heard_of(Event::Connected(t.id())), "{:?}", t.events);
+    t.wait(40);
+    t.write(1000);
+    while let Some(packet) = t.host.poll_transmit(t.now) {
+        panic!("{packet:?}");
+    }
+    let mut first = t.hear();
+    if first.segment.payload.is_empty() {
+        first = t.hear(); // an acknowledgement may go before the data
+    }
+    assert_eq!(first.segment.payload.len(), 1000);
+}
+
+#[test]
+fn a_simultaneous_open_is_established_by_a_plain_acknowledgement_too() {
+    let mut t = Transcript::connecting(plain());
+    t.expect("S 0:0");
+    t.peer("S 0:0 mss 1000");
+    t.expect("SA 0:0 ack 1");
+    t.peer("A 1:1 ack 1");
+    assert!(t.heard_of(Event::Connected(t.id())));
+}
+
+// Section 3.10.7.4, first check: the window of the SYN that opened is already taken into account.
+#[test]
+fn data_with_the_third_segment_is_delivered() {
+    let mut t = Transcript::new(plain());
+    t.peer("S 0:0 mss 1000");
+    t.expect("SA 0:0 ack 1");
+    t.peer("A 1:501 ack 1");
+    t.read(500);
+    t.expect_in(40, "A 1:1 ack 501");
+}
+
+// The third segment is lost, but data that follows carries the same acknowledgement.
+#[test]
+fn a_lost_third_segment_is_made_good_by_data() {
+    let mut t = Transcript::new(plain());
+    t.peer("S 0:0 mss 1000");
+    t.expect("SA 0:0 ack 1");
+    t.peer("A 1:1001 ack 1");
+    t.peer("A 1001:2001 ack 1");
+    t.expect("A 1:1 ack 2001");
+    t.read(2000);
+}
+
+// RFC 6298, sections 2.1 and 5.5: one second, then doubled.
+#[test]
+fn a_syn_is_repeated_after_1_2_4_8_16_seconds_and_given_up_after_63() {
+    let mut t = Transcript::connecting(plain());
+    t.expect("S 0:0");
+    for seconds in [1, 2, 4, 8, 16] {
+        t.expect_in(seconds * 1000, "S 0:0 mss 1000 sackok");
+    }
+    t.silence(31_999);
+    assert_eq!(t.closed(), None);
+    t.silence(1);
+    assert_eq!(t.closed(), Some(CloseCause::TimedOut));
+    assert_eq!(t.host.connection_count(), 0);
+}
+
+#[test]
+fn a_syn_ack_is_repeated_by_the_timer_and_at_once_when_the_syn_comes_again() {
+    let mut t = Transcript::new(plain());
+    t.peer("S 0:0 mss 1000 sackok");
+    t.expect("SA 0:0 ack 1");
+    t.expect_in(1000, "SA 0:0 ack 1 mss 1000 sackok");
+    t.wait(500);
+    t.peer("S 0:0 mss 1000 sackok");
+    t.expect("SA 0:0 ack 1");
+    t.peer("A 1:1 ack 1");
+    assert!(matches!(t.events.first(), Some(Event::Accepted { .. })));
+    t.silence(10_000);
+}
+
+#[test]
+fn a_half_open_connection_that_gets_no_answer_is_forgotten_without_a_word_to_the_application() {
+    let mut t = Transcript::new(plain());
+    t.peer("S 0:0 mss 1000");
+    t.expect("SA 0:0 ack 1");
+    for seconds in [1, 2, 4, 8, 16] {
+        t.expect_in(seconds * 1000, "SA 0:0 ack 1");
+    }
+    t.silence(32_000);
+    assert_eq!(t.host.connection_count(), 0);
+    assert_eq!(t.events, []);
+}
+
+// Section 3.10.7.3: an acknowledgement of something else in SYN-SENT is answered with a reset, and the SYN goes on.
+#[test]
+fn an_old_syn_ack_is_reset_and_does_not_disturb_the_open() {
+    let mut t = Transcript::connecting(plain());
+    t.expect("S 0:0");
+    t.peer("SA 0:0 ack 5000");
+    t.expect("R 5000:5000");
+    t.peer("A 0:0 ack 0");
+    t.expect("R 0:0");
+    t.peer("SA 0:0 ack 1 mss 1000");
+    t.expect("A 1:1 ack 1");
+    assert!(t.heard_of(Event::Connected(t.id())));
+}
+
+#[test]
+fn a_segment_without_syn_in_syn_sent_is_ignored() {
+    let mut t = Transcript::connecting(plain());
+    t.expect("S 0:0");
+    t.peer("A 1:101 ack 1");
+    t.peer("- 1:101");
+    t.expect_nothing();
+}
+
+// Section 3.5, figure 8: an old duplicate SYN opens; the peer's reset clears it away, and the new SYN is answered.
+#[test]
+fn an_old_duplicate_syn_is_cleared_away_by_the_peers_reset() {
+    let mut t = Transcript::new(plain());
+    t.peer("S -9000:-9000 mss 1000");
+    t.expect("SA 0:0 ack -8999");
+    t.peer("R -8999:-8999");
+    assert_eq!(t.host.connection_count(), 0);
+    assert_eq!(t.events, [], "the application never had it");
+    t.peer("S 0:0 mss 1000");
+    t.expect("SA 0:0 ack 1");
+}
+
+// The peer lost its state before our SYN/ACK came through and tries again with another number.
+#[test]
+fn another_syn_in_syn_received_is_challenged_with_our_syn_ack() {
+    let mut t = Transcript::new(plain());
+    t.peer("S -90000:-90000 mss 1000");
+    t.expect("SA 0:0 ack -89999");
+    t.peer("S 0:0 mss 1000");
+    t.expect("SA 0:0 ack -89999");
+    t.peer("R -89999:-89999"); // what the peer says to an acknowledgement that is none of its own
+    t.peer("S 0:0 mss 1000");
+    t.expect("SA 0:0 ack 1");
+}
+
+// Section 3.5.1, figure 9: the peer forgot the connection and opens again on the same ports.
+#[test]
+fn a_peer_that_rebooted_learns_by_an_acknowledgement_and_resets_the_old_connection() {
+    let mut t = Transcript::accepted(plain());
+    t.peer("A 1:301 ack 1");
+    t.expect_in(40, "A 1:1 ack 301");
+    t.peer("S 400000:400000 mss 1000");
+    t.expect("A 1:1 ack 301");
+    t.peer("R 301:301");
+    assert_eq!(t.closed(), Some(CloseCause::AbortedByPeer));
+    t.peer("S 400000:400000 mss 1000");
+    t.expect("SA 0:0 ack 400001");
+}
+
+// Section 3.10.7.2: what reaches LISTEN and is no SYN.
+#[test]
+fn an_acknowledgement_to_a_listener_is_reset_and_a_reset_is_ignored() {
+    let mut t = Transcript::new(plain());
+    t.peer("A 1:1 ack 900");
+    t.expect("R 900:900");
+    t.peer("SA 0:0 ack 900");
+    t.expect("R 900:900");
+    t.peer("R 1:1");
+    t.peer("RA 1:1 ack 1");
+    t.expect_nothing();
+}
+
+// Section 3.10.7.1.
+#[test]
+fn a_port_where_nobody_listens_refuses_with_a_reset() {
+    let mut t = Transcript::new(plain());
+    t.local = SocketAddr::new(t.local.ip(), 81);
+    t.peer("S 0:0 mss 1000");
+    t.expect("RA 0:0 ack 1");
+    t.peer("- 5:105");
+    t.expect("RA 0:0 ack 105");
+    t.peer("R 1:1");
+    t.expect_nothing();
+}
+
+#[test]
+fn a_reset_that_acknowledges_our_syn_refuses_the_connection() {
+    let mut t = Transcript::connecting(plain());
+    t.expect("S 0:0");
+    t.peer("RA 0:0 ack 77"); // not for this SYN
+    t.peer("R 0:0");
+    assert_eq!(t.closed(), None);
+    t.peer("RA 0:0 ack 1");
+    assert_eq!(t.closed(), Some(CloseCause::Refused));
+    assert_eq!(t.host.connection_count(), 0);
+}
+
+#[test]
+fn an_abort_in_syn_sent_says_nothing() {
+    let mut t = Transcript::connecting(plain());
+    t.expect("S 0:0");
+    t.abort();
+    t.expect_nothing();
+    assert_eq!(t.closed(), Some(CloseCause::Aborted));
+    t.peer("SA 0:0 ack 1 mss 1000");
+    t.expect("R 1:1");
+}
+
+// What is written and closed before the handshake ends follows it.
+#[test]
+fn data_and_close_may_be_asked_for_before_the_connection_is_established() {
+    let mut t = Transcript::connecting(plain());
+    t.expect("S 0:0");
+    t.write(500);
+    t.close();
+    t.expect_nothing();
+    t.wait(100);
+    t.peer("SA 0:0 ack 1 mss 1000");
+    t.expect("A 1:501 ack 1");
+    t.expect("FA 501:501 ack 1");
+}
+
+// RFC 6528 and RFC 6056: neither numbers nor ports can be foretold from another host's or another connection's.
+#[test]
+fn initial_sequence_numbers_and_ports_differ_from_seed_to_seed_and_repeat_with_the_seed() {
+    let open = |seed: u8| {
+        let host = EndpointConfig { seed: [seed; 32], ..EndpointConfig::default() };
+        let mut t = Transcript::on(plain(), host, [10, 0, 0, 1].into());
+        t.connect(plain());
+        let syn = t.hear();
+        (syn.segment.seq, syn.segment.source_port)
+    };
+    assert_eq!(open(1), open(1));
+    let all: Vec<_> = (1..20).map(open).collect();
+    for (at, one) in all.iter().enumerate() {
+        assert!(!all[..at].iter().any(|other| other.0 == one.0), "{all:?}");
+    }
+    let ports: std::collections::BTreeSet<u16> = all.iter().map(|(_, port)| *port).collect();
+    assert!(ports.len() > 15, "{ports:?}");
+    assert!(ports.iter().all(|port| *port >= 49_152));
+}
+
+// RFC 9293, section 3.4.1, MUST-8: ISN = M + F(local, remote, secret), M counting every 4 microseconds.
+#[test]
+fn initial_sequence_numbers_of_the_same_pair_follow_a_clock_of_four_microseconds() {
+    let open_after = |millis| {
+        let mut t = Transcript::new(plain());
+        t.wait(millis);
+        t.peer("S 0:0 mss 1000");
+        t.hear().segment.seq
+    };
+    let first = open_after(0);
+    assert_eq!(open_after(8) - first, 2_000);
+    assert_eq!(open_after(1_000) - first, 250_000);
+}
+
+#[test]
+fn no_two_connections_share_a_pair_of_addresses_and_ports() {
+    let mut t = Transcript::new(plain());
+    let mut ports = std::collections::BTreeSet::new();
+    for _ in 0..2_000 {
+        t.connect(plain());
+        assert!(ports.insert(t.hear().segment.source_port));
+    }
+}
+
+// RFC 4987 in spirit: half-open connections are bounded, and those that time out make room.
+#[test]
+fn more_half_open_connections_than_allowed_are_dropped_until_there_is_room() {
+    let host = EndpointConfig { max_half_open: 10, ..EndpointConfig::default() };
+    let mut t = Transcript::on(plain_with(|c| c.tcp.syn_attempts = 1), host, [10, 0, 0, 1].into());
+    for port in 0..12 {
+        t.remote.set_port(5000 + port);
+        t.peer("S 0:0 mss 1000");
+    }
+    for _ in 0..10 {
+        assert!(t.hear().segment.flags.contains(Flags::SYN | Flags::ACK));
+    }
+    t.expect_nothing();
+    assert_eq!(t.host.counters().refused_by_limit, 2);
+    t.wait(1_000);
+    t.peer("S 0:0 mss 1000");
+    t.expect("SA 0:0 ack 1");
+}
+
+#[test]
+fn established_connections_do_not_count_as_half_open() {
+    let host = EndpointConfig { max_half_open: 2, ..EndpointConfig::default() };
+    let mut t = Transcript::on(plain(), host, [10, 0, 0, 1].into());
+    for port in 0..8 {
+        t.remote.set_port(5000 + port);
+        t.peer("S 0:0 mss 1000");
+        t.expect("SA 0:0 ack 1");
+        t.peer("A 1:1 ack 1");
+    }
+    assert_eq!(t.host.counters().refused_by_limit, 0);
+}
+
+// RFC 6298, section 5.7, and RFC 5681, section 3.1: a lost SYN makes the first flight and its timer careful.
+#[test]
+fn after_a_lost_syn_one_segment_goes_first_and_its_timeout_is_three_seconds() {
+    let mut t = Transcript::connecting(plain());
+    t.expect("S 0:0");
+    t.expect_in(1000, "S 0:0");
+    t.wait(100);
+    t.peer("SA 0:0 ack 1 mss 1000 sackok");
+    t.expect("A 1:1 ack 1");
+    t.write(5000);
+    t.expect("A 1:1001 ack 1");
+    t.expect_in(3000, "A 1:1001 ack 1");
+}
+
+#[test]
+fn after_a_syn_that_was_answered_at_once_the_timeout_follows_the_measured_round_trip() {
+    let mut t = Transcript::connected(plain_with(|c| c.tcp.sack = false));
+    t.write(1000);
+    t.expect("A 1:1001 ack 1");
+    // SRTT 100 ms, RTTVAR 50 ms: 100 + max(200, 4 * 50).
+    t.expect_in(300, "A 1:1001 ack 1");
+    assert!(t.now.since(anabranch_policy::time::Instant::ZERO) > Duration::from_millis(400));
+}
+
+// A SYN without options is legal (RFC 9293, section 3.1).
+#[test]
+fn a_syn_without_options_opens_a_connection_without_options() {
+    let mut config = plain();
+    (config.tcp.timestamps, config.tcp.window_scaling) = (true, true);
+    let mut t = Transcript::new(config);
+    t.peer("S 0:0");
+    let answer = t.expect("SA 0:0 ack 1");
+    let options = answer.segment.options;
+    assert_eq!((options.window_scale, options.sack_permitted, options.timestamps), (None, false, None));
+    t.peer("A 1:1 ack 1");
+    t.write(2000);
+    t.expect("A 1:537 ack 1"); // 536 bytes: section 3.7.1, MUST-15
+    t.expect("A 537:1073 ack 1");
+    t.expect("A 1073:1609 ack 1");
+}
