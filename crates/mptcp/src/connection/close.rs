@@ -42,6 +42,19 @@ impl Connection {
         self.close_plain();
     }
 
+    /// The application will neither write nor read.
+    pub fn discard(&mut self, now: Instant) {
+        if self.receive.readable() > 0 {
+            return self.abort();
+        }
+        self.discarded = true;
+        self.close(now);
+        let waits = self.config.tcp.fin_wait_2;
+        for subflow in self.subflows.iter_mut().filter(|subflow| subflow.state == State::FinWait2) {
+            subflow.timers.linger = subflow.timers.linger.min(now + waits);
+        }
+    }
+
     /// In plain TCP, FIN follows the last byte. While MPTCP is being negotiated it waits for the outcome.
     pub(super) fn close_plain(&mut self) {
         let all_given = self.data_nxt == self.send.end();
@@ -82,6 +95,7 @@ impl Connection {
         }
         let end = self.send.end();
         if self.protocol == Protocol::Multipath {
+            self.abandon_joins();
             self.subflows.iter_mut().for_each(|subflow| subflow.close(end));
             self.output_pending = true;
         }
@@ -93,6 +107,17 @@ impl Connection {
             if let Some(index) = self.index_of(id) {
                 self.remove_if_closed(now, index);
             }
+        }
+    }
+
+    /// Joins whose handshake is not over come to nothing when the stream has ended.
+    fn abandon_joins(&mut self) {
+        let opening = |s: &Subflow| matches!(s.state, State::SynSent | State::SynReceived);
+        while let Some(index) = self.subflows.iter().position(opening) {
+            if self.subflows.get(index).is_some_and(|subflow| subflow.state == State::SynReceived) {
+                self.send_reset(index, None, None);
+            }
+            self.remove_subflow(index, CloseReason::Normal);
         }
     }
 

@@ -32,7 +32,7 @@ impl Connection {
             return self.handle_in_syn_sent(now, index, segment);
         }
         match subflow.judge(now, segment, acceptance) {
-            Verdict::Drop => self.note_dropped(segment, index),
+            Verdict::Drop => self.note_dropped(now, segment, index),
             Verdict::Reset => self.handle_reset(now, index, segment),
             Verdict::Refuse => self.send_reset(index, Some(segment.ack), None),
             Verdict::Process { acknowledges } => {
@@ -54,13 +54,23 @@ impl Connection {
     }
 
     /// A SYN again without MP_CAPABLE: the peer has given MPTCP up.
-    fn note_dropped(&mut self, segment: &Segment, index: usize) {
+    fn note_dropped(&mut self, now: Instant, segment: &Segment, index: usize) {
         let initial = self.is_initial(index);
+        self.note_late_fin(now, index, segment);
         let in_handshake = self.subflows.get(index).is_some_and(|s| s.state == State::SynReceived);
         let plain_syn = segment.flags.contains(Flags::SYN) && segment.options.mptcp.is_empty();
         if initial && in_handshake && plain_syn && self.protocol == Protocol::Negotiating {
             self.protocol = Protocol::Tcp;
             self.note_fallback(FallbackCause::SynLost);
+        }
+    }
+
+    /// The peer's FIN again in TIME-WAIT: it lost our last acknowledgement (RFC 9293, section 3.10.7.4).
+    fn note_late_fin(&mut self, now: Instant, index: usize, segment: &Segment) {
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        let end = segment.seq + segment.sequence_length();
+        if segment.flags.contains(Flags::FIN) && end == subflow.receiver.next {
+            subflow.restart_time_wait(now, &self.config.tcp);
         }
     }
 
@@ -101,10 +111,6 @@ impl Connection {
             return;
         }
         if subflow_is(self, index, State::TimeWait) {
-            if segment.flags.contains(Flags::FIN) {
-                let subflow = self.subflows.get_mut(index);
-                subflow.into_iter().for_each(|subflow| subflow.restart_time_wait(now, &self.config.tcp));
-            }
             return;
         }
         self.confirm_join(now, index);
@@ -286,7 +292,9 @@ impl Connection {
                 self.record(TraceRecord::Delivered { connection, data_seq: self.receive.next() });
             }
         }
-        if advanced && !self.readable_announced {
+        if advanced && self.discarded {
+            self.abort();
+        } else if advanced && !self.readable_announced {
             self.readable_announced = true;
             self.notify(Event::Readable(self.id));
         }
@@ -320,7 +328,7 @@ impl Connection {
             // In plain TCP the end of the subflow is the end of the stream.
             let end = self.receive.next();
             if self.receive.set_end(end).is_err() {
-                self.conclude(CloseCause::ProtocolError);
+                self.reset_all(CloseCause::ProtocolError);
             }
         } else {
             self.answer_subflow_fin(now, index);

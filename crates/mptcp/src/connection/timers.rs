@@ -114,7 +114,7 @@ impl Connection {
             self.send_announcements(now);
         }
         if self.timers.without_subflows <= now {
-            self.conclude(CloseCause::TimedOut);
+            self.reset_all(CloseCause::TimedOut);
         }
     }
 
@@ -128,7 +128,9 @@ impl Connection {
             return;
         }
         if timers.linger <= now {
-            return self.drop_subflow(now, index, CloseReason::Normal);
+            let gave_up = self.protocol == Protocol::Tcp && self.closed.is_none();
+            let why = if gave_up { CloseReason::TimedOut } else { CloseReason::Normal };
+            return self.drop_subflow(now, index, why);
         }
         if timers.handshake <= now && !self.handle_handshake_timeout(now, index) {
             return;

@@ -294,6 +294,18 @@ impl Endpoint {
         Ok(())
     }
 
+    /// The application is done with both directions: as [`Self::close`], but nobody will read. What waits unread, or
+    /// comes, resets the connection (RFC 1122, section 4.2.2.13), and the peer's FIN is awaited for
+    /// [`crate::TcpConfig::fin_wait_2`] only.
+    ///
+    /// # Errors
+    /// [`OperationError::NoConnection`].
+    pub fn discard(&mut self, now: Instant, id: ConnectionId) -> Result<(), OperationError> {
+        self.open(id)?.discard(now);
+        self.settle(now, id);
+        Ok(())
+    }
+
     /// Ends the connection at once (MP_FASTCLOSE or RST).
     ///
     /// # Errors
@@ -361,7 +373,9 @@ impl Endpoint {
             }
             self.ready.pop_front();
             self.pass_on_notices(now, id);
-            self.arm(id);
+            if !self.forget_if_over(now, id) {
+                self.arm(id);
+            }
         }
         None
     }
@@ -442,13 +456,19 @@ impl Endpoint {
     /// over.
     fn settle(&mut self, now: Instant, id: ConnectionId) {
         self.pass_on_notices(now, id);
-        let Some(connection) = self.connections.get_mut(id) else { return };
-        if connection.is_over() {
+        if !self.forget_if_over(now, id) {
+            self.list(id);
+        }
+    }
+
+    /// Forgets a connection of which nothing is left to send or to say. Gives whether it did.
+    fn forget_if_over(&mut self, now: Instant, id: ConnectionId) -> bool {
+        let over = self.connections.get(id).is_some_and(Connection::is_over);
+        if over {
             self.connections.remove(id);
             self.tell_path_manager(now, &PathEvent::ConnectionClosed { connection: id });
-            return;
         }
-        self.list(id);
+        over
     }
 
     /// Lists a connection for output and traces. Its timer is armed when its output has been drained.
