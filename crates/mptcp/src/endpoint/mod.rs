@@ -367,6 +367,9 @@ impl Endpoint {
         while let Some(&id) = self.ready.front() {
             if let Some(connection) = self.connections.get_mut(id) {
                 if let Some(packet) = connection.poll_transmit(now, &mut self.workspace) {
+                    if connection.has_trace() && self.traces.back() != Some(&id) {
+                        self.traces.push_back(id);
+                    }
                     return Some(packet);
                 }
                 connection.listed = false;
