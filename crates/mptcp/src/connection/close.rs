@@ -235,6 +235,9 @@ impl Connection {
             CloseReason::TimedOut | CloseReason::AddressGone => CloseCause::TimedOut,
             CloseReason::ProtocolError => CloseCause::ProtocolError,
         };
+        if why == CloseReason::Normal && self.both_ended() && self.receive.readable() > 0 {
+            return; // the last read concludes
+        }
         let survives = self.protocol == Protocol::Multipath && self.confirmed && !self.both_ended();
         if survives {
             self.timers.without_subflows = now + self.config.survive_without_subflows;

@@ -127,6 +127,8 @@ pub struct Connection {
     advertised_edge: u64,
     reinjections: Reinjections,
     blocked: Option<Blocked>,
+    /// The application will neither write nor read.
+    discarded: bool,
     /// The application knows of it: it opened it, or was told that it was accepted.
     introduced: bool,
     /// The application will write no more.
@@ -214,6 +216,7 @@ impl Connection {
             advertised_edge: 0,
             reinjections: Reinjections::default(),
             blocked: None,
+            discarded: false,
             introduced: role == Role::Client,
             write_closed: false,
             end_acknowledged: false,

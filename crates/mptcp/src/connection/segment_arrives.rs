@@ -320,6 +320,9 @@ impl Connection {
     fn handle_fin(&mut self, now: Instant, index: usize, fin: Option<SeqNumber>) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         subflow.peer_fin = subflow.peer_fin.or(fin);
+        if fin.is_some_and(|fin| fin.after(subflow.receiver.next)) {
+            subflow.receiver.acknowledge_now(); // out of order (RFC 5681, section 4.2)
+        }
         if subflow.peer_fin != Some(subflow.receiver.next) || !subflow.state.can_receive() {
             return;
         }
@@ -338,10 +341,12 @@ impl Connection {
     fn handle_fin_acknowledged(&mut self, now: Instant, index: usize) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         subflow.handle_fin_acknowledged(now, &self.config.tcp);
-        if self.protocol == Protocol::Tcp {
+        let plain = self.protocol == Protocol::Tcp;
+        if plain {
             self.end_acknowledged = true;
-        } else if subflow.state == State::FinWait2 {
-            // The peer has only to answer. In plain TCP its application may go on writing for as long as it likes.
+        }
+        if subflow.state == State::FinWait2 && (!plain || self.discarded) {
+            // The peer has only to answer. In plain TCP its application may go on writing for as long as ours reads.
             subflow.timers.linger = now + self.config.tcp.fin_wait_2;
         }
         self.remove_if_closed(now, index);

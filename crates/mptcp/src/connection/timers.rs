@@ -2,9 +2,9 @@
 
 use super::{Connection, Notice, Protocol, subflow_and_context};
 use crate::event::CloseCause;
-use crate::subflow::Subflow;
 use crate::subflow::acknowledge::Context;
 use crate::subflow::timers::Retransmit;
+use crate::subflow::{State, Subflow};
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::scheduler::Reinjection;
@@ -128,7 +128,8 @@ impl Connection {
             return;
         }
         if timers.linger <= now {
-            let gave_up = self.protocol == Protocol::Tcp && self.closed.is_none();
+            let waits_for_fin = self.subflows.get(index).is_some_and(|subflow| subflow.state == State::FinWait2);
+            let gave_up = self.protocol == Protocol::Tcp && waits_for_fin;
             let why = if gave_up { CloseReason::TimedOut } else { CloseReason::Normal };
             return self.drop_subflow(now, index, why);
         }

@@ -189,6 +189,11 @@ impl Transcript {
         self.host.close(self.now, self.id()).unwrap();
         self.drain();
     }
+    /// Gives both directions up.
+    pub fn discard(&mut self) {
+        self.host.discard(self.now, self.id()).unwrap();
+        self.drain();
+    }
     pub fn abort(&mut self) {
         self.host.abort(self.now, self.id()).unwrap();
         self.drain();
@@ -259,6 +264,11 @@ impl Transcript {
     pub fn hear(&mut self) -> Packet {
         let (_, packet) = self.said.pop_front().expect("the endpoint said nothing");
         packet
+    }
+
+    /// All that was said.
+    pub fn take(&mut self) -> Vec<Packet> {
+        self.said.drain(..).map(|(_, packet)| packet).collect()
     }
 
     /// The next thing said is this.
