@@ -123,7 +123,7 @@ pub struct TcpConfig {
     pub delayed_ack: Duration,
     /// Segments of the initial window (RFC 6928).
     pub initial_window: u32,
-    /// Most bytes of congestion window, if limited (a paper's "window 100 packets").
+    /// Most bytes of congestion window, if limited (a paper's "window 100 packets"); one segment always fits.
     pub max_window: Option<u64>,
     /// Least retransmission timeout. RFC 6298 says 1 s; Linux and nearly all others 200 ms.
     pub min_rto: Duration,

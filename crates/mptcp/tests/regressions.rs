@@ -60,17 +60,43 @@ fn an_aborted_connection_is_forgotten_once_its_reset_is_sent() {
 
 #[test]
 fn a_join_that_is_under_way_when_the_stream_ends_comes_to_nothing() {
+    for delay in 10..60 {
+        close_during_join(delay);
+    }
+}
+
+/// Both sides close while a join over a path of `delay` milliseconds is under way.
+fn close_during_join(delay: u64) {
     let mut pair = Pair::new(2);
-    pair.delay[1] = Duration::from_millis(25);
+    pair.delay[1] = Duration::from_millis(delay);
     let id = pair.connect(config(), config());
     pair.run(Duration::from_millis(30));
     let server = pair.accepted().unwrap();
     pair.hosts[0].close(pair.now, id).unwrap();
     pair.hosts[1].close(pair.now, server).unwrap();
     pair.run(Duration::from_secs(1));
-    let closed = pair.events[1].iter().position(|event| *event == Event::Closed(server, CloseCause::Finished)).unwrap();
-    let established = |event: &Event| matches!(event, Event::SubflowEstablished(..));
-    assert!(!pair.events[1][closed..].iter().any(established), "{:?}", pair.events[1]);
+    for (host, id) in [id, server].into_iter().enumerate() {
+        let events = &pair.events[host];
+        let closed = events.iter().position(|event| *event == Event::Closed(id, CloseCause::Finished)).unwrap();
+        let established = |event: &Event| matches!(event, Event::SubflowEstablished(..));
+        assert!(!events[closed..].iter().any(established), "delay {delay}, host {host}: {events:?}");
+    }
     pair.run(Duration::from_secs(120));
     assert_eq!(pair.hosts.each_ref().map(|host| host.connection_count()), [0, 0]);
+}
+
+#[test]
+fn a_window_limit_below_one_segment_lets_one_segment_go() {
+    for multipath in [false, true] {
+        let mut pair = Pair::new(1);
+        let mut limited = config();
+        limited.multipath = multipath;
+        limited.tcp.max_window = Some(1_000);
+        let id = pair.connect(limited, config());
+        let data = pattern(5_000);
+        assert_eq!(pair.write_all(0, id, &data, Duration::from_secs(5)), 0);
+        pair.hosts[0].close(pair.now, id).unwrap();
+        pair.run(Duration::from_secs(5));
+        assert_eq!(pair.received[1], data, "multipath {multipath}");
+    }
 }

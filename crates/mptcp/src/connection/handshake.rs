@@ -487,6 +487,10 @@ impl Connection {
 
     fn announce_subflow(&mut self, now: Instant, index: usize) {
         let Some(id) = self.subflows.get(index).map(Subflow::id) else { return };
+        // It carries nothing any more but its own end.
+        if self.closed.is_some() {
+            return;
+        }
         // The path manager of a client hears of nothing before joins may begin.
         if self.protocol == Protocol::Multipath && (self.confirmed || self.role == Role::Server) {
             self.notices.push_back(Notice::SubflowEstablished(id));

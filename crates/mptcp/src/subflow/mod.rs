@@ -323,7 +323,7 @@ impl Subflow {
             Phase::Fast { prr, .. } => prr.window(),
             Phase::Open | Phase::Timeout { .. } => congestion.window(self.id()),
         };
-        config.max_window.map_or(window, |max| window.min(max))
+        config.max_window.map_or(window, |max| window.min(max.max(u64::from(self.mss))))
     }
 
     /// Settles the segment size and tells congestion control: the handshake is over.
