@@ -3,12 +3,15 @@
 use super::paths::RemoteAddress;
 use super::{Connection, Notice, Protocol};
 use crate::event::CloseCause;
-use crate::subflow::Subflow;
+use crate::subflow::{Doubt, Subflow};
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Instant;
 use anabranch_wire::{MptcpOption, Segment};
 use core::net::{IpAddr, SocketAddr};
+
+/// Keepalive probes on a path whose address the peer withdrew, a retransmission timeout apart.
+const DOUBT_PROBES: u32 = 3;
 
 /// Addresses of the peer's that are remembered; further announcements are ignored.
 const MAX_REMOTE_ADDRESSES: usize = 32;
@@ -71,7 +74,8 @@ impl Connection {
                 subflow.push_control(echo);
             }
         }
-        let remote = SocketAddr::new(address, port.unwrap_or(self.initial_remote.port()));
+        let known = self.subflows.iter().find(|subflow| subflow.id() == on).map(|s| s.identity.remote.port());
+        let remote = SocketAddr::new(address, port.or(known).unwrap_or(self.initial_remote.port()));
         let id = AddressId(id);
         if self.remember_remote_address(id, remote) {
             self.notices.push_back(Notice::AddressAnnounced(id, remote));
@@ -82,6 +86,8 @@ impl Connection {
     fn remember_remote_address(&mut self, id: AddressId, remote: SocketAddr) -> bool {
         let full = self.remote_addresses.len() >= MAX_REMOTE_ADDRESSES;
         match self.remote_addresses.iter_mut().find(|known| known.id == id) {
+            // An identifier must be withdrawn before it may mean another address (RFC 8684, section 3.4.1).
+            Some(known) if known.remote.ip() != remote.ip() => false,
             Some(known) => core::mem::replace(&mut known.remote, remote) != remote,
             None if full => false,
             None => {
@@ -91,14 +97,58 @@ impl Connection {
         }
     }
 
-    /// REMOVE_ADDR: the address is gone, and so are its subflows.
+    /// REMOVE_ADDR: no new subflow goes there. Those that exist end if they do not answer keepalive probes: anybody might
+    /// have sent the option (RFC 8684, section 3.4.2).
     fn handle_remove_address(&mut self, now: Instant, ids: &[u8]) {
         for id in ids.iter().map(|id| AddressId(*id)) {
             self.remote_addresses.retain(|known| known.id != id);
             self.notices.push_back(Notice::AddressRemoved(id));
-            while let Some(index) = self.subflows.iter().position(|s| s.identity.remote_address == id) {
-                self.reset_subflow(now, index, CloseReason::AddressGone, None);
+            let affected: Vec<SubflowId> =
+                self.subflows.iter().filter(|s| s.identity.remote_address == id).map(Subflow::id).collect();
+            for subflow in affected {
+                self.doubt(now, subflow);
             }
         }
+    }
+
+    /// Asks by keepalive whether a path lives whose address the peer withdrew. Meanwhile its data goes elsewhere.
+    fn doubt(&mut self, now: Instant, id: SubflowId) {
+        let Some(index) = self.index_of(id) else { return };
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        if !subflow.state.is_synchronised() {
+            return self.reset_subflow(now, index, CloseReason::AddressGone, None);
+        }
+        if subflow.doubt.is_some() {
+            return;
+        }
+        subflow.doubt = Some(Doubt { since: now, probes: 0 });
+        self.take_back_queued(index);
+        self.reinject_outstanding(index);
+        self.handle_doubt(now, index);
+    }
+
+    /// Probes a doubtful path again, or decides. Gives false when it is given up.
+    pub(super) fn handle_doubt(&mut self, now: Instant, index: usize) -> bool {
+        let rto = self.subflows.get(index).map(|subflow| subflow.rtt.base_rto(&self.config.tcp));
+        let (Some(rto), Some(subflow)) = (rto, self.subflows.get_mut(index)) else { return false };
+        subflow.timers.doubt = Instant::NEVER;
+        let Some(mut doubt) = subflow.doubt else { return true };
+        // What was on its way before the first probe is no answer.
+        let earliest = doubt.since + subflow.rtt.min() / 2;
+        if doubt.probes > 0 && subflow.unheard(now) < now.since(earliest) {
+            subflow.doubt = None;
+            self.output_pending = true;
+            return true;
+        }
+        if doubt.probes >= DOUBT_PROBES {
+            self.reset_subflow(now, index, CloseReason::AddressGone, None);
+            return false;
+        }
+        doubt.probes += 1;
+        subflow.doubt = Some(doubt);
+        subflow.keepalive_due = true;
+        subflow.timers.doubt = now + rto;
+        self.output_pending = true;
+        true
     }
 }

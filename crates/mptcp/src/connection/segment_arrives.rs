@@ -87,7 +87,11 @@ impl Connection {
         }
         let state = self.subflows.get(index).map(|subflow| subflow.state);
         if self.protocol == Protocol::Multipath {
-            return self.drop_subflow(now, index, CloseReason::Reset);
+            // A permanent condition: not to be tried again on this path (RFC 8684, section 3.6).
+            let permanent = |option: &MptcpOption| matches!(option, MptcpOption::TcpReset { transient: false, .. });
+            let permanent = segment.options.mptcp.iter().any(permanent);
+            let reason = if permanent { CloseReason::ProtocolError } else { CloseReason::Reset };
+            return self.drop_subflow(now, index, reason);
         }
         self.remove_subflow(index, CloseReason::Reset);
         self.conclude(match state {
@@ -201,14 +205,17 @@ impl Connection {
         }
     }
 
-    /// An answer to data of ours without any MPTCP option, before the peer has ever shown one (RFC 8684, section 3.7).
-    fn lost_its_options(&self, index: usize, segment: &Segment) -> bool {
-        let answers = self.subflows.get(index).is_some_and(|s| s.send.una.after(s.send.initial + 1));
+    /// An answer to data of ours without any MPTCP option, before the peer has ever shown one on this subflow; on the
+    /// first subflow its data counts too (RFC 8684, section 3.7).
+    fn lost_its_options(&mut self, index: usize, segment: &Segment) -> bool {
+        let (initial, confirmed) = (self.is_initial(index), self.confirmed);
+        let Some(subflow) = self.subflows.get_mut(index) else { return false };
+        subflow.signalled |= segment.options.dss.is_some() || (initial && confirmed);
+        let answers = subflow.send.una.after(subflow.send.initial + 1);
         self.protocol == Protocol::Multipath
-            && !self.confirmed
-            && segment.options.dss.is_none()
+            && !subflow.signalled
             && segment.options.mptcp.is_empty()
-            && (answers || !segment.payload.is_empty())
+            && (answers || (initial && !segment.payload.is_empty()))
     }
 
     /// Payload: where it belongs in the stream, into the buffer, and a place on the subflow.

@@ -136,6 +136,9 @@ impl Connection {
         if timers.handshake <= now && !self.handle_handshake_timeout(now, index) {
             return;
         }
+        if timers.doubt <= now && !self.handle_doubt(now, index) {
+            return;
+        }
         if timers.retransmit <= now && !self.handle_retransmit_timeout(now, index) {
             return;
         }
@@ -230,6 +233,10 @@ impl Connection {
     fn handle_data_timeout(&mut self, now: Instant) {
         self.timers.data_retransmit = Instant::NEVER;
         self.timers.data_attempts += 1;
+        if self.data_una() == self.send.end() && self.timers.data_attempts > self.config.tcp.max_timeouts {
+            // Nothing else times out when only a DATA_FIN is unanswered.
+            return self.reset_all(CloseCause::TimedOut);
+        }
         if self.write_closed && self.data_nxt == self.send.end() && !self.end_acknowledged {
             self.announce_data_fin(now);
         }

@@ -96,7 +96,11 @@ impl Subflow {
             if self.phase == Phase::Open {
                 self.duplicate_acks = 0;
             }
-        } else if segment.payload.is_empty() && !segment.flags.contains(Flags::FIN) && !self.scoreboard.is_idle() {
+        } else if segment.payload.is_empty()
+            // Acknowledgements that only carry a signal say nothing of congestion (RFC 8684, section 3.4.1).
+            && segment.options.mptcp.is_empty()
+            && !segment.flags.contains(Flags::FIN) && !self.scoreboard.is_idle()
+        {
             let outstanding = self.scoreboard.sent_records() as u32;
             self.duplicate_acks = (self.duplicate_acks + 1).min(outstanding.saturating_sub(1));
             acked.delivered += u64::from(self.mss);

@@ -114,6 +114,15 @@ pub struct StoredMapping {
     pub data_seq: u64,
 }
 
+/// Keepalive probes on a path whose address the peer withdrew.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Doubt {
+    /// When the first went out.
+    pub since: Instant,
+    /// How many did.
+    pub probes: u32,
+}
+
 /// Counters of a subflow; bytes are payload.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counters {
@@ -187,6 +196,10 @@ pub struct Subflow {
     pub confirmed: bool,
     /// Wants to send its SYN, SYN/ACK or handshake ACK (again).
     pub handshake_due: bool,
+    /// A DSS option came in on it.
+    pub signalled: bool,
+    /// The peer withdrew its address, and whether the path lives is being asked (RFC 8684, section 3.4.2).
+    pub doubt: Option<Doubt>,
     /// MPTCP options that wait for a segment.
     pub control: VecDeque<MptcpOption>,
     /// Retransmission timeouts in a row without progress.
@@ -261,6 +274,8 @@ impl Subflow {
             suspended: false,
             confirmed: true,
             handshake_due: true,
+            signalled: false,
+            doubt: None,
             control: VecDeque::new(),
             timeouts_in_row: 0,
             cursor: 0,
@@ -299,7 +314,7 @@ impl Subflow {
 
     /// Whether new data may be put on it.
     pub fn is_usable(&self) -> bool {
-        self.state.can_send() && self.confirmed && !self.suspended && !self.fin_queued
+        self.state.can_send() && self.confirmed && !self.suspended && !self.fin_queued && self.doubt.is_none()
     }
 
     /// Whether either side calls it a backup.
@@ -390,7 +405,7 @@ impl Subflow {
             remote_address: self.identity.remote_address,
             state: self.view_state(),
             backup: self.is_backup(),
-            suspended: self.suspended,
+            suspended: self.suspended || self.doubt.is_some(),
             stale: self.is_stale(),
             phase: self.view_phase(congestion),
             mss: self.mss,

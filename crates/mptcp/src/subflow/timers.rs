@@ -25,6 +25,8 @@ pub struct Timers {
     pub handshake: Instant,
     /// Keepalive.
     pub keepalive: Instant,
+    /// A path whose address the peer withdrew must have answered a probe.
+    pub doubt: Instant,
     /// TIME-WAIT or FIN-WAIT-2 is over.
     pub linger: Instant,
     /// Pacing lets the next segment go.
@@ -46,6 +48,7 @@ impl Timers {
             reordering: Instant::NEVER,
             handshake: Instant::NEVER,
             keepalive: Instant::NEVER,
+            doubt: Instant::NEVER,
             linger: Instant::NEVER,
             pace: Instant::NEVER,
         }
@@ -53,7 +56,13 @@ impl Timers {
 
     /// The earliest.
     pub fn next(&self) -> Instant {
-        self.retransmit.min(self.reordering).min(self.handshake).min(self.keepalive).min(self.linger).min(self.pace)
+        self.retransmit
+            .min(self.reordering)
+            .min(self.handshake)
+            .min(self.keepalive)
+            .min(self.linger)
+            .min(self.pace)
+            .min(self.doubt)
     }
 
     /// Starts the keepalive timer anew, if keepalive is on.
