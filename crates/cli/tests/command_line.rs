@@ -183,3 +183,69 @@ fn the_list_has_every_family_and_its_members_with_their_sources() {
     let plain = text(&Place::new("list_text", SCENARIO).run(&["list"]).stdout);
     assert!(plain.contains("lm3_evaluation: Three lossy wireless paths"), "{plain}");
 }
+
+#[test]
+fn a_run_gives_a_summary_in_the_agreed_form_and_the_same_again_with_wire() {
+    let place = Place::new("summary", SCENARIO);
+    let output = place.run(&["run", "scenario.toml", "--json", "--set", "paths.A.links.link.loss=0 %"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).expect("only JSON on standard output");
+    let keys: Vec<&String> = summary.as_object().expect("an object").keys().collect();
+    assert_eq!(keys, ["commit", "experiments", "scenario", "schema", "trace_hash"]);
+    assert_eq!((&summary["schema"], &summary["scenario"]), (&1.into(), &"small".into()));
+    let row = &summary["experiments"][0]["rows"][0];
+    let keys: Vec<&String> = row.as_object().expect("an object").keys().collect();
+    assert_eq!(keys, ["ci95", "mean", "metric", "policy", "published", "seeds", "unit"]);
+    assert_eq!((&row["policy"], &row["metric"]), (&"plain".into(), &"throughput".into()));
+    assert_eq!((&row["unit"], &row["seeds"]), (&"Mbit/s".into(), &2.into()));
+    let mean = row["mean"].as_f64().expect("a number");
+    // 10 Mbit/s less headers and the start; 1420 or 1448 of 1500 bytes are payload.
+    assert!((7.0..9.7).contains(&mean), "{mean}");
+    assert_eq!(row["published"], serde_json::Value::Null);
+    for file in ["summary.json", "report.html", "small.parquet"] {
+        assert!(place.0.join("results").join(file).exists(), "{file}");
+    }
+    let parquet = std::fs::read(place.0.join("results/small.parquet")).expect("the time series");
+    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+
+    let again = place.run(&["run", "scenario.toml", "--json", "--wire", "--set", "paths.A.links.link.loss=0 %"]);
+    assert_eq!(text(&again.stdout), text(&output.stdout));
+}
+
+#[test]
+fn a_report_loads_nothing_and_has_the_figures_of_the_scenario() {
+    let place = Place::new("report", SCENARIO);
+    let output = place.run(&["compare", "lm3_motivation", "--seeds", "2", "--set", "duration=40 s"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let page = std::fs::read_to_string(place.0.join("results/report.html")).expect("the report");
+    let addresses = page.replace("http://www.w3.org/2000/svg", "");
+    assert!(!addresses.contains("http://") && !addresses.contains("https://") && !addresses.contains("<script"));
+    for figure in ["Figure 3: throughput over time", "Figure 4: congestion window", "Figure 5: out-of-order"] {
+        assert!(page.contains(figure), "{figure}");
+    }
+    assert!(page.matches("<svg").count() >= 4);
+    assert!(page.contains("<b>Agreement.</b>"));
+    let table = text(&output.stdout);
+    assert!(table.contains("mean throughput") && table.contains("against the first"), "{table}");
+}
+
+#[test]
+fn a_file_arrives_as_it_was_sent_and_a_run_that_is_too_short_says_so() {
+    let place = Place::new("send", SCENARIO);
+    std::fs::write(place.0.join("file.bin"), (0..300_000u32).map(|n| (n * 7 % 251) as u8).collect::<Vec<_>>())
+        .expect("the file can be written");
+    let output = place.run(&["run", "scenario.toml", "--send", "file.bin"]);
+    assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(text(&output.stdout).contains("same at the receiver"), "{}", text(&output.stdout));
+    let output = place.run(&["run", "scenario.toml", "--send", "file.bin", "--set", "duration=100 ms"]);
+    assert_eq!(output.status.code(), Some(1), "{}{}", text(&output.stdout), text(&output.stderr));
+}
+
+#[test]
+fn a_capture_is_written_for_the_first_seed() {
+    let place = Place::new("capture", SCENARIO);
+    let output = place.run(&["run", "scenario.toml", "--pcap", "--seeds", "1"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let capture = std::fs::read(place.0.join("results/small-plain.pcapng")).expect("the capture");
+    assert!(capture.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]) && capture.len() > 100_000);
+}

@@ -31,7 +31,7 @@ pub fn record(
         return Err(fail(format!("the bytes delivered differ from those sent, at {from} or after")));
     }
     let measured = flow.measurements.as_deref().ok_or_else(|| fail("nothing was measured".to_owned()))?;
-    let unit = settings::segment_size(&settings::connection(scenario, contender).tcp) as f64;
+    let unit = settings::segment_size(contender.multipath, &settings::connection(scenario, contender).tcp) as f64;
     let mut curves = connection_curves(scenario, &measured.series);
     curves.extend(path_curves(scenario, paths, measured, unit));
     let mut metrics = totals(scenario, results, flow, measured);

@@ -11,6 +11,8 @@ use std::sync::Arc;
 const HEADERS: u64 = 40;
 /// Bytes of the timestamps option with its padding (RFC 7323, appendix A).
 const TIMESTAMPS: u64 = 12;
+/// Bytes of the longest data sequence signal, padded (RFC 8684, section 3.3): 8-byte numbers, no checksum.
+const SIGNAL: u64 = 28;
 
 /// Both ends' settings.
 pub fn connection(scenario: &Scenario, contender: &Contender) -> ConnectionConfig {
@@ -35,13 +37,15 @@ pub fn connection(scenario: &Scenario, contender: &Contender) -> ConnectionConfi
     tcp.initial_rto = wanted.initial_rto.unwrap_or(tcp.initial_rto);
     tcp.max_timeouts = wanted.max_timeouts.unwrap_or(tcp.max_timeouts);
     tcp.initial_window = wanted.initial_window.map_or(tcp.initial_window, |packets| packets.0 as u32);
-    tcp.max_window = wanted.max_window.map(|packets| packets.0 * segment_size(tcp));
+    tcp.max_window = wanted.max_window.map(|packets| packets.0 * segment_size(contender.multipath, tcp));
     config
 }
 
-/// Payload of a full segment, before the options of multipath TCP: the unit in which windows are shown.
-pub fn segment_size(tcp: &TcpConfig) -> u64 {
-    u64::from(tcp.mtu) - HEADERS - if tcp.timestamps { TIMESTAMPS } else { 0 }
+/// Payload of a full segment: the unit in which windows are given and shown.
+pub fn segment_size(multipath: bool, tcp: &TcpConfig) -> u64 {
+    // A multipath segment leaves room for the longest signal beside the timestamps.
+    let options = if tcp.timestamps { TIMESTAMPS } else { 0 } + if multipath { SIGNAL } else { 0 };
+    u64::from(tcp.mtu) - HEADERS - options
 }
 
 /// Factories of a combination's policies. The scenario has been checked, so that they cannot fail.

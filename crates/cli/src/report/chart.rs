@@ -120,13 +120,13 @@ impl Chart {
         let top = nice_top(self.top.unwrap_or_else(|| self.highest()));
         let mut builder = ChartBuilder::on(root);
         if !self.title.is_empty() {
-            builder.caption(&self.title, (FONT, 15).into_font().color(&INK));
+            builder.caption(&self.title, (FONT, 17).into_font().color(&INK));
         }
         let mut chart = builder
             .margin(6)
             .margin_right(16)
-            .x_label_area_size(42)
-            .y_label_area_size(62)
+            .x_label_area_size(46)
+            .y_label_area_size(68)
             .build_cartesian_2d(left..right, 0.0..top)?;
         let places = |x: &f64| match &self.axis {
             Axis::Time(..) => tidy(*x),
@@ -148,8 +148,8 @@ impl Chart {
             .y_label_formatter(&|y| tidy(*y))
             .x_desc(&self.x_label)
             .y_desc(&self.y_label)
-            .label_style((FONT, 13).into_font().color(&INK))
-            .axis_desc_style((FONT, 14).into_font().color(&INK))
+            .label_style((FONT, 15).into_font().color(&INK))
+            .axis_desc_style((FONT, 16).into_font().color(&INK))
             .axis_style(INK.mix(0.6))
             .bold_line_style(INK.mix(0.14))
             .light_line_style(TRANSPARENT)
@@ -204,7 +204,7 @@ fn draw_bars(root: &DrawingArea<SVGBackend<'_>, Shift>, bars: &[Bar], y_label: &
         .margin(6)
         .margin_right(16)
         .x_label_area_size(34)
-        .y_label_area_size(62)
+        .y_label_area_size(68)
         .build_cartesian_2d((0..count - 1).into_segmented(), 0.0..nice_top(highest))?;
     let name = |place: &SegmentValue<i32>| match place {
         SegmentValue::CenterOf(at) => bars.get(*at as usize).map(|bar| bar.label.clone()).unwrap_or_default(),
@@ -217,8 +217,8 @@ fn draw_bars(root: &DrawingArea<SVGBackend<'_>, Shift>, bars: &[Bar], y_label: &
         .x_label_formatter(&name)
         .y_label_formatter(&|y| tidy(*y))
         .y_desc(y_label)
-        .label_style((FONT, 13).into_font().color(&INK))
-        .axis_desc_style((FONT, 14).into_font().color(&INK))
+        .label_style((FONT, 15).into_font().color(&INK))
+        .axis_desc_style((FONT, 16).into_font().color(&INK))
         .axis_style(INK.mix(0.6))
         .bold_line_style(INK.mix(0.14))
         .light_line_style(TRANSPARENT)

@@ -1,1 +1,74 @@
 use super::*;
+use crate::library::SCENARIOS;
+use model::{Draw, Drawn, LinkRate, Queue, QueueLimit, ReceiveBuffer};
+use quantity::{Packets, Share, Size};
+
+fn motivation(options: &[&str]) -> Result<Scenario, Diagnostic> {
+    let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+    SCENARIOS[0].document(&options).scenario()
+}
+
+#[test]
+fn every_scenario_that_comes_with_the_program_can_be_read_and_has_its_own_name() {
+    for known in SCENARIOS {
+        let scenario = known.document(&[]).scenario().unwrap_or_else(|error| panic!("{}: {error}", known.name));
+        assert_eq!(scenario.name, known.name);
+    }
+}
+
+#[test]
+fn the_motivating_experiment_is_that_of_the_paper() {
+    let scenario = motivation(&[]).unwrap();
+    assert_eq!(scenario.duration, Duration::from_secs(120));
+    assert_eq!(scenario.connection.max_window, Some(Packets(100)));
+    let [a, b] = scenario.paths.as_slice() else { panic!("two paths") };
+    let (access, bottleneck) = (&a.links[0], &a.links[1]);
+    assert_eq!(access.rate, LinkRate::Fixed(anabranch_policy::Rate::from_bits_per_second(100_000_000)));
+    assert_eq!(access.delay, Draw::Fixed(Duration::from_micros(1)));
+    assert_eq!(bottleneck.queue, Queue::DropTail(QueueLimit::Packets(Packets(500))));
+    assert_eq!(bottleneck.loss, Some(Draw::Fixed(Share(0.01))));
+    assert_eq!(b.links[1].down, [(Duration::from_secs(30), None)]);
+}
+
+#[test]
+fn a_range_says_how_it_is_drawn() {
+    let option = r#"paths.A.links.bottleneck.delay={ uniform = "10..20 ms", drawn = "slowly_varying", every = "2 s" }"#;
+    let scenario = motivation(&[option]).unwrap();
+    let (low, high) = (Duration::from_millis(10), Duration::from_millis(20));
+    let drawn = Drawn::SlowlyVarying(Duration::from_secs(2));
+    assert_eq!(scenario.paths[0].links[1].delay, Draw::Uniform { low, high, drawn });
+}
+
+#[test]
+fn set_reaches_elements_by_name_and_by_number_and_takes_quantities_without_quotes() {
+    let options = ["paths.B.links.1.loss=3 %", "connection.receive_buffer=1 MB", "seeds=7"];
+    let scenario = motivation(&options).unwrap();
+    assert_eq!(scenario.paths[1].links[1].loss, Some(Draw::Fixed(Share(0.03))));
+    assert_eq!(scenario.connection.receive_buffer, ReceiveBuffer::Fixed(Size(1_000_000)));
+    assert_eq!(scenario.seeds, 7);
+}
+
+#[test]
+fn a_later_set_wins_over_an_earlier_one() {
+    assert_eq!(motivation(&["seeds=7", "seeds=8"]).unwrap().seeds, 8);
+}
+
+#[test]
+fn names_that_lead_nowhere_are_refused() {
+    let cases = [
+        ("policies.case_1.paths=[\"Z\"]", "there is no path 'Z': known are A, B"),
+        ("policies.tcp.paths=all", "plain TCP uses one path"),
+        ("claims.0.policy=case_9", "there is no policy 'case_9'"),
+        ("claims.0.metric=throughputt", "did you mean 'throughput'?"),
+        ("claims.0.figure=figure 9", "there is no figure 'figure 9'"),
+        ("figures.0.series=cwmd", "did you mean 'cwnd'?"),
+        ("metrics.0.series=cwnd", "needs a 'path'"),
+        ("sweep.values=[\"32 kB\", \"1 B\"]", "at 1 B: a receive buffer of 1 bytes is not possible"),
+        ("transfer.size=1 MB", "'size' has no meaning for a transfer of kind \"endless\""),
+        ("paths.A.name=B", "two paths with the name 'B'"),
+    ];
+    for (option, expected) in cases {
+        let error = motivation(&[option]).expect_err(option).to_string();
+        assert!(error.contains(expected), "{option}: {error}");
+    }
+}
