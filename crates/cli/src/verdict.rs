@@ -145,13 +145,13 @@ fn judge_change(outcome: &Outcome, claim: &Claim, over: &str, label: &str, size:
     };
     let agreement = agreement_of_change(&estimate, sign, size);
     let measured = percent(&estimate);
-    let relation = match (agreement, size) {
-        (Agreement::Agrees, _) => "agrees with",
-        (Agreement::DirectionOnly, _) => "has the direction but not the size of",
-        (Agreement::Undecided, _) => "is no difference that these runs can tell from none; compare",
-        _ => "contradicts",
+    let relation = match agreement {
+        Agreement::Agrees => format!("which agrees with the published {published}"),
+        Agreement::DirectionOnly => format!("which has the direction but not the size of the published {published}"),
+        Agreement::Undecided => format!("so that these runs show no difference where the paper has {published}"),
+        Agreement::Differs | Agreement::NotMeasured => format!("which contradicts the published {published}"),
     };
-    let sentence = format!("{subject}: measured {measured}, which {relation} the published {published}");
+    let sentence = format!("{subject}: measured {measured}, {relation}");
     Verdict { agreement, subject, published, measured, sentence }
 }
 

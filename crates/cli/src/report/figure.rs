@@ -54,7 +54,7 @@ fn legend_of(runs: &[(usize, &PolicyRuns)]) -> Vec<(String, String)> {
 fn intervals_text(outcome: &Outcome) -> String {
     let seeds = outcome.seeds();
     if seeds > 1 {
-        format!("Lines are means over {seeds} runs, bands their 95 % confidence intervals.")
+        format!("Lines are means over {seeds} runs (seeds 1 to {seeds}), bands their 95 % confidence intervals.")
     } else {
         "One run; no intervals.".to_owned()
     }
@@ -195,6 +195,7 @@ fn sweep(outcome: &Outcome, runs: &[(usize, &PolicyRuns)]) -> Result<Drawn, Char
     };
     let seeds =
         outcome.sweep.iter().flat_map(|point| &point.policies).map(|runs| runs.records.len()).max().unwrap_or(0);
-    let reading = format!("Points are means over {seeds} runs, bars their 95 % confidence intervals.");
+    let reading =
+        format!("Points are means over {seeds} runs (seeds 1 to {seeds}), bars their 95 % confidence intervals.");
     Ok(Drawn { pictures: vec![chart.svg()?], legend: legend_of(runs), reading })
 }

@@ -129,16 +129,20 @@ fn one_figure(html: &mut String, outcome: &Outcome, figure: &Figure) -> Result<(
     }
     html.push_str("</div>\n<figcaption>\n");
     let settings = format!(
-        "{} Scenario {}, seeds 1 to {}; policies as listed above.",
+        "{} Scenario {}, receive buffer {}; policies as listed above.",
         drawn.reading,
         outcome.scenario.name,
-        outcome.seeds()
+        if figure.kind == FigureKind::Sweep { "swept".to_owned() } else { buffer_text(outcome) }
     );
     let _ = writeln!(html, "<p class=\"reading\">{}</p>", escape(&settings));
     if !figure.published.is_empty() {
         let _ = writeln!(html, "<p><b>Published.</b> {}</p>", escape(figure.published.trim()));
     }
-    if let Some(sentence) = agreement(outcome, figure) {
+    let sentence = agreement(outcome, figure).or_else(|| {
+        let none = "The paper gives neither a number nor an order to hold this against.";
+        (!figure.published.is_empty()).then(|| none.to_owned())
+    });
+    if let Some(sentence) = sentence {
         let _ = writeln!(html, "<p><b>Agreement.</b> {}</p>", escape(&sentence));
     }
     html.push_str("</figcaption>\n</figure>\n");
@@ -149,10 +153,10 @@ fn one_figure(html: &mut String, outcome: &Outcome, figure: &Figure) -> Result<(
 fn agreement(outcome: &Outcome, figure: &Figure) -> Option<String> {
     let claims = outcome.scenario.claims.iter().filter(|claim| claim.figure == figure.name);
     let sentences: Vec<String> = claims.map(|claim| verdict::judge(outcome, claim).sentence).collect();
-    if sentences.is_empty() { None } else { Some(super_sentence(&sentences)) }
+    if sentences.is_empty() { None } else { Some(in_one_sentence(&sentences)) }
 }
 
-fn super_sentence(parts: &[String]) -> String {
+fn in_one_sentence(parts: &[String]) -> String {
     let text = parts.join("; ");
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
