@@ -127,6 +127,10 @@ pub struct Connection {
     advertised_edge: u64,
     reinjections: Reinjections,
     blocked: Option<Blocked>,
+    /// Hold small segments back while data is in flight.
+    nagle: bool,
+    /// A window smaller than is worth while has been open long enough to be used.
+    override_due: bool,
     /// The application will neither write nor read.
     discarded: bool,
     /// The application knows of it: it opened it, or was told that it was accepted.
@@ -216,6 +220,8 @@ impl Connection {
             advertised_edge: 0,
             reinjections: Reinjections::default(),
             blocked: None,
+            nagle: config.tcp.nagle,
+            override_due: false,
             discarded: false,
             introduced: role == Role::Client,
             write_closed: false,
@@ -319,6 +325,12 @@ impl Connection {
         self.write_was_short = taken < offered;
         self.output_pending = true;
         taken
+    }
+
+    /// Holds small segments back while data is in flight, or not.
+    pub fn set_nagle(&mut self, on: bool) {
+        self.nagle = on;
+        self.output_pending = true;
     }
 
     /// The next bytes in order.

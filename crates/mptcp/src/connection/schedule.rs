@@ -119,22 +119,22 @@ impl Connection {
     }
 
     /// How much new data the next segment may carry: none if it must wait for window, or for more data to fill it.
-    fn next_length(&self, mss: u32) -> Option<u64> {
+    pub(super) fn next_length(&self, mss: u32) -> Option<u64> {
         let unsent = self.send.end() - self.data_nxt;
         let left = self.window_edge.saturating_sub(self.data_nxt);
         let full = u64::from(mss).min(unsent);
         if full > left {
-            // Sender's silly-window avoidance (RFC 9293, section 3.8.6.2.1): a part only if it is half the window.
+            // Sender's silly-window avoidance (RFC 9293, section 3.8.6.2.1): a part only if it is half the window, or if
+            // nothing better came for a while.
             let largest = self.subflows.iter().map(Subflow::largest_window).max().unwrap_or(0);
-            let outstanding = self.data_nxt > self.data_una();
-            if left == 0 || (left < u64::from(largest) / 2 && outstanding) {
+            if left == 0 || (left < u64::from(largest) / 2 && !self.override_due) {
                 return None;
             }
         }
         let length = full.min(left);
         let partial = length < u64::from(mss);
         let outstanding = self.data_nxt > self.data_una();
-        if partial && outstanding && self.config.tcp.nagle && !self.write_closed && length == unsent {
+        if partial && outstanding && self.nagle && !self.write_closed && length == unsent {
             return None; // Nagle (RFC 9293, section 3.7.4)
         }
         Some(length)
@@ -225,7 +225,10 @@ impl Connection {
         let Some(payload) = self.send.slice(data_seq, length) else { return false };
         let length = payload.len() as u64;
         match kind {
-            SendKind::New => self.data_nxt = data_seq + length,
+            SendKind::New => {
+                self.data_nxt = data_seq + length;
+                self.override_due = false;
+            }
             SendKind::Reinjection => self.stats.bytes_reinjected += length,
             SendKind::Duplicate => self.stats.bytes_duplicated += length,
             SendKind::Retransmission => {}

@@ -153,7 +153,8 @@ impl Connection {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         let window = u32::from(segment.window) << subflow.negotiated.send_scale;
         subflow.note_window(window);
-        if acknowledges {
+        let is_news = acknowledges && subflow.takes_window(segment.seq, segment.ack);
+        if is_news {
             subflow.window_edge = match self.protocol {
                 Protocol::Tcp => segment.ack + window,
                 Protocol::Negotiating | Protocol::Multipath => subflow.window_edge.max(segment.ack + window),
@@ -164,7 +165,7 @@ impl Connection {
             if acknowledges {
                 let una = subflow.scoreboard.first_data_seq().unwrap_or(self.data_nxt).min(self.data_nxt);
                 self.acknowledge_data(now, una);
-                self.window_edge = una + window;
+                self.window_edge = if is_news { una + window } else { self.window_edge };
             }
         } else if let Some(data_ack) = segment.options.dss.as_ref().and_then(|dss| dss.data_ack) {
             self.confirm();
@@ -244,7 +245,7 @@ impl Connection {
             None => return,
         };
         let ahead = i64::from(seq.distance(next));
-        let end = seq + payload.len() as u32;
+        let mut end = seq + payload.len() as u32;
         let position = i64::try_from(self.receive.next()).unwrap_or(i64::MAX).saturating_add(ahead);
         let data_seq = match u64::try_from(position) {
             Ok(data_seq) => data_seq,
@@ -253,6 +254,17 @@ impl Connection {
                 0
             }
         };
+        // What lies beyond the window is cut off (RFC 9293, section 3.10.7.4).
+        let room = self.receive.right_edge().saturating_sub(data_seq);
+        let excess = (payload.len() as u64).saturating_sub(room) as usize;
+        if excess > 0 {
+            payload.truncate(payload.len() - excess);
+            end = end - excess as u32;
+            self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.receiver.acknowledge_now());
+            if payload.is_empty() {
+                return;
+            }
+        }
         self.place(now, index, (seq, end), data_seq, payload);
     }
 

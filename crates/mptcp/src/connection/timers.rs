@@ -267,17 +267,30 @@ impl Connection {
             self.timers.persist_attempts = 0;
             return;
         }
-        for subflow in self.subflows.iter_mut().filter(|s| s.state.can_send() && s.confirmed) {
-            subflow.keepalive_due = true;
-        }
         self.timers.persist_attempts += 1;
         self.arm_persist(now);
+        if self.window_edge > self.data_nxt && self.data_nxt < self.send.end() {
+            self.override_due = true; // a small window is better than none (RFC 9293, section 3.8.6.2.1)
+            return;
+        }
+        let most = self.config.tcp.max_timeouts;
+        while let Some(index) = self.subflows.iter().position(|s| s.unanswered_probes >= most) {
+            self.reset_subflow(now, index, CloseReason::TimedOut, None);
+        }
+        let asks = |s: &&mut Subflow| s.state.is_synchronised() && s.state != State::TimeWait && s.confirmed;
+        for subflow in self.subflows.iter_mut().filter(asks) {
+            subflow.keepalive_due = true;
+            subflow.unanswered_probes += 1;
+        }
     }
 
     /// Whether data waits only for the peer's window, with nothing in flight whose acknowledgement could open it.
     fn is_shut_out(&self) -> bool {
         let idle = self.subflows.iter().all(|subflow| subflow.scoreboard.is_idle());
-        let waits_for_connection = self.data_nxt < self.send.end() && self.window_edge <= self.data_nxt;
+        let unsent = self.send.end() - self.data_nxt;
+        let left = self.window_edge.saturating_sub(self.data_nxt);
+        let mss = self.subflows.iter().map(|subflow| subflow.mss).max().unwrap_or(0);
+        let waits_for_connection = left < unsent.min(u64::from(mss)) && self.next_length(mss).is_none();
         let waits_for_subflow = self.subflows.iter().any(|subflow| subflow.scoreboard.next_unsent().is_some());
         idle && (waits_for_connection || waits_for_subflow) && self.closed.is_none() && !self.subflows.is_empty()
     }

@@ -306,6 +306,16 @@ impl Endpoint {
         Ok(())
     }
 
+    /// Holds small segments back while data is in flight, or not ([`crate::TcpConfig::nagle`] says how it begins).
+    ///
+    /// # Errors
+    /// [`OperationError::NoConnection`].
+    pub fn set_nagle(&mut self, now: Instant, id: ConnectionId, on: bool) -> Result<(), OperationError> {
+        self.open(id)?.set_nagle(on);
+        self.settle(now, id);
+        Ok(())
+    }
+
     /// Ends the connection at once (MP_FASTCLOSE or RST).
     ///
     /// # Errors

@@ -49,10 +49,10 @@ impl Subflow {
             self.send.una = segment.ack;
             self.last_progress = cx.now;
             self.timeouts_in_row = 0;
-            self.rtt.end_back_off();
             self.counters.bytes_acked += acked.cumulative - u64::from(acked.fin);
         }
         self.count_duplicate(segment, advanced, &mut acked);
+        self.last_window = segment.window;
         let rtt = self.sample_rtt(cx, segment, &acked, advanced);
         self.react_to_mark(cx, segment, prior_in_flight);
         let newly_lost = self.detect_losses(cx, &acked, dsack);
@@ -96,15 +96,20 @@ impl Subflow {
             if self.phase == Phase::Open {
                 self.duplicate_acks = 0;
             }
-        } else if segment.payload.is_empty()
-            // Acknowledgements that only carry a signal say nothing of congestion (RFC 8684, section 3.4.1).
-            && segment.options.mptcp.is_empty()
-            && !segment.flags.contains(Flags::FIN) && !self.scoreboard.is_idle()
-        {
+        } else if self.is_duplicate(segment) {
             let outstanding = self.scoreboard.sent_records() as u32;
             self.duplicate_acks = (self.duplicate_acks + 1).min(outstanding.saturating_sub(1));
             acked.delivered += u64::from(self.mss);
         }
+    }
+
+    /// RFC 5681, section 2: no data, no FIN, data outstanding, and the same window, lest an update of it counts. Under MPTCP
+    /// the window is the connection's and says nothing (RFC 8684, section 3.3.5), and acknowledgements that only carry a
+    /// signal say nothing of congestion (section 3.4.1).
+    fn is_duplicate(&self, segment: &Segment) -> bool {
+        let empty = segment.payload.is_empty() && !segment.flags.contains(Flags::FIN);
+        let same_window = segment.window == self.last_window || segment.options.dss.is_some();
+        empty && same_window && segment.options.mptcp.is_empty() && !self.scoreboard.is_idle()
     }
 
     /// A sample from a segment that was sent once (Karn), else from the echoed timestamp (RFC 7323, section 4).
@@ -130,8 +135,6 @@ impl Subflow {
         let marked = self.negotiated.ecn && segment.flags.contains(Flags::ECE) && !segment.flags.contains(Flags::SYN);
         if marked && segment.ack.after(self.mark_answered) && self.phase == Phase::Open {
             self.congestion_event(cx, Congestion::Mark, prior_in_flight, 0, false);
-            self.mark_answered = self.send.nxt;
-            self.send_cwr = true;
         }
     }
 
@@ -240,6 +243,9 @@ impl Subflow {
         lost: u64,
         repeated: bool,
     ) {
+        // Marks on what is out already ask for what is done now; the peer is told in each case (RFC 3168, section 6.1.2).
+        self.mark_answered = self.send.nxt;
+        self.send_cwr = self.negotiated.ecn;
         let event = CongestionEvent { now: cx.now, cause, in_flight, lost, repeated };
         cx.congestion.on_congestion(self.identity.id, &event);
     }

@@ -225,6 +225,12 @@ pub struct Subflow {
     pub probe_due: bool,
     /// A bare acknowledgement outside the window asks the peer for its state (keepalive, zero window).
     pub keepalive_due: bool,
+    /// Probes of a closed window since the peer was last heard of.
+    pub unanswered_probes: u32,
+    /// Sequence and acknowledgement number of the segment whose window counts (SND.WL1, SND.WL2).
+    window_from: Option<(SeqNumber, SeqNumber)>,
+    /// The window as it came last, not scaled.
+    last_window: u16,
     /// Duplicate acknowledgements in a row, where there is no SACK.
     duplicate_acks: u32,
     /// Sequence number until which a congestion mark has been answered, and whether CWR is to be sent.
@@ -290,6 +296,9 @@ impl Subflow {
             tail_probe: None,
             probe_due: false,
             keepalive_due: false,
+            unanswered_probes: 0,
+            window_from: None,
+            last_window: 0,
             duplicate_acks: 0,
             mark_answered: initial,
             send_cwr: false,

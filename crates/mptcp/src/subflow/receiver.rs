@@ -113,6 +113,13 @@ impl Receiver {
         Placement::InOrder
     }
 
+    /// Has `start..end` reported as here already, if it is (RFC 2883, section 4).
+    pub fn note_duplicate(&mut self, start: SeqNumber, end: SeqNumber) {
+        if end.at_or_before(self.next) {
+            self.duplicate = Some(SackBlock { start, end });
+        }
+    }
+
     /// Delays the acknowledgement, but not past every second full-sized segment (RFC 9293, section 3.8.6.3).
     fn delay_ack(&mut self, now: Instant, length: u32, config: &TcpConfig) {
         self.largest = self.largest.max(length);

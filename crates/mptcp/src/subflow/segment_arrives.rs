@@ -61,6 +61,7 @@ impl Subflow {
             return Verdict::Drop;
         }
         self.last_heard = now;
+        self.unanswered_probes = 0;
         self.take_timestamp(now, segment);
         self.judge_ack(now, segment)
     }
@@ -89,6 +90,10 @@ impl Subflow {
         self.counters.unacceptable += 1;
         if segment.flags.contains(Flags::RST) {
             return;
+        }
+        let (start, end) = Self::payload_range(segment);
+        if start.before(end) && start.after(self.peer_initial) {
+            self.receiver.note_duplicate(start, end);
         }
         let carries = !segment.payload.is_empty() || segment.flags.contains(Flags::FIN);
         if carries && self.state != State::SynReceived && !segment.flags.contains(Flags::SYN) {
@@ -267,6 +272,18 @@ impl Subflow {
             self.timers.linger = now + config.time_wait;
             self.receiver.acknowledge_now();
         }
+    }
+
+    /// Whether the window of a segment is newer than the last (RFC 9293, section 3.10.7.4, SND.WL1 and SND.WL2). A new
+    /// acknowledgement counts in any case: the old edge says nothing of it.
+    pub fn takes_window(&mut self, seq: SeqNumber, ack: SeqNumber) -> bool {
+        let newer = self
+            .window_from
+            .is_none_or(|(last, acked)| ack.after(acked) || seq.after(last) || (seq, ack) == (last, acked));
+        if newer {
+            self.window_from = Some((seq, ack));
+        }
+        newer
     }
 
     /// Remembers the largest window that the peer offered (MAX.SND.WND, RFC 5961, section 5.2).

@@ -70,7 +70,7 @@ impl Subflow {
     /// A tail loss probe: new data if there is some, else the last segment again (RFC 8985, section 7.3).
     fn send_probe(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
         self.probe_due = false;
-        let outgoing = match self.scoreboard.next_unsent() {
+        let outgoing = match self.scoreboard.next_unsent().filter(|record| record.fin || self.permits(record)) {
             Some(_) => self.send_new(cx)?,
             None => Outgoing { record: self.scoreboard.retransmit_last(cx.now)?, kind: SendKind::Retransmission },
         };
@@ -189,7 +189,11 @@ impl Subflow {
             return true;
         }
         let stamps = if self.negotiated.timestamps { TIMESTAMPS_SPACE } else { 0 };
-        let free = OPTION_SPACE.saturating_sub(stamps + mptcp_space);
+        let mut free = OPTION_SPACE.saturating_sub(stamps + mptcp_space);
+        if !segment.payload.is_empty() {
+            // A full segment has no room: its packet would be larger than the path takes (RFC 6691, section 2).
+            free = free.min((self.mss as usize).saturating_sub(segment.payload.len()));
+        }
         let most = (free.saturating_sub(4) / 8).min(SackBlocks::MAX);
         segment.options.sack = self.receiver.sack_blocks(most);
         most > 0

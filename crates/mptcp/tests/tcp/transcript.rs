@@ -194,6 +194,10 @@ impl Transcript {
         self.host.discard(self.now, self.id()).unwrap();
         self.drain();
     }
+    pub fn set_nagle(&mut self, on: bool) {
+        self.host.set_nagle(self.now, self.id(), on).unwrap();
+        self.drain();
+    }
     pub fn abort(&mut self) {
         self.host.abort(self.now, self.id()).unwrap();
         self.drain();
@@ -266,6 +270,11 @@ impl Transcript {
         packet
     }
 
+    /// The next thing said, if there is one.
+    pub fn take_if_any(&mut self) -> Option<Packet> {
+        self.said.pop_front().map(|(_, packet)| packet)
+    }
+
     /// All that was said.
     pub fn take(&mut self) -> Vec<Packet> {
         self.said.drain(..).map(|(_, packet)| packet).collect()
@@ -328,6 +337,11 @@ impl Transcript {
         self.expect_nothing();
     }
 
+    /// Lets time pass until then.
+    pub fn wait_until(&mut self, end: Instant) {
+        self.run(end);
+    }
+
     fn run(&mut self, end: Instant) {
         loop {
             let due = self.host.poll_timeout();
@@ -341,7 +355,7 @@ impl Transcript {
         self.now = end;
     }
 
-    fn drain(&mut self) {
+    pub fn drain(&mut self) {
         while let Some(packet) = self.host.poll_transmit(self.now) {
             if packet.segment.flags.contains(Flags::SYN) {
                 self.initial = packet.segment.seq.0;
