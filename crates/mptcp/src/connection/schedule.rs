@@ -12,6 +12,9 @@ use std::collections::VecDeque;
 /// Most stretches that wait to be sent again; more are left to their own subflow.
 const MAX_REINJECTIONS: usize = 16_384;
 
+/// Stands for the subflow that sent a stretch last where none did, or none has it any more: it may go anywhere.
+pub(super) const NOBODY: SubflowId = SubflowId(u32::MAX);
+
 /// A stretch of data to be sent on another subflow.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
@@ -45,21 +48,24 @@ impl Reinjections {
         true
     }
 
-    /// The first stretch that is not acknowledged yet.
-    fn first(&mut self, una: u64) -> Option<Stretch> {
-        while let Some(first) = self.stretches.front_mut() {
-            first.start = first.start.max(una);
-            if first.start < first.end {
-                return Some(*first);
-            }
+    /// The first stretch that is not acknowledged yet and that a subflow can take which did not send it last, and its
+    /// place. Those before it wait: the subflow that sent them has them still, and they must not keep back others.
+    fn first(&mut self, una: u64, can_take: impl Fn(SubflowId) -> bool) -> Option<(usize, Stretch)> {
+        while self.stretches.front().is_some_and(|first| first.end <= una) {
             self.stretches.pop_front();
         }
-        self.stretches = VecDeque::new();
-        None
+        if self.stretches.is_empty() {
+            self.stretches = VecDeque::new();
+            return None;
+        }
+        let at = self.stretches.iter().position(|s| s.start.max(una) < s.end && can_take(s.last_sent_on))?;
+        let stretch = self.stretches.get_mut(at)?;
+        stretch.start = stretch.start.max(una);
+        Some((at, *stretch))
     }
 
-    fn advance(&mut self, to: u64) {
-        self.stretches.front_mut().into_iter().for_each(|first| first.start = to);
+    fn advance(&mut self, at: usize, to: u64) {
+        self.stretches.get_mut(at).into_iter().for_each(|stretch| stretch.start = to);
     }
 }
 
@@ -78,7 +84,9 @@ impl Connection {
     pub(super) fn assign(&mut self, now: Instant, workspace: &mut Workspace) -> bool {
         let una = self.data_una();
         let waiting = self.data_nxt < self.send.end();
-        let again = self.reinjections.first(una);
+        let subflows = &self.subflows;
+        let can_take = |last: SubflowId| subflows.iter().any(|s| s.is_usable() && s.id() != last);
+        let again = self.reinjections.first(una, can_take);
         if !waiting && again.is_none() && !self.scheduler.redundant() {
             return false;
         }
@@ -89,8 +97,8 @@ impl Connection {
             return waiting && self.assign_to_only();
         }
         self.subflow_views(&mut workspace.views);
-        if let Some(stretch) = again
-            && self.assign_again(now, stretch, workspace)
+        if let Some((at, stretch)) = again
+            && self.assign_again(now, at, stretch, workspace)
         {
             return true;
         }
@@ -141,11 +149,8 @@ impl Connection {
     }
 
     /// Data that another subflow failed to deliver comes before new data.
-    fn assign_again(&mut self, now: Instant, stretch: Stretch, workspace: &mut Workspace) -> bool {
+    fn assign_again(&mut self, now: Instant, at: usize, stretch: Stretch, workspace: &mut Workspace) -> bool {
         let others = |s: &Subflow| s.is_usable() && s.id() != stretch.last_sent_on;
-        if !self.subflows.iter().any(others) {
-            return false;
-        }
         let mss = self.subflows.iter().filter(|s| others(s)).map(|s| s.mss).max().unwrap_or(0);
         let length = (stretch.end - stretch.start).min(u64::from(mss)) as u32;
         let chunk = Chunk {
@@ -159,7 +164,7 @@ impl Connection {
             Decision::Send(id) if id != stretch.last_sent_on => {
                 let Some(mss) = self.subflow_mut(id).filter(|s| s.is_usable()).map(|s| s.mss) else { return false };
                 let length = length.min(mss);
-                self.reinjections.advance(stretch.start + u64::from(length));
+                self.reinjections.advance(at, stretch.start + u64::from(length));
                 self.give(id, stretch.start, length as usize, SendKind::Reinjection)
             }
             Decision::Send(_) => false,
@@ -343,16 +348,35 @@ impl Connection {
         }
     }
 
-    /// Takes back what a subflow has not sent yet.
+    /// Takes back what a subflow has not sent yet; it may get it again.
     pub(super) fn take_back_queued(&mut self, index: usize) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
-        let id = subflow.id();
         let mut taken = Vec::new();
         while let Some(record) = subflow.take_unsent() {
             taken.push((record.data_seq, record.data_end()));
         }
         for (start, end) in taken.into_iter().rev() {
-            self.reinjections.add(start, end, id);
+            self.reinjections.add(start, end, NOBODY);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NOBODY, Reinjections, SubflowId};
+
+    #[test]
+    fn a_stretch_that_only_its_own_subflow_could_take_does_not_keep_back_those_behind_it() {
+        let mut reinjections = Reinjections::default();
+        reinjections.add(5_000, 6_000, SubflowId(1));
+        reinjections.add(2_000, 3_000, SubflowId(0));
+        reinjections.add(1_000, 1_500, NOBODY);
+        let only_subflow_1_is_left = |last: SubflowId| last != SubflowId(1);
+        let (at, stretch) = reinjections.first(2_200, only_subflow_1_is_left).unwrap();
+        assert_eq!((at, stretch.start, stretch.end), (1, 2_200, 3_000));
+        reinjections.advance(at, 3_000);
+        assert!(reinjections.first(2_200, only_subflow_1_is_left).is_none());
+        let (at, stretch) = reinjections.first(2_200, |_| true).unwrap();
+        assert_eq!((at, stretch.start), (0, 5_000));
     }
 }

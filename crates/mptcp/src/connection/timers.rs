@@ -1,5 +1,6 @@
 //! The connection's own timers, and what is due on its subflows when time passes.
 
+use super::schedule::NOBODY;
 use super::{Connection, Notice, Protocol, subflow_and_context};
 use crate::event::CloseCause;
 use crate::subflow::acknowledge::Context;
@@ -255,8 +256,7 @@ impl Connection {
         let end = (una + length).min(self.data_nxt);
         match holder {
             Some((id, _)) => self.reinject_stretch(una, end, id),
-            // Nobody will send it again: SubflowId::MAX is nobody, so it may go anywhere.
-            None => self.reinject_stretch(una, end, SubflowId(u32::MAX)),
+            None => self.reinject_stretch(una, end, NOBODY),
         }
     }
 
