@@ -5,7 +5,7 @@ use super::{Connection, Notice, Protocol};
 use crate::event::CloseCause;
 use crate::subflow::{Doubt, Subflow};
 use anabranch_policy::ids::{AddressId, SubflowId};
-use anabranch_policy::path_manager::CloseReason;
+use anabranch_policy::path_manager::{CloseReason, Role};
 use anabranch_policy::time::Instant;
 use anabranch_wire::{MptcpOption, Segment};
 use core::net::{IpAddr, SocketAddr};
@@ -77,7 +77,8 @@ impl Connection {
         let known = self.subflows.iter().find(|subflow| subflow.id() == on).map(|s| s.identity.remote.port());
         let remote = SocketAddr::new(address, port.or(known).unwrap_or(self.initial_remote.port()));
         let id = AddressId(id);
-        if self.remember_remote_address(id, remote) {
+        // Before joins may begin the path manager of a client hears of nothing; then of all that is known.
+        if self.remember_remote_address(id, remote) && (self.confirmed || self.role == Role::Server) {
             self.notices.push_back(Notice::AddressAnnounced(id, remote));
         }
     }

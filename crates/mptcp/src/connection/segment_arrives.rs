@@ -184,6 +184,8 @@ impl Connection {
             self.notices.push_back(Notice::Established);
             let initial = self.subflows.first().map(Subflow::id);
             self.notices.extend(initial.map(Notice::SubflowEstablished));
+            let announced = self.remote_addresses.iter().map(|known| Notice::AddressAnnounced(known.id, known.remote));
+            self.notices.extend(announced);
         }
     }
 

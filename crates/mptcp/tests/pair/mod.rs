@@ -93,12 +93,18 @@ impl Pair {
 
     /// The same with other path managers.
     pub fn with_path_managers(paths: usize, managers: [&'static str; 2]) -> Self {
-        let host = |seed: u8, manager: &str| {
-            let manager = table::build(path_manager::TABLE, manager, &Settings::new()).unwrap();
+        let build = |name| table::build(path_manager::TABLE, name, &Settings::new()).unwrap();
+        Self::with_managers(paths, managers.map(build))
+    }
+
+    /// The same with path managers that are in no table.
+    pub fn with_managers(paths: usize, managers: [Box<dyn path_manager::PathManager>; 2]) -> Self {
+        let host = |seed: u8, manager| {
             Endpoint::new(EndpointConfig { seed: [seed; 32], ..EndpointConfig::default() }, manager)
         };
+        let [client, server] = managers;
         let mut pair = Self {
-            hosts: [host(1, managers[0]), host(2, managers[1])],
+            hosts: [host(1, client), host(2, server)],
             now: Instant::ZERO,
             delay: vec![Duration::from_millis(10); paths],
             judge: Box::new(|_, _, _| Fate::Deliver),
@@ -164,6 +170,7 @@ impl Pair {
     }
 
     fn dispatch(&mut self, from: usize, packet: Packet) {
+        assert_fits_the_wire(&packet);
         if self.keep {
             self.sent[from].push((self.now, packet.clone()));
         }
@@ -237,6 +244,13 @@ impl Pair {
             }
         }
     }
+}
+
+/// What is sent can be written to the wire, options in 40 bytes, and means the same to who reads it there.
+pub fn assert_fits_the_wire(packet: &Packet) {
+    let mut bytes = Vec::new();
+    packet.emit(&mut bytes).unwrap_or_else(|error| panic!("{error}: {packet:?}"));
+    assert_eq!(&Packet::parse(&Bytes::from(bytes)).unwrap(), packet);
 }
 
 /// Bytes that differ from place to place.

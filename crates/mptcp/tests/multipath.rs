@@ -1,0 +1,13 @@
+//! Multipath TCP as RFC 8684 has it, section by section; `docs/rfc8684.md` says which test stands for which sentence.
+
+mod multipath {
+    mod addresses;
+    mod closing;
+    mod data;
+    mod fallback;
+    mod joining;
+    mod opening;
+    mod orders;
+    mod peer;
+}
+mod pair;

@@ -1,0 +1,272 @@
+//! How subflows are added: MP_JOIN and who may use it (RFC 8684, section 3.2).
+
+use super::orders::{create, established, obedient_pair};
+use super::peer::{Peer, SYN_ACK, capable, options, reset_reason};
+use crate::pair::{Fate, Pair, address, config, pattern};
+use anabranch_mptcp::{Event, FallbackCause};
+use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
+use anabranch_policy::path_manager::{CloseReason, PathAction};
+use anabranch_policy::time::Duration;
+use anabranch_policy::view::SubflowState;
+use anabranch_wire::mptcp::CapableKeys;
+use anabranch_wire::tcp::TcpOptions;
+use anabranch_wire::{Flags, MptcpOption, Packet};
+
+/// A pair that has exchanged data, so that joins may begin.
+fn warm_pair(paths: usize) -> (Pair, [super::orders::Orders; 2], ConnectionId, ConnectionId) {
+    let (mut pair, orders) = obedient_pair(paths);
+    let id = pair.connect(config(), config());
+    pair.write_all(0, id, b"hello", Duration::ZERO);
+    pair.run(Duration::from_millis(100));
+    let server = pair.accepted().unwrap();
+    pair.write_all(1, server, b"hello", Duration::ZERO);
+    pair.run(Duration::from_millis(100));
+    pair.received = [Vec::new(), Vec::new()];
+    pair.sent = [Vec::new(), Vec::new()];
+    (pair, orders, id, server)
+}
+
+fn join_of(packet: &Packet) -> Option<&MptcpOption> {
+    packet.segment.options.mptcp.iter().find(|option| {
+        matches!(option, MptcpOption::JoinSyn { .. } | MptcpOption::JoinSynAck { .. } | MptcpOption::JoinAck { .. })
+    })
+}
+
+/// A peer whose connection has exchanged data.
+fn warm_peer() -> Peer {
+    let mut peer = Peer::connected(config());
+    peer.send_data(0, 0, b"hello");
+    peer.take();
+    peer.received.clear();
+    peer
+}
+
+#[test]
+fn a_join_is_syn_syn_ack_ack_with_proofs_and_a_fourth_segment() {
+    let (mut pair, orders, id, _) = warm_pair(2);
+    orders[0].give(&mut pair, 0, create(id, 2, 0, false));
+    pair.run(Duration::from_millis(100));
+    let ours: Vec<&Packet> = pair.sent[0].iter().map(|(_, packet)| packet).collect();
+    let theirs: Vec<&Packet> = pair.sent[1].iter().map(|(_, packet)| packet).collect();
+    assert_eq!((ours.len(), theirs.len()), (2, 2));
+    assert!(matches!(join_of(ours[0]), Some(MptcpOption::JoinSyn { backup: false, address_id: 2, .. })));
+    assert!(matches!(join_of(theirs[0]), Some(MptcpOption::JoinSynAck { address_id: 0, .. })));
+    assert!(matches!(join_of(ours[1]), Some(MptcpOption::JoinAck { .. })));
+    assert_eq!((theirs[1].segment.flags, join_of(theirs[1])), (Flags::ACK, None));
+    assert_eq!((established(&pair, 0), established(&pair, 1)), (2, 2));
+    let view = &pair.hosts[0].subflow_views(pair.now, id)[1];
+    assert_eq!((view.local_address, view.remote_address), (AddressId(2), AddressId(0)));
+}
+
+#[test]
+fn nothing_is_sent_on_a_joined_subflow_before_the_fourth_segment() {
+    let (mut pair, orders, id, _) = warm_pair(2);
+    pair.judge = Box::new(|from, _, packet| {
+        // All but SYN/ACKs from the server on the new path is lost.
+        let new = packet.ip.destination == address(0, 1);
+        if from == 1 && new && packet.segment.flags != SYN_ACK { Fate::Drop } else { Fate::Deliver }
+    });
+    orders[0].give(&mut pair, 0, create(id, 2, 0, false));
+    pair.run(Duration::from_millis(100));
+    assert_eq!(pair.write_all(0, id, &pattern(100_000), Duration::from_secs(1)), 0);
+    pair.run(Duration::from_secs(3));
+    assert_eq!(pair.received[1], pattern(100_000));
+    let on_new = |packet: &&Packet| packet.ip.source == address(0, 1);
+    let new: Vec<&Packet> = pair.sent[0].iter().map(|(_, packet)| packet).filter(on_new).collect();
+    assert!(new.iter().all(|packet| packet.segment.payload.is_empty()));
+    let proofs = new.iter().filter(|packet| matches!(join_of(packet), Some(MptcpOption::JoinAck { .. }))).count();
+    assert!(proofs >= 3, "the proof is sent again until it is answered: {proofs}");
+    assert_eq!(established(&pair, 0), 1);
+}
+
+#[test]
+fn any_one_segment_of_a_join_may_be_lost() {
+    for (host, nth) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let (mut pair, orders, id, server) = warm_pair(2);
+        let mut seen = 0;
+        pair.judge = Box::new(move |from, _, _| {
+            seen += usize::from(from == host);
+            if from == host && seen == nth + 1 { Fate::Drop } else { Fate::Deliver }
+        });
+        orders[0].give(&mut pair, 0, create(id, 2, 0, false));
+        pair.run(Duration::from_secs(4));
+        for (host, id) in [(0, id), (1, server)] {
+            let views = pair.hosts[host].subflow_views(pair.now, id);
+            let states: Vec<_> = views.iter().map(|view| view.state).collect();
+            assert_eq!(states, [SubflowState::Established; 2], "packet {nth} of host {host} lost");
+        }
+    }
+}
+
+#[test]
+fn a_syn_ack_again_is_answered_with_the_proof_again() {
+    let (mut pair, orders, id, _) = warm_pair(2);
+    orders[0].give(&mut pair, 0, create(id, 2, 0, false));
+    let mut first = None;
+    pair.judge = Box::new(move |from, _, packet| match join_of(packet) {
+        Some(MptcpOption::JoinAck { .. }) if first.is_none() => {
+            first = Some(());
+            Fate::Drop
+        }
+        Some(MptcpOption::JoinSynAck { .. }) if from == 1 => Fate::Twice,
+        _ => Fate::Deliver,
+    });
+    pair.run(Duration::from_millis(60));
+    assert_eq!((established(&pair, 0), established(&pair, 1)), (2, 2));
+}
+
+#[test]
+fn the_server_may_open_a_subflow_too() {
+    let (mut pair, orders, id, server) = warm_pair(2);
+    orders[1].give(&mut pair, 1, create(server, 2, 0, false));
+    pair.run(Duration::from_millis(100));
+    assert_eq!((established(&pair, 0), established(&pair, 1)), (2, 2));
+    let syn = &pair.sent[1][0].1;
+    assert_eq!((syn.ip.source, syn.ip.destination), (address(1, 1), address(0, 0)));
+    pair.write_all(0, id, &pattern(200_000), Duration::from_secs(5));
+    pair.run(Duration::from_secs(1));
+    assert!(pair.hosts[0].subflow_views(pair.now, id).iter().all(|view| view.bytes_acked > 10_000));
+}
+
+#[test]
+fn a_wrong_proof_in_the_third_segment_is_reset_with_a_reason() {
+    let mut peer = warm_peer();
+    let (flow, nonce) = peer.begin_join(1, false);
+    let mut hmac = peer.keys.sign_join_ack(77, nonce);
+    hmac[19] ^= 1;
+    peer.send(flow, Flags::ACK, options(vec![MptcpOption::JoinAck { hmac }]), &[]);
+    assert_eq!(peer.take().iter().map(reset_reason).collect::<Vec<_>>(), [Some(1)]);
+    assert_eq!(peer.host.subflow_views(peer.now, peer.id()).len(), 1);
+}
+
+#[test]
+fn a_third_segment_without_a_proof_is_reset_with_a_reason() {
+    let mut peer = warm_peer();
+    let (flow, _) = peer.begin_join(1, false);
+    peer.send(flow, Flags::ACK, TcpOptions::default(), &[]);
+    assert_eq!(peer.take().iter().map(reset_reason).collect::<Vec<_>>(), [Some(1)]);
+}
+
+#[test]
+fn an_unknown_token_is_refused_with_a_reason() {
+    let mut peer = warm_peer();
+    let token = peer.remote.token ^ 1;
+    peer.syn(1, 41_000, vec![MptcpOption::JoinSyn { backup: false, address_id: 1, token, nonce: 7 }]);
+    assert_eq!(peer.take().iter().map(reset_reason).collect::<Vec<_>>(), [Some(1)]);
+    assert_eq!(peer.host.counters().refused_joins, 1);
+}
+
+/// What the client does when the server's answer to its join is changed.
+fn with_changed_syn_ack(change: fn(&mut MptcpOption) -> bool) -> (Pair, ConnectionId) {
+    let (mut pair, orders, id, _) = warm_pair(2);
+    pair.judge = Box::new(move |_, _, packet| {
+        let mut packet = packet.clone();
+        if packet.segment.flags == SYN_ACK {
+            packet.segment.options.mptcp.retain_mut(change);
+        }
+        Fate::Instead(Box::new(packet))
+    });
+    orders[0].give(&mut pair, 0, create(id, 2, 0, false));
+    pair.run(Duration::from_millis(100));
+    (pair, id)
+}
+
+#[test]
+fn a_syn_ack_with_a_wrong_proof_or_none_is_reset_with_a_reason() {
+    let wrong = |option: &mut MptcpOption| {
+        if let MptcpOption::JoinSynAck { truncated_hmac, .. } = option {
+            *truncated_hmac ^= 1;
+        }
+        true
+    };
+    for change in [wrong as fn(&mut MptcpOption) -> bool, |_| false] {
+        let (pair, id) = with_changed_syn_ack(change);
+        let last = &pair.sent[0].last().unwrap().1;
+        assert_eq!(reset_reason(last), Some(1));
+        assert!(pair.events[0].contains(&Event::SubflowClosed(id, SubflowId(1), CloseReason::ProtocolError)));
+        assert_eq!(established(&pair, 0), 1);
+    }
+}
+
+#[test]
+fn the_ninth_subflow_is_the_last_on_both_sides() {
+    let (mut pair, orders, id, server) = warm_pair(10);
+    for local in 2..=10 {
+        orders[0].give(&mut pair, 0, create(id, local, 0, false));
+        pair.run(Duration::from_millis(100));
+    }
+    assert_eq!(pair.hosts[0].subflow_views(pair.now, id).len(), 9);
+    assert_eq!(pair.hosts[0].counters().impossible_actions, 1);
+    orders[1].give(&mut pair, 1, create(server, 2, 0, false));
+    assert_eq!(pair.hosts[1].counters().impossible_actions, 1);
+}
+
+#[test]
+fn a_join_beyond_the_limit_is_refused_as_prohibited() {
+    let mut two = config();
+    two.max_subflows = 2;
+    let mut peer = Peer::connected(two);
+    peer.send_data(0, 0, b"x");
+    peer.join(1);
+    peer.take();
+    let token = peer.remote.token;
+    peer.syn(2, 41_002, vec![MptcpOption::JoinSyn { backup: false, address_id: 2, token, nonce: 7 }]);
+    assert_eq!(peer.take().iter().map(reset_reason).collect::<Vec<_>>(), [Some(3)]);
+}
+
+#[test]
+fn a_backup_is_not_used_until_no_other_subflow_is_left_and_both_sides_know_it() {
+    for opener in [0, 1] {
+        let (mut pair, orders, id, server) = warm_pair(2);
+        let action = create([id, server][opener], 2, 0, true);
+        orders[opener].give(&mut pair, opener, action);
+        pair.run(Duration::from_millis(100));
+        for (host, id) in [(0, id), (1, server)] {
+            let before = pair.received[1 - host].len();
+            pair.write_all(host, id, &pattern(100_000), Duration::from_secs(5));
+            pair.run(Duration::from_secs(1));
+            assert_eq!(pair.received[1 - host].len() - before, 100_000);
+            let views = pair.hosts[host].subflow_views(pair.now, id);
+            assert!(views[1].backup && views[1].bytes_sent == 0, "host {host}, opened by {opener}");
+        }
+        pair.hosts[0].handle_address_down(pair.now, AddressId(1));
+        pair.settle();
+        let before = pair.received[1].len();
+        if opener == 0 {
+            pair.write_all(0, id, &pattern(50_000), Duration::from_secs(5));
+            pair.run(Duration::from_secs(3));
+            assert_eq!(pair.received[1].len() - before, 50_000, "the backup takes over");
+        }
+    }
+}
+
+#[test]
+fn mp_prio_changes_both_ways_and_is_obeyed() {
+    let (mut pair, orders, id, server) = warm_pair(2);
+    orders[0].give(&mut pair, 0, create(id, 2, 0, false));
+    pair.run(Duration::from_millis(100));
+    for (backup, asker) in [(true, 0), (false, 0), (true, 1), (false, 1)] {
+        let connection = [id, server][asker];
+        orders[asker].give(&mut pair, asker, PathAction::SetBackup { connection, subflow: SubflowId(1), backup });
+        pair.run(Duration::from_millis(100));
+        let other = 1 - asker;
+        assert!(orders[other].heard().contains(&super::orders::Heard::Priority(SubflowId(1), backup)));
+        let before = pair.hosts[other].subflow_views(pair.now, [id, server][other])[1].bytes_sent;
+        pair.write_all(other, [id, server][other], &pattern(150_000), Duration::from_secs(5));
+        pair.run(Duration::from_secs(2));
+        let after = pair.hosts[other].subflow_views(pair.now, [id, server][other])[1].bytes_sent;
+        assert_eq!(after == before, backup, "backup {backup} asked by {asker}");
+    }
+}
+
+#[test]
+fn a_join_of_a_connection_that_fell_back_is_refused() {
+    let mut peer = Peer::new(config());
+    peer.open(vec![capable(CapableKeys::None)]);
+    peer.send(0, Flags::ACK, TcpOptions::default(), &[]);
+    assert!(peer.events.contains(&Event::FellBack(peer.id(), FallbackCause::OptionsStripped)));
+    peer.take();
+    let token = peer.remote.token;
+    peer.syn(1, 41_001, vec![MptcpOption::JoinSyn { backup: false, address_id: 1, token, nonce: 7 }]);
+    assert_eq!(peer.take().iter().map(reset_reason).collect::<Vec<_>>(), [Some(3)]);
+}

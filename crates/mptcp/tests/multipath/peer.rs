@@ -1,0 +1,332 @@
+//! A peer that builds its packets by hand, so that it can misbehave, and sees exactly what the endpoint says.
+
+use super::orders::{Obedient, Orders};
+use crate::pair::{PORT, address, assert_fits_the_wire};
+use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::keys::{Derived, Key, Keys};
+use anabranch_mptcp::{ConnectionConfig, Endpoint, EndpointConfig, Event};
+use anabranch_policy::ids::{AddressId, ConnectionId};
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_wire::mptcp::{CapableFlags, CapableKeys, DataAck, DataSequence, Dss, Mapping, dss_checksum};
+use anabranch_wire::tcp::TcpOptions;
+use anabranch_wire::{Ecn, Flags, IpHeader, MptcpOption, Packet, Segment, SeqNumber};
+use bytes::Bytes;
+use std::net::SocketAddr;
+
+pub const SYN_ACK: Flags = Flags(Flags::SYN.0 | Flags::ACK.0);
+
+/// The peer's key.
+pub const KEY: Key = Key(0x0102_0304_0506_0708);
+
+/// One TCP of the peer's.
+#[derive(Clone, Copy)]
+pub struct Flow {
+    pub peer: SocketAddr,
+    pub host: SocketAddr,
+    pub peer_initial: SeqNumber,
+    pub host_initial: SeqNumber,
+    /// Next sequence number of the peer's, relative to its initial one.
+    pub nxt: u32,
+    /// What the peer acknowledges, relative to the host's initial one.
+    pub ack: u32,
+    /// What it offers.
+    pub window: u16,
+}
+
+/// The peer, and the endpoint that it talks to: host 1 of [`crate::pair`], with an address on each of four paths.
+pub struct Peer {
+    pub host: Endpoint,
+    pub now: Instant,
+    pub orders: Orders,
+    pub keys: Keys,
+    pub remote: Derived,
+    pub flows: Vec<Flow>,
+    pub events: Vec<Event>,
+    pub received: Vec<u8>,
+    /// What the endpoint said and nobody has looked at.
+    pub said: Vec<Packet>,
+    /// DSS checksums were agreed on.
+    pub checksum: bool,
+    /// The endpoint's application reads at once.
+    pub reading: bool,
+}
+
+pub fn capable(keys: CapableKeys) -> MptcpOption {
+    let flags = CapableFlags { hmac_sha256: true, ..CapableFlags::default() };
+    MptcpOption::Capable { version: 1, flags, keys }
+}
+
+pub fn options(mptcp: Vec<MptcpOption>) -> TcpOptions {
+    TcpOptions { mptcp, ..TcpOptions::default() }
+}
+
+impl Peer {
+    /// The endpoint listens.
+    pub fn new(config: ConnectionConfig) -> Self {
+        let orders = Orders::default();
+        let endpoint = EndpointConfig { seed: [9; 32], ..EndpointConfig::default() };
+        let mut host = Endpoint::new(endpoint, Box::new(Obedient(orders.clone())));
+        for path in 0..4 {
+            host.handle_address_up(Instant::ZERO, AddressId(1 + path as u8), address(1, path));
+        }
+        host.listen(PORT, config).unwrap();
+        let keys = Keys { local: KEY, remote: Key(0) };
+        Self {
+            host,
+            now: Instant::ZERO,
+            orders,
+            keys,
+            remote: Key(0).derive(),
+            flows: Vec::new(),
+            events: Vec::new(),
+            received: Vec::new(),
+            said: Vec::new(),
+            checksum: false,
+            reading: true,
+        }
+    }
+
+    /// The endpoint listens, and the peer has an MPTCP connection to it whose first data has not been sent.
+    pub fn connected(config: ConnectionConfig) -> Self {
+        let mut peer = Self::new(config);
+        peer.open(vec![capable(CapableKeys::None)]);
+        peer.acknowledge_keys();
+        peer
+    }
+
+    /// SYN from a new flow on path 0 and what comes back.
+    pub fn open(&mut self, mptcp: Vec<MptcpOption>) -> Packet {
+        self.syn(0, 40_000, mptcp);
+        let answer = self.said.pop().expect("a SYN is answered");
+        let flow = self.flows.last_mut().unwrap();
+        flow.host_initial = answer.segment.seq;
+        flow.ack = 1;
+        for option in &answer.segment.options.mptcp {
+            if let MptcpOption::Capable { keys: CapableKeys::Receiver(key), flags, .. } = option {
+                self.keys.remote = Key(*key);
+                self.remote = Key(*key).derive();
+                self.checksum = flags.checksum_required;
+            }
+        }
+        answer
+    }
+
+    /// A SYN from a new flow on a path.
+    pub fn syn(&mut self, path: usize, port: u16, mptcp: Vec<MptcpOption>) {
+        let flow = Flow {
+            peer: SocketAddr::new(address(0, path), port),
+            host: SocketAddr::new(address(1, path), PORT),
+            peer_initial: SeqNumber(5_000 * (1 + self.flows.len() as u32)),
+            host_initial: SeqNumber(0),
+            nxt: 0,
+            ack: 0,
+            window: 65_535,
+        };
+        self.flows.push(flow);
+        self.send(self.flows.len() - 1, Flags::SYN, options(mptcp), &[]);
+    }
+
+    /// The third segment of the first flow, with both keys.
+    pub fn acknowledge_keys(&mut self) {
+        let keys = CapableKeys::Both { sender: self.keys.local.0, receiver: self.keys.remote.0 };
+        self.send(0, Flags::ACK, options(vec![capable(keys)]), &[]);
+    }
+
+    /// A join on a path: SYN, SYN/ACK and the proof. Gives the number of its flow.
+    pub fn join(&mut self, path: usize) -> usize {
+        let (flow, host_nonce) = self.begin_join(path, false);
+        let hmac = self.keys.sign_join_ack(77, host_nonce);
+        self.send(flow, Flags::ACK, options(vec![MptcpOption::JoinAck { hmac }]), &[]);
+        flow
+    }
+
+    /// The first two segments of a join; gives the flow and the endpoint's random number.
+    pub fn begin_join(&mut self, path: usize, backup: bool) -> (usize, u32) {
+        let token = self.remote.token;
+        let join = MptcpOption::JoinSyn { backup, address_id: path as u8, token, nonce: 77 };
+        self.syn(path, 41_000 + path as u16, vec![join]);
+        let answer = self.said.pop().expect("a join is answered");
+        let Some(MptcpOption::JoinSynAck { truncated_hmac, nonce, .. }) = answer.segment.options.mptcp.first() else {
+            panic!("{answer:?}")
+        };
+        assert!(self.keys.verify_join_syn_ack(77, *nonce, *truncated_hmac));
+        let flow = self.flows.last_mut().unwrap();
+        flow.host_initial = answer.segment.seq;
+        flow.ack = 1;
+        (self.flows.len() - 1, *nonce)
+    }
+
+    /// Sends a segment at the flow's next sequence number, and moves that.
+    pub fn send(&mut self, flow: usize, flags: Flags, options: TcpOptions, payload: &[u8]) {
+        let seq = self.flows[flow].nxt;
+        self.send_at(flow, seq, flags, options, payload);
+        let control = u32::from(flags.contains(Flags::SYN)) + u32::from(flags.contains(Flags::FIN));
+        self.flows[flow].nxt += payload.len() as u32 + control;
+    }
+
+    /// Sends a segment at a sequence number relative to the flow's initial one.
+    pub fn send_at(&mut self, flow: usize, seq: u32, flags: Flags, options: TcpOptions, payload: &[u8]) {
+        let flow = self.flows[flow];
+        let acknowledges = flags.contains(Flags::ACK);
+        let segment = Segment {
+            source_port: flow.peer.port(),
+            destination_port: flow.host.port(),
+            seq: flow.peer_initial + seq,
+            ack: if acknowledges { flow.host_initial + flow.ack } else { SeqNumber(0) },
+            flags,
+            window: flow.window,
+            options,
+            payload: Bytes::copy_from_slice(payload),
+            ..Segment::default()
+        };
+        let (source, destination) = (flow.peer.ip(), flow.host.ip());
+        let ip = IpHeader { source, destination, ecn: Ecn::NotCapable, dscp: 0, hop_limit: 64 };
+        let packet = Packet { ip, segment };
+        assert_fits_the_wire(&packet);
+        self.host.handle_packet(self.now, packet);
+        self.settle();
+    }
+
+    /// The number on the wire of an offset in the peer's stream.
+    pub fn number(&self, offset: u64) -> u64 {
+        self.keys.local.derive().initial_data_seq.wrapping_add(1).wrapping_add(offset)
+    }
+
+    /// What the endpoint's DATA_ACK means as an offset in the peer's stream; 32 bits are enough here.
+    pub fn offset_of(&self, ack: DataAck) -> u32 {
+        let low = match ack {
+            DataAck::Short(number) => number,
+            DataAck::Long(number) => number as u32,
+        };
+        low.wrapping_sub(self.number(0) as u32)
+    }
+
+    /// A DATA_ACK of an offset in the endpoint's stream.
+    pub fn data_ack(&self, offset: u64) -> DataAck {
+        DataAck::Long(self.remote.initial_data_seq.wrapping_add(1).wrapping_add(offset))
+    }
+
+    /// A mapping of `payload` at `subflow_seq` to `offset`, with a checksum if those were agreed on.
+    pub fn map(&self, offset: u64, subflow_seq: u32, payload: &[u8], data_fin: bool) -> Dss {
+        let number = self.number(offset);
+        let length = payload.len() as u16 + u16::from(data_fin);
+        let checksum = self.checksum.then(|| dss_checksum(number, subflow_seq, length, [payload]));
+        let mapping = Mapping { data_seq: DataSequence::Long(number), subflow_seq, length, checksum };
+        Dss { data_ack: Some(self.data_ack(0)), mapping: Some(mapping), data_fin }
+    }
+
+    /// A DATA_FIN without data: the stream is `offset` bytes long.
+    pub fn data_fin(&self, offset: u64) -> Dss {
+        self.map(offset, 0, &[], true)
+    }
+
+    /// Sends the bytes of the stream at `offset`, mapped.
+    pub fn send_data(&mut self, flow: usize, offset: u64, payload: &[u8]) {
+        let dss = self.map(offset, self.flows[flow].nxt, payload, false);
+        self.send(flow, Flags::ACK, TcpOptions { dss: Some(dss), ..TcpOptions::default() }, payload);
+    }
+
+    /// A bare acknowledgement with this DSS.
+    pub fn signal(&mut self, flow: usize, dss: Dss) {
+        self.send(flow, Flags::ACK, TcpOptions { dss: Some(dss), ..TcpOptions::default() }, &[]);
+    }
+
+    /// A bare acknowledgement of everything that the flow was sent, and of `offset` bytes of the stream.
+    pub fn acknowledge(&mut self, flow: usize, offset: u64) {
+        let data_ack = Some(self.data_ack(offset));
+        self.signal(flow, Dss { data_ack, ..Dss::default() });
+    }
+
+    /// Drains the endpoint. What it sends on a flow in order is taken to have arrived.
+    pub fn settle(&mut self) {
+        loop {
+            while let Some(packet) = self.host.poll_transmit(self.now) {
+                assert_fits_the_wire(&packet);
+                let (source, destination) = (packet.ip.source, packet.ip.destination);
+                let ports = (packet.segment.source_port, packet.segment.destination_port);
+                let of_packet = |flow: &&mut Flow| {
+                    (flow.host.ip(), flow.peer.ip()) == (source, destination)
+                        && (flow.host.port(), flow.peer.port()) == ports
+                };
+                if let Some(flow) = self.flows.iter_mut().find(of_packet)
+                    && packet.segment.seq == flow.host_initial + flow.ack
+                    && flow.ack > 0
+                {
+                    flow.ack += packet.segment.sequence_length();
+                }
+                self.said.push(packet);
+            }
+            let Some(event) = self.host.poll_event() else { break };
+            self.events.push(event);
+            if let (Event::Readable(id), true) = (event, self.reading) {
+                while let Some(bytes) = self.host.read(self.now, id, usize::MAX) {
+                    self.received.extend_from_slice(&bytes);
+                }
+            }
+        }
+    }
+
+    /// Lets time pass.
+    pub fn run(&mut self, span: Duration) {
+        let end = self.now + span;
+        while self.host.poll_timeout() <= end {
+            self.now = self.now.max(self.host.poll_timeout());
+            self.host.handle_timeout(self.now);
+            self.settle();
+        }
+        self.now = end;
+    }
+
+    /// What the endpoint has said since the last look.
+    pub fn take(&mut self) -> Vec<Packet> {
+        std::mem::take(&mut self.said)
+    }
+
+    /// The endpoint's connection.
+    pub fn id(&self) -> ConnectionId {
+        let accepted = |event: &Event| match event {
+            Event::Accepted { connection, .. } => Some(*connection),
+            _ => None,
+        };
+        self.events.iter().find_map(accepted).expect("accepted")
+    }
+
+    /// What the endpoint speaks.
+    pub fn protocol(&self) -> Protocol {
+        self.host.protocol(self.id()).expect("it exists")
+    }
+
+    /// The offset that the endpoint's last DATA_ACK since the last look acknowledged.
+    pub fn acknowledged(&self) -> Option<u32> {
+        let acks = self.said.iter().filter_map(|packet| packet.segment.options.dss?.data_ack);
+        acks.last().map(|ack| self.offset_of(ack))
+    }
+
+    /// The endpoint writes.
+    pub fn write(&mut self, data: &[u8]) {
+        let id = self.id();
+        assert_eq!(self.host.write(self.now, id, Bytes::copy_from_slice(data)).unwrap(), data.len());
+        self.settle();
+    }
+
+    /// The endpoint's application writes no more.
+    pub fn close(&mut self) {
+        let id = self.id();
+        self.host.close(self.now, id).unwrap();
+        self.settle();
+    }
+}
+
+/// The reason that a reset gives, if it is one and gives any.
+pub fn reset_reason(packet: &Packet) -> Option<u8> {
+    let reason = |option: &MptcpOption| match option {
+        MptcpOption::TcpReset { reason, .. } => Some(*reason),
+        _ => None,
+    };
+    packet.segment.flags.contains(Flags::RST).then(|| packet.segment.options.mptcp.iter().find_map(reason))?
+}
+
+/// The data of a segment and where its mapping puts it: subflow sequence, length.
+pub fn mapping(packet: &Packet) -> Option<Mapping> {
+    packet.segment.options.dss?.mapping
+}
