@@ -5,7 +5,9 @@ mod pair;
 use anabranch_mptcp::connection::Protocol;
 use anabranch_mptcp::{CloseCause, ConnectionConfig, Event};
 use anabranch_policy::time::Duration;
-use pair::{Pair, config, pattern};
+use anabranch_wire::{MptcpOption, Packet};
+use bytes::Bytes;
+use pair::{Fate, Pair, config, pattern};
 
 fn plain() -> ConnectionConfig {
     let mut config = config();
@@ -99,4 +101,52 @@ fn a_window_limit_below_one_segment_lets_one_segment_go() {
         pair.run(Duration::from_secs(5));
         assert_eq!(pair.received[1], data, "multipath {multipath}");
     }
+}
+
+/// Whether a packet carries MP_FAIL.
+fn is_failure(packet: &Packet) -> bool {
+    packet.segment.options.mptcp.iter().any(|option| matches!(option, MptcpOption::Fail { .. }))
+}
+
+/// The server has closed its direction when a middlebox changes the client's payload on the only path; the first `lost`
+/// MP_FAILs get lost.
+fn change_payload_after_the_server_closed(lost: usize) {
+    let mut pair = Pair::new(1);
+    let mut checked = config();
+    checked.checksum = true;
+    let id = pair.connect(checked.clone(), checked);
+    let data = pattern(20_000);
+    assert_eq!(pair.write_all(0, id, &data[..1], Duration::from_secs(1)), 0);
+    pair.run(Duration::from_secs(1));
+    let server = pair.accepted().unwrap();
+    pair.hosts[1].close(pair.now, server).unwrap();
+    pair.run(Duration::from_secs(1));
+    let (mut changed, mut failures) = (false, 0);
+    pair.judge = Box::new(move |from, _, packet| {
+        if from == 0 && !packet.segment.payload.is_empty() && !core::mem::replace(&mut changed, true) {
+            let mut other = packet.clone();
+            other.segment.payload = Bytes::from(vec![0xee; packet.segment.payload.len()]);
+            return Fate::Instead(Box::new(other));
+        }
+        failures += usize::from(is_failure(packet));
+        if is_failure(packet) && failures <= lost { Fate::Drop } else { Fate::Deliver }
+    });
+    assert_eq!(pair.write_all(0, id, &data[1..], Duration::from_secs(30)), 0);
+    pair.hosts[0].close(pair.now, id).unwrap();
+    pair.run(Duration::from_secs(100));
+    assert_eq!(pair.received[1].len(), data.len(), "{:?}", pair.events);
+    let tail = data.len() - 2_000;
+    assert_eq!(pair.received[1][tail..], data[tail..]);
+    assert!(pair.events[0].contains(&Event::Closed(id, CloseCause::Finished)), "{:?}", pair.events);
+    assert!(pair.events[1].contains(&Event::Closed(server, CloseCause::Finished)), "{:?}", pair.events);
+}
+
+#[test]
+fn a_fallback_after_our_end_does_not_cut_the_peers_stream() {
+    change_payload_after_the_server_closed(0);
+}
+
+#[test]
+fn a_lost_mp_fail_is_sent_again_as_long_as_the_peer_speaks_mptcp() {
+    change_payload_after_the_server_closed(2);
 }

@@ -58,7 +58,7 @@ impl Connection {
     /// In plain TCP, FIN follows the last byte. While MPTCP is being negotiated it waits for the outcome.
     pub(super) fn close_plain(&mut self) {
         let all_given = self.data_nxt == self.send.end();
-        if self.protocol != Protocol::Tcp || !self.write_closed || !all_given {
+        if self.protocol != Protocol::Tcp || !self.write_closed || !all_given || self.unheard_fallback.is_some() {
             return;
         }
         let end = self.send.end();

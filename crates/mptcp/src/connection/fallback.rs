@@ -7,8 +7,30 @@ use crate::event::FallbackCause;
 use crate::subflow::Subflow;
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Instant;
-use anabranch_wire::MptcpOption;
+use anabranch_wire::mptcp::Dss;
+use anabranch_wire::{MptcpOption, Segment};
 use bytes::Bytes;
+
+/// The infinite mapping that tells the peer of a fallback (RFC 8684, section 3.7).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum InfiniteMapping {
+    /// There is none to send.
+    None,
+    /// It goes with the next data.
+    Due,
+    /// It goes with the data that begins here, each time that is sent.
+    At(u64),
+}
+
+impl InfiniteMapping {
+    /// Whether it goes with the data that begins at `data_seq`.
+    pub fn belongs_to(&mut self, data_seq: u64) -> bool {
+        if *self == Self::Due {
+            *self = Self::At(data_seq);
+        }
+        *self == Self::At(data_seq)
+    }
+}
 
 impl Connection {
     /// MPTCP does not work on this subflow: if it is the only one and all it carries is contiguous, the connection
@@ -53,7 +75,9 @@ impl Connection {
         self.blocked = None;
         self.timers.stop_multipath();
         // The other side may still hear us: one infinite mapping tells it.
-        self.infinite_mapping_due = cause != FallbackCause::NotCapable;
+        if cause != FallbackCause::NotCapable {
+            self.infinite_mapping = InfiniteMapping::Due;
+        }
         self.note_fallback(cause);
         if let Some(subflow) = self.subflows.get_mut(index) {
             subflow.suspended = false;
@@ -86,12 +110,35 @@ impl Connection {
             if let Some(subflow) = self.subflows.get_mut(index) {
                 subflow.push_control(fail);
             }
+            self.unheard_fallback = Some(number);
             self.fall_back(now, index, FallbackCause::Checksum);
             for (data_seq, bytes) in parts {
                 self.insert(now, index, data_seq, bytes);
             }
         } else {
             self.reset_subflow_with(now, index, CloseReason::ProtocolError, vec![fail, reset_option()]);
+        }
+    }
+
+    /// After our fallback, a segment of a peer that speaks MPTCP still shows that our MP_FAIL was lost or is under way: it
+    /// is sent again, and our FIN waits, since to such a peer it ends the subflow and not the stream. Any other segment
+    /// shows that the peer knows.
+    pub(super) fn watch_fallback(&mut self, index: usize, segment: &Segment) {
+        let Some(number) = self.unheard_fallback else { return };
+        let fail = MptcpOption::Fail { data_seq: number };
+        let infinite = |dss: &Dss| dss.mapping.is_some_and(|mapping| mapping.length == 0);
+        let answers = segment.options.mptcp.iter().any(|option| matches!(option, MptcpOption::Fail { .. }));
+        match &segment.options.dss {
+            Some(dss) if !infinite(dss) && !answers => {
+                let waits = segment.sequence_length() > 0 || dss.mapping.is_some();
+                let subflow = self.subflows.get_mut(index).filter(|s| waits && !s.control.contains(&fail));
+                subflow.into_iter().for_each(|subflow| _ = subflow.push_control(fail.clone()));
+            }
+            None if !answers && !segment.options.mptcp.is_empty() => {} // no place for DSS beside another option
+            Some(_) | None => {
+                self.unheard_fallback = None;
+                self.close_plain();
+            }
         }
     }
 

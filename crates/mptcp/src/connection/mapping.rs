@@ -177,6 +177,19 @@ impl Connection {
         }
     }
 
+    /// Payload in plain TCP. A peer that has not heard of our fallback still says where it belongs, and sends data again
+    /// under new numbers of the subflow.
+    pub(super) fn place_plain(&mut self, now: Instant, index: usize, segment: &Segment, payload: Bytes) {
+        let Some(initial) = self.subflows.get(index).map(|subflow| subflow.peer_initial) else { return };
+        let mapping = self.unheard_fallback.and_then(|_| self.mapping_of(initial, segment));
+        match mapping.filter(|mapping| segment.seq == mapping.seq && payload.len() as u32 == mapping.length) {
+            Some(mapping) => {
+                self.place(now, index, Subflow::range_of(segment.seq, &payload), mapping.data_seq, payload);
+            }
+            None => self.place_unmapped(now, index, segment.seq, payload),
+        }
+    }
+
     fn place_after_fallback(&mut self, now: Instant, seq: SeqNumber, payload: Bytes) {
         // The subflow may have been closed instead.
         if self.protocol == super::Protocol::Tcp && self.subflows.len() == 1 {

@@ -145,7 +145,10 @@ pub struct Connection {
     /// Whether `poll_transmit` may find something.
     output_pending: bool,
     /// A DSS with an infinite mapping goes with the next data (RFC 8684, section 3.7).
-    infinite_mapping_due: bool,
+    infinite_mapping: fallback::InfiniteMapping,
+    /// We fell back for a wrong checksum and the peer has not shown that it knows: the data sequence number that our
+    /// MP_FAIL names.
+    unheard_fallback: Option<u64>,
     pending_mappings: PendingMappings,
     announcements: Vec<Announcement>,
     /// Identifiers on the wire of addresses that were withdrawn when there was no subflow to say so.
@@ -230,7 +233,8 @@ impl Connection {
             write_was_short: false,
             readable_announced: false,
             output_pending: true,
-            infinite_mapping_due: false,
+            infinite_mapping: fallback::InfiniteMapping::None,
+            unheard_fallback: None,
             pending_mappings: PendingMappings::default(),
             announcements: Vec::new(),
             removals: Vec::new(),

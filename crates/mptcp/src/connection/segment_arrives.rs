@@ -121,6 +121,7 @@ impl Connection {
         if self.handle_mptcp_options(now, index, segment) {
             return;
         }
+        self.watch_fallback(index, segment);
         let progress = if acknowledges { self.handle_ack(now, index, segment) } else { Progress::default() };
         self.handle_window(now, index, segment, acknowledges);
         if self.lost_its_options(index, segment) {
@@ -234,7 +235,7 @@ impl Connection {
         }
         self.note_receive_round_trip(now, index, segment);
         if self.protocol == Protocol::Tcp {
-            self.place_unmapped(now, index, segment.seq, payload);
+            self.place_plain(now, index, segment, payload);
         } else {
             self.place_mapped(now, index, segment, payload);
         }
@@ -349,9 +350,10 @@ impl Connection {
         }
         subflow.handle_fin(now, &self.config.tcp);
         if self.protocol == Protocol::Tcp {
-            // In plain TCP the end of the subflow is the end of the stream.
+            // In plain TCP the end of the subflow is the end of the stream; not so if the peer has not heard of it.
             let end = self.receive.next();
-            if self.receive.set_end(end).is_err() {
+            let cut = self.unheard_fallback.is_some() && !self.receive.at_end();
+            if cut || self.receive.set_end(end).is_err() {
                 self.reset_all(CloseCause::ProtocolError);
             }
         } else {

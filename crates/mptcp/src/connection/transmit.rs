@@ -160,7 +160,7 @@ impl Connection {
 
     /// The last mapping before plain TCP: length 0 makes it infinite (RFC 8684, section 3.7).
     fn infinite_mapping(&mut self, initial: SeqNumber, record: &Record) -> Option<Dss> {
-        if record.payload.is_empty() || !core::mem::take(&mut self.infinite_mapping_due) {
+        if record.payload.is_empty() || !self.infinite_mapping.belongs_to(record.data_seq) {
             return None;
         }
         let data_seq = DataSequence::Long(self.wire_data_seq(record.data_seq));
