@@ -215,7 +215,7 @@ impl Connection {
     }
 
     /// A tail loss probe takes new data with it, window or not (RFC 8985, section 7.3).
-    fn probing_subflow(&self) -> Option<SubflowId> {
+    pub(super) fn probing_subflow(&self) -> Option<SubflowId> {
         let wants = |s: &&Subflow| s.probe_due && s.is_usable() && s.scoreboard.queued() == 0;
         self.subflows.iter().find(wants).map(Subflow::id)
     }

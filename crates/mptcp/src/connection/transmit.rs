@@ -47,6 +47,9 @@ impl Connection {
 
     /// Handshakes, data to be sent again and queued data on every subflow; then new data, as long as there is some.
     fn next_data(&mut self, now: Instant, workspace: &mut Workspace) -> Option<Packet> {
+        if self.probing_subflow().is_some() {
+            self.assign(now, workspace); // a probe is new data, if there is some
+        }
         loop {
             for index in 0..self.subflows.len() {
                 if let Some(packet) = self.handshake_or_data(now, index) {

@@ -56,16 +56,22 @@ impl Subflow {
         let rtt = self.sample_rtt(cx, segment, &acked, advanced);
         self.react_to_mark(cx, segment, prior_in_flight);
         let newly_lost = self.detect_losses(cx, &acked, dsack);
+        // Neither what ends a recovery nor what echoes a mark lets the window grow (RFC 3168, section 6.1.2).
+        let holds = self.in_fast_recovery() || (self.negotiated.ecn && segment.flags.contains(Flags::ECE));
         self.advance_recovery(cx, newly_lost, prior_in_flight, advanced, dsack, segment);
         self.resolve_tail_probe(cx, advanced, dsack, prior_in_flight);
         if acked.delivered > 0 {
-            self.grow(cx, &acked, prior_in_flight, rtt);
+            self.grow(cx, &acked, prior_in_flight, rtt, holds);
         }
         if let Phase::Fast { prr, .. } = &mut self.phase {
             let in_flight =
                 self.scoreboard.in_flight().saturating_sub(u64::from(self.duplicate_acks) * u64::from(self.mss));
             let ssthresh = cx.congestion.ssthresh(self.identity.id);
             prr.on_ack(acked.delivered, in_flight, ssthresh, u64::from(self.mss), advanced && newly_lost == 0);
+            if !self.negotiated.sack && advanced {
+                // A partial acknowledgement names the next hole, which is repaired at once (RFC 6582, section 3.2, step 3).
+                prr.allow(in_flight + u64::from(self.mss));
+            }
         }
         if advanced || acked.delivered > 0 {
             self.arm_retransmit(cx.now, cx.config, true);
@@ -91,8 +97,11 @@ impl Subflow {
             return;
         }
         if advanced {
+            // What duplicates stood for was counted when they came.
             let segments = (acked.cumulative / u64::from(self.mss)) as u32;
-            self.duplicate_acks = self.duplicate_acks.saturating_sub(segments.max(1) - 1);
+            let counted = self.duplicate_acks.min(segments.max(1) - 1);
+            self.duplicate_acks -= counted;
+            acked.delivered = acked.delivered.saturating_sub(u64::from(counted) * u64::from(self.mss));
             if self.phase == Phase::Open {
                 self.duplicate_acks = 0;
             }
@@ -109,7 +118,9 @@ impl Subflow {
     fn is_duplicate(&self, segment: &Segment) -> bool {
         let empty = segment.payload.is_empty() && !segment.flags.contains(Flags::FIN);
         let same_window = segment.window == self.last_window || segment.options.dss.is_some();
-        empty && same_window && segment.options.mptcp.is_empty() && !self.scoreboard.is_idle()
+        // Those of what was sent before a timeout start nothing (RFC 6582, section 4).
+        let after_timeout = matches!(self.phase, Phase::Timeout { .. });
+        empty && !after_timeout && same_window && segment.options.mptcp.is_empty() && !self.scoreboard.is_idle()
     }
 
     /// A sample from a segment that was sent once (Karn), else from the echoed timestamp (RFC 7323, section 4).
@@ -273,7 +284,14 @@ impl Subflow {
         }
     }
 
-    fn grow(&mut self, cx: &mut Context<'_>, acked: &Acknowledged, prior_in_flight: u64, rtt: Option<Duration>) {
+    fn grow(
+        &mut self,
+        cx: &mut Context<'_>,
+        acked: &Acknowledged,
+        prior_in_flight: u64,
+        rtt: Option<Duration>,
+        holds: bool,
+    ) {
         let segments = (acked.delivered as f64 / f64::from(self.mss)).min(1.0 / LOSS_WEIGHT);
         self.loss_rate -= self.loss_rate * segments * LOSS_WEIGHT;
         if let Some(rate) = acked.delivery_rate {
@@ -296,7 +314,7 @@ impl Subflow {
             min_rtt: self.rtt.min(),
             delivery_rate: acked.delivery_rate,
             cwnd_limited: limited,
-            in_recovery: self.in_fast_recovery(),
+            in_recovery: holds || self.in_fast_recovery(),
         };
         cx.congestion.on_ack(id, &ack);
     }

@@ -64,6 +64,11 @@ impl Prr {
         self.window = in_flight + quota;
     }
 
+    /// At least `window` bytes may be in flight now.
+    pub fn allow(&mut self, window: u64) {
+        self.window = self.window.max(window);
+    }
+
     /// `bytes` were sent.
     pub fn on_sent(&mut self, bytes: u64) {
         self.out += bytes;

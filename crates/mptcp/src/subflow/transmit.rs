@@ -138,7 +138,7 @@ impl Subflow {
         } else if self.scoreboard.next_unsent().is_none() {
             flags |= Flags::PSH;
         }
-        if self.send_cwr && !record.retransmitted {
+        if self.send_cwr && !record.retransmitted && !record.payload.is_empty() {
             flags |= Flags::CWR;
             self.send_cwr = false;
         }

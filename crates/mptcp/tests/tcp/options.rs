@@ -1,1 +1,205 @@
+//! Options: segment size (RFC 9293, section 3.7.1), timestamps and PAWS (RFC 7323), and what may be missing.
 
+use crate::transcript::{Transcript, plain, plain_with};
+use anabranch_mptcp::{ConnectionConfig, EndpointConfig};
+
+fn stamped() -> ConnectionConfig {
+    plain_with(|c| c.tcp.timestamps = true)
+}
+
+fn v6() -> std::net::IpAddr {
+    "fd00::1".parse().unwrap()
+}
+
+// MUST-14: the size in the SYN follows from the link: 1040 less 40, or less 60.
+#[test]
+fn the_segment_size_offered_is_the_link_less_the_headers_of_the_family() {
+    let mut t = Transcript::new(plain());
+    t.peer("S 0:0 mss 9000");
+    t.expect("SA 0:0 ack 1 mss 1000");
+    let mut t = Transcript::on(plain(), EndpointConfig::default(), v6());
+    t.peer("S 0:0 mss 9000");
+    t.expect("SA 0:0 ack 1 mss 980");
+}
+
+// MUST-16: never more than either side's.
+#[test]
+fn the_smaller_of_both_segment_sizes_is_used() {
+    let mut t = Transcript::accepted_from(plain(), "S 0:0 mss 700");
+    t.write(1400);
+    t.expect("A 1:701 ack 1");
+    t.expect("A 701:1401 ack 1");
+    t.peer("A 1:1 ack 1401");
+    let mut t = Transcript::accepted_from(plain(), "S 0:0 mss 9000");
+    t.write(2000);
+    t.expect_segments(1, 2, 1);
+    t.peer("A 1:1 ack 2001");
+}
+
+// MUST-15.
+#[test]
+fn without_the_option_segments_have_536_bytes_on_ipv4_and_1220_on_ipv6() {
+    for (address, size) in [([10, 0, 0, 1].into(), 536), (v6(), 1220)] {
+        let config = plain_with(|c| c.tcp.mtu = 1500);
+        let mut t = Transcript::on(config, EndpointConfig::default(), address);
+        t.peer("S 0:0");
+        t.expect("SA 0:0 ack 1");
+        t.peer("A 1:1 ack 1");
+        t.write(5000);
+        t.expect(&format!("A 1:{} ack 1", 1 + size));
+        t.take();
+    }
+}
+
+// RFC 6691, section 2, and RFC 7323, appendix A: options are taken from the payload.
+#[test]
+fn timestamps_make_segments_shorter() {
+    let mut t = Transcript::accepted_from(stamped(), "S 0:0 mss 1000 ts 7/0");
+    t.write(2000);
+    let packet = t.expect("A 1:989 ack 1");
+    assert_eq!(packet.wire_len(), 1040);
+    t.expect("A 989:1977 ack 1");
+    t.peer("A 1:1 ack 1977 ts 8/0");
+    t.expect("A 1977:2001 ack 1");
+    t.peer("A 1:1 ack 2001 ts 8/0");
+}
+
+// RFC 7323, section 3.2.
+#[test]
+fn timestamps_are_used_if_both_sides_offer_them() {
+    let mut t = Transcript::new(stamped());
+    t.peer("S 0:0 mss 1000 ts 4000/0");
+    t.expect("SA 0:0 ack 1 ts 0/4000");
+    t.wait(100);
+    t.peer("A 1:1001 ack 1 ts 4100/0");
+    t.expect_in(40, "A 1:1 ack 1001 ts 140/4100");
+    let mut t = Transcript::new(stamped());
+    t.peer("S 0:0 mss 1000");
+    assert_eq!(t.expect("SA 0:0 ack 1").segment.options.timestamps, None);
+    let mut t = Transcript::new(plain());
+    t.peer("S 0:0 mss 1000 ts 4000/0");
+    assert_eq!(t.expect("SA 0:0 ack 1").segment.options.timestamps, None);
+}
+
+#[test]
+fn an_active_open_sends_a_timestamp_with_echo_zero() {
+    let mut t = Transcript::connecting(stamped());
+    t.expect("S 0:0 ts 0/0");
+    t.wait(100);
+    t.peer("SA 0:0 ack 1 mss 1000 ts 9/0");
+    t.expect("A 1:1 ack 1 ts 100/9");
+}
+
+// RFC 7323, section 4.3: with delayed acknowledgements the earliest is echoed; after a gap, that before the gap.
+#[test]
+fn the_echo_is_that_of_the_segment_the_acknowledgement_is_for() {
+    let mut t = Transcript::accepted_from(stamped(), "S 0:0 mss 1000 sackok ts 1000/0");
+    t.peer("A 1:989 ack 1 ts 1001/0");
+    t.peer("A 989:1977 ack 1 ts 1002/0");
+    t.expect("A 1:1 ack 1977 ts 100/1001"); // the earlier of the two
+    t.peer("A 2965:3953 ack 1 ts 1004/0"); // one is missing
+    t.expect("A 1:1 ack 1977 ts 100/1001 sack 2965-3953");
+    t.peer("A 1977:2965 ack 1 ts 1010/0");
+    t.expect("A 1:1 ack 3953 ts 100/1010");
+}
+
+// RFC 7323, section 5: PAWS.
+#[test]
+fn a_segment_with_an_old_timestamp_is_acknowledged_and_dropped() {
+    let mut t = Transcript::accepted_from(stamped(), "S 0:0 mss 1000 ts 5000/0");
+    t.peer("A 1:101 ack 1 ts 6000/0");
+    t.expect_in(40, "A 1:1 ack 101 ts 140/6000");
+    t.peer("A 101:201 ack 1 ts 5999/0");
+    t.expect("A 1:1 ack 101 ts 140/6000");
+    t.read(100);
+    t.peer("A 101:201 ack 1 ts 6000/0"); // equal is not old
+    t.read(100);
+    t.expect_in(40, "A 1:1 ack 201");
+}
+
+// RFC 7323, section 5.2: resets are exempt.
+#[test]
+fn a_reset_with_an_old_timestamp_or_none_counts() {
+    for reset in ["R 1:1 ts 1/0", "R 1:1"] {
+        let mut t = Transcript::accepted_from(stamped(), "S 0:0 mss 1000 ts 5000/0");
+        t.peer(reset);
+        assert_eq!(t.host.connection_count(), 0);
+    }
+}
+
+// RFC 7323, section 5.5: after 24 days of silence an old timestamp may be new.
+#[test]
+fn a_timestamp_is_forgotten_after_24_days() {
+    let mut t = Transcript::accepted_from(stamped(), "S 0:0 mss 1000 ts 5000/0");
+    t.silence(25 * 24 * 3600 * 1000);
+    t.peer("A 1:101 ack 1 ts 4000/0");
+    t.read(100);
+    t.expect_in(40, "A 1:1 ack 101");
+}
+
+// RFC 7323, section 5.2: the clock of the peer wraps too.
+#[test]
+fn timestamps_wrap() {
+    let mut t = Transcript::accepted_from(stamped(), "S 0:0 mss 1000 ts 4294967290/0");
+    t.peer("A 1:101 ack 1 ts 5/0");
+    t.read(100);
+    t.expect_in(40, "A 1:1 ack 101 ts 140/5");
+}
+
+// RFC 7323, section 3.2: once agreed on, a segment without one is dropped without a word.
+#[test]
+fn a_segment_without_its_timestamp_is_dropped_silently() {
+    let mut t = Transcript::accepted_from(stamped(), "S 0:0 mss 1000 ts 5000/0");
+    t.peer("A 1:101 ack 1");
+    t.silence(1000);
+    t.read(0);
+}
+
+// RFC 7323, section 5.4: the clock does not tell how long the host has run.
+#[test]
+fn the_timestamps_of_connections_begin_at_different_points() {
+    let mut t = Transcript::new(plain());
+    let mut first = Vec::new();
+    for _ in 0..4 {
+        t.connect(stamped());
+        first.push(t.hear().segment.options.timestamps.unwrap().value);
+    }
+    first.sort_unstable();
+    first.dedup();
+    assert_eq!(first.len(), 4);
+}
+
+// RFC 9293, section 3.8.5: the pointer is not used; the data stays in the stream (RFC 6093, section 3.4).
+#[test]
+fn urgent_data_stays_in_line() {
+    let mut t = Transcript::accepted(plain());
+    t.peer("UA 1:101 ack 1 urg 50");
+    t.read(100);
+    t.expect_in(40, "A 1:1 ack 101 urg 0");
+}
+
+// RFC 3168, section 6.1.1.
+#[test]
+fn ecn_is_used_if_both_sides_set_up_for_it() {
+    let ecn = || plain_with(|c| c.tcp.ecn = true);
+    let mut t = Transcript::new(ecn());
+    t.peer("SEW 0:0 mss 1000");
+    t.expect("SEA 0:0 ack 1 not-ect");
+    let mut t = Transcript::new(ecn());
+    t.peer("S 0:0 mss 1000");
+    t.expect("SA 0:0 ack 1");
+    let mut t = Transcript::new(plain());
+    t.peer("SEW 0:0 mss 1000");
+    t.expect("SA 0:0 ack 1");
+    // A client that gets its own bits back speaks to an echo, not to ECN.
+    for (answer, codepoint) in [("SEA", "ect"), ("SEWA", "not-ect"), ("SA", "not-ect")] {
+        let mut t = Transcript::connecting(ecn());
+        t.expect("SEW 0:0 not-ect");
+        t.wait(100);
+        t.peer(&format!("{answer} 0:0 ack 1 mss 1000"));
+        t.expect("A 1:1 ack 1 not-ect");
+        t.write(1000);
+        t.expect(&format!("A 1:1001 ack 1 {codepoint}"));
+        t.peer("A 1:1 ack 1001");
+    }
+}
