@@ -5,7 +5,7 @@ mod pair;
 use anabranch_mptcp::connection::Protocol;
 use anabranch_mptcp::{CloseCause, ConnectionConfig, Event};
 use anabranch_policy::time::Duration;
-use anabranch_wire::{MptcpOption, Packet};
+use anabranch_wire::{Flags, MptcpOption, Packet, Segment, SeqNumber};
 use bytes::Bytes;
 use pair::{Fate, Pair, config, pattern};
 
@@ -149,4 +149,21 @@ fn a_fallback_after_our_end_does_not_cut_the_peers_stream() {
 #[test]
 fn a_lost_mp_fail_is_sent_again_as_long_as_the_peer_speaks_mptcp() {
     change_payload_after_the_server_closed(2);
+}
+
+#[test]
+fn a_strangers_segment_during_the_handshake_is_no_reason_to_leave_mptcp() {
+    let mut pair = Pair::new(1);
+    let id = pair.connect(config(), config());
+    pair.run(Duration::from_millis(15));
+    let (_, mut packet) = pair.sent[0][0].clone();
+    let (source_port, destination_port) = (packet.segment.source_port, packet.segment.destination_port);
+    let flags = Flags::SYN | Flags::ACK;
+    let seq = packet.segment.seq + 0x4000_0000;
+    packet.segment = Segment { source_port, destination_port, flags, seq, ack: SeqNumber(1), ..Segment::default() };
+    pair.inject(1, packet);
+    pair.run(Duration::from_secs(1));
+    let server = pair.accepted().unwrap();
+    assert_eq!(pair.hosts[0].protocol(id), Some(Protocol::Multipath));
+    assert_eq!(pair.hosts[1].protocol(server), Some(Protocol::Multipath));
 }

@@ -57,9 +57,8 @@ impl Connection {
     fn note_dropped(&mut self, now: Instant, segment: &Segment, index: usize) {
         let initial = self.is_initial(index);
         self.note_late_fin(now, index, segment);
-        let in_handshake = self.subflows.get(index).is_some_and(|s| s.state == State::SynReceived);
-        let plain_syn = segment.flags.contains(Flags::SYN) && segment.options.mptcp.is_empty();
-        if initial && in_handshake && plain_syn && self.protocol == Protocol::Negotiating {
+        let repeated = self.subflows.get(index).is_some_and(|subflow| subflow.is_repeated_syn(segment));
+        if initial && repeated && segment.options.mptcp.is_empty() && self.protocol == Protocol::Negotiating {
             self.protocol = Protocol::Tcp;
             self.note_fallback(FallbackCause::SynLost);
         }

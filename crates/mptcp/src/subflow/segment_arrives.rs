@@ -67,7 +67,7 @@ impl Subflow {
     }
 
     /// A SYN again while our SYN/ACK is out: it was lost.
-    fn is_repeated_syn(&self, segment: &Segment) -> bool {
+    pub fn is_repeated_syn(&self, segment: &Segment) -> bool {
         self.state == State::SynReceived
             && segment.flags.contains(Flags::SYN)
             && !segment.flags.intersects(Flags::RST | Flags::ACK)
