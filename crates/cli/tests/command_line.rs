@@ -205,8 +205,7 @@ fn a_run_gives_a_summary_in_the_agreed_form_and_the_same_again_with_wire() {
     for file in ["summary.json", "report.html", "small.parquet"] {
         assert!(place.0.join("results").join(file).exists(), "{file}");
     }
-    let parquet = std::fs::read(place.0.join("results/small.parquet")).expect("the time series");
-    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    check_time_series(&place.0.join("results/small.parquet"));
 
     let again = place.run(&["run", "scenario.toml", "--json", "--wire", "--set", "paths.A.links.link.loss=0 %"]);
     assert_eq!(text(&again.stdout), text(&output.stdout));
@@ -248,4 +247,30 @@ fn a_capture_is_written_for_the_first_seed() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let capture = std::fs::read(place.0.join("results/small-plain.pcapng")).expect("the capture");
     assert!(capture.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]) && capture.len() > 100_000);
+}
+
+/// Two runs, a row group each, whose delivered bytes never shrink.
+fn check_time_series(path: &Path) {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::RowAccessor;
+    let file = std::fs::File::open(path).expect("the time series are there");
+    let reader = SerializedFileReader::new(file).expect("they are Parquet");
+    assert_eq!(reader.metadata().num_row_groups(), 2);
+    let schema = reader.metadata().file_metadata().schema_descr();
+    let columns: Vec<String> = schema.columns().iter().map(|column| column.name().to_owned()).collect();
+    let expected = ["experiment", "policy", "seed", "time", "connection", "path", "metric", "unit", "value"];
+    assert_eq!(columns, expected);
+    let (mut last, mut rows) = (0.0, 0);
+    for row in reader.get_row_iter(None).expect("rows").map(|row| row.expect("a row")) {
+        if row.get_long(2).is_ok_and(|seed| seed == 1)
+            && row.get_string(6).is_ok_and(|metric| metric == "delivered_dsn")
+        {
+            let value = row.get_double(8).expect("a value");
+            assert!(value >= last, "{value} after {last}");
+            (last, rows) = (value, rows + 1);
+        }
+    }
+    // 2 s in steps of 100 ms; at most 10 Mbit/s, that is 2.5 MB.
+    assert!((19..=20).contains(&rows), "{rows}");
+    assert!((1.0..2.5).contains(&last), "{last}");
 }

@@ -12,7 +12,7 @@ use anabranch_policy::time::Duration;
 use anabranch_sim::application::Checked;
 use anabranch_sim::link::DropCause;
 use anabranch_sim::recorder::{ConnectionSeries, Measurements, SubflowSeries};
-use anabranch_sim::{FlowResult, RunResult};
+use anabranch_sim::{FlowResult, RunResult, Side};
 
 /// Everything of a run that is kept.
 pub fn record(
@@ -33,7 +33,7 @@ pub fn record(
     let measured = flow.measurements.as_deref().ok_or_else(|| fail("nothing was measured".to_owned()))?;
     let unit = settings::segment_size(contender.multipath, &settings::connection(scenario, contender).tcp) as f64;
     let mut curves = connection_curves(scenario, &measured.series);
-    curves.extend(path_curves(scenario, paths, measured, unit));
+    curves.extend(path_curves(scenario, paths, flow, measured, unit));
     let mut metrics = totals(scenario, results, flow, measured);
     for own in &scenario.metrics {
         let path = own.path.as_ref().and_then(|name| scenario.paths.iter().position(|path| path.name == *name));
@@ -94,14 +94,20 @@ fn connection_curves(scenario: &Scenario, series: &ConnectionSeries) -> Vec<Curv
 
 /// One set of curves per path in use. A path may have had several subflows one after the other; where two overlap, the
 /// later one gives window and round-trip time, and what they send is added up.
-fn path_curves(scenario: &Scenario, paths: &[usize], measured: &Measurements, segment: f64) -> Vec<Curve> {
+fn path_curves(
+    scenario: &Scenario,
+    paths: &[usize],
+    flow: &FlowResult,
+    measured: &Measurements,
+    segment: f64,
+) -> Vec<Curve> {
     let interval = scenario.sample.as_secs_f64();
     let length = measured.series.time.len();
     let mut curves = Vec::new();
     for (order, place) in paths.iter().enumerate() {
         let empty = || vec![f64::NAN; length];
         let (mut cwnd, mut rtt, mut in_flight, mut sent) = (empty(), empty(), empty(), empty());
-        for subflow in measured.subflows.iter().filter(|subflow| interface(subflow) == order) {
+        for subflow in measured.subflows.iter().filter(|subflow| interface(flow.sender, subflow) == order) {
             for (row, time) in subflow.time.iter().enumerate() {
                 let at = (time / interval).round() as usize;
                 let Some(at) = at.checked_sub(1).filter(|at| *at < length) else { continue };
@@ -125,8 +131,12 @@ fn path_curves(scenario: &Scenario, paths: &[usize], measured: &Measurements, se
 /// Which of the client's interfaces a subflow leaves from. The client numbers its addresses from 1; the address of the
 /// initial subflow, which is the first, may also be called 0 (RFC 8684, section 3.4.1). Where the server sends, the
 /// client's address is the remote one.
-fn interface(subflow: &SubflowSeries) -> usize {
-    usize::from(subflow.local_address.0.max(1)) - 1
+fn interface(sender: Side, subflow: &SubflowSeries) -> usize {
+    let of_client = match sender {
+        Side::Client => subflow.local_address,
+        Side::Server => subflow.remote_address,
+    };
+    usize::from(of_client.0.max(1)) - 1
 }
 
 /// Mean of per-interval means after the warm-up, each weighted by what it is the mean of.
@@ -154,8 +164,8 @@ fn totals(scenario: &Scenario, results: &RunResult, flow: &FlowResult, measured:
     let sum: f64 = latencies.iter().map(|latency| latency.as_secs_f64()).sum();
     put("response_time", (!latencies.is_empty()).then(|| sum * 1e3 / latencies.len() as f64));
     let sender = match flow.sender {
-        anabranch_sim::Side::Client => &flow.client.stats,
-        anabranch_sim::Side::Server => &flow.server.stats,
+        Side::Client => &flow.client.stats,
+        Side::Server => &flow.server.stats,
     };
     put("blocked_episodes", Some(sender.blocked_episodes as f64));
     put("timeouts", Some(sender.timeouts as f64));

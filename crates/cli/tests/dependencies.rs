@@ -1,0 +1,281 @@
+//! What may depend on what: the licences of all that we build on, the direction of the arrows between our crates, and
+//! what the crates without input and output must not touch.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Licences that go with `MIT OR Apache-2.0`: they ask for no more than that their text is kept.
+const LICENCES: &[&str] = &[
+    "0BSD",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "CC0-1.0",
+    "ISC",
+    "MIT",
+    "MIT-0",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
+/// Our crates from the bottom up. An arrow goes from a layer to one below it, never sideways or up.
+const LAYERS: &[&[&str]] = &[
+    &["anabranch-wire", "anabranch-policy"],
+    &["anabranch-mptcp", "anabranch-routing"],
+    &["anabranch-sim", "anabranch-net", "anabranch-media"],
+    &["anabranch-cli"],
+];
+
+/// Crates whose output is a function of their inputs: no sockets, no clocks, no threads, no operating system.
+const WITHOUT_IO: &[&str] = &["wire", "policy", "mptcp", "routing", "sim"];
+
+/// What those crates do not depend on: input and output, chance that no seed decides, errors without a type.
+const NOT_FOR_THEM: &[&str] = &[
+    "anyhow",
+    "async-std",
+    "chrono",
+    "crossbeam",
+    "fastrand",
+    "getrandom",
+    "libc",
+    "miette",
+    "mio",
+    "nix",
+    "rand",
+    "rayon",
+    "rustix",
+    "smol",
+    "socket2",
+    "time",
+    "tokio",
+];
+
+/// Words that must not stand in their sources, and why. A word ends where a name ends, except those that end in `(` or `:`.
+const FORBIDDEN: &[(&str, &str)] = &[
+    ("std::time", "time is an argument: anabranch_policy::time"),
+    ("SystemTime", "time is an argument: anabranch_policy::time"),
+    ("TcpStream", "no sockets"),
+    ("TcpListener", "no sockets"),
+    ("UdpSocket", "no sockets"),
+    ("std::thread", "no threads inside"),
+    ("thread_local", "no globals"),
+    ("std::sync::Mutex", "no threads inside"),
+    ("static mut", "no globals"),
+    ("std::fs", "no files"),
+    ("std::env", "output is a function of seed and inputs"),
+    ("std::process", "output is a function of seed and inputs"),
+    ("HashSet", "order of iteration differs from run to run: BTreeSet"),
+    ("RandomState", "order of iteration differs from run to run"),
+    (".powf(", "differs from machine to machine: libm"),
+    (".powi(", "differs from machine to machine: libm, or multiply"),
+    (".exp(", "differs from machine to machine: libm"),
+    (".ln(", "differs from machine to machine: libm"),
+    (".log2(", "differs from machine to machine: libm"),
+    (".log10(", "differs from machine to machine: libm"),
+    (".sin(", "differs from machine to machine: libm"),
+    (".cos(", "differs from machine to machine: libm"),
+    (".cbrt(", "differs from machine to machine: libm"),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository is there")
+}
+
+fn metadata() -> Value {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["metadata", "--format-version", "1", "--locked"]).current_dir(root());
+    let output = command.output().expect("cargo runs");
+    assert!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON")
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Whether an SPDX expression can be met with [`LICENCES`] alone. `AND` binds closer than `OR`; the old `/` means `OR`.
+/// What is not an expression is not allowed.
+fn allowed(expression: &str) -> bool {
+    let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let mut rest = words.as_slice();
+    any_of(&mut rest).is_some_and(|met| met && rest.is_empty())
+}
+
+/// Takes `word` from the front.
+fn take(rest: &mut &[&str], word: &str) -> Option<()> {
+    let (first, after) = rest.split_first()?;
+    (*first == word).then(|| *rest = after)
+}
+
+fn any_of(rest: &mut &[&str]) -> Option<bool> {
+    let mut met = all_of(rest)?;
+    while take(rest, "OR").is_some() {
+        met |= all_of(rest)?;
+    }
+    Some(met)
+}
+
+fn all_of(rest: &mut &[&str]) -> Option<bool> {
+    let mut met = licence(rest)?;
+    while take(rest, "AND").is_some() {
+        met &= licence(rest)?;
+    }
+    Some(met)
+}
+
+fn licence(rest: &mut &[&str]) -> Option<bool> {
+    if take(rest, "(").is_some() {
+        let met = any_of(rest)?;
+        take(rest, ")")?;
+        return Some(met);
+    }
+    let (name, after) = rest.split_first()?;
+    *rest = after;
+    if take(rest, "WITH").is_none() {
+        return Some(LICENCES.contains(name));
+    }
+    let (exception, after) = rest.split_first()?;
+    *rest = after;
+    Some(LICENCES.contains(&format!("{name} WITH {exception}").as_str()))
+}
+
+#[test]
+fn licence_expressions_are_read_as_spdx_means_them() {
+    for good in [
+        "MIT",
+        "MIT OR GPL-3.0-only",
+        "GPL-3.0-only OR MIT",
+        "MIT/Apache-2.0",
+        "(MIT OR GPL-3.0-only) AND Unicode-3.0",
+        "GPL-2.0-only AND MIT OR Zlib",
+        "Apache-2.0 WITH LLVM-exception",
+    ] {
+        assert!(allowed(good), "{good}");
+    }
+    for bad in [
+        "",
+        "GPL-3.0-only",
+        "MIT AND GPL-3.0-only",
+        "(MIT OR Zlib) AND GPL-3.0-only",
+        "MIT AND (GPL-3.0-only OR LGPL-2.1-only)",
+        "MIT WITH surprise",
+        "MIT Zlib",
+        "(MIT",
+        "MIT OR",
+    ] {
+        assert!(!allowed(bad), "{bad}");
+    }
+}
+
+#[test]
+fn every_dependency_has_a_licence_that_goes_with_ours() {
+    let metadata = metadata();
+    let wrong: Vec<String> = list(&metadata, "packages")
+        .iter()
+        .filter(|package| !allowed(text(package, "license")))
+        .map(|package| {
+            format!("{} {}: '{}'", text(package, "name"), text(package, "version"), text(package, "license"))
+        })
+        .collect();
+    assert!(list(&metadata, "packages").len() > 50, "the list of packages is whole");
+    assert!(wrong.is_empty(), "licences that are not on the list:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn arrows_between_our_crates_point_downwards() {
+    let metadata = metadata();
+    let members: BTreeSet<&str> = list(&metadata, "workspace_members").iter().filter_map(Value::as_str).collect();
+    let ours: BTreeMap<&str, &Value> = list(&metadata, "packages")
+        .iter()
+        .filter(|package| members.contains(text(package, "id")))
+        .map(|package| (text(package, "name"), package))
+        .collect();
+    let layer = |name: &str| LAYERS.iter().position(|layer| layer.contains(&name));
+    let mut arrows = 0;
+    for (name, package) in &ours {
+        let own = layer(name).unwrap_or_else(|| panic!("{name} has no layer: give it one in this test"));
+        for dependency in list(package, "dependencies").iter().map(|dependency| text(dependency, "name")) {
+            if let Some(other) = layer(dependency) {
+                assert!(other < own, "{name} must not depend on {dependency}, which is not below it");
+                arrows += 1;
+            }
+            let short = name.trim_start_matches("anabranch-");
+            let refused = WITHOUT_IO.contains(&short) && NOT_FOR_THEM.contains(&dependency);
+            assert!(!refused, "{name} must not depend on {dependency}: it has no input and output of its own");
+        }
+    }
+    assert!(arrows >= 9, "only {arrows} arrows were seen: mptcp has two, sim three, cli four");
+}
+
+/// All Rust files under `directory`, in order.
+fn sources(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let entries = std::fs::read_dir(directory).expect("the directory can be read");
+    for path in entries.map(|entry| entry.expect("the entry can be read").path()) {
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// What is forbidden in a line of code, if anything. Comments may say what they like.
+fn offence(line: &str) -> Option<&'static (&'static str, &'static str)> {
+    let code = line.split("//").next().unwrap_or_default();
+    let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    FORBIDDEN.iter().find(|(word, _)| {
+        code.match_indices(word).any(|(at, _)| {
+            let after = code[at + word.len()..].chars().next();
+            word.ends_with('(') || !after.is_some_and(name)
+        })
+    })
+}
+
+#[test]
+fn an_offence_is_seen_and_a_comment_is_none() {
+    assert!(offence("use std::time::Instant;").is_some());
+    assert!(offence("let x = y.powf(2.0);").is_some());
+    assert!(offence("// std::time is forbidden").is_none());
+    assert!(offence("use std::net::IpAddr;").is_none());
+    assert!(offence("use std::fs_like;").is_none());
+}
+
+#[test]
+fn crates_without_input_and_output_touch_no_clock_socket_thread_or_file() {
+    let root = root();
+    let mut seen = 0;
+    for name in WITHOUT_IO {
+        let directory = root.join("crates").join(name).join("src");
+        if !directory.exists() {
+            continue;
+        }
+        for file in sources(&directory) {
+            // Tests run on the machine of whoever runs them, and compare with tolerance.
+            if file.ends_with("tests.rs") {
+                continue;
+            }
+            seen += 1;
+            let content = std::fs::read_to_string(&file).expect("the source can be read");
+            let code = content.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+            for (number, line) in code.lines().enumerate() {
+                let place = format!("{}:{}", file.display(), number + 1);
+                if let Some((word, reason)) = offence(line) {
+                    panic!("{place}: {word} does not belong here: {reason}");
+                }
+            }
+        }
+    }
+    assert!(seen > 50, "only {seen} files were read");
+}
