@@ -17,6 +17,7 @@ pub mod network;
 mod pool;
 pub mod random;
 pub mod recorder;
+pub mod reference;
 pub mod results;
 pub mod share;
 pub mod topology;

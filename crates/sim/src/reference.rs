@@ -1,0 +1,198 @@
+//! The small networks that the lab is validated and timed on; each is a few lines in any other simulator too.
+//!
+//! Segments carry [`SEGMENT`] bytes; with headers and timestamps that is [`PACKET`] bytes of IP. ns-3 adds two bytes
+//! of PPP to each packet, so a link that is compared with one there has its rate lowered by the same share
+//! ([`Bottleneck::rate`]): a full segment then takes equally long to send in both.
+
+use crate::address::InterfaceId;
+use crate::application::{Application, Sending};
+use crate::flow::{FlowConfig, FlowId};
+use crate::link::{LinkConfig, LossModel};
+use crate::network::{End, HostId};
+use crate::topology::{NoPaths, dumbbell};
+use crate::world::{World, WorldConfig};
+use anabranch_mptcp::{BufferSize, ConnectionConfig, EndpointConfig, Policies, TcpConfig};
+use anabranch_policy::path_manager::PathManager;
+use anabranch_policy::rate::Rate;
+use anabranch_policy::table::{self, Settings};
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_policy::{congestion, path_manager, scheduler};
+use std::sync::Arc;
+
+/// Payload of a full segment, bytes.
+pub const SEGMENT: u32 = 1400;
+/// The same with the headers of IPv4 (20) and TCP (20) and timestamps (12), bytes.
+pub const PACKET: u32 = 1452;
+/// The same on a point-to-point link of ns-3, bytes.
+pub const PACKET_IN_NS3: u32 = 1454;
+
+/// What limits a path.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Bottleneck {
+    /// Rate, Mbit/s, of packets that carry two bytes of PPP.
+    pub mbit: u64,
+    /// One-way delay, milliseconds; the way back takes as long.
+    pub delay_ms: u64,
+    /// Packets that may wait besides the one that is being sent.
+    pub queue: usize,
+    /// Probability that a packet is lost on the way there; none is on the way back.
+    pub loss: f64,
+}
+
+impl Bottleneck {
+    /// A bottleneck without random loss.
+    pub const fn new(mbit: u64, delay_ms: u64, queue: usize) -> Self {
+        Self { mbit, delay_ms, queue, loss: 0.0 }
+    }
+    /// The rate at which bytes of IP pass.
+    pub fn rate(&self) -> Rate {
+        let bits = self.mbit * 1_000_000 * u64::from(PACKET) / u64::from(PACKET_IN_NS3);
+        Rate::from_bits_per_second(bits)
+    }
+    /// The link there.
+    pub fn forward(&self) -> LinkConfig {
+        let loss = if self.loss > 0.0 { vec![LossModel::Uniform(self.loss)] } else { Vec::new() };
+        LinkConfig { loss, ..self.backward() }
+    }
+    /// The link back.
+    pub fn backward(&self) -> LinkConfig {
+        LinkConfig::new(self.rate(), Duration::from_millis(self.delay_ms), self.queue)
+    }
+}
+
+/// The scenario of the comparison with ns-3: 10 Mbit/s, 20 ms, 50 packets.
+pub const ONE_LINK: Bottleneck = Bottleneck::new(10, 20, 50);
+/// The two paths of the comparison with ns-3.
+pub const TWO_LINKS: [Bottleneck; 2] = [Bottleneck::new(10, 10, 50), Bottleneck::new(5, 40, 50)];
+/// The bottleneck of the comparison of fifty flows.
+pub const FIFTY_FLOWS: Bottleneck = Bottleneck::new(100, 20, 50);
+
+/// A connection as ns-3 has it in the comparison: buffers of 4 MB, acknowledgements delayed by 200 ms at most, a
+/// retransmission timeout of 1 s at least; `congestion` and the scheduler `lowest_rtt` with their defaults.
+///
+/// # Panics
+/// If there is no congestion control of this name.
+pub fn connection(congestion: &'static str, multipath: bool) -> ConnectionConfig {
+    let policies = Policies {
+        congestion: Arc::new(move || {
+            table::build(congestion::TABLE, congestion, &Settings::new()).expect("a name in the table")
+        }),
+        scheduler: Arc::new(|| {
+            table::build(scheduler::TABLE, "lowest_rtt", &Settings::new()).expect("a name in the table")
+        }),
+    };
+    ConnectionConfig {
+        multipath,
+        receive_buffer: BufferSize::Fixed(4_000_000),
+        send_buffer: 4_000_000,
+        tcp: TcpConfig {
+            mtu: PACKET as u16,
+            delayed_ack: Duration::from_millis(200),
+            min_rto: Duration::from_secs(1),
+            ..TcpConfig::default()
+        },
+        ..ConnectionConfig::new(policies)
+    }
+}
+
+/// An upload without end from `client` to `to`, beginning at `start`.
+pub fn upload(
+    name: &str,
+    (client, from): (HostId, InterfaceId),
+    to: InterfaceId,
+    start: Instant,
+    config: &ConnectionConfig,
+) -> FlowConfig {
+    FlowConfig {
+        name: name.to_owned(),
+        client,
+        from: Some(from),
+        to,
+        start,
+        stop: Instant::NEVER,
+        application: Application::upload(Sending::Endless),
+        client_config: config.clone(),
+        server_config: config.clone(),
+        record: None,
+    }
+}
+
+fn full_mesh() -> Box<dyn PathManager> {
+    table::build(path_manager::TABLE, "full_mesh", &Settings::new()).expect("a name in the table")
+}
+
+fn world(seed: u64) -> World {
+    World::new(WorldConfig { seed, ..WorldConfig::default() })
+}
+
+/// One connection from a client to a server over links that lead straight from one to the other, one per path.
+pub fn direct(seed: u64, paths: &[Bottleneck], config: &ConnectionConfig) -> (World, FlowId) {
+    let mut world = world(seed);
+    let client = world.add_host("client", &EndpointConfig::default(), full_mesh());
+    let server = world.add_host("server", &EndpointConfig::default(), full_mesh());
+    let mut ends = Vec::new();
+    for (index, path) in paths.iter().enumerate() {
+        let there = world.add_link(&format!("{index} there"), &path.forward(), End::Hosts, End::Hosts);
+        let back = world.add_link(&format!("{index} back"), &path.backward(), End::Hosts, End::Hosts);
+        let from = world.add_interface(client, there, &[back]);
+        ends.push((from, world.add_interface(server, back, &[there])));
+    }
+    let (from, to) = ends[0];
+    let flow = world.add_flow(upload("bulk", (client, from), to, Instant::ZERO, config));
+    (world, flow)
+}
+
+/// Plain TCP connections over one bottleneck, each between hosts of its own, one starting every 10 ms.
+pub fn crowd(seed: u64, flows: usize, bottleneck: &Bottleneck, config: &ConnectionConfig) -> World {
+    let mut world = world(seed);
+    let mut hosts = |side: &str| -> Vec<HostId> {
+        let endpoint = EndpointConfig::default();
+        (0..flows).map(|n| world.add_host(&format!("{side} {n}"), &endpoint, Box::new(NoPaths))).collect()
+    };
+    let (left, right) = (hosts("left"), hosts("right"));
+    let free = LinkConfig::default();
+    let bell = dumbbell(&mut world, &left, &right, &free, &bottleneck.forward(), &bottleneck.backward());
+    for (n, (from, to)) in bell.left.iter().zip(&bell.right).enumerate() {
+        let start = Instant::ZERO + Duration::from_millis(10) * n as u64;
+        world.add_flow(upload(&format!("flow {n}"), (left[n], *from), *to, start, config));
+    }
+    world
+}
+
+/// A multipath connection of `subflows` subflows (the first flow) and `tcp` plain TCP connections over one bottleneck.
+/// `spread` apart, the connections start one after the other, the multipath one first.
+pub fn shared(
+    seed: u64,
+    subflows: usize,
+    tcp: usize,
+    bottleneck: &Bottleneck,
+    multipath: &ConnectionConfig,
+    single: &ConnectionConfig,
+) -> World {
+    let mut world = world(seed);
+    let client = world.add_host("client", &EndpointConfig::default(), full_mesh());
+    let server = world.add_host("server", &EndpointConfig::default(), full_mesh());
+    let (mut left, mut right) = (vec![client; subflows], vec![server]);
+    for n in 0..tcp {
+        left.push(world.add_host(&format!("left {n}"), &EndpointConfig::default(), Box::new(NoPaths)));
+        right.push(world.add_host(&format!("right {n}"), &EndpointConfig::default(), Box::new(NoPaths)));
+    }
+    let free = LinkConfig::default();
+    let bell = dumbbell(&mut world, &left, &right, &free, &bottleneck.forward(), &bottleneck.backward());
+    world.add_flow(upload("multipath", (client, bell.left[0]), bell.right[0], Instant::ZERO, multipath));
+    for n in 0..tcp {
+        let (from, to) = (bell.left[subflows + n], bell.right[1 + n]);
+        let start = Instant::ZERO + Duration::from_millis(50) * (n as u64 + 1);
+        world.add_flow(upload(&format!("tcp {n}"), (left[subflows + n], from), to, start, single));
+    }
+    world
+}
+
+/// Payload per second that flow `index` delivered between `from` and `to`, Mbit/s; runs the world to `to`.
+pub fn goodput(world: &mut World, index: usize, from: Instant, to: Instant) -> f64 {
+    world.run_until(from);
+    let before = world.results().flows[index].receiver().read;
+    world.run_until(to);
+    let read = world.results().flows[index].receiver().read - before;
+    read as f64 * 8e-6 / (to - from).as_secs_f64()
+}
