@@ -1,6 +1,6 @@
 //! Segments that belong to no connection: SYNs for a listener, joins by token, and strangers.
 
-use super::{Endpoint, LocalAddress, MAX_RESETS};
+use super::{Endpoint, LocalAddress, MAX_RESETS, is_one_host};
 use crate::connection::{Connection, Joining, REASON_MPTCP, REASON_PROHIBITED, packet};
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::time::Instant;
@@ -18,6 +18,11 @@ struct JoinRequest {
 
 impl Endpoint {
     pub(super) fn handle_stranger(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr, packet: &Packet) {
+        // RFC 9293, MUST-57 and MUST-63: without a word.
+        if !is_one_host(local.ip()) || !is_one_host(remote.ip()) {
+            self.counters.unknown += 1;
+            return;
+        }
         let segment = &packet.segment;
         let opens =
             segment.flags.contains(Flags::SYN) && !segment.flags.intersects(Flags::ACK | Flags::RST | Flags::FIN);

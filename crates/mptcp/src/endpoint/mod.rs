@@ -9,6 +9,7 @@ use crate::config::{ConnectionConfig, EndpointConfig};
 use crate::connection::{Connection, Opening, Protocol, Workspace};
 use crate::event::{Event, TraceRecord};
 use crate::keys::{Derived, Key};
+use crate::stats::{ConnectionStats, EndpointCounters, ReceiveState};
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::path_manager::{PathAction, PathEvent, PathManager};
 use anabranch_policy::time::Instant;
@@ -20,50 +21,6 @@ use core::cmp::Reverse;
 use core::net::{IpAddr, SocketAddr};
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
-
-/// Counters of one connection. All are totals since it began; bytes are payload.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ConnectionStats {
-    /// Bytes sent for the first time.
-    pub bytes_sent: u64,
-    /// Bytes acknowledged at data level.
-    pub bytes_acked: u64,
-    /// Bytes sent again on the same subflow.
-    pub bytes_retransmitted: u64,
-    /// Bytes sent again on another subflow after a failure.
-    pub bytes_reinjected: u64,
-    /// Bytes sent twice on purpose (redundancy, opportunistic retransmission, probes).
-    pub bytes_duplicated: u64,
-    /// Bytes delivered in order to the application's side of the receive buffer.
-    pub bytes_delivered: u64,
-    /// Bytes that arrived and had arrived before.
-    pub duplicate_bytes_received: u64,
-    /// Episodes in which the receive buffer was blocked.
-    pub blocked_episodes: u64,
-    /// Retransmission timeouts, all subflows together.
-    pub timeouts: u64,
-    /// MP_FAILs received (RFC 8684, section 3.7).
-    pub checksum_failures: u64,
-    /// ADD_ADDRs with a wrong HMAC.
-    pub bad_hmacs: u64,
-    /// Segments sent, acknowledgements included.
-    pub segments_sent: u64,
-    /// Segments received.
-    pub segments_received: u64,
-}
-
-/// The receiving side of a connection now, bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ReceiveState {
-    /// Next byte expected, from 0.
-    pub next: u64,
-    /// In order, not yet read.
-    pub readable: u64,
-    /// Held out of order.
-    pub out_of_order: u64,
-    /// Size of the receive buffer.
-    pub buffer: u64,
-}
 
 /// Why an operation of the application cannot be done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -80,24 +37,12 @@ pub enum OperationError {
     /// No local address of the right family, or not the one named.
     #[error("no local address to reach the peer from")]
     NoAddress,
+    /// The peer's address is not that of one host: multicast, broadcast or unspecified (RFC 9293, MUST-46).
+    #[error("the peer's address is not that of one host")]
+    NoPeer,
     /// The configured limit is reached.
     #[error("too many connections")]
     LimitReached,
-}
-
-/// What a host dropped or could not do, by reason; totals.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct EndpointCounters {
-    /// Segments for no connection, answered with a reset (RFC 9293, section 3.10.7.1).
-    pub unknown: u64,
-    /// SYNs dropped because there were too many connections or half-open ones.
-    pub refused_by_limit: u64,
-    /// Joins with an unknown token, or where they were not allowed.
-    pub refused_joins: u64,
-    /// Events dropped because the application did not fetch them.
-    pub dropped_events: u64,
-    /// Actions of the path manager that could not be carried out.
-    pub impossible_actions: u64,
 }
 
 /// A local address.
@@ -127,6 +72,12 @@ pub struct Endpoint {
     events: VecDeque<Event>,
     traces: VecDeque<ConnectionId>,
     counters: EndpointCounters,
+}
+
+/// Whether an address is that of one host, as both ends of a connection must be.
+fn is_one_host(address: IpAddr) -> bool {
+    let broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
+    !(address.is_multicast() || address.is_unspecified() || broadcast)
 }
 
 /// Most resets to strangers that wait to be sent.
@@ -192,7 +143,7 @@ impl Endpoint {
     /// Opens a connection, from `local` or from the first address of the right family.
     ///
     /// # Errors
-    /// [`OperationError::NoAddress`], [`OperationError::LimitReached`], or [`OperationError::PortInUse`] if all ports are.
+    /// [`OperationError::NoPeer`], [`OperationError::NoAddress`], [`OperationError::LimitReached`], or [`OperationError::PortInUse`] if all ports are.
     pub fn connect(
         &mut self,
         now: Instant,
@@ -204,6 +155,9 @@ impl Endpoint {
             Some(local) => known.address == local,
             None => known.address.is_ipv4() == remote.is_ipv4(),
         };
+        if !is_one_host(remote.ip()) {
+            return Err(OperationError::NoPeer);
+        }
         let from = self.addresses.iter().find(fits).copied().ok_or(OperationError::NoAddress)?;
         if self.connections.len() >= self.config.max_connections {
             return Err(OperationError::LimitReached);
