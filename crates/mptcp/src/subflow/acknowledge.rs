@@ -361,7 +361,9 @@ impl Subflow {
         }
         self.timeouts_in_row += 1;
         self.counters.timeouts += 1;
-        if self.timeouts_in_row > cx.config.max_timeouts {
+        // A peer that closed its window over what was sent, and says so each time, is alive (RFC 9293, MUST-37).
+        let shut_out = self.window_edge.at_or_before(self.send.una) && self.last_heard > self.last_sent;
+        if self.timeouts_in_row > cx.config.max_timeouts && !shut_out {
             return false;
         }
         let in_flight = self.pipe();

@@ -257,6 +257,24 @@ fn a_window_that_shrinks_below_what_was_sent_stops_new_data_and_not_retransmissi
     t.peer("A 1:1 ack 6001");
 }
 
+// MUST-37 again: the window closed over data that was on its way, and was dropped.
+#[test]
+fn a_peer_that_closed_its_window_over_data_in_flight_is_kept_while_it_answers() {
+    let mut t = Transcript::accepted_from(plain_with(|c| c.tcp.max_timeouts = 2), "S 0:0 mss 1000");
+    t.write(1000);
+    t.expect("A 1:1001 ack 1");
+    t.peer("A 1:1 ack 1 win 0");
+    for wait in [300, 599, 1199, 2399, 4799, 9599] {
+        t.expect_in(wait, "A 1:1001 ack 1");
+        t.wait(1);
+        t.peer("A 1:1 ack 1 win 0");
+    }
+    assert_eq!(t.closed(), None);
+    t.expect_in(19_199, "A 1:1001 ack 1");
+    t.expect_in(38_400, "RA 1001:1001 ack 1"); // no answer this time
+    assert!(t.closed().is_some());
+}
+
 // Section 3.10.7.4, SND.WL1 and SND.WL2: an older segment does not take the window back.
 #[test]
 fn the_window_of_an_older_segment_does_not_count() {
