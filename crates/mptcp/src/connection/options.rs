@@ -36,11 +36,14 @@ impl Connection {
                     self.handle_add_address(id, *address_id, *address, *port, *truncated_hmac);
                 }
                 MptcpOption::RemoveAddress { address_ids } => self.handle_remove_address(now, address_ids),
+                // Again: our answer was lost (RFC 8684, section 3.2).
+                MptcpOption::JoinAck { .. } => {
+                    self.subflow_mut(id).into_iter().for_each(|subflow| subflow.receiver.acknowledge_now());
+                }
                 // Again on data after the handshake, or meant for other segments: nothing to do.
                 MptcpOption::Capable { .. }
                 | MptcpOption::JoinSyn { .. }
                 | MptcpOption::JoinSynAck { .. }
-                | MptcpOption::JoinAck { .. }
                 | MptcpOption::FastClose { .. }
                 | MptcpOption::TcpReset { .. }
                 | MptcpOption::Experimental { .. } => {}

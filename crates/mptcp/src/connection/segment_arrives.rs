@@ -214,7 +214,8 @@ impl Connection {
         let (initial, confirmed) = (self.is_initial(index), self.confirmed);
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
         subflow.signalled |= segment.options.dss.is_some() || (initial && confirmed);
-        let answers = subflow.send.una.after(subflow.send.initial + 1);
+        // Data, not just the SYN or a FIN.
+        let answers = subflow.counters.bytes_acked > 0;
         self.protocol == Protocol::Multipath
             && !subflow.signalled
             && segment.options.mptcp.is_empty()

@@ -90,8 +90,8 @@ fn any_one_segment_of_a_join_may_be_lost() {
         });
         orders[0].give(&mut pair, 0, create(id, 2, 0, false));
         pair.run(Duration::from_secs(4));
-        for (host, id) in [(0, id), (1, server)] {
-            let views = pair.hosts[host].subflow_views(pair.now, id);
+        for (side, id) in [(0, id), (1, server)] {
+            let views = pair.hosts[side].subflow_views(pair.now, id);
             let states: Vec<_> = views.iter().map(|view| view.state).collect();
             assert_eq!(states, [SubflowState::Established; 2], "packet {nth} of host {host} lost");
         }

@@ -45,6 +45,8 @@ pub struct Peer {
     pub received: Vec<u8>,
     /// What the endpoint said and nobody has looked at.
     pub said: Vec<Packet>,
+    /// What new flows offer as window.
+    pub window: u16,
     /// DSS checksums were agreed on.
     pub checksum: bool,
     /// The endpoint's application reads at once.
@@ -61,8 +63,9 @@ pub fn options(mptcp: Vec<MptcpOption>) -> TcpOptions {
 }
 
 impl Peer {
-    /// The endpoint listens.
-    pub fn new(config: ConnectionConfig) -> Self {
+    /// The endpoint listens, and acknowledges each segment.
+    pub fn new(mut config: ConnectionConfig) -> Self {
+        config.tcp.delayed_ack = Duration::ZERO;
         let orders = Orders::default();
         let endpoint = EndpointConfig { seed: [9; 32], ..EndpointConfig::default() };
         let mut host = Endpoint::new(endpoint, Box::new(Obedient(orders.clone())));
@@ -81,6 +84,7 @@ impl Peer {
             events: Vec::new(),
             received: Vec::new(),
             said: Vec::new(),
+            window: 65_535,
             checksum: false,
             reading: true,
         }
@@ -120,7 +124,7 @@ impl Peer {
             host_initial: SeqNumber(0),
             nxt: 0,
             ack: 0,
-            window: 65_535,
+            window: self.window,
         };
         self.flows.push(flow);
         self.send(self.flows.len() - 1, Flags::SYN, options(mptcp), &[]);
