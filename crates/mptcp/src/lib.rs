@@ -15,6 +15,7 @@ pub mod event;
 pub mod keys;
 pub mod receive_buffer;
 pub mod send_buffer;
+pub mod stats;
 pub mod subflow;
 
 pub use config::{BufferSize, ConnectionConfig, EndpointConfig, Policies, TcpConfig};

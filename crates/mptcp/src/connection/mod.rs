@@ -20,11 +20,11 @@ pub(crate) use close::{REASON_MPTCP, REASON_PROHIBITED, packet};
 pub use handshake::{Joining, Opening};
 
 use crate::config::{BufferSize, ConnectionConfig};
-use crate::endpoint::{ConnectionStats, ReceiveState};
 use crate::event::{CloseCause, Event, FallbackCause, TraceRecord};
 use crate::keys::{Derived, Keys};
 use crate::receive_buffer::ReceiveBuffer;
 use crate::send_buffer::SendBuffer;
+use crate::stats::{ConnectionStats, ReceiveState};
 use crate::subflow::{Identity, State, Subflow};
 use anabranch_policy::congestion::CongestionControl;
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};

@@ -4,6 +4,8 @@ mod arrivals;
 mod connections;
 mod paths;
 mod random;
+#[cfg(test)]
+mod tests;
 
 use crate::config::{ConnectionConfig, EndpointConfig};
 use crate::connection::{Connection, Opening, Protocol, Workspace};

@@ -1,0 +1,60 @@
+//! Counters of hosts and connections: what was carried, repeated, dropped, and where a receiver stands.
+
+/// Counters of one connection. All are totals since it began; bytes are payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ConnectionStats {
+    /// Bytes sent for the first time.
+    pub bytes_sent: u64,
+    /// Bytes acknowledged at data level.
+    pub bytes_acked: u64,
+    /// Bytes sent again on the same subflow.
+    pub bytes_retransmitted: u64,
+    /// Bytes sent again on another subflow after a failure.
+    pub bytes_reinjected: u64,
+    /// Bytes sent twice on purpose (redundancy, opportunistic retransmission, probes).
+    pub bytes_duplicated: u64,
+    /// Bytes delivered in order to the application's side of the receive buffer.
+    pub bytes_delivered: u64,
+    /// Bytes that arrived and had arrived before.
+    pub duplicate_bytes_received: u64,
+    /// Episodes in which the receive buffer was blocked.
+    pub blocked_episodes: u64,
+    /// Retransmission timeouts, all subflows together.
+    pub timeouts: u64,
+    /// MP_FAILs received (RFC 8684, section 3.7).
+    pub checksum_failures: u64,
+    /// ADD_ADDRs with a wrong HMAC.
+    pub bad_hmacs: u64,
+    /// Segments sent, acknowledgements included.
+    pub segments_sent: u64,
+    /// Segments received.
+    pub segments_received: u64,
+}
+
+/// The receiving side of a connection now, bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReceiveState {
+    /// Next byte expected, from 0.
+    pub next: u64,
+    /// In order, not yet read.
+    pub readable: u64,
+    /// Held out of order.
+    pub out_of_order: u64,
+    /// Size of the receive buffer.
+    pub buffer: u64,
+}
+
+/// What a host dropped or could not do, by reason; totals.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct EndpointCounters {
+    /// Segments for no connection, answered with a reset (RFC 9293, section 3.10.7.1).
+    pub unknown: u64,
+    /// SYNs dropped because there were too many connections or half-open ones.
+    pub refused_by_limit: u64,
+    /// Joins with an unknown token, or where they were not allowed.
+    pub refused_joins: u64,
+    /// Events dropped because the application did not fetch them.
+    pub dropped_events: u64,
+    /// Actions of the path manager that could not be carried out.
+    pub impossible_actions: u64,
+}
