@@ -1,7 +1,7 @@
 //! Falling back to plain TCP, or closing a subflow that cannot carry MPTCP (RFC 8684, section 3.7).
 
-use super::{Connection, Protocol};
 use super::mapping::Resolved;
+use super::{Connection, Protocol};
 use crate::connection::close::REASON_MIDDLEBOX;
 use crate::event::FallbackCause;
 use crate::subflow::Subflow;
@@ -97,13 +97,7 @@ impl Connection {
     }
 
     /// A mapping arrived whole and its checksum is wrong. `parts` are its bytes, already acknowledged on the subflow.
-    pub(super) fn checksum_failed(
-        &mut self,
-        now: Instant,
-        index: usize,
-        mapping: &Resolved,
-        parts: Vec<(u64, Bytes)>,
-    ) {
+    pub(super) fn checksum_failed(&mut self, now: Instant, index: usize, mapping: &Resolved, parts: Vec<(u64, Bytes)>) {
         let number = self.remote.initial_data_seq.wrapping_add(1).wrapping_add(mapping.data_seq);
         let fail = MptcpOption::Fail { data_seq: number };
         if self.subflows.len() == 1 && !self.joined && self.is_initial(index) && self.is_contiguous(index) {

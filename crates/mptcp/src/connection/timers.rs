@@ -247,17 +247,17 @@ impl Connection {
         self.arm_data_retransmit(now);
     }
 
-    /// The first unacknowledged segment goes out once more: on another subflow than the one that holds it, or on any if
-    /// none holds it any more.
+    /// The first unacknowledged segment goes out once more, on another subflow than the one that holds it. What no
+    /// subflow holds any more goes out on any, up to the next byte that one does.
     fn reinject_first(&mut self) {
         let una = self.data_una();
-        let holder = self.find_holder(una);
-        let length = holder.map_or(u64::from(self.subflows.first().map_or(536, |s| s.mss)), |(_, length)| length);
-        let end = (una + length).min(self.data_nxt);
-        match holder {
-            Some((id, _)) => self.reinject_stretch(una, end, id),
-            None => self.reinject_stretch(una, end, NOBODY),
+        if let Some((id, length)) = self.find_holder(una) {
+            return self.reinject_stretch(una, (una + length).min(self.data_nxt), id);
         }
+        let held = self.subflows.iter().flat_map(|subflow| subflow.scoreboard.records());
+        let next = held.filter(|record| !record.payload.is_empty()).map(|record| record.data_seq);
+        let end = next.filter(|start| *start > una).min().unwrap_or(self.data_nxt);
+        self.reinject_stretch(una, end.min(self.data_nxt), NOBODY);
     }
 
     /// The window is closed and nothing is in flight: asks the peer for its state.

@@ -295,11 +295,9 @@ fn a_reset_closes_its_subflow_only_and_its_data_goes_elsewhere() {
 
 #[test]
 fn the_reason_of_a_reset_tells_whether_to_try_again() {
-    for (option, reason) in [
-        (None, CloseReason::Reset),
-        (Some(true), CloseReason::Reset),
-        (Some(false), CloseReason::ProtocolError),
-    ] {
+    for (option, reason) in
+        [(None, CloseReason::Reset), (Some(true), CloseReason::Reset), (Some(false), CloseReason::ProtocolError)]
+    {
         let mut peer = two_subflows();
         let mptcp = option.map(|transient| MptcpOption::TcpReset { transient, flags: 7, reason: 2 });
         peer.send(1, Flags::RST | Flags::ACK, options(mptcp.into_iter().collect()), &[]);

@@ -1,1 +1,383 @@
-//! To come.
+//! When MPTCP does not work on a path: plain TCP, or one subflow less (RFC 8684, section 3.7).
+
+use super::orders::{create, obedient_pair};
+use super::peer::{Peer, capable, options, reset_reason};
+use crate::pair::{Fate, Pair, config, pattern};
+use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::{CloseCause, ConnectionConfig, Event, FallbackCause};
+use anabranch_policy::ids::{ConnectionId, SubflowId};
+use anabranch_policy::path_manager::CloseReason;
+use anabranch_policy::time::Duration;
+use anabranch_wire::mptcp::{CapableKeys, DataSequence, Dss, Mapping};
+use anabranch_wire::tcp::TcpOptions;
+use anabranch_wire::{Flags, MptcpOption, Packet};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn stripped(packet: &Packet) -> Fate {
+    let mut packet = packet.clone();
+    packet.segment.options.dss = None;
+    packet.segment.options.mptcp.clear();
+    Fate::Instead(Box::new(packet))
+}
+
+/// A middlebox that strips the options of MPTCP from packets of `from` that `which` picks; whoever sends nothing for
+/// `hosts` is left alone.
+fn strip(pair: &mut Pair, which: impl Fn(usize, &Packet) -> bool + 'static) {
+    pair.judge = Box::new(move |from, _, packet| if which(from, packet) { stripped(packet) } else { Fate::Deliver });
+}
+
+fn is_syn(packet: &Packet) -> bool {
+    packet.segment.flags.contains(Flags::SYN)
+}
+
+fn speaks_mptcp(packet: &Packet) -> bool {
+    packet.segment.options.dss.is_some() || !packet.segment.options.mptcp.is_empty()
+}
+
+/// Both send, in turns, and close; every byte arrives, and both ends say why they fell back.
+fn exchange(pair: &mut Pair, id: ConnectionId, causes: [&[FallbackCause]; 2]) {
+    let data = pattern(30_000);
+    for round in 1..=2 {
+        assert_eq!(pair.write_all(0, id, &data, SECOND * 10), 0);
+        pair.run(SECOND * 5);
+        let server = pair.accepted().expect("accepted");
+        assert_eq!(pair.write_all(1, server, &data, SECOND * 10), 0);
+        pair.run(SECOND * 5);
+        assert_eq!((pair.received[1].len(), pair.received[0].len()), (data.len() * round, data.len() * round));
+    }
+    let server = pair.accepted().unwrap();
+    for (host, id) in [(0, id), (1, server)] {
+        assert_eq!(pair.received[host], [&data[..], &data].concat());
+        assert_eq!(pair.hosts[host].protocol(id), Some(Protocol::Tcp));
+        let heard = pair.events[host].iter().filter_map(|event| match event {
+            Event::FellBack(_, cause) => Some(*cause),
+            _ => None,
+        });
+        assert_eq!(heard.collect::<Vec<_>>(), causes[host], "host {host}");
+    }
+    pair.sent = [Vec::new(), Vec::new()];
+    for (host, id) in [(0, id), (1, server)] {
+        pair.hosts[host].close(pair.now, id).unwrap();
+        pair.settle();
+        pair.run(SECOND);
+    }
+    assert!(!pair.sent.iter().flatten().any(|(_, packet)| speaks_mptcp(packet)), "nothing of MPTCP is left");
+    assert!(pair.events[0].contains(&Event::Closed(id, CloseCause::Finished)));
+    assert!(pair.events[1].contains(&Event::Closed(server, CloseCause::Finished)));
+}
+
+fn one_path() -> Pair {
+    obedient_pair(1).0
+}
+
+#[test]
+fn a_server_without_mptcp_is_spoken_to_in_plain_tcp() {
+    let mut pair = one_path();
+    let mut plain = config();
+    plain.multipath = false;
+    let id = pair.connect(config(), plain);
+    exchange(&mut pair, id, [&[FallbackCause::NotCapable], &[]]);
+}
+
+#[test]
+fn a_client_without_mptcp_is_spoken_to_in_plain_tcp() {
+    let mut pair = one_path();
+    let mut plain = config();
+    plain.multipath = false;
+    let id = pair.connect(plain, config());
+    exchange(&mut pair, id, [&[], &[]]);
+}
+
+#[test]
+fn options_stripped_from_the_syn() {
+    let mut pair = one_path();
+    strip(&mut pair, |from, packet| from == 0 && is_syn(packet));
+    let id = pair.connect(config(), config());
+    exchange(&mut pair, id, [&[FallbackCause::NotCapable], &[]]);
+}
+
+#[test]
+fn options_stripped_from_the_syn_ack() {
+    let mut pair = one_path();
+    strip(&mut pair, |from, packet| from == 1 && is_syn(packet));
+    let id = pair.connect(config(), config());
+    exchange(&mut pair, id, [&[FallbackCause::NotCapable], &[FallbackCause::OptionsStripped]]);
+}
+
+#[test]
+fn options_stripped_from_all_that_the_client_sends_after_its_syn() {
+    let mut pair = one_path();
+    strip(&mut pair, |from, packet| from == 0 && !is_syn(packet));
+    let id = pair.connect(config(), config());
+    exchange(&mut pair, id, [&[FallbackCause::OptionsStripped], &[FallbackCause::OptionsStripped]]);
+}
+
+#[test]
+fn options_stripped_from_the_third_ack_only() {
+    let mut pair = one_path();
+    let first = std::cell::Cell::new(true);
+    strip(&mut pair, move |from, packet| from == 0 && !is_syn(packet) && first.replace(false));
+    let id = pair.connect(config(), config());
+    pair.run(SECOND);
+    exchange(&mut pair, id, [&[FallbackCause::OptionsStripped], &[FallbackCause::OptionsStripped]]);
+}
+
+#[test]
+fn options_stripped_from_all_that_the_server_sends_after_its_syn_ack() {
+    let mut pair = one_path();
+    strip(&mut pair, |from, packet| from == 1 && !is_syn(packet));
+    let id = pair.connect(config(), config());
+    exchange(&mut pair, id, [&[FallbackCause::OptionsStripped], &[FallbackCause::Peer]]);
+}
+
+#[test]
+fn options_stripped_after_the_third_ack_from_the_client_and_the_server_sends_first() {
+    let mut pair = one_path();
+    let id = pair.connect(config(), config());
+    pair.run(SECOND);
+    strip(&mut pair, |from, _| from == 0);
+    let server = pair.accepted().unwrap();
+    pair.write_all(1, server, &pattern(20_000), SECOND);
+    pair.run(SECOND * 3);
+    assert_eq!(pair.received[0], pattern(20_000));
+    pair.received[0].clear();
+    exchange(&mut pair, id, [&[FallbackCause::Peer], &[FallbackCause::OptionsStripped]]);
+}
+
+#[test]
+fn options_stripped_both_ways_after_the_handshake() {
+    let mut pair = one_path();
+    let id = pair.connect(config(), config());
+    pair.run(SECOND);
+    strip(&mut pair, |_, _| true);
+    exchange(&mut pair, id, [&[FallbackCause::OptionsStripped], &[FallbackCause::OptionsStripped]]);
+}
+
+/// A peer whose only subflow has brought some data, and whose endpoint has had its own acknowledged.
+fn one_subflow(config: ConnectionConfig) -> Peer {
+    let mut peer = Peer::connected(config);
+    peer.send_data(0, 0, b"abc");
+    peer.write(b"hello");
+    peer.acknowledge(0, 5);
+    peer.take();
+    peer
+}
+
+fn infinite(peer: &Peer, offset: u64, subflow_seq: u32) -> Dss {
+    let data_seq = DataSequence::Long(peer.number(offset));
+    let mapping = Mapping { data_seq, subflow_seq, length: 0, checksum: peer.checksum.then_some(0) };
+    Dss { data_ack: None, mapping: Some(mapping), data_fin: false }
+}
+
+#[test]
+fn an_infinite_mapping_makes_all_that_follows_plain_tcp() {
+    let mut peer = one_subflow(config());
+    let dss = infinite(&peer, 3, peer.flows[0].nxt);
+    peer.send(0, Flags::ACK, TcpOptions { dss: Some(dss), ..TcpOptions::default() }, b"def");
+    peer.send(0, Flags::ACK, TcpOptions::default(), b"ghi");
+    assert_eq!(peer.received, b"abcdefghi");
+    assert!(peer.events.contains(&Event::FellBack(peer.id(), FallbackCause::Peer)));
+    peer.take();
+    // Subflow acknowledgements alone free the send buffer from now on.
+    peer.write(b"world");
+    let said = peer.take();
+    // Its own last mapping is infinite too; then nothing more of MPTCP.
+    assert_eq!(super::peer::mapping(&said[0]).unwrap().length, 0);
+    peer.send(0, Flags::ACK, TcpOptions::default(), &[]);
+    assert_eq!(peer.host.connection_view(peer.now, peer.id()).unwrap().data_una, 10);
+    peer.write(b"again");
+    assert!(!peer.take().iter().any(speaks_mptcp));
+}
+
+#[test]
+fn a_dss_after_the_fallback_is_ignored() {
+    let mut peer = one_subflow(config());
+    let dss = infinite(&peer, 3, peer.flows[0].nxt);
+    peer.signal(0, dss);
+    // Mapped to nonsense, but the mapping does not count any more.
+    peer.send_data(0, 900, b"def");
+    assert_eq!(peer.received, b"abcdef");
+    assert_eq!(peer.protocol(), Protocol::Tcp);
+}
+
+#[test]
+fn mp_fail_on_the_only_subflow_is_answered_and_ends_mptcp() {
+    let mut peer = one_subflow(config());
+    peer.write(b"world");
+    peer.take();
+    let data_seq = peer.remote.initial_data_seq.wrapping_add(6);
+    let mut with = options(vec![MptcpOption::Fail { data_seq }]);
+    with.dss = Some(Dss { data_ack: Some(peer.data_ack(5)), ..Dss::default() });
+    peer.send(0, Flags::ACK, with, &[]);
+    let fails = peer.take().into_iter().flat_map(|packet| packet.segment.options.mptcp);
+    assert_eq!(fails.collect::<Vec<_>>(), [MptcpOption::Fail { data_seq: peer.number(3) }]);
+    assert!(peer.events.contains(&Event::FellBack(peer.id(), FallbackCause::Peer)));
+    peer.write(b"again");
+    assert_eq!(super::peer::mapping(&peer.take()[0]).unwrap().length, 0);
+    peer.send(0, Flags::ACK, TcpOptions::default(), b"def");
+    assert_eq!(peer.received, b"abcdef");
+}
+
+#[test]
+fn mp_fail_on_a_reset_ends_its_subflow_only() {
+    let mut peer = one_subflow(config());
+    peer.join(1);
+    let data_seq = peer.remote.initial_data_seq;
+    peer.send(1, Flags::RST | Flags::ACK, options(vec![MptcpOption::Fail { data_seq }]), &[]);
+    assert_eq!(peer.host.subflow_views(peer.now, peer.id()).len(), 1);
+    assert_eq!(peer.protocol(), Protocol::Multipath);
+    assert_eq!(peer.host.stats(peer.id()).unwrap().checksum_failures, 1);
+}
+
+fn checked() -> ConnectionConfig {
+    let mut checked = config();
+    checked.checksum = true;
+    checked
+}
+
+/// Sends mapped data whose payload a middlebox changed.
+fn send_damaged(peer: &mut Peer, flow: usize, offset: u64, mapped: &[u8], arrives: &[u8]) {
+    let dss = peer.map(offset, peer.flows[flow].nxt, mapped, false);
+    peer.send(flow, Flags::ACK, TcpOptions { dss: Some(dss), ..TcpOptions::default() }, arrives);
+}
+
+#[test]
+fn a_wrong_checksum_on_the_only_subflow_is_answered_with_mp_fail_and_ends_mptcp() {
+    let mut peer = one_subflow(checked());
+    send_damaged(&mut peer, 0, 3, b"def", b"dXf");
+    let said = peer.take();
+    let fails: Vec<_> = said.iter().flat_map(|packet| packet.segment.options.mptcp.clone()).collect();
+    assert_eq!(fails, [MptcpOption::Fail { data_seq: peer.number(3) }]);
+    assert!(!said.iter().any(|packet| packet.segment.options.dss.is_some()));
+    assert!(peer.events.contains(&Event::FellBack(peer.id(), FallbackCause::Checksum)));
+    // What a middlebox makes of the stream is delivered, as by TCP.
+    peer.send(0, Flags::ACK, TcpOptions::default(), b"ghi");
+    assert_eq!(peer.received, b"abcdXfghi");
+}
+
+#[test]
+fn parts_of_later_mappings_that_wait_for_their_checksum_survive_the_fallback() {
+    let mut peer = one_subflow(checked());
+    let first = peer.map(3, 4, b"defghi", false);
+    let second = peer.map(9, 10, b"jklmno", false);
+    let with = |dss| TcpOptions { dss: Some(dss), ..TcpOptions::default() };
+    peer.send_at(0, 10, Flags::ACK, with(second), b"jkl");
+    peer.send_at(0, 4, Flags::ACK, with(first), b"dXf");
+    peer.send_at(0, 7, Flags::ACK, with(first), b"ghi");
+    assert_eq!(peer.protocol(), Protocol::Tcp);
+    peer.send_at(0, 13, Flags::ACK, TcpOptions::default(), b"mno");
+    assert_eq!(peer.received, b"abcdXfghijklmno");
+}
+
+#[test]
+fn a_wrong_checksum_on_one_of_several_subflows_resets_it_with_mp_fail() {
+    let mut peer = one_subflow(checked());
+    let flow = peer.join(1);
+    peer.take();
+    send_damaged(&mut peer, flow, 3, b"def", b"dXf");
+    let said = peer.take();
+    assert_eq!(said.len(), 1);
+    assert_eq!(reset_reason(&said[0]), Some(6));
+    assert!(said[0].segment.options.mptcp.contains(&MptcpOption::Fail { data_seq: peer.number(3) }));
+    assert!(peer.events.contains(&Event::SubflowClosed(peer.id(), SubflowId(1), CloseReason::ProtocolError)));
+    // Not acknowledged at data level, so it comes again on the other.
+    assert_eq!(peer.received, b"abc");
+    peer.send_data(0, 3, b"def");
+    assert_eq!(peer.received, b"abcdef");
+}
+
+#[test]
+fn a_wrong_checksum_on_the_last_of_several_subflows_resets_it_since_data_may_not_be_contiguous() {
+    let mut peer = one_subflow(checked());
+    peer.join(1);
+    peer.send(1, Flags::RST | Flags::ACK, TcpOptions::default(), &[]);
+    peer.take();
+    send_damaged(&mut peer, 0, 3, b"def", b"dXf");
+    assert_eq!(reset_reason(&peer.take()[0]), Some(6));
+    assert_eq!(peer.received, b"abc");
+    assert_eq!(peer.protocol(), Protocol::Multipath);
+}
+
+#[test]
+fn a_wrong_checksum_of_the_first_data_ends_mptcp() {
+    let mut peer = Peer::new(checked());
+    peer.open(vec![capable(CapableKeys::None)]);
+    let keys = CapableKeys::BothWithData {
+        sender: peer.keys.local.0,
+        receiver: peer.keys.remote.0,
+        length: 3,
+        checksum: Some(0xdead),
+    };
+    peer.send(0, Flags::ACK, options(vec![capable(keys)]), b"abc");
+    assert!(peer.events.contains(&Event::FellBack(peer.id(), FallbackCause::Checksum)), "{:?}", peer.events);
+    assert_eq!(peer.received, b"abc");
+}
+
+#[test]
+fn a_wrong_checksum_of_a_data_fin_alone_is_ignored() {
+    let mut peer = one_subflow(checked());
+    let mut dss = peer.data_fin(3);
+    let mapping = dss.mapping.as_mut().unwrap();
+    mapping.checksum = mapping.checksum.map(|checksum| checksum ^ 1);
+    peer.signal(0, dss);
+    assert!(!peer.events.contains(&Event::EndOfStream(peer.id())));
+    peer.signal(0, peer.data_fin(3));
+    assert!(peer.events.contains(&Event::EndOfStream(peer.id())));
+}
+
+#[test]
+fn a_middlebox_that_changes_payload_is_survived_on_one_path_and_on_two() {
+    for paths in [1, 2] {
+        let (mut pair, orders) = obedient_pair(paths);
+        let id = pair.connect(checked(), checked());
+        pair.write_all(0, id, b"x", Duration::ZERO);
+        pair.run(Duration::from_millis(100));
+        if paths == 2 {
+            orders[0].give(&mut pair, 0, create(id, 2, 0, false));
+            pair.run(Duration::from_millis(100));
+        }
+        let last = crate::pair::address(0, paths - 1);
+        let mut count = 0;
+        pair.judge = Box::new(move |_, _, packet| {
+            let chosen = packet.ip.source == last && packet.segment.payload.len() > 100;
+            count += u32::from(chosen);
+            if !chosen || count != 10 {
+                return Fate::Deliver;
+            }
+            let mut packet = packet.clone();
+            let mut payload = packet.segment.payload.to_vec();
+            payload[50] ^= 0xff;
+            packet.segment.payload = payload.into();
+            Fate::Instead(Box::new(packet))
+        });
+        pair.write_all(0, id, &pattern(500_000), SECOND * 10);
+        pair.run(SECOND * 10);
+        assert_eq!(pair.received[1].len(), 500_001);
+        let wrong = pair.received[1][1..].iter().zip(pattern(500_000)).filter(|(a, b)| **a != *b).count();
+        // With one path the change is delivered, as TCP would; with two the data is fetched from the other.
+        assert_eq!(wrong, if paths == 1 { 1 } else { 0 });
+        let server = pair.accepted().unwrap();
+        let expected = if paths == 1 { Protocol::Tcp } else { Protocol::Multipath };
+        assert_eq!(pair.hosts[1].protocol(server), Some(expected));
+        assert_eq!(pair.hosts[0].protocol(id), Some(expected));
+    }
+}
+
+#[test]
+fn options_lost_on_a_joined_subflow_reset_it_for_a_middlebox() {
+    let mut peer = one_subflow(config());
+    peer.join(1);
+    peer.take();
+    peer.write(&pattern(60_000));
+    assert!(peer.take().iter().any(|packet| packet.ip.source == crate::pair::address(1, 1)));
+    // An acknowledgement of data, without a DSS.
+    peer.send(1, Flags::ACK, TcpOptions::default(), &[]);
+    assert_eq!(peer.take().iter().filter_map(reset_reason).collect::<Vec<_>>(), [6]);
+    // Acknowledged by the subflow and not at data level: the data level's timer sends it on the other.
+    for _ in 0..20 {
+        peer.acknowledge(0, 5);
+        peer.run(Duration::from_millis(100));
+    }
+    assert!(peer.host.stats(peer.id()).unwrap().bytes_reinjected > 10_000, "{:?}", peer.host.stats(peer.id()));
+}
