@@ -10,5 +10,6 @@ mod loss;
 mod opening;
 mod options;
 mod resets;
+mod table;
 mod transcript;
 mod windows;
