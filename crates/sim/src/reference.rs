@@ -8,8 +8,8 @@ use crate::address::InterfaceId;
 use crate::application::{Application, Sending};
 use crate::flow::{FlowConfig, FlowId};
 use crate::link::{LinkConfig, LossModel};
-use crate::network::{End, HostId};
-use crate::topology::{NoPaths, dumbbell};
+use crate::network::HostId;
+use crate::topology::{NoPaths, PathConfig, ServerAddresses, disjoint_paths, dumbbell};
 use crate::world::{World, WorldConfig};
 use anabranch_mptcp::{BufferSize, ConnectionConfig, EndpointConfig, Policies, TcpConfig};
 use anabranch_policy::path_manager::PathManager;
@@ -125,20 +125,21 @@ fn world(seed: u64) -> World {
     World::new(WorldConfig { seed, ..WorldConfig::default() })
 }
 
-/// One connection from a client to a server over links that lead straight from one to the other, one per path.
+/// One connection from a client, which has an address on each path, to a server, which has one address; a path is a
+/// bottleneck and nothing else.
 pub fn direct(seed: u64, paths: &[Bottleneck], config: &ConnectionConfig) -> (World, FlowId) {
     let mut world = world(seed);
     let client = world.add_host("client", &EndpointConfig::default(), full_mesh());
     let server = world.add_host("server", &EndpointConfig::default(), full_mesh());
-    let mut ends = Vec::new();
-    for (index, path) in paths.iter().enumerate() {
-        let there = world.add_link(&format!("{index} there"), &path.forward(), End::Hosts, End::Hosts);
-        let back = world.add_link(&format!("{index} back"), &path.backward(), End::Hosts, End::Hosts);
-        let from = world.add_interface(client, there, &[back]);
-        ends.push((from, world.add_interface(server, back, &[there])));
-    }
-    let (from, to) = ends[0];
-    let flow = world.add_flow(upload("bulk", (client, from), to, Instant::ZERO, config));
+    let path = |(index, path): (usize, &Bottleneck)| PathConfig {
+        name: index.to_string(),
+        access_up: path.forward(),
+        access_down: path.backward(),
+        ..PathConfig::default()
+    };
+    let paths: Vec<PathConfig> = paths.iter().enumerate().map(path).collect();
+    let paths = disjoint_paths(&mut world, client, server, &paths, ServerAddresses::One);
+    let flow = world.add_flow(upload("bulk", (client, paths[0].client), paths[0].server, Instant::ZERO, config));
     (world, flow)
 }
 
