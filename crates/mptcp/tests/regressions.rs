@@ -167,3 +167,45 @@ fn a_strangers_segment_during_the_handshake_is_no_reason_to_leave_mptcp() {
     assert_eq!(pair.hosts[0].protocol(id), Some(Protocol::Multipath));
     assert_eq!(pair.hosts[1].protocol(server), Some(Protocol::Multipath));
 }
+
+#[test]
+fn a_reset_in_last_ack_is_no_good_end_while_data_is_unacknowledged() {
+    let mut pair = Pair::new(1);
+    let id = pair.connect(plain(), plain());
+    pair.run(Duration::from_secs(1));
+    let server = pair.accepted().unwrap();
+    // The server will not read: the client's last bytes reset it when they come.
+    pair.hosts[1].discard(pair.now, server).unwrap();
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.write_all(0, id, b"too late", Duration::from_secs(1)), 0);
+    pair.hosts[0].close(pair.now, id).unwrap();
+    pair.run(Duration::from_secs(1));
+    assert!(pair.events[0].contains(&Event::Closed(id, CloseCause::AbortedByPeer)), "{:?}", pair.events[0]);
+}
+
+#[test]
+fn a_fin_without_options_on_the_only_subflow_ends_the_stream_but_not_ours() {
+    let mut pair = Pair::new(1);
+    let id = pair.connect(config(), config());
+    pair.run(Duration::from_secs(1));
+    let server = pair.accepted().unwrap();
+    assert_eq!(pair.write_all(0, id, b"hello", Duration::from_secs(1)), 0);
+    pair.hosts[0].close(pair.now, id).unwrap();
+    pair.run(Duration::from_secs(1));
+    // From here on a middlebox takes all options of MPTCP, both ways.
+    pair.judge = Box::new(|_, _, packet| {
+        let mut other = packet.clone();
+        other.segment.options.dss = None;
+        other.segment.options.mptcp.clear();
+        Fate::Instead(Box::new(other))
+    });
+    let data = pattern(10_000);
+    assert_eq!(pair.write_all(1, server, &data, Duration::from_secs(10)), 0);
+    pair.run(Duration::from_secs(10));
+    pair.hosts[1].close(pair.now, server).unwrap();
+    pair.settle();
+    pair.run(Duration::from_secs(100));
+    assert_eq!(pair.received[0], data);
+    assert!(pair.events[0].contains(&Event::Closed(id, CloseCause::Finished)), "{:?}", pair.events);
+    assert!(pair.events[1].contains(&Event::Closed(server, CloseCause::Finished)), "{:?}", pair.events);
+}

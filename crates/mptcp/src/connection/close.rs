@@ -96,7 +96,11 @@ impl Connection {
         let end = self.send.end();
         if self.protocol == Protocol::Multipath {
             self.abandon_joins();
-            self.subflows.iter_mut().for_each(|subflow| subflow.close(end));
+            for subflow in &mut self.subflows {
+                // All data is acknowledged: copies that were never sent would only keep back the FIN.
+                subflow.drop_unsent(end);
+                subflow.close(end);
+            }
             self.output_pending = true;
         }
         if self.receive.readable() == 0 {

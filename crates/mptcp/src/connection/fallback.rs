@@ -8,7 +8,7 @@ use crate::subflow::Subflow;
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Instant;
 use anabranch_wire::mptcp::Dss;
-use anabranch_wire::{MptcpOption, Segment};
+use anabranch_wire::{Flags, MptcpOption, Segment};
 use bytes::Bytes;
 
 /// The infinite mapping that tells the peer of a fallback (RFC 8684, section 3.7).
@@ -118,12 +118,18 @@ impl Connection {
     /// is sent again, and our FIN waits, since to such a peer it ends the subflow and not the stream. Any other segment
     /// shows that the peer knows.
     pub(super) fn watch_fallback(&mut self, index: usize, segment: &Segment) {
+        let infinite = |dss: &Dss| dss.mapping.is_some_and(|mapping| mapping.length == 0);
+        let speaks = segment.options.dss.as_ref().is_some_and(|dss| !infinite(dss));
+        let fell_back = self.protocol == Protocol::Tcp && self.config.multipath;
+        if fell_back && speaks && segment.flags.contains(Flags::FIN) && self.unheard_fallback.is_none() {
+            let next = self.receive.next();
+            self.unheard_fallback = Some(self.remote.initial_data_seq.wrapping_add(1).wrapping_add(next));
+        }
         let Some(number) = self.unheard_fallback else { return };
         let fail = MptcpOption::Fail { data_seq: number };
-        let infinite = |dss: &Dss| dss.mapping.is_some_and(|mapping| mapping.length == 0);
         let answers = segment.options.mptcp.iter().any(|option| matches!(option, MptcpOption::Fail { .. }));
         match &segment.options.dss {
-            Some(dss) if !infinite(dss) && !answers => {
+            Some(dss) if speaks && !answers => {
                 let waits = segment.sequence_length() > 0 || dss.mapping.is_some();
                 let subflow = self.subflows.get_mut(index).filter(|s| waits && !s.control.contains(&fail));
                 subflow.into_iter().for_each(|subflow| _ = subflow.push_control(fail.clone()));

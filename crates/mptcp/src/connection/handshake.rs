@@ -480,6 +480,9 @@ impl Connection {
         subflow.confirmed = true;
         subflow.handshake_due = false;
         subflow.timers.handshake = Instant::NEVER;
+        // What went unanswered was the proof, and it is answered now.
+        subflow.timeouts_in_row = 0;
+        subflow.rtt.end_back_off();
         let id = subflow.id();
         self.joins.retain(|join| join.subflow != id);
         self.announce_subflow(now, index);

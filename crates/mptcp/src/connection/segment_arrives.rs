@@ -93,8 +93,15 @@ impl Connection {
             return self.drop_subflow(now, index, reason);
         }
         self.remove_subflow(index, CloseReason::Reset);
+        let unread = self.receive.readable() > 0;
+        if self.both_ended() && unread {
+            return; // the application hears of the end after its last read
+        }
+        // Between the two FINs nothing is missing but the acknowledgement of ours, if it is only that.
+        let all_there = self.data_una() == self.send.end() && !unread;
         self.conclude(match state {
-            Some(State::TimeWait | State::Closing | State::LastAck) => CloseCause::Finished,
+            Some(State::TimeWait) => CloseCause::Finished,
+            Some(State::Closing | State::LastAck) if all_there => CloseCause::Finished,
             _ if self.both_ended() => CloseCause::Finished,
             Some(State::SynReceived) => CloseCause::Refused,
             _ => CloseCause::AbortedByPeer,
@@ -123,7 +130,7 @@ impl Connection {
         self.watch_fallback(index, segment);
         let progress = if acknowledges { self.handle_ack(now, index, segment) } else { Progress::default() };
         self.handle_window(now, index, segment, acknowledges);
-        if self.lost_its_options(index, segment) {
+        if self.lost_its_options(index, segment) || self.is_plain_end(segment) {
             self.fall_back_or_reset(now, index, FallbackCause::OptionsStripped);
         }
         let payload_end = Subflow::payload_range(segment).1;
@@ -220,6 +227,17 @@ impl Connection {
             && !subflow.signalled
             && segment.options.mptcp.is_empty()
             && (answers || (initial && !segment.payload.is_empty()))
+    }
+
+    /// A FIN without any MPTCP option on the only subflow: the peer has fallen back, or a middlebox takes the options.
+    /// Either way it ends the stream and not only the subflow.
+    fn is_plain_end(&self, segment: &Segment) -> bool {
+        self.protocol == Protocol::Multipath
+            && self.subflows.len() == 1
+            && segment.flags.contains(Flags::FIN)
+            && segment.options.dss.is_none()
+            && segment.options.mptcp.is_empty()
+            && !self.both_ended()
     }
 
     /// Payload: where it belongs in the stream, into the buffer, and a place on the subflow.

@@ -464,6 +464,16 @@ impl Subflow {
         Some(record)
     }
 
+    /// Forgets what has not been sent; a FIN among it moves up.
+    pub fn drop_unsent(&mut self, data_end: u64) {
+        let Some((seq, fin)) = self.scoreboard.drop_unsent() else { return };
+        self.send.end = seq;
+        if fin {
+            self.fin_queued = false;
+            self.push_fin(data_end);
+        }
+    }
+
     /// Largest window that the peer offered, bytes.
     pub fn largest_window(&self) -> u32 {
         self.largest_window

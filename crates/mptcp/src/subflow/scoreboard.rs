@@ -216,6 +216,15 @@ impl Scoreboard {
         Some(record)
     }
 
+    /// Forgets all records that have not been sent. Gives where the first began and whether a FIN was among them.
+    pub fn drop_unsent(&mut self) -> Option<(SeqNumber, bool)> {
+        let first = self.records.get(self.sent)?.seq;
+        let fin = self.records.back().is_some_and(|record| record.fin);
+        self.records.truncate(self.sent);
+        self.queued = 0;
+        Some((first, fin))
+    }
+
     /// The first unsent record goes out now.
     pub fn send_next(&mut self, now: Instant) -> Option<Record> {
         let (delivered, delivered_at) = (self.delivered, self.delivered_at);
@@ -549,5 +558,25 @@ impl Scoreboard {
         if let (true, Some(at)) = (bytes > 0, first) {
             self.lost_hint = self.lost_hint.min(self.first + at as u64);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bytes, Scoreboard, SendKind, SeqNumber};
+    use anabranch_policy::time::Instant;
+
+    #[test]
+    fn dropping_what_was_never_sent_tells_where_it_began_and_whether_a_fin_was_among_it() {
+        let mut board = Scoreboard::default();
+        assert_eq!(board.drop_unsent(), None);
+        board.push(SeqNumber(10), 0, Bytes::from_static(b"sent"), false, SendKind::New);
+        board.send_next(Instant::ZERO);
+        assert_eq!(board.drop_unsent(), None);
+        board.push(SeqNumber(14), 4, Bytes::from_static(b"not"), false, SendKind::Duplicate);
+        board.push(SeqNumber(17), 7, Bytes::new(), true, SendKind::New);
+        assert_eq!(board.drop_unsent(), Some((SeqNumber(14), true)));
+        assert_eq!((board.queued(), board.sent_records()), (0, 1));
+        assert!(board.next_unsent().is_none());
     }
 }
