@@ -89,6 +89,8 @@ pub struct Weather {
     pub corrupt: u8,
     /// Payload changed by a middlebox, TCP's checksum corrected.
     pub mangle: u8,
+    /// Cut in two, options copied, as segmentation offload and some middleboxes do.
+    pub split: u8,
     /// Marked as having met congestion, where the packet allows it.
     pub mark: u8,
     /// Nothing passes.
@@ -128,6 +130,8 @@ pub enum Op {
     Close(usize),
     /// It aborts.
     Abort(usize),
+    /// It neither writes nor reads any more.
+    Discard(usize),
     /// An address of a host goes.
     AddressDown(usize, usize),
     /// It comes back.
@@ -159,6 +163,8 @@ pub struct Case {
     pub v6: bool,
     /// One-way delays of the paths, microseconds.
     pub delays: Vec<u32>,
+    /// Whether middleboxes take all MPTCP options from what each host sends, from the first SYN on.
+    pub strip: [bool; 2],
     /// The first weather on all paths.
     pub weather: Weather,
     /// The server takes no more handshakes than this at once.
@@ -274,16 +280,19 @@ fn side(kind: Kind) -> impl Strategy<Value = Side> {
 
 fn weather(kind: Kind) -> impl Strategy<Value = Weather> {
     let rarely = |most: u8| prop_oneof![2 => Just(0_u8), 1 => 0..most];
-    let mangle = if matches!(kind, Kind::Checksums | Kind::Mixed) { rarely(12).boxed() } else { Just(0).boxed() };
+    let mangles = matches!(kind, Kind::Checksums | Kind::Mixed);
+    let mangle = if mangles { rarely(12).boxed() } else { Just(0).boxed() };
     let late = (rarely(100), 1_u16..400);
-    (rarely(80), rarely(60), late, rarely(40), mangle, rarely(100), prop::bool::weighted(0.1)).prop_map(
-        |(loss, twice, (late, late_by), corrupt, mangle, mark, black_hole)| Weather {
+    let middlebox = (mangle, rarely(100), rarely(100));
+    (rarely(80), rarely(60), late, rarely(40), middlebox, prop::bool::weighted(0.1)).prop_map(
+        |(loss, twice, (late, late_by), corrupt, (mangle, split, mark), black_hole)| Weather {
             loss,
             twice,
             late,
             late_by,
             corrupt,
             mangle,
+            split,
             mark,
             black_hole,
         },
@@ -306,6 +315,7 @@ fn op(kind: Kind) -> impl Strategy<Value = Op> {
         2 => host.clone().prop_map(Op::Resume),
         2 => host.clone().prop_map(Op::Close),
         1 => host.clone().prop_map(Op::Abort),
+        1 => host.clone().prop_map(Op::Discard),
         2 => (host.clone(), path.clone()).prop_map(|(host, path)| Op::AddressDown(host, path)),
         3 => (host.clone(), path.clone()).prop_map(|(host, path)| Op::AddressUp(host, path)),
         6 => (path, weather(kind)).prop_map(|(path, weather)| Op::Path(path, weather)),
@@ -328,15 +338,16 @@ pub fn case(kind: Kind) -> impl Strategy<Value = Case> {
         [side(kind), side(kind)],
         any::<bool>(),
         prop::collection::vec(50_u32..150_000, paths),
-        first,
+        (first, [prop::bool::weighted(0.05), prop::bool::weighted(0.05)]),
         prop_oneof![1 => 1_usize..8, 2 => Just(64_usize)],
         prop::collection::vec((op(kind), pause), 0..24),
     )
-        .prop_map(|(seed, sides, v6, delays, weather, max_half_open, script)| Case {
+        .prop_map(|(seed, sides, v6, delays, (weather, strip), max_half_open, script)| Case {
             seed,
             sides,
             v6,
             delays,
+            strip,
             weather,
             max_half_open,
             script,

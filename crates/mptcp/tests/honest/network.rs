@@ -26,9 +26,8 @@ pub struct Network {
     pub history: VecDeque<(usize, Packet)>,
     /// The last packet that each host sent.
     pub last: [Option<Packet>; 2],
-    /// The first packet that could not be put on the wire, or came out of it different.
-    pub unfit: Option<String>,
-    buffer: Vec<u8>,
+    /// Whether what each host sends loses its MPTCP options.
+    pub strip: [bool; 2],
 }
 
 impl Network {
@@ -42,8 +41,7 @@ impl Network {
             mangled: [0, 0],
             history: VecDeque::new(),
             last: [None, None],
-            unfit: None,
-            buffer: Vec::new(),
+            strip: [false; 2],
         }
     }
 
@@ -66,7 +64,6 @@ impl Network {
 
     /// What happens to a packet.
     pub fn judge(&mut self, from: usize, packet: &Packet) -> Fate {
-        self.check_wire(packet);
         let (source, destination) = (path_of(packet.ip.source), path_of(packet.ip.destination));
         if self.down[from][source] || self.down[1 - from][destination] {
             return Fate::Drop;
@@ -84,6 +81,13 @@ impl Network {
         if !packet.segment.payload.is_empty() && self.chance(weather.mangle) {
             return if self.mangles { Fate::Instead(Box::new(self.mangle(1 - from, packet))) } else { Fate::Drop };
         }
+        let has_options = packet.segment.options.dss.is_some() || !packet.segment.options.mptcp.is_empty();
+        if has_options && self.strip[from] {
+            return Fate::Instead(Box::new(strip(packet)));
+        }
+        if packet.segment.payload.len() > 1 && self.chance(weather.split) {
+            return Fate::Both(Box::new(self.split(packet)));
+        }
         if packet.ip.ecn == Ecn::Capable0 && self.chance(weather.mark) {
             let mut marked = packet.clone();
             marked.ip.ecn = Ecn::Congestion;
@@ -98,6 +102,18 @@ impl Network {
         Fate::Deliver
     }
 
+    /// Cuts a segment in two: both have its options, only the second its end.
+    fn split(&mut self, packet: &Packet) -> [Packet; 2] {
+        let length = packet.segment.payload.len();
+        let at = 1 + self.random() as usize % (length - 1);
+        let (mut first, mut second) = (packet.clone(), packet.clone());
+        first.segment.payload = packet.segment.payload.slice(..at);
+        first.segment.flags = Flags(packet.segment.flags.0 & !(Flags::FIN | Flags::PSH).0);
+        second.segment.payload = packet.segment.payload.slice(at..);
+        second.segment.seq = packet.segment.seq + at as u32;
+        [first, second]
+    }
+
     /// Changes one byte, as a middlebox that rewrites addresses in the payload does.
     fn mangle(&mut self, to: usize, packet: &Packet) -> Packet {
         let mut mangled = packet.clone();
@@ -108,20 +124,14 @@ impl Network {
         self.mangled[to] += 1;
         mangled
     }
+}
 
-    /// Every packet must fit on the wire and mean the same to whoever parses it.
-    fn check_wire(&mut self, packet: &Packet) {
-        self.buffer.clear();
-        let fits = packet.emit(&mut self.buffer).map_err(|error| error.to_string());
-        let parsed =
-            fits.and_then(|()| Packet::parse(&Bytes::copy_from_slice(&self.buffer)).map_err(|error| error.to_string()));
-        let complaint = match parsed {
-            Ok(parsed) if parsed == *packet => return,
-            Ok(parsed) => format!("parsed as {parsed:?}"),
-            Err(error) => error,
-        };
-        self.unfit.get_or_insert(format!("{packet:?}: {complaint}"));
-    }
+/// Without the options of MPTCP.
+fn strip(packet: &Packet) -> Packet {
+    let mut stripped = packet.clone();
+    stripped.segment.options.dss = None;
+    stripped.segment.options.mptcp.clear();
+    stripped
 }
 
 /// The path that an address is on.

@@ -37,7 +37,7 @@ pub struct Application {
     pub closed: bool,
     /// It will close when nothing waits.
     pub closing: bool,
-    /// It aborted.
+    /// It aborted, or left it to the engine to do so.
     pub aborted: bool,
     /// How its connection ended.
     pub cause: Option<CloseCause>,
@@ -140,6 +140,7 @@ impl<'a> World<'a> {
         {
             let mut network = self.network.borrow_mut();
             network.weather.fill(case.weather);
+            network.strip = case.strip;
             network.mangles = client.multipath && server.multipath && (client.checksum || server.checksum);
         }
         self.pair.hosts[1].listen(PORT, server.config()).unwrap();
@@ -238,6 +239,7 @@ impl<'a> World<'a> {
             }
             Op::Close(host) => self.apps[host].closing = true,
             Op::Abort(host) => self.abort(host),
+            Op::Discard(host) => self.discard(host),
             Op::AddressDown(host, path) => self.address_down(host, path % paths),
             Op::AddressUp(host, path) => {
                 let path = path % paths;
@@ -291,6 +293,15 @@ impl<'a> World<'a> {
         self.pair.settle();
     }
 
+    fn discard(&mut self, host: usize) {
+        let app = &mut self.apps[host];
+        let Some(id) = app.id.filter(|_| app.cause.is_none()) else { return };
+        if self.pair.hosts[host].discard(self.pair.now, id).is_ok() {
+            self.excuse = Some("an application discarded what would come");
+            (app.waiting, app.closing, app.closed, app.aborted) = (0, true, true, true);
+        }
+    }
+
     fn address_down(&mut self, host: usize, path: usize) {
         if core::mem::replace(&mut self.network.borrow_mut().down[host][path], true) {
             return;
@@ -322,13 +333,13 @@ impl<'a> World<'a> {
             self.pair.settle();
         }
         for host in 0..2 {
+            let id = self.apps[host].id;
+            let protocol = id.and_then(|id| self.pair.hosts[host].protocol(id));
+            self.apps[host].fell_back |= protocol == Some(Protocol::Tcp);
             self.check_bytes(host)?;
             watch::check(self, host)?;
         }
-        match self.network.borrow_mut().unfit.take() {
-            Some(unfit) => Err(unfit),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     fn hear(&mut self, host: usize) -> Result<bool, String> {

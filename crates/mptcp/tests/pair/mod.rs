@@ -29,6 +29,8 @@ pub enum Fate {
     Twice,
     /// Something else arrives.
     Instead(Box<Packet>),
+    /// Two others arrive, one behind the other.
+    Both(Box<[Packet; 2]>),
 }
 
 /// A path's mind: what happens to the nth packet sent from one side. `0` is the client.
@@ -188,6 +190,7 @@ impl Pair {
                 self.put(due, 1 - from, packet);
             }
             Fate::Instead(other) => self.put(due, 1 - from, *other),
+            Fate::Both(others) => others.into_iter().for_each(|other| self.put(due, 1 - from, other)),
         }
     }
 
