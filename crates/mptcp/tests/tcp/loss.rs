@@ -100,6 +100,19 @@ fn a_lost_retransmission_is_sent_again_without_a_timeout() {
     t.take();
 }
 
+// RFC 8985, section 6.2, step 2: an answer too early for the retransmission is one to the original, which was only late.
+#[test]
+fn an_original_that_comes_late_does_not_make_others_look_lost() {
+    let mut t = ten_out();
+    t.peer("A 1:1 ack 1 sack 1001-4001");
+    t.expect("A 1:1001 ack 1");
+    t.wait(10);
+    t.peer("A 1:1 ack 4001");
+    t.silence(10);
+    t.peer("A 1:1 ack 10001");
+    assert_eq!(t.host.stats(t.id()).unwrap().bytes_retransmitted, 1000);
+}
+
 // RFC 2018, section 8: what is selectively acknowledged may still be dropped by the peer.
 #[test]
 fn a_peer_that_takes_back_its_selective_acknowledgement_gets_the_data_again() {
