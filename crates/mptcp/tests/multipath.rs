@@ -9,5 +9,6 @@ mod multipath {
     mod opening;
     mod orders;
     mod peer;
+    mod table;
 }
 mod pair;

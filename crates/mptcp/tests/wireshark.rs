@@ -102,7 +102,7 @@ fn tshark_finds_one_connection_of_two_subflows_without_error() {
     let path = capture("two_paths.pcapng", &seen);
     let Some(rows) = dissect(&path, &["_ws.malformed", "_ws.expert.severity", "_ws.expert.message", "mptcp.stream"])
     else {
-        println!("skipped: tshark is not installed");
+        eprintln!("skipped: tshark is not installed");
         return;
     };
     assert_eq!(rows.len(), seen.len());
@@ -137,7 +137,7 @@ fn tsharks_sequence_analysis_agrees_with_what_happened() {
         "tcp.analysis.reused_ports",
     ];
     let Some(rows) = dissect(&path, &analysis) else {
-        println!("skipped: tshark is not installed");
+        eprintln!("skipped: tshark is not installed");
         return;
     };
     for (column, name) in analysis.iter().enumerate() {

@@ -176,6 +176,23 @@ fn an_address_that_goes_down_is_withdrawn_on_another_subflow_and_its_data_goes_t
 }
 
 #[test]
+fn with_full_mesh_an_address_that_goes_down_is_withdrawn_once_under_the_identifier_the_peer_knows() {
+    for (local, wire) in [(1, 0), (2, 2)] {
+        let mut pair = Pair::new(2);
+        let id = pair.connect(config(), config());
+        pair.write_all(0, id, b"hello", Duration::ZERO);
+        pair.run(SECOND);
+        pair.sent = [Vec::new(), Vec::new()];
+        pair.hosts[0].handle_address_down(pair.now, AddressId(local));
+        pair.settle();
+        pair.run(SECOND * 5);
+        assert_eq!(removals(&sent(&pair, 0)), [[wire]]);
+        let left = pair.hosts[1].subflow_views(pair.now, pair.accepted().unwrap());
+        assert!(!left.is_empty() && left.iter().all(|view| view.remote_address != AddressId(wire)), "{left:?}");
+    }
+}
+
+#[test]
 fn a_withdrawn_address_that_still_answers_keepalives_keeps_its_subflow() {
     let mut peer = warm_peer();
     let flow = peer.join(1);

@@ -251,8 +251,8 @@ fn a_lossy_path_and_a_reordering_one_still_give_the_stream() {
     pair.judge = Box::new(move |_, _, packet| {
         count += 1;
         match packet.ip.source == address(0, 1) {
-            true if count % 11 == 0 => Fate::Drop,
-            false if count % 7 == 0 => Fate::Late(Duration::from_millis(15)),
+            true if count.is_multiple_of(11) => Fate::Drop,
+            false if count.is_multiple_of(7) => Fate::Late(Duration::from_millis(15)),
             _ => Fate::Deliver,
         }
     });
@@ -347,7 +347,7 @@ fn checksums_hold_on_two_lossy_paths_both_ways() {
     let mut count = 0_u32;
     pair.judge = Box::new(move |_, _, _| {
         count += 1;
-        if count % 23 == 0 { Fate::Drop } else { Fate::Deliver }
+        if count.is_multiple_of(23) { Fate::Drop } else { Fate::Deliver }
     });
     let server = pair.accepted().unwrap();
     pair.write_all(1, server, &pattern(200_000), Duration::from_secs(30));

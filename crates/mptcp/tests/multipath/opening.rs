@@ -272,28 +272,25 @@ fn simultaneous_open_ends_in_plain_tcp_that_works() {
     for host in 0..2 {
         ids.push(pair.hosts[host].connect(pair.now, None, remote(1 - host), config()).unwrap());
     }
-    let mut syns = [None, None];
-    for host in 0..2 {
-        syns[host] = pair.hosts[host].poll_transmit(pair.now);
-    }
-    let ports = [0, 1].map(|host: usize| syns[host].as_ref().unwrap().segment.source_port);
+    let now = pair.now;
+    let syns = [0, 1].map(|host: usize| pair.hosts[host].poll_transmit(now).unwrap());
+    let ports = [0, 1].map(|host: usize| syns[host].segment.source_port);
     pair.judge = Box::new(move |from, _, packet| {
         let mut packet = packet.clone();
         packet.segment.source_port = PORT;
         packet.segment.destination_port = ports[1 - from];
         Fate::Instead(Box::new(packet))
     });
-    for host in 0..2 {
-        let mut syn = syns[host].take().unwrap();
+    for (host, mut syn) in syns.into_iter().enumerate() {
         syn.segment.source_port = PORT;
         syn.segment.destination_port = ports[1 - host];
         pair.inject(1 - host, syn);
     }
     pair.run(Duration::from_millis(100));
-    for host in 0..2 {
-        assert!(pair.events[host].contains(&Event::Connected(ids[host])), "{:?}", pair.events[host]);
-        assert_eq!(pair.hosts[host].protocol(ids[host]), Some(Protocol::Tcp));
-        assert_eq!(pair.write_all(host, ids[host], &pattern(2_000), Duration::ZERO), 0);
+    for (host, id) in ids.into_iter().enumerate() {
+        assert!(pair.events[host].contains(&Event::Connected(id)), "{:?}", pair.events[host]);
+        assert_eq!(pair.hosts[host].protocol(id), Some(Protocol::Tcp));
+        assert_eq!(pair.write_all(host, id, &pattern(2_000), Duration::ZERO), 0);
     }
     pair.run(Duration::from_millis(500));
     assert_eq!((pair.received[0].len(), pair.received[1].len()), (2_000, 2_000));

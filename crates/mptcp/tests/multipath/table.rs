@@ -1,0 +1,25 @@
+//! The page that says which test stands for which sentence of RFC 8684 names tests that exist.
+
+#[test]
+fn every_test_named_in_the_tables_exists() {
+    let page = include_str!("../../../../docs/rfc8684.md");
+    let modules = [
+        ("addresses", include_str!("addresses.rs")),
+        ("closing", include_str!("closing.rs")),
+        ("data", include_str!("data.rs")),
+        ("fallback", include_str!("fallback.rs")),
+        ("joining", include_str!("joining.rs")),
+        ("opening", include_str!("opening.rs")),
+    ];
+    let mut named = 0;
+    for code in page.split('`').skip(1).step_by(2) {
+        let Some((module, test)) = code.split_once("::").filter(|(module, _)| modules.iter().any(|m| m.0 == *module))
+        else {
+            continue;
+        };
+        named += 1;
+        let source = modules.iter().find(|(name, _)| *name == module).map_or("", |(_, source)| *source);
+        assert!(source.contains(&format!("\n#[test]\nfn {test}()")), "no test {module}::{test}");
+    }
+    assert!(named >= 90, "{named} tests named");
+}
