@@ -103,9 +103,7 @@ impl Connection {
             }
             self.output_pending = true;
         }
-        if self.receive.readable() == 0 {
-            self.conclude(CloseCause::Finished);
-        }
+        self.conclude(CloseCause::Finished);
         let ids: Vec<SubflowId> = self.subflows.iter().map(Subflow::id).collect();
         for id in ids {
             if let Some(index) = self.index_of(id) {
@@ -126,8 +124,14 @@ impl Connection {
     }
 
     /// The connection is over for the application. Subflows linger as TCP asks.
+    ///
+    /// A stream that has arrived whole is not taken from a slow reader: the last read concludes.
     pub(super) fn conclude(&mut self, cause: CloseCause) {
         if self.closed.is_some() {
+            return;
+        }
+        if self.receive.at_end() && self.receive.readable() > 0 && cause != CloseCause::Aborted {
+            self.verdict = self.verdict.or(Some(cause));
             return;
         }
         self.closed = Some(cause);
@@ -234,14 +238,11 @@ impl Connection {
     /// Without subflows an MPTCP connection waits for a while: a new path may be found (RFC 8684, section 3.5).
     fn lost_last_subflow(&mut self, now: Instant, why: CloseReason) {
         let cause = match why {
-            CloseReason::Normal if self.both_ended() => CloseCause::Finished,
+            _ if self.both_ended() => CloseCause::Finished,
             CloseReason::Normal | CloseReason::Reset => CloseCause::AbortedByPeer,
             CloseReason::TimedOut | CloseReason::AddressGone => CloseCause::TimedOut,
             CloseReason::ProtocolError => CloseCause::ProtocolError,
         };
-        if why == CloseReason::Normal && self.both_ended() && self.receive.readable() > 0 {
-            return; // the last read concludes
-        }
         let survives = self.protocol == Protocol::Multipath && self.confirmed && !self.both_ended();
         if survives {
             self.timers.without_subflows = now + self.config.survive_without_subflows;

@@ -119,6 +119,8 @@ pub struct Connection {
     receive: ReceiveBuffer,
     /// Next byte to be given to a subflow for the first time.
     data_nxt: u64,
+    /// End of what has left on any subflow.
+    sent_end: u64,
     /// Nothing at or beyond this may be sent: the largest DATA_ACK plus window (RFC 8684, section 3.3.5).
     window_edge: u64,
     /// Highest data known to have arrived, in order or not.
@@ -157,6 +159,8 @@ pub struct Connection {
     measurements: Measurements,
     timers: ConnectionTimers,
     closed: Option<CloseCause>,
+    /// How it will have ended, once the application has read all.
+    verdict: Option<CloseCause>,
     stats: ConnectionStats,
     notices: VecDeque<Notice>,
     outbox: VecDeque<Packet>,
@@ -218,6 +222,7 @@ impl Connection {
             send: SendBuffer::new(config.send_buffer),
             receive: ReceiveBuffer::new(config.receive_buffer),
             data_nxt: 0,
+            sent_end: 0,
             window_edge: 0,
             delivered_end: 0,
             advertised_edge: 0,
@@ -242,6 +247,7 @@ impl Connection {
             measurements: opening.measurements,
             timers: ConnectionTimers::new(),
             closed: None,
+            verdict: None,
             stats: ConnectionStats::default(),
             notices: VecDeque::new(),
             outbox: VecDeque::new(),
@@ -346,6 +352,9 @@ impl Connection {
         self.update_window();
         self.announce_end();
         self.finish_if_done(now);
+        if let Some(cause) = self.verdict {
+            self.conclude(cause);
+        }
         bytes
     }
 

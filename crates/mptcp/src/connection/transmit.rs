@@ -84,7 +84,13 @@ impl Connection {
 
     fn account(&mut self, now: Instant, subflow: SubflowId, outgoing: &Outgoing) {
         let record = &outgoing.record;
-        let kind = if outgoing.kind == SendKind::Retransmission { outgoing.kind } else { record.origin };
+        let kind = match outgoing.kind {
+            SendKind::Retransmission => SendKind::Retransmission,
+            // Taken back from another subflow before it was sent there: this is the first time after all.
+            _ if record.data_seq >= self.sent_end => SendKind::New,
+            _ => record.origin,
+        };
+        self.sent_end = self.sent_end.max(record.data_end());
         let length = record.payload.len() as u32;
         match kind {
             SendKind::New => self.stats.bytes_sent += u64::from(length),

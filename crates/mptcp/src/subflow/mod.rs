@@ -331,9 +331,9 @@ impl Subflow {
         self.backup_local || self.backup_remote
     }
 
-    /// Whether a retransmission timeout is unanswered.
+    /// Whether a retransmission timeout is unanswered: data is outstanding and nothing came back since.
     pub fn is_stale(&self) -> bool {
-        self.timeouts_in_row > 0
+        self.timeouts_in_row > 0 && !self.scoreboard.is_idle()
     }
 
     /// Whether losses found by acknowledgements are being repaired.
