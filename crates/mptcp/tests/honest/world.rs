@@ -171,7 +171,7 @@ impl<'a> World<'a> {
     /// Lets time pass.
     fn pass(&mut self, span: Duration) -> Result<(), String> {
         if !self.network.borrow().is_calm() {
-            self.bad_time = self.bad_time + span;
+            self.bad_time += span;
         }
         let end = self.pair.now + span;
         while self.step(end)? {}
@@ -307,11 +307,16 @@ impl<'a> World<'a> {
             return;
         }
         let id = AddressId(1 + path as u8);
+        // The address of the initial subflow has the identifier 0 for the peer.
+        let leads_there = |remote: AddressId| remote == id || (path == 0 && remote == AddressId(0));
         let elsewhere = (0..2).all(|side| {
             let Some(connection) = self.apps[side].id else { return false };
             let mut views = self.pair.hosts[side].subflow_views(self.pair.now, connection).into_iter();
             self.pair.hosts[side].protocol(connection) == Some(Protocol::Multipath)
-                && views.any(|v| v.state == SubflowState::Established && (side != host || v.local_address != id))
+                && views.any(|v| {
+                    let lost = if side == host { v.local_address == id } else { leads_there(v.remote_address) };
+                    v.state == SubflowState::Established && !lost
+                })
         });
         if !elsewhere {
             self.excuse = Some("the only address went");
@@ -408,8 +413,8 @@ impl<'a> World<'a> {
             return Err(format!("host {host} read {} bytes of {written} written", received.len()));
         }
         let app = &mut self.apps[host];
-        for at in app.checked..received.len() {
-            if received[at] == byte(1 - host, at as u64) {
+        for (at, byte_read) in received.iter().enumerate().skip(app.checked) {
+            if *byte_read == byte(1 - host, at as u64) {
                 continue;
             }
             app.wrong += 1;
