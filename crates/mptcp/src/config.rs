@@ -131,7 +131,8 @@ pub struct TcpConfig {
     pub max_rto: Duration,
     /// Retransmission timeout before the first sample (RFC 6298, section 2.1).
     pub initial_rto: Duration,
-    /// Transmissions of a SYN before giving up, at least 1.
+    /// Transmissions of a SYN before giving up, at least 1. With 8 that is after four minutes (RFC 9293, section 3.8.3,
+    /// MUST-23: at least three).
     pub syn_attempts: u32,
     /// Retransmission timeouts in a row before a subflow is given up (RFC 9293, section 3.8.3, R2).
     pub max_timeouts: u32,
@@ -161,7 +162,7 @@ impl Default for TcpConfig {
             min_rto: Duration::from_millis(200),
             max_rto: Duration::from_secs(120),
             initial_rto: Duration::from_secs(1),
-            syn_attempts: 6,
+            syn_attempts: 8,
             max_timeouts: 15,
             keepalive: None,
             pacing: false,

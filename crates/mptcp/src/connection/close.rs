@@ -130,6 +130,7 @@ impl Connection {
         if self.closed.is_some() {
             return;
         }
+        let cause = if cause == CloseCause::TimedOut && self.lacks_only_a_word() { CloseCause::Finished } else { cause };
         if self.receive.at_end() && self.receive.readable() > 0 && cause != CloseCause::Aborted {
             self.verdict = self.verdict.or(Some(cause));
             return;
@@ -142,6 +143,12 @@ impl Connection {
             self.notify(Event::Closed(self.id, cause));
         }
         self.output_pending = true;
+    }
+
+    /// Whether both streams have arrived whole and all that is missing is the peer's word that it saw ours end: a peer
+    /// that got everything forgets the connection, and cannot say so again.
+    fn lacks_only_a_word(&self) -> bool {
+        self.write_closed && self.receive.at_end() && self.data_una() == self.send.end()
     }
 
     /// Ends the connection at once: MP_FASTCLOSE with a reset on every subflow (option R), or a plain reset.
