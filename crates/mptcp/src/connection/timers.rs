@@ -11,6 +11,9 @@ use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::scheduler::Reinjection;
 use anabranch_policy::time::{Duration, Instant};
 
+/// Most transmissions of a SYN/ACK: a stranger must not hold a place for long.
+const SYN_ACK_ATTEMPTS: u32 = 6;
+
 /// Zero-window probes come at most this far apart.
 const MAX_PERSIST: Duration = Duration::from_secs(60);
 
@@ -157,11 +160,13 @@ impl Connection {
 
     /// A SYN, SYN/ACK or join acknowledgement was not answered. Gives false when the subflow is given up.
     fn handle_handshake_timeout(&mut self, now: Instant, index: usize) -> bool {
-        let attempts = self.config.tcp.syn_attempts;
+        let limit = self.config.tcp.syn_attempts;
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
         subflow.timers.handshake = Instant::NEVER;
         subflow.timeouts_in_row += 1;
         subflow.rtt.back_off();
+        let answers = subflow.state == State::SynReceived;
+        let attempts = if answers { limit.min(SYN_ACK_ATTEMPTS) } else { limit };
         if subflow.timeouts_in_row < attempts {
             subflow.handshake_due = true;
             return true;
