@@ -209,3 +209,32 @@ fn a_fin_without_options_on_the_only_subflow_ends_the_stream_but_not_ours() {
     assert!(pair.events[0].contains(&Event::Closed(id, CloseCause::Finished)), "{:?}", pair.events);
     assert!(pair.events[1].contains(&Event::Closed(server, CloseCause::Finished)), "{:?}", pair.events);
 }
+
+#[test]
+fn first_data_sent_again_at_data_level_has_a_mapping_of_its_own() {
+    let mut pair = Pair::new(1);
+    let mut impatient = config();
+    impatient.tcp.max_timeouts = 2;
+    let id = pair.connect(impatient, config());
+    let mut dropped = false;
+    // The acknowledgement of the first data comes without DATA_ACK, as beside an ADD_ADDR of IPv6.
+    pair.judge = Box::new(move |from, _, packet| {
+        let acknowledges = from == 1 && !packet.segment.flags.contains(Flags::SYN);
+        if !acknowledges || core::mem::replace(&mut dropped, true) {
+            return Fate::Deliver;
+        }
+        let mut other = packet.clone();
+        other.segment.options.dss = None;
+        other.segment.options.mptcp = vec![MptcpOption::Priority { backup: false }];
+        Fate::Instead(Box::new(other))
+    });
+    assert_eq!(pair.write_all(0, id, b"hello", Duration::from_secs(1)), 0);
+    pair.run(Duration::from_secs(10));
+    let server = pair.accepted().unwrap();
+    pair.hosts[0].close(pair.now, id).unwrap();
+    pair.hosts[1].close(pair.now, server).unwrap();
+    pair.settle();
+    pair.run(Duration::from_secs(10));
+    assert_eq!(pair.received[1], b"hello");
+    assert!(pair.events[0].contains(&Event::Closed(id, CloseCause::Finished)), "{:?}", pair.events);
+}
