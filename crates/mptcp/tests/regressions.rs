@@ -4,6 +4,7 @@ mod pair;
 
 use anabranch_mptcp::connection::Protocol;
 use anabranch_mptcp::{CloseCause, ConnectionConfig, Event};
+use anabranch_policy::ids::AddressId;
 use anabranch_policy::time::Duration;
 use anabranch_wire::{Flags, MptcpOption, Packet, Segment, SeqNumber};
 use bytes::Bytes;
@@ -237,4 +238,25 @@ fn first_data_sent_again_at_data_level_has_a_mapping_of_its_own() {
     pair.run(Duration::from_secs(10));
     assert_eq!(pair.received[1], b"hello");
     assert!(pair.events[0].contains(&Event::Closed(id, CloseCause::Finished)), "{:?}", pair.events);
+}
+
+#[test]
+fn a_slow_reader_of_a_whole_stream_does_not_spin_when_no_path_is_found() {
+    let mut pair = Pair::new(1);
+    let mut hasty = config();
+    hasty.survive_without_subflows = Duration::ZERO;
+    let id = pair.connect(hasty, config());
+    pair.run(Duration::from_secs(1));
+    let server = pair.accepted().unwrap();
+    pair.reading[0] = false;
+    assert_eq!(pair.write_all(1, server, b"unread", Duration::from_secs(1)), 0);
+    pair.hosts[1].close(pair.now, server).unwrap();
+    pair.run(Duration::from_secs(1));
+    pair.hosts[0].handle_address_down(pair.now, AddressId(1));
+    let due = (0..20).filter(|_| pair.step(pair.now)).count();
+    assert!(due < 20, "timers are due again and again");
+    pair.read(0, id);
+    assert_eq!(pair.received[0], b"unread");
+    pair.settle();
+    assert_eq!(pair.hosts[0].connection_count(), 0);
 }

@@ -118,6 +118,8 @@ impl Connection {
             self.send_announcements(now);
         }
         if self.timers.without_subflows <= now {
+            // A slow reader may still put the end off.
+            self.timers.without_subflows = Instant::NEVER;
             self.reset_all(CloseCause::TimedOut);
         }
     }
