@@ -70,8 +70,7 @@ fn give_up(world: &mut World<'_>, excuse: Option<&str>) -> Result<bool, String> 
     }
     for host in 0..2 {
         let waits = world.apps[host].cause.is_none() && world.apps[host].id.is_some();
-        let alone = world.apps[1 - host].cause.is_some_and(|cause| cause != CloseCause::Finished)
-            || (host == 0 && world.apps[1].id.is_none());
+        let alone = world.apps[1 - host].cause.is_some() || (host == 0 && world.apps[1].id.is_none());
         let may_wait = excuse.is_some() && alone && world.case.sides[host].tcp.keepalive.is_none();
         if waits && !may_wait {
             return Err(format!("host {host} does not end ({excuse:?}); {}", describe(world)));
