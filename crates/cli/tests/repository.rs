@@ -1,0 +1,169 @@
+//! The repository's shape: names, sizes and openings of files, links of its pages, and the page that is made from the
+//! tables.
+
+use anabranch_policy::combination::{Combination, Family};
+use anabranch_policy::table::Member;
+use anabranch_policy::{congestion, forecast, path_manager, reliability, scheduler};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// Files longer than this are two files. The design says "about 600".
+const LONGEST_FILE: usize = 700;
+
+/// Names that say nothing about what is inside.
+const EMPTY_NAMES: &[&str] = &["util", "utils", "common", "core", "misc", "helper", "helpers"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository is there")
+}
+
+/// All files with this extension below `directory`, in order, without what builds and runs leave behind.
+fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let entries = std::fs::read_dir(directory).expect("the directory can be read");
+    for path in entries.map(|entry| entry.expect("the entry can be read").path()) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if path.is_dir() && !name.starts_with('.') && !["target", "results", "corpus", "artifacts"].contains(&&*name) {
+            found.extend(files(&path, extension));
+        } else if path.is_file() && path.extension().is_some_and(|known| known == extension) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn every_module_opens_with_what_it_is_for() {
+    let root = root();
+    let sources = files(&root.join("crates"), "rs");
+    assert!(sources.len() > 100, "only {} sources were found", sources.len());
+    let silent: Vec<String> = sources
+        .iter()
+        .filter(|path| !path.ends_with("tests.rs") && !read(path).starts_with("//! "))
+        .map(|path| path.display().to_string())
+        .collect();
+    assert!(silent.is_empty(), "no opening sentence in:\n{}", silent.join("\n"));
+}
+
+#[test]
+fn names_say_something_and_files_are_not_too_long() {
+    for path in files(&root().join("crates"), "rs") {
+        let empty = path.iter().any(|part| {
+            let part = part.to_string_lossy();
+            EMPTY_NAMES.contains(&part.trim_end_matches(".rs"))
+        });
+        assert!(!empty, "{}: call it after what it does", path.display());
+        let lines = read(&path).lines().count();
+        assert!(lines <= LONGEST_FILE, "{} has {lines} lines, {LONGEST_FILE} at most", path.display());
+    }
+}
+
+/// What stands between `[..](` and `)`.
+fn links(page: &str) -> Vec<&str> {
+    let targets = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets.filter(|target| !target.contains("://") && !target.starts_with('#')).collect()
+}
+
+/// Paths of files in backquotes: with a slash, and a known ending or a slash at the end.
+fn mentioned(page: &str) -> Vec<&str> {
+    let quoted = page.split('`').skip(1).step_by(2);
+    let endings = [".rs", ".toml", ".md", ".svg", "/"];
+    let plain = |text: &&str| !text.contains([' ', '*', '<', '{', '$', '=', ':']) && text.contains('/');
+    quoted.filter(plain).filter(|text| endings.iter().any(|ending| text.ends_with(ending))).collect()
+}
+
+#[test]
+fn links_between_pages_lead_somewhere() {
+    let pages = files(&root(), "md");
+    assert!(pages.len() >= 5, "only {} pages were found", pages.len());
+    for page in pages {
+        let directory = page.parent().expect("a page is in a directory");
+        for target in links(&read(&page)) {
+            let file = target.split('#').next().unwrap_or_default();
+            assert!(directory.join(file).exists(), "{}: {target} is not there", page.display());
+        }
+    }
+}
+
+#[test]
+fn files_that_the_front_pages_name_exist() {
+    let root = root();
+    for page in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"] {
+        let text = read(&root.join(page));
+        for name in mentioned(&text) {
+            // What a run writes, and what a contributor is to write.
+            if name.starts_with("results/") || name.starts_with("target/") || name.contains("NAME") {
+                continue;
+            }
+            let places = [root.join(name), root.join("crates").join(name), root.join("crates/mptcp/src").join(name)];
+            assert!(places.iter().any(|place| place.exists()), "{page} names {name}, which is not there");
+        }
+    }
+}
+
+fn family_table<P: ?Sized>(page: &mut String, table: &[Member<P>], default: &str) {
+    for member in table {
+        let chosen = if member.name == default { " (the default)" } else { "" };
+        let _ = writeln!(page, "\n### {}{chosen}\n\n{}.\n", member.name, member.summary.trim_end_matches('.'));
+        let _ = writeln!(page, "Source: {}.", member.source.trim_end_matches('.'));
+        if member.parameters.is_empty() {
+            continue;
+        }
+        page.push_str("\n| setting | default | values | what it does |\n|---|---|---|---|\n");
+        for parameter in member.parameters {
+            let (values, summary) = (parameter.values.replace('|', "\\|"), parameter.summary.replace('|', "\\|"));
+            let _ = writeln!(page, "| `{}` | {} | {values} | {summary} |", parameter.name, parameter.default);
+        }
+    }
+}
+
+/// `docs/policies.md`, from the tables.
+fn policies_page() -> String {
+    let mut page = "# Policies\n\n\
+        Every decision of the engine that can be swapped, family by family. This page is made from the tables in\n\
+        `crates/policy`; a test compares them, and `ANABRANCH_BLESS=1 cargo test -p anabranch-cli --test repository` writes\n\
+        the page anew. `anabranch list` prints the same.\n\n\
+        In a scenario: `congestion = \"olia\"`, or with settings `path_manager = { name = \"lm3\", rounding = \"up\" }`. On the\n\
+        command line: `--policy congestion=olia,path_manager=lm3,path_manager.rounding=up`. What is not said is at its\n\
+        default. The file of a member is `crates/policy/src/FAMILY/NAME.rs`; its first comment has the formulas with their\n\
+        units, the equation numbers of the source, and every deviation from it.\n"
+        .to_owned();
+    let defaults = Combination::default();
+    for family in Family::ALL {
+        let default = &defaults.choice(family).name;
+        let (title, decides) = match family {
+            Family::Congestion => ("Congestion control", "how much may be in flight on each subflow"),
+            Family::Scheduler => ("Schedulers", "which subflow carries the next chunk of data"),
+            Family::PathManager => ("Path managers", "which subflows exist and which are active"),
+            Family::Reliability => ("Reliability", "what may be given up, and when"),
+            Family::Forecaster => ("Forecasters", "how likely a link is up at a horizon"),
+        };
+        let _ = writeln!(page, "\n## {title}: `{}`\n\nDecides {decides}.", family.name());
+        match family {
+            Family::Congestion => family_table(&mut page, congestion::TABLE, default),
+            Family::Scheduler => family_table(&mut page, scheduler::TABLE, default),
+            Family::PathManager => family_table(&mut page, path_manager::TABLE, default),
+            Family::Reliability => family_table(&mut page, reliability::TABLE, default),
+            Family::Forecaster => family_table(&mut page, forecast::TABLE, default),
+        }
+    }
+    page
+}
+
+#[test]
+fn the_page_of_policies_says_what_the_tables_say() {
+    let path = root().join("docs/policies.md");
+    let page = policies_page();
+    if std::env::var_os("ANABRANCH_BLESS").is_some() {
+        std::fs::write(&path, &page).expect("the page can be written");
+    }
+    assert!(
+        read(&path) == page,
+        "docs/policies.md is not what the tables say; ANABRANCH_BLESS=1 cargo test -p anabranch-cli --test repository writes it"
+    );
+}
