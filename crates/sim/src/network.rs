@@ -223,14 +223,17 @@ impl Network {
     }
 
     /// A host sends a TCP packet: it leaves on the link of the interface that it names as its source.
-    pub(crate) fn send_tcp(&mut self, now: Instant, host: HostId, packet: Packet) {
+    #[inline]
+    pub(crate) fn send_tcp(&mut self, now: Instant, host: HostId, mut packet: Packet) {
         let ends = (InterfaceId::of(packet.ip.source), InterfaceId::of(packet.ip.destination));
         let (Some(source), Some(destination)) = ends else { return self.host_drops.add(DropCause::NoRoute) };
         let link = self.interfaces.get(source.index()).filter(|interface| interface.host == host);
         let Some(link) = link.map(|interface| interface.sends_on) else {
             return self.host_drops.add(DropCause::NoRoute);
         };
-        let packet = if self.wire.is_some() { self.through_bytes(packet) } else { packet };
+        if self.wire.is_some() {
+            packet = self.through_bytes(packet);
+        }
         let family = u64::from(packet.ip.source.is_ipv6()) << 63;
         let ends = family | u64::from(source.0) << 32 | u64::from(destination.0);
         let header = Header {
@@ -242,7 +245,7 @@ impl Network {
             ecn: packet.ip.ecn,
             corrupt: false,
         };
-        let id = self.pool.insert(header, Some(packet));
+        let id = self.pool.insert_tcp(header, packet);
         self.offer(now, link, id);
     }
     /// Sends a UDP packet of cross traffic; its `number` within its source makes it distinct in the trace hash.
@@ -256,7 +259,7 @@ impl Network {
         let digest = digest.value();
         let ecn = Ecn::NotCapable;
         let header = Header { digest, source, destination, length, hop_limit: 64, ecn, corrupt: false };
-        let id = self.pool.insert(header, None);
+        let id = self.pool.insert_udp(header);
         self.offer(now, link, id);
     }
     /// Writes a packet as bytes and reads it again.

@@ -44,20 +44,25 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Puts a packet in.
+    /// Puts a TCP packet in.
     #[inline]
-    pub(crate) fn insert(&mut self, header: Header, packet: Option<Packet>) -> PacketId {
+    pub(crate) fn insert_tcp(&mut self, header: Header, packet: Packet) -> PacketId {
+        let id = self.insert_udp(header);
+        // Taken by value and put down once: packets are large, and each copy of one counts.
+        self.packets[id.0 as usize] = Some(packet);
+        id
+    }
+    /// Puts a UDP packet in.
+    #[inline]
+    pub(crate) fn insert_udp(&mut self, header: Header) -> PacketId {
         match self.free.pop() {
             Some(place) => {
                 self.headers[place as usize] = header;
-                if packet.is_some() {
-                    self.packets[place as usize] = packet;
-                }
                 PacketId(place)
             }
             None => {
                 self.headers.push(header);
-                self.packets.push(packet);
+                self.packets.push(None);
                 PacketId(self.headers.len() as u32 - 1)
             }
         }
@@ -109,7 +114,10 @@ impl Cargo for Pool {
     }
     fn duplicate(&mut self, id: &PacketId) -> PacketId {
         let (header, packet) = (*self.header(*id), self.packets[id.0 as usize].clone());
-        self.insert(header, packet)
+        match packet {
+            Some(packet) => self.insert_tcp(header, packet),
+            None => self.insert_udp(header),
+        }
     }
     fn discard(&mut self, id: PacketId, _cause: DropCause) {
         self.free.push(id.0);

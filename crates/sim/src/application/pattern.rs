@@ -12,15 +12,16 @@ pub const PATTERN_LENGTH: u64 = 1_048_573;
 /// A constant that is too long to be worked out by the compiler.
 static BLOCK: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
-    (0..PATTERN_LENGTH)
-        .map(|_| {
-            // The xorshift generator of Marsaglia (2003) with the triple 13, 7, 17.
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 32) as u8
-        })
-        .collect()
+    let mut block = Vec::with_capacity(PATTERN_LENGTH as usize + 8);
+    while block.len() < PATTERN_LENGTH as usize {
+        // The xorshift generator of Marsaglia (2003) with the triple 13, 7, 17.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        block.extend_from_slice(&state.to_le_bytes());
+    }
+    block.truncate(PATTERN_LENGTH as usize);
+    block
 });
 
 /// At most `most` bytes of the stream from `offset` on; fewer where the block ends, none only if `most` is 0.
