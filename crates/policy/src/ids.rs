@@ -62,6 +62,8 @@ impl<T> SubflowMap<T> {
         match self.entries.binary_search_by_key(&id, |(have, _)| *have) {
             Ok(at) => self.entries.get_mut(at).map(|(_, old)| core::mem::replace(old, entry)),
             Err(at) => {
+                // One more, not twice as many: most connections have one or two subflows for life.
+                self.entries.reserve_exact(1);
                 self.entries.insert(at, (id, entry));
                 None
             }

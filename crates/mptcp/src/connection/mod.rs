@@ -214,7 +214,8 @@ impl Connection {
             stamp_offset: opening.stamp_offset,
             initial_local: opening.local.ip(),
             initial_remote: opening.remote,
-            subflows: Vec::with_capacity(1),
+            // As many as there mostly are: room that is never used is most of what an idle connection costs.
+            subflows: Vec::with_capacity(if config.multipath { 2 } else { 1 }),
             next_subflow: 0,
             joins: Vec::new(),
             congestion: (policies.congestion)(),

@@ -307,6 +307,8 @@ impl Scoreboard {
         if result.delivered > 0 {
             self.delivered += result.delivered;
             self.delivered_at = now;
+            // A subflow that waits for its application or its peer keeps no room for records.
+            self.shrink();
         }
         result
     }
