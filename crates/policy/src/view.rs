@@ -57,6 +57,8 @@ pub struct SubflowView {
     pub in_flight: u64,
     /// Given to the subflow, not yet sent.
     pub queued: u64,
+    /// What the peer's window on this subflow still lets go, beyond what was sent (RFC 8684, section 3.3.5).
+    pub window_left: u64,
     /// Smoothed round-trip time; the handshake gives the first.
     pub smoothed_rtt: Duration,
     /// Round-trip time variation (RFC 6298).
@@ -92,9 +94,10 @@ impl SubflowView {
     pub fn usable(&self) -> bool {
         self.state == SubflowState::Established && !self.suspended
     }
-    /// What may be sent at once: congestion window less what is in flight and queued.
+    /// What may be sent at once: congestion window less what is in flight and queued, within the peer's window.
     pub fn room(&self) -> u64 {
-        self.cwnd.saturating_sub(self.in_flight + self.queued)
+        let window_left = self.window_left.saturating_sub(self.queued);
+        self.cwnd.saturating_sub(self.in_flight + self.queued).min(window_left)
     }
     /// Whether a whole segment may be sent at once.
     pub fn has_room(&self) -> bool {

@@ -130,7 +130,8 @@ impl Connection {
         if self.closed.is_some() {
             return;
         }
-        let cause = if cause == CloseCause::TimedOut && self.lacks_only_a_word() { CloseCause::Finished } else { cause };
+        let cause =
+            if cause == CloseCause::TimedOut && self.lacks_only_a_word() { CloseCause::Finished } else { cause };
         if self.receive.at_end() && self.receive.readable() > 0 && cause != CloseCause::Aborted {
             self.verdict = self.verdict.or(Some(cause));
             return;

@@ -127,6 +127,7 @@ impl Connection {
     pub fn may_accept_join(&self) -> bool {
         self.protocol == Protocol::Multipath
             && self.closed.is_none()
+            && self.verdict.is_none()
             && !self.both_ended()
             && self.subflows.len() < self.config.max_subflows
     }

@@ -276,7 +276,7 @@ impl Connection {
         }
         self.timers.persist_attempts += 1;
         self.arm_persist(now);
-        if self.window_edge > self.data_nxt && self.data_nxt < self.send.end() {
+        if self.window_edge > self.data_nxt && self.data_nxt < self.send.end() && !self.waits_for_subflow() {
             self.override_due = true; // a small window is better than none (RFC 9293, section 3.8.6.2.1)
             return;
         }
@@ -291,6 +291,11 @@ impl Connection {
         }
     }
 
+    /// Whether a subflow holds data that its own window keeps back.
+    fn waits_for_subflow(&self) -> bool {
+        self.subflows.iter().any(|subflow| subflow.scoreboard.next_unsent().is_some())
+    }
+
     /// Whether data waits only for the peer's window, with nothing in flight whose acknowledgement could open it.
     fn is_shut_out(&self) -> bool {
         let idle = self.subflows.iter().all(|subflow| subflow.scoreboard.is_idle());
@@ -298,8 +303,7 @@ impl Connection {
         let left = self.window_edge.saturating_sub(self.data_nxt);
         let mss = self.subflows.iter().map(|subflow| subflow.mss).max().unwrap_or(0);
         let waits_for_connection = left < unsent.min(u64::from(mss)) && self.next_length(mss).is_none();
-        let waits_for_subflow = self.subflows.iter().any(|subflow| subflow.scoreboard.next_unsent().is_some());
-        idle && (waits_for_connection || waits_for_subflow) && self.closed.is_none() && !self.subflows.is_empty()
+        idle && (waits_for_connection || self.waits_for_subflow()) && self.closed.is_none() && !self.subflows.is_empty()
     }
 
     /// Arms the timer of the window probe where it is needed: called when nothing more can be sent.

@@ -140,7 +140,8 @@ impl Connection {
         }
         // Sent again under later numbers of the subflow, it needs a mapping: MP_CAPABLE implies the first.
         let in_place = record.seq == initial + 1;
-        let first = in_place && record.data_seq == 0 && self.role == Role::Client && !self.confirmed && self.is_initial(index);
+        let first =
+            in_place && record.data_seq == 0 && self.role == Role::Client && !self.confirmed && self.is_initial(index);
         if first {
             // MP_CAPABLE has no F flag: a DATA_FIN follows by itself.
             let ends = self.write_closed && record.data_end() == self.send.end();

@@ -422,6 +422,7 @@ impl Subflow {
             ssthresh: congestion.ssthresh(self.id()),
             in_flight: self.scoreboard.in_flight(),
             queued: self.scoreboard.queued() + self.scoreboard.lost(),
+            window_left: u64::try_from(self.window_edge.distance(self.send.nxt)).unwrap_or(0),
             smoothed_rtt,
             rtt_variation: self.rtt.variation(),
             min_rtt: self.rtt.min(),

@@ -41,6 +41,7 @@ pub(crate) fn subflow(id: u32, rtt_ms: u64) -> SubflowView {
         timeouts: 0,
         last_progress: Instant::ZERO,
         last_sent: Instant::ZERO,
+        window_left: u64::MAX,
     }
 }
 
