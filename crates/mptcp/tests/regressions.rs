@@ -184,14 +184,17 @@ fn a_reset_in_last_ack_is_no_good_end_while_data_is_unacknowledged() {
     assert!(pair.events[0].contains(&Event::Closed(id, CloseCause::AbortedByPeer)), "{:?}", pair.events[0]);
 }
 
+// RFC 8684, section 3.7: a subflow that breaks during operation is reset. Taking the bytes as plain TCP would deliver
+// those twice that the peer, which does not know, sends again at data level.
 #[test]
-fn a_fin_without_options_on_the_only_subflow_ends_the_stream_but_not_ours() {
+fn options_lost_in_mid_connection_reset_the_subflow_and_no_byte_is_delivered_twice() {
     let mut pair = Pair::new(1);
     let id = pair.connect(config(), config());
     pair.run(Duration::from_secs(1));
     let server = pair.accepted().unwrap();
     assert_eq!(pair.write_all(0, id, b"hello", Duration::from_secs(1)), 0);
-    pair.hosts[0].close(pair.now, id).unwrap();
+    let data = pattern(200_000);
+    assert_eq!(pair.write_all(1, server, &data[..1_000], Duration::from_secs(1)), 0);
     pair.run(Duration::from_secs(1));
     // From here on a middlebox takes all options of MPTCP, both ways.
     pair.judge = Box::new(|_, _, packet| {
@@ -200,15 +203,16 @@ fn a_fin_without_options_on_the_only_subflow_ends_the_stream_but_not_ours() {
         other.segment.options.mptcp.clear();
         Fate::Instead(Box::new(other))
     });
-    let data = pattern(10_000);
-    assert_eq!(pair.write_all(1, server, &data, Duration::from_secs(10)), 0);
-    pair.run(Duration::from_secs(10));
-    pair.hosts[1].close(pair.now, server).unwrap();
+    let _ = pair.write_all(1, server, &data[1_000..], Duration::from_secs(10));
+    let _ = pair.hosts[1].close(pair.now, server);
     pair.settle();
-    pair.run(Duration::from_secs(100));
-    assert_eq!(pair.received[0], data);
-    assert!(pair.events[0].contains(&Event::Closed(id, CloseCause::Finished)), "{:?}", pair.events);
-    assert!(pair.events[1].contains(&Event::Closed(server, CloseCause::Finished)), "{:?}", pair.events);
+    pair.run(Duration::from_secs(2_000));
+    assert!(data.starts_with(&pair.received[0]), "{} bytes that were not written", pair.received[0].len());
+    let failed = |host: usize| {
+        let errors = [CloseCause::TimedOut, CloseCause::AbortedByPeer, CloseCause::ProtocolError];
+        pair.events[host].iter().any(|event| matches!(event, Event::Closed(_, cause) if errors.contains(cause)))
+    };
+    assert!(failed(0) && failed(1), "{:?}", pair.events);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 use super::Connection;
 use super::checksum::Verification;
+use super::close::REASON_MIDDLEBOX;
 use crate::event::FallbackCause;
 use crate::subflow::{StoredMapping, Subflow};
 use anabranch_policy::path_manager::CloseReason;
@@ -288,18 +289,17 @@ impl Connection {
             return;
         }
         subflow.unmapped += 1;
+        let gives_up = subflow.unmapped >= MAX_UNMAPPED;
         let first_data = self.receive.next() == 0 && self.receive.out_of_order() == 0;
-        if first_data && self.is_initial(index) {
+        if first_data && self.is_initial(index) && !self.dss_sent {
             self.fall_back_or_reset(now, index, FallbackCause::NoMapping);
             self.place_after_fallback(now, seq, payload);
-        } else if subflow_gives_up(self.subflows.get(index)) {
-            self.fall_back_or_reset(now, index, FallbackCause::NoMapping);
+        } else if gives_up {
+            // The peer has seen our DSS and goes on repeating data at data level: in a stream taken as plain TCP those
+            // bytes would appear twice.
+            self.reset_subflow(now, index, CloseReason::ProtocolError, Some(REASON_MIDDLEBOX));
         }
     }
-}
-
-fn subflow_gives_up(subflow: Option<&Subflow>) -> bool {
-    subflow.is_some_and(|subflow| subflow.unmapped >= MAX_UNMAPPED)
 }
 
 /// The 64-bit offset nearest to `near` whose lower 32 bits are `low`; 0 if that would be negative.

@@ -99,6 +99,8 @@ pub struct Connection {
     checksum: bool,
     /// The peer's data sequence numbers were seen with 64 bits: our DATA_ACKs are too (RFC 8684, section 3.3.2).
     long_data_ack: bool,
+    /// A DSS option of ours has gone out: the peer may hold MPTCP for confirmed.
+    dss_sent: bool,
     remote_denies_joins: bool,
     /// A subflow has been added to the first: what is in flight need not be contiguous any more.
     joined: bool,
@@ -205,6 +207,7 @@ impl Connection {
             confirmed: false,
             checksum: config.checksum,
             long_data_ack: false,
+            dss_sent: false,
             remote_denies_joins: false,
             joined: false,
             initial_address: opening.local_address,

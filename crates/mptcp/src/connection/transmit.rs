@@ -114,6 +114,7 @@ impl Connection {
         let (Some(subflow), cx) = subflow_and_context!(self, now, index) else { return None };
         let mut segment = subflow.data_segment(&cx, record, window, space);
         segment.options.dss = dss;
+        self.dss_sent |= segment.options.dss.is_some();
         segment.options.mptcp.extend(capable);
         Some(segment)
     }
@@ -194,6 +195,7 @@ impl Connection {
         // A bare acknowledgement is all there is: what did not fit does not hold it back.
         subflow.receiver.acknowledged(true);
         segment.options.dss = dss;
+        self.dss_sent |= segment.options.dss.is_some();
         segment.options.mptcp.extend(options);
         Some(packet(local, remote, segment))
     }
