@@ -7,8 +7,6 @@ use std::collections::VecDeque;
 const SMALL_WRITE: usize = 1024;
 /// Small writes are copied together up to this many bytes.
 const COALESCED: usize = 16 * 1024;
-/// An empty queue of more places than this gives its memory back.
-const IDLE_PLACES: usize = 16;
 
 /// One stretch of data that is not written to any more.
 #[derive(Debug)]
@@ -122,7 +120,7 @@ impl SendBuffer {
             self.tail_start = up_to;
             self.tail = Vec::new();
         }
-        if self.chunks.is_empty() && self.chunks.capacity() > IDLE_PLACES {
+        if self.chunks.is_empty() && self.chunks.capacity() > 0 {
             self.chunks = VecDeque::new();
         }
         newly

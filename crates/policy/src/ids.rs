@@ -30,35 +30,50 @@ impl fmt::Debug for AddressId {
     }
 }
 
-/// What a policy remembers per subflow: a short list in order of [`SubflowId`].
+/// What a policy remembers per subflow.
+pub type SubflowMap<T> = ShortMap<SubflowId, T>;
+
+/// A short list in order of its keys, with room for no more than it holds.
 ///
-/// A connection has a handful of subflows, so a scan of one cache line or two beats every hash.
+/// A connection has a handful of subflows and addresses, so a scan of one cache line or two beats every hash and tree.
 #[derive(Clone, Debug)]
-pub struct SubflowMap<T> {
-    entries: Vec<(SubflowId, T)>,
+pub struct ShortMap<K, T> {
+    entries: Vec<(K, T)>,
 }
 
-impl<T> Default for SubflowMap<T> {
+impl<K, T> Default for ShortMap<K, T> {
     fn default() -> Self {
         Self { entries: Vec::new() }
     }
 }
 
-impl<T> SubflowMap<T> {
+impl<K, T> IntoIterator for ShortMap<K, T> {
+    type Item = (K, T);
+    type IntoIter = std::vec::IntoIter<(K, T)>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.entries.into_iter()
+    }
+}
+
+impl<K: Copy + Ord, T> ShortMap<K, T> {
     /// An empty map.
     pub fn new() -> Self {
         Self::default()
     }
+    /// One entry.
+    pub fn of(id: K, entry: T) -> Self {
+        Self { entries: vec![(id, entry)] }
+    }
     /// The entry of `id`.
-    pub fn get(&self, id: SubflowId) -> Option<&T> {
+    pub fn get(&self, id: K) -> Option<&T> {
         self.entries.iter().find(|(have, _)| *have == id).map(|(_, entry)| entry)
     }
     /// The entry of `id`, to change.
-    pub fn get_mut(&mut self, id: SubflowId) -> Option<&mut T> {
+    pub fn get_mut(&mut self, id: K) -> Option<&mut T> {
         self.entries.iter_mut().find(|(have, _)| *have == id).map(|(_, entry)| entry)
     }
     /// Sets the entry of `id`; gives back the one it replaces.
-    pub fn insert(&mut self, id: SubflowId, entry: T) -> Option<T> {
+    pub fn insert(&mut self, id: K, entry: T) -> Option<T> {
         match self.entries.binary_search_by_key(&id, |(have, _)| *have) {
             Ok(at) => self.entries.get_mut(at).map(|(_, old)| core::mem::replace(old, entry)),
             Err(at) => {
@@ -70,21 +85,25 @@ impl<T> SubflowMap<T> {
         }
     }
     /// Takes the entry of `id` out.
-    pub fn remove(&mut self, id: SubflowId) -> Option<T> {
+    pub fn remove(&mut self, id: K) -> Option<T> {
         let at = self.entries.iter().position(|(have, _)| *have == id)?;
         Some(self.entries.remove(at).1)
     }
     /// Drops the entries whose id `keep` does not want.
-    pub fn retain(&mut self, mut keep: impl FnMut(SubflowId) -> bool) {
+    pub fn retain(&mut self, mut keep: impl FnMut(K) -> bool) {
         self.entries.retain(|(id, _)| keep(*id));
     }
     /// The entries in order of id.
-    pub fn iter(&self) -> impl Iterator<Item = (SubflowId, &T)> {
+    pub fn iter(&self) -> impl Iterator<Item = (K, &T)> {
         self.entries.iter().map(|(id, entry)| (*id, entry))
     }
     /// The entries in order of id, to change.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (SubflowId, &mut T)> {
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (K, &mut T)> {
         self.entries.iter_mut().map(|(id, entry)| (*id, entry))
+    }
+    /// The keys in order.
+    pub fn keys(&self) -> impl Iterator<Item = K> {
+        self.entries.iter().map(|(id, _)| *id)
     }
     /// The entries in order of id, without their ids.
     pub fn values(&self) -> impl Iterator<Item = &T> {

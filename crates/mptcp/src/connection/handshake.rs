@@ -162,6 +162,7 @@ impl Connection {
         subflow.backup_local = joining.backup;
         subflow.cursor = self.data_una();
         self.subflows.push(subflow);
+        self.joins.reserve_exact(1);
         self.joins.push(Join { subflow: id, local_nonce: joining.nonce, remote_nonce });
         self.output_pending = true;
         id

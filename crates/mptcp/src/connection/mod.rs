@@ -253,7 +253,7 @@ impl Connection {
             closed: None,
             verdict: None,
             stats: ConnectionStats::default(),
-            notices: VecDeque::new(),
+            notices: VecDeque::with_capacity(1),
             outbox: VecDeque::new(),
             trace: config.trace.then(VecDeque::new),
             armed: Instant::NEVER,
@@ -313,7 +313,12 @@ impl Connection {
     }
     /// What the endpoint must pass on.
     pub fn poll_notice(&mut self) -> Option<Notice> {
-        self.notices.pop_front()
+        let notice = self.notices.pop_front();
+        if self.notices.is_empty() && self.notices.capacity() > 1 {
+            // One place stays for what comes with nearly every packet; handshakes fill more, once.
+            self.notices.shrink_to(1);
+        }
+        notice
     }
     /// Whether [`Self::poll_transmit`] may find something.
     pub fn wants_output(&self) -> bool {

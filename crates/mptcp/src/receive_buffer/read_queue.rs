@@ -10,7 +10,7 @@ const FREE_PLACES: usize = 8;
 /// Small arrivals are copied together up to this many bytes.
 const COALESCED: usize = 16 * 1024;
 /// An empty queue of more places than this gives its memory back.
-const IDLE_PLACES: usize = 16;
+const IDLE_PLACES: usize = 1;
 
 /// First in, first out; the tail comes after all chunks.
 #[derive(Debug, Default)]
@@ -25,6 +25,9 @@ impl ReadQueue {
         let few = self.chunks.len() < FREE_PLACES && self.tail.is_empty();
         if few || data.len() >= SMALL {
             self.seal_tail();
+            if self.chunks.is_empty() {
+                self.chunks.reserve_exact(1); // all that a reader who keeps up ever needs
+            }
             self.chunks.push_back(data);
             return;
         }

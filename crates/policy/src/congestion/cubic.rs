@@ -132,8 +132,8 @@ pub struct Cubic {
     window: Window,
     slow_start: SlowStart,
     curve: Curve,
-    /// The curve before the last congestion event.
-    before: Option<Curve>,
+    /// The curve before the last congestion event; apart, since many a subflow never has one.
+    before: Option<Box<Curve>>,
     /// When data was last acknowledged.
     last_ack: Instant,
 }
@@ -210,7 +210,7 @@ impl SinglePath for Cubic {
         self.curve.epoch = None;
         match event.cause {
             Congestion::Loss | Congestion::Mark => {
-                self.before = Some(curve);
+                self.before = Some(Box::new(curve));
                 self.curve.cwnd_prior = cwnd;
                 let early = curve.w_max.is_some_and(|w_max| cwnd < w_max);
                 self.curve.w_max = Some(if early && self.settings.fast_convergence {
@@ -221,7 +221,7 @@ impl SinglePath for Cubic {
             }
             Congestion::Timeout => {
                 if !event.repeated {
-                    self.before = Some(curve);
+                    self.before = Some(Box::new(curve));
                     self.curve.cwnd_prior = cwnd;
                 }
                 self.curve.w_max = None;
@@ -236,7 +236,7 @@ impl SinglePath for Cubic {
     }
 
     fn on_spurious(&mut self, _now: Instant) {
-        if let (true, Some(curve)) = (self.window.on_spurious(), self.before.take()) {
+        if let (true, Some(curve)) = (self.window.on_spurious(), self.before.take().map(|curve| *curve)) {
             self.curve = curve;
         }
     }

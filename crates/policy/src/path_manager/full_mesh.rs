@@ -17,7 +17,7 @@
 //! An attempt that is not heard of for 120 s (the engine may have dropped the action) counts as timed out.
 
 use super::{CloseReason, PathAction, PathEvent, PathManager, Role};
-use crate::ids::{AddressId, ConnectionId, SubflowId};
+use crate::ids::{AddressId, ConnectionId, ShortMap, SubflowId};
 use crate::table::{Parameter, SettingError, Settings};
 use crate::time::{Duration, Instant};
 use core::net::{IpAddr, SocketAddr};
@@ -148,10 +148,10 @@ struct Mesh {
     /// Our address of the initial subflow.
     initial_local: AddressId,
     remote_denies_joins: bool,
-    remotes: BTreeMap<AddressId, SocketAddr>,
+    remotes: ShortMap<AddressId, SocketAddr>,
     /// Our addresses that the peer knows.
     known_to_peer: BTreeSet<AddressId>,
-    pairs: BTreeMap<PairOfAddresses, Pair>,
+    pairs: ShortMap<PairOfAddresses, Pair>,
 }
 
 impl Mesh {
@@ -167,7 +167,7 @@ impl Mesh {
 
     /// Whether a subflow may be opened between the two, limits aside.
     fn may_join(&self, addresses: &BTreeMap<AddressId, IpAddr>, (local, remote): PairOfAddresses) -> bool {
-        let (Some(from), Some(to)) = (addresses.get(&local), self.remotes.get(&remote)) else { return false };
+        let (Some(from), Some(to)) = (addresses.get(&local), self.remotes.get(remote)) else { return false };
         let denied = remote == INITIAL && self.remote_denies_joins;
         self.role == Role::Client && !denied && from.to_canonical().is_ipv4() == to.ip().to_canonical().is_ipv4()
     }
@@ -181,7 +181,7 @@ impl Mesh {
     fn set(&mut self, due: &mut Deadlines, id: ConnectionId, addresses: PairOfAddresses, pair: Option<Pair>) {
         let before = match pair {
             Some(pair) => self.pairs.insert(addresses, pair),
-            None => self.pairs.remove(&addresses),
+            None => self.pairs.remove(addresses),
         };
         if let Some(at) = before.and_then(Pair::deadline) {
             due.remove(&(at, id, addresses));
@@ -194,8 +194,8 @@ impl Mesh {
     /// Drops what is known of pairs that are not open, where `forget` says so.
     fn forget(&mut self, due: &mut Deadlines, id: ConnectionId, forget: impl Fn(PairOfAddresses) -> bool) {
         let open = |pair: &Pair| matches!(pair.state, PairState::Open(..));
-        let pairs = self.pairs.iter().filter(|(addresses, pair)| !open(pair) && forget(**addresses));
-        let forgotten: Vec<PairOfAddresses> = pairs.map(|(addresses, _)| *addresses).collect();
+        let pairs = self.pairs.iter().filter(|(addresses, pair)| !open(pair) && forget(*addresses));
+        let forgotten: Vec<PairOfAddresses> = pairs.map(|(addresses, _)| addresses).collect();
         for addresses in forgotten {
             self.set(due, id, addresses, None);
         }
@@ -238,11 +238,11 @@ impl FullMesh {
             }
         }
         let mut room = self.settings.subflows.saturating_sub(mesh.extra_subflows());
-        let remotes: Vec<AddressId> = mesh.remotes.keys().copied().collect();
+        let remotes: Vec<AddressId> = mesh.remotes.keys().collect();
         for local in self.addresses.keys() {
             for remote in &remotes {
                 let addresses = (*local, *remote);
-                let failures = match mesh.pairs.get(&addresses) {
+                let failures = match mesh.pairs.get(addresses) {
                     None => 0,
                     Some(Pair { state: PairState::Waiting(until), failures }) if *until <= now => *failures,
                     Some(_) => continue,
@@ -266,7 +266,7 @@ impl FullMesh {
     /// A subflow ended, or an attempt failed.
     fn lose(&mut self, now: Instant, id: ConnectionId, addresses: PairOfAddresses, reason: CloseReason) {
         let Some(mesh) = self.connections.get_mut(&id) else { return };
-        let Some(pair) = mesh.pairs.get(&addresses).copied() else { return };
+        let Some(pair) = mesh.pairs.get(addresses).copied() else { return };
         let failures = match pair.state {
             PairState::Open(_, since) if now.since(since) >= BACK_OFF_MOST => 0,
             _ => pair.failures,
@@ -291,7 +291,7 @@ impl FullMesh {
         while let Some(first) = self.due.first().copied().filter(|(at, ..)| *at <= now) {
             self.due.remove(&first);
             let (_, id, addresses) = first;
-            let pair = self.connections.get(&id).and_then(|mesh| mesh.pairs.get(&addresses));
+            let pair = self.connections.get(&id).and_then(|mesh| mesh.pairs.get(addresses));
             if pair.is_some_and(|pair| matches!(pair.state, PairState::Opening(_))) {
                 self.lose(now, id, addresses, CloseReason::TimedOut);
             }
@@ -313,7 +313,7 @@ impl FullMesh {
         let Some(mesh) = self.connections.get_mut(&connection) else { return };
         let ip = remote.ip();
         let unreachable = ip.is_unspecified() || ip.is_multicast() || remote.port() == 0;
-        let accepted = mesh.remotes.keys().filter(|have| **have != INITIAL && **have != id).count();
+        let accepted = mesh.remotes.keys().filter(|have| *have != INITIAL && *have != id).count();
         let known = mesh.remotes.values().any(|have| *have == remote);
         if id == INITIAL || unreachable || known || accepted >= self.settings.add_addr_accepted {
             return;
@@ -339,9 +339,9 @@ impl FullMesh {
                     role,
                     initial_local: local,
                     remote_denies_joins,
-                    remotes: BTreeMap::from([(INITIAL, remote)]),
+                    remotes: ShortMap::of(INITIAL, remote),
                     known_to_peer: BTreeSet::from([local]),
-                    pairs: BTreeMap::from([((local, INITIAL), initial)]),
+                    pairs: ShortMap::of((local, INITIAL), initial),
                 };
                 self.connections.insert(connection, mesh);
                 self.extend(now, connection, actions);
@@ -353,7 +353,7 @@ impl FullMesh {
             }
             PathEvent::AddressRemoved { connection, id } => {
                 if let Some(mesh) = self.connections.get_mut(&connection) {
-                    mesh.remotes.remove(&id);
+                    mesh.remotes.remove(id);
                     mesh.forget(&mut self.due, connection, |(_, remote)| remote == id);
                 }
             }
@@ -361,14 +361,14 @@ impl FullMesh {
                 let Some(mesh) = self.connections.get_mut(&connection) else { return };
                 let local = mesh.local_id(local);
                 mesh.known_to_peer.insert(local);
-                let failures = mesh.pairs.get(&(local, remote)).map_or(0, |pair| pair.failures);
+                let failures = mesh.pairs.get((local, remote)).map_or(0, |pair| pair.failures);
                 let open = Pair { state: PairState::Open(subflow, now), failures };
                 mesh.set(&mut self.due, connection, (local, remote), Some(open));
             }
             PathEvent::SubflowClosed { connection, subflow, local, remote, reason } => {
                 let Some(mesh) = self.connections.get(&connection) else { return };
                 let addresses = (mesh.local_id(local), remote);
-                match mesh.pairs.get(&addresses).map(|pair| pair.state) {
+                match mesh.pairs.get(addresses).map(|pair| pair.state) {
                     Some(PairState::Opening(_)) => self.lose(now, connection, addresses, reason),
                     Some(PairState::Open(open, _)) if open == subflow => self.lose(now, connection, addresses, reason),
                     _ => {}
