@@ -264,3 +264,30 @@ fn a_slow_reader_of_a_whole_stream_does_not_spin_when_no_path_is_found() {
     pair.settle();
     assert_eq!(pair.hosts[0].connection_count(), 0);
 }
+
+#[test]
+fn an_option_that_closes_other_subflows_leaves_the_rest_of_its_segment_where_it_belongs() {
+    let mut pair = Pair::new(3);
+    let id = pair.connect(config(), config());
+    // Joins to the server's first address get no answer: they stand, unfinished, before those to the others.
+    pair.judge = Box::new(|_, _, packet| {
+        let joins = packet.segment.flags.contains(Flags::SYN) && packet.ip.destination == pair::address(1, 0);
+        if joins { Fate::Drop } else { Fate::Deliver }
+    });
+    assert_eq!(pair.write_all(0, id, b"x", Duration::from_secs(1)), 0);
+    pair.run(Duration::from_millis(500));
+    let server = pair.accepted().unwrap();
+    assert!(pair.hosts[0].subflow_views(pair.now, id).len() > 3);
+    // REMOVE_ADDR closes them at once.
+    pair.hosts[1].handle_address_down(pair.now, AddressId(1));
+    pair.settle();
+    pair.run(Duration::from_secs(30));
+    let data = pattern(300_000);
+    assert_eq!(pair.write_all(0, id, &data, Duration::from_secs(30)), 0);
+    pair.hosts[0].close(pair.now, id).unwrap();
+    pair.hosts[1].close(pair.now, server).unwrap();
+    pair.run(Duration::from_secs(10));
+    assert_eq!(pair.received[1][1..], data[..]);
+    pair.run(Duration::from_secs(100));
+    assert_eq!([pair.hosts[0].connection_count(), pair.hosts[1].connection_count()], [0, 0]);
+}

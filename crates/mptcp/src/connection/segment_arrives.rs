@@ -127,6 +127,8 @@ impl Connection {
         if self.handle_mptcp_options(now, index, segment) {
             return;
         }
+        // Options may have closed other subflows: places have moved.
+        let Some(index) = self.index_of(id) else { return };
         self.watch_fallback(index, segment);
         let progress = if acknowledges { self.handle_ack(now, index, segment) } else { Progress::default() };
         self.handle_window(now, index, segment, acknowledges);
