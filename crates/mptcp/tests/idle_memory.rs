@@ -130,8 +130,8 @@ fn measure(congestion: &'static str) -> (usize, usize) {
     }
     let established = (in_use() - before - own) / (2 * CONNECTIONS);
     let data = Bytes::from(vec![7; 300_000]);
-    for place in 0..CONNECTIONS {
-        let (client, server) = (ids[place], lab.accepted[place + 1]);
+    let servers = lab.accepted.clone();
+    for (client, server) in ids.iter().copied().zip(servers.into_iter().skip(1)) {
         for (host, id) in [(0, client), (1, server)] {
             assert_eq!(lab.hosts[host].write(lab.now, id, data.clone()).unwrap(), data.len());
         }
