@@ -103,11 +103,12 @@ impl Connection {
         if self.is_infinite(now, index, &mapping) || self.breaks_checksum_agreement(now, index, &mapping) {
             return;
         }
-        if mapping.data_fin && self.is_verified_alone(&mapping) {
-            self.take_data_fin(now, index, &mapping);
-        }
         if mapping.length > 0 && mapping.wire.subflow_seq != 0 {
             self.store(index, &mapping);
+        }
+        // Last, since the end of the stream closes subflows: places move.
+        if mapping.data_fin && self.is_verified_alone(&mapping) {
+            self.take_data_fin(now, index, &mapping);
         }
     }
 
