@@ -144,12 +144,12 @@ fn measure(congestion: &'static str) -> (usize, usize) {
     (established, used)
 }
 
-/// One test, so that no other allocates meanwhile. What the congestion control remembers of two subflows makes the
-/// difference between the bounds; that of CUBIC is the largest, with HyStart++ and two curves.
+/// One test, so that no other allocates meanwhile. CUBIC remembers most of a subflow: HyStart++ and two curves.
 #[test]
-fn an_idle_connection_with_two_subflows_takes_4_kb_and_a_little_more_with_the_larger_congestion_controls() {
-    for (congestion, most) in [("new_reno", 4096), ("lia", 4200), ("balia", 4200), ("olia", 4250), ("cubic", 4350)] {
+fn an_idle_connection_with_two_subflows_takes_less_than_4_kb_and_with_cubic_a_little_more() {
+    for (congestion, most) in [("new_reno", 4096), ("lia", 4096), ("balia", 4096), ("olia", 4096), ("cubic", 4350)] {
         let (established, used) = measure(congestion);
+        eprintln!("{congestion}: {established} established, {used} after use");
         assert!(established < most && used < most, "{congestion}: {established} established, {used} after use");
     }
 }

@@ -25,13 +25,14 @@ pub(super) fn switch(settings: &Settings, name: &str, default: bool) -> Result<b
 /// Growth of one subflow below its threshold.
 #[derive(Clone, Debug)]
 pub(super) struct SlowStart {
-    hystart: Option<HyStart>,
+    /// Only for the first slow start, and only if asked for: on the heap, so that others do not carry it along.
+    hystart: Option<Box<HyStart>>,
 }
 
 impl SlowStart {
     /// At the start of a subflow.
     pub(super) fn new(hystart: bool) -> Self {
-        Self { hystart: hystart.then(HyStart::new) }
+        Self { hystart: hystart.then(|| Box::new(HyStart::new())) }
     }
 
     /// Grows a window that is below its threshold.
@@ -43,6 +44,7 @@ impl SlowStart {
                 window.add_in_slow_start(counted.min(most) / hystart.growth_divisor());
                 if hystart.on_ack(ack) {
                     window.leave_slow_start();
+                    self.hystart = None;
                 }
             }
             _ => {
