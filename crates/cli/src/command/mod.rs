@@ -92,11 +92,12 @@ fn heading(outcome: &Outcome) -> String {
     let scenario = &outcome.scenario;
     let short = if outcome.quick { ", quick: fewer seeds and points" } else { "" };
     format!(
-        "{}: {}\n{} s simulated, {} seeds{short}; took {:.1} s; trace hash {:016x}\n",
+        "{}: {}\n{} s simulated, {} {}{short}; took {:.1} s; trace hash {:016x}\n",
         scenario.name,
         scenario.title,
         scenario.duration.as_secs_f64(),
         outcome.seeds(),
+        if outcome.seeds() == 1 { "seed" } else { "seeds" },
         outcome.seconds,
         outcome.trace_hash
     )
