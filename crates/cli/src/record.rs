@@ -124,3 +124,8 @@ impl Outcome {
         self.policies.iter().map(|runs| runs.records.len()).max().unwrap_or(0)
     }
 }
+
+/// A digest as text.
+pub fn hexadecimal(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}

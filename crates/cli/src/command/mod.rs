@@ -8,7 +8,7 @@ mod run;
 pub use compare::compare;
 pub use list::list;
 pub use reproduce::reproduce;
-pub use run::{hexadecimal, run};
+pub use run::run;
 
 use crate::arguments::Options;
 use crate::diagnostic::Diagnostic;

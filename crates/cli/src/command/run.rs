@@ -7,6 +7,7 @@ use crate::experiment;
 use crate::lab::SentFile;
 use crate::library;
 use crate::record::Outcome;
+use crate::record::hexadecimal;
 use crate::statistics::readable;
 use crate::summary::metric_names;
 use crate::table;
@@ -64,11 +65,6 @@ fn read_file(path: &Path) -> Result<Arc<SentFile>, Diagnostic> {
     }
     let digest = hexadecimal(&Sha256::digest(&content));
     Ok(Arc::new(SentFile { name: path.display().to_string(), content: Bytes::from(content), digest }))
-}
-
-/// A digest as text.
-pub fn hexadecimal(digest: &[u8]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Compares what every receiver has with what was sent.

@@ -1,11 +1,10 @@
 //! Makes a record of a run: the series on the sampling grid, and the numbers that sum it up.
 
 use super::settings;
-use crate::command::hexadecimal;
 use crate::contender::Contender;
 use crate::diagnostic::Diagnostic;
 use crate::metric::Series;
-use crate::record::{Curve, Record};
+use crate::record::{Curve, Record, hexadecimal};
 use crate::scenario::Scenario;
 use crate::scenario::model::Transfer;
 use anabranch_policy::time::Duration;
