@@ -74,9 +74,11 @@ impl Connection {
         let outgoing = subflow.next_transmission(&mut cx)?;
         let id = subflow.id();
         self.account(now, id, &outgoing);
-        let segment = self.data_segment(now, index, &outgoing.record)?;
+        // Only new data is marked as ECN-capable (RFC 3168, section 6.1.5).
+        let ecn = ecn && outgoing.kind != SendKind::Retransmission && !outgoing.record.payload.is_empty();
+        let segment = self.data_segment(now, index, outgoing.record)?;
         let mut packet = packet(local, remote, segment);
-        if ecn && outgoing.kind != SendKind::Retransmission && !outgoing.record.payload.is_empty() {
+        if ecn {
             packet.ip.ecn = Ecn::Capable0;
         }
         Some(packet)
@@ -106,9 +108,9 @@ impl Connection {
         }
     }
 
-    fn data_segment(&mut self, now: Instant, index: usize, record: &Record) -> Option<Segment> {
+    fn data_segment(&mut self, now: Instant, index: usize, record: Record) -> Option<Segment> {
         let initial = self.subflows.get(index)?.send.initial;
-        let (dss, capable) = self.data_options(index, initial, record);
+        let (dss, capable) = self.data_options(index, initial, &record);
         let space = dss.as_ref().map_or(0, Dss::encoded_len) + capable.as_ref().map_or(0, MptcpOption::encoded_len);
         let window = self.offer_window();
         let (Some(subflow), cx) = subflow_and_context!(self, now, index) else { return None };

@@ -131,7 +131,7 @@ impl Subflow {
     }
 
     /// The segment that carries a record. `mptcp_space` bytes of option space are spoken for.
-    pub fn data_segment(&mut self, cx: &Context<'_>, record: &Record, window: u64, mptcp_space: usize) -> Segment {
+    pub fn data_segment(&mut self, cx: &Context<'_>, record: Record, window: u64, mptcp_space: usize) -> Segment {
         let mut flags = Flags::ACK;
         if record.fin {
             flags |= Flags::FIN;
@@ -142,7 +142,7 @@ impl Subflow {
             flags |= Flags::CWR;
             self.send_cwr = false;
         }
-        self.segment(cx, flags, record.seq, record.payload.clone(), window, mptcp_space)
+        self.segment(cx, flags, record.seq, record.payload, window, mptcp_space)
     }
 
     /// A bare acknowledgement. With `keepalive_due` it lies one before the window, so that the peer must answer.
