@@ -77,11 +77,6 @@ impl SendBuffer {
         self.tail_start + self.tail.len() as u64
     }
 
-    /// Changes the limit. A buffer that holds more already takes nothing until it has drained.
-    pub fn set_limit(&mut self, limit: u64) {
-        self.limit = limit;
-    }
-
     /// The bytes from `data_seq` on: `max_len` of them, fewer only at the end of what was written. None if
     /// `data_seq` is acknowledged or not written yet, or `max_len` is 0.
     ///

@@ -320,10 +320,6 @@ impl Connection {
         }
         notice
     }
-    /// Whether [`Self::poll_transmit`] may find something.
-    pub fn wants_output(&self) -> bool {
-        self.output_pending || !self.outbox.is_empty()
-    }
     /// Whether trace records wait.
     pub fn has_trace(&self) -> bool {
         self.trace.as_ref().is_some_and(|trace| !trace.is_empty())

@@ -49,11 +49,6 @@ impl Connection {
         self.remote_addresses.iter().find(|known| known.id == id).map(|known| known.remote)
     }
 
-    /// Whether a subflow between these addresses exists.
-    pub fn has_subflow(&self, local: IpAddr, remote: SocketAddr) -> bool {
-        self.subflows.iter().any(|s| s.identity.local.ip() == local && s.identity.remote == remote)
-    }
-
     /// Announces an address of ours until it is echoed.
     pub fn announce(&mut self, now: Instant, id: AddressId, address: IpAddr) -> bool {
         let id = self.wire_address(id);

@@ -299,17 +299,19 @@ impl Connection {
     /// Whether data waits only for the peer's window, with nothing in flight whose acknowledgement could open it.
     fn is_shut_out(&self) -> bool {
         let idle = self.subflows.iter().all(|subflow| subflow.scoreboard.is_idle());
+        if !idle || self.closed.is_some() || self.subflows.is_empty() {
+            return false;
+        }
         let unsent = self.send.end() - self.data_nxt;
         let left = self.window_edge.saturating_sub(self.data_nxt);
         let mss = self.subflows.iter().map(|subflow| subflow.mss).max().unwrap_or(0);
         let waits_for_connection = left < unsent.min(u64::from(mss)) && self.next_length(mss).is_none();
-        idle && (waits_for_connection || self.waits_for_subflow()) && self.closed.is_none() && !self.subflows.is_empty()
+        waits_for_connection || self.waits_for_subflow()
     }
 
     /// Arms the timer of the window probe where it is needed: called when nothing more can be sent.
     pub(super) fn watch_window(&mut self, now: Instant) {
-        let idle = |subflow: &Subflow| subflow.scoreboard.is_idle();
-        if self.timers.persist == Instant::NEVER && self.subflows.iter().all(idle) && self.is_shut_out() {
+        if self.timers.persist == Instant::NEVER && self.is_shut_out() {
             self.arm_persist(now);
         }
     }

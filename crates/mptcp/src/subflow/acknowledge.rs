@@ -1,9 +1,9 @@
 //! What an acknowledgement does to a subflow: progress, round-trip time, losses, recovery and the windows.
 
+use super::Subflow;
 use super::recovery::{Conditions, Phase, Prr, Undo};
 use super::scoreboard::Acknowledged;
 use super::timers::Retransmit;
-use super::{State, Subflow};
 use crate::config::TcpConfig;
 use anabranch_policy::congestion::{Ack, Congestion, CongestionControl, CongestionEvent};
 use anabranch_policy::time::{Duration, Instant};
@@ -405,11 +405,6 @@ impl Subflow {
             return AckJudgement::Current;
         }
         if ack.at_or_after(self.send.una - self.largest_window) { AckJudgement::Old } else { AckJudgement::TooOld }
-    }
-
-    /// Whether the subflow is past needing its records: nothing outstanding in a closing state.
-    pub fn is_drained(&self) -> bool {
-        self.scoreboard.is_empty() || self.state == State::Closed || self.state == State::TimeWait
     }
 }
 

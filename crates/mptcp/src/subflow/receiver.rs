@@ -2,7 +2,7 @@
 //! beyond it, and the state of delayed acknowledgements. The bytes themselves are already at data level.
 
 use crate::config::TcpConfig;
-use anabranch_policy::time::{Duration, Instant};
+use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
 use anabranch_wire::tcp::{SackBlock, SackBlocks};
 
@@ -221,13 +221,6 @@ impl Receiver {
     /// Acknowledge now.
     pub fn acknowledge_now(&mut self) {
         self.due = AckDue::Now;
-    }
-
-    /// Acknowledge after `delay` at the latest.
-    pub fn acknowledge_within(&mut self, now: Instant, delay: Duration) {
-        if self.due == AckDue::No {
-            self.due = AckDue::By(now + delay);
-        }
     }
 }
 

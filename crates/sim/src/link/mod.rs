@@ -174,10 +174,6 @@ impl<T> Link<T> {
     pub fn waiting(&self) -> (usize, u64) {
         (self.queue.packets(), self.queue.bytes())
     }
-    /// Whether the link is up, as of the last input.
-    pub fn is_up(&self) -> bool {
-        self.clockwork.up
-    }
 
     /// Counts a packet that passes a link which [`LinkConfig::is_transparent`], without being carried.
     pub fn pass(&mut self, length: u32) {
