@@ -27,6 +27,14 @@ pub struct Derived {
     pub initial_data_seq: u64,
 }
 
+impl Derived {
+    /// The data sequence number on the wire of an offset in the stream of the key's owner (RFC 8684, section 3.1: the
+    /// first byte has the number after the initial one).
+    pub const fn data_seq(&self, offset: u64) -> u64 {
+        self.initial_data_seq.wrapping_add(1).wrapping_add(offset)
+    }
+}
+
 impl Key {
     /// Token and initial data sequence number, from one hash of the key in network byte order.
     pub fn derive(self) -> Derived {

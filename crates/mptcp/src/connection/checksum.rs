@@ -1,6 +1,7 @@
 //! DSS checksums (RFC 8684, section 3.3.1): the parts of a mapping are held until it is complete, then verified together.
 
 use super::mapping::Resolved;
+use crate::keys::Derived;
 use anabranch_policy::ids::SubflowId;
 use anabranch_wire::SeqNumber;
 use anabranch_wire::mptcp::dss_checksum;
@@ -65,14 +66,14 @@ impl PendingMappings {
         mapping: &Resolved,
         seq: SeqNumber,
         payload: Bytes,
-        initial_data_seq: u64,
+        peer: &Derived,
     ) -> Verification {
         let offset = seq.distance(mapping.seq);
         let (Ok(offset), Some(_)) = (u32::try_from(offset), mapping.wire.checksum) else {
             return Verification::Refused;
         };
         if offset == 0 && payload.len() as u32 == mapping.length {
-            return verify(mapping, vec![(0, payload)], initial_data_seq);
+            return verify(mapping, vec![(0, payload)], peer);
         }
         let ahead = |old: &Resolved| (old.seq + old.length).after(next);
         self.pending.retain(|old| old.subflow != subflow || ahead(&old.mapping));
@@ -93,7 +94,7 @@ impl PendingMappings {
             return Verification::Incomplete;
         }
         let parts = self.pending.swap_remove(at).parts;
-        verify(mapping, parts, initial_data_seq)
+        verify(mapping, parts, peer)
     }
 }
 
@@ -121,8 +122,8 @@ impl Pending {
     }
 }
 
-fn verify(mapping: &Resolved, parts: Vec<(u32, Bytes)>, initial_data_seq: u64) -> Verification {
-    let data_seq = initial_data_seq.wrapping_add(1).wrapping_add(mapping.data_seq);
+fn verify(mapping: &Resolved, parts: Vec<(u32, Bytes)>, peer: &Derived) -> Verification {
+    let data_seq = peer.data_seq(mapping.data_seq);
     let slices = parts.iter().map(|(_, bytes)| bytes.as_ref());
     let computed = dss_checksum(data_seq, mapping.wire.subflow_seq, mapping.wire.length, slices);
     let right = mapping.wire.checksum == Some(computed);

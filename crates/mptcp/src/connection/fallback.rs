@@ -98,7 +98,7 @@ impl Connection {
 
     /// A mapping arrived whole and its checksum is wrong. `parts` are its bytes, already acknowledged on the subflow.
     pub(super) fn checksum_failed(&mut self, now: Instant, index: usize, mapping: &Resolved, parts: Vec<(u64, Bytes)>) {
-        let number = self.remote.initial_data_seq.wrapping_add(1).wrapping_add(mapping.data_seq);
+        let number = self.remote.data_seq(mapping.data_seq);
         let fail = MptcpOption::Fail { data_seq: number };
         if self.subflows.len() == 1 && !self.joined && self.is_initial(index) && self.is_contiguous(index) {
             if let Some(subflow) = self.subflows.get_mut(index) {
@@ -123,7 +123,7 @@ impl Connection {
         let fell_back = self.protocol == Protocol::Tcp && self.config.multipath;
         if fell_back && speaks && segment.flags.contains(Flags::FIN) && self.unheard_fallback.is_none() {
             let next = self.receive.next();
-            self.unheard_fallback = Some(self.remote.initial_data_seq.wrapping_add(1).wrapping_add(next));
+            self.unheard_fallback = Some(self.remote.data_seq(next));
         }
         let Some(number) = self.unheard_fallback else { return };
         let fail = MptcpOption::Fail { data_seq: number };
@@ -154,7 +154,7 @@ impl Connection {
             && self.subflows.len() == 1
             && let Some(subflow) = self.subflows.get_mut(index)
         {
-            let number = self.remote.initial_data_seq.wrapping_add(1).wrapping_add(self.receive.next());
+            let number = self.remote.data_seq(self.receive.next());
             subflow.push_control(MptcpOption::Fail { data_seq: number });
         }
         self.fall_back_or_reset(now, index, FallbackCause::Peer);

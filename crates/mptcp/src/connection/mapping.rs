@@ -38,20 +38,20 @@ pub(super) struct Resolved {
 impl Connection {
     /// The data sequence number on the wire of an offset of ours.
     pub(super) fn wire_data_seq(&self, offset: u64) -> u64 {
-        self.local.initial_data_seq.wrapping_add(1).wrapping_add(offset)
+        self.local.data_seq(offset)
     }
 
     /// What we acknowledge at data level, in the size that the peer can take.
     pub(super) fn wire_data_ack(&self) -> DataAck {
         let offset = self.receive.next() + u64::from(self.receive.at_end());
-        let number = self.remote.initial_data_seq.wrapping_add(1).wrapping_add(offset);
+        let number = self.remote.data_seq(offset);
         if self.long_data_ack { DataAck::Long(number) } else { DataAck::Short(number as u32) }
     }
 
     /// The offset of ours that a DATA_ACK names. Short ones are resolved near what is outstanding; one that lies before
     /// the beginning of the stream counts as its beginning.
     pub(super) fn data_ack_offset(&self, ack: DataAck) -> u64 {
-        let base = self.local.initial_data_seq.wrapping_add(1);
+        let base = self.local.data_seq(0);
         let near = self.data_una();
         match ack {
             DataAck::Long(number) => {
@@ -64,7 +64,7 @@ impl Connection {
 
     /// The offset of the peer's that a mapping begins at.
     fn data_seq_offset(&self, data_seq: DataSequence) -> u64 {
-        let base = self.remote.initial_data_seq.wrapping_add(1);
+        let base = self.remote.data_seq(0);
         match data_seq {
             DataSequence::Long(number) => number.wrapping_sub(base),
             DataSequence::Short(number) => near_offset(self.receive.next(), number.wrapping_sub(base as u32)),
@@ -86,7 +86,7 @@ impl Connection {
         }
         let capable = segment.options.mptcp.iter().find_map(super::handshake::usable_capable)?;
         let CapableKeys::BothWithData { length, checksum, .. } = capable.1 else { return None };
-        let data_seq = DataSequence::Long(self.remote.initial_data_seq.wrapping_add(1));
+        let data_seq = DataSequence::Long(self.remote.data_seq(0));
         Some(Resolved {
             seq: subflow_initial + 1,
             length: u32::from(length),
@@ -114,7 +114,7 @@ impl Connection {
 
     /// The checksum of a DATA_FIN without data covers its pseudo-header only (RFC 8684, section 3.3.3).
     fn is_verified_alone(&self, mapping: &Resolved) -> bool {
-        let number = self.remote.initial_data_seq.wrapping_add(1).wrapping_add(mapping.data_seq);
+        let number = self.remote.data_seq(mapping.data_seq);
         let computed = || dss_checksum(number, mapping.wire.subflow_seq, mapping.wire.length, []);
         mapping.length > 0 || mapping.wire.checksum.is_none_or(|checksum| checksum == computed())
     }
@@ -235,8 +235,7 @@ impl Connection {
             subflow.receiver.place(now, range.0, range.1, &self.config.tcp);
             return;
         }
-        let initial = self.remote.initial_data_seq;
-        let verification = self.pending_mappings.take_in(id, next, mapping, seq, payload, initial);
+        let verification = self.pending_mappings.take_in(id, next, mapping, seq, payload, &self.remote);
         if !matches!(verification, Verification::Refused) {
             subflow.receiver.place(now, range.0, range.1, &self.config.tcp);
         }
