@@ -26,7 +26,8 @@ const LICENCES: &[&str] = &[
 const LAYERS: &[&[&str]] = &[
     &["anabranch-wire", "anabranch-policy"],
     &["anabranch-mptcp", "anabranch-routing"],
-    &["anabranch-sim", "anabranch-net", "anabranch-media"],
+    &["anabranch-sim"],
+    &["anabranch-net", "anabranch-media"],
     &["anabranch-cli"],
 ];
 

@@ -1,5 +1,6 @@
 //! What can be chosen about an endpoint and about a connection, with the defaults and their sources.
 
+use anabranch_policy::combination::{Combination, CombinationError};
 use anabranch_policy::congestion::CongestionControl;
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::time::Duration;
@@ -16,6 +17,21 @@ pub struct Policies {
     pub congestion: Factory<dyn CongestionControl>,
     /// Scheduler.
     pub scheduler: Factory<dyn Scheduler>,
+}
+
+impl Policies {
+    /// Those that a combination names.
+    ///
+    /// # Errors
+    /// [`CombinationError`] if it names something that does not exist, or a setting out of range.
+    pub fn of(combination: &Combination) -> Result<Self, CombinationError> {
+        combination.check()?;
+        let (one, other) = (combination.clone(), combination.clone());
+        Ok(Self {
+            congestion: Arc::new(move || one.build_congestion().expect("the combination was checked")),
+            scheduler: Arc::new(move || other.build_scheduler().expect("the combination was checked")),
+        })
+    }
 }
 
 impl fmt::Debug for Policies {

@@ -5,7 +5,6 @@ use crate::scenario::Scenario;
 use crate::scenario::model::ReceiveBuffer;
 use anabranch_mptcp::{BufferSize, ConnectionConfig, Policies, TcpConfig};
 use anabranch_policy::combination::Combination;
-use std::sync::Arc;
 
 /// Bytes of IPv4 and TCP headers without options.
 const HEADERS: u64 = 40;
@@ -50,9 +49,5 @@ pub fn segment_size(multipath: bool, tcp: &TcpConfig) -> u64 {
 
 /// Factories of a combination's policies. The scenario has been checked, so that they cannot fail.
 pub fn policies(combination: &Combination) -> Policies {
-    let (one, other) = (combination.clone(), combination.clone());
-    Policies {
-        congestion: Arc::new(move || one.build_congestion().expect("the combination was checked")),
-        scheduler: Arc::new(move || other.build_scheduler().expect("the combination was checked")),
-    }
+    Policies::of(combination).expect("the combination was checked")
 }

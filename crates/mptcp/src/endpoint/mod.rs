@@ -142,6 +142,11 @@ impl Endpoint {
         Ok(())
     }
 
+    /// No longer accepts connections on a port; those that are there go on.
+    pub fn unlisten(&mut self, port: u16) {
+        self.listeners.retain(|(taken, _)| *taken != port);
+    }
+
     /// Opens a connection, from `local` or from the first address of the right family.
     ///
     /// # Errors

@@ -1,0 +1,27 @@
+//! The one place where the operating system's clock is read.
+
+use anabranch_policy::time::Instant;
+
+/// A monotonic clock that shows [`Instant::ZERO`] when it is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    epoch: std::time::Instant,
+}
+
+impl Clock {
+    /// A clock that starts now.
+    pub fn new() -> Self {
+        Self { epoch: std::time::Instant::now() }
+    }
+
+    /// The time now.
+    pub fn now(&self) -> Instant {
+        Instant::from_nanos(self.epoch.elapsed().as_nanos() as u64)
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,18 @@
+//! What a device carried and dropped.
+
+/// Totals since the device was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DeviceCounters {
+    /// Packets given to the network.
+    pub packets_sent: u64,
+    /// Bytes of IP given to the network.
+    pub bytes_sent: u64,
+    /// Packets received and understood.
+    pub packets_received: u64,
+    /// Bytes of IP received.
+    pub bytes_received: u64,
+    /// Packets received that are not IP with TCP, or are malformed.
+    pub malformed: u64,
+    /// Packets that the operating system did not take.
+    pub not_taken: u64,
+}

@@ -1,0 +1,76 @@
+//! What carries packets: a TUN device, or a pipe to a relay in the same process.
+
+mod counters;
+mod packets;
+
+pub use counters::DeviceCounters;
+pub use packets::Packets;
+
+use anabranch_wire::Packet;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::task::{Context, Poll};
+
+/// What to ask of a new TUN device.
+#[derive(Clone, Debug)]
+pub struct TunConfig {
+    /// Its name, at most 15 bytes.
+    pub name: String,
+    /// Largest packet, bytes of IP.
+    pub mtu: u16,
+}
+
+/// Something that carries IP packets, for one or more local addresses.
+pub enum Device {
+    /// One packet per read and write.
+    Packets(Packets),
+}
+
+impl Device {
+    /// A new TUN device in the caller's namespace; it is gone when the last handle is. Addresses and routes are the caller's
+    /// job. To be called within a runtime.
+    ///
+    /// # Errors
+    /// What the kernel says: [`io::ErrorKind::PermissionDenied`] without CAP_NET_ADMIN, "resource busy" if there is one of that name.
+    pub fn tun(config: &TunConfig) -> io::Result<Self> {
+        Packets::tun(config).map(Self::Packets)
+    }
+
+    /// A device, and the other end of its pipe: each read gives one IP packet that the device was given, each write one that
+    /// it receives. To be called within a runtime.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn pipe() -> io::Result<(Self, OwnedFd)> {
+        let (device, other) = Packets::pipe()?;
+        Ok((Self::Packets(device), other))
+    }
+
+    /// The next packet that came in. What cannot be parsed is counted and skipped.
+    pub(crate) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Packet>> {
+        match self {
+            Self::Packets(device) => device.poll_receive(context),
+        }
+    }
+
+    /// Takes a packet to send; it has left for certain after [`Self::flush`].
+    pub(crate) fn transmit(&mut self, packet: &Packet) {
+        match self {
+            Self::Packets(device) => device.transmit(packet),
+        }
+    }
+
+    /// Sends what waits.
+    pub(crate) fn flush(&mut self) {
+        match self {
+            Self::Packets(_) => {}
+        }
+    }
+
+    /// What it carried and dropped.
+    pub fn counters(&self) -> DeviceCounters {
+        match self {
+            Self::Packets(device) => device.counters(),
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Anabranch in real time: the same engine and policies as in the lab, on real networks.
+//!
+//! A [`stack::Stack`] is a host of our own in user space: one [`anabranch_mptcp::Endpoint`], the [`device`]s that carry its
+//! packets, and one event loop ([`stack::Driver`]) between them; applications hold [`stack::Stream`]s and
+//! [`stack::Listener`]s. This is the only crate with sockets and clocks.
+
+pub mod clock;
+mod descriptor;
+pub mod device;
+pub mod namespace;
+pub mod stack;
+mod timer;
+
+pub use clock::Clock;
+pub use device::Device;
+pub use stack::{Listener, Stack, StackConfig, Stream};

@@ -1,0 +1,230 @@
+//! A connection in an application's hands.
+
+use super::connection::wait;
+use super::error::{ConnectError, closed};
+use super::state::Handle;
+use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::endpoint::OperationError;
+use anabranch_mptcp::stats::{ConnectionStats, ReceiveState};
+use anabranch_mptcp::{CloseCause, FallbackCause};
+use anabranch_policy::ids::{ConnectionId, SubflowId};
+use anabranch_policy::path_manager::CloseReason;
+use anabranch_policy::view::{ConnectionView, SubflowView};
+use bytes::Bytes;
+use core::net::SocketAddr;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Most bytes copied for one write: what does not fit into the send buffer is copied in vain.
+const WRITE: usize = 256 * 1024;
+
+/// What happened to the paths of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PathChange {
+    /// A subflow carries data from now on.
+    Established(SubflowId),
+    /// A subflow ended.
+    Closed(SubflowId, CloseReason),
+    /// The connection continues as plain TCP.
+    FellBack(FallbackCause),
+}
+
+/// A connection: a stream of bytes each way. Dropping it closes it; what the peer still sends resets it then.
+pub struct Stream {
+    shared: Handle,
+    id: ConnectionId,
+    remote: SocketAddr,
+}
+
+impl Stream {
+    pub(super) fn new(shared: Handle, id: ConnectionId, remote: SocketAddr) -> Self {
+        Self { shared, id, remote }
+    }
+
+    /// Completes when the handshake is over.
+    pub(super) async fn established(&self) -> Result<(), ConnectError> {
+        poll_fn(|context| {
+            let mut state = self.shared.lock();
+            let shut_down = state.shut_down;
+            let Some(connection) = state.connection(self.id).filter(|_| !shut_down) else {
+                return Poll::Ready(Err(ConnectError::ShutDown));
+            };
+            if connection.established {
+                return Poll::Ready(Ok(()));
+            }
+            if let Some(cause) = connection.closed {
+                return Poll::Ready(Err(ConnectError::Ended(cause)));
+            }
+            wait(&mut connection.reader, context);
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Its name in this stack.
+    pub fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    /// The peer, as the connection was opened.
+    pub fn peer_address(&self) -> SocketAddr {
+        self.remote
+    }
+
+    /// The next bytes without a copy, at most `max`; empty at the end of the stream.
+    pub fn poll_read_bytes(&self, context: &mut Context<'_>, max: usize) -> Poll<io::Result<Bytes>> {
+        let mut state = self.shared.lock();
+        let now = state.now();
+        if let Some(bytes) = state.endpoint.read(now, self.id, max).filter(|bytes| !bytes.is_empty()) {
+            state.wake_driver();
+            return Poll::Ready(Ok(bytes));
+        }
+        let Some(connection) = state.connection(self.id) else { return Poll::Ready(Ok(Bytes::new())) };
+        match connection.closed {
+            _ if connection.ended => Poll::Ready(Ok(Bytes::new())),
+            Some(CloseCause::Finished) => Poll::Ready(Ok(Bytes::new())),
+            Some(cause) => Poll::Ready(Err(closed(cause))),
+            None => {
+                wait(&mut connection.reader, context);
+                // The end of the stream may just have been reached: its event is on the way.
+                state.wake_driver();
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Writes bytes without a copy; gives how many were taken.
+    pub fn poll_write_bytes(&self, context: &mut Context<'_>, bytes: Bytes) -> Poll<io::Result<usize>> {
+        if bytes.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        let mut state = self.shared.lock();
+        let now = state.now();
+        match state.endpoint.write(now, self.id, bytes) {
+            Ok(0) => {
+                state.connection(self.id).into_iter().for_each(|connection| wait(&mut connection.writer, context));
+                Poll::Pending
+            }
+            Ok(taken) => {
+                state.wake_driver();
+                Poll::Ready(Ok(taken))
+            }
+            Err(OperationError::SendClosed) => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+            Err(_no_connection) => {
+                let cause = state.connection(self.id).and_then(|connection| connection.closed);
+                Poll::Ready(Err(closed(cause.unwrap_or(CloseCause::Finished))))
+            }
+        }
+    }
+
+    /// Sends small segments at once, or holds them back while data is in flight (Nagle's algorithm).
+    ///
+    /// # Errors
+    /// If the connection has ended.
+    pub fn set_nodelay(&self, on: bool) -> io::Result<()> {
+        let mut state = self.shared.lock();
+        let now = state.now();
+        let outcome = state.endpoint.set_nagle(now, self.id, !on);
+        state.wake_driver();
+        outcome.map_err(|error| io::Error::new(io::ErrorKind::NotConnected, error))
+    }
+
+    /// Ends the connection at once; what is under way is lost, and the peer is told.
+    pub fn abort(&self) {
+        let mut state = self.shared.lock();
+        let now = state.now();
+        // If it has ended there is nothing to abort.
+        let _ = state.endpoint.abort(now, self.id);
+        state.wake_driver();
+    }
+
+    /// Multipath TCP, or why not; none after the end.
+    pub fn protocol(&self) -> Option<Protocol> {
+        self.shared.lock().endpoint.protocol(self.id)
+    }
+
+    /// Counters; none after the end.
+    pub fn stats(&self) -> Option<ConnectionStats> {
+        self.shared.lock().endpoint.stats(self.id)
+    }
+
+    /// The sending side now; none after the end.
+    pub fn view(&self) -> Option<ConnectionView> {
+        let state = self.shared.lock();
+        state.endpoint.connection_view(state.now(), self.id)
+    }
+
+    /// The subflows now, in order of id.
+    pub fn subflows(&self) -> Vec<SubflowView> {
+        let state = self.shared.lock();
+        state.endpoint.subflow_views(state.now(), self.id)
+    }
+
+    /// The receiving side now; none after the end.
+    pub fn receive_state(&self) -> Option<ReceiveState> {
+        self.shared.lock().endpoint.receive_state(self.id)
+    }
+
+    /// The next change of its paths, from the first subflow on; none after the end. At most 64 wait, then new ones are dropped
+    /// and counted.
+    pub async fn path_change(&self) -> Option<PathChange> {
+        poll_fn(|context| match self.shared.lock().connection(self.id) {
+            Some(connection) => connection.poll_path_change(context),
+            None => Poll::Ready(None),
+        })
+        .await
+    }
+
+    /// Completes when the connection has ended, and says why.
+    pub async fn closed(&self) -> CloseCause {
+        poll_fn(|context| {
+            let mut state = self.shared.lock();
+            let Some(connection) = state.connection(self.id) else { return Poll::Ready(CloseCause::Finished) };
+            match connection.closed {
+                Some(cause) => Poll::Ready(cause),
+                None => {
+                    wait(&mut connection.writer, context);
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        self.poll_read_bytes(context, buffer.remaining()).map_ok(|bytes| buffer.put_slice(&bytes))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &[u8]) -> Poll<io::Result<usize>> {
+        let bytes = Bytes::copy_from_slice(buffer.get(..WRITE).unwrap_or(buffer));
+        self.poll_write_bytes(context, bytes)
+    }
+
+    /// Nothing waits here that is not on its way.
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// Closes our direction; reading goes on.
+    fn poll_shutdown(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut state = self.shared.lock();
+        let now = state.now();
+        // Closed twice is closed.
+        let _ = state.endpoint.close(now, self.id);
+        state.wake_driver();
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.shared.lock().forget(self.id);
+    }
+}

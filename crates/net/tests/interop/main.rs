@@ -1,0 +1,18 @@
+//! Our stack and the running kernel's MPTCP, in network namespaces of their own. Needs root and a kernel with MPTCP and
+//! TUN: without, every test is counted as ignored and says why.
+
+mod handshake;
+mod kernel;
+mod pair;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    let missing = kernel::missing();
+    if let Some(reason) = &missing {
+        eprintln!("skipped: {reason}");
+    }
+    let trials: Vec<Trial> = handshake::trials();
+    let trials = trials.into_iter().map(|trial| trial.with_ignored_flag(missing.is_some())).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}

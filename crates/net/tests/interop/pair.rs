@@ -1,0 +1,72 @@
+//! One host of ours and one of the kernel's in a namespace, with any number of paths between them: path `n` is a TUN
+//! device on which the kernel has 10.0.n.1 and fd00:n::1, and our stack 10.0.n.2 and fd00:n::2.
+
+use crate::kernel::ip;
+use anabranch_mptcp::{ConnectionConfig, Policies};
+use anabranch_net::device::TunConfig;
+use anabranch_net::namespace::Namespace;
+use anabranch_net::{Device, Stack, StackConfig};
+use anabranch_policy::combination::Combination;
+use anabranch_policy::ids::AddressId;
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The kernel's address on a path.
+pub fn theirs(path: u8, v6: bool) -> IpAddr {
+    address(path, v6, 1)
+}
+
+/// Our address on a path.
+pub fn ours(path: u8, v6: bool) -> IpAddr {
+    address(path, v6, 2)
+}
+
+fn address(path: u8, v6: bool, host: u8) -> IpAddr {
+    if v6 {
+        Ipv6Addr::new(0xfd00, u16::from(path), 0, 0, 0, 0, 0, u16::from(host)).into()
+    } else {
+        Ipv4Addr::new(10, 0, path, host).into()
+    }
+}
+
+/// Default settings with a combination's policies.
+pub fn config(combination: &Combination) -> ConnectionConfig {
+    ConnectionConfig::new(Policies::of(combination).expect("a combination of ours"))
+}
+
+/// Runs `test` in a fresh namespace, within a runtime, with a stack on `paths` paths of one address family.
+pub fn with_paths<F: Future<Output = ()>>(paths: u8, v6: bool, test: impl FnOnce(Stack) -> F + Send) {
+    let namespace = Namespace::new().expect("namespaces were there a moment ago");
+    namespace.run(|| inside(paths, v6, test)).expect("it can be entered");
+}
+
+fn inside<F: Future<Output = ()>>(paths: u8, v6: bool, test: impl FnOnce(Stack) -> F) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        ip("link set lo up");
+        let path_manager = Combination::default().build_path_manager().expect("the default exists");
+        let (stack, driver) = Stack::new(StackConfig::new(path_manager)).expect("a stack");
+        for path in 0..paths {
+            attach(&stack, path, v6);
+        }
+        let driver = tokio::spawn(driver);
+        let deadline = std::time::Duration::from_secs(60);
+        tokio::time::timeout(deadline, test(stack.clone())).await.expect("the test ends within a minute");
+        stack.shutdown();
+        driver.await.expect("the driver does not panic").expect("the driver ends well");
+    });
+}
+
+/// A path more.
+pub fn attach(stack: &Stack, path: u8, v6: bool) {
+    let name = format!("path{path}");
+    let device = Device::tun(&TunConfig { name: name.clone(), mtu: 1500 }).expect("a TUN device");
+    if v6 {
+        ip(&format!("addr add {}/64 dev {name} nodad", theirs(path, true)));
+    } else {
+        ip(&format!("addr add {}/24 dev {name}", theirs(path, false)));
+    }
+    ip(&format!("link set {name} up"));
+    let device = stack.attach(device);
+    stack.address_up(device, AddressId(path + 1), ours(path, v6)).expect("the device is there");
+}
