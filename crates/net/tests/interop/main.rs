@@ -1,9 +1,14 @@
 //! Our stack and the running kernel's MPTCP, in network namespaces of their own. Needs root and a kernel with MPTCP and
 //! TUN: without, every test is counted as ignored and says why.
 
+mod closing;
 mod handshake;
 mod kernel;
+#[allow(dead_code)] // the tests that need all of it follow
+mod middlebox;
 mod pair;
+#[allow(dead_code)]
+mod scene;
 
 use libtest_mimic::{Arguments, Trial};
 
@@ -12,7 +17,7 @@ fn main() {
     if let Some(reason) = &missing {
         eprintln!("skipped: {reason}");
     }
-    let trials: Vec<Trial> = handshake::trials();
+    let trials: Vec<Trial> = [handshake::trials(), closing::trials()].into_iter().flatten().collect();
     let trials = trials.into_iter().map(|trial| trial.with_ignored_flag(missing.is_some())).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
