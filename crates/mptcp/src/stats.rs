@@ -1,5 +1,8 @@
 //! Counters of hosts and connections: what was carried, repeated, dropped, and where a receiver stands.
 
+use anabranch_policy::view::SubflowView;
+use core::net::SocketAddr;
+
 /// Counters of one connection. All are totals since it began; bytes are payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ConnectionStats {
@@ -42,6 +45,21 @@ pub struct ReceiveState {
     pub out_of_order: u64,
     /// Size of the receive buffer.
     pub buffer: u64,
+}
+
+/// A subflow, for those who watch it: what policies see of it, and what they need not know.
+#[derive(Clone, Debug)]
+pub struct SubflowReport {
+    /// Our address and port.
+    pub local: SocketAddr,
+    /// The peer's.
+    pub remote: SocketAddr,
+    /// Payload that came first here, bytes.
+    pub bytes_received: u64,
+    /// Payload sent again here, bytes.
+    pub bytes_retransmitted: u64,
+    /// The sending side.
+    pub view: SubflowView,
 }
 
 /// What a host dropped or could not do, by reason; totals.

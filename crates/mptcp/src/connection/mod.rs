@@ -24,7 +24,7 @@ use crate::event::{CloseCause, Event, FallbackCause, TraceRecord};
 use crate::keys::{Derived, Keys};
 use crate::receive_buffer::ReceiveBuffer;
 use crate::send_buffer::SendBuffer;
-use crate::stats::{ConnectionStats, ReceiveState};
+use crate::stats::{ConnectionStats, ReceiveState, SubflowReport};
 use crate::subflow::{Identity, State, Subflow};
 use anabranch_policy::congestion::CongestionControl;
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
@@ -440,6 +440,18 @@ impl Connection {
     pub fn subflow_views(&self, views: &mut Vec<SubflowView>) {
         views.clear();
         views.extend(self.subflows.iter().map(|subflow| subflow.view(&*self.congestion, &self.config.tcp)));
+    }
+
+    /// Its subflows with addresses and counters.
+    pub fn subflow_reports(&self) -> Vec<SubflowReport> {
+        let report = |subflow: &Subflow| SubflowReport {
+            local: subflow.identity.local,
+            remote: subflow.identity.remote,
+            bytes_received: subflow.counters.bytes_received,
+            bytes_retransmitted: subflow.counters.bytes_retransmitted,
+            view: subflow.view(&*self.congestion, &self.config.tcp),
+        };
+        self.subflows.iter().map(report).collect()
     }
 
     /// The receiving side now.

@@ -325,6 +325,8 @@ impl Connection {
         let (length, expected) = (payload.len() as u32, self.receive.next());
         let inserted = self.receive.insert(now, data_seq, payload);
         self.stats.duplicate_bytes_received += inserted.duplicate;
+        let fresh = u64::from(length).saturating_sub(inserted.duplicate + inserted.dropped);
+        self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.counters.bytes_received += fresh);
         let advanced = inserted.in_order_advance > 0;
         if self.trace.is_some()
             && let Some(subflow) = self.subflows.get(index).map(Subflow::id)

@@ -11,7 +11,7 @@ use crate::config::{ConnectionConfig, EndpointConfig};
 use crate::connection::{Connection, Opening, Protocol, Workspace};
 use crate::event::{Event, TraceRecord};
 use crate::keys::{Derived, Key};
-use crate::stats::{ConnectionStats, EndpointCounters, ReceiveState};
+use crate::stats::{ConnectionStats, EndpointCounters, ReceiveState, SubflowReport};
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::path_manager::{PathAction, PathEvent, PathManager};
 use anabranch_policy::time::Instant;
@@ -393,6 +393,11 @@ impl Endpoint {
         views
     }
 
+    /// Its subflows now with addresses and counters, in order of id; none of a connection that is gone.
+    pub fn subflow_reports(&self, id: ConnectionId) -> Vec<SubflowReport> {
+        self.connections.get(id).map(Connection::subflow_reports).unwrap_or_default()
+    }
+
     /// The receiving side of a connection now.
     pub fn receive_state(&self, id: ConnectionId) -> Option<ReceiveState> {
         self.connections.get(id).map(Connection::receive_state)
@@ -403,7 +408,12 @@ impl Endpoint {
         self.connections.get(id).map(Connection::stats)
     }
 
-    /// Why it is plain TCP or not.
+    /// The peer's address and port, as the connection was opened.
+    pub fn remote(&self, id: ConnectionId) -> Option<SocketAddr> {
+        self.connections.get(id).map(Connection::initial_remote)
+    }
+
+    /// What is spoken.
     pub fn protocol(&self, id: ConnectionId) -> Option<Protocol> {
         self.connections.get(id).map(Connection::protocol)
     }

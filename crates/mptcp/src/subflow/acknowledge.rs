@@ -265,7 +265,6 @@ impl Subflow {
     fn undo_episode(&mut self, cx: &mut Context<'_>) {
         cx.congestion.on_spurious(self.identity.id, cx.now);
         self.scoreboard.unmark_lost();
-        self.counters.spurious += 1;
         self.phase = Phase::Open;
         self.undo = None;
         self.duplicate_acks = 0;

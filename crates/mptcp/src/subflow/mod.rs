@@ -134,12 +134,10 @@ pub struct Counters {
     pub bytes_lost: u64,
     /// Sent again here.
     pub bytes_retransmitted: u64,
+    /// Arrived here, and nowhere before.
+    pub bytes_received: u64,
     /// Retransmission timeouts.
     pub timeouts: u32,
-    /// Loss episodes that turned out to be none.
-    pub spurious: u32,
-    /// Challenge acknowledgements sent (RFC 5961).
-    pub challenges: u32,
     /// Segments dropped because they were unacceptable.
     pub unacceptable: u32,
 }

@@ -155,7 +155,6 @@ impl Subflow {
     pub fn challenge(&mut self, now: Instant) {
         if now >= self.next_challenge {
             self.next_challenge = now + CHALLENGE_INTERVAL;
-            self.counters.challenges += 1;
             // Before the handshake is over, the SYN/ACK says what there is to say.
             if self.state == State::SynReceived {
                 self.handshake_due = true;

@@ -46,6 +46,18 @@ fn the_first_copy_of_data_counts() {
 }
 
 #[test]
+fn each_byte_is_counted_on_the_path_that_brought_it_first() {
+    let mut peer = two_subflows(config());
+    peer.send_data(0, 0, b"abc");
+    peer.send_data(1, 0, b"XYZdef");
+    peer.send_data(1, 9, b"jk");
+    let reports = peer.host.subflow_reports(peer.id());
+    let counts: Vec<u64> = reports.iter().map(|report| report.bytes_received).collect();
+    assert_eq!(counts, [3, 5]);
+    assert_eq!(reports[1].remote.ip(), address(0, 1));
+}
+
+#[test]
 fn data_sequence_numbers_of_4_octets_are_taken_and_acknowledged() {
     let mut peer = two_subflows(config());
     let mut dss = peer.map(0, 1, b"abc", false);

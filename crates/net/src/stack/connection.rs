@@ -1,7 +1,7 @@
 //! What the stack keeps of a connection beside the engine: who waits for what.
 
 use super::stream::PathChange;
-use anabranch_mptcp::CloseCause;
+use anabranch_mptcp::{CloseCause, FallbackCause};
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
 
@@ -17,6 +17,8 @@ pub(super) struct Connection {
     pub ended: bool,
     /// Why it is no more.
     pub closed: Option<CloseCause>,
+    /// Why it is plain TCP although MPTCP was offered.
+    pub fallback: Option<FallbackCause>,
     /// Who waits for bytes, or for the handshake.
     pub reader: Option<Waker>,
     /// Who waits for room, or for the end.

@@ -8,12 +8,14 @@ mod connection;
 mod driver;
 mod error;
 mod listener;
+mod report;
 mod state;
 mod stream;
 
 pub use driver::Driver;
 pub use error::{AttachError, ConnectError, ListenError};
 pub use listener::Listener;
+pub use report::{ConnectionReport, PathReport};
 pub use stream::{PathChange, Stream};
 
 use crate::clock::Clock;
@@ -99,6 +101,11 @@ impl Stack {
         self.shared.lock().address_up(device, id, address)
     }
 
+    /// What people call a local address, an interface's name as a rule; reports say it. Forgotten when the address goes.
+    pub fn name_address(&self, id: AddressId, name: &str) {
+        self.shared.lock().name_address(id, name);
+    }
+
     /// A local address is gone: subflows from it end without a word, the peer is told over the others.
     pub fn address_down(&self, id: AddressId) {
         self.shared.lock().address_down(id);
@@ -137,6 +144,12 @@ impl Stack {
     /// What a device carried and dropped.
     pub fn device_counters(&self, device: DeviceId) -> Option<DeviceCounters> {
         self.shared.lock().device_counters(device)
+    }
+
+    /// The connections that applications hold now, in the order in which they were opened, at most `limit` of them.
+    pub fn connections(&self, limit: usize) -> Vec<ConnectionReport> {
+        let state = self.shared.lock();
+        state.connection_ids(limit).into_iter().filter_map(|id| state.connection_report(id)).collect()
     }
 
     /// How many connections there are, those in TIME-WAIT included.

@@ -6,7 +6,7 @@ use super::stream::PathChange;
 use super::{DeviceId, StackCounters};
 use crate::clock::Clock;
 use crate::device::{Device, DeviceCounters};
-use anabranch_mptcp::{ConnectionConfig, Endpoint, Event};
+use anabranch_mptcp::{ConnectionConfig, Endpoint, Event, FallbackCause};
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::time::Instant;
 use anabranch_wire::Packet;
@@ -45,6 +45,8 @@ struct Address {
     id: AddressId,
     address: IpAddr,
     device: usize,
+    /// What people call it.
+    name: Option<String>,
 }
 
 /// A host: engine, devices, and who waits for what.
@@ -114,11 +116,35 @@ impl State {
         let DeviceId(device) = device;
         self.devices.get(device).and_then(Option::as_ref).ok_or(AttachError::NoDevice)?;
         self.addresses.retain(|known| known.id != id && known.address != address);
-        self.addresses.push(Address { id, address, device });
+        self.addresses.push(Address { id, address, device, name: None });
         let now = self.now();
         self.endpoint.handle_address_up(now, id, address);
         self.wake_driver();
         Ok(())
+    }
+
+    /// What people call an address.
+    pub(super) fn name_address(&mut self, id: AddressId, name: &str) {
+        self.addresses.iter_mut().filter(|known| known.id == id).for_each(|known| known.name = Some(name.to_owned()));
+    }
+
+    /// An address's name, or the address.
+    pub(super) fn name_of(&self, address: IpAddr) -> String {
+        let known = self.addresses.iter().find(|known| known.address == address);
+        known.and_then(|known| known.name.clone()).unwrap_or_else(|| address.to_string())
+    }
+
+    /// Why a connection fell back, if it did.
+    pub(super) fn fallback_of(&self, id: ConnectionId) -> Option<FallbackCause> {
+        self.connections.get(&id)?.fallback
+    }
+
+    /// The connections that applications hold, in order of their ids, at most `limit`.
+    pub(super) fn connection_ids(&self, limit: usize) -> Vec<ConnectionId> {
+        let mut ids: Vec<ConnectionId> = self.connections.keys().copied().collect();
+        ids.sort_unstable();
+        ids.truncate(limit);
+        ids
     }
 
     pub(super) fn address_down(&mut self, id: AddressId) {
@@ -255,7 +281,10 @@ impl State {
                 connection.closed = Some(cause);
                 connection.wake_all();
             }),
-            Event::FellBack(id, cause) => self.path_change(id, PathChange::FellBack(cause)),
+            Event::FellBack(id, cause) => {
+                self.with(id, |connection| connection.fallback = Some(cause));
+                self.path_change(id, PathChange::FellBack(cause));
+            }
             Event::SubflowEstablished(id, subflow) => self.path_change(id, PathChange::Established(subflow)),
             Event::SubflowClosed(id, subflow, reason) => self.path_change(id, PathChange::Closed(subflow, reason)),
         }

@@ -2,6 +2,7 @@
 
 use super::connection::wait;
 use super::error::{ConnectError, closed};
+use super::report::PathReport;
 use super::state::Handle;
 use anabranch_mptcp::connection::Protocol;
 use anabranch_mptcp::endpoint::OperationError;
@@ -161,6 +162,21 @@ impl Stream {
     pub fn subflows(&self) -> Vec<SubflowView> {
         let state = self.shared.lock();
         state.endpoint.subflow_views(state.now(), self.id)
+    }
+
+    /// The paths now, with addresses and counters, in order of the subflows' ids.
+    pub fn paths(&self) -> Vec<PathReport> {
+        self.shared.lock().path_reports(self.id)
+    }
+
+    /// Why it is plain TCP although MPTCP was offered.
+    pub fn fallback(&self) -> Option<FallbackCause> {
+        self.shared.lock().fallback_of(self.id)
+    }
+
+    /// Our address and port of the first subflow that is left; none after the end.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        self.shared.lock().endpoint.subflow_reports(self.id).first().map(|subflow| subflow.local)
     }
 
     /// The receiving side now; none after the end.

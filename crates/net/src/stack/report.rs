@@ -1,0 +1,59 @@
+//! A connection and its paths as people want to see them: with the names of interfaces.
+
+use super::state::State;
+use anabranch_mptcp::FallbackCause;
+use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::stats::{ConnectionStats, SubflowReport};
+use anabranch_policy::ids::ConnectionId;
+use core::net::SocketAddr;
+
+/// A path of a connection.
+#[derive(Clone, Debug)]
+pub struct PathReport {
+    /// The local interface's name if the stack was told one ([`super::Stack::name_address`]), else the local address.
+    pub name: String,
+    /// The subflow on it.
+    pub subflow: SubflowReport,
+}
+
+/// A connection now.
+#[derive(Clone, Debug)]
+pub struct ConnectionReport {
+    /// Its name in the stack.
+    pub id: ConnectionId,
+    /// The peer, as the connection was opened.
+    pub remote: SocketAddr,
+    /// What is spoken.
+    pub protocol: Protocol,
+    /// Why it is plain TCP, if MPTCP was offered.
+    pub fallback: Option<FallbackCause>,
+    /// The application's priority, 1 (highest) to 6.
+    pub priority: u8,
+    /// Counters.
+    pub stats: ConnectionStats,
+    /// Its paths, in order of the subflows' ids.
+    pub paths: Vec<PathReport>,
+}
+
+impl State {
+    /// The paths of a connection.
+    pub(super) fn path_reports(&self, id: ConnectionId) -> Vec<PathReport> {
+        let reports = self.endpoint.subflow_reports(id).into_iter();
+        reports.map(|subflow| PathReport { name: self.name_of(subflow.local.ip()), subflow }).collect()
+    }
+
+    /// A connection that an application holds.
+    pub(super) fn connection_report(&self, id: ConnectionId) -> Option<ConnectionReport> {
+        let paths = self.path_reports(id);
+        let view = self.endpoint.connection_view(self.now(), id)?;
+        Some(ConnectionReport {
+            id,
+            remote: self.endpoint.remote(id)?,
+            protocol: self.endpoint.protocol(id)?,
+            fallback: self.fallback_of(id),
+            priority: view.priority,
+            stats: self.endpoint.stats(id)?,
+            paths,
+        })
+    }
+}
