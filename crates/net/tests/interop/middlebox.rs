@@ -34,6 +34,21 @@ pub enum Way {
     ToKernel,
 }
 
+/// A packet that came to the middlebox.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub way: Way,
+    pub at: std::time::Instant,
+    /// As it came.
+    pub bytes: Bytes,
+    pub packet: Packet,
+    /// Whether anything went on in its place.
+    pub passed: bool,
+}
+
+/// Packets that are remembered; a long transfer goes on without being written down.
+const MEMORY: usize = 4_096;
+
 /// Decides on each packet: what it gives goes on.
 type Rule = Box<dyn FnMut(Way, Packet) -> Vec<Packet> + Send>;
 
@@ -44,6 +59,7 @@ pub struct Middlebox {
     pub device: DeviceId,
     rule: Arc<Mutex<Rule>>,
     inventions: Arc<Mutex<Vec<(Way, Packet)>>>,
+    memory: Arc<Mutex<Vec<Seen>>>,
     something_new: Arc<Notify>,
     task: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
@@ -64,6 +80,7 @@ impl Middlebox {
             device,
             rule: Arc::new(Mutex::new(Box::new(|_, packet| vec![packet]))),
             inventions: Arc::default(),
+            memory: Arc::default(),
             something_new: Arc::default(),
             task: Arc::default(),
         };
@@ -94,6 +111,29 @@ impl Middlebox {
     pub fn invent(&self, way: Way, packet: Packet) {
         self.inventions.lock().expect("nobody panicked with it").push((way, packet));
         self.something_new.notify_one();
+    }
+
+    fn remember(&self, seen: Seen) {
+        let mut memory = self.memory.lock().expect("nobody panicked with it");
+        if memory.len() < MEMORY {
+            memory.push(seen);
+        }
+    }
+
+    /// Packets that it saw so far and that fit, in order; it remembers the first few thousand.
+    pub fn seen(&self, fits: impl Fn(&Seen) -> bool) -> Vec<Seen> {
+        self.memory.lock().expect("nobody panicked with it").iter().filter(|seen| fits(seen)).cloned().collect()
+    }
+
+    /// Waits until `count` packets that fit have come by; gives them.
+    pub async fn wait(&self, count: usize, fits: impl Fn(&Seen) -> bool) -> Vec<Seen> {
+        loop {
+            let fitting = self.seen(&fits);
+            if fitting.len() >= count {
+                return fitting;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
     }
 
     /// Tears the kernel's device down at once; our end of the path swallows what it gets.
@@ -196,8 +236,12 @@ impl Relay {
                 Err(error) => return Err(error),
             };
             // Neighbour discovery and the like end here.
-            let Ok(packet) = Packet::parse(&Bytes::copy_from_slice(&buffer[..length])) else { continue };
-            rule(way, packet).iter().for_each(|packet| self.offer(way, packet));
+            let bytes = Bytes::copy_from_slice(&buffer[..length]);
+            let Ok(packet) = Packet::parse(&bytes) else { continue };
+            let seen = Seen { way, at: std::time::Instant::now(), bytes, packet: packet.clone(), passed: true };
+            let onwards = rule(way, packet);
+            self.middlebox.remember(Seen { passed: !onwards.is_empty(), ..seen });
+            onwards.iter().for_each(|packet| self.offer(way, packet));
         }
         Ok(())
     }

@@ -5,9 +5,11 @@ use crate::kernel::ip;
 use anabranch_mptcp::{ConnectionConfig, Policies};
 use anabranch_net::device::TunConfig;
 use anabranch_net::namespace::Namespace;
+use anabranch_net::stack::DeviceId;
 use anabranch_net::{Device, Stack, StackConfig};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::ids::AddressId;
+use anabranch_policy::path_manager::PathManager;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -36,19 +38,26 @@ pub fn config(combination: &Combination) -> ConnectionConfig {
 
 /// Runs `test` in a fresh namespace, within a runtime, with a stack on `paths` paths of one address family.
 pub fn with_paths<F: Future<Output = ()>>(paths: u8, v6: bool, test: impl FnOnce(Stack) -> F + Send) {
-    let namespace = Namespace::new().expect("namespaces were there a moment ago");
-    namespace.run(|| inside(paths, v6, test)).expect("it can be entered");
-}
-
-fn inside<F: Future<Output = ()>>(paths: u8, v6: bool, test: impl FnOnce(Stack) -> F) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async {
-        ip("link set lo up");
-        let path_manager = Combination::default().build_path_manager().expect("the default exists");
-        let (stack, driver) = Stack::new(StackConfig::new(path_manager)).expect("a stack");
+    let path_manager = Combination::default().build_path_manager().expect("the default exists");
+    with_stack(path_manager, |stack| async move {
         for path in 0..paths {
             attach(&stack, path, v6);
         }
+        test(stack).await;
+    });
+}
+
+/// Runs `test` in a fresh namespace, within a runtime, with a stack that has no path yet.
+pub fn with_stack<F: Future<Output = ()>>(path_manager: Box<dyn PathManager>, test: impl FnOnce(Stack) -> F + Send) {
+    let namespace = Namespace::new().expect("namespaces were there a moment ago");
+    namespace.run(|| inside(path_manager, test)).expect("it can be entered");
+}
+
+fn inside<F: Future<Output = ()>>(path_manager: Box<dyn PathManager>, test: impl FnOnce(Stack) -> F) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        ip("link set lo up");
+        let (stack, driver) = Stack::new(StackConfig::new(path_manager)).expect("a stack");
         let driver = tokio::spawn(driver);
         let deadline = std::time::Duration::from_secs(60);
         tokio::time::timeout(deadline, test(stack.clone())).await.expect("the test ends within a minute");
@@ -57,16 +66,27 @@ fn inside<F: Future<Output = ()>>(paths: u8, v6: bool, test: impl FnOnce(Stack) 
     });
 }
 
+/// The device of a path.
+pub fn name(path: u8) -> String {
+    format!("path{path}")
+}
+
 /// A path more.
-pub fn attach(stack: &Stack, path: u8, v6: bool) {
-    let name = format!("path{path}");
-    let device = Device::tun(&TunConfig { name: name.clone(), mtu: 1500 }).expect("a TUN device");
+pub fn attach(stack: &Stack, path: u8, v6: bool) -> DeviceId {
+    let device = Device::tun(&TunConfig { name: name(path), mtu: 1500 }).expect("a TUN device");
+    configure(path, v6);
+    let device = stack.attach(device);
+    stack.address_up(device, AddressId(path + 1), ours(path, v6)).expect("the device is there");
+    device
+}
+
+/// Gives the kernel its address on the device of a path.
+pub fn configure(path: u8, v6: bool) {
+    let name = name(path);
     if v6 {
         ip(&format!("addr add {}/64 dev {name} nodad", theirs(path, true)));
     } else {
         ip(&format!("addr add {}/24 dev {name}", theirs(path, false)));
     }
     ip(&format!("link set {name} up"));
-    let device = stack.attach(device);
-    stack.address_up(device, AddressId(path + 1), ours(path, v6)).expect("the device is there");
 }
