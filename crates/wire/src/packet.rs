@@ -28,6 +28,19 @@ impl Packet {
         Ok(Self { ip: datagram.header, segment })
     }
 
+    /// As [`Self::parse`], but the checksum of TCP is not looked at, see [`Segment::parse_unverified`].
+    ///
+    /// # Errors
+    /// As for [`Self::parse`], without [`ParseError::BadChecksum`] for TCP.
+    pub fn parse_unverified(bytes: &Bytes) -> Result<Self, ParseError> {
+        let datagram = ip::parse(bytes)?;
+        if datagram.protocol != PROTOCOL_TCP {
+            return Err(ParseError::Unsupported);
+        }
+        let segment = Segment::parse_unverified(bytes, datagram.payload)?;
+        Ok(Self { ip: datagram.header, segment })
+    }
+
     /// Appends the packet; what is parsed from it equals `self`.
     ///
     /// # Errors
@@ -39,6 +52,20 @@ impl Packet {
         out.reserve(self.ip.encoded_len() + length);
         self.ip.emit(PROTOCOL_TCP, length, out)?;
         self.segment.write(&self.ip, out);
+        Ok(())
+    }
+
+    /// Appends the headers of the packet as if its payload were `payload_len` bytes long, with nothing but the sum of the
+    /// pseudo-header in the place of TCP's checksum: what a device takes that finishes checksums and cuts long segments itself.
+    ///
+    /// # Errors
+    /// See [`EmitError`]; `out` is unchanged then.
+    pub fn emit_for_offload(&self, payload_len: usize, out: &mut Vec<u8>) -> Result<(), EmitError> {
+        self.segment.check()?;
+        let length = self.segment.header_len() + payload_len;
+        self.ip.check(length)?;
+        self.ip.emit(PROTOCOL_TCP, length, out)?;
+        self.segment.write_for_offload(&self.ip, payload_len, out);
         Ok(())
     }
 

@@ -116,17 +116,33 @@ impl Segment {
     /// [`ParseError::Truncated`], [`ParseError::BadLength`] (data offset, or an option that runs out of the header),
     /// [`ParseError::BadChecksum`].
     pub fn parse(ip: &IpHeader, bytes: &Bytes, range: Range<usize>) -> Result<Self, ParseError> {
+        Self::read(Some(ip), bytes, range)
+    }
+
+    /// As [`Self::parse`], but the checksum is not looked at: the device vouches for it, or the segment never left the
+    /// machine and has none yet (checksum offload).
+    ///
+    /// # Errors
+    /// As for [`Self::parse`], without [`ParseError::BadChecksum`].
+    pub fn parse_unverified(bytes: &Bytes, range: Range<usize>) -> Result<Self, ParseError> {
+        Self::read(None, bytes, range)
+    }
+
+    /// Parses; verifies the checksum if the header is given that it covers.
+    fn read(verify_under: Option<&IpHeader>, bytes: &Bytes, range: Range<usize>) -> Result<Self, ParseError> {
         let segment = bytes.get(range.clone()).ok_or(ParseError::Truncated)?;
         let Header { mut parsed, header_len } = Header::parse(segment).ok_or(ParseError::Truncated)?;
         if header_len < FIXED_HEADER {
             return Err(ParseError::BadLength);
         }
         let options = segment.get(FIXED_HEADER..header_len).ok_or(ParseError::Truncated)?;
-        let mut checksum = Checksum::new();
-        checksum.add_pseudo_header(ip, PROTOCOL_TCP, segment.len() as u32);
-        checksum.add_bytes(segment);
-        if !checksum.is_valid() {
-            return Err(ParseError::BadChecksum);
+        if let Some(ip) = verify_under {
+            let mut checksum = Checksum::new();
+            checksum.add_pseudo_header(ip, PROTOCOL_TCP, segment.len() as u32);
+            checksum.add_bytes(segment);
+            if !checksum.is_valid() {
+                return Err(ParseError::BadChecksum);
+            }
         }
         parsed.options = TcpOptions::parse(options, parsed.flags)?;
         parsed.payload = bytes.slice(range.start + header_len..range.end);
@@ -144,6 +160,26 @@ impl Segment {
     /// Appends the segment; [`Self::check`] and [`IpHeader::check`] have passed.
     pub(crate) fn write(&self, ip: &IpHeader, out: &mut Vec<u8>) {
         let start = out.len();
+        self.write_header(out);
+        out.extend_from_slice(&self.payload);
+        let segment = out.get(start..).unwrap_or(&[]);
+        let mut checksum = Checksum::new();
+        checksum.add_pseudo_header(ip, PROTOCOL_TCP, segment.len() as u32);
+        checksum.add_bytes(segment);
+        patch(out, start + 16, checksum.finish());
+    }
+
+    /// Appends the header of a segment with `payload_len` bytes of payload, and in the place of the checksum the sum of the
+    /// pseudo-header: what a device with checksum offload finishes.
+    pub(crate) fn write_for_offload(&self, ip: &IpHeader, payload_len: usize, out: &mut Vec<u8>) {
+        let start = out.len();
+        self.write_header(out);
+        let mut checksum = Checksum::new();
+        checksum.add_pseudo_header(ip, PROTOCOL_TCP, (self.header_len() + payload_len) as u32);
+        patch(out, start + 16, !checksum.finish());
+    }
+
+    fn write_header(&self, out: &mut Vec<u8>) {
         let [s0, s1] = self.source_port.to_be_bytes();
         let [d0, d1] = self.destination_port.to_be_bytes();
         let [q0, q1, q2, q3] = self.seq.0.to_be_bytes();
@@ -156,12 +192,6 @@ impl Segment {
             s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, offset, self.flags.0, w0, w1, 0, 0, u0, u1,
         ]);
         self.options.write(out);
-        out.extend_from_slice(&self.payload);
-        let segment = out.get(start..).unwrap_or(&[]);
-        let mut checksum = Checksum::new();
-        checksum.add_pseudo_header(ip, PROTOCOL_TCP, segment.len() as u32);
-        checksum.add_bytes(segment);
-        patch(out, start + 16, checksum.finish());
     }
 }
 

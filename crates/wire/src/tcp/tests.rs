@@ -51,6 +51,33 @@ const CAPABLE: MptcpOption = MptcpOption::Capable {
 };
 
 #[test]
+fn headers_for_offload_are_those_of_the_packet_but_for_the_checksum() {
+    let options = TcpOptions { timestamps: timestamps(), ..TcpOptions::default() };
+    let packet = packet(Flags::ACK, options, b"payload");
+    let (mut whole, mut headers) = (Vec::new(), Vec::new());
+    packet.emit(&mut whole).unwrap();
+    packet.emit_for_offload(7, &mut headers).unwrap();
+    assert_eq!(headers.len() + 7, whole.len());
+    // What the device does: the sum over the segment as it is, complemented, takes the field's place.
+    let mut finished = [headers, b"payload".to_vec()].concat();
+    let mut checksum = Checksum::new();
+    checksum.add_bytes(&finished[20..]);
+    patch(&mut finished, 20 + 16, checksum.finish());
+    assert_eq!(finished, whole);
+}
+
+#[test]
+fn an_unverified_segment_is_read_whatever_its_checksum_says() {
+    let packet = packet(Flags::ACK, TcpOptions::default(), b"hi");
+    let mut bytes = Vec::new();
+    packet.emit(&mut bytes).unwrap();
+    bytes[36] ^= 0xff;
+    let bytes = Bytes::from(bytes);
+    assert_eq!(Packet::parse(&bytes), Err(ParseError::BadChecksum));
+    assert_eq!(Packet::parse_unverified(&bytes), Ok(packet));
+}
+
+#[test]
 fn a_bare_segment_is_the_figure_of_rfc_9293() {
     let mut bytes = Vec::new();
     packet(Flags::ACK | Flags::PSH, TcpOptions::default(), b"hi").emit(&mut bytes).unwrap();
