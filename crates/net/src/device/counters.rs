@@ -7,12 +7,14 @@ pub struct DeviceCounters {
     pub packets_sent: u64,
     /// Bytes of IP given to the network.
     pub bytes_sent: u64,
-    /// Packets received and understood.
+    /// Writes that took them: fewer than packets where trains of segments went as one.
+    pub writes: u64,
+    /// Packets received and understood; a long one that the device did not cut counts once.
     pub packets_received: u64,
     /// Bytes of IP received.
     pub bytes_received: u64,
     /// Packets received that are not IP with TCP, or are malformed.
     pub malformed: u64,
-    /// Packets that the operating system did not take.
+    /// Packets that the operating system did not take (its queue is full, the device is down, no memory): they are lost.
     pub not_taken: u64,
 }

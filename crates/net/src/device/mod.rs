@@ -2,9 +2,14 @@
 
 mod counters;
 mod packets;
+mod slots;
+mod train;
+mod tun;
+mod virtio;
 
 pub use counters::DeviceCounters;
 pub use packets::Packets;
+pub use tun::Tun;
 
 use anabranch_wire::Packet;
 use std::io;
@@ -18,12 +23,23 @@ pub struct TunConfig {
     pub name: String,
     /// Largest packet, bytes of IP.
     pub mtu: u16,
+    /// Let the kernel finish checksums and cut long packets, and take both from it so (IFF_VNET_HDR).
+    pub offload: bool,
+}
+
+impl TunConfig {
+    /// A device with offloads.
+    pub fn new(name: impl Into<String>, mtu: u16) -> Self {
+        Self { name: name.into(), mtu, offload: true }
+    }
 }
 
 /// Something that carries IP packets, for one or more local addresses.
 pub enum Device {
     /// One packet per read and write.
     Packets(Packets),
+    /// Trains of packets per read and write.
+    Tun(Tun),
 }
 
 impl Device {
@@ -33,7 +49,7 @@ impl Device {
     /// # Errors
     /// What the kernel says: [`io::ErrorKind::PermissionDenied`] without CAP_NET_ADMIN, "resource busy" if there is one of that name.
     pub fn tun(config: &TunConfig) -> io::Result<Self> {
-        Packets::tun(config).map(Self::Packets)
+        if config.offload { Tun::new(config).map(Self::Tun) } else { Packets::tun(config).map(Self::Packets) }
     }
 
     /// A device, and the other end of its pipe: each read gives one IP packet that the device was given, each write one that
@@ -50,13 +66,15 @@ impl Device {
     pub(crate) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Packet>> {
         match self {
             Self::Packets(device) => device.poll_receive(context),
+            Self::Tun(device) => device.poll_receive(context),
         }
     }
 
     /// Takes a packet to send; it has left for certain after [`Self::flush`].
-    pub(crate) fn transmit(&mut self, packet: &Packet) {
+    pub(crate) fn transmit(&mut self, packet: Packet) {
         match self {
-            Self::Packets(device) => device.transmit(packet),
+            Self::Packets(device) => device.transmit(&packet),
+            Self::Tun(device) => device.transmit(packet),
         }
     }
 
@@ -64,6 +82,7 @@ impl Device {
     pub(crate) fn flush(&mut self) {
         match self {
             Self::Packets(_) => {}
+            Self::Tun(device) => device.flush(),
         }
     }
 
@@ -71,6 +90,7 @@ impl Device {
     pub fn counters(&self) -> DeviceCounters {
         match self {
             Self::Packets(device) => device.counters(),
+            Self::Tun(device) => device.counters(),
         }
     }
 }

@@ -82,6 +82,7 @@ impl Packets {
         let taken = packet.emit(&mut self.outbox).is_ok()
             && nix::unistd::write(self.descriptor.get_ref(), &self.outbox).is_ok();
         if taken {
+            self.counters.writes += 1;
             self.counters.packets_sent += 1;
             self.counters.bytes_sent += self.outbox.len() as u64;
         } else {

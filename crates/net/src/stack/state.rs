@@ -244,14 +244,14 @@ impl State {
     /// Takes the engine's output after an input: packets to the devices, events to those who wait.
     pub(super) fn drain(&mut self, now: Instant) {
         while let Some(packet) = self.endpoint.poll_transmit(now) {
-            self.transmit(&packet);
+            self.transmit(packet);
         }
         while let Some(event) = self.endpoint.poll_event() {
             self.pass_on(now, event);
         }
     }
 
-    fn transmit(&mut self, packet: &Packet) {
+    fn transmit(&mut self, packet: Packet) {
         let device = self.addresses.iter().find(|known| known.address == packet.ip.source).map(|known| known.device);
         match device.and_then(|device| self.devices.get_mut(device)?.as_mut()) {
             Some(device) => device.transmit(packet),

@@ -73,7 +73,7 @@ pub fn name(path: u8) -> String {
 
 /// A path more.
 pub fn attach(stack: &Stack, path: u8, v6: bool) -> DeviceId {
-    let device = Device::tun(&TunConfig { name: name(path), mtu: 1500 }).expect("a TUN device");
+    let device = Device::tun(&TunConfig::new(name(path), 1500)).expect("a TUN device");
     configure(path, v6);
     let device = stack.attach(device);
     stack.address_up(device, AddressId(path + 1), ours(path, v6)).expect("the device is there");
