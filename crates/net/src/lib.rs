@@ -7,6 +7,7 @@
 pub mod clock;
 mod descriptor;
 pub mod device;
+pub mod emulate;
 pub mod namespace;
 pub mod stack;
 mod timer;

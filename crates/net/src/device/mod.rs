@@ -2,6 +2,7 @@
 
 mod counters;
 mod packets;
+pub(crate) mod pipe;
 mod slots;
 mod train;
 mod tun;
@@ -9,6 +10,7 @@ mod virtio;
 
 pub use counters::DeviceCounters;
 pub use packets::Packets;
+pub use pipe::packet_pipe;
 pub use tun::Tun;
 
 use anabranch_wire::Packet;

@@ -1,10 +1,9 @@
 //! A descriptor that moves one IP packet per read and write.
 
-use super::{DeviceCounters, TunConfig};
+use super::{DeviceCounters, TunConfig, packet_pipe};
 use crate::descriptor::watch;
 use anabranch_wire::Packet;
 use bytes::Bytes;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socketpair, sockopt};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::task::{Context, Poll, ready};
@@ -13,9 +12,6 @@ use tun_rs::DeviceBuilder;
 
 /// Bytes of the largest IP packet.
 const LARGEST: usize = 65_535;
-
-/// Bytes of memory that wait in a pipe, each way, as the kernel counts them: more than twice the payload.
-const PIPE: usize = 4 * 1024 * 1024;
 
 /// A TUN device without offloads, or one end of a pipe.
 pub struct Packets {
@@ -34,14 +30,7 @@ impl Packets {
     }
 
     pub(super) fn pipe() -> io::Result<(Self, OwnedFd)> {
-        let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
-        let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;
-        for end in [&ours, &theirs] {
-            // The default holds fewer packets than a window has. Without CAP_NET_ADMIN there is a limit.
-            if setsockopt(end, sockopt::SndBufForce, &PIPE).is_err() {
-                setsockopt(end, sockopt::SndBuf, &PIPE)?;
-            }
-        }
+        let (ours, theirs) = packet_pipe()?;
         Ok((Self::over(ours)?, theirs))
     }
 

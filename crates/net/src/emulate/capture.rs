@@ -1,0 +1,77 @@
+//! Writes what a relay reads and delivers as a capture file, on a thread of its own: a relay must not wait for a disk.
+
+use anabranch_policy::time::Instant;
+use anabranch_wire::pcapng::{Direction, Interface, PacketNote, Writer};
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+
+/// Packets that may wait to be written.
+const WAITING: usize = 16_384;
+
+struct Entry {
+    port: usize,
+    at: Instant,
+    direction: Direction,
+    bytes: Vec<u8>,
+}
+
+/// A capture that is being written: an interface per port, times from the start of the relay.
+#[derive(Debug)]
+pub struct Capture {
+    entries: SyncSender<Entry>,
+    writer: JoinHandle<io::Result<()>>,
+    not_written: u64,
+}
+
+impl Capture {
+    /// Begins a file with an interface of these names per port.
+    ///
+    /// # Errors
+    /// If the file cannot be made.
+    pub fn start(path: &Path, ports: &[String]) -> io::Result<Self> {
+        let mut writer = Writer::new(BufWriter::new(File::create(path)?), "Anabranch")?;
+        let interfaces = ports.iter().map(|name| writer.add_interface(name, "")).collect::<io::Result<Vec<_>>>()?;
+        let (entries, waiting) = sync_channel(WAITING);
+        let work = move || write(writer, &interfaces, &waiting);
+        let writer = thread::Builder::new().name("capture".to_owned()).spawn(work)?;
+        Ok(Self { entries, writer, not_written: 0 })
+    }
+
+    /// A packet came from the host at a port.
+    pub(super) fn came(&mut self, at: Instant, port: usize, packet: &[u8]) {
+        self.add(at, port, packet, Direction::Outbound);
+    }
+
+    /// A packet was given to the host at a port.
+    pub(super) fn went(&mut self, at: Instant, port: usize, packet: &[u8]) {
+        self.add(at, port, packet, Direction::Inbound);
+    }
+
+    /// As the host sees it: what it sends is outbound.
+    fn add(&mut self, at: Instant, port: usize, packet: &[u8], direction: Direction) {
+        let entry = Entry { port, at, direction, bytes: packet.to_vec() };
+        self.not_written += u64::from(self.entries.try_send(entry).is_err());
+    }
+
+    /// Ends the file; gives how many packets are not in it because the disk was too slow.
+    ///
+    /// # Errors
+    /// What went wrong in writing.
+    pub(super) fn finish(self) -> io::Result<u64> {
+        drop(self.entries);
+        let outcome = self.writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        outcome.map(|()| self.not_written)
+    }
+}
+
+fn write(mut writer: Writer<BufWriter<File>>, interfaces: &[Interface], waiting: &Receiver<Entry>) -> io::Result<()> {
+    for entry in waiting {
+        let Some(interface) = interfaces.get(entry.port) else { continue };
+        let note = PacketNote { direction: Some(entry.direction), comment: None };
+        writer.write_packet(*interface, entry.at.as_nanos(), &entry.bytes, note)?;
+    }
+    writer.finish().map(drop)
+}

@@ -1,0 +1,23 @@
+//! The lab's links in real time: packets of real hosts on a scenario's paths.
+//!
+//! A [`Network`] is the sans-IO half: links, routes and cross traffic between ports, the same [`anabranch_sim::Link`]
+//! machines as in the lab with the same luck per seed and name. A [`Relay`] is the thread that runs it: it stamps what it
+//! reads from the ports' descriptors with the time of reading, and writes each packet out at the instant that the links
+//! compute. It is late by as much as the machine is busy, says by how much ([`Lateness`]), and lateness does not add up: a
+//! packet goes from link to link at the computed instants, however late they are noticed.
+
+mod capture;
+mod frame;
+mod lateness;
+mod network;
+mod priority;
+mod relay;
+#[cfg(test)]
+mod tests;
+
+pub use capture::Capture;
+pub use frame::Frame;
+pub use lateness::Lateness;
+pub use network::{Change, Delivery, Hop, LinkId, Network, NetworkCounters, PortId, Prefix, RoutesId};
+pub use priority::Priority;
+pub use relay::{LinkReport, PortReport, Relay, Report};
