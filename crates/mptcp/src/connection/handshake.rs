@@ -418,6 +418,9 @@ impl Connection {
             };
             self.introduced = true;
             self.notify(event);
+            if let Some(cause) = self.untold_fallback.take() {
+                self.note_fallback(cause);
+            }
             if self.protocol == Protocol::Multipath {
                 self.notices.push_back(Notice::Established);
             }

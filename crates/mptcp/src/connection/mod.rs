@@ -139,6 +139,8 @@ pub struct Connection {
     discarded: bool,
     /// The application knows of it: it opened it, or was told that it was accepted.
     introduced: bool,
+    /// Why it fell back before the application knew of it: said as soon as it does.
+    untold_fallback: Option<FallbackCause>,
     /// The application will write no more.
     write_closed: bool,
     /// The end of our stream is acknowledged: DATA_FIN, or FIN in plain TCP.
@@ -236,6 +238,7 @@ impl Connection {
             override_due: false,
             discarded: false,
             introduced: role == Role::Client,
+            untold_fallback: None,
             write_closed: false,
             end_acknowledged: false,
             end_announced: false,
@@ -477,6 +480,10 @@ impl Connection {
 
     /// Continues as plain TCP; tells the application why.
     fn note_fallback(&mut self, cause: FallbackCause) {
-        self.notify(Event::FellBack(self.id, cause));
+        if self.introduced {
+            self.notify(Event::FellBack(self.id, cause));
+        } else {
+            self.untold_fallback = Some(cause);
+        }
     }
 }

@@ -52,6 +52,8 @@ pub enum OperationError {
 struct LocalAddress {
     id: AddressId,
     address: IpAddr,
+    /// What it is announced as.
+    public: IpAddr,
 }
 
 /// A host.
@@ -110,8 +112,14 @@ impl Endpoint {
 
     /// A local address can be used. Ids are stable; the caller numbers them from 1 as Linux does.
     pub fn handle_address_up(&mut self, now: Instant, id: AddressId, address: IpAddr) {
+        self.handle_address_up_as(now, id, address, address);
+    }
+
+    /// As [`Self::handle_address_up`], for an address that peers reach under another: `public` goes out in ADD_ADDR, since a
+    /// router before us translates it to `address`.
+    pub fn handle_address_up_as(&mut self, now: Instant, id: AddressId, address: IpAddr, public: IpAddr) {
         self.addresses.retain(|known| known.id != id && known.address != address);
-        self.addresses.push(LocalAddress { id, address });
+        self.addresses.push(LocalAddress { id, address, public });
         self.tell_path_manager(now, &PathEvent::AddressUp { id, address });
         self.carry_out(now);
     }

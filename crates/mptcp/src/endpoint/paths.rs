@@ -126,7 +126,7 @@ impl Endpoint {
                 (connection, self.create_subflow(now, connection, local, remote, backup))
             }
             PathAction::Announce { connection, local } => {
-                let address = self.addresses.iter().find(|known| known.id == local).map(|known| known.address);
+                let address = self.addresses.iter().find(|known| known.id == local).map(|known| known.public);
                 let announce = |c: &mut Connection| address.is_some_and(|address| c.announce(now, local, address));
                 (connection, self.with(connection, announce))
             }

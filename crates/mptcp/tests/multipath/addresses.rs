@@ -78,6 +78,31 @@ fn an_announced_address_is_echoed_and_can_be_joined() {
 }
 
 #[test]
+fn an_address_behind_a_translator_is_announced_as_its_public_one_and_joined_at_its_own() {
+    let mut peer = warm_peer();
+    let public: IpAddr = "192.0.2.7".parse().unwrap();
+    peer.host.handle_address_up_as(peer.now, AddressId(2), address(1, 1), public);
+    let connection = peer.id();
+    peer.orders.clone().give_to(&mut peer.host, peer.now, PathAction::Announce { connection, local: AddressId(2) });
+    peer.settle();
+    let said = peer.take();
+    assert_eq!(announcements(&said), [(2, public, None, false)]);
+    let hmac = said.iter().flat_map(|packet| &packet.segment.options.mptcp).find_map(|option| match option {
+        MptcpOption::AddAddress { truncated_hmac, .. } => *truncated_hmac,
+        _ => None,
+    });
+    assert!(peer.keys.verify_add_address(2, public, None, hmac.unwrap()));
+    // The echo names what was announced.
+    let echo = MptcpOption::AddAddress { address_id: 2, address: public, port: None, truncated_hmac: None };
+    peer.send(0, Flags::ACK, options(vec![echo]), &[]);
+    peer.run(SECOND * 100);
+    assert_eq!(announcements(&peer.take()), []);
+    peer.join(1);
+    let views = peer.host.subflow_views(peer.now, connection);
+    assert_eq!(views.last().map(|view| view.local_address), Some(AddressId(2)));
+}
+
+#[test]
 fn an_announcement_is_repeated_until_echoed_but_not_for_ever() {
     let (mut pair, orders, _, server) = warm_pair(2, false);
     let lose = |option: &MptcpOption| matches!(option, MptcpOption::AddAddress { .. });

@@ -67,6 +67,12 @@ fn exchange(pair: &mut Pair, id: ConnectionId, causes: [&[FallbackCause]; 2]) {
     assert!(pair.events[1].contains(&Event::Closed(server, CloseCause::Finished)));
 }
 
+/// An application can do nothing with events of a connection that it has not heard of.
+fn assert_accepted_comes_first(pair: &Pair) {
+    let first = pair.events[1].first();
+    assert!(matches!(first, Some(Event::Accepted { .. })), "{:?}", pair.events[1]);
+}
+
 fn one_path() -> Pair {
     obedient_pair(1).0
 }
@@ -103,6 +109,7 @@ fn options_stripped_from_the_syn_ack() {
     strip(&mut pair, |from, packet| from == 1 && is_syn(packet));
     let id = pair.connect(config(), config());
     exchange(&mut pair, id, [&[FallbackCause::NotCapable], &[FallbackCause::OptionsStripped]]);
+    assert_accepted_comes_first(&pair);
 }
 
 #[test]
@@ -111,6 +118,7 @@ fn options_stripped_from_all_that_the_client_sends_after_its_syn() {
     strip(&mut pair, |from, packet| from == 0 && !is_syn(packet));
     let id = pair.connect(config(), config());
     exchange(&mut pair, id, [&[FallbackCause::OptionsStripped], &[FallbackCause::OptionsStripped]]);
+    assert_accepted_comes_first(&pair);
 }
 
 #[test]

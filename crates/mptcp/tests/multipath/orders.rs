@@ -1,7 +1,7 @@
 //! A path manager that does what a test tells it, and nothing else.
 
 use crate::pair::Pair;
-use anabranch_mptcp::Event;
+use anabranch_mptcp::{Endpoint, Event};
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::{PathAction, PathEvent, PathManager};
 use anabranch_policy::time::Instant;
@@ -29,10 +29,15 @@ impl Orders {
 
     /// Has a host do something now.
     pub fn give(&self, pair: &mut Pair, host: usize, action: PathAction) {
+        self.give_to(&mut pair.hosts[host], pair.now, action);
+        pair.settle();
+    }
+
+    /// The same without a pair; what the host says then is the caller's to fetch.
+    pub fn give_to(&self, host: &mut Endpoint, now: Instant, action: PathAction) {
         self.0.lock().unwrap().0.push(action);
         // Any event makes the path manager look at its orders: an address that never was is gone.
-        pair.hosts[host].handle_address_down(pair.now, AddressId(250));
-        pair.settle();
+        host.handle_address_down(now, AddressId(250));
     }
 }
 

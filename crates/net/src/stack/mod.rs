@@ -98,7 +98,22 @@ impl Stack {
     /// # Errors
     /// [`AttachError`].
     pub fn address_up(&self, device: DeviceId, id: AddressId, address: IpAddr) -> Result<(), AttachError> {
-        self.shared.lock().address_up(device, id, address)
+        self.shared.lock().address_up(device, id, address, address)
+    }
+
+    /// As [`Self::address_up`], for an address that peers reach under another: behind a router that translates `public` to
+    /// `address` (destination NAT), peers are told of `public`.
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn address_up_as(
+        &self,
+        device: DeviceId,
+        id: AddressId,
+        address: IpAddr,
+        public: IpAddr,
+    ) -> Result<(), AttachError> {
+        self.shared.lock().address_up(device, id, address, public)
     }
 
     /// What people call a local address, an interface's name as a rule; reports say it. Forgotten when the address goes.

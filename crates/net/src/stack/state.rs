@@ -112,13 +112,19 @@ impl State {
         }
     }
 
-    pub(super) fn address_up(&mut self, device: DeviceId, id: AddressId, address: IpAddr) -> Result<(), AttachError> {
+    pub(super) fn address_up(
+        &mut self,
+        device: DeviceId,
+        id: AddressId,
+        address: IpAddr,
+        public: IpAddr,
+    ) -> Result<(), AttachError> {
         let DeviceId(device) = device;
         self.devices.get(device).and_then(Option::as_ref).ok_or(AttachError::NoDevice)?;
         self.addresses.retain(|known| known.id != id && known.address != address);
         self.addresses.push(Address { id, address, device, name: None });
         let now = self.now();
-        self.endpoint.handle_address_up(now, id, address);
+        self.endpoint.handle_address_up_as(now, id, address, public);
         self.wake_driver();
         Ok(())
     }
