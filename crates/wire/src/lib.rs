@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]
 
 pub mod checksum;
+pub mod encapsulation;
 pub mod error;
 pub mod ip;
 pub mod mptcp;

@@ -1,19 +1,24 @@
-//! What carries packets: a TUN device, or a pipe to a relay in the same process.
+//! What carries packets: a TUN device, a tunnel in UDP, or a pipe to a relay in the same process.
 
 mod counters;
 mod packets;
+mod peers;
 pub(crate) mod pipe;
 mod slots;
 mod train;
 mod tun;
+mod tunnel;
 mod virtio;
 
 pub use counters::DeviceCounters;
 pub use packets::Packets;
 pub use pipe::packet_pipe;
 pub use tun::Tun;
+pub use tunnel::{Tunnel, TunnelConfig};
 
+use anabranch_policy::time::Instant;
 use anabranch_wire::Packet;
+use core::net::SocketAddr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::task::{Context, Poll};
@@ -42,6 +47,8 @@ pub enum Device {
     Packets(Packets),
     /// Trains of packets per read and write.
     Tun(Tun),
+    /// Segments inside UDP.
+    Tunnel(Box<Tunnel>),
 }
 
 impl Device {
@@ -64,11 +71,29 @@ impl Device {
         Ok((Self::Packets(device), other))
     }
 
+    /// One path of a client to a server of ours, inside UDP. To be called within a runtime.
+    ///
+    /// # Errors
+    /// What the kernel says: no such interface, no descriptors.
+    pub fn tunnel(config: &TunnelConfig) -> io::Result<Self> {
+        Ok(Self::Tunnel(Box::new(Tunnel::client(config)?)))
+    }
+
+    /// The server's end of all its clients' paths inside UDP; the engine's address on it is
+    /// [`anabranch_wire::encapsulation::SERVER`]. To be called within a runtime.
+    ///
+    /// # Errors
+    /// What the kernel says: [`io::ErrorKind::AddrInUse`], [`io::ErrorKind::AddrNotAvailable`].
+    pub fn tunnel_server(bind: SocketAddr) -> io::Result<Self> {
+        Ok(Self::Tunnel(Box::new(Tunnel::server(bind)?)))
+    }
+
     /// The next packet that came in. What cannot be parsed is counted and skipped.
     pub(crate) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Packet>> {
         match self {
             Self::Packets(device) => device.poll_receive(context),
             Self::Tun(device) => device.poll_receive(context),
+            Self::Tunnel(device) => device.poll_receive(context),
         }
     }
 
@@ -77,6 +102,7 @@ impl Device {
         match self {
             Self::Packets(device) => device.transmit(&packet),
             Self::Tun(device) => device.transmit(packet),
+            Self::Tunnel(device) => device.transmit(&packet),
         }
     }
 
@@ -85,6 +111,31 @@ impl Device {
         match self {
             Self::Packets(_) => {}
             Self::Tun(device) => device.flush(),
+            Self::Tunnel(device) => device.flush(),
+        }
+    }
+
+    /// When [`Self::handle_timeout`] is due.
+    pub(crate) fn poll_timeout(&self) -> Instant {
+        match self {
+            Self::Packets(_) | Self::Tun(_) => Instant::NEVER,
+            Self::Tunnel(device) => device.poll_timeout(),
+        }
+    }
+
+    /// The time that [`Self::poll_timeout`] named has come.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        match self {
+            Self::Packets(_) | Self::Tun(_) => {}
+            Self::Tunnel(device) => device.handle_timeout(now),
+        }
+    }
+
+    /// Largest IP packet that the engine may give it, bytes; none: whatever the connection's settings say.
+    pub(crate) fn mtu(&self) -> Option<u16> {
+        match self {
+            Self::Packets(_) | Self::Tun(_) => None,
+            Self::Tunnel(device) => Some(device.mtu()),
         }
     }
 
@@ -93,6 +144,7 @@ impl Device {
         match self {
             Self::Packets(device) => device.counters(),
             Self::Tun(device) => device.counters(),
+            Self::Tunnel(device) => device.counters(),
         }
     }
 }

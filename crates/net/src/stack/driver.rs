@@ -57,9 +57,9 @@ impl Future for Driver {
             let now = state.now();
             // The streams' operations, too, are inputs that may have output.
             state.drain(now);
-            let due = state.endpoint.poll_timeout();
+            let due = state.poll_timeout();
             if due <= now {
-                state.endpoint.handle_timeout(now);
+                state.handle_timeout(now);
                 continue;
             }
             let clock = state.clock;

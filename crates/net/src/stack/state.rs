@@ -170,7 +170,7 @@ impl State {
             return Err(ConnectError::ShutDown);
         }
         let now = self.now();
-        let id = self.endpoint.connect(now, local, remote, config)?;
+        let id = self.endpoint.connect(now, local, remote, self.fitted(config))?;
         self.connections.insert(id, Connection::default());
         self.wake_driver();
         Ok(id)
@@ -180,7 +180,7 @@ impl State {
         if self.shut_down {
             return Err(ListenError::ShutDown);
         }
-        self.endpoint.listen(port, config)?;
+        self.endpoint.listen(port, self.fitted(config))?;
         self.backlogs.insert(port, Backlog::default());
         Ok(())
     }
@@ -263,6 +263,25 @@ impl State {
             Some(device) => device.transmit(packet),
             None => self.no_device += 1,
         }
+    }
+
+    /// When [`Self::handle_timeout`] is due.
+    pub(super) fn poll_timeout(&mut self) -> Instant {
+        let devices = self.devices.iter().flatten().map(Device::poll_timeout).min();
+        self.endpoint.poll_timeout().min(devices.unwrap_or(Instant::NEVER))
+    }
+
+    /// The time that [`Self::poll_timeout`] named has come.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        self.endpoint.handle_timeout(now);
+        self.devices.iter_mut().flatten().for_each(|device| device.handle_timeout(now));
+    }
+
+    /// Settings of a connection, with packets that fit all devices.
+    fn fitted(&self, mut config: ConnectionConfig) -> ConnectionConfig {
+        let mtu = self.devices.iter().flatten().filter_map(Device::mtu).min();
+        config.tcp.mtu = config.tcp.mtu.min(mtu.unwrap_or(u16::MAX));
+        config
     }
 
     /// Sends what waits at the devices.

@@ -1,0 +1,79 @@
+//! Where the clients of a tunnel are: the last address each was heard from, in bounded memory.
+
+use anabranch_wire::encapsulation::Place;
+use core::net::SocketAddr;
+use foldhash::quality::RandomState;
+use std::collections::HashMap;
+
+/// Most places of one generation.
+const GENERATION: usize = 32_768;
+
+/// Two generations of places. When the young one is full, the old one is forgotten and the young one grows old; whoever is
+/// heard from or spoken to is young again. So a flood of strangers costs a silent client its entry at worst, and the
+/// client's next segment brings it back.
+#[derive(Default)]
+pub(super) struct Peers {
+    young: HashMap<Place, SocketAddr, RandomState>,
+    old: HashMap<Place, SocketAddr, RandomState>,
+}
+
+impl Peers {
+    /// A segment came from there.
+    pub(super) fn learn(&mut self, place: Place, address: SocketAddr) {
+        if let Some(known) = self.young.get_mut(&place) {
+            *known = address;
+            return;
+        }
+        if self.young.len() >= GENERATION {
+            self.old = core::mem::take(&mut self.young);
+        }
+        self.young.insert(place, address);
+    }
+
+    /// Where to send to.
+    pub(super) fn whereabouts(&mut self, place: Place) -> Option<SocketAddr> {
+        if let Some(address) = self.young.get(&place) {
+            return Some(*address);
+        }
+        let address = self.old.remove(&place)?;
+        self.learn(place, address);
+        Some(address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(session: u64) -> Place {
+        Place { session, path: 1 }
+    }
+
+    fn address(port: u16) -> SocketAddr {
+        SocketAddr::from(([192, 0, 2, 1], port))
+    }
+
+    #[test]
+    fn the_last_address_counts() {
+        let mut peers = Peers::default();
+        peers.learn(place(1), address(1));
+        peers.learn(place(1), address(2));
+        assert_eq!(peers.whereabouts(place(1)), Some(address(2)));
+        assert_eq!(peers.whereabouts(place(2)), None);
+    }
+
+    #[test]
+    fn a_flood_of_strangers_is_forgotten_before_those_we_speak_to() {
+        let mut peers = Peers::default();
+        peers.learn(place(u64::MAX), address(1));
+        peers.learn(place(u64::MAX - 1), address(2));
+        for session in 0..10 * GENERATION as u64 {
+            peers.learn(place(session), address(3));
+            if session % 1_000 == 0 {
+                assert_eq!(peers.whereabouts(place(u64::MAX)), Some(address(1)));
+            }
+        }
+        assert_eq!(peers.whereabouts(place(u64::MAX - 1)), None);
+        assert!(peers.young.len() + peers.old.len() <= 2 * GENERATION);
+    }
+}
