@@ -9,6 +9,7 @@ mod descriptor;
 pub mod device;
 pub mod emulate;
 pub mod namespace;
+pub mod proxy;
 pub mod stack;
 mod timer;
 
