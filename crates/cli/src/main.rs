@@ -6,6 +6,8 @@ mod arguments;
 mod command;
 mod contender;
 mod diagnostic;
+#[allow(dead_code)]
+mod emulation;
 mod experiment;
 mod lab;
 mod library;

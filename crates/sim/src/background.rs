@@ -69,21 +69,25 @@ impl BackgroundLoad {
             start: Instant::ZERO,
         }
     }
+    /// Its UDP part, if it has one.
+    pub fn udp(&self) -> Option<UdpConfig> {
+        (self.udp_part > 0.0).then(|| UdpConfig {
+            name: format!("{}/udp", self.name),
+            from: self.from,
+            to: self.to,
+            rate: self.rate,
+            share: self.share,
+            part: self.udp_part,
+            share_name: Some(self.name.clone()),
+            sizes: self.udp_sizes.clone(),
+            start: self.start,
+            stop: Instant::NEVER,
+        })
+    }
     /// Adds it to a world; gives its TCP flows.
     pub fn add(&self, world: &mut World) -> Vec<FlowId> {
-        if self.udp_part > 0.0 {
-            world.add_udp(UdpConfig {
-                name: format!("{}/udp", self.name),
-                from: self.from,
-                to: self.to,
-                rate: self.rate,
-                share: self.share,
-                part: self.udp_part,
-                share_name: Some(self.name.clone()),
-                sizes: self.udp_sizes.clone(),
-                start: self.start,
-                stop: Instant::NEVER,
-            });
+        if let Some(source) = self.udp() {
+            world.add_udp(source);
         }
         let Some(client) = world.host_of(self.from).filter(|_| self.udp_part < 1.0) else { return Vec::new() };
         let mut connection = self.connection.clone();

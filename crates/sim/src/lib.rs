@@ -32,5 +32,5 @@ pub use flow::{FlowConfig, FlowId, FlowResult, Side};
 pub use link::{Link, LinkConfig};
 pub use network::{End, HostId, LinkId, RouterId};
 pub use results::RunResult;
-pub use udp::UdpConfig;
+pub use udp::{UdpConfig, UdpSource};
 pub use world::{Change, World, WorldConfig};

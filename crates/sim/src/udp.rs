@@ -61,9 +61,9 @@ pub struct UdpResult {
     pub sent_bytes: u64,
 }
 
-/// A UDP source at work.
+/// A UDP source at work: says what to send and when, and leaves the sending to its driver.
 #[derive(Clone, Debug)]
-pub(crate) struct UdpSource {
+pub struct UdpSource {
     pub(crate) config: UdpConfig,
     pub(crate) result: UdpResult,
     share: Share,
@@ -73,7 +73,8 @@ pub(crate) struct UdpSource {
 }
 
 impl UdpSource {
-    pub(crate) fn new(config: UdpConfig, seed: u64) -> Self {
+    /// The source in the run with this seed.
+    pub fn new(config: UdpConfig, seed: u64) -> Self {
         let weights: Vec<f64> = config.sizes.iter().map(|(weight, _)| *weight).collect();
         let total: f64 = weights.iter().sum();
         let sum: f64 = config.sizes.iter().map(|(weight, bytes)| weight * f64::from((*bytes).max(UDP_OVERHEAD))).sum();
@@ -86,8 +87,8 @@ impl UdpSource {
             config,
         }
     }
-    /// The size of the packet to send now.
-    pub(crate) fn packet(&mut self) -> u32 {
+    /// The size of the packet to send now, bytes with IP header.
+    pub fn packet(&mut self) -> u32 {
         let size = match self.weights.len() {
             1 => 0,
             _ => self.random.choice(&self.weights),
@@ -98,7 +99,7 @@ impl UdpSource {
         length
     }
     /// When the next packet is due, and whether it is one: while the share is zero, it only looks again.
-    pub(crate) fn next(&mut self, now: Instant) -> (Instant, bool) {
+    pub fn next(&mut self, now: Instant) -> (Instant, bool) {
         let rate = self.config.rate.bits_per_second() as f64 * self.share.at(now) * self.config.part;
         let again = Duration::from_millis(100);
         if rate < 1.0 {

@@ -2,9 +2,9 @@
 
 mod capture;
 mod measure;
-mod network;
+pub mod network;
 mod settings;
-mod traffic;
+pub mod traffic;
 
 use crate::contender::Contender;
 use crate::diagnostic::Diagnostic;

@@ -80,14 +80,19 @@ fn chain(world: &mut World, path: &str, links: &[model::Link], from: End, to: Ro
 
 /// Both directions of a link. Their names give them their luck, so they do not depend on which paths are used.
 fn pair(world: &mut World, name: &str, link: &model::Link, from: End, to: End) -> (LinkId, LinkId) {
-    let seed = world.seed();
-    let mut config = config(seed, name, link);
-    let forward = world.add_link(&format!("{name}/forward"), &config, from, to);
+    let [forward, backward] = directions(world.seed(), name, link);
+    (world.add_link(&forward.0, &forward.1, from, to), world.add_link(&backward.0, &backward.1, to, from))
+}
+
+/// A link of the scenario in this run, forwards and backwards: names and settings. `name` says which it is: `PATH/PLACE` or
+/// `shared/PLACE`, places from 0.
+pub fn directions(seed: u64, name: &str, link: &model::Link) -> [(String, LinkConfig); 2] {
+    let forward = config(seed, name, link);
+    let mut backward = forward.clone();
     if link.loss_direction == Direction::Forward {
-        config.loss.clear();
+        backward.loss.clear();
     }
-    let backward = world.add_link(&format!("{name}/backward"), &config, to, from);
-    (forward, backward)
+    [(format!("{name}/forward"), forward), (format!("{name}/backward"), backward)]
 }
 
 fn config(seed: u64, name: &str, link: &model::Link) -> LinkConfig {

@@ -10,10 +10,10 @@ use anabranch_mptcp::{BufferSize, ConnectionConfig, EndpointConfig};
 use anabranch_policy::combination::{Choice, Combination};
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
-use anabranch_sim::World;
 use anabranch_sim::background::BackgroundLoad;
 use anabranch_sim::share::ShareRange;
 use anabranch_sim::topology::{NoPaths, attach_to_router};
+use anabranch_sim::{InterfaceId, World};
 
 /// Adds the traffic of all paths in use.
 pub fn add(world: &mut World, scenario: &Scenario, paths: &[usize], lines: &Lines) {
@@ -31,15 +31,20 @@ fn add_to_path(world: &mut World, path: &Path, background: &Background, end: Pat
     let from = world.add_interface(station, end.forward, &[end.backward]);
     let remote = world.add_host(&format!("{name}/remote"), &EndpointConfig::default(), Box::new(NoPaths));
     let to = attach_to_router(world, &format!("{name}/remote"), remote, end.router);
+    load(path, background, from, to).add(world);
+}
+
+/// The traffic on a path, between these interfaces.
+pub fn load(path: &Path, background: &Background, from: InterfaceId, to: InterfaceId) -> BackgroundLoad {
     let policies = Combination { congestion: Choice::new("new_reno"), ..Combination::default() };
     let mut connection = ConnectionConfig::new(settings::policies(&policies));
     connection.receive_buffer = BufferSize::Fixed(256 * 1024);
-    let load = BackgroundLoad {
+    BackgroundLoad {
+        name: format!("background/{}", path.name),
         rate: path.links.first().map_or(Rate::ZERO, |link| match &link.rate {
             LinkRate::Fixed(rate) => *rate,
             LinkRate::Trace(trace) => trace.mean_rate(),
         }),
-        name,
         from,
         to,
         share: share(background.share),
@@ -50,8 +55,7 @@ fn add_to_path(world: &mut World, path: &Path, background: &Background, end: Pat
         mean_off: background.off,
         connection,
         start: Instant::ZERO,
-    };
-    load.add(world);
+    }
 }
 
 fn share(draw: Draw<Share>) -> ShareRange {

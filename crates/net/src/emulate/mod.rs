@@ -6,6 +6,7 @@
 //! compute. It is late by as much as the machine is busy, says by how much ([`Lateness`]), and lateness does not add up: a
 //! packet goes from link to link at the computed instants, however late they are noticed.
 
+pub mod address;
 mod capture;
 mod frame;
 mod lateness;

@@ -4,6 +4,7 @@ use super::frame::{Frame, Frames};
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Instant;
 use anabranch_sim::link::{Link, LinkConfig, LinkCounters};
+use anabranch_sim::{UdpConfig, UdpSource};
 use core::net::IpAddr;
 use std::collections::VecDeque;
 
@@ -97,11 +98,23 @@ struct Slot {
     due: Instant,
 }
 
+/// A source of cross traffic, and the link that it loads.
+#[derive(Debug)]
+struct Source {
+    source: UdpSource,
+    stop: Instant,
+    link: usize,
+    due: Instant,
+    /// Whether a packet is due then; else it only looks again.
+    sends: bool,
+}
+
 /// What comes next, by kind and place.
 #[derive(Clone, Copy, Debug)]
 enum Next {
-    Link(usize),
     Change,
+    Source(usize),
+    Link(usize),
 }
 
 /// Links, routes and what changes them, between ports.
@@ -116,6 +129,7 @@ pub struct Network {
     /// Where what comes in at each port goes.
     ports: Vec<Option<Hop>>,
     changes: VecDeque<(Instant, Change)>,
+    sources: Vec<Source>,
     frames: Frames,
     deliveries: VecDeque<Delivery>,
     counters: NetworkCounters,
@@ -134,6 +148,7 @@ impl Network {
             routes: Vec::new(),
             ports: Vec::new(),
             changes: VecDeque::new(),
+            sources: Vec::new(),
             frames: Frames::default(),
             deliveries: VecDeque::new(),
             counters: NetworkCounters::default(),
@@ -179,6 +194,14 @@ impl Network {
         self.due = self.due.min(at);
     }
 
+    /// Cross traffic on a link, as the lab's source of this name sends it in the run with this seed; its packets go no
+    /// further. The interfaces of `config` mean nothing here.
+    pub fn add_cross_traffic(&mut self, config: UdpConfig, LinkId(link): LinkId) {
+        let (due, stop) = (config.start, config.stop);
+        self.sources.push(Source { source: UdpSource::new(config, self.seed), stop, link, due, sends: false });
+        self.due = self.due.min(due);
+    }
+
     /// The links with what they have counted, in the order in which they were added.
     pub fn links(&self) -> impl Iterator<Item = (&str, &LinkCounters)> {
         self.links.iter().map(|slot| (slot.name.as_str(), slot.link.counters()))
@@ -220,6 +243,7 @@ impl Network {
             match next {
                 Next::Link(index) => self.handle_link(at, index),
                 Next::Change => self.handle_change(),
+                Next::Source(index) => self.handle_source(at, index),
             }
             self.due = self.earliest().map_or(Instant::NEVER, |(at, _)| at);
         }
@@ -244,8 +268,9 @@ impl Network {
     fn earliest(&self) -> Option<(Instant, Next)> {
         let links = self.links.iter().enumerate().map(|(index, slot)| (slot.due, Next::Link(index)));
         let change = self.changes.front().map(|(at, _)| (*at, Next::Change));
+        let sources = self.sources.iter().enumerate().map(|(index, source)| (source.due, Next::Source(index)));
         // Of several at once the first, and a change before all packets.
-        change.into_iter().chain(links).min_by_key(|(at, _)| *at).filter(|(at, _)| *at != Instant::NEVER)
+        change.into_iter().chain(sources).chain(links).min_by_key(|(at, _)| *at).filter(|(at, _)| *at != Instant::NEVER)
     }
 
     fn handle_link(&mut self, at: Instant, index: usize) {
@@ -272,6 +297,20 @@ impl Network {
             Change::Rate(_, rate) => slot.link.handle_rate(at, rate, &mut self.frames),
         }
         self.arm(index);
+    }
+
+    fn handle_source(&mut self, at: Instant, index: usize) {
+        let Some(Source { source, stop, link, due, sends }) = self.sources.get_mut(index) else { return };
+        if at >= *stop {
+            *due = Instant::NEVER;
+            return;
+        }
+        let (length, link) = (sends.then(|| source.packet()), *link);
+        (*due, *sends) = source.next(at);
+        if let Some(length) = length {
+            let frame = self.frames.cross_traffic(length);
+            self.forward(at, frame, Hop::Link(LinkId(link)));
+        }
     }
 
     fn forward(&mut self, at: Instant, frame: Frame, hop: Hop) {
