@@ -4,10 +4,12 @@
 //! packets, and one event loop ([`stack::Driver`]) between them; applications hold [`stack::Stream`]s and
 //! [`stack::Listener`]s. This is the only crate with sockets and clocks.
 
+pub mod attach;
 pub mod clock;
 mod descriptor;
 pub mod device;
 pub mod emulate;
+pub mod host;
 pub mod namespace;
 pub mod proxy;
 pub mod stack;

@@ -1,0 +1,115 @@
+//! The options of every command that runs a real stack, and the stack that they ask for.
+
+use crate::contender::{Contender, from_option};
+use crate::diagnostic::{Diagnostic, did_you_mean};
+use crate::scenario::quantity::{self, Size};
+use anabranch_mptcp::{BufferSize, ConnectionConfig, Policies};
+use anabranch_net::StackConfig;
+use anabranch_net::attach::{self, Attached, Attachment, HostError, HostOptions, Local, Uplinks};
+use clap::Args;
+use std::path::PathBuf;
+
+/// Bytes that a receive buffer begins with, if it may grow to more.
+const FIRST_BUFFER: u64 = 131_072;
+
+/// What the stack is attached to, and how its connections behave.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Stack")]
+pub struct StackOptions {
+    /// Use this network interface, under its own addresses (repeatable) [default: all with a default route]
+    #[arg(long = "uplink", value_name = "INTERFACE", conflicts_with = "local")]
+    pub uplinks: Vec<String>,
+    /// Stay on this host: only its own programs reach the stack, over PATHS paths
+    #[arg(long, value_name = "PATHS", num_args = 0..=1, default_missing_value = "1", value_parser = clap::value_parser!(u8).range(1..=32))]
+    pub local: Option<u8>,
+    /// The policies: `plain`, `plain_tcp`, a member of any family, or a combination such as
+    /// congestion=olia,scheduler=redundant,path_manager.PARAMETER=VALUE
+    #[arg(long, value_name = "POLICY", default_value = "plain")]
+    pub policy: String,
+    /// Largest packet, bytes of IP [default: the uplinks']
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1280..))]
+    pub mtu: Option<u16>,
+    /// Most data of a connection that waits to be read, e.g. 4MiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub receive_buffer: Option<u64>,
+    /// Most data of a connection that is sent and not acknowledged, e.g. 4MiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub send_buffer: Option<u64>,
+    /// Print what would be set up on this host, as commands, and end
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Directory that notes what is to be undone after a crash [default: /run/anabranch, or $XDG_RUNTIME_DIR/anabranch]
+    #[arg(long, value_name = "DIR")]
+    pub journal: Option<PathBuf>,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    quantity::parse::<Size>(text).map(|Size(bytes)| bytes)
+}
+
+/// A stack that runs, and what its connections begin with.
+pub struct Open {
+    /// The stack; to be detached at the end.
+    pub attached: Attached,
+    /// What connections of the chosen policies are opened and accepted with.
+    pub connection: ConnectionConfig,
+}
+
+impl StackOptions {
+    /// What the stack is attached to, if others are to reach it on `ports`.
+    fn attachment(&self, ports: &[u16]) -> Attachment {
+        let options = HostOptions { mtu: self.mtu, journal: self.journal.clone() };
+        match self.local {
+            Some(paths) => Attachment::Local(Local { paths, options }),
+            None => Attachment::Uplinks(Uplinks { interfaces: self.uplinks.clone(), ports: ports.to_vec(), options }),
+        }
+    }
+
+    fn contender(&self) -> Result<Contender, Diagnostic> {
+        from_option(&self.policy, &[]).map_err(|error| Diagnostic::option(&format!("--policy {}", self.policy), error))
+    }
+
+    /// For `--dry-run`: the commands that do what [`Self::open`] would do, one a line.
+    ///
+    /// # Errors
+    /// What is wrong with the options or the host.
+    pub fn plan(&self, ports: &[u16]) -> Result<String, Diagnostic> {
+        self.contender()?;
+        let plan = attach::plan(&self.attachment(ports)).map_err(|error| diagnostic(&error))?;
+        Ok(plan.steps.iter().map(|step| format!("{step}\n")).collect())
+    }
+
+    /// Attaches a stack that others reach on `ports`. To be called within a runtime with one thread.
+    ///
+    /// # Errors
+    /// What is wrong with the options or the host; it is as it was then.
+    pub async fn open(&self, ports: &[u16]) -> Result<Open, Diagnostic> {
+        let contender = self.contender()?;
+        let wrong = |error: &dyn std::fmt::Display| Diagnostic::option("--policy", error.to_string());
+        let path_manager = contender.policies.build_path_manager().map_err(|error| wrong(&error))?;
+        let policies = Policies::of(&contender.policies).map_err(|error| wrong(&error))?;
+        let attached = attach::attach(&self.attachment(ports), StackConfig::new(path_manager)).await;
+        let attached = attached.map_err(|error| diagnostic(&error))?;
+        let mut connection = ConnectionConfig::new(policies);
+        connection.multipath = contender.multipath;
+        connection.tcp.mtu = attached.mtu();
+        if let Some(max) = self.receive_buffer {
+            connection.receive_buffer = BufferSize::Auto { initial: max.min(FIRST_BUFFER), max };
+        }
+        connection.send_buffer = self.send_buffer.unwrap_or(connection.send_buffer);
+        Ok(Open { attached, connection })
+    }
+}
+
+/// What the user reads.
+pub fn diagnostic(error: &HostError) -> Diagnostic {
+    match error {
+        HostError::NoSuchInterface { name, known } => {
+            let hint = did_you_mean(name, known.iter().map(String::as_str));
+            Diagnostic::option("--uplink", format!("{error}{hint}"))
+        }
+        HostError::NotAnUplink { .. } => Diagnostic::option("--uplink", error.to_string()),
+        HostError::NumberOfPaths => Diagnostic::option("--local", error.to_string()),
+        _ => Diagnostic::plain(error.to_string()),
+    }
+}

@@ -1,0 +1,19 @@
+//! The stack attached to a host, which is a network namespace here: what is set up works, and nothing is left of it. Needs
+//! root and a kernel with MPTCP and TUN: without, every test is counted as ignored and says why.
+
+#[allow(dead_code)] // the other tests use the rest
+#[path = "../interop/kernel.rs"]
+mod kernel;
+mod local;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    let missing = kernel::missing();
+    if let Some(reason) = &missing {
+        eprintln!("skipped: {reason}");
+    }
+    let trials: Vec<Trial> = local::trials();
+    let trials = trials.into_iter().map(|trial| trial.with_ignored_flag(missing.is_some())).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
