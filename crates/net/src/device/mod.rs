@@ -11,7 +11,7 @@ mod tunnel;
 mod virtio;
 
 pub use counters::DeviceCounters;
-pub use packets::Packets;
+pub use packets::{Packets, open_tun};
 pub use pipe::packet_pipe;
 pub use tun::Tun;
 pub use tunnel::{Tunnel, TunnelConfig};

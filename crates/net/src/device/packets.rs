@@ -13,6 +13,18 @@ use tun_rs::DeviceBuilder;
 /// Bytes of the largest IP packet.
 const LARGEST: usize = 65_535;
 
+/// A new TUN device without offloads in the caller's namespace, non-blocking: one IP packet per read and write. It is gone
+/// when its last descriptor is.
+///
+/// # Errors
+/// As for [`super::Device::tun`].
+pub fn open_tun(name: &str, mtu: u16) -> io::Result<OwnedFd> {
+    let device = DeviceBuilder::new().name(name).mtu(mtu).build_sync()?;
+    device.set_nonblocking(true)?;
+    // A second descriptor of the same device; the device's own wrapper has done its part.
+    device.as_fd().try_clone_to_owned()
+}
+
 /// A TUN device without offloads, or one end of a pipe.
 pub struct Packets {
     descriptor: AsyncFd<OwnedFd>,
@@ -23,10 +35,7 @@ pub struct Packets {
 
 impl Packets {
     pub(super) fn tun(config: &TunConfig) -> io::Result<Self> {
-        let device = DeviceBuilder::new().name(&config.name).mtu(config.mtu).build_sync()?;
-        device.set_nonblocking(true)?;
-        // A second descriptor of the same device; the device's own wrapper has done its part.
-        Self::over(device.as_fd().try_clone_to_owned()?)
+        Self::over(open_tun(&config.name, config.mtu)?)
     }
 
     pub(super) fn pipe() -> io::Result<(Self, OwnedFd)> {
