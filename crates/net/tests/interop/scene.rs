@@ -10,10 +10,18 @@ use anabranch_net::{Stack, StackConfig, Stream};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::time::Duration;
 use anabranch_sim::LinkConfig;
+use bytes::{Buf, Bytes};
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 use socket2::Socket;
-use std::future::Future;
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::process::Command;
+use std::pin::Pin;
+use std::process::{Child, Command, Stdio};
+use tokio::io::AsyncWrite;
+use tokio::runtime::Runtime;
 
 /// The port that tests listen on.
 pub const PORT: u16 = 7;
@@ -75,7 +83,8 @@ impl Scene {
 
     fn inside<T, F: Future<Output = T>>(self, test: impl FnOnce(Hosts) -> F) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        runtime.block_on(async {
+        let runtime = Abandoned(Some(runtime));
+        runtime.0.as_ref().expect("it is there until it is dropped").block_on(async {
             ip("link set lo up");
             for (name, value) in &self.settings {
                 let file = format!("/proc/sys/net/{name}");
@@ -92,6 +101,7 @@ impl Scene {
                     ip(&format!("mptcp endpoint add {} signal", theirs(path as u8, self.v6)));
                 }
             }
+            let _capture = Capture::begin();
             let driver = tokio::spawn(driver);
             let deadline = std::time::Duration::from_secs(self.deadline);
             let hosts = Hosts { stack: stack.clone(), middleboxes, v6: self.v6, combination: self.combination };
@@ -100,6 +110,36 @@ impl Scene {
             driver.await.expect("the driver does not panic").expect("the driver ends well");
             outcome
         })
+    }
+}
+
+/// A runtime that waits for nobody when a test has failed: threads may hang in the kernel's sockets.
+struct Abandoned(Option<Runtime>);
+
+impl Drop for Abandoned {
+    fn drop(&mut self) {
+        self.0.take().into_iter().for_each(Runtime::shutdown_background);
+    }
+}
+
+/// `dumpcap` at work where `ANABRANCH_CAPTURE` names a file: for the repetition of a single test.
+struct Capture(Child);
+
+impl Capture {
+    fn begin() -> Option<Self> {
+        let file = std::env::var("ANABRANCH_CAPTURE").ok()?;
+        let words = ["-q", "-i", "any", "-s", "200", "-w", &file];
+        let child = Command::new("dumpcap").args(words).stderr(Stdio::null()).spawn().expect("dumpcap is there");
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        Some(Self(child))
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        // Gone already is good enough.
+        let _ = nix::sys::signal::kill(Pid::from_raw(self.0.id() as i32), Signal::SIGINT);
+        let _ = self.0.wait();
     }
 }
 
@@ -191,6 +231,43 @@ impl Hosts {
     }
 }
 
+/// Our end of a connection, for those who read and write at the same time.
+pub struct Shared(RefCell<Stream>);
+
+impl Shared {
+    /// It is shared on one thread.
+    pub fn new(stream: Stream) -> Self {
+        Self(RefCell::new(stream))
+    }
+
+    /// The next bytes; none at the end.
+    pub async fn read(&self, most: usize) -> io::Result<Bytes> {
+        poll_fn(|context| self.0.borrow().poll_read_bytes(context, most)).await
+    }
+
+    /// Writes all.
+    pub async fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut left = Bytes::copy_from_slice(bytes);
+        while !left.is_empty() {
+            let taken = poll_fn(|context| self.0.borrow().poll_write_bytes(context, left.clone())).await?;
+            left.advance(taken);
+        }
+        Ok(())
+    }
+
+    /// Writes no more.
+    pub async fn close(&self) -> io::Result<()> {
+        poll_fn(|context| Pin::new(&mut *self.0.borrow_mut()).poll_shutdown(context)).await
+    }
+
+    /// What our end knows.
+    pub fn describe(&self) -> String {
+        let stream = self.0.borrow();
+        let (view, stats, receiving) = (stream.view(), stream.stats(), stream.receive_state());
+        format!("{:?} {view:?} {:?} {stats:?} {receiving:?}", stream.protocol(), stream.subflows())
+    }
+}
+
 /// Who opens the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
@@ -207,7 +284,10 @@ impl Role {
 
 /// Runs something that blocks, on a thread that was begun in the scene's namespace.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    tokio::task::spawn_blocking(work).await.expect("it ran")
+    match tokio::task::spawn_blocking(work).await {
+        Ok(outcome) => outcome,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
 }
 
 /// The kernel's sockets, MPTCP and TCP, that are neither listening nor in TIME-WAIT, one a line.
