@@ -48,7 +48,7 @@ pub struct EndpointConfig {
     pub seed: [u8; 32],
     /// Most connections, TIME-WAIT included; further SYNs are dropped and counted.
     pub max_connections: usize,
-    /// Most connections and joins whose handshake is not over; further SYNs are dropped and counted.
+    /// Most connections that came in and whose handshake is not over; for further SYNs the oldest are given up and counted.
     pub max_half_open: usize,
     /// Most events that wait for the application.
     pub max_events: usize,

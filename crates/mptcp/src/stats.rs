@@ -67,8 +67,10 @@ pub struct SubflowReport {
 pub struct EndpointCounters {
     /// Segments for no connection, answered with a reset (RFC 9293, section 3.10.7.1).
     pub unknown: u64,
-    /// SYNs dropped because there were too many connections or half-open ones.
+    /// SYNs dropped because there were too many connections.
     pub refused_by_limit: u64,
+    /// Handshakes of peers given up, the oldest first, because too many were not over.
+    pub evicted_handshakes: u64,
     /// Joins with an unknown token, or where they were not allowed.
     pub refused_joins: u64,
     /// Events dropped because the application did not fetch them.

@@ -216,6 +216,11 @@ impl Connection {
         self.drop_subflow(now, index, why);
     }
 
+    /// The handshake of a connection that came in is given up without a word to anybody.
+    pub(crate) fn give_up_handshake(&mut self, now: Instant) {
+        self.drop_subflow(now, 0, CloseReason::TimedOut);
+    }
+
     /// Forgets a subflow; if it was the last, the connection ends or waits for another.
     pub(super) fn drop_subflow(&mut self, now: Instant, index: usize, why: CloseReason) {
         self.remove_subflow(index, why);

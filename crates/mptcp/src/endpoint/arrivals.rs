@@ -48,10 +48,11 @@ impl Endpoint {
         let Some((_, config)) = listener.cloned() else {
             return self.refuse(local, remote, &syn.segment, None);
         };
-        if self.connections.len() >= self.config.max_connections || self.half_open() >= self.config.max_half_open {
+        if self.connections.len() >= self.config.max_connections || self.config.max_half_open == 0 {
             self.counters.refused_by_limit += 1;
             return;
         }
+        self.make_room_for_a_handshake(now);
         let opening = self.opening(now, config, local, remote, ours.id);
         let id = self.connections.insert(Connection::accept(now, opening, syn));
         self.connections.add_route(local, remote, id);
@@ -59,13 +60,24 @@ impl Endpoint {
         self.settle(now, id);
     }
 
-    /// How many connections wait for the end of their handshake.
-    fn half_open(&mut self) -> usize {
-        if self.half_open.len() >= self.config.max_half_open {
-            let connections = &self.connections;
-            self.half_open.retain(|id| connections.get(*id).is_some_and(Connection::is_half_open));
+    /// When too many handshakes are not over, a quarter of them goes, the oldest first and without a word: a flood of SYNs
+    /// that nobody will complete must not keep out those who answer (RFC 4987, section 3.3).
+    fn make_room_for_a_handshake(&mut self, now: Instant) {
+        let most = self.config.max_half_open;
+        if self.half_open.len() < most {
+            return;
         }
-        self.half_open.len()
+        let connections = &self.connections;
+        self.half_open.retain(|id| connections.get(*id).is_some_and(Connection::is_half_open));
+        let excess = (self.half_open.len() + (most / 4).max(1)).saturating_sub(most);
+        let evicted: Vec<ConnectionId> = self.half_open.drain(..excess).collect();
+        for id in evicted {
+            self.counters.evicted_handshakes += 1;
+            if let Some(connection) = self.connections.get_mut(id) {
+                connection.give_up_handshake(now);
+            }
+            self.settle(now, id);
+        }
     }
 
     /// Another subflow of a connection, if its token is ours and its limit allows (RFC 8684, section 3.2).

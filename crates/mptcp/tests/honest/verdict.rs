@@ -53,8 +53,10 @@ pub fn run(case: &Case) -> Result<(Outcome, u64), String> {
 fn excuse(world: &World<'_>) -> Option<&'static str> {
     let impatient = world.case.sides.iter().any(|side| side.tcp.max_timeouts < 15);
     let mangled = world.network.borrow().mangled != [0, 0];
+    let evicted = world.pair.hosts.iter().any(|host| host.counters().evicted_handshakes > 0);
     match () {
         () if world.excuse.is_some() => world.excuse,
+        () if evicted && world.apps[1].id.is_none() => Some("strangers' handshakes took its place"),
         () if mangled => Some("a middlebox changed payload"),
         () if impatient && world.bad_time > Duration::ZERO => Some("an impatient host on a bad path"),
         () if world.bad_time > Duration::from_secs(30) => Some("a bad path for long"),
