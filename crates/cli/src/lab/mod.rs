@@ -11,7 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::record::Record;
 use crate::scenario::Scenario;
 use crate::scenario::model::Transfer;
-use anabranch_mptcp::EndpointConfig;
+use anabranch_mptcp::{ConnectionConfig, EndpointConfig};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_sim::application::Sending;
@@ -42,6 +42,11 @@ pub struct Extras {
     pub curves: bool,
     /// Carry this file in place of the scenario's transfer.
     pub send: Option<Arc<SentFile>>,
+}
+
+/// Both ends' settings for `contender`.
+pub fn connection(scenario: &Scenario, contender: &Contender) -> ConnectionConfig {
+    settings::connection(scenario, contender)
 }
 
 /// Runs `contender` over those `paths` of the scenario, given by their places.
