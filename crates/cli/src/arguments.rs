@@ -39,6 +39,11 @@ pub enum Command {
         #[command(flatten)]
         options: Options,
     },
+    /// Hold the lab against real time: a set of networks in the lab, emulated with the engine, emulated with Linux
+    Calibrate {
+        #[command(flatten)]
+        options: CalibrateOptions,
+    },
     /// List the policies of the five families with their parameters and sources, the metrics, and the scenarios
     List {
         /// Print as JSON
@@ -74,6 +79,26 @@ pub struct Options {
     #[arg(long)]
     pub quick: bool,
     /// Print the machine-readable summary on standard output, and nothing else there
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How to calibrate.
+#[derive(Clone, Debug, Args)]
+pub struct CalibrateOptions {
+    /// Only the cases whose names begin like this, e.g. two or one_07 (repeatable)
+    #[arg(long = "case", value_name = "NAME")]
+    pub cases: Vec<String>,
+    /// Runs of each case, with seeds 1 to N [default: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub seeds: Option<u32>,
+    /// Directory for results
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub out: PathBuf,
+    /// A few cases, shorter and with one seed: under a minute
+    #[arg(long)]
+    pub quick: bool,
+    /// Print the results as JSON on standard output, and nothing else there
     #[arg(long)]
     pub json: bool,
 }

@@ -6,6 +6,7 @@ mod arguments;
 // The commands that run a real stack take it from there.
 #[allow(dead_code)]
 mod attachment;
+mod calibrate;
 mod command;
 mod contender;
 mod diagnostic;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Command::Reproduce { experiment, options } => {
             command::reproduce(experiment.as_deref(), &options).map(|()| true)
         }
+        Command::Calibrate { options } => calibrate::calibrate(&options),
         Command::List { json } => command::list(json).map(|()| true),
     };
     match outcome {

@@ -1,0 +1,257 @@
+//! The set of scenarios: which networks and settings the lab is held against.
+//!
+//! They fill the space evenly by Latin hypercube sampling: the range of each quantity is cut into as many equal strata as
+//! there are paths (for buffer and congestion control: cases), each stratum is used once, and a stream of random numbers of
+//! a fixed seed shuffles them and places the value within its stratum. Rates, round trips and queues are spread
+//! evenly over their logarithms, losses over 0 to 3 %, with every third path free of loss.
+
+use crate::contender::{Contender, Route};
+use crate::diagnostic::Diagnostic;
+use crate::scenario::{Document, Scenario};
+use anabranch_policy::combination::{Choice, Combination};
+use anabranch_sim::random::RandomStream;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// Places the cases; another number would make another set.
+const SEED: u64 = 1;
+/// Bytes of the packet in which queues are counted.
+const PACKET: f64 = 1500.0;
+/// Least packets of a queue: below, not even a pair of segments and an acknowledgement find room.
+const LEAST_QUEUE: f64 = 4.0;
+/// Receive buffers, bytes as a program asks for them; 0 is automatic.
+const BUFFERS: [u64; 9] = [64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 0, 0, 0, 0];
+/// Cases with one path, with two and with three.
+const CASES: [(usize, usize); 3] = [(1, 14), (2, 14), (3, 8)];
+/// The sampling interval of the lab, in seconds; the warm-up is a multiple of it.
+const SAMPLE: f64 = 0.5;
+
+/// A path: one link each way.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct CasePath {
+    /// Mbit/s.
+    pub rate: f64,
+    /// Round trip without queues, ms.
+    pub round_trip: f64,
+    /// Share of packets lost from the sender to the receiver.
+    pub loss: f64,
+    /// Packets of the queue each way.
+    pub queue: u64,
+}
+
+/// A network with what both ends are set to.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Case {
+    /// Its name.
+    pub name: String,
+    /// Congestion control of the kernel, and of ours where there is one path.
+    pub congestion: &'static str,
+    /// The receive buffer that the program asks for, bytes; none: automatic.
+    pub receive_buffer: Option<u64>,
+    /// The paths.
+    pub paths: Vec<CasePath>,
+}
+
+/// Where in a range each of `count` values lies, 0 to 1: one per stratum, in random order.
+fn strata(random: &mut RandomStream, count: usize) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..count).collect();
+    for last in (1..count).rev() {
+        order.swap(last, random.below(last as u64 + 1) as usize);
+    }
+    order.into_iter().map(|stratum| (stratum as f64 + random.uniform()) / count as f64).collect()
+}
+
+/// From `low` at 0 to `high` at 1, evenly over the logarithm.
+fn logarithmic(place: f64, low: f64, high: f64) -> f64 {
+    low * (high / low).powf(place)
+}
+
+/// Three significant digits.
+fn rounded(value: f64) -> f64 {
+    let unit = 10f64.powf(value.log10().floor() - 2.0);
+    // By way of text, so that no tail of digits is left.
+    format!("{:.6}", (value / unit).round() * unit).parse().unwrap_or(value)
+}
+
+/// The whole set.
+pub fn all() -> Vec<Case> {
+    let paths: usize = CASES.iter().map(|(paths, cases)| paths * cases).sum();
+    let count: usize = CASES.iter().map(|(_, cases)| cases).sum();
+    let stream = |name: &str| RandomStream::new(SEED, &format!("calibrate/{name}"));
+    let of_paths = |name: &str| strata(&mut stream(name), paths).into_iter();
+    let (mut rates, mut round_trips) = (of_paths("rate"), of_paths("round trip"));
+    let (mut losses, mut queues) = (of_paths("loss"), of_paths("queue"));
+    let mut path = || {
+        let rate = rounded(logarithmic(rates.next()?, 1.0, 100.0));
+        let round_trip = rounded(logarithmic(round_trips.next()?, 5.0, 200.0));
+        // The lowest third has none.
+        let loss = ((losses.next()? * 1.5 - 0.5) * 3e4).round() / 1e6;
+        let product = rate * 1e6 * round_trip * 1e-3 / 8.0 / PACKET;
+        let queue = (logarithmic(queues.next()?, 0.2, 4.0) * product).round().max(LEAST_QUEUE) as u64;
+        Some(CasePath { rate, round_trip, loss: loss.max(0.0), queue })
+    };
+    let (mut buffers, mut controls) = (strata(&mut stream("buffer"), count), strata(&mut stream("control"), count));
+    let mut cases = Vec::new();
+    for (paths, amount) in CASES {
+        for number in 1..=amount {
+            let buffer = BUFFERS[(buffers.pop().unwrap_or(0.0) * BUFFERS.len() as f64) as usize];
+            let cubic = controls.pop().unwrap_or(0.0) < 0.6;
+            cases.push(Case {
+                name: format!("{}_{number:02}", ["", "one", "two", "three"][paths]),
+                congestion: if cubic { "cubic" } else { "new_reno" },
+                receive_buffer: Some(buffer).filter(|bytes| *bytes > 0),
+                paths: (0..paths).filter_map(|_| path()).collect(),
+            });
+        }
+    }
+    cases
+}
+
+/// Who sends and receives.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stack {
+    /// The engine.
+    Ours,
+    /// Linux, or the engine in its clothes.
+    Kernel,
+}
+
+/// How long a run lasts, in seconds.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Span {
+    /// From the first SYN on, not counted.
+    pub warm_up: f64,
+    /// Counted.
+    pub measured: f64,
+}
+
+impl Case {
+    /// Multipath TCP; else plain TCP.
+    pub fn multipath(&self) -> bool {
+        self.paths.len() > 1
+    }
+
+    /// Whether any path loses packets by itself.
+    pub fn lossy(&self) -> bool {
+        self.paths.iter().any(|path| path.loss > 0.0)
+    }
+
+    /// One line on the network.
+    pub fn describe(&self) -> String {
+        let path = |path: &CasePath| {
+            let loss = if path.loss > 0.0 { format!(" {} %", tidy(path.loss * 100.0)) } else { String::new() };
+            format!("{} Mbit/s {} ms q{}{loss}", tidy(path.rate), tidy(path.round_trip), path.queue)
+        };
+        self.paths.iter().map(path).collect::<Vec<_>>().join(" + ")
+    }
+
+    /// The receive buffer in words.
+    pub fn buffer(&self) -> String {
+        self.receive_buffer.map_or("auto".to_owned(), |bytes| format!("{} KiB", bytes >> 10))
+    }
+
+    /// As a scenario file, with `receive_buffer` and further lines for `[connection]`.
+    pub fn text(&self, span: Span, connection: &str) -> String {
+        let mut text = format!(
+            "name = \"{}\"\ntitle = \"{}\"\nduration = \"{} s\"\nwarm_up = \"{} s\"\nsample = \"{SAMPLE} s\"\n\n\
+             [connection]\n{connection}",
+            self.name,
+            self.describe(),
+            span.warm_up + span.measured,
+            span.warm_up
+        );
+        for (at, path) in self.paths.iter().enumerate() {
+            let _ = write!(
+                text,
+                "\n[[paths]]\nname = \"path{at}\"\n\n[[paths.links]]\nname = \"link\"\nrate = \"{} Mbit/s\"\n\
+                 delay = \"{} ms\"\nqueue = \"{} packets\"\nloss = {}\nloss_direction = \"forward\"\n",
+                tidy(path.rate),
+                tidy(path.round_trip / 2.0),
+                path.queue,
+                tidy(path.loss)
+            );
+        }
+        text
+    }
+
+    /// The scenario as `stack` has it.
+    pub fn scenario(&self, stack: Stack, span: Span) -> Result<Scenario, Diagnostic> {
+        let connection = match stack {
+            Stack::Ours => self.receive_buffer.map_or(String::new(), |size| format!("receive_buffer = \"{size} B\"\n")),
+            Stack::Kernel => super::kernel_model::connection(self),
+        };
+        let connection = if connection.is_empty() {
+            "receive_buffer = { initial = \"128 KiB\", max = \"6 MiB\" }\n".to_owned()
+        } else {
+            connection
+        };
+        Document::embedded(&self.name, &self.text(span, &connection), &[]).scenario()
+    }
+
+    /// Who takes part in it.
+    pub fn contender(&self, stack: Stack) -> Contender {
+        let policies = match (stack, self.multipath()) {
+            (Stack::Ours, true) => Combination::default(),
+            (Stack::Ours, false) => Combination { congestion: Choice::new(self.congestion), ..Combination::default() },
+            (Stack::Kernel, _) => super::kernel_model::policies(self),
+        };
+        let name = if stack == Stack::Ours { "ours" } else { "kernel" };
+        Contender {
+            name: name.to_owned(),
+            label: name.to_owned(),
+            multipath: self.multipath(),
+            route: Route::All,
+            policies,
+        }
+    }
+}
+
+/// No more digits than needed, no exponent.
+fn tidy(value: f64) -> String {
+    format!("{}", (value * 1e6).round() / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_set_has_more_than_thirty_cases_and_reaches_all_corners_of_the_ranges() {
+        let cases = all();
+        assert!(cases.len() >= 30, "{}", cases.len());
+        let paths: Vec<CasePath> = cases.iter().flat_map(|case| case.paths.clone()).collect();
+        let within = |value: fn(&CasePath) -> f64, low: f64, high: f64| {
+            let values: Vec<f64> = paths.iter().map(value).collect();
+            let (least, most) = values.iter().fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(*v), b.max(*v)));
+            assert!(least >= low && most <= high, "{least} to {most}");
+            assert!(least <= low + 0.1 * (high - low) && most >= high - 0.1 * (high - low), "{least} to {most}");
+        };
+        within(|path| path.rate, 1.0, 100.0);
+        within(|path| path.round_trip, 5.0, 200.0);
+        within(|path| path.loss, 0.0, 0.03);
+        for buffer in BUFFERS {
+            let wanted = Some(buffer).filter(|bytes| *bytes > 0);
+            assert!(cases.iter().any(|case| case.receive_buffer == wanted), "{buffer}");
+        }
+    }
+
+    #[test]
+    fn each_case_is_a_scenario_that_the_lab_understands_for_both_stacks() {
+        for case in all() {
+            for stack in [Stack::Ours, Stack::Kernel] {
+                let scenario = case.scenario(stack, Span { warm_up: 1.0, measured: 2.0 }).unwrap();
+                assert_eq!(scenario.paths.len(), case.paths.len());
+                crate::contender::check(&case.contender(stack).policies).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn names_differ() {
+        let mut names: Vec<String> = all().into_iter().map(|case| case.name).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), all().len());
+    }
+}

@@ -1,0 +1,70 @@
+//! Runs a case in real time: the lab's links between descriptors, and at both ends the engine or Linux.
+
+mod kernel;
+mod ours;
+
+pub use kernel::missing;
+
+use super::cases::{Case, Span, Stack};
+use super::meter::Reading;
+use crate::emulation;
+use crate::scenario::Scenario;
+use anabranch_net::emulate::{Relay, Report, address};
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+
+/// The server listens here.
+const PORT: u16 = 5001;
+/// A run to be done.
+#[derive(Clone, Copy, Debug)]
+pub struct Trial<'a> {
+    /// The case.
+    pub case: &'a Case,
+    /// Who sends and receives.
+    pub stack: Stack,
+    /// The luck of the links.
+    pub seed: u64,
+    /// How long.
+    pub span: Span,
+}
+
+/// A run that was done.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// What the receiver got.
+    pub reading: Reading,
+    /// What the links did, and how late they were.
+    pub report: Report,
+}
+
+/// Does a run; blocks as long as it lasts.
+pub fn run(trial: &Trial<'_>) -> Result<Done, String> {
+    let scenario = trial.case.scenario(trial.stack, trial.span).map_err(|error| error.to_string())?;
+    match trial.stack {
+        Stack::Ours => ours::run(trial, &scenario),
+        Stack::Kernel => kernel::run(trial, &scenario),
+    }
+}
+
+/// Says what could not be done, and why.
+fn failed<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> String {
+    move |error| format!("cannot {what}: {error}")
+}
+
+/// The lab's links between a descriptor per path at the client and one at the server.
+fn start_links(scenario: &Scenario, seed: u64, mut clients: Vec<OwnedFd>, server: OwnedFd) -> Result<Relay, String> {
+    let paths: Vec<usize> = (0..scenario.paths.len()).collect();
+    let network = emulation::build(scenario, &paths, seed).map_err(|error| error.to_string())?;
+    clients.push(server);
+    Relay::start(network, clients, None).map_err(failed("start the links"))
+}
+
+/// The client's address on each of so many paths.
+fn client_addresses(paths: usize) -> Vec<IpAddr> {
+    (1..).take(paths).map(|path| address::client(path)[0]).collect()
+}
+
+/// The server's one address, as in the lab.
+fn server_address() -> IpAddr {
+    address::server()[0]
+}

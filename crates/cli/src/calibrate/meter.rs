@@ -1,0 +1,74 @@
+//! Counts what a receiver in real time reads, by the lab's definition of goodput: bytes in order that the application
+//! has read within the measured span, over its length.
+
+use super::cases::Span;
+use std::time::{Duration, Instant};
+
+/// What one run gave.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Reading {
+    /// Mbit/s within the measured span.
+    pub goodput: f64,
+    /// The longest time without a byte within it, seconds.
+    pub pause: f64,
+}
+
+/// A meter at a receiver.
+#[derive(Clone, Copy, Debug)]
+pub struct Meter {
+    begin: Instant,
+    end: Instant,
+    bytes: u64,
+    last: Instant,
+    pause: Duration,
+}
+
+impl Meter {
+    /// Of a run whose first SYN leaves at `start`.
+    pub fn new(start: Instant, span: Span) -> Self {
+        let begin = start + Duration::from_secs_f64(span.warm_up);
+        let end = begin + Duration::from_secs_f64(span.measured);
+        Self { begin, end, bytes: 0, last: begin, pause: Duration::ZERO }
+    }
+
+    /// When the run is over.
+    pub fn end(&self) -> Instant {
+        self.end
+    }
+
+    /// The application read `bytes` at `now`.
+    pub fn take(&mut self, bytes: usize, now: Instant) {
+        if now < self.begin || now >= self.end || bytes == 0 {
+            return;
+        }
+        self.bytes += bytes as u64;
+        self.pause = self.pause.max(now - self.last);
+        self.last = now;
+    }
+
+    /// The result, when the run is over.
+    pub fn reading(&self) -> Reading {
+        let span = (self.end - self.begin).as_secs_f64();
+        let pause = self.pause.max(self.end - self.last);
+        Reading { goodput: self.bytes as f64 * 8e-6 / span, pause: pause.as_secs_f64() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_read_within_the_span_counts_and_the_silence_at_the_end_is_a_pause() {
+        let start = Instant::now();
+        let mut meter = Meter::new(start, Span { warm_up: 1.0, measured: 4.0 });
+        let at = |seconds: f64| start + Duration::from_secs_f64(seconds);
+        meter.take(1_000_000, at(0.9));
+        meter.take(500_000, at(1.5));
+        meter.take(500_000, at(2.5));
+        meter.take(1_000_000, at(5.0));
+        // 1 MB in 4 s is 2 Mbit/s; the last byte came at 2.5 s of 5 s.
+        let reading = meter.reading();
+        assert!((reading.goodput - 2.0).abs() < 1e-9 && (reading.pause - 2.5).abs() < 1e-6, "{reading:?}");
+    }
+}

@@ -1,0 +1,71 @@
+//! `calibrate`: is the lab to be trusted? A set of scenarios run three ways: in the lab; emulated in real time with the
+//! engine at both ends; emulated with Linux's TCP and MPTCP at both ends.
+
+mod cases;
+mod emulated;
+mod kernel_model;
+mod meter;
+mod outcome;
+mod runs;
+
+pub use outcome::Outcome;
+
+use crate::arguments::CalibrateOptions;
+use crate::command::{print, remark};
+use crate::diagnostic::Diagnostic;
+use cases::{Case, Span};
+use std::time::Instant;
+
+/// Calibrates; gives whether the lab is as close as is asked for.
+pub fn calibrate(options: &CalibrateOptions) -> Result<bool, Diagnostic> {
+    let cases = choose(options)?;
+    std::fs::create_dir_all(&options.out)
+        .map_err(|error| Diagnostic::file(&options.out, "make the directory", &error))?;
+    let begin = Instant::now();
+    let no_kernel = emulated::missing();
+    if let Some(reason) = &no_kernel {
+        remark(&format!("Linux is skipped: {reason}"));
+    }
+    let span = if options.quick { Span { warm_up: 1.0, measured: 4.0 } } else { Span { warm_up: 3.0, measured: 12.0 } };
+    let plan = runs::Plan {
+        cases,
+        span,
+        seeds: options.seeds.unwrap_or(if options.quick { 1 } else { 3 }),
+        kernel: no_kernel.is_none(),
+    };
+    let mut outcome = runs::all(&plan)?;
+    outcome.no_kernel = no_kernel;
+    outcome.seconds = begin.elapsed().as_secs_f64();
+    finish(options, &outcome)?;
+    Ok(outcome.holds())
+}
+
+/// The cases whose names begin as the command line says; a few of them for a quick run.
+fn choose(options: &CalibrateOptions) -> Result<Vec<Case>, Diagnostic> {
+    let all = cases::all();
+    let wanted =
+        |case: &Case| options.cases.is_empty() || options.cases.iter().any(|name| case.name.starts_with(name.as_str()));
+    let mut chosen: Vec<Case> = all.iter().filter(|case| wanted(case)).cloned().collect();
+    if chosen.is_empty() {
+        let names: Vec<&str> = all.iter().map(|case| case.name.as_str()).collect();
+        return Err(Diagnostic::option("--case", format!("there is no such case: known are {}", names.join(", "))));
+    }
+    if options.quick && options.cases.is_empty() {
+        chosen.retain(|case| !case.lossy());
+    }
+    Ok(chosen)
+}
+
+fn finish(options: &CalibrateOptions, outcome: &Outcome) -> Result<(), Diagnostic> {
+    let json = serde_json::to_string_pretty(outcome)
+        .map_err(|error| Diagnostic::plain(format!("cannot write the results: {error}")))?
+        + "\n";
+    let path = options.out.join("calibration.json");
+    std::fs::write(&path, &json).map_err(|error| Diagnostic::file(&path, "write", &error))?;
+    if options.json {
+        print(&json);
+        return Ok(());
+    }
+    print(&format!("{}\n{}\n", outcome.table(), outcome.remarks().join("\n")));
+    Ok(())
+}

@@ -1,0 +1,231 @@
+//! What the runs say together: means, deviations of the lab with their intervals, and whether it can be trusted.
+
+use super::cases::{Case, Span, Stack};
+use crate::statistics::{Estimate, readable, relative_change};
+use crate::table;
+use serde::Serialize;
+
+/// One stack on one case: goodput in Mbit/s, value by value of the same seed.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Comparison {
+    /// In the lab.
+    pub lab: Vec<f64>,
+    /// In real time.
+    pub emulated: Vec<f64>,
+    /// The longest time without a byte in real time, seconds.
+    pub pauses: Vec<f64>,
+}
+
+impl Comparison {
+    /// By how much the lab is above the emulated mean, as a share; the interval is over pairs of seeds.
+    pub fn deviation(&self) -> Option<Estimate> {
+        relative_change(&self.lab, &self.emulated)
+    }
+}
+
+/// One case.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Row {
+    /// The network.
+    pub case: Case,
+    /// The engine.
+    pub ours: Option<Comparison>,
+    /// Linux.
+    pub kernel: Option<Comparison>,
+}
+
+impl Row {
+    /// One of the two.
+    pub fn of(&self, stack: Stack) -> Option<&Comparison> {
+        match stack {
+            Stack::Ours => self.ours.as_ref(),
+            Stack::Kernel => self.kernel.as_ref(),
+        }
+    }
+}
+
+/// Everything.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Outcome {
+    /// Of each run.
+    pub span: Span,
+    /// The cases.
+    pub rows: Vec<Row>,
+    /// Runs that were thrown away because the machine was too busy, and repeated.
+    pub repeated: usize,
+    /// Runs that could not be measured within the tries.
+    pub given_up: usize,
+    /// Why Linux was not measured, if it was not.
+    pub no_kernel: Option<String>,
+    /// The running kernel.
+    pub release: String,
+    /// How long it took, seconds.
+    pub seconds: f64,
+}
+
+/// How far the lab is off, over all cases.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Verdict {
+    /// Cases.
+    pub cases: usize,
+    /// Median of the absolute deviations, as a share.
+    pub median: f64,
+    /// Nine of ten cases deviate by no more.
+    pub nine_of_ten: f64,
+    /// The median that is asked for.
+    pub median_limit: f64,
+    /// What is asked of nine of ten.
+    pub nine_of_ten_limit: Option<f64>,
+}
+
+impl Verdict {
+    /// Whether the lab is as close as is asked for.
+    pub fn holds(&self) -> bool {
+        self.median <= self.median_limit && self.nine_of_ten_limit.is_none_or(|limit| self.nine_of_ten <= limit)
+    }
+
+    /// In one sentence.
+    pub fn sentence(&self) -> String {
+        let percent = |share: f64| format!("{:.1} %", share * 100.0);
+        let limit = self.nine_of_ten_limit.map_or(String::new(), |limit| format!(" (asked: {})", percent(limit)));
+        format!(
+            "{} cases, median deviation {} (asked: {}), nine of ten within {}{limit}: {}",
+            self.cases,
+            percent(self.median),
+            percent(self.median_limit),
+            percent(self.nine_of_ten),
+            if self.holds() { "holds" } else { "does not hold" }
+        )
+    }
+}
+
+/// The least value that at least `share` of `values` do not exceed.
+fn quantile(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let place = (sorted.len() as f64 * share).ceil().max(1.0) as usize - 1;
+    sorted.get(place).copied().unwrap_or(f64::NAN)
+}
+
+/// The middle value, or the mean of the two in the middle.
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match (sorted.get(middle), middle.checked_sub(1).and_then(|before| sorted.get(before))) {
+        (Some(right), Some(left)) if sorted.len().is_multiple_of(2) => (left + right) / 2.0,
+        (Some(middle), _) => *middle,
+        _ => f64::NAN,
+    }
+}
+
+impl Outcome {
+    /// The verdict on one stack; none if it was not measured.
+    pub fn verdict(&self, stack: Stack) -> Option<Verdict> {
+        let deviation = |row: &Row| Some(row.of(stack)?.deviation()?.mean.abs());
+        let deviations: Vec<f64> = self.rows.iter().filter_map(deviation).collect();
+        let (median_limit, nine_of_ten_limit) = match stack {
+            Stack::Ours => (0.05, Some(0.15)),
+            Stack::Kernel => (0.10, None),
+        };
+        (!deviations.is_empty()).then(|| Verdict {
+            cases: deviations.len(),
+            median: median(&deviations),
+            nine_of_ten: quantile(&deviations, 0.9),
+            median_limit,
+            nine_of_ten_limit,
+        })
+    }
+
+    /// Whether all that was measured is as close as is asked for.
+    pub fn holds(&self) -> bool {
+        [Stack::Ours, Stack::Kernel].into_iter().filter_map(|stack| self.verdict(stack)).all(|verdict| verdict.holds())
+    }
+
+    /// What is said beside the table, a sentence each.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        for (stack, name) in [(Stack::Ours, "our stack"), (Stack::Kernel, "Linux")] {
+            remarks.extend(self.verdict(stack).map(|verdict| format!("{name}: {}", verdict.sentence())));
+        }
+        remarks.extend(self.no_kernel.as_ref().map(|reason| format!("Linux was skipped: {reason}")));
+        remarks.push(format!(
+            "{} runs were repeated because the machine was too busy to be on time, {} given up",
+            self.repeated, self.given_up
+        ));
+        remarks
+    }
+
+    /// The table for the terminal.
+    pub fn table(&self) -> String {
+        let head =
+            ["case", "network", "buffer", "control", "lab", "ours", "± %", "off %", "lab", "Linux", "± %", "off %"];
+        let rows: Vec<Vec<String>> = self.rows.iter().map(|row| self.cells(row)).collect();
+        table::render(&head, &rows)
+    }
+
+    /// The cells of a row, as [`Self::table`] and the report have them.
+    pub fn cells(&self, row: &Row) -> Vec<String> {
+        let case = &row.case;
+        let mut cells = vec![case.name.clone(), case.describe(), case.buffer(), case.congestion.to_owned()];
+        for stack in [Stack::Ours, Stack::Kernel] {
+            cells.extend(row.of(stack).map_or_else(|| ["–"; 4].map(str::to_owned), four));
+        }
+        cells
+    }
+}
+
+/// Lab, emulated, its interval in per cent, and the deviation with its own.
+fn four(comparison: &Comparison) -> [String; 4] {
+    let mean = |values: &[f64]| Estimate::of(values).map_or("–".to_owned(), |estimate| readable(estimate.mean));
+    let luck = Estimate::of(&comparison.emulated).filter(|e| e.half_width.is_finite() && e.mean > 0.0);
+    let luck = luck.map_or("–".to_owned(), |estimate| format!("{:.1}", estimate.half_width / estimate.mean * 100.0));
+    let deviation = comparison.deviation().map_or("–".to_owned(), |deviation| match deviation.half_width {
+        width if width.is_finite() => format!("{:+.1} ± {:.1}", deviation.mean * 100.0, width * 100.0),
+        _ => format!("{:+.1}", deviation.mean * 100.0),
+    });
+    [mean(&comparison.lab), mean(&comparison.emulated), luck, deviation]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantile_and_median_are_those_of_a_sorted_list() {
+        let values: Vec<f64> = (1..=10).rev().map(f64::from).collect();
+        assert_eq!(quantile(&values, 0.9), 9.0);
+        assert_eq!(median(&values), 5.5);
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(quantile(&[4.0], 0.9), 4.0);
+    }
+
+    fn outcome(deviations: &[f64]) -> Outcome {
+        let case = super::super::cases::all().remove(0);
+        let row = |deviation: &f64| Row {
+            case: case.clone(),
+            ours: Some(Comparison { lab: vec![10.0 * (1.0 + deviation)], emulated: vec![10.0], pauses: vec![0.0] }),
+            kernel: None,
+        };
+        Outcome {
+            span: Span { warm_up: 1.0, measured: 1.0 },
+            rows: deviations.iter().map(row).collect(),
+            repeated: 0,
+            given_up: 0,
+            no_kernel: None,
+            release: String::new(),
+            seconds: 0.0,
+        }
+    }
+
+    #[test]
+    fn the_lab_is_trusted_if_the_median_is_within_five_and_nine_of_ten_within_fifteen_per_cent() {
+        let good = [0.01, -0.02, 0.03, -0.04, 0.049, -0.06, 0.07, 0.08, -0.14, 0.9];
+        // The middle two of the absolute values are 4.9 % and 6 %.
+        assert!(!outcome(&good).holds());
+        let better = [0.01, -0.02, 0.03, -0.04, 0.04, -0.05, 0.07, 0.08, -0.14, 0.9];
+        assert!(outcome(&better).holds());
+        let worse = [0.01, -0.02, 0.03, -0.04, 0.04, -0.05, 0.07, 0.08, -0.16, 0.9];
+        assert!(!outcome(&worse).holds());
+    }
+}
