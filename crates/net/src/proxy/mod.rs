@@ -1,13 +1,26 @@
 //! What a user runs: programs that know nothing of multipath TCP connect here and go out over several paths.
 
+mod allow;
+mod client;
+mod counters;
 mod credentials;
 mod failure;
+mod far;
 pub mod inbound;
 mod key;
 pub mod noise;
+mod relay;
+mod resolve;
+mod server;
+mod service;
 mod target;
 
+pub use allow::{AllowList, Rule, RuleError};
+pub use client::{BindError, Choose, Entrance, Leads, Proxy, ProxyConfig, Via};
+pub use counters::{Outcome, ProxyCounters};
 pub use credentials::{Credentials, CredentialsError};
 pub use failure::Failure;
 pub use key::{Key, KeyError};
+pub use server::{Destination, Server, ServerConfig};
+pub use service::{Journal, Limits};
 pub use target::{Host, Target, TargetError};

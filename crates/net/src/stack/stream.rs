@@ -196,18 +196,20 @@ impl Stream {
 
     /// Completes when the connection has ended, and says why.
     pub async fn closed(&self) -> CloseCause {
-        poll_fn(|context| {
-            let mut state = self.shared.lock();
-            let Some(connection) = state.connection(self.id) else { return Poll::Ready(CloseCause::Finished) };
-            match connection.closed {
-                Some(cause) => Poll::Ready(cause),
-                None => {
-                    wait(&mut connection.writer, context);
-                    Poll::Pending
-                }
+        poll_fn(|context| self.poll_closed(context)).await
+    }
+
+    /// Ready when the connection has ended, for those who poll; see [`Self::closed`].
+    pub fn poll_closed(&self, context: &mut Context<'_>) -> Poll<CloseCause> {
+        let mut state = self.shared.lock();
+        let Some(connection) = state.connection(self.id) else { return Poll::Ready(CloseCause::Finished) };
+        match connection.closed {
+            Some(cause) => Poll::Ready(cause),
+            None => {
+                wait(&mut connection.writer, context);
+                Poll::Pending
             }
-        })
-        .await
+        }
     }
 }
 

@@ -1,0 +1,178 @@
+//! What proxy and server have in common: limits, counters, the tasks of their clients, and how they are ended.
+
+use super::counters::{Outcome, ProxyCounters};
+use super::failure::Failure;
+use super::inbound::{Negotiation, Refusal, Step};
+use super::relay::Scratch;
+use super::resolve::Resolver;
+use super::target::Target;
+use bytes::Bytes;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// How long a client that was refused may take to hear it out.
+const LAST_WORD: Duration = Duration::from_secs(1);
+
+/// What keeps one client, or many, from taking everything.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Most connections at a time; further ones are closed at once.
+    pub connections: usize,
+    /// How long a client may take to prove its key and to say what it wants.
+    pub negotiation: Duration,
+    /// How long connecting to the target may take.
+    pub connect: Duration,
+    /// A connection on which nothing moves for so long (and at most twice that) is reset.
+    pub idle: Duration,
+    /// How long connections may go on after the end was asked for.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 16_384,
+            negotiation: Duration::from_secs(10),
+            connect: Duration::from_secs(30),
+            idle: Duration::from_secs(2 * 3_600),
+            drain: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Who is told of each connection that has ended, in one line.
+pub type Journal = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// What all tasks of a service share.
+pub(super) struct Service {
+    pub(super) limits: Limits,
+    pub(super) resolver: Resolver,
+    pub(super) scratch: Scratch,
+    counters: Mutex<ProxyCounters>,
+    journal: Option<Journal>,
+}
+
+/// Why a client was not connected: what it is told, and what is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Refused {
+    pub(super) failure: Failure,
+    pub(super) outcome: Outcome,
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        let outcome = if failure == Failure::NotAllowed { Outcome::NotAllowed } else { Outcome::Failed };
+        Self { failure, outcome }
+    }
+}
+
+impl Service {
+    pub(super) fn new(limits: Limits, journal: Option<Journal>) -> Self {
+        Self { limits, resolver: Resolver::new(), scratch: Scratch::default(), counters: Mutex::default(), journal }
+    }
+
+    pub(super) fn with_counters<T>(&self, act: impl FnOnce(&mut ProxyCounters) -> T) -> T {
+        act(&mut self.counters.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A connection has ended: counts it, and tells the journal.
+    pub(super) fn ended(&self, outcome: Outcome, up: u64, down: u64, who: impl FnOnce() -> String) {
+        self.with_counters(|counters| {
+            counters.count(outcome);
+            counters.bytes_up += up;
+            counters.bytes_down += down;
+        });
+        if let Some(journal) = &self.journal {
+            journal(&format!("{}: {outcome}; {up} bytes from the client, {down} to it", who()));
+        }
+    }
+}
+
+/// The tasks of all clients.
+pub(super) struct Tasks {
+    service: Arc<Service>,
+    tasks: JoinSet<()>,
+}
+
+impl Tasks {
+    pub(super) fn new(service: Arc<Service>) -> Self {
+        Self { service, tasks: JoinSet::new() }
+    }
+
+    /// Whether there is room for one more client, which has just come.
+    pub(super) fn admit(&mut self) -> bool {
+        while self.tasks.try_join_next().is_some() {}
+        let room = self.tasks.len() < self.service.limits.connections;
+        let count = self.tasks.len() as u64;
+        self.service.with_counters(|counters| {
+            if room {
+                counters.accepted += 1;
+                counters.most = counters.most.max(count + 1);
+            } else {
+                counters.over_limit += 1;
+            }
+        });
+        room
+    }
+
+    pub(super) fn spawn(&mut self, client: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(client);
+    }
+
+    /// Lets clients finish for a moment, then ends them. Gives the totals.
+    pub(super) async fn drain(mut self) -> ProxyCounters {
+        let all = async { while self.tasks.join_next().await.is_some() {} };
+        if timeout(self.service.limits.drain, all).await.is_err() {
+            let left = self.tasks.len() as u64;
+            self.tasks.shutdown().await;
+            self.service.with_counters(|counters| counters.stopped += left);
+        }
+        self.service.with_counters(|counters| *counters)
+    }
+}
+
+/// Listens to a client until it has named its target.
+///
+/// # Errors
+/// Why it has not; it has been told.
+pub(super) async fn negotiate<C>(client: &mut C, negotiation: &mut Negotiation) -> Result<Target, Outcome>
+where
+    C: AsyncRead + AsyncWrite + Unpin,
+{
+    loop {
+        match negotiation.poll() {
+            Step::Read => match client.read_buf(negotiation.input()).await {
+                Ok(0) | Err(_) => return Err(Outcome::LeftEarly),
+                Ok(_) => {}
+            },
+            Step::Write(bytes) => client.write_all(&bytes).await.map_err(|_gone| Outcome::LeftEarly)?,
+            Step::Connect(target) => return Ok(target),
+            Step::Refuse(bytes, refusal) => {
+                last_word(client, &bytes).await;
+                return Err(match refusal {
+                    Refusal::Malformed => Outcome::Malformed,
+                    Refusal::Unauthorized => Outcome::Unauthorized,
+                    Refusal::Unsupported => Outcome::Unsupported,
+                });
+            }
+        }
+    }
+}
+
+/// Tells a client why it is not connected, and lets it read that: closed with something unread, the connection would be
+/// reset and the word lost.
+pub(super) async fn last_word<C: AsyncRead + AsyncWrite + Unpin>(client: &mut C, bytes: &Bytes) {
+    let word = async {
+        client.write_all(bytes).await?;
+        client.shutdown().await?;
+        let mut ignored = [0; 1_024];
+        while client.read(&mut ignored).await? > 0 {}
+        std::io::Result::Ok(())
+    };
+    // Whoever does not listen need not.
+    let _ = timeout(LAST_WORD, word).await;
+}
