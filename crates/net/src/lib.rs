@@ -11,6 +11,7 @@ pub mod device;
 pub mod emulate;
 pub mod host;
 pub mod namespace;
+pub mod perf;
 pub mod proxy;
 pub mod stack;
 mod timer;

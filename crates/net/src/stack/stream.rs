@@ -133,6 +133,15 @@ impl Stream {
         outcome.map_err(|error| io::Error::new(io::ErrorKind::NotConnected, error))
     }
 
+    /// Ends our direction behind what has been written; reading goes on.
+    pub fn close(&self) {
+        let mut state = self.shared.lock();
+        let now = state.now();
+        // Closed twice is closed.
+        let _ = state.endpoint.close(now, self.id);
+        state.wake_driver();
+    }
+
     /// Ends the connection at once; what is under way is lost, and the peer is told.
     pub fn abort(&self) {
         let mut state = self.shared.lock();
@@ -232,11 +241,7 @@ impl AsyncWrite for Stream {
 
     /// Closes our direction; reading goes on.
     fn poll_shutdown(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut state = self.shared.lock();
-        let now = state.now();
-        // Closed twice is closed.
-        let _ = state.endpoint.close(now, self.id);
-        state.wake_driver();
+        self.close();
         Poll::Ready(Ok(()))
     }
 }

@@ -7,6 +7,7 @@ mod kernel;
 #[allow(dead_code)] // the tests that need all of it follow
 mod middlebox;
 mod pair;
+mod perf;
 mod random_transfers;
 #[allow(dead_code)]
 mod scene;
@@ -18,8 +19,10 @@ fn main() {
     if let Some(reason) = &missing {
         eprintln!("skipped: {reason}");
     }
-    let trials: Vec<Trial> =
-        [handshake::trials(), closing::trials(), random_transfers::trials()].into_iter().flatten().collect();
+    let trials: Vec<Trial> = [handshake::trials(), closing::trials(), perf::trials(), random_transfers::trials()]
+        .into_iter()
+        .flatten()
+        .collect();
     let trials = trials.into_iter().map(|trial| trial.with_ignored_flag(missing.is_some())).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }

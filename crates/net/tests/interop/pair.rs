@@ -77,6 +77,7 @@ pub fn attach(stack: &Stack, path: u8, v6: bool) -> DeviceId {
     configure(path, v6);
     let device = stack.attach(device);
     stack.address_up(device, AddressId(path + 1), ours(path, v6)).expect("the device is there");
+    stack.name_address(AddressId(path + 1), &name(path));
     device
 }
 

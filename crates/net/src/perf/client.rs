@@ -1,0 +1,225 @@
+//! The client's end of a measurement.
+
+use super::error::PerfError;
+use super::host::Host;
+use super::link::Link;
+use super::message::{self, LONG, Message};
+use super::meter::{End, Meter};
+use super::plan::{Length, Plan};
+use super::report::{About, Interval, Report, SCHEMA, Side, StreamReport, Transfer};
+use super::transfer::{Line, Transfers};
+use core::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Longest that the server may take to answer.
+const ANSWER: Duration = Duration::from_secs(20);
+/// Longest that the server may take for its results: they wait behind the payload.
+const RESULTS: Duration = Duration::from_secs(60);
+/// Longest that closing is waited for.
+const CLOSING: Duration = Duration::from_secs(2);
+
+/// What is under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// From client to server, or the other way.
+    pub up: bool,
+    /// The interval as we measured it.
+    pub interval: &'a Interval,
+    /// The latest of the sender's, when we are the receiver.
+    pub senders: Option<&'a Interval>,
+}
+
+/// Measures against a server of ours ([`super::serve`]); `tell` hears of each interval.
+///
+/// # Errors
+/// [`PerfError`].
+pub async fn run(
+    host: &Host,
+    remote: SocketAddr,
+    plan: &Plan,
+    tell: impl FnMut(Progress<'_>) + Send,
+) -> Result<Report, PerfError> {
+    plan.check().map_err(PerfError::Plan)?;
+    let control = Arc::new(host.connect(remote).await?);
+    let (lines, server) = prepare(host, &control, remote, plan).await?;
+    message::write(&control, &Message::Start).await?;
+    let streams = streams(&lines);
+    let mut transfers = Transfers::new(lines);
+    transfers.receive(plan.direction.is_up());
+    if plan.direction.is_up() {
+        transfers.send(plan);
+    }
+    let (ours, theirs) = measure(&control, &transfers, plan, Mutex::new(tell)).await?;
+    transfers.abort();
+    close(&control).await;
+    let (up, down) = (plan.direction.is_up(), plan.direction.is_down());
+    Ok(Report {
+        schema: SCHEMA,
+        client: host.about(),
+        server: Some(server),
+        remote,
+        plan: plan.clone(),
+        streams,
+        up: up.then_some(Transfer { sent: ours.0, received: theirs.0 }),
+        down: down.then_some(Transfer { sent: theirs.1, received: ours.1 }),
+    })
+}
+
+/// Writes to, or reads from, any TCP server that swallows or sends, such as discard or chargen: no server of ours is needed,
+/// and only our end is measured.
+///
+/// # Errors
+/// [`PerfError`].
+pub async fn run_against_any(
+    host: &Host,
+    remote: SocketAddr,
+    plan: &Plan,
+    mut tell: impl FnMut(Progress<'_>) + Send,
+) -> Result<Report, PerfError> {
+    plan.check().map_err(PerfError::Plan)?;
+    let up = plan.direction.is_up();
+    if up && plan.direction.is_down() {
+        return Err(PerfError::Plan("a server of another kind swallows or sends: one direction at a time"));
+    }
+    if !up && matches!(plan.length, Length::Bytes(_)) {
+        return Err(PerfError::Plan("how much a server of another kind sends is its own decision: give a time"));
+    }
+    let mut lines = Vec::new();
+    for stream in 0..plan.streams {
+        lines.push(Line::new(Arc::new(host.connect(remote).await?), stream));
+    }
+    let streams = streams(&lines);
+    let mut transfers = Transfers::new(lines);
+    transfers.receive(up);
+    if up {
+        transfers.send(plan);
+    }
+    let end = if up { End::Sender } else { End::Receiver };
+    let side = Meter::new(end, &transfers.lines, plan)
+        .run(&transfers.progress, |interval| tell(Progress { up, interval, senders: None }))
+        .await;
+    transfers.abort();
+    let (sent, received) = if up { (Some(side), None) } else { (None, Some(side)) };
+    let transfer = Transfer { sent, received };
+    Ok(Report {
+        schema: SCHEMA,
+        client: host.about(),
+        server: None,
+        remote,
+        plan: plan.clone(),
+        streams,
+        up: up.then(|| transfer.clone()),
+        down: (!up).then_some(transfer),
+    })
+}
+
+/// Waits for the server's next message.
+async fn answer(control: &Link, remote: SocketAddr) -> Result<Message, PerfError> {
+    let message = timeout(ANSWER, message::read(control, LONG)).await.map_err(|_| PerfError::Silent)?;
+    match message.map_err(|error| PerfError::of_message(error, remote))? {
+        Message::Refused { reason } => Err(PerfError::Refused(reason.chars().filter(|c| !c.is_control()).collect())),
+        message => Ok(message),
+    }
+}
+
+/// Agrees on the test and opens its streams.
+async fn prepare(
+    host: &Host,
+    control: &Link,
+    remote: SocketAddr,
+    plan: &Plan,
+) -> Result<(Vec<Arc<Line>>, About), PerfError> {
+    control.set_nodelay();
+    message::write(control, &Message::Test { plan: plan.clone(), about: host.about() }).await?;
+    let Message::Accepted { session, about } = answer(control, remote).await? else {
+        return Err(PerfError::Confused("the server did not accept and did not refuse"));
+    };
+    let mut lines = Vec::new();
+    for stream in 0..plan.streams {
+        let link = host.connect(remote).await?;
+        message::write(&link, &Message::Stream { session: session.clone(), stream }).await?;
+        lines.push(Line::new(Arc::new(link), stream));
+    }
+    match answer(control, remote).await? {
+        Message::Ready => Ok((lines, about.tamed())),
+        _ => Err(PerfError::Confused("the server was not ready when it should have been")),
+    }
+}
+
+/// What the connections speak.
+fn streams(lines: &[Arc<Line>]) -> Vec<StreamReport> {
+    let report = |line: &Arc<Line>| {
+        let (protocol, fallback) = line.link.protocol();
+        StreamReport { stream: line.stream, protocol: protocol.to_owned(), fallback }
+    };
+    lines.iter().map(report).collect()
+}
+
+/// A side of each direction, up first.
+type Sides = (Option<Side>, Option<Side>);
+
+/// Measures our ends, and hears from the server of its.
+async fn measure(
+    control: &Arc<Link>,
+    transfers: &Transfers,
+    plan: &Plan,
+    tell: Mutex<impl FnMut(Progress<'_>) + Send>,
+) -> Result<(Sides, Sides), PerfError> {
+    let senders: Mutex<Option<Interval>> = Mutex::new(None);
+    let (tell, senders) = (&tell, &senders);
+    let side = |up: bool, wanted: bool| async move {
+        if !wanted {
+            return None;
+        }
+        let end = if up { End::Sender } else { End::Receiver };
+        let meter = Meter::new(end, &transfers.lines, plan);
+        let told = |interval: &Interval| {
+            let theirs = senders.lock().unwrap_or_else(PoisonError::into_inner);
+            let senders = theirs.as_ref().filter(|_| !up);
+            (tell.lock().unwrap_or_else(PoisonError::into_inner))(Progress { up, interval, senders });
+        };
+        Some(meter.run(&transfers.progress, told).await)
+    };
+    let both = async {
+        let sides = tokio::join!(side(true, plan.direction.is_up()), side(false, plan.direction.is_down()));
+        message::write(control, &Message::Finished).await?;
+        Ok::<Sides, PerfError>(sides)
+    };
+    tokio::pin!(both);
+    let theirs = results(control, senders);
+    tokio::pin!(theirs);
+    tokio::select! {
+        ours = &mut both => {
+            let ours = ours?;
+            let theirs = timeout(RESULTS, theirs).await.map_err(|_| PerfError::Silent)??;
+            Ok((ours, theirs))
+        }
+        early = &mut theirs => match early {
+            Ok(_) => Err(PerfError::Confused("the server had results before we had")),
+            Err(error) => Err(error),
+        },
+    }
+}
+
+/// Reads what the server says until its results.
+async fn results(control: &Link, senders: &Mutex<Option<Interval>>) -> Result<Sides, PerfError> {
+    loop {
+        match message::read(control, LONG).await.map_err(|error| PerfError::of_message(error, control.peer()))? {
+            Message::Interval { interval } => {
+                *senders.lock().unwrap_or_else(PoisonError::into_inner) = Some(interval.tamed());
+            }
+            Message::Results { up, down } => return Ok((up.map(Side::tamed), down.map(Side::tamed))),
+            _ => return Err(PerfError::Confused("the server said something out of turn")),
+        }
+    }
+}
+
+/// Closes the control connection and waits a moment until the server has, too.
+async fn close(control: &Link) {
+    control.shutdown();
+    let mut scratch = control.scratch();
+    // Whatever comes now is of no interest.
+    let _ = timeout(CLOSING, async { while control.swallow(&mut scratch).await.is_ok_and(|bytes| bytes > 0) {} }).await;
+}

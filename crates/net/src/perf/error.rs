@@ -1,0 +1,62 @@
+//! Why a measurement cannot be made.
+
+use super::message::{MessageError, VERSION};
+use core::net::SocketAddr;
+use std::io;
+
+/// Why a measurement was not made, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum PerfError {
+    /// Nobody answers, or not as a server does.
+    #[error("no connection to {remote}: {error}; is `anabranch perf --server` running there?")]
+    Connect {
+        /// Whom we wanted.
+        remote: SocketAddr,
+        /// What came of it.
+        error: io::Error,
+    },
+    /// The port cannot be listened on.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// What came of it.
+        error: io::Error,
+    },
+    /// The server says no.
+    #[error("the server refuses: {0}")]
+    Refused(String),
+    /// The peer speaks another version.
+    #[error("the server speaks version {0} of the protocol and we {VERSION}: use the same release at both ends")]
+    Version(u16),
+    /// Whoever answers is no server of ours.
+    #[error("what answers at {0} is not `anabranch perf --server`")]
+    NotOurs(SocketAddr),
+    /// The plan asks for what cannot be.
+    #[error("{0}")]
+    Plan(&'static str),
+    /// The connections broke.
+    #[error("the test broke off: {0}")]
+    Broken(#[from] io::Error),
+    /// The server said something unexpected.
+    #[error("the test broke off: {0}")]
+    Confused(&'static str),
+    /// The server went silent.
+    #[error("the test broke off: the server says nothing any more")]
+    Silent,
+}
+
+impl PerfError {
+    /// Whether the measurement was never begun, because what was asked for cannot be.
+    pub fn is_users(&self) -> bool {
+        !matches!(self, Self::Broken(_) | Self::Confused(_) | Self::Silent)
+    }
+
+    pub(super) fn of_message(error: MessageError, remote: SocketAddr) -> Self {
+        match error {
+            MessageError::NotOurs | MessageError::TooLong(_) | MessageError::Malformed => Self::NotOurs(remote),
+            MessageError::Version(version) => Self::Version(version),
+            MessageError::Broken(error) => Self::Broken(error),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The kernel's TCP and MPTCP sockets, so that they can be measured by the same program as our stack.
+
+use super::link::Reading;
+use super::socket_info;
+use core::net::SocketAddr;
+use nix::errno::Errno;
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use std::io;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+/// Which of the kernel's protocols.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KernelProtocol {
+    /// Plain TCP.
+    Tcp,
+    /// Multipath TCP.
+    Mptcp,
+}
+
+/// How the kernel's sockets are made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KernelSockets {
+    /// Which protocol.
+    pub protocol: KernelProtocol,
+    /// Congestion control by the kernel's name (TCP_CONGESTION); its default if none. MPTCP hands it to its subflows.
+    pub congestion: Option<String>,
+    /// SO_SNDBUF, bytes as the application counts them; automatic if none. The kernel's `wmem_max` limits it.
+    pub send_buffer: Option<usize>,
+    /// SO_RCVBUF, likewise, limited by `rmem_max`.
+    pub receive_buffer: Option<usize>,
+}
+
+impl KernelSockets {
+    /// Defaults.
+    pub fn new(protocol: KernelProtocol) -> Self {
+        Self { protocol, congestion: None, send_buffer: None, receive_buffer: None }
+    }
+
+    /// `mptcp` or `tcp`.
+    pub(super) fn name(&self) -> &'static str {
+        match self.protocol {
+            KernelProtocol::Tcp => "tcp",
+            KernelProtocol::Mptcp => "mptcp",
+        }
+    }
+
+    fn socket(&self, address: SocketAddr) -> io::Result<Socket> {
+        let protocol = match self.protocol {
+            KernelProtocol::Tcp => Protocol::TCP,
+            KernelProtocol::Mptcp => Protocol::MPTCP,
+        };
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(protocol))?;
+        socket.set_nonblocking(true)?;
+        if let Some(name) = &self.congestion {
+            socket.set_tcp_congestion(name.as_bytes()).map_err(|error| {
+                io::Error::new(error.kind(), format!("the kernel does not take congestion control '{name}' ({error})"))
+            })?;
+        }
+        self.send_buffer.map_or(Ok(()), |bytes| socket.set_send_buffer_size(bytes))?;
+        self.receive_buffer.map_or(Ok(()), |bytes| socket.set_recv_buffer_size(bytes))?;
+        Ok(socket)
+    }
+
+    pub(super) async fn connect(&self, remote: SocketAddr) -> io::Result<KernelLink> {
+        let socket = TcpSocket::from_std_stream(self.socket(remote)?.into());
+        Ok(KernelLink { stream: socket.connect(remote).await?, peer: remote, protocol: self.protocol })
+    }
+
+    pub(super) fn listen(&self, address: SocketAddr) -> io::Result<KernelListener> {
+        let socket = self.socket(address)?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(128)?;
+        Ok(KernelListener { listener: TcpListener::from_std(socket.into())?, protocol: self.protocol })
+    }
+}
+
+/// A port of the kernel's that is listened on.
+pub(super) struct KernelListener {
+    listener: TcpListener,
+    protocol: KernelProtocol,
+}
+
+impl KernelListener {
+    /// The next connection.
+    pub(super) async fn accept(&self) -> io::Result<KernelLink> {
+        let (stream, peer) = self.listener.accept().await?;
+        Ok(KernelLink { stream, peer, protocol: self.protocol })
+    }
+
+    pub(super) fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+/// A connection of the kernel's.
+pub(super) struct KernelLink {
+    stream: TcpStream,
+    peer: SocketAddr,
+    protocol: KernelProtocol,
+}
+
+impl KernelLink {
+    pub(super) fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    pub(super) fn poll_read(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.stream.poll_read_ready(context))?;
+            match self.stream.try_read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                outcome => return Poll::Ready(outcome),
+            }
+        }
+    }
+
+    pub(super) fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.stream.poll_write_ready(context))?;
+            match self.stream.try_write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                outcome => return Poll::Ready(outcome),
+            }
+        }
+    }
+
+    // If the connection has ended, the three that follow have nothing to do.
+
+    pub(super) fn shutdown(&self) {
+        let _ = SockRef::from(&self.stream).shutdown(std::net::Shutdown::Write);
+    }
+
+    pub(super) fn abort_when_dropped(&self) {
+        let _ = SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
+    }
+
+    pub(super) fn set_nodelay(&self) {
+        let _ = SockRef::from(&self.stream).set_tcp_nodelay(true);
+    }
+
+    pub(super) fn spoken(&self) -> (&'static str, Option<String>) {
+        match self.protocol {
+            KernelProtocol::Tcp => ("tcp", None),
+            KernelProtocol::Mptcp => match socket_info::mptcp(&self.stream) {
+                Err(Errno::EOPNOTSUPP | Errno::ENOPROTOOPT) => ("tcp", Some("the kernel fell back".to_owned())),
+                Ok(info) if info.fell_back => ("tcp", Some("the kernel fell back".to_owned())),
+                _ => ("mptcp", None),
+            },
+        }
+    }
+
+    pub(super) fn reading(&self) -> Reading {
+        if self.protocol == KernelProtocol::Mptcp
+            && let Ok(info) = socket_info::mptcp(&self.stream)
+            && !info.fell_back
+        {
+            let paths = socket_info::subflows(&self.stream).unwrap_or_default();
+            return Reading { acknowledged: Some(info.bytes_acked), paths };
+        }
+        let local = self.stream.local_addr();
+        let path = local.ok().and_then(|local| socket_info::tcp(&self.stream, local, self.peer).ok());
+        Reading { acknowledged: path.as_ref().map(|path| path.acknowledged), paths: path.into_iter().collect() }
+    }
+}

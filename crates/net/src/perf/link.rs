@@ -1,0 +1,200 @@
+//! One connection of a measurement, over our stack or the kernel's.
+
+use super::kernel::KernelLink;
+use crate::stack::{PathReport, Stream};
+use anabranch_mptcp::FallbackCause;
+use anabranch_mptcp::connection::Protocol;
+use anabranch_policy::view::SubflowState;
+use bytes::Bytes;
+use core::net::SocketAddr;
+use std::future::poll_fn;
+use std::io;
+use std::task::{Context, Poll};
+
+/// Most bytes taken at once.
+const READ: usize = 256 * 1024;
+
+/// A connection.
+pub(super) enum Link {
+    Ours(Stream),
+    Kernel(KernelLink),
+}
+
+/// A path at a moment; totals are since the connection began.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct PathReading {
+    pub subflow: u32,
+    pub name: String,
+    pub local: SocketAddr,
+    pub remote: SocketAddr,
+    pub acknowledged: u64,
+    pub received: u64,
+    pub retransmitted: u64,
+    pub rtt_ms: Option<f64>,
+    pub min_rtt_ms: Option<f64>,
+    pub cwnd: u64,
+    pub state: &'static str,
+}
+
+/// A connection at a moment.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(super) struct Reading {
+    /// Bytes acknowledged at data level; none once the connection is gone.
+    pub acknowledged: Option<u64>,
+    pub paths: Vec<PathReading>,
+}
+
+impl Link {
+    /// The peer.
+    pub(super) fn peer(&self) -> SocketAddr {
+        match self {
+            Self::Ours(stream) => stream.peer_address(),
+            Self::Kernel(link) => link.peer(),
+        }
+    }
+
+    /// Reads at most `max` bytes and throws them away; gives how many there were, 0 at the end.
+    fn poll_swallow(&self, context: &mut Context<'_>, scratch: &mut [u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Ours(stream) => stream.poll_read_bytes(context, READ).map_ok(|bytes| bytes.len()),
+            Self::Kernel(link) => link.poll_read(context, scratch),
+        }
+    }
+
+    /// Reads at least a byte and throws away what there is; gives how many there were, 0 at the end.
+    pub(super) async fn swallow(&self, scratch: &mut [u8]) -> io::Result<usize> {
+        poll_fn(|context| self.poll_swallow(context, scratch)).await
+    }
+
+    /// Room for [`Self::swallow`]; ours needs none.
+    pub(super) fn scratch(&self) -> Vec<u8> {
+        match self {
+            Self::Ours(_) => Vec::new(),
+            Self::Kernel(_) => vec![0; READ],
+        }
+    }
+
+    /// Fills the buffer.
+    pub(super) async fn read_exact(&self, mut buffer: &mut [u8]) -> io::Result<()> {
+        while !buffer.is_empty() {
+            let taken = poll_fn(|context| match self {
+                Self::Ours(stream) => stream.poll_read_bytes(context, buffer.len()).map_ok(|bytes| {
+                    buffer.iter_mut().zip(&bytes).for_each(|(place, byte)| *place = *byte);
+                    bytes.len()
+                }),
+                Self::Kernel(link) => link.poll_read(context, buffer),
+            })
+            .await?;
+            if taken == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            buffer = buffer.get_mut(taken..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Writes at least a byte; gives how many.
+    pub(super) async fn write(&self, bytes: &Bytes) -> io::Result<usize> {
+        poll_fn(|context| match self {
+            Self::Ours(stream) => stream.poll_write_bytes(context, bytes.clone()),
+            Self::Kernel(link) => link.poll_write(context, bytes),
+        })
+        .await
+    }
+
+    /// Writes all.
+    pub(super) async fn write_all(&self, mut bytes: Bytes) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let taken = self.write(&bytes).await?;
+            drop(bytes.split_to(taken));
+        }
+        Ok(())
+    }
+
+    /// Ends our direction.
+    pub(super) fn shutdown(&self) {
+        match self {
+            Self::Ours(stream) => stream.close(),
+            Self::Kernel(link) => link.shutdown(),
+        }
+    }
+
+    /// Ends it at once; the kernel's when nobody holds it any more.
+    pub(super) fn abort(&self) {
+        match self {
+            Self::Ours(stream) => stream.abort(),
+            Self::Kernel(link) => link.abort_when_dropped(),
+        }
+    }
+
+    /// Small messages leave at once.
+    pub(super) fn set_nodelay(&self) {
+        match self {
+            // If it has ended, that shows elsewhere.
+            Self::Ours(stream) => drop(stream.set_nodelay(true)),
+            Self::Kernel(link) => link.set_nodelay(),
+        }
+    }
+
+    /// What is spoken, and why it is not more.
+    pub(super) fn protocol(&self) -> (&'static str, Option<String>) {
+        match self {
+            Self::Ours(stream) => {
+                let name = if stream.protocol() == Some(Protocol::Multipath) { "mptcp" } else { "tcp" };
+                (name, stream.fallback().map(|cause| explain(cause).to_owned()))
+            }
+            Self::Kernel(link) => link.spoken(),
+        }
+    }
+
+    /// Where it stands.
+    pub(super) fn reading(&self) -> Reading {
+        match self {
+            Self::Ours(stream) => Reading {
+                acknowledged: stream.stats().map(|stats| stats.bytes_acked),
+                paths: stream.paths().iter().map(of_ours).collect(),
+            },
+            Self::Kernel(link) => link.reading(),
+        }
+    }
+}
+
+/// A cause in words.
+fn explain(cause: FallbackCause) -> &'static str {
+    match cause {
+        FallbackCause::NotCapable => "the peer's handshake had no MP_CAPABLE",
+        FallbackCause::SynLost => "only a SYN without MP_CAPABLE was answered",
+        FallbackCause::OptionsStripped => "MPTCP options were stripped after the handshake",
+        FallbackCause::NoMapping => "data came without a mapping",
+        FallbackCause::Checksum => "a DSS checksum was wrong",
+        FallbackCause::Peer => "the peer fell back",
+    }
+}
+
+fn of_ours(path: &PathReport) -> PathReading {
+    let (report, view) = (&path.subflow, &path.subflow.view);
+    let state = match view.state {
+        SubflowState::Opening => "opening",
+        SubflowState::Established if view.suspended => "suspended",
+        SubflowState::Established if view.backup => "backup",
+        SubflowState::Established => "established",
+        SubflowState::Closing => "closing",
+    };
+    let milliseconds = |duration: anabranch_policy::time::Duration| {
+        let milliseconds = duration.as_secs_f64() * 1e3;
+        (milliseconds > 0.0 && milliseconds < 1e9).then_some(milliseconds)
+    };
+    PathReading {
+        subflow: view.id.0,
+        name: path.name.clone(),
+        local: report.local,
+        remote: report.remote,
+        acknowledged: view.bytes_acked,
+        received: report.bytes_received,
+        retransmitted: report.bytes_retransmitted,
+        rtt_ms: milliseconds(view.smoothed_rtt),
+        min_rtt_ms: milliseconds(view.min_rtt),
+        cwnd: view.cwnd,
+        state,
+    }
+}

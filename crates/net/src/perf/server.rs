@@ -1,0 +1,396 @@
+//! The server's end of a measurement: many clients at once, each in a task of its own.
+
+use super::error::PerfError;
+use super::host::{Door, Host};
+use super::link::Link;
+use super::message::{self, Message, MessageError, SHORT};
+use super::meter::{End, Meter};
+use super::plan::Plan;
+use super::report::{About, Interval, Side};
+use super::transfer::{Line, Transfers};
+use core::net::SocketAddr;
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// Longest that somebody who connects may take to say what for.
+const FIRST_WORD: Duration = Duration::from_secs(5);
+/// Most connections that have not said what for; further ones are dropped and counted.
+const MAX_STRANGERS: usize = 256;
+/// Longest that a client may take for each step of the preparation.
+const STEP: Duration = Duration::from_secs(20);
+/// Longest that a client may take to close after the results.
+const CLOSING: Duration = Duration::from_secs(5);
+/// How long the port stays closed to new connections after the system had no descriptor left for one.
+const BREATH: Duration = Duration::from_millis(100);
+
+/// How to serve.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// Where. Our stack takes the port from it and listens at all its addresses.
+    pub address: SocketAddr,
+    /// End after one test.
+    pub one_off: bool,
+    /// Most tests at the same time; further ones are refused.
+    pub max_tests: usize,
+}
+
+impl ServerConfig {
+    /// Any number of tests one after another, 16 at the same time.
+    pub fn new(address: SocketAddr) -> Self {
+        Self { address, one_off: false, max_tests: 16 }
+    }
+}
+
+/// What happens at a server.
+#[derive(Clone, Debug)]
+pub enum ServerEvent {
+    /// It listens on this port.
+    Listening(u16),
+    /// A test begins.
+    Began {
+        /// The client.
+        client: SocketAddr,
+        /// What it asked for.
+        plan: Plan,
+        /// Who it says it is.
+        about: About,
+    },
+    /// An interval is over.
+    Interval {
+        /// The client.
+        client: SocketAddr,
+        /// From client to server, or the other way.
+        up: bool,
+        /// What was measured here.
+        interval: Interval,
+    },
+    /// A test is over.
+    Ended {
+        /// The client.
+        client: SocketAddr,
+        /// What came from the client.
+        up: Option<Side>,
+        /// What went to it.
+        down: Option<Side>,
+    },
+    /// A test broke off.
+    Failed {
+        /// The client.
+        client: SocketAddr,
+        /// Why.
+        reason: String,
+    },
+    /// A test was refused.
+    Refused {
+        /// The client.
+        client: SocketAddr,
+        /// Why.
+        reason: String,
+    },
+    /// Somebody came who is no client of ours.
+    Stranger {
+        /// Who.
+        peer: SocketAddr,
+        /// How it showed.
+        reason: String,
+    },
+}
+
+/// What a server has seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ServerCounters {
+    /// Tests that came to their end.
+    pub tests: u64,
+    /// Tests that broke off.
+    pub failed: u64,
+    /// Tests that were refused.
+    pub refused: u64,
+    /// Connections of those who are no clients of ours, or did not say what for.
+    pub strangers: u64,
+}
+
+/// What all tasks of a server share.
+struct Shared {
+    host: Host,
+    max_tests: usize,
+    sessions: Mutex<HashMap<String, mpsc::Sender<(u32, Link)>>>,
+    /// Tests that came to their end, that broke off, that were refused, and strangers.
+    counters: [AtomicU64; 4],
+    ended: Notify,
+    tell: Box<dyn Fn(ServerEvent) + Send + Sync>,
+}
+
+impl Shared {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, mpsc::Sender<(u32, Link)>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, event: ServerEvent) {
+        let counted = match event {
+            ServerEvent::Ended { .. } => Some(0),
+            ServerEvent::Failed { .. } => Some(1),
+            ServerEvent::Refused { .. } => Some(2),
+            ServerEvent::Stranger { .. } => Some(3),
+            ServerEvent::Listening(_) | ServerEvent::Began { .. } | ServerEvent::Interval { .. } => None,
+        };
+        if let Some(counter) = counted.and_then(|index| self.counters.get(index)) {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+        (self.tell)(event);
+    }
+
+    fn counters(&self) -> ServerCounters {
+        let [tests, failed, refused, strangers] =
+            [0, 1, 2, 3].map(|index| self.counters.get(index).map_or(0, |counter| counter.load(Ordering::Relaxed)));
+        ServerCounters { tests, failed, refused, strangers }
+    }
+}
+
+/// Serves until the host is shut down, or until the first test is over if that is asked for; `tell` hears what happens. Drop it
+/// to stop.
+///
+/// # Errors
+/// [`PerfError::Listen`].
+pub async fn serve(
+    host: &Host,
+    config: &ServerConfig,
+    tell: impl Fn(ServerEvent) + Send + Sync + 'static,
+) -> Result<ServerCounters, PerfError> {
+    let door = host.listen(config.address)?;
+    let shared = Arc::new(Shared {
+        host: host.clone(),
+        max_tests: config.max_tests,
+        sessions: Mutex::new(HashMap::new()),
+        counters: [const { AtomicU64::new(0) }; 4],
+        ended: Notify::new(),
+        tell: Box::new(tell),
+    });
+    shared.tell(ServerEvent::Listening(door.port()));
+    let strangers = Arc::new(Semaphore::new(MAX_STRANGERS));
+    let mut tasks = JoinSet::new();
+    loop {
+        let link = tokio::select! {
+            link = next(&door) => link,
+            () = shared.ended.notified(), if config.one_off => break,
+        };
+        let Some(link) = link else { break };
+        while tasks.try_join_next().is_some() {}
+        let Ok(place) = Arc::clone(&strangers).try_acquire_owned() else {
+            link.abort();
+            shared.tell(ServerEvent::Stranger { peer: link.peer(), reason: "too many at once".to_owned() });
+            continue;
+        };
+        let shared = Arc::clone(&shared);
+        tasks.spawn(async move {
+            let peer = link.peer();
+            let first = timeout(FIRST_WORD, message::read(&link, SHORT)).await;
+            drop(place);
+            let stranger = |reason: String| ServerEvent::Stranger { peer, reason };
+            match first {
+                Ok(Ok(message)) => greet(&shared, link, message).await,
+                Ok(Err(error)) => {
+                    if matches!(error, MessageError::Version(_)) {
+                        // The frame says our version; the words are for those who understand it.
+                        let refusal = Message::Refused { reason: "another version".to_owned() };
+                        let _ = timeout(CLOSING, message::write(&link, &refusal)).await;
+                        link.shutdown();
+                    } else {
+                        link.abort();
+                    }
+                    shared.tell(stranger(error.to_string()));
+                }
+                Err(_) => {
+                    link.abort();
+                    shared.tell(stranger("silence".to_owned()));
+                }
+            }
+        });
+    }
+    Ok(shared.counters())
+}
+
+/// The next connection; none when the host is shut down.
+async fn next(door: &Door) -> Option<Link> {
+    loop {
+        match door.accept().await {
+            Ok(link) => return Some(link),
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => return None,
+            // A connection that broke before it was accepted, or no descriptor left for it.
+            Err(_) => tokio::time::sleep(BREATH).await,
+        }
+    }
+}
+
+/// Somebody has said what for.
+async fn greet(shared: &Shared, link: Link, message: Message) {
+    let peer = link.peer();
+    match message {
+        Message::Test { plan, about } => {
+            let about = about.tamed();
+            if let Err(reason) = admit(shared, &link, &plan, about).await {
+                shared.tell(ServerEvent::Failed { client: peer, reason: reason.to_string() });
+            }
+        }
+        Message::Stream { session, stream } => {
+            let session = shared.sessions().get(&session).cloned();
+            let refused = match session {
+                Some(session) => session.try_send((stream, link)).err().map(|error| error.into_inner().1),
+                None => Some(link),
+            };
+            if let Some(link) = refused {
+                link.abort();
+                shared.tell(ServerEvent::Stranger { peer, reason: "a stream of no test".to_owned() });
+            }
+        }
+        _ => {
+            link.abort();
+            shared.tell(ServerEvent::Stranger { peer, reason: "a message out of turn".to_owned() });
+        }
+    }
+}
+
+/// Takes a test on and carries it out, or refuses it.
+async fn admit(shared: &Shared, control: &Link, plan: &Plan, about: About) -> Result<(), PerfError> {
+    let session = fresh_name()?;
+    let (sender, streams) = mpsc::channel(plan.streams.clamp(1, super::plan::MAX_STREAMS) as usize);
+    let refusal = match plan.check() {
+        Err(reason) => Some(reason.to_owned()),
+        Ok(()) => {
+            let mut sessions = shared.sessions();
+            let full = sessions.len() >= shared.max_tests;
+            if !full {
+                sessions.insert(session.clone(), sender);
+            }
+            full.then(|| format!("{} tests are under way", shared.max_tests))
+        }
+    };
+    if let Some(reason) = refusal {
+        let _ = timeout(STEP, message::write(control, &Message::Refused { reason: reason.clone() })).await;
+        control.shutdown();
+        shared.tell(ServerEvent::Refused { client: control.peer(), reason });
+        return Ok(());
+    }
+    let _place = Place { shared, session: &session };
+    control.set_nodelay();
+    let lines = timeout(STEP, gather(shared, control, &session, plan, streams));
+    let lines = lines.await.map_err(|_| PerfError::Confused("the client's streams did not come"))??;
+    shared.tell(ServerEvent::Began { client: control.peer(), plan: plan.clone(), about });
+    let (up, down) = carry_out(shared, control, plan, lines).await?;
+    let results = Message::Results { up: up.clone(), down: down.clone() };
+    timeout(STEP, message::write(control, &results)).await.map_err(|_| PerfError::Silent)??;
+    control.shutdown();
+    let mut scratch = control.scratch();
+    // Whether the client closes well does not matter any more.
+    let _ = timeout(CLOSING, control.swallow(&mut scratch)).await;
+    shared.tell(ServerEvent::Ended { client: control.peer(), up, down });
+    shared.ended.notify_one();
+    Ok(())
+}
+
+/// A test's place among those under way.
+struct Place<'a> {
+    shared: &'a Shared,
+    session: &'a str,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.shared.sessions().remove(self.session);
+    }
+}
+
+/// A name that nobody can guess.
+fn fresh_name() -> Result<String, PerfError> {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    let mut name = String::new();
+    bytes.iter().try_for_each(|byte| write!(name, "{byte:02x}")).map_err(io::Error::other)?;
+    Ok(name)
+}
+
+/// Waits for the streams of a test, and for the word to start.
+async fn gather(
+    shared: &Shared,
+    control: &Link,
+    session: &str,
+    plan: &Plan,
+    mut streams: mpsc::Receiver<(u32, Link)>,
+) -> Result<Vec<Arc<Line>>, PerfError> {
+    let accepted = Message::Accepted { session: session.to_owned(), about: shared.host.about() };
+    message::write(control, &accepted).await?;
+    let mut lines: Vec<Arc<Line>> = Vec::new();
+    while lines.len() < plan.streams as usize {
+        let (stream, link) = streams.recv().await.ok_or(PerfError::Silent)?;
+        if stream >= plan.streams || lines.iter().any(|line| line.stream == stream) {
+            return Err(PerfError::Confused("the client's streams are numbered wrongly"));
+        }
+        lines.push(Line::new(Arc::new(link), stream));
+    }
+    message::write(control, &Message::Ready).await?;
+    match message::read(control, SHORT).await {
+        Ok(Message::Start) => Ok(lines),
+        _ => Err(PerfError::Confused("the client did not start")),
+    }
+}
+
+/// Sends and receives, and gives what was measured here.
+async fn carry_out(
+    shared: &Shared,
+    control: &Link,
+    plan: &Plan,
+    lines: Vec<Arc<Line>>,
+) -> Result<(Option<Side>, Option<Side>), PerfError> {
+    let (client, sends) = (control.peer(), plan.direction.is_down());
+    let mut transfers = Transfers::new(lines);
+    transfers.receive(sends);
+    if sends {
+        transfers.send(plan);
+    }
+    // What is told to the client while it goes on; if it does not keep up it hears less.
+    let (intervals, mut waiting) = mpsc::channel::<Interval>(4);
+    let up = async {
+        let meter = Meter::new(End::Receiver, &transfers.lines, plan);
+        let tell = |interval: &Interval| {
+            shared.tell(ServerEvent::Interval { client, up: true, interval: interval.clone() });
+        };
+        if plan.direction.is_up() { Some(meter.run(&transfers.progress, tell).await) } else { None }
+    };
+    let down = async {
+        let meter = Meter::new(End::Sender, &transfers.lines, plan);
+        let tell = |interval: &Interval| {
+            shared.tell(ServerEvent::Interval { client, up: false, interval: interval.clone() });
+            // Full: see above.
+            let _ = intervals.try_send(interval.clone());
+        };
+        let side = if sends { Some(meter.run(&transfers.progress, tell).await) } else { None };
+        drop(intervals);
+        side
+    };
+    let pass_on = async {
+        while let Some(interval) = waiting.recv().await {
+            message::write(control, &Message::Interval { interval }).await?;
+        }
+        Ok::<(), PerfError>(())
+    };
+    let finished = async {
+        match message::read(control, SHORT).await {
+            Ok(Message::Finished) => Ok(()),
+            Ok(_) => Err(PerfError::Confused("the client said something out of turn")),
+            Err(error) => Err(PerfError::of_message(error, client)),
+        }
+    };
+    let measured = async {
+        let (up, down) = tokio::join!(up, down);
+        Ok::<_, PerfError>((up, down))
+    };
+    let ((up, down), (), ()) = tokio::try_join!(measured, pass_on, finished)?;
+    transfers.abort();
+    Ok((up, down))
+}

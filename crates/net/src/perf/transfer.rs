@@ -1,0 +1,143 @@
+//! The payload: what a stream writes and swallows, and how much it was.
+
+use super::link::Link;
+use super::plan::Plan;
+use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+/// A stream of the test and its counters.
+pub(super) struct Line {
+    pub(super) link: Arc<Link>,
+    pub(super) stream: u32,
+    written: AtomicU64,
+    swallowed: AtomicU64,
+    /// It has written all it will, or can.
+    pub(super) written_out: AtomicBool,
+    /// The peer's direction has ended, or broken.
+    pub(super) swallowed_all: AtomicBool,
+}
+
+impl Line {
+    pub(super) fn new(link: Arc<Link>, stream: u32) -> Arc<Self> {
+        Arc::new(Self {
+            link,
+            stream,
+            written: AtomicU64::new(0),
+            swallowed: AtomicU64::new(0),
+            written_out: AtomicBool::new(false),
+            swallowed_all: AtomicBool::new(false),
+        })
+    }
+
+    /// Bytes that the connection took.
+    pub(super) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that came.
+    pub(super) fn swallowed(&self) -> u64 {
+        self.swallowed.load(Ordering::Relaxed)
+    }
+}
+
+/// What is written: bytes that no middlebox can compress.
+fn payload(size: u32) -> Bytes {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    (0..size).map(|_| next()).collect()
+}
+
+/// The tasks of a test's streams; they end with this.
+pub(super) struct Transfers {
+    pub(super) lines: Vec<Arc<Line>>,
+    tasks: Vec<JoinHandle<()>>,
+    /// Told when something came or a direction ended.
+    pub(super) progress: Arc<Notify>,
+}
+
+impl Transfers {
+    pub(super) fn new(lines: Vec<Arc<Line>>) -> Self {
+        Self { lines, tasks: Vec::new(), progress: Arc::new(Notify::new()) }
+    }
+
+    /// Every stream writes until its bytes are out, or until the test is over.
+    pub(super) fn send(&mut self, plan: &Plan) {
+        let payload = payload(plan.write_size);
+        for line in &self.lines {
+            let (line, payload, limit) = (Arc::clone(line), payload.clone(), plan.bytes_of(line.stream));
+            let progress = Arc::clone(&self.progress);
+            self.tasks.push(tokio::spawn(async move {
+                send(&line, &payload, limit).await;
+                line.written_out.store(true, Ordering::Relaxed);
+                progress.notify_waiters();
+            }));
+        }
+    }
+
+    /// Every stream swallows until its end, and answers it with its own if it does not send.
+    pub(super) fn receive(&mut self, sends: bool) {
+        for line in &self.lines {
+            let (line, progress) = (Arc::clone(line), Arc::clone(&self.progress));
+            self.tasks.push(tokio::spawn(async move {
+                receive(&line, &progress).await;
+                if !sends {
+                    line.link.shutdown();
+                }
+                line.swallowed_all.store(true, Ordering::Relaxed);
+                progress.notify_waiters();
+            }));
+        }
+    }
+
+    /// Ends all streams at once.
+    pub(super) fn abort(&mut self) {
+        self.lines.iter().for_each(|line| line.link.abort());
+        self.tasks.drain(..).for_each(|task| task.abort());
+        self.lines.clear();
+    }
+}
+
+impl Drop for Transfers {
+    fn drop(&mut self) {
+        self.abort();
+    }
+}
+
+async fn send(line: &Line, payload: &Bytes, limit: Option<u64>) {
+    loop {
+        let left = limit.map_or(u64::MAX, |limit| limit - line.written());
+        if left == 0 {
+            return line.link.shutdown();
+        }
+        let part = payload.slice(..payload.len().min(usize::try_from(left).unwrap_or(usize::MAX)));
+        match line.link.write(&part).await {
+            Ok(taken) => line.written.fetch_add(taken as u64, Ordering::Relaxed),
+            // Broken; what it means is for the meter to say.
+            Err(_) => return,
+        };
+        tokio::task::consume_budget().await;
+    }
+}
+
+async fn receive(line: &Line, progress: &Notify) {
+    let mut scratch = line.link.scratch();
+    loop {
+        match line.link.swallow(&mut scratch).await {
+            Ok(0) | Err(_) => return,
+            Ok(taken) => {
+                if line.swallowed.fetch_add(taken as u64, Ordering::Relaxed) == 0 {
+                    progress.notify_waiters();
+                }
+            }
+        }
+        tokio::task::consume_budget().await;
+    }
+}
