@@ -1,6 +1,9 @@
 //! What can be said on the command line.
 
+use crate::scenario::quantity;
+use anabranch_policy::time::Duration;
 use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Multipath TCP in virtual time: scenarios in; tables, reports and captures out.
@@ -44,12 +47,78 @@ pub enum Command {
         #[command(flatten)]
         options: CalibrateOptions,
     },
+    /// Put a program on a scenario's paths in real time: two network namespaces, the lab's links between them
+    #[command(after_help = EMULATE_EXAMPLES)]
+    Emulate(EmulateOptions),
     /// List the policies of the five families with their parameters and sources, the metrics, and the scenarios
     List {
         /// Print as JSON
         #[arg(long)]
         json: bool,
     },
+}
+
+/// What to run on which paths.
+#[derive(Clone, Debug, Args)]
+pub struct EmulateOptions {
+    /// The scenario: a file, or the name of one that comes with the program (see `list`)
+    pub scenario: PathBuf,
+    /// The program and its arguments; it runs at the client's end of the paths
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+    /// Run this at the server's end first (by `sh -c`, its output goes to standard error), wait until it listens, and end
+    /// it at the end
+    #[arg(long, value_name = "COMMAND")]
+    pub server: Option<OsString>,
+    /// The port, TCP or UDP, that the server must have before COMMAND starts [default: any]
+    #[arg(long, value_name = "PORT", requires = "server")]
+    pub port: Option<u16>,
+    /// End COMMAND after this time, e.g. "30 s"; the exit code is 124 then
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub duration: Option<Duration>,
+    /// The run's luck: packet by packet the same losses as in the lab with this seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Change a value of the scenario: a dotted path, list elements by number or name, e.g.
+    /// --set paths.wifi.links.air.loss="2 %" (repeatable)
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Congestion control of the kernel's connections [default: this machine's]
+    #[arg(long, value_name = "NAME")]
+    pub kernel_congestion: Option<String>,
+    /// A setting of the kernel in both namespaces, e.g. --sysctl net.ipv4.tcp_rmem="4096 131072 262144" (repeatable)
+    #[arg(long = "sysctl", value_name = "KEY=VALUE")]
+    pub sysctls: Vec<String>,
+    /// Leave the kernel's MPTCP as it is in a new namespace: it uses one path
+    #[arg(long)]
+    pub no_mptcp_setup: bool,
+    /// Write what leaves and reaches the hosts (pcapng, for Wireshark): an interface per path, and one for the server
+    #[arg(long, value_name = "FILE")]
+    pub pcap: Option<PathBuf>,
+    /// Write what the links did and how late the emulation was, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Say nothing at the end, unless the emulation was late
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// What stands below the help of `emulate`.
+const EMULATE_EXAMPLES: &str = "\
+The server has the addresses 10.0.0.2 and fd00::2, the client 10.0.N.1 and fd00:N::1 on path N, from 1. COMMAND finds
+ANABRANCH_SERVER, ANABRANCH_SERVER6, ANABRANCH_PATHS (its devices) and ANABRANCH_AT_SERVER (to be put before a command that is
+to run at the server's end). Needs root.
+
+Examples:
+  anabranch emulate wifi-lte --server 'iperf3 -s' -- iperf3 -c 10.0.0.2 -t 10
+  anabranch emulate wifi-lte --server 'mptcpize run iperf3 -s' -- mptcpize run iperf3 -c 10.0.0.2 -t 10
+  anabranch emulate wifi-lte --set paths.wifi.links.air.loss='3 %' --seed 7 --pcap wifi.pcapng -- bash
+
+Exit codes: that of COMMAND; 128 and the signal that ended it; 124 after --duration; 127 if there is no such program, 126 if it
+cannot be run; 2 if something given is wrong.";
+
+fn time(text: &str) -> Result<Duration, String> {
+    quantity::parse(text)
 }
 
 /// How to do it.

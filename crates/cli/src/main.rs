@@ -10,7 +10,6 @@ mod calibrate;
 mod command;
 mod contender;
 mod diagnostic;
-#[allow(dead_code)]
 mod emulation;
 mod experiment;
 mod lab;
@@ -37,6 +36,10 @@ fn main() -> ExitCode {
             command::reproduce(experiment.as_deref(), &options).map(|()| true)
         }
         Command::Calibrate { options } => calibrate::calibrate(&options),
+        Command::Emulate(options) => match command::emulate(&options) {
+            Ok(code) => return ExitCode::from(code),
+            Err(diagnostic) => Err(diagnostic),
+        },
         Command::List { json } => command::list(json).map(|()| true),
     };
     match outcome {

@@ -1,11 +1,13 @@
-//! The four commands.
+//! The commands.
 
 mod compare;
+mod emulate;
 mod list;
 mod reproduce;
 mod run;
 
 pub use compare::compare;
+pub use emulate::emulate;
 pub use list::list;
 pub use reproduce::reproduce;
 pub use run::run;

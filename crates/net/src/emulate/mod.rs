@@ -9,16 +9,20 @@
 pub mod address;
 mod capture;
 mod frame;
+mod hosts;
 mod lateness;
 mod network;
 mod priority;
 mod relay;
+mod session;
 #[cfg(test)]
 mod tests;
 
 pub use capture::Capture;
 pub use frame::Frame;
+pub use hosts::{Hosts, HostsConfig, HostsError};
 pub use lateness::Lateness;
 pub use network::{Change, Delivery, Hop, LinkId, Network, NetworkCounters, PortId, Prefix, RoutesId};
 pub use priority::Priority;
 pub use relay::{LinkReport, PortReport, Relay, Report};
+pub use session::{Ending, Programs, SessionError, run};

@@ -1,0 +1,223 @@
+//! `emulate`: a program on a scenario's paths in real time.
+
+use super::remark;
+use crate::arguments::EmulateOptions;
+use crate::diagnostic::Diagnostic;
+use crate::emulation;
+use crate::library;
+use crate::scenario::Scenario;
+use crate::table;
+use anabranch_net::emulate::{
+    Capture, Ending, Hosts, HostsConfig, Programs, Relay, Report, SessionError, address, run,
+};
+use anabranch_policy::time::Duration;
+use serde_json::{Value, json};
+use std::io;
+use std::path::Path;
+
+/// Largest packet if the scenario does not say.
+const MTU: u16 = 1500;
+/// Above this share of packets more than a millisecond late, the run says more of the machine than of the paths.
+const MUCH: f64 = 0.001;
+
+/// Runs it; gives the exit code.
+pub fn emulate(options: &EmulateOptions) -> Result<u8, Diagnostic> {
+    let scenario = library::open(&options.scenario, &options.set)?.scenario()?;
+    let places: Vec<usize> = (0..scenario.paths.len()).collect();
+    let network = emulation::build(&scenario, &places, options.seed)?;
+    let config = HostsConfig {
+        paths: scenario.paths.iter().map(|path| path.name.clone()).collect(),
+        mtu: scenario.connection.mtu.unwrap_or(MTU),
+        mptcp: !options.no_mptcp_setup,
+        congestion: options.kernel_congestion.clone(),
+        settings: options.sysctls.iter().map(|text| setting(text)).collect::<Result<_, _>>()?,
+    };
+    let (hosts, ends) = Hosts::new(&config).map_err(|error| Diagnostic::plain(error.to_string()))?;
+    let capture = options.pcap.as_deref().map(|path| capture(path, &hosts)).transpose()?;
+    // Looked at now, so that a wrong one is found before the work and not after it.
+    options.json.as_deref().map_or(Ok(()), |path| write(path, ""))?;
+    let relay = Relay::start(network, ends, capture).map_err(relay_failed)?;
+    let outcome = run(&hosts, &programs(options, &hosts));
+    // Counted while the devices are there.
+    let unread = hosts.dropped().map_err(relay_failed)?;
+    let report = relay.stop().map_err(relay_failed)?;
+    let code = match outcome {
+        Ok(ending) => ending.code(),
+        Err(error @ SessionError::Program { .. }) => {
+            remark(&format!("error: {error}"));
+            return Ok(error.code());
+        }
+        Err(error) => return Err(Diagnostic::plain(error.to_string())),
+    };
+    if let Some(path) = &options.json {
+        write(path, &format!("{:#}\n", as_json(&scenario, options.seed, &report, unread, outcome.ok())))?;
+    }
+    if !options.quiet {
+        remark(summary(&scenario, options.seed, &report).trim_end());
+    }
+    doubts(&report, unread).iter().for_each(|doubt| remark(&format!("warning: {doubt}")));
+    Ok(code)
+}
+
+fn relay_failed(error: io::Error) -> Diagnostic {
+    Diagnostic::plain(format!("the emulation failed: {error}"))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Diagnostic> {
+    std::fs::write(path, text).map_err(|error| Diagnostic::file(path, "write", &error))
+}
+
+fn setting(text: &str) -> Result<(String, String), Diagnostic> {
+    let split = text.split_once('=').filter(|(key, _)| !key.is_empty());
+    let split = split.map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()));
+    split.ok_or_else(|| Diagnostic::option(&format!("--sysctl {text}"), "write it like net.ipv4.tcp_sack=0"))
+}
+
+fn capture(path: &Path, hosts: &Hosts) -> Result<Capture, Diagnostic> {
+    let names: Vec<String> = hosts.devices().iter().cloned().chain(["server".to_owned()]).collect();
+    Capture::start(path, &names).map_err(|error| Diagnostic::file(path, "write the capture", &error))
+}
+
+fn programs(options: &EmulateOptions, hosts: &Hosts) -> Programs {
+    let [server, server6] = address::server();
+    let environment = [
+        ("ANABRANCH_SERVER", server.to_string()),
+        ("ANABRANCH_SERVER6", server6.to_string()),
+        ("ANABRANCH_PATHS", hosts.devices().join(" ")),
+        ("ANABRANCH_AT_SERVER", hosts.at_server()),
+    ];
+    Programs {
+        command: options.command.clone(),
+        server: options.server.clone(),
+        port: options.port,
+        duration: options.duration.map(|time| std::time::Duration::from_nanos(time.as_nanos())),
+        environment: environment.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+    }
+}
+
+/// The scenario's links in both directions, in its order: their names in the network, and for people.
+fn links(scenario: &Scenario) -> Vec<(String, String)> {
+    let stretches = scenario.paths.iter().map(|path| (path.name.as_str(), path.links.as_slice()));
+    let stretches = stretches.chain([("shared", scenario.shared.as_slice())]);
+    let links = stretches.flat_map(|(stretch, links)| {
+        links.iter().enumerate().map(move |(at, link)| (format!("{stretch}/{at}"), format!("{stretch}/{}", link.name)))
+    });
+    let both = |(name, label): (String, String)| {
+        [("forward", "to the server"), ("backward", "to the client")]
+            .map(|(direction, words)| (format!("{name}/{direction}"), format!("{label} {words}")))
+    };
+    links.flat_map(both).collect()
+}
+
+/// What a user sees at the end.
+fn summary(scenario: &Scenario, seed: u64, report: &Report) -> String {
+    let seconds = report.time.as_secs_f64();
+    let row = |(name, label): (String, String)| {
+        let counters = &report.links.iter().find(|link| link.name == name)?.counters;
+        let drops = counters.drops.iter().filter(|(_, count)| *count > 0);
+        let drops: Vec<String> = drops.map(|(cause, count)| format!("{} {count}", cause.name())).collect();
+        Some(vec![
+            label,
+            counters.offered_packets.to_string(),
+            counters.delivered_packets.to_string(),
+            format!("{:.2}", counters.delivered_bytes as f64 * 8e-6 / seconds.max(1e-9)),
+            counters.peak_queue_packets.to_string(),
+            if drops.is_empty() { "-".to_owned() } else { drops.join(", ") },
+        ])
+    };
+    let rows: Vec<Vec<String>> = links(scenario).into_iter().filter_map(row).collect();
+    let head = ["link", "offered", "delivered", "Mbit/s", "longest queue", "dropped"];
+    let lateness = &report.lateness;
+    format!(
+        "{}, seed {seed}: {seconds:.1} s emulated\n{}packets left the links {} late on average, 99 % within {}, at worst {}; \
+         {} of {} more than 1 ms\n",
+        scenario.name,
+        table::render(&head, &rows),
+        readable(lateness.mean()),
+        readable(lateness.quantile(0.99)),
+        readable(lateness.max()),
+        lateness.over_a_millisecond(),
+        lateness.count(),
+    )
+}
+
+fn readable(time: Duration) -> String {
+    if time < Duration::from_millis(1) {
+        format!("{:.0} µs", time.as_secs_f64() * 1e6)
+    } else {
+        format!("{:.1} ms", time.as_secs_f64() * 1e3)
+    }
+}
+
+/// Why the run is perhaps not what the scenario says.
+fn doubts(report: &Report, unread: u64) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if report.lateness.late_share() > MUCH {
+        let share = report.lateness.late_share() * 100.0;
+        doubts.push(format!(
+            "the machine was too busy: {share:.1} % of the packets were more than 1 ms late; run it again alone"
+        ));
+    }
+    let not_taken: u64 = report.ports.iter().map(|port| port.not_taken).sum();
+    let lost = unread + not_taken + report.network.overruns;
+    if lost > 0 {
+        doubts.push(format!("{lost} packets were lost outside the links, since the machine was too busy"));
+    }
+    if let Some(missing) = report.not_captured.filter(|missing| *missing > 0) {
+        doubts.push(format!("{missing} packets are missing in the capture, since the disk was too slow"));
+    }
+    doubts
+}
+
+fn as_json(scenario: &Scenario, seed: u64, report: &Report, unread: u64, ending: Option<Ending>) -> Value {
+    let link = |(name, label): &(String, String)| {
+        let counters = &report.links.iter().find(|link| link.name == *name)?.counters;
+        let drops: serde_json::Map<String, Value> =
+            counters.drops.iter().map(|(cause, count)| (cause.name().to_owned(), count.into())).collect();
+        Some(json!({
+            "name": name,
+            "label": label,
+            "offered_packets": counters.offered_packets,
+            "offered_bytes": counters.offered_bytes,
+            "delivered_packets": counters.delivered_packets,
+            "delivered_bytes": counters.delivered_bytes,
+            "drops": drops,
+            "marked": counters.marked,
+            "duplicated": counters.duplicated,
+            "corrupted": counters.corrupted,
+            "held_back": counters.held_back,
+            "peak_queue_packets": counters.peak_queue_packets,
+            "peak_queue_bytes": counters.peak_queue_bytes,
+        }))
+    };
+    let port_names = scenario.paths.iter().map(|path| path.name.as_str()).chain(["server"]);
+    let ports: Vec<Value> = port_names
+        .zip(&report.ports)
+        .map(|(name, port)| {
+            let (from, to) = (port.read_packets, port.written_packets);
+            json!({ "name": name, "packets_from_host": from, "packets_to_host": to, "not_taken": port.not_taken })
+        })
+        .collect();
+    let lateness = &report.lateness;
+    json!({
+        "scenario": scenario.name,
+        "seed": seed,
+        "seconds": report.time.as_secs_f64(),
+        "exit_code": ending.map(Ending::code),
+        "time_up": ending == Some(Ending::TimeUp),
+        "links": links(scenario).iter().filter_map(link).collect::<Vec<_>>(),
+        "ports": ports,
+        "no_route": report.network.no_route,
+        "malformed": report.network.malformed,
+        "lost_outside_links": unread + report.network.overruns,
+        "lateness": {
+            "packets": lateness.count(),
+            "mean_us": lateness.mean().as_secs_f64() * 1e6,
+            "p50_us": lateness.quantile(0.5).as_secs_f64() * 1e6,
+            "p99_us": lateness.quantile(0.99).as_secs_f64() * 1e6,
+            "max_us": lateness.max().as_secs_f64() * 1e6,
+            "over_1_ms": lateness.over_a_millisecond(),
+            "real_time_priority": report.priority == anabranch_net::emulate::Priority::RealTime,
+        },
+    })
+}
