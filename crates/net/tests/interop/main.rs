@@ -3,6 +3,7 @@
 
 mod closing;
 mod handshake;
+mod hostile;
 mod kernel;
 #[allow(dead_code)] // the tests that need all of it follow
 mod middlebox;
@@ -19,10 +20,9 @@ fn main() {
     if let Some(reason) = &missing {
         eprintln!("skipped: {reason}");
     }
-    let trials: Vec<Trial> = [handshake::trials(), closing::trials(), perf::trials(), random_transfers::trials()]
-        .into_iter()
-        .flatten()
-        .collect();
-    let trials = trials.into_iter().map(|trial| trial.with_ignored_flag(missing.is_some())).collect();
+    let trials =
+        [handshake::trials(), closing::trials(), perf::trials(), random_transfers::trials(), hostile::trials()];
+    let trials = trials.into_iter().flatten();
+    let trials: Vec<Trial> = trials.map(|trial| trial.with_ignored_flag(missing.is_some())).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
