@@ -27,20 +27,26 @@ pub enum CloseCause {
     ProtocolError,
 }
 
-/// Why a connection that offered MPTCP is plain TCP (RFC 8684, section 3.7).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// Why a connection that offered MPTCP, or would have taken it, is plain TCP (RFC 8684, section 3.7).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FallbackCause {
     /// The SYN/ACK or the SYN had no usable MP_CAPABLE.
+    #[error("the peer does not speak MPTCP, or a middlebox took MP_CAPABLE from the SYN or its answer")]
     NotCapable,
     /// The SYN had to be sent again without MP_CAPABLE to get an answer.
+    #[error("SYNs with MP_CAPABLE went unanswered, one without it did not")]
     SynLost,
     /// The third ACK or the first data came without MPTCP options.
+    #[error("MPTCP options were lost on the way after the handshake had begun")]
     OptionsStripped,
     /// Data came without a mapping on the only subflow.
+    #[error("data came without a mapping")]
     NoMapping,
     /// A DSS checksum was wrong on the only subflow.
+    #[error("a DSS checksum was wrong: a middlebox changes payload")]
     Checksum,
     /// The peer sent an infinite mapping or MP_FAIL.
+    #[error("the peer fell back: it met a wrong checksum, or lost options")]
     Peer,
 }
 

@@ -1,5 +1,6 @@
 //! Counters of hosts and connections: what was carried, repeated, dropped, and where a receiver stands.
 
+use crate::event::FallbackCause;
 use anabranch_policy::view::SubflowView;
 use core::net::SocketAddr;
 
@@ -77,4 +78,43 @@ pub struct EndpointCounters {
     pub dropped_events: u64,
     /// Actions of the path manager that could not be carried out.
     pub impossible_actions: u64,
+    /// Connections that offered or would have taken MPTCP and are plain TCP.
+    pub fallbacks: Fallbacks,
+}
+
+/// Fallbacks to plain TCP by cause; totals. The causes are those of [`FallbackCause`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Fallbacks {
+    /// The SYN/ACK or the SYN had no usable MP_CAPABLE.
+    pub not_capable: u64,
+    /// The SYN had to be sent again without MP_CAPABLE to get an answer.
+    pub syn_lost: u64,
+    /// The third ACK or the first data came without MPTCP options.
+    pub options_stripped: u64,
+    /// Data came without a mapping on the only subflow.
+    pub no_mapping: u64,
+    /// A DSS checksum was wrong on the only subflow.
+    pub checksum: u64,
+    /// The peer sent an infinite mapping or MP_FAIL.
+    pub peer: u64,
+}
+
+impl Fallbacks {
+    /// One more.
+    pub(crate) fn count(&mut self, cause: FallbackCause) {
+        let total = match cause {
+            FallbackCause::NotCapable => &mut self.not_capable,
+            FallbackCause::SynLost => &mut self.syn_lost,
+            FallbackCause::OptionsStripped => &mut self.options_stripped,
+            FallbackCause::NoMapping => &mut self.no_mapping,
+            FallbackCause::Checksum => &mut self.checksum,
+            FallbackCause::Peer => &mut self.peer,
+        };
+        *total += 1;
+    }
+
+    /// All together.
+    pub const fn total(&self) -> u64 {
+        self.not_capable + self.syn_lost + self.options_stripped + self.no_mapping + self.checksum + self.peer
+    }
 }

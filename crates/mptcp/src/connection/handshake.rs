@@ -97,6 +97,10 @@ impl Connection {
         let (local, remote, initial, local_address) =
             (opening.local, opening.remote, opening.initial, opening.local_address);
         let mut connection = Self::new(opening, Role::Server, protocol);
+        if connection.config.multipath && !offers {
+            // Whether the peer has none or a middlebox took it, the application learns why this is plain TCP.
+            connection.note_fallback(FallbackCause::NotCapable);
+        }
         if let Some((flags, _)) = syn.segment.options.mptcp.iter().find_map(usable_capable) {
             connection.checksum |= flags.checksum_required;
             connection.remote_denies_joins = flags.deny_join_initial;

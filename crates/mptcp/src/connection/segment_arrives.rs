@@ -219,17 +219,24 @@ impl Connection {
     }
 
     /// An answer to data of ours without any MPTCP option, before the peer has ever shown one on this subflow; on the
-    /// first subflow its data counts too (RFC 8684, section 3.7).
+    /// first subflow its data counts too, and what it has shown does not before it has acknowledged something of ours at
+    /// data level: a peer that our options do not reach falls back in silence (RFC 8684, section 3.7).
     fn lost_its_options(&mut self, index: usize, segment: &Segment) -> bool {
         let (initial, confirmed) = (self.is_initial(index), self.confirmed);
+        let unseen = initial && !self.joined && self.data_una() == 0;
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
         subflow.signalled |= segment.options.dss.is_some() || (initial && confirmed);
         // Data, not just the SYN or a FIN.
         let answers = subflow.counters.bytes_acked > 0;
+        let answers_now = answers && segment.ack.after(subflow.send.initial + 1);
         self.protocol == Protocol::Multipath
-            && !subflow.signalled
             && segment.options.mptcp.is_empty()
-            && (answers || (initial && !segment.payload.is_empty()))
+            && segment.options.dss.is_none()
+            && (if subflow.signalled {
+                unseen && answers_now
+            } else {
+                answers || (initial && !segment.payload.is_empty())
+            })
     }
 
     /// A FIN without any MPTCP option on the only subflow: the peer has fallen back, or a middlebox takes the options.

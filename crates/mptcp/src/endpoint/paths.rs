@@ -2,6 +2,7 @@
 
 use super::Endpoint;
 use crate::connection::{Connection, Notice};
+use crate::event::Event;
 use anabranch_policy::ids::ConnectionId;
 use anabranch_policy::path_manager::{PathAction, PathEvent};
 use anabranch_policy::time::Instant;
@@ -12,7 +13,12 @@ impl Endpoint {
     pub(super) fn pass_on_notices(&mut self, now: Instant, id: ConnectionId) {
         while let Some(notice) = self.connections.get_mut(id).and_then(Connection::poll_notice) {
             match notice {
-                Notice::Application(event) => self.push_event(event),
+                Notice::Application(event) => {
+                    if let Event::FellBack(_, cause) = event {
+                        self.counters.fallbacks.count(cause);
+                    }
+                    self.push_event(event);
+                }
                 other => {
                     self.pass_to_path_manager(now, id, other);
                     self.carry_out(now);

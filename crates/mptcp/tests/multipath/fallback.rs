@@ -55,6 +55,7 @@ fn exchange(pair: &mut Pair, id: ConnectionId, causes: [&[FallbackCause]; 2]) {
             _ => None,
         });
         assert_eq!(heard.collect::<Vec<_>>(), causes[host], "host {host}");
+        assert_eq!(pair.hosts[host].counters().fallbacks.total(), causes[host].len() as u64, "host {host}");
     }
     pair.sent = [Vec::new(), Vec::new()];
     for (host, id) in [(0, id), (1, server)] {
@@ -92,7 +93,8 @@ fn a_client_without_mptcp_is_spoken_to_in_plain_tcp() {
     let mut plain = config();
     plain.multipath = false;
     let id = pair.connect(plain, config());
-    exchange(&mut pair, id, [&[], &[]]);
+    exchange(&mut pair, id, [&[], &[FallbackCause::NotCapable]]);
+    assert_accepted_comes_first(&pair);
 }
 
 #[test]
@@ -100,7 +102,7 @@ fn options_stripped_from_the_syn() {
     let mut pair = one_path();
     strip(&mut pair, |from, packet| from == 0 && is_syn(packet));
     let id = pair.connect(config(), config());
-    exchange(&mut pair, id, [&[FallbackCause::NotCapable], &[]]);
+    exchange(&mut pair, id, [&[FallbackCause::NotCapable], &[FallbackCause::NotCapable]]);
 }
 
 #[test]
@@ -196,6 +198,20 @@ fn an_infinite_mapping_makes_all_that_follows_plain_tcp() {
     assert_eq!(peer.host.connection_view(peer.now, peer.id()).unwrap().data_una, 10);
     peer.write(b"again");
     assert!(!peer.take().iter().any(speaks_mptcp));
+}
+
+/// Linux does, where what we send loses its options from the first data on.
+#[test]
+fn a_peer_whose_data_had_a_mapping_may_fall_back_in_silence_before_it_acknowledges_ours_at_data_level() {
+    let mut peer = Peer::connected(config());
+    peer.send_data(0, 0, b"abc");
+    peer.write(b"hello");
+    peer.take();
+    peer.send(0, Flags::ACK, TcpOptions::default(), b"def");
+    assert!(peer.events.contains(&Event::FellBack(peer.id(), FallbackCause::OptionsStripped)), "{:?}", peer.events);
+    peer.send(0, Flags::ACK, TcpOptions::default(), b"ghi");
+    assert_eq!(peer.received, b"abcdefghi");
+    assert_eq!(peer.host.connection_view(peer.now, peer.id()).unwrap().data_una, 5);
 }
 
 #[test]
