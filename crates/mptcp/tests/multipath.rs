@@ -6,6 +6,7 @@ mod multipath {
     mod data;
     mod fallback;
     mod joining;
+    mod manners;
     mod opening;
     mod orders;
     mod peer;

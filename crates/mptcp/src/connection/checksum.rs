@@ -3,8 +3,8 @@
 use super::mapping::Resolved;
 use crate::keys::Derived;
 use anabranch_policy::ids::SubflowId;
-use anabranch_wire::SeqNumber;
-use anabranch_wire::mptcp::dss_checksum;
+use anabranch_wire::mptcp::Mapping;
+use anabranch_wire::{Checksum, SeqNumber};
 use bytes::Bytes;
 
 /// Most mappings held incomplete, all subflows together; with 64 kB each at most 4 MB.
@@ -122,11 +122,22 @@ impl Pending {
     }
 }
 
+/// Whether a mapping's checksum, if it has one, is that of its payload. One's complement has two zeros, and either may be
+/// on the wire: the sum decides, not the number.
+pub(super) fn is_right<'a>(mapping: &Mapping, data_seq: u64, payload: impl IntoIterator<Item = &'a [u8]>) -> bool {
+    let mut checksum = Checksum::new();
+    payload.into_iter().for_each(|piece| checksum.add_bytes(piece));
+    checksum.add_dss_pseudo_header(data_seq, mapping.subflow_seq, mapping.length);
+    mapping.checksum.is_none_or(|sent| {
+        checksum.add_u16(sent);
+        checksum.is_valid()
+    })
+}
+
 fn verify(mapping: &Resolved, parts: Vec<(u32, Bytes)>, peer: &Derived) -> Verification {
     let data_seq = peer.data_seq(mapping.data_seq);
     let slices = parts.iter().map(|(_, bytes)| bytes.as_ref());
-    let computed = dss_checksum(data_seq, mapping.wire.subflow_seq, mapping.wire.length, slices);
-    let right = mapping.wire.checksum == Some(computed);
+    let right = is_right(&mapping.wire, data_seq, slices);
     let placed = placed(mapping, parts).collect();
     if right { Verification::Passed(placed) } else { Verification::Failed(placed) }
 }

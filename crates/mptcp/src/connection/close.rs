@@ -1,16 +1,20 @@
 //! How connections and subflows end: DATA_FIN and FIN, resets, fast close, and the loss of the last subflow
 //! (RFC 8684, sections 3.3.3, 3.5, 3.6).
 
-use super::{Connection, Notice, Protocol};
+use super::{Connection, Notice, Protocol, subflow_and_context};
 use crate::event::{CloseCause, Event};
+use crate::subflow::acknowledge::Context;
 use crate::subflow::{State, Subflow};
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Instant;
+use anabranch_wire::tcp::OPTION_SPACE;
 use anabranch_wire::{Ecn, Flags, IpHeader, MptcpOption, Packet, Segment, SeqNumber};
 use core::net::SocketAddr;
 
-/// MP_TCPRST: an error in MPTCP options (RFC 8684, section 3.6).
+/// MP_TCPRST: nothing is said of the reason (RFC 8684, section 3.6).
+pub const REASON_UNSPECIFIED: u8 = 0x00;
+/// MP_TCPRST: an error in MPTCP options.
 pub const REASON_MPTCP: u8 = 0x01;
 /// MP_TCPRST: administratively prohibited.
 pub const REASON_PROHIBITED: u8 = 0x03;
@@ -45,7 +49,7 @@ impl Connection {
     /// The application will neither write nor read.
     pub fn discard(&mut self, now: Instant) {
         if self.receive.readable() > 0 {
-            return self.abort();
+            return self.abort(now);
         }
         self.discarded = true;
         self.close(now);
@@ -95,7 +99,7 @@ impl Connection {
         }
         let end = self.send.end();
         if self.protocol == Protocol::Multipath {
-            self.abandon_joins();
+            self.abandon_joins(now);
             for subflow in &mut self.subflows {
                 // All data is acknowledged: copies that were never sent would only keep back the FIN.
                 subflow.drop_unsent(end);
@@ -113,11 +117,11 @@ impl Connection {
     }
 
     /// Joins whose handshake is not over come to nothing when the stream has ended.
-    fn abandon_joins(&mut self) {
+    fn abandon_joins(&mut self, now: Instant) {
         let opening = |s: &Subflow| matches!(s.state, State::SynSent | State::SynReceived);
         while let Some(index) = self.subflows.iter().position(opening) {
             if self.subflows.get(index).is_some_and(|subflow| subflow.state == State::SynReceived) {
-                self.send_reset(index, None, None);
+                self.send_reset(now, index, REASON_UNSPECIFIED);
             }
             self.remove_subflow(index, CloseReason::Normal);
         }
@@ -153,66 +157,80 @@ impl Connection {
     }
 
     /// Ends the connection at once: MP_FASTCLOSE with a reset on every subflow (option R), or a plain reset.
-    pub fn abort(&mut self) {
-        self.reset_all(CloseCause::Aborted);
+    pub fn abort(&mut self, now: Instant) {
+        self.reset_all(now, CloseCause::Aborted);
     }
 
-    pub(super) fn reset_all(&mut self, cause: CloseCause) {
+    pub(super) fn reset_all(&mut self, now: Instant, cause: CloseCause) {
         let fast_close = MptcpOption::FastClose { key: self.keys.remote.0 };
         let with_option = cause == CloseCause::Aborted && self.protocol == Protocol::Multipath;
-        let options = if with_option { vec![fast_close] } else { Vec::new() };
+        let fast_close = with_option.then_some(fast_close);
         while !self.subflows.is_empty() {
             let last = self.subflows.len() - 1;
             let silent = self.subflows.get(last).is_some_and(|s| matches!(s.state, State::TimeWait | State::SynSent));
             if !silent {
-                self.send_reset_with(last, None, options.clone());
+                self.send_reset_with(now, last, fast_close.clone(), REASON_UNSPECIFIED);
             }
             self.remove_subflow(last, CloseReason::Reset);
         }
         self.conclude(cause);
     }
 
-    /// Puts a reset in the outbox. `seq` is given where the peer's acknowledgement names it (RFC 9293, section 3.10.7).
-    pub(super) fn send_reset(&mut self, index: usize, seq: Option<SeqNumber>, reason: Option<u8>) {
-        let reason = reason.map(|reason| MptcpOption::TcpReset { transient: false, flags: 0, reason });
-        self.send_reset_with(index, seq, reason.into_iter().collect());
+    /// Puts a reset of a subflow in the outbox.
+    pub(super) fn send_reset(&mut self, now: Instant, index: usize, reason: u8) {
+        self.send_reset_with(now, index, None, reason);
     }
 
-    fn send_reset_with(&mut self, index: usize, seq: Option<SeqNumber>, options: Vec<MptcpOption>) {
+    /// A reset with MP_TCPRST, as Linux adds it to every reset of a subflow, and perhaps another option before that.
+    fn send_reset_with(&mut self, now: Instant, index: usize, option: Option<MptcpOption>, reason: u8) {
+        let window = self.receive.window();
+        let multipath = self.protocol == Protocol::Multipath;
+        let (Some(subflow), cx) = subflow_and_context!(self, now, index) else { return };
+        // A reset in the place of a keepalive probe would lie before the window.
+        subflow.keepalive_due = false;
+        let mut segment = subflow.acknowledgement(&cx, window, OPTION_SPACE);
+        segment.flags |= Flags::RST;
+        if multipath {
+            segment.options.mptcp.extend(option);
+            segment.options.mptcp.push(MptcpOption::TcpReset { transient: false, flags: 0, reason });
+        }
+        let packet = packet(subflow.identity.local, subflow.identity.remote, segment);
+        self.outbox.push_back(packet);
+        self.output_pending = true;
+    }
+
+    /// Answers a segment that acknowledges what was never sent: its acknowledgement names the sequence number (RFC 9293,
+    /// section 3.10.7).
+    pub(super) fn refuse_acknowledgement(&mut self, index: usize, ack: SeqNumber) {
         let Some(subflow) = self.subflows.get(index) else { return };
-        let mut segment = Segment {
+        let segment = Segment {
             source_port: subflow.identity.local.port(),
             destination_port: subflow.identity.remote.port(),
-            seq: seq.unwrap_or(subflow.send.nxt),
+            seq: ack,
+            flags: Flags::RST,
             ..Segment::default()
         };
-        segment.flags = match seq {
-            Some(_) => Flags::RST,
-            None => Flags::RST | Flags::ACK,
-        };
-        if seq.is_none() {
-            segment.ack = subflow.receiver.next;
-        }
-        segment.options.mptcp = options;
         let packet = packet(subflow.identity.local, subflow.identity.remote, segment);
         self.outbox.push_back(packet);
         self.output_pending = true;
     }
 
     /// Resets a subflow and forgets it.
-    pub(super) fn reset_subflow(&mut self, now: Instant, index: usize, why: CloseReason, reason: Option<u8>) {
-        self.send_reset(index, None, reason);
+    pub(super) fn reset_subflow(&mut self, now: Instant, index: usize, why: CloseReason, reason: u8) {
+        self.send_reset(now, index, reason);
         self.drop_subflow(now, index, why);
     }
 
+    /// The same with an option more.
     pub(super) fn reset_subflow_with(
         &mut self,
         now: Instant,
         index: usize,
         why: CloseReason,
-        options: Vec<MptcpOption>,
+        option: MptcpOption,
+        reason: u8,
     ) {
-        self.send_reset_with(index, None, options);
+        self.send_reset_with(now, index, Some(option), reason);
         self.drop_subflow(now, index, why);
     }
 

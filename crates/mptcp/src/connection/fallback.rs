@@ -44,7 +44,7 @@ impl Connection {
         if alone && self.is_initial(index) && self.is_contiguous(index) {
             self.fall_back(now, index, cause);
         } else {
-            self.reset_subflow(now, index, CloseReason::ProtocolError, Some(REASON_MIDDLEBOX));
+            self.reset_subflow(now, index, CloseReason::ProtocolError, REASON_MIDDLEBOX);
         }
     }
 
@@ -110,7 +110,7 @@ impl Connection {
                 self.insert(now, index, data_seq, bytes);
             }
         } else {
-            self.reset_subflow_with(now, index, CloseReason::ProtocolError, vec![fail, reset_option()]);
+            self.reset_subflow_with(now, index, CloseReason::ProtocolError, fail, REASON_MIDDLEBOX);
         }
     }
 
@@ -159,8 +159,4 @@ impl Connection {
         }
         self.fall_back_or_reset(now, index, FallbackCause::Peer);
     }
-}
-
-fn reset_option() -> MptcpOption {
-    MptcpOption::TcpReset { transient: false, flags: 0, reason: REASON_MIDDLEBOX }
 }

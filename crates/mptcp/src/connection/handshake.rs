@@ -267,7 +267,7 @@ impl Connection {
         let acknowledges = segment.flags.contains(Flags::ACK);
         if acknowledges && segment.ack != subflow.send.nxt {
             if !segment.flags.contains(Flags::RST) {
-                self.send_reset(index, Some(segment.ack), None);
+                self.refuse_acknowledgement(index, segment.ack);
             }
             return;
         }
@@ -303,7 +303,7 @@ impl Connection {
     fn handle_syn_ack(&mut self, now: Instant, index: usize, segment: &Segment) {
         let initial = self.is_initial(index);
         if !initial && !self.verify_join_syn_ack(index, segment) {
-            self.reset_subflow(now, index, CloseReason::ProtocolError, Some(super::close::REASON_MPTCP));
+            self.reset_subflow(now, index, CloseReason::ProtocolError, super::close::REASON_MPTCP);
             return;
         }
         let (config, scale) = (self.config.clone(), self.receive_scale());
@@ -371,7 +371,7 @@ impl Connection {
     /// Both ends open at once (RFC 9293, section 3.5): plain TCP, since neither key has been acknowledged.
     fn handle_simultaneous_open(&mut self, now: Instant, index: usize, segment: &Segment) {
         if !self.is_initial(index) {
-            self.reset_subflow(now, index, CloseReason::ProtocolError, Some(super::close::REASON_MPTCP));
+            self.reset_subflow(now, index, CloseReason::ProtocolError, super::close::REASON_MPTCP);
             return;
         }
         if self.protocol == Protocol::Negotiating {
@@ -470,7 +470,7 @@ impl Connection {
         });
         let Some(join) = self.joins.iter().find(|join| join.subflow == id) else { return false };
         if !proof.is_some_and(|hmac| self.keys.verify_join_ack(join.local_nonce, join.remote_nonce, &hmac)) {
-            self.reset_subflow(now, index, CloseReason::ProtocolError, Some(super::close::REASON_MPTCP));
+            self.reset_subflow(now, index, CloseReason::ProtocolError, super::close::REASON_MPTCP);
             return false;
         }
         self.joins.retain(|join| join.subflow != id);

@@ -4,13 +4,13 @@
 //! random start, whole or cut to 32 bits.
 
 use super::Connection;
-use super::checksum::Verification;
+use super::checksum::{Verification, is_right};
 use super::close::REASON_MIDDLEBOX;
 use crate::event::FallbackCause;
 use crate::subflow::{StoredMapping, Subflow};
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Instant;
-use anabranch_wire::mptcp::{CapableKeys, DataAck, DataSequence, Mapping, dss_checksum};
+use anabranch_wire::mptcp::{CapableKeys, DataAck, DataSequence, Mapping};
 use anabranch_wire::{Segment, SeqNumber};
 use bytes::Bytes;
 
@@ -86,6 +86,8 @@ impl Connection {
         }
         let capable = segment.options.mptcp.iter().find_map(super::handshake::usable_capable)?;
         let CapableKeys::BothWithData { length, checksum, .. } = capable.1 else { return None };
+        // The number that it implies is the peer's initial one, with all its 64 bits (Linux takes it so too).
+        self.long_data_ack = true;
         let data_seq = DataSequence::Long(self.remote.data_seq(0));
         Some(Resolved {
             seq: subflow_initial + 1,
@@ -115,15 +117,14 @@ impl Connection {
     /// The checksum of a DATA_FIN without data covers its pseudo-header only (RFC 8684, section 3.3.3).
     fn is_verified_alone(&self, mapping: &Resolved) -> bool {
         let number = self.remote.data_seq(mapping.data_seq);
-        let computed = || dss_checksum(number, mapping.wire.subflow_seq, mapping.wire.length, []);
-        mapping.length > 0 || mapping.wire.checksum.is_none_or(|checksum| checksum == computed())
+        mapping.length > 0 || is_right(&mapping.wire, number, [])
     }
 
     /// A checksum that was not agreed on, or none where one was, closes the subflow (RFC 8684, section 3.3).
     fn breaks_checksum_agreement(&mut self, now: Instant, index: usize, mapping: &Resolved) -> bool {
         let breaks = mapping.wire.checksum.is_some() != self.checksum;
         if breaks {
-            self.reset_subflow(now, index, CloseReason::ProtocolError, Some(super::close::REASON_MPTCP));
+            self.reset_subflow(now, index, CloseReason::ProtocolError, super::close::REASON_MPTCP);
         }
         breaks
     }
@@ -297,7 +298,7 @@ impl Connection {
         } else if gives_up {
             // The peer has seen our DSS and goes on repeating data at data level: in a stream taken as plain TCP those
             // bytes would appear twice.
-            self.reset_subflow(now, index, CloseReason::ProtocolError, Some(REASON_MIDDLEBOX));
+            self.reset_subflow(now, index, CloseReason::ProtocolError, REASON_MIDDLEBOX);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The MPTCP options that manage a connection rather than carry its data (RFC 8684, sections 3.3.8 to 3.7).
 
+use super::close::REASON_UNSPECIFIED;
 use super::paths::RemoteAddress;
 use super::{Connection, Notice, Protocol};
 use crate::event::CloseCause;
@@ -27,7 +28,7 @@ impl Connection {
             let Some(index) = self.index_of(id) else { return true };
             match option {
                 MptcpOption::FastClose { .. } if self.is_our_fast_close(option) => {
-                    self.reset_all(CloseCause::AbortedByPeer);
+                    self.reset_all(now, CloseCause::AbortedByPeer);
                     return true;
                 }
                 MptcpOption::Fail { data_seq } => self.handle_failure(now, index, *data_seq),
@@ -120,7 +121,7 @@ impl Connection {
         let Some(index) = self.index_of(id) else { return };
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         if !subflow.state.is_synchronised() {
-            return self.reset_subflow(now, index, CloseReason::AddressGone, None);
+            return self.reset_subflow(now, index, CloseReason::AddressGone, REASON_UNSPECIFIED);
         }
         if subflow.doubt.is_some() {
             return;
@@ -145,7 +146,7 @@ impl Connection {
             return true;
         }
         if doubt.probes >= DOUBT_PROBES {
-            self.reset_subflow(now, index, CloseReason::AddressGone, None);
+            self.reset_subflow(now, index, CloseReason::AddressGone, REASON_UNSPECIFIED);
             return false;
         }
         doubt.probes += 1;

@@ -9,7 +9,7 @@ use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::MptcpOption;
 use core::net::{IpAddr, SocketAddr};
 
-/// Transmissions of an ADD_ADDR that is not echoed.
+/// Transmissions of an ADD_ADDR that is not echoed, one, two, four retransmission timeouts apart (as Linux does it).
 const ANNOUNCEMENT_ATTEMPTS: u32 = 4;
 
 /// Identifiers in one REMOVE_ADDR: what fits in the option space beside timestamps and DATA_ACK.
@@ -64,17 +64,17 @@ impl Connection {
     /// Puts due announcements on a subflow and sets the timer for the next.
     pub(super) fn send_announcements(&mut self, now: Instant) {
         let keys = self.keys;
-        let interval = self.round_trip().max(Duration::from_millis(200)) * 2;
         let Some(carrier) = self.subflows.iter_mut().find(|s| s.state == State::Established && s.confirmed) else {
             return;
         };
+        let timeout = carrier.rtt.base_rto(&self.config.tcp);
         self.announcements.retain(|announcement| announcement.attempts < ANNOUNCEMENT_ATTEMPTS);
         for announcement in self.announcements.iter_mut().filter(|announcement| announcement.next <= now) {
             let (address_id, address) = (announcement.id, announcement.address);
             let truncated_hmac = Some(keys.sign_add_address(address_id, address, None));
             carrier.push_control(MptcpOption::AddAddress { address_id, address, port: None, truncated_hmac });
+            announcement.next = now + timeout * (1_u64 << announcement.attempts);
             announcement.attempts += 1;
-            announcement.next = now + interval * u64::from(announcement.attempts);
         }
         let next = self.announcements.iter().map(|announcement| announcement.next).min();
         self.timers.announcement = next.unwrap_or(Instant::NEVER);

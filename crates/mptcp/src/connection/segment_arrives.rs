@@ -1,5 +1,6 @@
 //! A segment on one of the subflows: judged there, then taken apart into acknowledgement, options, payload and end.
 
+use super::close::REASON_UNSPECIFIED;
 use super::{Connection, Notice, Protocol, subflow_and_context};
 use crate::event::{CloseCause, Event, FallbackCause, TraceRecord};
 use crate::receive_buffer::Inserted;
@@ -34,7 +35,7 @@ impl Connection {
         match subflow.judge(now, segment, acceptance) {
             Verdict::Drop => self.note_dropped(now, segment, index),
             Verdict::Reset => self.handle_reset(now, index, segment),
-            Verdict::Refuse => self.send_reset(index, Some(segment.ack), None),
+            Verdict::Refuse => self.refuse_acknowledgement(index, segment.ack),
             Verdict::Process { acknowledges } => {
                 subflow.handle_ecn(ecn, segment.flags);
                 self.process(now, index, segment, acknowledges);
@@ -76,7 +77,7 @@ impl Connection {
     fn handle_reset(&mut self, now: Instant, index: usize, segment: &Segment) {
         let fast_close = segment.options.mptcp.iter().any(|option| self.is_our_fast_close(option));
         if fast_close {
-            self.reset_all(CloseCause::AbortedByPeer);
+            self.reset_all(now, CloseCause::AbortedByPeer);
             return;
         }
         for option in &segment.options.mptcp {
@@ -86,8 +87,12 @@ impl Connection {
         }
         let state = self.subflows.get(index).map(|subflow| subflow.state);
         if self.protocol == Protocol::Multipath {
-            // A permanent condition: not to be tried again on this path (RFC 8684, section 3.6).
-            let permanent = |option: &MptcpOption| matches!(option, MptcpOption::TcpReset { transient: false, .. });
+            // A permanent condition: not to be tried again on this path (RFC 8684, section 3.6). A reset without a
+            // reason says nothing of that: Linux never sets the flag T.
+            let permanent = |option: &MptcpOption| match option {
+                MptcpOption::TcpReset { transient, reason, .. } => !transient && *reason != REASON_UNSPECIFIED,
+                _ => false,
+            };
             let permanent = segment.options.mptcp.iter().any(permanent);
             let reason = if permanent { CloseReason::ProtocolError } else { CloseReason::Reset };
             return self.drop_subflow(now, index, reason);
@@ -345,7 +350,7 @@ impl Connection {
             }
         }
         if advanced && self.discarded {
-            self.abort();
+            self.abort(now);
         } else if advanced && !self.readable_announced {
             self.readable_announced = true;
             self.notify(Event::Readable(self.id));
@@ -384,7 +389,7 @@ impl Connection {
             let end = self.receive.next();
             let cut = self.unheard_fallback.is_some() && !self.receive.at_end();
             if cut || self.receive.set_end(end).is_err() {
-                self.reset_all(CloseCause::ProtocolError);
+                self.reset_all(now, CloseCause::ProtocolError);
             }
         } else {
             self.answer_subflow_fin(now, index);

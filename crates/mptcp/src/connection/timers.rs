@@ -1,5 +1,6 @@
 //! The connection's own timers, and what is due on its subflows when time passes.
 
+use super::close::REASON_UNSPECIFIED;
 use super::schedule::NOBODY;
 use super::{Connection, Notice, Protocol, subflow_and_context};
 use crate::event::CloseCause;
@@ -120,7 +121,7 @@ impl Connection {
         if self.timers.without_subflows <= now {
             // A slow reader may still put the end off.
             self.timers.without_subflows = Instant::NEVER;
-            self.reset_all(CloseCause::TimedOut);
+            self.reset_all(now, CloseCause::TimedOut);
         }
     }
 
@@ -175,7 +176,7 @@ impl Connection {
         }
         let synchronised = subflow.state.is_synchronised();
         if synchronised {
-            self.send_reset(index, None, None);
+            self.send_reset(now, index, REASON_UNSPECIFIED);
         }
         self.drop_subflow(now, index, CloseReason::TimedOut);
         false
@@ -185,7 +186,7 @@ impl Connection {
         let (Some(subflow), mut cx) = subflow_and_context!(self, now, index) else { return false };
         let (id, kind) = (subflow.id(), subflow.timers.retransmit_kind);
         if !subflow.handle_retransmit_timeout(&mut cx) {
-            self.reset_subflow(now, index, CloseReason::TimedOut, None);
+            self.reset_subflow(now, index, CloseReason::TimedOut, REASON_UNSPECIFIED);
             return false;
         }
         if kind == Retransmit::Timeout {
@@ -215,7 +216,7 @@ impl Connection {
             return true;
         }
         if silence >= idle + KEEPALIVE_INTERVAL * u64::from(KEEPALIVE_PROBES) {
-            self.reset_subflow(now, index, CloseReason::TimedOut, None);
+            self.reset_subflow(now, index, CloseReason::TimedOut, REASON_UNSPECIFIED);
             return false;
         }
         subflow.keepalive_due = subflow.scoreboard.is_idle();
@@ -243,7 +244,7 @@ impl Connection {
         self.timers.data_attempts += 1;
         if self.data_una() == self.send.end() && self.timers.data_attempts > self.config.tcp.max_timeouts {
             // Nothing else times out when only a DATA_FIN is unanswered.
-            return self.reset_all(CloseCause::TimedOut);
+            return self.reset_all(now, CloseCause::TimedOut);
         }
         if self.write_closed && self.data_nxt == self.send.end() && !self.end_acknowledged {
             self.announce_data_fin(now);
@@ -282,7 +283,7 @@ impl Connection {
         }
         let most = self.config.tcp.max_timeouts;
         while let Some(index) = self.subflows.iter().position(|s| s.unanswered_probes >= most) {
-            self.reset_subflow(now, index, CloseReason::TimedOut, None);
+            self.reset_subflow(now, index, CloseReason::TimedOut, REASON_UNSPECIFIED);
         }
         let asks = |s: &&mut Subflow| s.state.is_synchronised() && s.state != State::TimeWait && s.confirmed;
         for subflow in self.subflows.iter_mut().filter(asks) {

@@ -6,7 +6,9 @@
 //! | first data of a client | MP_CAPABLE with both keys and length (24) in place of DSS |
 //! | acknowledgement | DSS with DATA_ACK (8 or 12), then SACK blocks in what is left (one or two) |
 //! | acknowledgement with DATA_FIN | DSS as on data |
-//! | acknowledgement with ADD_ADDR, REMOVE_ADDR, MP_PRIO, MP_FAIL | the option, DATA_ACK if it fits, no SACK blocks |
+//! | acknowledgement with ADD_ADDR or its echo | the option (8 to 32) and nothing else |
+//! | acknowledgement with REMOVE_ADDR, MP_PRIO, MP_FAIL | DATA_ACK if it fits, and the option; no SACK blocks |
+//! | reset of a subflow | MP_FASTCLOSE (12) or MP_FAIL (12) if it is one, MP_TCPRST (4) |
 //! | third segment of a handshake | MP_CAPABLE with both keys (20), or MP_JOIN (24) |
 
 use super::close::packet;
@@ -189,13 +191,19 @@ impl Connection {
         let index = self.subflows.iter().position(|subflow| subflow.wants_acknowledgement(now))?;
         let subflow = self.subflows.get(index)?;
         let (local, remote) = (subflow.identity.local, subflow.identity.remote);
+        let was_due = subflow.receiver.due != AckDue::No;
         let (dss, options) = self.acknowledgement_options(index);
+        // What an option took the place of follows it.
+        let owes_data_ack = was_due && dss.is_none() && matches!(options, Some(MptcpOption::AddAddress { .. }));
         let space = dss.as_ref().map_or(0, Dss::encoded_len) + options.as_ref().map_or(0, MptcpOption::encoded_len);
         let window = self.offer_window();
         let (Some(subflow), cx) = subflow_and_context!(self, now, index) else { return None };
         let mut segment = subflow.acknowledgement(&cx, window, space);
         // A bare acknowledgement is all there is: what did not fit does not hold it back.
         subflow.receiver.acknowledged(true);
+        if owes_data_ack {
+            subflow.receiver.acknowledge_now();
+        }
         segment.options.dss = dss;
         self.dss_sent |= segment.options.dss.is_some();
         segment.options.mptcp.extend(options);
@@ -213,8 +221,10 @@ impl Connection {
         let data_ack = Dss { data_ack: Some(self.wire_data_ack()), mapping: None, data_fin: false };
         if let Some(option) = control {
             let stamps = if self.subflows.get(index).is_some_and(|s| s.negotiated.timestamps) { 12 } else { 0 };
+            // ADD_ADDR and its echo go alone, as Linux sends them: with IPv6 there is no room for more.
             let fits = stamps + option.encoded_len() + data_ack.encoded_len() <= OPTION_SPACE;
-            return (fits.then_some(data_ack), Some(option));
+            let alone = !fits || matches!(option, MptcpOption::AddAddress { .. });
+            return ((!alone).then_some(data_ack), Some(option));
         }
         // A DATA_FIN does not fit beside the keys: it follows them.
         let end_waits = self.subflows.get(index).is_some_and(|s| s.data_fin_due && s.receiver.due != AckDue::Now);

@@ -290,7 +290,7 @@ impl Endpoint {
     /// # Errors
     /// [`OperationError::NoConnection`].
     pub fn abort(&mut self, now: Instant, id: ConnectionId) -> Result<(), OperationError> {
-        self.open(id)?.abort();
+        self.open(id)?.abort(now);
         self.settle(now, id);
         Ok(())
     }

@@ -47,6 +47,8 @@ pub struct Peer {
     pub said: Vec<Packet>,
     /// What new flows offer as window.
     pub window: u16,
+    /// Options of plain TCP that new flows offer, and that stamp what they send; none: no options.
+    pub stamps: Option<TcpOptions>,
     /// DSS checksums were agreed on.
     pub checksum: bool,
     /// The endpoint's application reads at once.
@@ -85,6 +87,7 @@ impl Peer {
             received: Vec::new(),
             said: Vec::new(),
             window: 65_535,
+            stamps: None,
             checksum: false,
             reading: true,
         }
@@ -169,8 +172,14 @@ impl Peer {
     }
 
     /// Sends a segment at a sequence number relative to the flow's initial one.
-    pub fn send_at(&mut self, flow: usize, seq: u32, flags: Flags, options: TcpOptions, payload: &[u8]) {
+    pub fn send_at(&mut self, flow: usize, seq: u32, flags: Flags, mut options: TcpOptions, payload: &[u8]) {
         let flow = self.flows[flow];
+        if let Some(offered) = &self.stamps {
+            let syn = flags.contains(Flags::SYN);
+            options.timestamps = offered.timestamps;
+            options.sack_permitted = syn && offered.sack_permitted;
+            options.window_scale = offered.window_scale.filter(|_| syn);
+        }
         let acknowledges = flags.contains(Flags::ACK);
         let segment = Segment {
             source_port: flow.peer.port(),

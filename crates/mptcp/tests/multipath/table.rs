@@ -9,6 +9,7 @@ fn every_test_named_in_the_tables_exists() {
         ("data", include_str!("data.rs")),
         ("fallback", include_str!("fallback.rs")),
         ("joining", include_str!("joining.rs")),
+        ("manners", include_str!("manners.rs")),
         ("opening", include_str!("opening.rs")),
     ];
     let mut named = 0;
