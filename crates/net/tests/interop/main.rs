@@ -2,6 +2,7 @@
 //! TUN: without, every test is counted as ignored and says why.
 
 mod closing;
+mod fallback;
 mod handshake;
 mod hostile;
 mod kernel;
@@ -12,6 +13,7 @@ mod perf;
 mod random_transfers;
 #[allow(dead_code)]
 mod scene;
+mod traffic;
 
 use libtest_mimic::{Arguments, Trial};
 
@@ -20,9 +22,13 @@ fn main() {
     if let Some(reason) = &missing {
         eprintln!("skipped: {reason}");
     }
-    let trials =
-        [handshake::trials(), closing::trials(), perf::trials(), random_transfers::trials(), hostile::trials()];
-    let trials = trials.into_iter().flatten();
-    let trials: Vec<Trial> = trials.map(|trial| trial.with_ignored_flag(missing.is_some())).collect();
+    let mut trials: Vec<Trial> = Vec::new();
+    trials.extend(closing::trials());
+    trials.extend(fallback::trials());
+    trials.extend(handshake::trials());
+    trials.extend(hostile::trials());
+    trials.extend(perf::trials());
+    trials.extend(random_transfers::trials());
+    let trials = trials.into_iter().map(|trial| trial.with_ignored_flag(missing.is_some())).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }

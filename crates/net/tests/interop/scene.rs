@@ -137,6 +137,8 @@ impl Capture {
 
 impl Drop for Capture {
     fn drop(&mut self) {
+        // What it has not read yet would be lost.
+        std::thread::sleep(std::time::Duration::from_millis(1_200));
         // Gone already is good enough.
         let _ = nix::sys::signal::kill(Pid::from_raw(self.0.id() as i32), Signal::SIGINT);
         let _ = self.0.wait();
@@ -207,6 +209,14 @@ impl Hosts {
         let connecting = blocking(move || socket.connect(&address.into()).map(|()| socket));
         let (stream, socket) = tokio::join!(listener.accept(), connecting);
         (stream.expect("the kernel connects"), socket.expect("we accept"))
+    }
+
+    /// A connection in either direction; the kernel connects or listens with `socket`.
+    pub async fn open_with(&self, role: Role, socket: Socket, config: ConnectionConfig) -> (Stream, Socket) {
+        match role {
+            Role::WeOpen => self.we_open_to(socket, config).await,
+            Role::TheKernelOpens => self.the_kernel_opens_with(socket, config).await,
+        }
     }
 
     /// A connection in either direction.

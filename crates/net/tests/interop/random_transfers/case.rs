@@ -1,6 +1,7 @@
 //! A case: everything that is left to chance, drawn from a seed and a number.
 
 use crate::scene::{Role, Scene};
+use crate::traffic::{Close, End};
 use anabranch_mptcp::{BufferSize, ConnectionConfig};
 use anabranch_policy::combination::{Choice, Combination, Family};
 use anabranch_policy::rate::Rate;
@@ -8,15 +9,6 @@ use anabranch_policy::time::Duration;
 use anabranch_sim::LinkConfig;
 use anabranch_sim::link::{DelayModel, LossModel, Ordering, QueueConfig, QueueLimit, RateModel};
 use anabranch_sim::random::RandomStream;
-
-/// When an end stops sending.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Close {
-    /// After its last byte.
-    AfterWriting,
-    /// After the end of the peer's stream.
-    AfterReading,
-}
 
 /// What goes wrong with a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,21 +25,6 @@ pub enum Failure {
     Resets,
     /// MPTCP options disappear.
     Stripped,
-}
-
-/// One end's traffic.
-#[derive(Clone, Debug)]
-pub struct End {
-    /// Bytes to send.
-    pub bytes: usize,
-    /// Bytes of a write.
-    pub chunk: usize,
-    /// A pause after each read, microseconds.
-    pub pause: u64,
-    /// When it closes.
-    pub close: Close,
-    /// Receive and send buffer, bytes; none leaves it to the end's own adaptation.
-    pub buffers: [Option<u64>; 2],
 }
 
 /// A case.
@@ -75,6 +52,8 @@ pub struct Case {
     pub kernel: End,
     /// Ours.
     pub ours: End,
+    /// Receive and send buffer of the kernel and of ours, bytes; none leaves it to the end's own adaptation.
+    pub buffers: [[Option<u64>; 2]; 2],
 }
 
 /// What a case is drawn with.
@@ -125,14 +104,16 @@ impl Luck {
     }
 
     fn end(&mut self) -> End {
-        let buffer = |luck: &mut Self| luck.one_in(3).then(|| luck.pick(&[64, 128, 512, 4096]) * 1024);
         End {
             bytes: if self.one_in(8) { 0 } else { self.size(1.0, 8.0 * 1024.0 * 1024.0) },
             chunk: self.size(100.0, 300_000.0),
             pause: if self.one_in(4) { self.0.below(2_000) } else { 0 },
             close: Close::AfterWriting,
-            buffers: [buffer(self), buffer(self)],
         }
+    }
+
+    fn buffer(&mut self) -> Option<u64> {
+        self.one_in(3).then(|| self.pick(&[64, 128, 512, 4096]) * 1024)
     }
 
     fn failure(&mut self) -> Failure {
@@ -185,6 +166,7 @@ impl Case {
             timestamps: !luck.one_in(5),
             kernel,
             ours,
+            buffers: [[luck.buffer(), luck.buffer()], [luck.buffer(), luck.buffer()]],
         }
     }
 
@@ -204,7 +186,7 @@ impl Case {
     /// Our connection's settings, on top of the scene's.
     pub fn configure(&self, mut config: ConnectionConfig) -> ConnectionConfig {
         config.checksum = self.checksums[1];
-        let [receive, send] = self.ours.buffers;
+        let [receive, send] = self.buffers[1];
         if let Some(bytes) = receive {
             config.receive_buffer = BufferSize::Fixed(bytes);
         }

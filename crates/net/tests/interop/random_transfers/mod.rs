@@ -7,13 +7,12 @@
 mod case;
 mod mischief;
 
-use crate::scene::{Hosts, Role, Shared, blocking, pattern};
-use case::{Case, Close, End};
+use crate::scene::Hosts;
+use crate::traffic::exchange;
+use case::Case;
 use libtest_mimic::{Failed, Trial};
 use mischief::befall;
 use socket2::Socket;
-use std::io::{Read, Write};
-use std::net::Shutdown;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -73,10 +72,7 @@ fn transfer(case: &Case) {
 async fn perform(case: Case, hosts: Hosts) {
     let config = case.configure(hosts.config());
     let socket = prepared(&case, &hosts);
-    let (stream, socket) = match case.role {
-        Role::WeOpen => hosts.we_open_to(socket, config).await,
-        Role::TheKernelOpens => hosts.the_kernel_opens_with(socket, config).await,
-    };
+    let (stream, socket) = hosts.open_with(case.role, socket, config).await;
     let troubles = case.failures.clone();
     let trouble = async {
         for (path, failure, after) in troubles {
@@ -84,13 +80,7 @@ async fn perform(case: Case, hosts: Hosts) {
             befall(&hosts, path, failure);
         }
     };
-    let stream = Shared::new(stream);
-    let work = async {
-        tokio::join!(trouble, kernel_end(case.kernel.clone(), case.ours.bytes, socket), our_end(&case, &stream))
-    };
-    let outcome = tokio::time::timeout(PATIENCE, work).await;
-    assert!(outcome.is_ok(), "the transfer hangs: {}", stream.describe());
-    drop(stream);
+    tokio::join!(trouble, exchange(stream, socket, &case.ours, &case.kernel, PATIENCE));
     if case.failures.is_empty() {
         hosts.nothing_lingers().await;
     }
@@ -99,7 +89,7 @@ async fn perform(case: Case, hosts: Hosts) {
 /// The kernel's socket, with its buffers.
 fn prepared(case: &Case, hosts: &Hosts) -> Socket {
     let socket = crate::kernel::mptcp_socket(hosts.our_address());
-    let [receive, send] = case.kernel.buffers;
+    let [receive, send] = case.buffers[0];
     if let Some(bytes) = receive {
         socket.set_recv_buffer_size(bytes as usize).expect("an option that sockets have");
     }
@@ -107,85 +97,4 @@ fn prepared(case: &Case, hosts: &Hosts) -> Socket {
         socket.set_send_buffer_size(bytes as usize).expect("an option that sockets have");
     }
     socket
-}
-
-/// What the kernel sends, and what we do.
-fn bytes_of(role: &str, length: usize) -> Vec<u8> {
-    let mut bytes = pattern(length);
-    bytes.iter_mut().for_each(|byte| *byte ^= role.as_bytes()[0]);
-    bytes
-}
-
-async fn kernel_end(end: End, expected: usize, socket: Socket) {
-    let (to_write, second) = (end.clone(), socket.try_clone().expect("a descriptor"));
-    let write = move |mut socket: Socket| {
-        for chunk in bytes_of("kernel", to_write.bytes).chunks(to_write.chunk) {
-            socket.write_all(chunk).expect("the kernel can write");
-        }
-        socket.shutdown(Shutdown::Write).expect("the kernel can close");
-    };
-    let pause = Duration::from_micros(end.pause);
-    let read = move |mut socket: Socket| {
-        let (expected, mut place) = (bytes_of("ours", expected), 0);
-        let mut buffer = vec![0; 256 * 1024];
-        loop {
-            let length = socket.read(&mut buffer).unwrap_or_else(|error| panic!("the kernel reads {place}: {error}"));
-            if length == 0 {
-                assert_eq!(place, expected.len(), "the kernel read less than we wrote");
-                return;
-            }
-            let same = expected.get(place..place + length).is_some_and(|part| part == &buffer[..length]);
-            assert!(same, "the kernel read something else than we wrote, at {place}");
-            place += length;
-            std::thread::sleep(pause);
-        }
-    };
-    match end.close {
-        Close::AfterWriting => {
-            tokio::join!(blocking(move || write(socket)), blocking(move || read(second)));
-        }
-        Close::AfterReading => {
-            blocking(move || {
-                read(second);
-                write(socket);
-            })
-            .await;
-        }
-    }
-}
-
-async fn our_end(case: &Case, stream: &Shared) {
-    let end = &case.ours;
-    let write = async {
-        for chunk in bytes_of("ours", end.bytes).chunks(end.chunk) {
-            stream.write_all(chunk).await.expect("we can write");
-        }
-        stream.close().await.expect("we can close");
-    };
-    let read = async {
-        let (expected, mut place) = (bytes_of("kernel", case.kernel.bytes), 0);
-        loop {
-            let read = stream.read(256 * 1024).await;
-            let part = read.unwrap_or_else(|error| panic!("we read {place}: {error}"));
-            if part.is_empty() {
-                assert_eq!(place, expected.len(), "we read less than the kernel wrote");
-                return;
-            }
-            let same = expected.get(place..place + part.len()).is_some_and(|expected| part == expected);
-            assert!(same, "we read something else than the kernel wrote, at {place}");
-            place += part.len();
-            if end.pause > 0 {
-                tokio::time::sleep(Duration::from_micros(end.pause)).await;
-            }
-        }
-    };
-    match end.close {
-        Close::AfterWriting => {
-            tokio::join!(write, read);
-        }
-        Close::AfterReading => {
-            read.await;
-            write.await;
-        }
-    }
 }
