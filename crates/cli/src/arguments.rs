@@ -1,5 +1,6 @@
 //! What can be said on the command line.
 
+use crate::command::{ProxyOptions, ServeOptions};
 use crate::scenario::quantity;
 use anabranch_policy::time::Duration;
 use clap::{Args, Parser, Subcommand};
@@ -50,6 +51,21 @@ pub enum Command {
     /// Put a program on a scenario's paths in real time: two network namespaces, the lab's links between them
     #[command(after_help = EMULATE_EXAMPLES)]
     Emulate(EmulateOptions),
+    /// Let programs of this host go out over several paths: SOCKS5, HTTP CONNECT, and forwarded ports
+    Proxy {
+        #[command(flatten)]
+        options: Box<ProxyOptions>,
+    },
+    /// End connections of MPTCP clients, with a shared key those of `proxy`, and go on to their targets
+    Serve {
+        #[command(flatten)]
+        options: Box<ServeOptions>,
+    },
+    /// Make the key that `proxy` and `serve` share
+    Key {
+        /// The new file
+        file: PathBuf,
+    },
     /// List the policies of the five families with their parameters and sources, the metrics, and the scenarios
     List {
         /// Print as JSON

@@ -3,8 +3,6 @@
 //! Exit codes: 0 done, 1 a file did not arrive as it was sent, 2 something that the user gave is wrong.
 
 mod arguments;
-// The commands that run a real stack take it from there.
-#[allow(dead_code)]
 mod attachment;
 mod calibrate;
 mod command;
@@ -40,6 +38,9 @@ fn main() -> ExitCode {
             Ok(code) => return ExitCode::from(code),
             Err(diagnostic) => Err(diagnostic),
         },
+        Command::Proxy { options } => command::proxy(&options).map(|()| true),
+        Command::Serve { options } => command::serve(&options).map(|()| true),
+        Command::Key { file } => command::key(&file).map(|()| true),
         Command::List { json } => command::list(json).map(|()| true),
     };
     match outcome {

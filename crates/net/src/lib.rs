@@ -6,7 +6,7 @@
 
 pub mod attach;
 pub mod clock;
-mod descriptor;
+pub mod descriptor;
 pub mod device;
 pub mod emulate;
 pub mod host;

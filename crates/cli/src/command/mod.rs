@@ -2,15 +2,22 @@
 
 mod compare;
 mod emulate;
+mod key;
 mod list;
+mod proxy;
 mod reproduce;
 mod run;
+mod serve;
+mod serving;
 
 pub use compare::compare;
 pub use emulate::emulate;
+pub use key::key;
 pub use list::list;
+pub use proxy::{ProxyOptions, proxy};
 pub use reproduce::reproduce;
 pub use run::run;
+pub use serve::{ServeOptions, serve};
 
 use crate::arguments::Options;
 use crate::diagnostic::Diagnostic;

@@ -67,8 +67,6 @@ pub type Choose = Box<dyn Fn(&Target) -> ConnectionConfig + Send + Sync>;
 
 /// What can be chosen about a proxy.
 pub struct ProxyConfig {
-    /// Where to listen.
-    pub entrances: Vec<Entrance>,
     /// Where connections go.
     pub via: Via,
     /// What clients must show at entrances that ask.
@@ -100,9 +98,14 @@ struct Shared {
     choose: Choose,
 }
 
+/// Entrances that are listened on.
+pub struct Entrances {
+    listeners: Vec<(TcpListener, Leads)>,
+}
+
 /// A proxy that listens.
 pub struct Proxy {
-    listeners: Vec<(TcpListener, Leads)>,
+    entrances: Entrances,
     shared: Arc<Shared>,
 }
 
@@ -113,56 +116,22 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-impl Proxy {
-    /// Listens; nobody is served before [`Self::run`]. To be called within a runtime.
+impl Entrances {
+    /// Listens; nobody is served before [`Proxy::run`]. To be called within a runtime.
     ///
     /// # Errors
     /// [`BindError`].
-    pub fn bind(stack: Stack, config: ProxyConfig) -> Result<Self, BindError> {
-        let listeners = config.entrances.into_iter().map(|Entrance { listen: address, leads }| {
+    pub fn bind(entrances: Vec<Entrance>) -> Result<Self, BindError> {
+        let listeners = entrances.into_iter().map(|Entrance { listen: address, leads }| {
             let listener = listen(address).map_err(|error| BindError { address, error })?;
             Ok((listener, leads))
         });
-        let shared = Shared {
-            service: Arc::new(Service::new(config.limits, config.journal)),
-            stack,
-            via: config.via,
-            credentials: config.credentials.map(Arc::new),
-            choose: config.choose,
-        };
-        Ok(Self { listeners: listeners.collect::<Result<_, _>>()?, shared: Arc::new(shared) })
+        Ok(Self { listeners: listeners.collect::<Result<_, _>>()? })
     }
 
-    /// The addresses that are listened on, in the order of the entrances.
+    /// The addresses that are listened on, in order.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.listeners.iter().filter_map(|(listener, _)| listener.local_addr().ok()).collect()
-    }
-
-    /// Serves until `stop` completes, and then for a moment those who are connected. Gives the totals.
-    pub async fn run(self, stop: impl Future<Output = ()>) -> ProxyCounters {
-        let mut tasks = Tasks::new(Arc::clone(&self.shared.service));
-        let mut stop = Box::pin(stop);
-        let mut first = 0;
-        loop {
-            let accepted = tokio::select! {
-                biased;
-                () = &mut stop => break,
-                accepted = poll_fn(|context| self.poll_accept(&mut first, context)) => accepted,
-            };
-            match accepted {
-                Ok((socket, peer, leads)) => {
-                    if tasks.admit() {
-                        tasks.spawn(serve(Arc::clone(&self.shared), socket, peer, leads));
-                    }
-                }
-                Err(_no_descriptors) => {
-                    self.shared.service.with_counters(|counters| counters.accept_errors += 1);
-                    sleep(BREATH).await;
-                }
-            }
-        }
-        drop(self.listeners);
-        tasks.drain().await
     }
 
     /// The next client of any listener; all get their turn.
@@ -179,6 +148,47 @@ impl Proxy {
             }
         }
         Poll::Pending
+    }
+}
+
+impl Proxy {
+    /// A proxy behind these entrances whose connections go out over `stack`.
+    pub fn new(entrances: Entrances, stack: Stack, config: ProxyConfig) -> Self {
+        let shared = Shared {
+            service: Arc::new(Service::new(config.limits, config.journal)),
+            stack,
+            via: config.via,
+            credentials: config.credentials.map(Arc::new),
+            choose: config.choose,
+        };
+        Self { entrances, shared: Arc::new(shared) }
+    }
+
+    /// Serves until `stop` completes, and then for a moment those who are connected. Gives the totals.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> ProxyCounters {
+        let mut tasks = Tasks::new(Arc::clone(&self.shared.service));
+        let mut stop = Box::pin(stop);
+        let mut first = 0;
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = &mut stop => break,
+                accepted = poll_fn(|context| self.entrances.poll_accept(&mut first, context)) => accepted,
+            };
+            match accepted {
+                Ok((socket, peer, leads)) => {
+                    if tasks.admit() {
+                        tasks.spawn(serve(Arc::clone(&self.shared), socket, peer, leads));
+                    }
+                }
+                Err(_no_descriptors) => {
+                    self.shared.service.with_counters(|counters| counters.accept_errors += 1);
+                    sleep(BREATH).await;
+                }
+            }
+        }
+        drop(self.entrances);
+        tasks.drain().await
     }
 }
 

@@ -1,7 +1,9 @@
 //! A user's name and password for the local side of the proxy (RFC 1929, RFC 7617).
 
+use super::private_file::{self, PrivateFileError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use std::path::Path;
 
 /// Name and password that a client must show.
 #[derive(Clone)]
@@ -12,23 +14,42 @@ pub struct Credentials {
     basic: String,
 }
 
-/// Why these cannot be credentials.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("name and password have 1 to 255 bytes each, and the name has no colon")]
-pub struct CredentialsError;
+/// Why there are no credentials.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialsError {
+    /// The file cannot be read, or others can read it.
+    #[error(transparent)]
+    File(#[from] PrivateFileError),
+    /// What neither SOCKS5 nor HTTP could carry.
+    #[error("it must hold a line NAME:PASSWORD, both of 1 to 255 bytes")]
+    Format,
+}
 
 impl Credentials {
     /// Name and password.
     ///
     /// # Errors
-    /// [`CredentialsError`]: what neither SOCKS5 nor HTTP could carry.
+    /// [`CredentialsError::Format`].
     pub fn new(user: &str, password: &str) -> Result<Self, CredentialsError> {
         let short = |text: &str| (1..=255).contains(&text.len());
         if !short(user) || !short(password) || user.contains(':') {
-            return Err(CredentialsError);
+            return Err(CredentialsError::Format);
         }
         let basic = STANDARD.encode(format!("{user}:{password}"));
         Ok(Self { user: user.to_owned(), password: password.to_owned(), basic })
+    }
+
+    /// Reads a file with a line `NAME:PASSWORD`; lines that begin with `#` do not count.
+    ///
+    /// # Errors
+    /// [`CredentialsError`].
+    pub fn read(path: &Path) -> Result<Self, CredentialsError> {
+        let text = private_file::read(path)?;
+        let mut lines = private_file::lines(&text);
+        match (lines.next().and_then(|line| line.split_once(':')), lines.next()) {
+            (Some((user, password)), None) => Self::new(user, password),
+            _ => Err(CredentialsError::Format),
+        }
     }
 
     /// Whether these are the name and password.

@@ -1,17 +1,16 @@
 //! The key that a client and its server share: 32 random bytes in a file that nobody else may read.
 
+use super::private_file::{self, PrivateFileError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use core::fmt;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 /// Bytes of a key.
 const LENGTH: usize = 32;
-/// No key file is longer; what is, is something else.
-const LONGEST_FILE: u64 = 4_096;
 
 /// A key. It does not show itself.
 #[derive(Clone, PartialEq, Eq)]
@@ -20,17 +19,14 @@ pub struct Key([u8; LENGTH]);
 /// Why there is no key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// The file cannot be read or written.
-    #[error("{0}")]
-    Io(#[from] io::Error),
-    /// Others may read the file.
-    #[error("others may read it (mode {0:03o}); run `chmod 600` on it")]
-    Permissions(u32),
+    /// The file cannot be read, or others can read it.
+    #[error(transparent)]
+    File(#[from] PrivateFileError),
     /// Not 32 bytes.
     #[error("it holds a key of {0} bytes, 32 are needed; make one with `anabranch key FILE`")]
     Length(usize),
     /// Not a key at all.
-    #[error("it holds no key, that is 44 characters of base64; make one with `anabranch key FILE`")]
+    #[error("it holds no key, that is a line of 44 characters of base64; make one with `anabranch key FILE`")]
     Format,
 }
 
@@ -56,19 +52,11 @@ impl Key {
     /// # Errors
     /// [`KeyError`].
     pub fn read(path: &Path) -> Result<Self, KeyError> {
-        let file = File::open(path)?;
-        let mode = file.metadata()?.permissions().mode() & 0o777;
-        if mode & 0o077 != 0 {
-            return Err(KeyError::Permissions(mode));
-        }
-        let mut text = String::new();
-        let read = file.take(LONGEST_FILE).read_to_string(&mut text);
-        read.map_err(|error| if error.kind() == io::ErrorKind::InvalidData { KeyError::Format } else { error.into() })?;
-        Self::from_text(&text)
+        Self::from_text(&private_file::read(path)?)
     }
 
     fn from_text(text: &str) -> Result<Self, KeyError> {
-        let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let mut lines = private_file::lines(text);
         let (Some(line), None) = (lines.next(), lines.next()) else { return Err(KeyError::Format) };
         let bytes = STANDARD.decode(line).map_err(|_| KeyError::Format)?;
         let length = bytes.len();

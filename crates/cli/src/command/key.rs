@@ -1,0 +1,19 @@
+//! `anabranch key`: makes the key that a proxy and its server share.
+
+use crate::diagnostic::Diagnostic;
+use anabranch_net::proxy::Key;
+use std::path::Path;
+
+/// Writes a new key to a new file.
+///
+/// # Errors
+/// If the file is there already or cannot be written.
+pub fn key(path: &Path) -> Result<(), Diagnostic> {
+    let key = Key::generate().map_err(|error| Diagnostic::plain(format!("no random numbers: {error}")))?;
+    key.write(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            Diagnostic::plain(format!("{} is there already, and keys are not overwritten", path.display()))
+        }
+        _ => Diagnostic::file(path, "write", &error),
+    })
+}

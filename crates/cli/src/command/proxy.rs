@@ -1,0 +1,169 @@
+//! `anabranch proxy`: programs of this host connect here and go out over several paths.
+
+use crate::attachment::{StackOptions, diagnostic};
+use crate::command::print;
+use crate::command::serving::{LimitOptions, asked_to_end, block_on, read_key, resolves, secret};
+use crate::diagnostic::Diagnostic;
+use anabranch_net::proxy::{Credentials, Entrance, Entrances, Leads, Proxy, ProxyConfig, Target, Via};
+use clap::Args;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+/// Where `proxy` listens if nothing else is said.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1080);
+
+/// What can be said to `proxy`.
+#[derive(Clone, Debug, Args)]
+pub struct ProxyOptions {
+    /// Listen here for SOCKS5 and HTTP CONNECT, one port for both (repeatable) [default: 127.0.0.1:1080, or nowhere with
+    /// --forward]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Vec<SocketAddr>,
+    /// Listen on LOCAL, a port or ADDRESS:PORT, and connect those who come to HOST:PORT, or without it to where the server
+    /// leads (repeatable)
+    #[arg(long, value_name = "LOCAL[=HOST:PORT]", value_parser = forward)]
+    forward: Vec<Entrance>,
+    /// Go through `anabranch serve` at this address; without it, straight to each target
+    #[arg(long, value_name = "HOST:PORT", value_parser = target, requires = "key")]
+    server: Option<Target>,
+    /// The key that the server has too (see `anabranch key`)
+    #[arg(long, value_name = "FILE", requires = "server")]
+    key: Option<PathBuf>,
+    /// File with a line NAME:PASSWORD that clients of --listen must show
+    #[arg(long, value_name = "FILE")]
+    credentials: Option<PathBuf>,
+    /// Listen on addresses that other hosts can reach
+    #[arg(long)]
+    allow_remote: bool,
+    #[command(flatten)]
+    limits: LimitOptions,
+    #[command(flatten)]
+    stack: StackOptions,
+}
+
+/// Reads `HOST:PORT`.
+pub fn target(text: &str) -> Result<Target, String> {
+    text.parse().map_err(|error: anabranch_net::proxy::TargetError| error.to_string())
+}
+
+/// Reads `[ADDRESS:]PORT[=HOST:PORT]`.
+fn forward(text: &str) -> Result<Entrance, String> {
+    let (local, to) = match text.split_once('=') {
+        Some((local, to)) => (local, Some(target(to)?)),
+        None => (text, None),
+    };
+    let listen = match local.parse::<u16>() {
+        Ok(port) => SocketAddr::new(LISTEN.ip(), port),
+        Err(_) => local.parse().map_err(|_| format!("'{local}' is neither a port nor ADDRESS:PORT"))?,
+    };
+    Ok(Entrance { listen, leads: to.map_or(Leads::WhereTheServerLeads, Leads::To) })
+}
+
+impl ProxyOptions {
+    fn entrances(&self) -> Result<Vec<Entrance>, Diagnostic> {
+        let mut listen = self.listen.clone();
+        if listen.is_empty() && self.forward.is_empty() {
+            listen.push(LISTEN);
+        }
+        let asking = listen.into_iter().map(|listen| Entrance { listen, leads: Leads::WhereAsked });
+        let entrances: Vec<Entrance> = asking.chain(self.forward.iter().cloned()).collect();
+        for Entrance { listen, leads } in &entrances {
+            if !listen.ip().is_loopback() && !self.allow_remote {
+                let message = format!(
+                    "other hosts can reach {listen} and would use this proxy; say --allow-remote if they may, and \
+                     --credentials FILE if it is to know them"
+                );
+                return Err(Diagnostic::plain(message));
+            }
+            match leads {
+                Leads::WhereTheServerLeads if self.server.is_none() => {
+                    let message =
+                        format!("--forward {listen} does not say where to: add =HOST:PORT, or give a --server");
+                    return Err(Diagnostic::plain(message));
+                }
+                Leads::To(target) if self.server.is_none() => resolves("--forward", target)?,
+                _ => {}
+            }
+        }
+        Ok(entrances)
+    }
+
+    fn via(&self) -> Result<Via, Diagnostic> {
+        match (&self.server, &self.key) {
+            (Some(server), Some(key)) => {
+                resolves("--server", server)?;
+                Ok(Via::Server { server: server.clone(), key: read_key(key)? })
+            }
+            _ => Ok(Via::Direct),
+        }
+    }
+}
+
+/// Runs it until it is asked to end.
+///
+/// # Errors
+/// What is wrong with the options or the host.
+pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
+    let (entrances, via) = (options.entrances()?, options.via()?);
+    let read = |path: &PathBuf| {
+        Credentials::read(path).map_err(|error| secret(&format!("--credentials {}", path.display()), &error))
+    };
+    let credentials = options.credentials.as_ref().map(read).transpose()?;
+    if options.stack.dry_run {
+        print(&options.stack.plan(&[])?);
+        return Ok(());
+    }
+    let limits = options.limits.limits();
+    block_on(async {
+        let kinds: Vec<String> = entrances.iter().map(|entrance| describe(&entrance.leads)).collect();
+        let entrances = Entrances::bind(entrances).map_err(|error| cannot_listen(&error))?;
+        let open = options.stack.open(&[]).await?;
+        for (address, kind) in entrances.addresses().iter().zip(kinds) {
+            print(&format!("listening on {address}: {kind}\n"));
+        }
+        let connection = open.connection;
+        let choose = Box::new(move |_: &Target| connection.clone());
+        let config = ProxyConfig { via, credentials, choose, limits, journal: options.limits.journal() };
+        let counters = Proxy::new(entrances, open.attached.stack().clone(), config).run(asked_to_end()).await;
+        print(&format!("{counters}\n"));
+        open.attached.detach().await.map_err(|error| diagnostic(&error))
+    })
+}
+
+fn describe(leads: &Leads) -> String {
+    match leads {
+        Leads::WhereAsked => "SOCKS5 and HTTP CONNECT".to_owned(),
+        Leads::To(target) => format!("to {target}"),
+        Leads::WhereTheServerLeads => "to where the server leads".to_owned(),
+    }
+}
+
+fn cannot_listen(error: &anabranch_net::proxy::BindError) -> Diagnostic {
+    use std::io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
+    let address = error.address;
+    let what = match error.error.kind() {
+        AddrInUse => "another program listens there; choose another port".to_owned(),
+        AddrNotAvailable => "this host has no such address".to_owned(),
+        PermissionDenied => "ports below 1024 need root or CAP_NET_BIND_SERVICE".to_owned(),
+        _ => error.error.to_string(),
+    };
+    Diagnostic::plain(format!("cannot listen on {address}: {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forward_names_where_it_listens_and_where_it_leads() {
+        let entrance = forward("8080=example.org:80").expect("well formed");
+        assert_eq!(entrance.listen, SocketAddr::from(([127, 0, 0, 1], 8080)));
+        assert_eq!(entrance.leads, Leads::To("example.org:80".parse().expect("a target")));
+        let entrance = forward("[::1]:2222=[2001:db8::1]:22").expect("well formed");
+        assert_eq!(entrance.listen, "[::1]:2222".parse().expect("an address"));
+        assert_eq!(forward("8080").expect("well formed").leads, Leads::WhereTheServerLeads);
+        for wrong in ["", "x=example.org:80", "8080=example.org", "70000=example.org:80", "8080="] {
+            assert!(forward(wrong).is_err(), "{wrong}");
+        }
+    }
+}

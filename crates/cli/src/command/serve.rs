@@ -1,0 +1,93 @@
+//! `anabranch serve`: ends the connections of `anabranch proxy`, or of any MPTCP client of this host, and goes on from there.
+
+use crate::attachment::{StackOptions, diagnostic};
+use crate::command::print;
+use crate::command::proxy::target;
+use crate::command::serving::{LimitOptions, asked_to_end, block_on, read_key, resolves};
+use crate::diagnostic::Diagnostic;
+use anabranch_net::proxy::{AllowList, Destination, Rule, Server, ServerConfig, Target};
+use clap::Args;
+use std::path::PathBuf;
+
+/// What can be said to `serve`.
+#[derive(Clone, Debug, Args)]
+pub struct ServeOptions {
+    /// The port to listen on
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    port: u16,
+    /// Connect all clients to this target
+    #[arg(long, value_name = "HOST:PORT", value_parser = target, required_unless_present = "socks", conflicts_with = "socks")]
+    to: Option<Target>,
+    /// Connect clients to the targets that they name
+    #[arg(long)]
+    socks: bool,
+    /// With --socks, allow only targets like this: HOST:PORT, where HOST is a name, *.NAME, an address, a network such as
+    /// 10.0.0.0/8, or *, and PORT a number or * (repeatable) [default: all but this host's own loopback and link-local addresses]
+    #[arg(long, value_name = "RULE", requires = "socks", value_parser = rule)]
+    allow: Vec<Rule>,
+    /// The key that clients must prove (see `anabranch key`); only with --local can it be left out
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    #[command(flatten)]
+    limits: LimitOptions,
+    #[command(flatten)]
+    stack: StackOptions,
+}
+
+fn rule(text: &str) -> Result<Rule, String> {
+    text.parse().map_err(|error: anabranch_net::proxy::RuleError| error.to_string())
+}
+
+impl ServeOptions {
+    fn destination(&self) -> Result<Destination, Diagnostic> {
+        match &self.to {
+            Some(target) => {
+                resolves("--to", target)?;
+                Ok(Destination::Fixed(target.clone()))
+            }
+            None if self.allow.is_empty() => Ok(Destination::Named(AllowList::default())),
+            None => Ok(Destination::Named(AllowList::new(self.allow.clone()))),
+        }
+    }
+}
+
+/// Runs it until it is asked to end.
+///
+/// # Errors
+/// What is wrong with the options or the host.
+pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
+    if options.key.is_none() && options.stack.local.is_none() {
+        let message = "without --key this would forward for whoever reaches it; make a key with `anabranch key FILE` and give \
+                       it to both ends with --key FILE, or stay on this host with --local";
+        return Err(Diagnostic::plain(message));
+    }
+    let destination = options.destination()?;
+    let key = options.key.as_deref().map(read_key).transpose()?;
+    let ports = [options.port];
+    if options.stack.dry_run {
+        print(&options.stack.plan(&ports)?);
+        return Ok(());
+    }
+    let limits = options.limits.limits();
+    block_on(async {
+        let open = options.stack.open(&ports).await?;
+        let to = options.to.as_ref().map_or("where clients ask to".to_owned(), Target::to_string);
+        let config = ServerConfig {
+            port: options.port,
+            key,
+            destination,
+            connection: open.connection,
+            limits,
+            journal: options.limits.journal(),
+        };
+        let cannot = |error| Diagnostic::option(&format!("--port {}", options.port), format!("cannot listen: {error}"));
+        let server = Server::bind(open.attached.stack(), config).map_err(cannot)?;
+        for (_, address) in open.attached.paths().iter().flat_map(|path| &path.addresses) {
+            let address = std::net::SocketAddr::new(*address, options.port);
+            print(&format!("listening on {address}: to {to}\n"));
+        }
+        let counters = server.run(asked_to_end()).await;
+        print(&format!("{counters}\n"));
+        open.attached.detach().await.map_err(|error| diagnostic(&error))
+    })
+}

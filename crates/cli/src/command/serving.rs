@@ -1,0 +1,99 @@
+//! What `proxy` and `serve` have in common: limits, secrets, and how they run and end.
+
+use crate::command::{print, remark};
+use crate::diagnostic::Diagnostic;
+use anabranch_net::attach;
+use anabranch_net::descriptor;
+use anabranch_net::proxy::{Journal, Key, Limits, Target};
+use clap::Args;
+use std::future::Future;
+use std::net::ToSocketAddrs as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Descriptors beside those of connections: devices, timers, listeners, standard streams.
+const OTHER_DESCRIPTORS: u64 = 64;
+
+/// What keeps clients from taking everything.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Limits")]
+pub struct LimitOptions {
+    /// Most connections at a time; further ones are closed at once and counted
+    #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
+    max_connections: usize,
+    /// Reset connections on which nothing has moved for so long
+    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().idle.as_secs(), value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    idle: u64,
+    /// When asked to end (SIGTERM, SIGINT), let connections go on for so long
+    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().drain.as_secs(), value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    drain: u64,
+    /// Print a line for each connection that has ended
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+impl LimitOptions {
+    /// The limits, after asking for as many descriptors as there may be.
+    pub fn limits(&self) -> Limits {
+        let descriptors = descriptor::allow_many().unwrap_or(0);
+        let limits = Limits {
+            connections: self.max_connections,
+            idle: Duration::from_secs(self.idle),
+            drain: Duration::from_secs(self.drain),
+            ..Limits::default()
+        };
+        let room = descriptors.saturating_sub(OTHER_DESCRIPTORS);
+        if room < self.max_connections as u64 {
+            remark(&format!(
+                "note: this process may open {descriptors} files, which is enough for {room} connections and not for {}; \
+                 raise the limit (ulimit -n) or lower --max-connections",
+                self.max_connections
+            ));
+        }
+        limits
+    }
+
+    /// Who is told of each connection.
+    pub fn journal(&self) -> Option<Journal> {
+        self.verbose.then(|| Arc::new(|line: &str| print(&format!("{line}\n"))) as Journal)
+    }
+}
+
+/// A key that must be there.
+pub fn read_key(path: &Path) -> Result<Key, Diagnostic> {
+    Key::read(path).map_err(|error| secret(&format!("--key {}", path.display()), &error))
+}
+
+/// What is wrong with a file that holds a secret.
+pub fn secret(option: &str, error: &dyn std::fmt::Display) -> Diagnostic {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or(&text);
+    Diagnostic::option(option, text)
+}
+
+/// A name that cannot be resolved is told before anything is set up.
+pub fn resolves(option: &str, target: &Target) -> Result<(), Diagnostic> {
+    let unknown = |reason: &str| {
+        let message = format!("the host of {target} is not known here ({reason}); check its name, or give its address");
+        Diagnostic::option(option, message)
+    };
+    match target.to_string().to_socket_addrs() {
+        Ok(mut addresses) => addresses.next().map(|_| ()).ok_or_else(|| unknown("it has no address")),
+        Err(error) => Err(unknown(&error.to_string())),
+    }
+}
+
+/// Runs `work` on the one event loop.
+pub fn block_on<T>(work: impl Future<Output = Result<T, Diagnostic>>) -> Result<T, Diagnostic> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Diagnostic::plain(format!("cannot start the event loop: {error}")))?.block_on(work)
+}
+
+/// Completes when the program is asked to end.
+pub async fn asked_to_end() {
+    if attach::asked_to_end().await.is_err() {
+        // Then only a signal that cannot be caught ends it.
+        std::future::pending::<()>().await;
+    }
+}
