@@ -1,20 +1,23 @@
 //! The stack on a real host: what it is attached to, and that nothing of it is left behind.
 
 mod ending;
+mod follow;
+mod uplinks;
 
-pub use crate::host::HostError;
+pub use crate::host::{HostError, Plan};
 pub use ending::asked_to_end;
 
 use crate::device::TunConfig;
-use crate::host::netlink::Netlink;
-use crate::host::{Layout, PathPlan, Plan, Step};
-use crate::stack::{DeviceId, Driver};
+use crate::host::{Layout, PathPlan, Prospect, ReservedPorts, Setup, Step, prospect};
+use crate::stack::DeviceId;
 use crate::{Device, Stack, StackConfig};
 use anabranch_policy::ids::AddressId;
 use std::io;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::JoinHandle;
+use uplinks::Following;
 
 /// What a stack is attached to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -64,8 +67,39 @@ pub struct AttachedPath {
     pub device: DeviceId,
     /// Largest packet, bytes of IP.
     pub mtu: u16,
-    /// The stack's addresses, with their ids.
+    /// The stack's addresses that can be used now, with their ids. None if the uplink is down.
     pub addresses: Vec<(AddressId, IpAddr)>,
+}
+
+impl Attachment {
+    fn root(&self) -> Option<&Path> {
+        match self {
+            Self::Local(Local { options, .. }) | Self::Uplinks(Uplinks { options, .. }) => options.journal.as_deref(),
+        }
+    }
+
+    /// Whether packets are translated on their way.
+    fn needs_filter(&self) -> bool {
+        matches!(self, Self::Uplinks(_))
+    }
+
+    fn ports(&self) -> &[u16] {
+        match self {
+            Self::Local(_) => &[],
+            Self::Uplinks(uplinks) => &uplinks.ports,
+        }
+    }
+
+    fn plan(&self, prospect: &Prospect) -> Result<Plan, HostError> {
+        match self {
+            Self::Local(local) => Plan::local(prospect.layout, local.paths, local.options.mtu.unwrap_or(1_500)),
+            Self::Uplinks(uplinks) => {
+                let interfaces = uplinks::choose(&uplinks.interfaces, &prospect.snapshot)?;
+                let mtu = uplinks.options.mtu;
+                Plan::uplinks(prospect.layout, &interfaces, &uplinks.ports, mtu, &prospect.others)
+            }
+        }
+    }
 }
 
 /// What will be done for an attachment, for those who want to see it first; nothing is changed, and no right is needed.
@@ -73,12 +107,8 @@ pub struct AttachedPath {
 /// # Errors
 /// [`HostError`], as [`attach`] would give.
 pub fn plan(attachment: &Attachment) -> Result<Plan, HostError> {
-    match attachment {
-        Attachment::Local(local) => {
-            Plan::local(Layout { instance: 0 }, local.paths, local.options.mtu.unwrap_or(1_500))
-        }
-        Attachment::Uplinks(_) => Err(HostError::NoUplink),
-    }
+    ReservedPorts::take(attachment.ports())?;
+    attachment.plan(&prospect(attachment.root(), attachment.needs_filter())?)
 }
 
 /// A stack that is attached to this host. Ask it to [`Self::detach`] at the end; dropping it does so without a word to the
@@ -86,9 +116,27 @@ pub fn plan(attachment: &Attachment) -> Result<Plan, HostError> {
 pub struct Attached {
     stack: Stack,
     driver: Option<JoinHandle<io::Result<()>>>,
-    paths: Vec<AttachedPath>,
-    netlink: Netlink,
-    done: Vec<Step>,
+    follower: Option<JoinHandle<()>>,
+    works: Arc<Mutex<Works>>,
+    layout: Layout,
+    _ports: ReservedPorts,
+}
+
+/// What an attachment has on the host and in the stack.
+struct Works {
+    stack: Stack,
+    setup: Setup,
+    paths: Vec<Lane>,
+}
+
+/// A path and what is known of it.
+struct Lane {
+    plan: PathPlan,
+    device: DeviceId,
+    /// The kernel's number of the uplink, when it was last seen there.
+    index: Option<u32>,
+    /// Under which address the world knows each of the stack's two, IPv4 and IPv6; none while it cannot be used.
+    public: [Option<IpAddr>; 2],
 }
 
 /// Sets the host up, and starts the stack's event loop as a task. All belongs to the network namespace of the calling
@@ -97,18 +145,97 @@ pub struct Attached {
 /// # Errors
 /// [`HostError`]; the host is as it was then.
 pub async fn attach(attachment: &Attachment, config: StackConfig) -> Result<Attached, HostError> {
-    let plan = plan(attachment)?;
+    let ports = ReservedPorts::take(attachment.ports())?;
+    let (setup, directory, prospect) = Setup::begin(attachment.root(), attachment.needs_filter())?;
+    // From here on what was noted is undone when `works` goes, which must not wait for our own lock.
     let (stack, driver) = Stack::new(config).map_err(HostError::system("start the stack"))?;
-    let mut attached = Attached {
-        stack,
-        driver: None,
-        paths: Vec::new(),
-        netlink: Netlink::open().map_err(HostError::system("talk to the kernel over rtnetlink"))?,
-        done: Vec::new(),
+    let mut works = Works { stack: stack.clone(), setup, paths: Vec::new() };
+    let outcome = attachment.plan(&prospect).and_then(|plan| {
+        plan.steps.iter().try_for_each(|step| works.carry_out(step, &plan.paths))?;
+        Ok(plan)
+    });
+    drop(directory);
+    let plan = outcome?;
+    let following = match attachment {
+        Attachment::Local(_) => {
+            works.paths.iter_mut().for_each(|lane| lane.open_to_the_host(&stack, plan.layout));
+            None
+        }
+        Attachment::Uplinks(uplinks) => {
+            let following = Following { uplinks: uplinks.clone(), layout: plan.layout };
+            // The watch begins before the last look, so that nothing is missed.
+            let watch = follow::Watch::open().map_err(HostError::system("watch the network over rtnetlink"))?;
+            following.adjust(&mut works)?;
+            Some((following, watch))
+        }
     };
-    attached.carry_out(&plan)?;
-    attached.start(driver);
-    Ok(attached)
+    let works = Arc::new(Mutex::new(works));
+    let follower =
+        following.map(|(following, watch)| tokio::spawn(follow::follow(watch, following, Arc::clone(&works))));
+    Ok(Attached { stack, driver: Some(tokio::spawn(driver)), follower, works, layout: plan.layout, _ports: ports })
+}
+
+impl Works {
+    fn carry_out(&mut self, step: &Step, paths: &[PathPlan]) -> Result<(), HostError> {
+        if let Step::Device { name, mtu } = step {
+            let device = Device::tun(&TunConfig::new(name, *mtu)).map_err(|error| no_device(step, error))?;
+            let device = self.stack.attach(device);
+            let plan = paths.iter().find(|path| path.device == *name);
+            self.paths.extend(plan.map(|plan| Lane { plan: plan.clone(), device, index: None, public: [None; 2] }));
+        }
+        self.setup.carry_out(step)
+    }
+
+    /// Removes everything.
+    fn undo(&mut self) -> Result<(), HostError> {
+        for lane in self.paths.drain(..) {
+            self.stack.detach(lane.device);
+        }
+        self.setup.undo()
+    }
+}
+
+impl Lane {
+    fn show(&self, layout: Layout) -> AttachedPath {
+        let usable = [false, true].into_iter().zip(self.public).filter(|(_, public)| public.is_some());
+        AttachedPath {
+            name: self.plan.name.clone(),
+            device: self.device,
+            mtu: self.plan.mtu,
+            addresses: usable.map(|(ipv6, _)| self.address(layout, ipv6)).collect(),
+        }
+    }
+
+    /// The stack's address of a family, with its id.
+    fn address(&self, layout: Layout, ipv6: bool) -> (AddressId, IpAddr) {
+        let number = self.plan.number;
+        if ipv6 {
+            (AddressId(2 * number + 2), layout.stack_ipv6(number).into())
+        } else {
+            (AddressId(2 * number + 1), layout.stack_ipv4(number).into())
+        }
+    }
+
+    fn open_to_the_host(&mut self, stack: &Stack, layout: Layout) {
+        for ipv6 in [false, true].into_iter().take(if self.plan.ipv6 { 2 } else { 1 }) {
+            let (_, address) = self.address(layout, ipv6);
+            self.change(stack, layout, ipv6, Some(address));
+        }
+    }
+
+    /// The world knows the stack's address of a family as `public` from now on, or not at all.
+    fn change(&mut self, stack: &Stack, layout: Layout, ipv6: bool, public: Option<IpAddr>) {
+        let (id, address) = self.address(layout, ipv6);
+        let Some(known) = self.public.get_mut(usize::from(ipv6)) else { return };
+        if known.is_some() {
+            stack.address_down(id);
+        }
+        // The device is gone only if it failed for good: then there is nothing to be used.
+        *known = public.filter(|public| stack.address_up_as(self.device, id, address, *public).is_ok());
+        if known.is_some() {
+            stack.name_address(id, &self.plan.name);
+        }
+    }
 }
 
 impl Attached {
@@ -117,48 +244,21 @@ impl Attached {
         &self.stack
     }
 
+    fn works(&self) -> MutexGuard<'_, Works> {
+        self.works.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The paths now.
     pub fn paths(&self) -> Vec<AttachedPath> {
-        self.paths.clone()
+        {
+            let works = self.works();
+            works.paths.iter().map(|lane| lane.show(self.layout)).collect()
+        }
     }
 
     /// The largest packet that all paths carry, bytes of IP.
     pub fn mtu(&self) -> u16 {
-        self.paths.iter().map(|path| path.mtu).min().unwrap_or(1_280)
-    }
-
-    /// The name of the path that has an address of the stack's.
-    pub fn path_name(&self, address: IpAddr) -> Option<String> {
-        let has = |path: &&AttachedPath| path.addresses.iter().any(|(_, known)| *known == address);
-        self.paths.iter().find(has).map(|path| path.name.clone())
-    }
-
-    fn start(&mut self, driver: Driver) {
-        self.driver = Some(tokio::spawn(driver));
-    }
-
-    fn carry_out(&mut self, plan: &Plan) -> Result<(), HostError> {
-        for step in &plan.steps {
-            if let Step::Device { name, mtu } = step {
-                let path = plan.paths.iter().find(|path| path.device == *name);
-                let device = Device::tun(&TunConfig::new(name, *mtu)).map_err(|error| no_device(step, error))?;
-                self.paths.extend(path.map(|path| attached_path(path, self.stack.attach(device))));
-            }
-            step.carry_out(&mut self.netlink).map_err(|error| HostError::Step { command: step.to_string(), error })?;
-            self.done.push(step.clone());
-        }
-        for (path, attached) in plan.paths.iter().zip(&mut self.paths) {
-            let addresses = [
-                (AddressId(2 * path.number + 1), IpAddr::from(plan.layout.stack_ipv4(path.number))),
-                (AddressId(2 * path.number + 2), IpAddr::from(plan.layout.stack_ipv6(path.number))),
-            ];
-            for (id, address) in addresses {
-                self.stack.address_up(attached.device, id, address).expect("the device was attached a moment ago");
-                self.stack.name_address(id, &path.name);
-                attached.addresses.push((id, address));
-            }
-        }
-        Ok(())
+        self.works().paths.iter().map(|lane| lane.plan.mtu).min().unwrap_or(1_280)
     }
 
     /// Ends the stack, with a word to the peers, and removes from the host what was set up.
@@ -166,41 +266,26 @@ impl Attached {
     /// # Errors
     /// [`HostError::Undo`] if something could not be removed.
     pub async fn detach(mut self) -> Result<(), HostError> {
+        if let Some(follower) = self.follower.take() {
+            follower.abort();
+        }
         self.stack.shutdown();
         if let Some(driver) = self.driver.take() {
             // How it ended is of no concern to the host.
             let _ = driver.await;
         }
-        self.undo()
-    }
-
-    fn undo(&mut self) -> Result<(), HostError> {
-        let mut outcome = Ok(());
-        while let Some(step) = self.done.pop() {
-            if let Err(error) = step.undo(&mut self.netlink) {
-                outcome = Err(HostError::Undo { command: step.to_string(), error });
-            }
-        }
-        for path in self.paths.drain(..) {
-            self.stack.detach(path.device);
-        }
-        outcome
+        self.works().undo()
     }
 }
 
 impl Drop for Attached {
     fn drop(&mut self) {
         self.stack.shutdown();
-        if let Some(driver) = self.driver.take() {
-            driver.abort();
-        }
+        self.follower.iter().for_each(JoinHandle::abort);
+        self.driver.iter().for_each(JoinHandle::abort);
         // Nobody is left to be told.
-        let _ = self.undo();
+        let _ = self.works().undo();
     }
-}
-
-fn attached_path(path: &PathPlan, device: DeviceId) -> AttachedPath {
-    AttachedPath { name: path.name.clone(), device, mtu: path.mtu, addresses: Vec::new() }
 }
 
 fn no_device(step: &Step, error: io::Error) -> HostError {

@@ -32,7 +32,9 @@ pub enum HostError {
     #[error("at least one path is needed, and at most {MAX} are possible", MAX = super::MAX_PATHS)]
     NumberOfPaths,
     /// All numbers are taken.
-    #[error("too many instances run already in this network namespace: end one of them")]
+    #[error(
+        "all networks from 198.18.0.0/24 to 198.18.99.0/24 are in use on this host: end other instances, or free the range"
+    )]
     TooManyInstances,
     /// A program is needed that is not there.
     #[error("the program '{program}' is needed and not there: install {package}")]
@@ -43,7 +45,9 @@ pub enum HostError {
         package: &'static str,
     },
     /// Somebody listens on a port already.
-    #[error("port {0} is in use by another program on this host: end it, or choose another port")]
+    #[error(
+        "port {0} is in use by another program on this host (`ss -tlnp` says which): end it, or choose another port"
+    )]
     PortInUse(u16),
     /// There are no TUN devices.
     #[error("this kernel has no TUN devices (/dev/net/tun): load the module with `modprobe tun`")]

@@ -1,12 +1,21 @@
 //! What we set up on a host, as data: each step can be printed as the command that does the same, carried out, and undone.
 
 mod error;
+mod filter;
+mod journal;
 mod layout;
-pub(crate) mod netlink;
+mod netlink;
 mod plan;
+mod ports;
+mod setup;
+mod snapshot;
 mod step;
 
 pub use error::HostError;
 pub use layout::{Layout, MAX_INSTANCES, MAX_PATHS, PRIORITY, PROTOCOL};
 pub use plan::{PathPlan, Plan};
+pub(crate) use plan::{filter_step, forwarding, uplink_path, uplink_steps, ways_out};
+pub(crate) use ports::ReservedPorts;
+pub(crate) use setup::{Prospect, Setup, prospect};
+pub(crate) use snapshot::{Interface, Snapshot};
 pub use step::{Route, Rule, Selector, Step, Target};

@@ -10,7 +10,6 @@ use std::io;
 const DUMP_INTERRUPTED: u16 = 0x10;
 
 /// How often a list that changed while it was read is read again.
-#[allow(dead_code)]
 const ATTEMPTS: usize = 10;
 
 /// A socket for requests, in the namespace of the thread that opened it.
@@ -33,7 +32,6 @@ impl Netlink {
         self.exchange(message, NLM_F_ACK | flags).map(|_| ())
     }
 
-    #[allow(dead_code)]
     /// Asks for a list.
     pub(crate) fn list(&mut self, message: &RouteNetlinkMessage) -> io::Result<Vec<RouteNetlinkMessage>> {
         for _ in 0..ATTEMPTS {

@@ -1,5 +1,6 @@
 //! One change of the host: how it prints, how it is done, how it is undone.
 
+use super::filter;
 use super::layout::{PRIORITY, PROTOCOL};
 use super::netlink::Netlink;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
@@ -51,6 +52,8 @@ pub enum Step {
         value: String,
         /// The value it had and is to have again; none if it goes with a device of ours.
         before: Option<String>,
+        /// Another setting, as yet different, that makes the value everybody's wish if it gets it: then it stays.
+        unless: Option<String>,
     },
     /// A table in nftables, of family `inet`.
     Filter {
@@ -278,8 +281,13 @@ impl Rule {
 }
 
 /// The file of a setting.
-pub(super) fn setting(key: &str) -> PathBuf {
+fn setting(key: &str) -> PathBuf {
     Path::new("/proc/sys").join(key)
+}
+
+/// A setting's value; none if this kernel does not have it.
+pub(crate) fn read_setting(key: &str) -> Option<String> {
+    std::fs::read_to_string(setting(key)).ok().map(|text| text.trim().to_owned())
 }
 
 impl Step {
@@ -301,8 +309,13 @@ impl Step {
             Self::Route(route) => netlink.change(RouteNetlinkMessage::NewRoute(route.message()?), new),
             Self::Rule(rule) => netlink.change(RouteNetlinkMessage::NewRule(rule.message()), new),
             Self::Setting { key, value, .. } => std::fs::write(setting(key), value),
-            Self::Filter { .. } => Err(io::ErrorKind::Unsupported.into()),
+            Self::Filter { text, .. } => filter::run(text),
         }
+    }
+
+    /// Whether it is this setting.
+    pub(crate) fn sets(&self, wanted: &str) -> bool {
+        matches!(self, Self::Setting { key, .. } if key == wanted)
     }
 
     /// Undoes it. What is not there any more is undone.
@@ -314,8 +327,9 @@ impl Step {
                 route.message().and_then(|message| netlink.change(RouteNetlinkMessage::DelRoute(message), 0))
             }
             Self::Rule(rule) => netlink.change(RouteNetlinkMessage::DelRule(rule.message()), 0),
+            Self::Setting { value, unless: Some(other), .. } if read_setting(other).as_ref() == Some(value) => Ok(()),
             Self::Setting { key, before: Some(before), .. } => std::fs::write(setting(key), before),
-            Self::Filter { .. } => Err(io::ErrorKind::Unsupported.into()),
+            Self::Filter { table, .. } => filter::remove(table),
         };
         match outcome {
             Err(error) if is_gone(&error) => Ok(()),

@@ -5,6 +5,8 @@
 #[path = "../interop/kernel.rs"]
 mod kernel;
 mod local;
+mod scene;
+mod uplinks;
 
 use libtest_mimic::{Arguments, Trial};
 
@@ -13,7 +15,7 @@ fn main() {
     if let Some(reason) = &missing {
         eprintln!("skipped: {reason}");
     }
-    let trials: Vec<Trial> = local::trials();
+    let trials: Vec<Trial> = [local::trials(), uplinks::trials()].into_iter().flatten().collect();
     let trials = trials.into_iter().map(|trial| trial.with_ignored_flag(missing.is_some())).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }

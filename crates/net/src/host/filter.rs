@@ -1,0 +1,101 @@
+//! Our table in nftables, and the program that knows how to make one.
+
+use super::error::HostError;
+use super::layout::Layout;
+use super::plan::PathPlan;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::process::{Command, Stdio};
+
+/// What the table says, in nft's language. `ports` are the stack's at the uplinks' own addresses.
+pub(crate) fn text(layout: Layout, paths: &[PathPlan], ports: &[u16]) -> String {
+    let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+    let ports = ports.join(", ");
+    let (mut into, mut out, mut closed) = (String::new(), String::new(), String::new());
+    for path in paths {
+        let name = &path.name;
+        let addresses = [
+            ("ip", layout.stack_ipv4(path.number).to_string(), true, path.closed[0]),
+            ("ip6", layout.stack_ipv6(path.number).to_string(), path.ipv6, path.closed[1]),
+        ];
+        for (family, stack, _, was_closed) in addresses.iter().filter(|(.., there, _)| *there) {
+            let protocol = if *family == "ip" { "ipv4" } else { "ipv6" };
+            // Writing to a string does not fail.
+            if !ports.is_empty() {
+                let _ = writeln!(
+                    into,
+                    "    iifname \"{name}\" meta nfproto {protocol} fib daddr type local tcp dport {{ {ports} }} dnat {family} to {stack}"
+                );
+            }
+            let _ = writeln!(out, "    oifname \"{name}\" {family} saddr {stack} masquerade");
+            if *was_closed {
+                let _ =
+                    writeln!(closed, "    iifname \"{name}\" meta nfproto {protocol} oifname != \"anabranch*\" drop");
+            }
+        }
+    }
+    let mut text = format!("create table inet {table}\ntable inet {table} {{\n", table = layout.nft_table());
+    let chains = [
+        ("to_stack", "type nat hook prerouting priority dstnat; policy accept;", into),
+        ("from_stack", "type nat hook postrouting priority srcnat; policy accept;", out),
+        ("nothing_else", "type filter hook forward priority filter; policy accept;", closed),
+    ];
+    for (name, hook, rules) in chains {
+        if !rules.is_empty() {
+            let _ = write!(text, "  chain {name} {{\n    {hook}\n{rules}  }}\n");
+        }
+    }
+    text.push_str("}\n");
+    text
+}
+
+/// Has nft do what `text` says, all or nothing.
+pub(crate) fn run(text: &str) -> io::Result<()> {
+    let mut nft = Command::new("nft");
+    nft.args(["-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut nft = nft.spawn()?;
+    if let Some(mut input) = nft.stdin.take() {
+        // What it did not read it will complain about.
+        let _ = input.write_all(text.as_bytes());
+    }
+    let output = nft.wait_with_output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    let line = complaint.lines().find(|line| line.contains("rror: ")).unwrap_or(complaint.trim());
+    let reason = line.split_once("rror: ").map_or(line, |(_, reason)| reason);
+    let kind = if reason.contains("No such file") { io::ErrorKind::NotFound } else { io::ErrorKind::Other };
+    Err(io::Error::new(kind, reason.to_owned()))
+}
+
+/// Puts a table in the place of the one of the same name.
+pub(crate) fn replace(table: &str, text: &str) -> io::Result<()> {
+    // Somebody may have removed it: it must be there to be removed.
+    run(&format!("add table inet {table}\ndelete table inet {table}\n{text}"))
+}
+
+/// Removes a table; one that is not there is removed.
+pub(crate) fn remove(table: &str) -> io::Result<()> {
+    match run(&format!("delete table inet {table}\n")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// The numbers of instances that have a table, as far as we may know.
+pub(crate) fn taken() -> Result<BTreeSet<u8>, HostError> {
+    let output = Command::new("nft").args(["list", "tables", "inet"]).stdin(Stdio::null()).output();
+    match output {
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stdout);
+            let names = text.lines().filter_map(|line| line.strip_prefix("table inet "));
+            Ok(names.filter_map(|name| Layout::of_nft_table(name.trim())).map(|layout| layout.instance).collect())
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(HostError::MissingProgram { program: "nft", package: "nftables" })
+        }
+        Err(error) => Err(HostError::System { doing: "run nft", error }),
+    }
+}
