@@ -12,6 +12,9 @@ mod emulation;
 mod experiment;
 mod lab;
 mod library;
+// The commands that run a real stack start it.
+#[allow(dead_code)]
+mod live;
 mod metric;
 mod record;
 mod report;

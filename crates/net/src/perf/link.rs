@@ -1,8 +1,7 @@
 //! One connection of a measurement, over our stack or the kernel's.
 
 use super::kernel::KernelLink;
-use crate::stack::{PathReport, Stream};
-use anabranch_mptcp::FallbackCause;
+use crate::stack::{PathReport, Stream, explain};
 use anabranch_mptcp::connection::Protocol;
 use anabranch_policy::view::SubflowState;
 use bytes::Bytes;
@@ -156,18 +155,6 @@ impl Link {
             },
             Self::Kernel(link) => link.reading(),
         }
-    }
-}
-
-/// A cause in words.
-fn explain(cause: FallbackCause) -> &'static str {
-    match cause {
-        FallbackCause::NotCapable => "the peer's handshake had no MP_CAPABLE",
-        FallbackCause::SynLost => "only a SYN without MP_CAPABLE was answered",
-        FallbackCause::OptionsStripped => "MPTCP options were stripped after the handshake",
-        FallbackCause::NoMapping => "data came without a mapping",
-        FallbackCause::Checksum => "a DSS checksum was wrong",
-        FallbackCause::Peer => "the peer fell back",
     }
 }
 

@@ -15,7 +15,7 @@ mod stream;
 pub use driver::Driver;
 pub use error::{AttachError, ConnectError, ListenError};
 pub use listener::Listener;
-pub use report::{ConnectionReport, PathReport};
+pub use report::{ConnectionReport, PathReport, explain};
 pub use stream::{PathChange, Stream};
 
 use crate::clock::Clock;

@@ -35,6 +35,18 @@ pub struct ConnectionReport {
     pub paths: Vec<PathReport>,
 }
 
+/// Why a connection is plain TCP, in words.
+pub fn explain(cause: FallbackCause) -> &'static str {
+    match cause {
+        FallbackCause::NotCapable => "the peer's handshake had no MP_CAPABLE",
+        FallbackCause::SynLost => "only a SYN without MP_CAPABLE was answered",
+        FallbackCause::OptionsStripped => "MPTCP options were stripped after the handshake",
+        FallbackCause::NoMapping => "data came without a mapping",
+        FallbackCause::Checksum => "a DSS checksum was wrong",
+        FallbackCause::Peer => "the peer fell back",
+    }
+}
+
 impl State {
     /// The paths of a connection.
     pub(super) fn path_reports(&self, id: ConnectionId) -> Vec<PathReport> {

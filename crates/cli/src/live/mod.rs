@@ -1,0 +1,134 @@
+//! The live view of a stack: its connections and their paths on the terminal, several times a second.
+//!
+//! A thread of its own samples and draws, so that a busy stack and a slow terminal do not wait for each other. While it runs the
+//! terminal belongs to it: print nothing.
+
+mod history;
+mod sample;
+mod screen;
+
+use crate::diagnostic::Diagnostic;
+use anabranch_net::Stack;
+use anabranch_net::attach::asked_to_end;
+use history::History;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use sample::Sample;
+use screen::Screen;
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// Time between two samples.
+const SAMPLE: Duration = Duration::from_millis(500);
+/// Most connections that are looked at.
+const MAX_CONNECTIONS: usize = 256;
+
+/// The view; dropping it gives the terminal back.
+pub struct Live {
+    over: Arc<AtomicBool>,
+    /// Told when the user wants to end.
+    quit: Arc<Notify>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Live {
+    /// Takes the terminal and shows `stack` under a title, e.g. the command.
+    ///
+    /// # Errors
+    /// If standard output is no terminal.
+    pub fn of_stack(stack: &Stack, title: &str) -> Result<Self, Diagnostic> {
+        let stack = stack.clone();
+        Self::start(title, move || Sample::of_stack(&stack, MAX_CONNECTIONS))
+    }
+
+    fn start(title: &str, source: impl Fn() -> Sample + Send + 'static) -> Result<Self, Diagnostic> {
+        if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+            return Err(Diagnostic::option(
+                "--live",
+                "this needs a terminal: leave the option out, or do not redirect",
+            ));
+        }
+        // It also sees to it that a panic gives the terminal back before it is told.
+        let mut terminal = ratatui::try_init()
+            .map_err(|error| Diagnostic::option("--live", format!("the terminal cannot be used: {error}")))?;
+        let (over, quit) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
+        let (ends, asks, title) = (Arc::clone(&over), Arc::clone(&quit), title.to_owned());
+        let work = move || {
+            // A terminal that is gone is as good as a wish to end.
+            if show(&mut terminal, &title, &source, &ends).is_ok() && ends.load(Ordering::Relaxed) {
+                return;
+            }
+            asks.notify_one();
+        };
+        let thread = thread::Builder::new().name("live".to_owned()).spawn(work);
+        match thread {
+            Ok(thread) => Ok(Self { over, quit, thread: Some(thread) }),
+            Err(error) => {
+                ratatui::restore();
+                Err(Diagnostic::option("--live", format!("no thread for it: {error}")))
+            }
+        }
+    }
+
+    /// Completes when the user wants to end: by `q`, Escape, Ctrl-C, a signal that asks to end, or because the terminal is gone.
+    pub async fn quit(&self) {
+        tokio::select! {
+            () = self.quit.notified() => {}
+            // Without signals there are still the keys.
+            Ok(()) = asked_to_end() => {}
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // If it panicked that has been told.
+            let _ = thread.join();
+        }
+        ratatui::restore();
+    }
+}
+
+/// Draws until told to stop, or until the user wants to end.
+fn show(
+    terminal: &mut DefaultTerminal,
+    title: &str,
+    source: &impl Fn() -> Sample,
+    over: &AtomicBool,
+) -> io::Result<()> {
+    let began = Instant::now();
+    let (mut history, mut screen) = (History::default(), Screen::new(title));
+    let mut due = began;
+    while !over.load(Ordering::Relaxed) {
+        let now = Instant::now();
+        if now >= due {
+            history.add(source(), began.elapsed().as_secs_f64());
+            due = now + SAMPLE;
+        }
+        terminal.draw(|frame| screen.draw(frame, &history))?;
+        // Short, so that the end of the command is not waited for.
+        let patience = due.saturating_duration_since(Instant::now()).min(Duration::from_millis(100));
+        let mut waits = event::poll(patience)?;
+        while waits {
+            match event::read()? {
+                Event::Key(key) if wants_to_end(key) => return Ok(()),
+                Event::Key(key) if key.kind == KeyEventKind::Press => screen.key(key.code),
+                // A new size is found out when drawing.
+                _ => {}
+            }
+            waits = event::poll(Duration::ZERO)?;
+        }
+    }
+    Ok(())
+}
+
+fn wants_to_end(key: KeyEvent) -> bool {
+    let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+    key.kind == KeyEventKind::Press && (control_c || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc))
+}
