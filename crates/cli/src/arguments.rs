@@ -1,6 +1,7 @@
 //! What can be said on the command line.
 
 use crate::command::{ProxyOptions, ServeOptions};
+use crate::perf::PerfOptions;
 use crate::scenario::quantity;
 use anabranch_policy::time::Duration;
 use clap::{Args, Parser, Subcommand};
@@ -65,6 +66,11 @@ pub enum Command {
     Key {
         /// The new file
         file: PathBuf,
+    },
+    /// Measure what the paths carry, second by second and path by path: a client and a server, like iperf3
+    Perf {
+        #[command(flatten)]
+        options: Box<PerfOptions>,
     },
     /// List the policies of the five families with their parameters and sources, the metrics, and the scenarios
     List {

@@ -12,10 +12,9 @@ mod emulation;
 mod experiment;
 mod lab;
 mod library;
-// The commands that run a real stack start it.
-#[allow(dead_code)]
 mod live;
 mod metric;
+mod perf;
 mod record;
 mod report;
 mod scenario;
@@ -44,6 +43,7 @@ fn main() -> ExitCode {
         Command::Proxy { options } => command::proxy(&options).map(|()| true),
         Command::Serve { options } => command::serve(&options).map(|()| true),
         Command::Key { file } => command::key(&file).map(|()| true),
+        Command::Perf { options } => perf::perf(&options),
         Command::List { json } => command::list(json).map(|()| true),
     };
     match outcome {

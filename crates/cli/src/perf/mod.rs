@@ -1,0 +1,187 @@
+//! `anabranch perf`: what a path carries, measured second by second.
+
+mod options;
+mod print;
+
+pub use options::PerfOptions;
+
+use crate::command::{print as put, remark};
+use crate::diagnostic::Diagnostic;
+use crate::live::Live;
+use anabranch_net::attach::{Attached, asked_to_end};
+use anabranch_net::perf::{self, Host, Ours, PerfError, Progress, Report, ServerConfig, ServerEvent};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Runs the client or the server. Gives whether the measurement came to its end.
+pub fn perf(options: &PerfOptions) -> Result<bool, Diagnostic> {
+    if options.stack.dry_run {
+        put(&options.stack.plan(&[options.port])?);
+        return Ok(true);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Diagnostic::plain(format!("no runtime: {error}")))?;
+    runtime.block_on(async {
+        let plan = options.plan()?;
+        let remote = if options.server { None } else { Some(options.remote()?) };
+        let (host, attached) = open(options).await?;
+        let live = match &attached {
+            Some(attached) if options.live => Some(Live::of_stack(attached.stack(), "anabranch perf")?),
+            _ => None,
+        };
+        let outcome = match remote {
+            None => serve(options, &host, attached.as_ref(), live).await,
+            Some(remote) => measure(options, &host, remote, &plan, live).await,
+        };
+        if let Some(attached) = attached {
+            attached.detach().await.map_err(|error| crate::attachment::diagnostic(&error))?;
+        }
+        outcome
+    })
+}
+
+/// The host that measures; our stack is to be detached at the end.
+async fn open(options: &PerfOptions) -> Result<(Host, Option<Attached>), Diagnostic> {
+    if let Some(kernel) = options.kernel_host() {
+        return Ok((kernel, None));
+    }
+    let ports = if options.server { vec![options.port] } else { Vec::new() };
+    let open = options.stack.open(&ports).await?;
+    let ours = Ours {
+        stack: open.attached.stack().clone(),
+        config: open.connection,
+        local: options.from,
+        policies: options.stack.policy.clone(),
+    };
+    Ok((Host::Ours(Box::new(ours)), Some(open.attached)))
+}
+
+/// A failure: of the user's making, or of the network's.
+fn failed(error: &PerfError) -> Result<bool, Diagnostic> {
+    if error.is_users() {
+        return Err(Diagnostic::plain(error.to_string()));
+    }
+    remark(&format!("error: {error}"));
+    Ok(false)
+}
+
+/// Completes when the user wants to end.
+async fn wish_to_end(live: Option<&Live>) {
+    match live {
+        Some(live) => live.quit().await,
+        // Without signals nobody can ask.
+        None if asked_to_end().await.is_err() => std::future::pending().await,
+        None => {}
+    }
+}
+
+async fn measure(
+    options: &PerfOptions,
+    host: &Host,
+    remote: SocketAddr,
+    plan: &perf::Plan,
+    live: Option<Live>,
+) -> Result<bool, Diagnostic> {
+    let quiet = options.json || live.is_some();
+    if !quiet {
+        put(&format!("{} to {remote}: {}\n{}", print::about(&host.about()), print::plan(plan), print::HEAD));
+    }
+    let tell = |progress: Progress<'_>| {
+        if !quiet {
+            put(&print::interval(progress.up, progress.interval, progress.senders));
+        }
+    };
+    let test = async {
+        if options.sink {
+            perf::run_against_any(host, remote, plan, tell).await
+        } else {
+            perf::run(host, remote, plan, tell).await
+        }
+    };
+    let outcome = tokio::select! {
+        outcome = test => Some(outcome),
+        () = wish_to_end(live.as_ref()) => None,
+    };
+    drop(live);
+    match outcome {
+        None => {
+            remark("ended before the test was over");
+            Ok(false)
+        }
+        Some(Err(error)) => failed(&error),
+        Some(Ok(report)) => {
+            put(&if options.json { json(&report) } else { print::report(&report) });
+            Ok(true)
+        }
+    }
+}
+
+fn json(report: &Report) -> String {
+    serde_json::to_string_pretty(report).map_or_else(|error| error.to_string(), |text| text + "\n")
+}
+
+async fn serve(
+    options: &PerfOptions,
+    host: &Host,
+    attached: Option<&Attached>,
+    live: Option<Live>,
+) -> Result<bool, Diagnostic> {
+    let config = |address: SocketAddr| ServerConfig {
+        one_off: options.one_off,
+        max_tests: usize::from(options.max_tests),
+        ..ServerConfig::new(address)
+    };
+    let mut places = vec![format!("port {} of every address", options.port)];
+    if let Some(attached) = attached {
+        let addresses = attached.paths().into_iter().flat_map(|path| path.addresses);
+        places = addresses.map(|(_, address)| SocketAddr::new(address, options.port).to_string()).collect();
+    }
+    let (json, quiet) = (options.json, live.is_some());
+    let where_to = places.join(", ");
+    let tell = move |event: ServerEvent| {
+        if !quiet {
+            say(&event, json, &where_to);
+        }
+    };
+    let (v6, v4) = (Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into());
+    let served = async {
+        // A host without IPv6 has no address for both families.
+        match perf::serve(host, &config(SocketAddr::new(v6, options.port)), tell.clone()).await {
+            Err(PerfError::Listen { error, .. })
+                if error.kind() != std::io::ErrorKind::AddrInUse && attached.is_none() =>
+            {
+                perf::serve(host, &config(SocketAddr::new(v4, options.port)), tell).await
+            }
+            outcome => outcome,
+        }
+    };
+    let outcome = tokio::select! {
+        outcome = served => outcome.map(|_| true),
+        () = wish_to_end(live.as_ref()) => Ok(true),
+    };
+    drop(live);
+    outcome.or_else(|error| failed(&error))
+}
+
+/// What happens at the server, as lines: on standard output, but only results where they are JSON.
+fn say(event: &ServerEvent, json: bool, places: &str) {
+    let line = match event {
+        ServerEvent::Ended { client, up, down } if json => {
+            let test = serde_json::json!({ "client": client, "received": up, "sent": down });
+            return put(&format!("{test}\n"));
+        }
+        ServerEvent::Ended { client, up, down } => {
+            format!("{client}: over\n{}", print::sides(up.as_ref(), down.as_ref()))
+        }
+        ServerEvent::Listening(_) => format!("listening on {places}\n"),
+        ServerEvent::Began { client, plan, about } => {
+            format!("{client}: {}, from {}\n{}", print::plan(plan), print::about(about), print::HEAD)
+        }
+        ServerEvent::Interval { up, interval, .. } => print::interval(*up, interval, None),
+        ServerEvent::Failed { client, reason } => format!("{client}: {reason}\n"),
+        ServerEvent::Refused { client, reason } => format!("{client}: refused, {reason}\n"),
+        ServerEvent::Stranger { peer, reason } => format!("{peer}: dropped, {reason}\n"),
+    };
+    if !json {
+        put(&line);
+    }
+}

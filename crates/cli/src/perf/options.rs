@@ -1,0 +1,133 @@
+//! What can be asked of `anabranch perf`.
+
+use crate::attachment::StackOptions;
+use crate::diagnostic::Diagnostic;
+use crate::scenario::quantity::{self, Size};
+use anabranch_net::perf::{Direction, Host, KernelProtocol, KernelSockets, Length, PORT, Plan};
+use clap::{Args, ValueEnum};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+
+/// Which of the kernel's protocols.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Kernel {
+    /// Multipath TCP
+    Mptcp,
+    /// Plain TCP
+    Tcp,
+}
+
+/// How to measure.
+#[derive(Clone, Debug, Args)]
+pub struct PerfOptions {
+    /// The server, by name or address
+    #[arg(required_unless_present_any = ["server", "dry_run"], conflicts_with = "server")]
+    pub remote: Option<String>,
+    /// Be the server
+    #[arg(long, conflicts_with_all = ["reverse", "bidirectional", "parallel", "time", "bytes", "omit", "sink"])]
+    pub server: bool,
+    /// Port of the server
+    #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: u16,
+    /// End after one test
+    #[arg(long, requires = "server")]
+    pub one_off: bool,
+    /// Most tests at the same time; further clients are refused
+    #[arg(long, value_name = "N", default_value_t = 16, requires = "server", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub max_tests: u16,
+    /// The server sends, the client receives
+    #[arg(long, short = 'R', conflicts_with = "bidirectional")]
+    pub reverse: bool,
+    /// Both send at once
+    #[arg(long)]
+    pub bidirectional: bool,
+    /// Connections at once
+    #[arg(long, short = 'P', value_name = "N", default_value_t = 1)]
+    pub parallel: u32,
+    /// Seconds
+    #[arg(long, short, value_name = "SECONDS", default_value_t = 10.0, conflicts_with = "bytes")]
+    pub time: f64,
+    /// So many bytes each way instead of a time, e.g. 1GiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub bytes: Option<u64>,
+    /// Seconds at the beginning that do not count
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
+    pub omit: f64,
+    /// Seconds between reports
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    pub interval: f64,
+    /// The server is any that swallows (or, with --reverse, sends) what it can, such as discard; only this end is measured
+    #[arg(long)]
+    pub sink: bool,
+    /// Use the kernel's sockets instead of the stack, to compare
+    #[arg(long, value_name = "PROTOCOL", conflicts_with_all = ["uplinks", "local", "policy", "mtu", "dry_run", "live", "from"])]
+    pub kernel: Option<Kernel>,
+    /// The kernel's congestion control, by its name
+    #[arg(long, value_name = "NAME", requires = "kernel")]
+    pub congestion: Option<String>,
+    /// Begin at this address of the stack
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "server")]
+    pub from: Option<IpAddr>,
+    /// Show connections and paths on the terminal while it goes on
+    #[arg(long, conflicts_with = "json")]
+    pub live: bool,
+    /// Print the report as JSON on standard output, and nothing else there; a server prints a line per test
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub stack: StackOptions,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    quantity::parse::<Size>(text).map(|Size(bytes)| bytes)
+}
+
+impl PerfOptions {
+    /// The test.
+    pub fn plan(&self) -> Result<Plan, Diagnostic> {
+        let direction = match (self.reverse, self.bidirectional) {
+            (_, true) => Direction::Both,
+            (true, false) => Direction::Down,
+            (false, false) => Direction::Up,
+        };
+        let length = self.bytes.map_or(Length::Seconds(self.time), Length::Bytes);
+        let plan = Plan {
+            direction,
+            length,
+            omit: self.omit,
+            streams: self.parallel,
+            interval: self.interval,
+            ..Plan::default()
+        };
+        plan.check().map_err(Diagnostic::plain)?;
+        Ok(plan)
+    }
+
+    /// The kernel's sockets, if they are asked for.
+    pub fn kernel_host(&self) -> Option<Host> {
+        let protocol = match self.kernel? {
+            Kernel::Mptcp => KernelProtocol::Mptcp,
+            Kernel::Tcp => KernelProtocol::Tcp,
+        };
+        let bytes = |size: Option<u64>| size.and_then(|size| usize::try_from(size).ok());
+        Some(Host::Kernel(KernelSockets {
+            protocol,
+            congestion: self.congestion.clone(),
+            send_buffer: bytes(self.stack.send_buffer),
+            receive_buffer: bytes(self.stack.receive_buffer),
+        }))
+    }
+
+    /// The server's address: the first of its family, if `from` has one.
+    pub fn remote(&self) -> Result<SocketAddr, Diagnostic> {
+        let name = self.remote.as_deref().unwrap_or_default();
+        // An address with a port, or an address, or a name.
+        if let Ok(address) = name.parse::<SocketAddr>() {
+            return Ok(address);
+        }
+        let bare = name.trim_start_matches('[').trim_end_matches(']');
+        let found = (bare, self.port).to_socket_addrs();
+        let mut found = found.map_err(|error| Diagnostic::plain(format!("no address of '{name}': {error}")))?;
+        let fits = |address: &SocketAddr| self.from.is_none_or(|from| from.is_ipv4() == address.is_ipv4());
+        found.find(fits).ok_or_else(|| Diagnostic::plain(format!("no address of '{name}' of that family")))
+    }
+}
