@@ -1,7 +1,7 @@
 //! The kernel's MPTCP at both ends, each in a namespace, with pairs of TUN devices between them: a thread carries what comes out
 //! of one into the other, unread.
 
-use crate::transfer::{Meter, Pins, Setting, address, ip, kernel_listener, kernel_reads, kernel_writes, pin};
+use crate::transfer::{Meter, Pins, Rate, Setting, address, ip, kernel_listener, kernel_reads, kernel_writes};
 use anabranch_net::namespace::Namespace;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,8 +13,8 @@ const BATCH: usize = 64;
 /// Bytes of the largest packet with its header.
 const LARGEST: usize = 65_535 + 10;
 
-/// From kernel to kernel, Gbit/s.
-pub fn moves(setting: &Setting, pins: Pins) -> f64 {
+/// From kernel to kernel.
+pub fn moves(setting: &Setting, pins: Pins) -> Rate {
     let [left, right] = [(); 2].map(|()| Namespace::new().expect("namespaces were there a moment ago"));
     let ends = |namespace: &Namespace, host| namespace.run(|| devices(setting, host)).expect("it can be entered");
     let pairs: Vec<_> = ends(&left, 1).into_iter().zip(ends(&right, 2)).collect();
@@ -52,7 +52,10 @@ fn devices(setting: &Setting, host: u8) -> Vec<SyncDevice> {
 
 fn relay(pairs: Vec<(SyncDevice, SyncDevice)>, core: Option<usize>, meter: Meter) -> JoinHandle<()> {
     std::thread::spawn(move || {
-        core.into_iter().for_each(pin);
+        match core {
+            Some(core) => meter.pin(core),
+            None => meter.count_time(),
+        }
         let mut packet = vec![0; LARGEST];
         let descriptors: Vec<BorrowedFd<'_>> = pairs.iter().flat_map(|(a, b)| [a.as_fd(), b.as_fd()]).collect();
         while !meter.is_over() {

@@ -12,7 +12,7 @@ mod transfer;
 
 use report::Report;
 use std::time::Duration;
-use transfer::{Pins, Setting};
+use transfer::{Pins, Rate, Setting};
 
 /// What is asked for on the command line.
 struct Request {
@@ -41,7 +41,7 @@ fn request() -> Result<Request, String> {
     Ok(request)
 }
 
-type Case = (&'static str, fn(&Setting) -> f64);
+type Case = (&'static str, fn(&Setting) -> Rate);
 
 /// Core 0 has all that the path and our end need, core 1 the other end's application.
 const CASES: &[Case] = &[

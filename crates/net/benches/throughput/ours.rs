@@ -1,7 +1,7 @@
 //! Our stack at one end, on one core with the path; the kernel at the other.
 
 use crate::transfer::{
-    Meter, OURS, PIECE, PORT, Setting, THEIRS, address, ip, kernel_listener, kernel_reads, kernel_writes, pin,
+    Meter, OURS, PIECE, PORT, Rate, Setting, THEIRS, address, ip, kernel_listener, kernel_reads, kernel_writes,
 };
 use anabranch_mptcp::{ConnectionConfig, Policies};
 use anabranch_net::device::TunConfig;
@@ -17,10 +17,11 @@ fn config() -> ConnectionConfig {
 }
 
 /// Runs `transfer` with a stack on core 0, in a namespace where the kernel has the other end of each path.
-fn with_stack<F: Future<Output = ()>>(setting: &Setting, transfer: impl FnOnce(Stack) -> F + Send) {
+fn with_stack<F: Future<Output = Rate>>(setting: &Setting, transfer: impl FnOnce(Stack, Meter) -> F + Send) -> Rate {
     let namespace = Namespace::new().expect("namespaces were there a moment ago");
     let run = || {
-        pin(OURS);
+        let meter = Meter::default();
+        meter.pin(OURS);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
             let path_manager = Combination::default().build_path_manager().expect("the default exists");
@@ -30,12 +31,13 @@ fn with_stack<F: Future<Output = ()>>(setting: &Setting, transfer: impl FnOnce(S
             for path in 0..setting.paths {
                 attach(&stack, path, setting);
             }
-            transfer(stack.clone()).await;
+            let rate = transfer(stack.clone(), meter).await;
             stack.shutdown();
             driver.await.expect("it does not panic").expect("it ends well");
-        });
+            rate
+        })
     };
-    namespace.run(run).expect("it can be entered");
+    namespace.run(run).expect("it can be entered")
 }
 
 fn attach(stack: &Stack, path: u8, setting: &Setting) {
@@ -51,53 +53,43 @@ fn attach(stack: &Stack, path: u8, setting: &Setting) {
     stack.address_up(device, AddressId(path + 1), address(path, 2).into()).expect("the device is there");
 }
 
-/// From our stack to the kernel, Gbit/s.
-pub fn sends(setting: &Setting) -> f64 {
-    let mut rate = 0.0;
-    with_stack(setting, |stack| {
-        let rate = &mut rate;
-        async move {
-            let meter = Meter::default();
-            let reader = kernel_reads(kernel_listener(), THEIRS, meter.clone());
-            let measurement = measurement(&meter, setting);
-            let mut stream = stack.connect(None, (address(0, 1), PORT).into(), config()).await.expect("it accepts");
-            let piece = vec![7; PIECE];
-            while !meter.is_over() && stream.write(&piece).await.is_ok() {}
-            stream.abort();
-            *rate = measurement.join().expect("it measured");
-            tokio::task::spawn_blocking(|| reader.join()).await.expect("it ran").expect("it read");
-        }
-    });
-    rate
+/// From our stack to the kernel.
+pub fn sends(setting: &Setting) -> Rate {
+    with_stack(setting, |stack, meter| async move {
+        let reader = kernel_reads(kernel_listener(), THEIRS, meter.clone());
+        let measurement = measurement(&meter, setting);
+        let mut stream = stack.connect(None, (address(0, 1), PORT).into(), config()).await.expect("it accepts");
+        let piece = vec![7; PIECE];
+        while !meter.is_over() && stream.write(&piece).await.is_ok() {}
+        stream.abort();
+        let rate = measurement.join().expect("it measured");
+        tokio::task::spawn_blocking(|| reader.join()).await.expect("it ran").expect("it read");
+        rate
+    })
 }
 
-/// From the kernel to our stack, Gbit/s.
-pub fn receives(setting: &Setting) -> f64 {
-    let mut rate = 0.0;
-    with_stack(setting, |stack| {
-        let rate = &mut rate;
-        async move {
-            let meter = Meter::default();
-            let listener = stack.listen(PORT, config()).expect("the port is free");
-            let writer = kernel_writes(address(0, 2), THEIRS, meter.clone());
-            let measurement = measurement(&meter, setting);
-            let mut stream = listener.accept().await.expect("it connects");
-            let mut piece = vec![0; PIECE];
-            while !meter.is_over() {
-                match stream.read(&mut piece).await {
-                    Ok(0) | Err(_) => break,
-                    Ok(length) => meter.count(length),
-                }
+/// From the kernel to our stack.
+pub fn receives(setting: &Setting) -> Rate {
+    with_stack(setting, |stack, meter| async move {
+        let listener = stack.listen(PORT, config()).expect("the port is free");
+        let writer = kernel_writes(address(0, 2), THEIRS, meter.clone());
+        let measurement = measurement(&meter, setting);
+        let mut stream = listener.accept().await.expect("it connects");
+        let mut piece = vec![0; PIECE];
+        while !meter.is_over() {
+            match stream.read(&mut piece).await {
+                Ok(0) | Err(_) => break,
+                Ok(length) => meter.count(length),
             }
-            stream.abort();
-            *rate = measurement.join().expect("it measured");
-            tokio::task::spawn_blocking(|| writer.join()).await.expect("it ran").expect("it wrote");
         }
-    });
-    rate
+        stream.abort();
+        let rate = measurement.join().expect("it measured");
+        tokio::task::spawn_blocking(|| writer.join()).await.expect("it ran").expect("it wrote");
+        rate
+    })
 }
 
-fn measurement(meter: &Meter, setting: &Setting) -> std::thread::JoinHandle<f64> {
+fn measurement(meter: &Meter, setting: &Setting) -> std::thread::JoinHandle<Rate> {
     let (meter, time) = (meter.clone(), setting.time);
     std::thread::spawn(move || meter.measure(time))
 }

@@ -2,14 +2,14 @@
 
 use anabranch_net::namespace::Namespace;
 use nix::sched::{CpuSet, sched_setaffinity};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, gettid};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -64,13 +64,6 @@ pub fn missing() -> Option<String> {
     Namespace::new().err().map(|error| format!("no network namespaces, are we root? ({error})"))
 }
 
-/// Keeps the calling thread, and those that it starts, on a core.
-pub fn pin(core: usize) {
-    let mut cores = CpuSet::new();
-    cores.set(core).expect("a core's number");
-    sched_setaffinity(Pid::from_raw(0), &cores).expect("there are two cores");
-}
-
 /// Runs `ip WORDS` in the calling thread's namespace.
 pub fn ip(words: &str) {
     let output = Command::new("ip").args(words.split_whitespace()).output().expect("ip runs");
@@ -82,11 +75,22 @@ pub fn address(path: u8, host: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, path, host)
 }
 
-/// Counts what arrives and says when it is enough.
+/// What a transfer reached.
+#[derive(Clone, Copy)]
+pub struct Rate {
+    /// Gbit per second.
+    pub by_clock: f64,
+    /// Gbit per second of processor time of the threads on core 0. Where others use the core too, this says more.
+    pub by_core: f64,
+}
+
+/// Counts what arrives and the time that it takes, and says when it is enough.
 #[derive(Clone, Default)]
 pub struct Meter {
     bytes: Arc<AtomicU64>,
     over: Arc<AtomicBool>,
+    /// The threads whose time is counted.
+    threads: Arc<Mutex<Vec<Pid>>>,
 }
 
 impl Meter {
@@ -98,15 +102,41 @@ impl Meter {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Waits for the paths, then measures the rate, Gbit/s, and has everybody stop.
-    pub fn measure(&self, time: Duration) -> f64 {
+    /// Keeps the calling thread on a core; its time is counted if that is ours.
+    pub fn pin(&self, core: usize) {
+        let mut cores = CpuSet::new();
+        cores.set(core).expect("a core's number");
+        sched_setaffinity(Pid::from_raw(0), &cores).expect("there are two cores");
+        if core == OURS {
+            self.count_time();
+        }
+    }
+
+    /// Counts the calling thread's time.
+    pub fn count_time(&self) {
+        self.threads.lock().expect("nobody panics with it").push(gettid());
+    }
+
+    /// Processor time of the threads so far: what the kernel does on their behalf is in it.
+    fn time(&self) -> Duration {
+        let threads = self.threads.lock().expect("nobody panics with it");
+        let of = |thread: &Pid| -> u64 {
+            let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).expect("it runs");
+            text.split(' ').next().and_then(|nanos| nanos.parse().ok()).expect("nanoseconds on a core come first")
+        };
+        Duration::from_nanos(threads.iter().map(of).sum())
+    }
+
+    /// Waits for the paths, then measures the rate and has everybody stop.
+    pub fn measure(&self, time: Duration) -> Rate {
         std::thread::sleep(WARM_UP);
-        let (began, before) = (Instant::now(), self.bytes.load(Ordering::Relaxed));
+        let (began, worked, before) = (Instant::now(), self.time(), self.bytes.load(Ordering::Relaxed));
         std::thread::sleep(time);
-        let bytes = self.bytes.load(Ordering::Relaxed) - before;
-        let rate = bytes as f64 * 8.0 / began.elapsed().as_secs_f64() / 1e9;
+        let gbit = (self.bytes.load(Ordering::Relaxed) - before) as f64 * 8.0 / 1e9;
+        let by_clock = gbit / began.elapsed().as_secs_f64();
+        let by_core = gbit / (self.time() - worked).as_secs_f64();
         self.over.store(true, Ordering::Relaxed);
-        rate
+        Rate { by_clock, by_core }
     }
 }
 
@@ -126,7 +156,7 @@ pub fn kernel_listener() -> Socket {
 /// Starts an application on `core` that reads what comes to a listener.
 pub fn kernel_reads(listener: Socket, core: usize, meter: Meter) -> JoinHandle<()> {
     std::thread::spawn(move || {
-        pin(core);
+        meter.pin(core);
         let (mut socket, _) = listener.accept().expect("somebody connects");
         socket.set_read_timeout(Some(PATIENCE)).expect("a socket can be told");
         let mut piece = vec![0; PIECE];
@@ -145,7 +175,7 @@ pub fn kernel_reads(listener: Socket, core: usize, meter: Meter) -> JoinHandle<(
 pub fn kernel_writes(to: Ipv4Addr, core: usize, meter: Meter) -> JoinHandle<()> {
     let mut socket = mptcp_socket();
     std::thread::spawn(move || {
-        pin(core);
+        meter.pin(core);
         socket.connect(&SocketAddr::from((to, PORT)).into()).expect("somebody listens");
         socket.set_write_timeout(Some(PATIENCE)).expect("a socket can be told");
         let piece = vec![7; PIECE];
