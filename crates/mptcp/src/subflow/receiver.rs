@@ -122,7 +122,8 @@ impl Receiver {
 
     /// Delays the acknowledgement, but not past every second full-sized segment (RFC 9293, section 3.8.6.3).
     fn delay_ack(&mut self, now: Instant, length: u32, config: &TcpConfig) {
-        self.largest = self.largest.max(length);
+        // What is longer than any packet was put together from several on its way.
+        self.largest = self.largest.max(length.min(u32::from(config.mtu)));
         self.unacknowledged = self.unacknowledged.saturating_add(length);
         if self.unacknowledged >= self.largest.saturating_mul(2) || config.delayed_ack.is_zero() {
             self.due = AckDue::Now;
@@ -244,6 +245,17 @@ mod tests {
         assert_eq!(place(&mut receiver, 0, 1000), Placement::InOrder);
         assert_eq!(receiver.due, AckDue::By(Instant::ZERO + TcpConfig::default().delayed_ack));
         assert_eq!(place(&mut receiver, 1000, 2000), Placement::InOrder);
+        assert_eq!(receiver.due, AckDue::Now);
+    }
+
+    #[test]
+    fn segments_put_together_on_the_way_are_acknowledged_at_once() {
+        let mut receiver = Receiver::new(seq(0));
+        assert_eq!(place(&mut receiver, 0, 60_000), Placement::InOrder);
+        assert_eq!(receiver.due, AckDue::Now);
+        receiver.acknowledged(true);
+        // Two of 1,500 bytes, and not two of 60,000.
+        assert_eq!(place(&mut receiver, 60_000, 63_000), Placement::InOrder);
         assert_eq!(receiver.due, AckDue::Now);
     }
 
