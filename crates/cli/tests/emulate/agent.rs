@@ -1,0 +1,128 @@
+//! What the tests run on the paths: small programs that send and receive, and print what they met.
+
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+/// The first argument that makes this program an agent.
+pub const NAME: &str = "agent";
+
+/// All agents' port.
+pub const PORT: u16 = 4_000;
+
+/// How long an agent waits for what may not come any more.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Does a task: a word and its arguments.
+pub fn run(task: &[String]) {
+    let words: Vec<&str> = task.iter().map(String::as_str).collect();
+    let number = |word: &str| word.parse::<u64>().expect("a number");
+    let address = |word: &str| word.parse::<IpAddr>().expect("an address");
+    match words.as_slice() {
+        ["echo"] => echo(),
+        ["ping", from, to, count] => ping(address(from), address(to), number(count) as u32),
+        ["stream", from, to, count, length, gap] => {
+            let gap = Duration::from_micros(number(gap));
+            stream(address(from), address(to), number(count) as u32, number(length) as usize, gap);
+        }
+        ["sink", file] => sink(file),
+        ["swallow"] => swallow(),
+        ["send", to, bytes] => send(address(to), number(bytes)),
+        _ => panic!("no such task: {task:?}"),
+    }
+}
+
+fn any(v6: bool) -> SocketAddr {
+    let any: IpAddr = if v6 { "::".parse() } else { "0.0.0.0".parse() }.expect("an address");
+    SocketAddr::new(any, PORT)
+}
+
+/// A socket for both families.
+fn both_families() -> UdpSocket {
+    UdpSocket::bind(any(true)).expect("the port is free")
+}
+
+fn echo() {
+    let socket = both_families();
+    let mut buffer = [0; 2_000];
+    loop {
+        let (length, from) = socket.recv_from(&mut buffer).expect("it is open");
+        // The path may be down.
+        let _ = socket.send_to(&buffer[..length], from);
+    }
+}
+
+/// Sends probes one after the other; prints the round trip of each that comes back, µs.
+fn ping(from: IpAddr, to: IpAddr, count: u32) {
+    let socket = UdpSocket::bind((from, 0)).expect("the address is ours");
+    socket.set_read_timeout(Some(PATIENCE)).expect("a time");
+    for probe in 0..count {
+        let sent = Instant::now();
+        socket.send_to(&probe.to_be_bytes(), (to, PORT)).expect("there is a route");
+        let mut answer = [0; 4];
+        while let Ok(4) = socket.recv(&mut answer) {
+            if u32::from_be_bytes(answer) == probe {
+                let line = format!("{}\n", sent.elapsed().as_micros());
+                std::io::stdout().write_all(line.as_bytes()).expect("somebody reads");
+                break;
+            }
+        }
+    }
+}
+
+/// Sends numbered packets of `length` bytes, IP header included, at fixed times.
+fn stream(from: IpAddr, to: IpAddr, count: u32, length: usize, gap: Duration) {
+    let socket = UdpSocket::bind((from, 0)).expect("the address is ours");
+    let headers = if from.is_ipv6() { 48 } else { 28 };
+    let mut packet = vec![0; length - headers];
+    let start = Instant::now();
+    for number in 0..count {
+        std::thread::sleep((start + gap * number).saturating_duration_since(Instant::now()));
+        packet[..4].copy_from_slice(&number.to_be_bytes());
+        socket.send_to(&packet, (to, PORT)).expect("there is a route");
+    }
+    // What is under way must have time to arrive before the paths are gone.
+    std::thread::sleep(PATIENCE);
+}
+
+/// Writes down what arrives: number and time since the first in µs, a line each.
+fn sink(file: &str) {
+    let socket = both_families();
+    let mut lines = std::fs::File::create(file).expect("the file can be written");
+    let mut buffer = [0; 2_000];
+    let mut first = None;
+    loop {
+        let length = socket.recv(&mut buffer).expect("it is open");
+        let passed = first.get_or_insert_with(Instant::now).elapsed().as_micros();
+        let number = buffer[..length].first_chunk().map_or(0, |number| u32::from_be_bytes(*number));
+        writeln!(lines, "{number} {passed}").expect("the file can be written");
+    }
+}
+
+fn multipath(v6: bool) -> Socket {
+    let domain = if v6 { Domain::IPV6 } else { Domain::IPV4 };
+    Socket::new(domain, Type::STREAM, Some(Protocol::MPTCP)).expect("the kernel has MPTCP")
+}
+
+/// Reads a connection to its end and answers how many bytes there were.
+fn swallow() {
+    let listener = multipath(true);
+    listener.bind(&any(true).into()).expect("the port is free");
+    listener.listen(1).expect("it can listen");
+    loop {
+        let (mut connection, _) = listener.accept().expect("it listens");
+        let bytes = std::io::copy(&mut connection, &mut std::io::sink()).expect("the connection lives");
+        connection.write_all(&bytes.to_be_bytes()).expect("the client reads");
+    }
+}
+
+fn send(to: IpAddr, bytes: u64) {
+    let mut connection = multipath(to.is_ipv6());
+    connection.connect(&SocketAddr::new(to, PORT).into()).expect("the server listens");
+    std::io::copy(&mut std::io::repeat(7).take(bytes), &mut connection).expect("the connection lives");
+    connection.shutdown(std::net::Shutdown::Write).expect("it is open");
+    let mut answer = [0; 8];
+    connection.read_exact(&mut answer).expect("the server answers");
+    assert_eq!(u64::from_be_bytes(answer), bytes);
+}
