@@ -3,15 +3,13 @@
 //! What a message says is not used: after each, the state is read and compared. So a message that is lost when the queue
 //! is full costs nothing, and a burst of them is worth one look.
 
-use super::Works;
-use super::uplinks::Following;
+use super::HostError;
 use crate::descriptor::watch;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::socket::{AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, socket};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 
@@ -62,8 +60,8 @@ impl Watch {
     }
 }
 
-/// Follows the network until it is aborted.
-pub(super) async fn follow(watch: Watch, following: Following, works: Arc<Mutex<Works>>) {
+/// Has `adjust` called after each change, until it is aborted.
+pub(super) async fn follow(watch: Watch, mut adjust: impl FnMut() -> Result<(), HostError>) {
     let mut failed = false;
     loop {
         let heard = watch.changed();
@@ -72,7 +70,7 @@ pub(super) async fn follow(watch: Watch, following: Following, works: Arc<Mutex<
             return;
         }
         // What cannot be done now, e.g. because the interface is gone again, is tried again.
-        failed = following.adjust(&mut works.lock().unwrap_or_else(PoisonError::into_inner)).is_err();
+        failed = adjust().is_err();
         tokio::time::sleep(PAUSE).await;
     }
 }

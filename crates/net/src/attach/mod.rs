@@ -2,6 +2,7 @@
 
 mod ending;
 mod follow;
+mod tunnels;
 mod uplinks;
 
 pub use crate::host::{HostError, Plan};
@@ -13,7 +14,7 @@ use crate::stack::DeviceId;
 use crate::{Device, Stack, StackConfig};
 use anabranch_policy::ids::AddressId;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::JoinHandle;
@@ -26,6 +27,10 @@ pub enum Attachment {
     Local(Local),
     /// The interfaces of this host: what the stack sends leaves by them under their addresses.
     Uplinks(Uplinks),
+    /// A server of ours, inside UDP: nothing is set up and no right is needed.
+    Tunnels(Tunnels),
+    /// All clients that come with UDP to this address.
+    TunnelServer(SocketAddr),
 }
 
 /// Paths to the programs of this host.
@@ -46,6 +51,16 @@ pub struct Uplinks {
     pub ports: Vec<u16>,
     /// What all attachments have.
     pub options: HostOptions,
+}
+
+/// Paths to one server of ours, inside UDP.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tunnels {
+    /// Where its socket is; its stack has [`anabranch_wire::encapsulation::SERVER`].
+    pub server: SocketAddr,
+    /// The interfaces; if none is named, all with a default route, those too that get one later. If the server is on
+    /// this host, wherever the routes lead.
+    pub interfaces: Vec<String>,
 }
 
 /// What can be chosen about how a host is set up.
@@ -75,6 +90,7 @@ impl Attachment {
     fn root(&self) -> Option<&Path> {
         match self {
             Self::Local(Local { options, .. }) | Self::Uplinks(Uplinks { options, .. }) => options.journal.as_deref(),
+            Self::Tunnels(_) | Self::TunnelServer(_) => None,
         }
     }
 
@@ -85,7 +101,7 @@ impl Attachment {
 
     fn ports(&self) -> &[u16] {
         match self {
-            Self::Local(_) => &[],
+            Self::Local(_) | Self::Tunnels(_) | Self::TunnelServer(_) => &[],
             Self::Uplinks(uplinks) => &uplinks.ports,
         }
     }
@@ -98,6 +114,7 @@ impl Attachment {
                 let mtu = uplinks.options.mtu;
                 Plan::uplinks(prospect.layout, &interfaces, &uplinks.ports, mtu, &prospect.others)
             }
+            Self::Tunnels(_) | Self::TunnelServer(_) => Ok(Plan::nothing(prospect.layout)),
         }
     }
 }
@@ -117,9 +134,13 @@ pub struct Attached {
     stack: Stack,
     driver: Option<JoinHandle<io::Result<()>>>,
     follower: Option<JoinHandle<()>>,
-    works: Arc<Mutex<Works>>,
-    layout: Layout,
-    _ports: ReservedPorts,
+    ground: Ground,
+}
+
+/// What an attachment stands on.
+enum Ground {
+    Host { works: Arc<Mutex<Works>>, layout: Layout, _ports: ReservedPorts },
+    Tunnels(Arc<Mutex<tunnels::Lanes>>),
 }
 
 /// What an attachment has on the host and in the stack.
@@ -145,6 +166,14 @@ struct Lane {
 /// # Errors
 /// [`HostError`]; the host is as it was then.
 pub async fn attach(attachment: &Attachment, config: StackConfig) -> Result<Attached, HostError> {
+    match attachment {
+        Attachment::Local(_) | Attachment::Uplinks(_) => attach_to_host(attachment, config),
+        Attachment::Tunnels(tunnels) => tunnels::attach(tunnels, config),
+        Attachment::TunnelServer(bind) => tunnels::attach_server(*bind, config),
+    }
+}
+
+fn attach_to_host(attachment: &Attachment, config: StackConfig) -> Result<Attached, HostError> {
     let ports = ReservedPorts::take(attachment.ports())?;
     let (setup, directory, prospect) = Setup::begin(attachment.root(), attachment.needs_filter())?;
     // From here on what was noted is undone when `works` goes, which must not wait for our own lock.
@@ -157,10 +186,6 @@ pub async fn attach(attachment: &Attachment, config: StackConfig) -> Result<Atta
     drop(directory);
     let plan = outcome?;
     let following = match attachment {
-        Attachment::Local(_) => {
-            works.paths.iter_mut().for_each(|lane| lane.open_to_the_host(&stack, plan.layout));
-            None
-        }
         Attachment::Uplinks(uplinks) => {
             let following = Following { uplinks: uplinks.clone(), layout: plan.layout };
             // The watch begins before the last look, so that nothing is missed.
@@ -168,11 +193,18 @@ pub async fn attach(attachment: &Attachment, config: StackConfig) -> Result<Atta
             following.adjust(&mut works)?;
             Some((following, watch))
         }
+        _ => {
+            works.paths.iter_mut().for_each(|lane| lane.open_to_the_host(&stack, plan.layout));
+            None
+        }
     };
     let works = Arc::new(Mutex::new(works));
-    let follower =
-        following.map(|(following, watch)| tokio::spawn(follow::follow(watch, following, Arc::clone(&works))));
-    Ok(Attached { stack, driver: Some(tokio::spawn(driver)), follower, works, layout: plan.layout, _ports: ports })
+    let follower = following.map(|(following, watch)| {
+        let works = Arc::clone(&works);
+        tokio::spawn(follow::follow(watch, move || following.adjust(&mut lock(&works))))
+    });
+    let ground = Ground::Host { works, layout: plan.layout, _ports: ports };
+    Ok(Attached { stack, driver: Some(tokio::spawn(driver)), follower, ground })
 }
 
 impl Works {
@@ -244,21 +276,17 @@ impl Attached {
         &self.stack
     }
 
-    fn works(&self) -> MutexGuard<'_, Works> {
-        self.works.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The paths now.
     pub fn paths(&self) -> Vec<AttachedPath> {
-        {
-            let works = self.works();
-            works.paths.iter().map(|lane| lane.show(self.layout)).collect()
+        match &self.ground {
+            Ground::Host { works, layout, .. } => lock(works).paths.iter().map(|lane| lane.show(*layout)).collect(),
+            Ground::Tunnels(lanes) => lock(lanes).show(),
         }
     }
 
     /// The largest packet that all paths carry, bytes of IP.
     pub fn mtu(&self) -> u16 {
-        self.works().paths.iter().map(|lane| lane.plan.mtu).min().unwrap_or(1_280)
+        self.paths().iter().map(|path| path.mtu).min().unwrap_or(1_280)
     }
 
     /// Ends the stack, with a word to the peers, and removes from the host what was set up.
@@ -274,8 +302,26 @@ impl Attached {
             // How it ended is of no concern to the host.
             let _ = driver.await;
         }
-        self.works().undo()
+        self.ground.undo()
     }
+}
+
+impl Ground {
+    /// Removes everything.
+    fn undo(&self) -> Result<(), HostError> {
+        match self {
+            Self::Host { works, .. } => lock(works).undo(),
+            Self::Tunnels(lanes) => {
+                lock(lanes).undo();
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What is behind the lock; each holder leaves it consistent.
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Attached {
@@ -284,7 +330,7 @@ impl Drop for Attached {
         self.follower.iter().for_each(JoinHandle::abort);
         self.driver.iter().for_each(JoinHandle::abort);
         // Nobody is left to be told.
-        let _ = self.works().undo();
+        let _ = self.ground.undo();
     }
 }
 

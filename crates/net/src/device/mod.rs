@@ -14,6 +14,7 @@ pub use counters::DeviceCounters;
 pub use packets::{Packets, open_tun};
 pub use pipe::packet_pipe;
 pub use tun::Tun;
+pub(crate) use tunnel::MAX_TUNNEL_PACKET;
 pub use tunnel::{Tunnel, TunnelConfig};
 
 use anabranch_policy::time::Instant;
@@ -135,7 +136,7 @@ impl Device {
     pub(crate) fn mtu(&self) -> Option<u16> {
         match self {
             Self::Packets(_) | Self::Tun(_) => None,
-            Self::Tunnel(device) => Some(device.mtu()),
+            Self::Tunnel(_) => Some(MAX_TUNNEL_PACKET),
         }
     }
 

@@ -8,7 +8,6 @@ use super::DeviceCounters;
 use super::peers::Peers;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::encapsulation::{self, Place, Receiver};
-use anabranch_wire::ip::IPV6_HEADER;
 use anabranch_wire::{Ecn, Packet, udp};
 use bytes::Bytes;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -26,6 +25,10 @@ const KEEPALIVE: Duration = Duration::from_secs(20);
 const SOCKET_BUFFER: usize = 4 << 20;
 /// Most bytes handed over in one call.
 const LARGEST_TRAIN: usize = 65_000;
+
+/// Largest IP packet that the engine may give a tunnel, so that the datagram fits into 1500 bytes: headers of IP, UDP and our
+/// own are added, and the IPv6 header that the engine counts is left out.
+pub(crate) const MAX_TUNNEL_PACKET: u16 = (1_500 - udp::HEADER - encapsulation::HEADER) as u16;
 
 /// One path of a client.
 #[derive(Clone, Debug)]
@@ -267,13 +270,6 @@ impl Tunnel {
             self.push(server, Ecn::NotCapable);
             self.flush();
         }
-    }
-
-    /// The tunnel adds headers of IP, UDP and its own, and leaves out the IPv6 header that the engine counts.
-    pub(super) fn mtu(&self) -> u16 {
-        const OUTER: usize = 1_500;
-        const LONGEST: usize = IPV6_HEADER + udp::HEADER + encapsulation::HEADER;
-        (OUTER - LONGEST + IPV6_HEADER) as u16
     }
 
     pub(super) fn counters(&self) -> DeviceCounters {

@@ -13,6 +13,7 @@ mod step;
 
 pub use error::HostError;
 pub use layout::{Layout, MAX_INSTANCES, MAX_PATHS, PRIORITY, PROTOCOL};
+pub(crate) use netlink::Netlink;
 pub use plan::{PathPlan, Plan};
 pub(crate) use plan::{filter_step, forwarding, uplink_path, uplink_steps, ways_out};
 pub(crate) use ports::ReservedPorts;

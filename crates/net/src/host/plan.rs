@@ -38,6 +38,13 @@ pub struct Plan {
     pub steps: Vec<Step>,
 }
 
+impl Plan {
+    /// Nothing is done.
+    pub(crate) fn nothing(layout: Layout) -> Self {
+        Self { layout, paths: Vec::new(), steps: Vec::new() }
+    }
+}
+
 /// Whether the kernel speaks IPv6 on new devices.
 pub(crate) fn has_ipv6() -> bool {
     read_setting("net/ipv6/conf/default/disable_ipv6").as_deref() == Some("0")
