@@ -13,14 +13,20 @@ pub(crate) fn watch(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     Ok(watched?)
 }
 
-/// Lets the process have as many descriptors as it may, and says how many that are: a proxy's connections take one each.
+/// Lets the process have `wanted` descriptors, or as many as it may, and says how many that are: each connection of a
+/// proxy takes one.
 ///
 /// # Errors
 /// What the kernel says.
-pub fn allow_many() -> io::Result<u64> {
+pub fn allow(wanted: u64) -> io::Result<u64> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    if soft < hard {
-        setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
+    if soft >= wanted {
+        return Ok(soft);
     }
+    // Beyond the hard limit only the privileged may go.
+    if setrlimit(Resource::RLIMIT_NOFILE, wanted, wanted.max(hard)).is_ok() {
+        return Ok(wanted);
+    }
+    setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
     Ok(hard)
 }

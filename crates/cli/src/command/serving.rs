@@ -34,9 +34,10 @@ pub struct LimitOptions {
 }
 
 impl LimitOptions {
-    /// The limits, after asking for as many descriptors as there may be.
+    /// The limits, after asking for the descriptors that they need.
     pub fn limits(&self) -> Limits {
-        let descriptors = descriptor::allow_many().unwrap_or(0);
+        let wanted = self.max_connections as u64 + OTHER_DESCRIPTORS;
+        let descriptors = descriptor::allow(wanted).unwrap_or(0);
         let limits = Limits {
             connections: self.max_connections,
             idle: Duration::from_secs(self.idle),
@@ -44,7 +45,7 @@ impl LimitOptions {
             ..Limits::default()
         };
         let room = descriptors.saturating_sub(OTHER_DESCRIPTORS);
-        if room < self.max_connections as u64 {
+        if descriptors < wanted {
             remark(&format!(
                 "note: this process may open {descriptors} files, which is enough for {room} connections and not for {}; \
                  raise the limit (ulimit -n) or lower --max-connections",
