@@ -18,12 +18,16 @@
 //! Differences from RFC 8312: W_est is added up per acknowledgement and has the second alpha, target has its two
 //! bounds, K is computed from cwnd_epoch instead of beta W_max, HyStart++ replaces HyStart, and errors are undone.
 //!
+//! Linux still has RFC 8312's W_est, with alpha = 3 (1 - beta) / (1 + beta) for good, and HyStart as it came first:
+//! `reno_region` and `hystart` choose them.
+//!
 //! Choices: the window is what is reduced, not the flight size (section 4.6 allows it where the window
 //! cannot grow unused; see `window`). An acknowledgement of several segments counts for each of them. Time in which the
 //! window did not limit sending does not count in t (section 5.8). A penalty by the scheduler begins a new epoch
 //! from the halved window towards the same W_max.
 
-use super::slow_start::{HYSTART_ON, SlowStart, switch};
+pub use super::slow_start::Detection;
+use super::slow_start::{SEGMENT_LIMIT, SlowStart, switch};
 use super::uncoupled::{SinglePath, Uncoupled};
 use super::window::{Decrease, Window, counted};
 use super::{Ack, Congestion, CongestionControl, CongestionEvent, Start};
@@ -54,18 +58,33 @@ pub const MEMBER: Member<dyn CongestionControl> = Member {
             values: "on | off",
             summary: "Give room to others when a loss comes earlier than the one before (RFC 9438, section 4.7).",
         },
-        HYSTART_ON,
+        Parameter {
+            name: "hystart",
+            default: "on",
+            values: "on | off | classic",
+            summary: "End the first slow start when the RTT rises: HyStart++ (RFC 9406), or HyStart as it came first.",
+        },
+        Parameter {
+            name: "reno_region",
+            default: "rfc9438",
+            values: "rfc9438 | rfc8312",
+            summary: "Growth of Reno's estimate: faster once it is above the window before the loss, or always alike.",
+        },
+        SEGMENT_LIMIT,
     ],
     build,
 };
 
 fn build(settings: &Settings) -> Result<Box<dyn CongestionControl>, SettingError> {
     let chosen = CubicSettings::default();
+    let detection = [Detection::Off, Detection::HyStartPlusPlus, Detection::Classic];
     Ok(Box::new(Uncoupled::<Cubic>::new(CubicSettings {
         beta: settings.number("beta", chosen.beta, 0.1..=0.95)?,
         c: settings.number("c", chosen.c, 0.001..=100.0)?,
         fast_convergence: switch(settings, "fast_convergence", chosen.fast_convergence)?,
-        hystart: switch(settings, "hystart", chosen.hystart)?,
+        hystart: detection[settings.word("hystart", &["off", "on", "classic"], 1)?],
+        constant_alpha: settings.word("reno_region", &["rfc9438", "rfc8312"], 0)? == 1,
+        segment_limit: switch(settings, "segment_limit", chosen.segment_limit)?,
     })))
 }
 
@@ -78,13 +97,24 @@ pub struct CubicSettings {
     pub c: f64,
     /// Fast convergence (section 4.7).
     pub fast_convergence: bool,
-    /// End the first slow start by HyStart++ (RFC 9406).
-    pub hystart: bool,
+    /// What ends the first slow start.
+    pub hystart: Detection,
+    /// Reno's estimate grows by the same alpha for good (RFC 8312, section 4.2).
+    pub constant_alpha: bool,
+    /// Count a few segments at most per acknowledgement in slow start (RFC 3465).
+    pub segment_limit: bool,
 }
 
 impl Default for CubicSettings {
     fn default() -> Self {
-        Self { beta: 0.7, c: 0.4, fast_convergence: true, hystart: true }
+        Self {
+            beta: 0.7,
+            c: 0.4,
+            fast_convergence: true,
+            hystart: Detection::HyStartPlusPlus,
+            constant_alpha: false,
+            segment_limit: true,
+        }
     }
 }
 
@@ -153,7 +183,8 @@ impl Cubic {
         }
         let t = now.since(self.curve.epoch.unwrap_or(now)).as_secs_f64();
         let curve = &mut self.curve;
-        let alpha = if curve.w_est >= curve.cwnd_prior { 1.0 } else { self.alpha };
+        let faster = curve.w_est >= curve.cwnd_prior && !self.settings.constant_alpha;
+        let alpha = if faster { 1.0 } else { self.alpha };
         let share = segments / cwnd;
         curve.w_est += alpha * share;
         if curve.at(t, c) < curve.w_est {
@@ -176,7 +207,7 @@ impl SinglePath for Cubic {
             settings: *settings,
             alpha: 3.0 * (1.0 - settings.beta) / (1.0 + settings.beta),
             window: Window::new(start),
-            slow_start: SlowStart::new(settings.hystart),
+            slow_start: SlowStart::with(settings.hystart, settings.segment_limit),
             curve: Curve::default(),
             before: None,
             last_ack: start.now,

@@ -5,6 +5,7 @@
 //! sending by [`CongestionControl::window`]; the object only moves window and threshold.
 
 mod balia;
+mod classic_hystart;
 mod coupled;
 mod cubic;
 #[cfg(test)]

@@ -7,7 +7,7 @@
 //! Deviations: the window is what is halved, not the flight size (see `window` for why). The inflation of the window
 //! by duplicate acknowledgements (RFC 6582, section 3.2) is not here: the engine counts what is in flight.
 
-use super::slow_start::{HYSTART_OFF, SlowStart, switch};
+use super::slow_start::{Detection, HYSTART_OFF, SEGMENT_LIMIT, SlowStart, switch};
 use super::uncoupled::{SinglePath, Uncoupled};
 use super::window::{Decrease, Window, counted};
 use super::{Ack, CongestionControl, CongestionEvent, Start};
@@ -19,19 +19,30 @@ pub const MEMBER: Member<dyn CongestionControl> = Member {
     name: "new_reno",
     summary: "Standard TCP on each subflow by itself: one segment more per round trip, half after a loss.",
     source: "RFC 5681, RFC 6582, RFC 3465",
-    parameters: &[HYSTART_OFF],
+    parameters: &[HYSTART_OFF, SEGMENT_LIMIT],
     build,
 };
 
 fn build(settings: &Settings) -> Result<Box<dyn CongestionControl>, SettingError> {
-    Ok(Box::new(Uncoupled::<NewReno>::new(NewRenoSettings { hystart: switch(settings, "hystart", false)? })))
+    Ok(Box::new(Uncoupled::<NewReno>::new(NewRenoSettings {
+        hystart: switch(settings, "hystart", false)?,
+        segment_limit: switch(settings, "segment_limit", true)?,
+    })))
 }
 
 /// What can be chosen about NewReno.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NewRenoSettings {
     /// End the first slow start by HyStart++ (RFC 9406).
     pub hystart: bool,
+    /// Count two segments at most per acknowledgement in slow start, one after a timeout (RFC 3465).
+    pub segment_limit: bool,
+}
+
+impl Default for NewRenoSettings {
+    fn default() -> Self {
+        Self { hystart: false, segment_limit: true }
+    }
 }
 
 /// NewReno on one subflow.
@@ -45,7 +56,8 @@ impl SinglePath for NewReno {
     type Settings = NewRenoSettings;
 
     fn start(settings: &NewRenoSettings, start: Start) -> Self {
-        Self { window: Window::new(start), slow_start: SlowStart::new(settings.hystart) }
+        let detection = if settings.hystart { Detection::HyStartPlusPlus } else { Detection::Off };
+        Self { window: Window::new(start), slow_start: SlowStart::with(detection, settings.segment_limit) }
     }
     fn on_ack(&mut self, ack: &Ack) {
         if self.window.in_slow_start() {

@@ -2,9 +2,11 @@
 //!
 //! Standard slow start adds the bytes acknowledged, at most L segments per acknowledgement: L = 2 (RFC 3465,
 //! section 2.2), and L = 1 in the slow start that follows a timeout (section 2.3). With HyStart++ the first slow start
-//! counts up to 8 segments (RFC 9406, section 4.2) and later ones are standard (section 4.3 asks for no more).
+//! counts up to 8 segments (RFC 9406, section 4.2) and later ones are standard (section 4.3 asks for no more). Linux has no
+//! L, and HyStart as it came first (see `classic_hystart`); both can be asked for.
 
 use super::Ack;
+use super::classic_hystart::ClassicHyStart;
 use super::hystart::{HyStart, SEGMENTS_PER_ACK};
 use super::window::{Window, counted};
 use crate::table::{Parameter, SettingError, Settings};
@@ -12,45 +14,100 @@ use crate::table::{Parameter, SettingError, Settings};
 /// The setting that switches HyStart++ on where it is off by default.
 pub(super) const HYSTART_OFF: Parameter =
     Parameter { name: "hystart", default: "off", values: "on | off", summary: HYSTART_SUMMARY };
-/// The setting that switches HyStart++ off where it is on by default.
-pub(super) const HYSTART_ON: Parameter =
-    Parameter { name: "hystart", default: "on", values: "on | off", summary: HYSTART_SUMMARY };
 const HYSTART_SUMMARY: &str = "End the first slow start when the RTT rises (HyStart++, RFC 9406).";
+
+/// The setting that lifts L.
+pub(super) const SEGMENT_LIMIT: Parameter = Parameter {
+    name: "segment_limit",
+    default: "on",
+    values: "on | off",
+    summary: "Count no more than so many segments per acknowledgement in slow start (RFC 3465); Linux counts all.",
+};
 
 /// Reads a switch: `on` or `off`.
 pub(super) fn switch(settings: &Settings, name: &str, default: bool) -> Result<bool, SettingError> {
     Ok(settings.word(name, &["off", "on"], usize::from(default))? == 1)
 }
 
+/// What ends the first slow start before the queue overflows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Detection {
+    /// Nothing.
+    #[default]
+    Off,
+    /// HyStart++ (RFC 9406).
+    HyStartPlusPlus,
+    /// HyStart as it came first, and as in Linux.
+    Classic,
+}
+
+#[derive(Clone, Debug)]
+enum Detector {
+    PlusPlus(HyStart),
+    Classic(ClassicHyStart),
+}
+
+/// What is not standard about a slow start.
+#[derive(Clone, Debug)]
+struct Special {
+    /// For the first one only.
+    detector: Option<Detector>,
+    /// RFC 3465's L holds.
+    limited: bool,
+}
+
 /// Growth of one subflow below its threshold.
 #[derive(Clone, Debug)]
 pub(super) struct SlowStart {
-    /// Only for the first slow start, and only if asked for: on the heap, so that others do not carry it along.
-    hystart: Option<Box<HyStart>>,
+    /// Only while there is something, and on the heap, so that others do not carry it along.
+    special: Option<Box<Special>>,
 }
 
 impl SlowStart {
     /// At the start of a subflow.
     pub(super) fn new(hystart: bool) -> Self {
-        Self { hystart: hystart.then(|| Box::new(HyStart::new())) }
+        Self::with(if hystart { Detection::HyStartPlusPlus } else { Detection::Off }, true)
+    }
+
+    /// At the start of a subflow; `limited` if RFC 3465's L is to hold.
+    pub(super) fn with(detection: Detection, limited: bool) -> Self {
+        let detector = match detection {
+            Detection::Off => None,
+            Detection::HyStartPlusPlus => Some(Detector::PlusPlus(HyStart::new())),
+            Detection::Classic => Some(Detector::Classic(ClassicHyStart::new())),
+        };
+        let standard = detector.is_none() && limited;
+        Self { special: (!standard).then(|| Box::new(Special { detector, limited })) }
     }
 
     /// Grows a window that is below its threshold.
     pub(super) fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         let counted = counted(ack);
-        match &mut self.hystart {
-            Some(hystart) if window.in_first_slow_start() => {
-                let most = SEGMENTS_PER_ACK * window.mss();
+        let limited = self.special.as_ref().is_none_or(|special| special.limited);
+        let most = |segments: u64| if limited { segments * window.mss() } else { u64::MAX };
+        let detector = self.special.as_mut().and_then(|special| special.detector.as_mut());
+        let over = match detector.filter(|_| window.in_first_slow_start()) {
+            Some(Detector::PlusPlus(hystart)) => {
+                let most = most(SEGMENTS_PER_ACK);
                 window.add_in_slow_start(counted.min(most) / hystart.growth_divisor());
-                if hystart.on_ack(ack) {
-                    window.leave_slow_start();
-                    self.hystart = None;
-                }
+                hystart.on_ack(ack)
             }
-            _ => {
-                let segments = if window.is_after_timeout() { 1 } else { 2 };
-                window.add_in_slow_start(counted.min(segments * window.mss()));
+            Some(Detector::Classic(hystart)) => {
+                let most = most(SEGMENTS_PER_ACK);
+                let over = hystart.on_ack(ack, window.cwnd() / window.mss());
+                window.add_in_slow_start(if over { 0 } else { counted.min(most) });
+                over
             }
+            None => {
+                let most = most(if window.is_after_timeout() { 1 } else { 2 });
+                window.add_in_slow_start(counted.min(most));
+                false
+            }
+        };
+        if over {
+            window.leave_slow_start();
+            self.special = self.special.take().filter(|special| !special.limited);
+            self.special.iter_mut().for_each(|special| special.detector = None);
         }
     }
 }
