@@ -13,16 +13,24 @@
 //! a <- (a Q + pacing B) / (Q + B)
 //! ```
 //!
+//! where pacing is window over smoothed round trip, times 2 below half the slow-start threshold and times 1.2 above.
+//!
 //! The winner may queue beyond its congestion window, up to its send buffer. If that is full Linux waits, although
 //! other subflows may have space; so do we. Neither RTT nor head-of-line blocking enters, there is no opportunistic
 //! retransmission and no penalisation.
+//!
+//! The connection's send buffer is the sum of the subflows' and holds all that is not acknowledged at data level. So data that
+//! waits for a hole on a slow subflow stops the fast ones, too: this is what Linux's aggregation is most often limited
+//! by. The writing program, once it has filled the buffer, sleeps until a third of it is free.
 //!
 //! Reinjection: only when the connection's own retransmission timer runs out, and only to a subflow that holds
 //! nothing itself; to a backup only when every regular one is stalled.
 //!
 //! Modelled, not copied bit by bit:
-//! - the send buffer: the kernel autotunes it to twice the window in memory (`tcp_sndbuf_expand`); here it is
-//!   `send_buffer` windows of payload, a window being at least ten segments as in the kernel;
+//! - a subflow's send buffer: the kernel expands it to twice the window in memory, and never shrinks it
+//!   (`tcp_sndbuf_expand`), whenever the subflow has less to send than its window. It reckons 2304 bytes of memory for a
+//!   segment of 1424 bytes, while what is in the buffer takes hardly more than its payload; so here it is `send_buffer` = 3.2
+//!   windows of payload, a window being at least ten segments as in the kernel, and the buffer not above `largest_buffer`;
 //! - staleness: the kernel counts intervals of its connection-level timer without progress (`stale_loss_cnt`, 4); here
 //!   a subflow is stale after that many retransmission timeouts of its own without progress.
 
@@ -42,9 +50,15 @@ const LEAST_WINDOW: u64 = 10;
 pub const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "send_buffer",
-        default: "2",
+        default: "3.2",
         values: "congestion windows, 1 to 100",
         summary: "What a subflow may hold, queued and in flight, before the scheduler waits",
+    },
+    Parameter {
+        name: "largest_buffer",
+        default: "4194304",
+        values: "bytes, 4096 to 1000000000",
+        summary: "Most that a subflow's send buffer grows to (`tcp_wmem`)",
     },
     Parameter {
         name: "stale_loss_cnt",
@@ -63,34 +77,60 @@ struct Record {
     progress: Instant,
     /// Its timeouts at that time.
     timeouts: u32,
+    /// Its send buffer, bytes of payload; it never shrinks.
+    buffer: u64,
+}
+
+/// What can be chosen about [`Linux`].
+#[derive(Clone, Copy, Debug)]
+pub struct LinuxSettings {
+    /// Send buffer of a subflow, in congestion windows.
+    pub send_buffer: f64,
+    /// Most of it, bytes.
+    pub largest_buffer: u64,
+    /// Retransmission timeouts in a row after which a subflow gets no new data.
+    pub stale_loss_cnt: u32,
+}
+
+impl Default for LinuxSettings {
+    fn default() -> Self {
+        Self { send_buffer: 3.2, largest_buffer: 4 << 20, stale_loss_cnt: 4 }
+    }
 }
 
 /// The scheduler `linux`.
 #[derive(Debug)]
 pub struct Linux {
-    send_buffer: f64,
-    stale_loss_cnt: u32,
+    settings: LinuxSettings,
     records: SubflowMap<Record>,
     burst_on: Option<SubflowId>,
     burst_left: u64,
+    /// Data up to here has found room in the connection's send buffer.
+    written: u64,
 }
 
 impl Linux {
-    /// Makes one; `send_buffer` in congestion windows, `stale_loss_cnt` in timeouts in a row.
-    pub fn new(send_buffer: f64, stale_loss_cnt: u32) -> Self {
-        Self { send_buffer, stale_loss_cnt, records: SubflowMap::new(), burst_on: None, burst_left: 0 }
+    /// Makes one.
+    pub fn new(settings: LinuxSettings) -> Self {
+        Self { settings, records: SubflowMap::new(), burst_on: None, burst_left: 0, written: 0 }
     }
 
     /// Makes one from [`PARAMETERS`].
     pub fn build(settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
-        let send_buffer = settings.number("send_buffer", 2.0, 1.0..=100.0)?;
-        let stale_loss_cnt = settings.number("stale_loss_cnt", 4.0, 1.0..=100.0)?;
-        Ok(Box::new(Self::new(send_buffer, stale_loss_cnt as u32)))
+        let chosen = LinuxSettings::default();
+        let largest_buffer = settings.number("largest_buffer", chosen.largest_buffer as f64, 4096.0..=1e9)?;
+        let stale_loss_cnt = settings.number("stale_loss_cnt", f64::from(chosen.stale_loss_cnt), 1.0..=100.0)?;
+        Ok(Box::new(Self::new(LinuxSettings {
+            send_buffer: settings.number("send_buffer", chosen.send_buffer, 1.0..=100.0)?,
+            largest_buffer: largest_buffer as u64,
+            stale_loss_cnt: stale_loss_cnt as u32,
+        })))
     }
 
     /// Takes note of progress and of subflows that are new.
     fn observe(&mut self, subflows: &[SubflowView]) {
         for subflow in subflows {
+            let buffer = self.buffer(subflow);
             match self.records.get_mut(subflow.id) {
                 Some(record) if record.progress < subflow.last_progress || !subflow.stale => {
                     record.progress = subflow.last_progress;
@@ -98,24 +138,44 @@ impl Linux {
                 }
                 Some(_) => {}
                 None => {
-                    let average_rate = subflow.pacing_rate.bytes_per_second();
+                    let average_rate = pacing_rate(subflow);
                     let progress = subflow.last_progress;
                     // The first timeout of a stale subflow that was never seen healthy happened before we looked.
                     let timeouts = subflow.timeouts.saturating_sub(u32::from(subflow.stale));
-                    self.records.insert(subflow.id, Record { average_rate, progress, timeouts });
+                    self.records.insert(subflow.id, Record { average_rate, progress, timeouts, buffer });
                 }
+            }
+            if let Some(record) = self.records.get_mut(subflow.id).filter(|_| held(subflow) < subflow.cwnd) {
+                record.buffer = record.buffer.max(buffer);
             }
         }
     }
 
+    /// The send buffer that belongs to a subflow's window.
+    fn buffer(&self, subflow: &SubflowView) -> u64 {
+        let window = subflow.cwnd.max(LEAST_WINDOW * u64::from(subflow.mss));
+        ((window as f64 * self.settings.send_buffer) as u64).min(self.settings.largest_buffer)
+    }
+
+    /// Whether data from `data_seq` on has found room in the connection's send buffer.
+    fn is_written(&mut self, connection: &ConnectionView, data_seq: u64, subflows: &[SubflowView]) -> bool {
+        let buffers = subflows.iter().filter_map(|subflow| self.records.get(subflow.id));
+        let limit: u64 = buffers.map(|record| record.buffer).sum();
+        let held = self.written.saturating_sub(connection.data_una);
+        // A sleeping writer is woken when what is free is half of what is held.
+        if held <= limit / 3 * 2 {
+            self.written = connection.data_una + limit;
+        }
+        data_seq < self.written
+    }
+
     fn active(&self, subflow: &SubflowView) -> bool {
         let in_a_row = self.records.get(subflow.id).map_or(0, |r| subflow.timeouts.saturating_sub(r.timeouts));
-        subflow.usable() && in_a_row < self.stale_loss_cnt
+        subflow.usable() && in_a_row < self.settings.stale_loss_cnt
     }
 
     fn has_space(&self, subflow: &SubflowView) -> bool {
-        let window = subflow.cwnd.max(LEAST_WINDOW * u64::from(subflow.mss));
-        held(subflow) < (window as f64 * self.send_buffer) as u64
+        self.records.get(subflow.id).is_some_and(|record| held(subflow) < record.buffer)
     }
 
     /// Time to send what the subflow holds, in units of 2^-32 s.
@@ -127,6 +187,9 @@ impl Linux {
     }
 
     fn schedule_new(&mut self, connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
+        if !self.is_written(connection, chunk.data_seq, subflows) {
+            return Decision::Wait(None);
+        }
         let bursting = subflows
             .iter()
             .find(|subflow| Some(subflow.id) == self.burst_on && self.burst_left > 0)
@@ -145,7 +208,7 @@ impl Linux {
         let burst = BURST.min(connection.window_left);
         let held = held(subflow);
         if let Some(record) = self.records.get_mut(subflow.id).filter(|_| burst > 0) {
-            let now = subflow.pacing_rate.bytes_per_second();
+            let now = pacing_rate(subflow);
             let sum = u128::from(record.average_rate) * u128::from(held) + u128::from(now) * u128::from(burst);
             record.average_rate = u64::try_from(sum / u128::from(held + burst)).unwrap_or(u64::MAX);
         }
@@ -164,6 +227,12 @@ impl Linux {
             .min_by_key(|subflow| subflow.backup);
         chosen.map_or(Decision::Wait(None), |subflow| Decision::Send(subflow.id))
     }
+}
+
+/// The rate that the kernel writes down for a subflow, bytes per second (`tcp_update_pacing_rate`).
+fn pacing_rate(subflow: &SubflowView) -> u64 {
+    let percent = if subflow.cwnd < subflow.ssthresh / 2 { 200 } else { 120 };
+    subflow.pacing_rate.bytes_per_second().saturating_mul(percent) / 100
 }
 
 /// What the subflow holds, bytes.
@@ -200,7 +269,7 @@ mod tests {
 
     #[test]
     fn the_pacing_rate_is_averaged_over_what_is_held_and_the_burst() {
-        let mut scheduler = Linux::new(100.0, 4);
+        let mut scheduler = Linux::new(LinuxSettings { send_buffer: 100.0, ..LinuxSettings::default() });
         let mut paths = [subflow(0, 10)];
         paths[0].pacing_rate = Rate::from_bytes_per_second(1_000_000);
         paths[0].queued = 65_536;
@@ -208,7 +277,7 @@ mod tests {
         paths[0].pacing_rate = Rate::from_bytes_per_second(3_000_000);
         let chunk = Chunk { data_seq: 0, length: 1000, kind: ChunkKind::New, last_sent_on: None };
         assert_eq!(scheduler.schedule(&connection(0), &chunk, &paths), Decision::Send(SubflowId(0)));
-        // Half the weight is the queue's at 1 MB/s, half the burst's at 3 MB/s.
-        assert_eq!(scheduler.records.get(SubflowId(0)).unwrap().average_rate, 2_000_000);
+        // Half the weight is the queue's at 1 MB/s, half the burst's at 3 MB/s, and of each 120 %.
+        assert_eq!(scheduler.records.get(SubflowId(0)).unwrap().average_rate, 2_400_000);
     }
 }

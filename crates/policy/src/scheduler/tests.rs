@@ -1,6 +1,6 @@
 //! Decisions of the schedulers, worked by hand; the views they are asked about.
 
-use super::linux::Linux;
+use super::linux::{Linux, LinuxSettings};
 use super::lowest_rtt::{LowestRtt, Penalise};
 use super::round_robin::RoundRobin;
 use super::*;
@@ -231,7 +231,7 @@ fn redundant_asks_for_copies_and_gives_the_first_one_to_the_fastest() {
 
 #[test]
 fn linux_takes_the_least_queue_per_pacing_rate_and_not_the_least_round_trip() {
-    let mut scheduler = Linux::new(2.0, 4);
+    let mut scheduler = linux(2.0);
     let mut paths = [subflow(0, 10), subflow(1, 100)];
     paths[0].pacing_rate = Rate::from_bytes_per_second(1_000_000);
     paths[1].pacing_rate = Rate::from_bytes_per_second(500_000);
@@ -242,7 +242,7 @@ fn linux_takes_the_least_queue_per_pacing_rate_and_not_the_least_round_trip() {
 
 #[test]
 fn linux_sends_a_burst_of_64_kib_to_the_same_subflow_before_it_chooses_again() {
-    let mut scheduler = Linux::new(10.0, 4);
+    let mut scheduler = linux(10.0);
     let mut paths = [subflow(0, 10), subflow(1, 10)];
     let mut shares = [0; 2];
     // 65536 bytes are 66 segments of 1000, the last of which overdraws the burst; then the other one's queue is less.
@@ -255,9 +255,44 @@ fn linux_sends_a_burst_of_64_kib_to_the_same_subflow_before_it_chooses_again() {
     assert_eq!(shares, [66, 66]);
 }
 
+/// Linux with send buffers of so many windows.
+fn linux(send_buffer: f64) -> Linux {
+    Linux::new(LinuxSettings { send_buffer, ..LinuxSettings::default() })
+}
+
+#[test]
+fn linux_sends_nothing_anywhere_while_what_a_slow_subflow_owes_fills_the_connections_send_buffer() {
+    let mut scheduler = linux(2.0);
+    // Two buffers of two windows of 10000 bytes: 40000 in all, of which the first 1000 are missing.
+    let paths = [subflow(0, 10), subflow(1, 100)];
+    let mut chunk_at = |una: u64, data_seq: u64| {
+        let view = ConnectionView { data_una: una, data_nxt: data_seq, ..connection(0) };
+        matches!(scheduler.schedule(&view, &Chunk { data_seq, ..new_data() }, &paths), Decision::Send(_))
+    };
+    assert!(chunk_at(0, 0) && chunk_at(0, 39_000));
+    assert!(!chunk_at(0, 40_000));
+    // The program wakes when no more than two thirds are left, 26666 bytes: not yet, and now.
+    assert!(!chunk_at(13_000, 40_000));
+    assert!(chunk_at(13_400, 40_000) && chunk_at(13_400, 53_000) && !chunk_at(13_400, 53_400));
+}
+
+#[test]
+fn the_send_buffer_of_linux_grows_with_the_window_where_that_is_not_filled_and_never_shrinks() {
+    let mut scheduler = linux(2.0);
+    let mut paths = [subflow(0, 10)];
+    let mut takes = |cwnd: u64, held: u64| {
+        (paths[0].cwnd, paths[0].in_flight) = (cwnd, held);
+        matches!(scheduler.schedule(&connection(0), &new_data(), &paths), Decision::Send(_))
+    };
+    assert!(takes(10_000, 19_000) && !takes(10_000, 20_000));
+    // A larger window that is full does not make it larger; one that is not does, for ever.
+    assert!(!takes(20_000, 20_000));
+    assert!(takes(20_000, 19_000) && takes(20_000, 39_000) && takes(10_000, 39_000) && !takes(10_000, 40_000));
+}
+
 #[test]
 fn linux_shortens_the_burst_to_what_is_left_of_the_window() {
-    let mut scheduler = Linux::new(10.0, 4);
+    let mut scheduler = linux(10.0);
     let mut paths = [subflow(0, 10), subflow(1, 10)];
     let nearly_closed = ConnectionView { window_left: 2_000, ..connection(0) };
     let mut ids = Vec::new();
@@ -271,7 +306,7 @@ fn linux_shortens_the_burst_to_what_is_left_of_the_window() {
 
 #[test]
 fn linux_queues_beyond_the_window_up_to_the_send_buffer_and_then_waits_although_another_has_space() {
-    let mut scheduler = Linux::new(2.0, 4);
+    let mut scheduler = linux(2.0);
     let mut paths = [subflow(0, 10), subflow(1, 10)];
     paths[0].pacing_rate = Rate::from_bytes_per_second(100_000_000);
     paths[1].pacing_rate = Rate::from_bytes_per_second(100_000);
@@ -284,7 +319,7 @@ fn linux_queues_beyond_the_window_up_to_the_send_buffer_and_then_waits_although_
 
 #[test]
 fn linux_uses_a_backup_when_the_regular_subflow_timed_out_four_times_in_a_row_and_forgives_progress() {
-    let mut scheduler = Linux::new(2.0, 4);
+    let mut scheduler = linux(2.0);
     let mut paths = [subflow(0, 10), subflow(1, 10)];
     paths[1].backup = true;
     // The backup is idle, and still the last choice.
@@ -309,7 +344,7 @@ fn linux_counts_timeouts_from_the_last_progress_or_the_last_answer() {
         |view: &mut SubflowView| view.stale = false,
         |view: &mut SubflowView| (view.last_progress, view.timeouts) = (at(9_000), 6),
     ] {
-        let mut scheduler = Linux::new(2.0, 4);
+        let mut scheduler = linux(2.0);
         let mut paths = [subflow(0, 10)];
         scheduler.schedule(&connection(0), &new_data(), &paths);
         (paths[0].stale, paths[0].timeouts) = (true, 5);
@@ -321,7 +356,7 @@ fn linux_counts_timeouts_from_the_last_progress_or_the_last_answer() {
 
 #[test]
 fn linux_reinjects_only_onto_an_idle_subflow_and_onto_a_backup_only_when_the_regulars_stall() {
-    let mut scheduler = Linux::new(2.0, 4);
+    let mut scheduler = linux(2.0);
     assert_eq!(scheduler.reinjection(), Reinjection::OnConnectionTimeout);
     let mut paths = [subflow(0, 10), subflow(1, 10), subflow(2, 10)];
     paths[2].backup = true;
