@@ -85,6 +85,9 @@ pub struct ConnectionConfig {
     pub deny_join_initial: bool,
     /// The receive buffer, shared by all subflows.
     pub receive_buffer: BufferSize,
+    /// What waits out of order takes from the window that is offered, though the window's edge never goes back: so it is in
+    /// Linux, where the window is what is left of the buffer's memory. Otherwise it lies inside the window.
+    pub charge_out_of_order: bool,
     /// Most bytes written by the application and not yet acknowledged at data level.
     pub send_buffer: u64,
     /// Most subflows, both sides' together (Linux allows 8 besides the first).
@@ -109,6 +112,7 @@ impl ConnectionConfig {
             checksum: false,
             deny_join_initial: false,
             receive_buffer: BufferSize::Auto { initial: 128 * 1024, max: 6 * 1024 * 1024 },
+            charge_out_of_order: false,
             send_buffer: 4 * 1024 * 1024,
             max_subflows: 9,
             survive_without_subflows: Duration::from_secs(60),

@@ -68,6 +68,7 @@ pub struct ReceiveBuffer {
     /// `u64::MAX` while unknown.
     end: u64,
     segment_size: u32,
+    charge_out_of_order: bool,
     round_trip: Duration,
     round_started: Instant,
     round_read: u64,
@@ -93,6 +94,7 @@ impl ReceiveBuffer {
             max_size,
             end: u64::MAX,
             segment_size: DEFAULT_SEGMENT,
+            charge_out_of_order: false,
             round_trip: Duration::ZERO,
             round_started: Instant::ZERO,
             round_read: 0,
@@ -191,6 +193,12 @@ impl ReceiveBuffer {
     /// The peer's segment size, bytes: the step of the window and the headroom of an automatic buffer.
     pub fn set_segment_size(&mut self, bytes: u32) {
         self.segment_size = bytes.max(1);
+    }
+
+    /// The same, with bytes out of order taking from the window or lying inside it.
+    #[must_use]
+    pub fn charging_out_of_order(self, charge_out_of_order: bool) -> Self {
+        Self { charge_out_of_order, ..self }
     }
 
     /// The longest smoothed round trip of the subflows in use. An automatic buffer keeps its size until it knows one.
@@ -295,7 +303,8 @@ impl ReceiveBuffer {
     /// Receiver's silly window avoidance (RFC 9293, section 3.8.6.2.2). What the section calls the reduction,
     /// RCV.BUFF - RCV.USER - RCV.WND, is how far the edge could move.
     fn advance_right_edge(&mut self) {
-        let possible = self.read.saturating_add(self.size);
+        let charged = if self.charge_out_of_order { self.out_of_order.bytes() } else { 0 };
+        let possible = self.read.saturating_add(self.size).saturating_sub(charged);
         let step = (self.size / 2).min(u64::from(self.segment_size));
         if possible.saturating_sub(self.right_edge) >= step {
             self.right_edge = possible;

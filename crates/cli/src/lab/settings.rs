@@ -22,6 +22,7 @@ pub fn connection(scenario: &Scenario, contender: &Contender) -> ConnectionConfi
         ReceiveBuffer::Fixed(size) => BufferSize::Fixed(size.0),
         ReceiveBuffer::Auto { initial, max } => BufferSize::Auto { initial: initial.0, max: max.0 },
     };
+    config.charge_out_of_order = wanted.charge_out_of_order.unwrap_or(config.charge_out_of_order);
     config.send_buffer = wanted.send_buffer.map_or(config.send_buffer, |size| size.0);
     config.checksum = wanted.checksum.unwrap_or(config.checksum);
     let tcp = &mut config.tcp;

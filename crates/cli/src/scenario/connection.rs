@@ -8,6 +8,7 @@ use anabranch_policy::time::Duration;
 
 const KEYS: &[&str] = &[
     "receive_buffer",
+    "charge_out_of_order",
     "send_buffer",
     "max_window",
     "initial_window",
@@ -63,6 +64,7 @@ pub fn connection(top: &Reader<'_>) -> Result<Connection, Diagnostic> {
     });
     Ok(Connection {
         receive_buffer: receive_buffer(&table.required("receive_buffer")?)?,
+        charge_out_of_order: flag("charge_out_of_order")?,
         send_buffer: table.quantity("send_buffer")?,
         max_window: table.quantity("max_window")?,
         initial_window: table.quantity("initial_window")?,

@@ -181,6 +181,8 @@ pub enum ReceiveBuffer {
 pub struct Connection {
     /// The receive buffer, shared by all subflows.
     pub receive_buffer: ReceiveBuffer,
+    /// Bytes out of order take from the window that is offered, as in Linux.
+    pub charge_out_of_order: Option<bool>,
     /// Most bytes written and not acknowledged.
     pub send_buffer: Option<Size>,
     /// Most congestion window of a subflow, in full segments.

@@ -226,7 +226,7 @@ impl Connection {
             congestion: (policies.congestion)(),
             scheduler: (policies.scheduler)(),
             send: SendBuffer::new(config.send_buffer),
-            receive: ReceiveBuffer::new(config.receive_buffer),
+            receive: ReceiveBuffer::new(config.receive_buffer).charging_out_of_order(config.charge_out_of_order),
             data_nxt: 0,
             sent_end: 0,
             window_edge: 0,

@@ -52,6 +52,22 @@ fn reading_nothing_gives_nothing_and_loses_nothing() {
 }
 
 #[test]
+fn bytes_out_of_order_take_from_the_window_where_they_are_charged_and_its_edge_never_goes_back() {
+    for (charged, later) in [(false, 110_000), (true, 100_000)] {
+        let mut buffer = fixed(SIZE).charging_out_of_order(charged);
+        insert(&mut buffer, 20_000, 30_000);
+        assert_eq!(buffer.right_edge(), SIZE);
+        // 10000 bytes are read, 30000 wait: the edge could be at 110000 or at 80000.
+        insert(&mut buffer, 0, 10_000);
+        read_all(&mut buffer, NOW);
+        assert_eq!(buffer.right_edge(), later);
+        insert(&mut buffer, 10_000, 10_000);
+        read_all(&mut buffer, NOW);
+        assert_eq!(buffer.right_edge(), 50_000 + SIZE);
+    }
+}
+
+#[test]
 fn a_filled_gap_makes_everything_behind_it_readable() {
     let mut buffer = fixed(SIZE);
     assert_eq!(insert(&mut buffer, 1_000, 1_000).out_of_order, 1_000);
