@@ -2,39 +2,51 @@
 //!
 //! | Linux (6.18) | here |
 //! |---|---|
-//! | SO_RCVBUF is doubled; of that the share payload / memory of a packet may be offered as window | a fixed buffer of that size |
-//! | `tcp_rmem`: begins at half of the second value, grows to the third | an automatic buffer of those sizes |
-//! | the send buffer grows with the windows, `tcp_wmem` at most | the scheduler's `send_buffer`; a fixed one of the whole |
+//! | SO_RCVBUF is doubled; of that the share payload / memory of a segment is offered as window | a fixed buffer of that size |
+//! | `tcp_rmem`: begins at half of the second value, grows to the share of the third | an automatic buffer of those sizes |
+//! | the window is what is left of the memory, so what waits out of order takes from it | `charge_out_of_order` |
+//! | send buffers grow with the windows, up to `tcp_wmem`; the connection's is their sum | the scheduler `linux` has them |
 //! | subflows are not coupled | `cubic` or `new_reno` |
+//! | CUBIC with RFC 8312's Reno estimate and the first HyStart; slow start counts all that is acknowledged | settings of both |
 //! | initial window 10, delayed acknowledgements 40 ms, least RTO 200 ms, PRR, RACK-TLP, no pacing without `fq` | the defaults |
 
 use super::cases::Case;
 use anabranch_policy::combination::{Choice, Combination};
+use anabranch_policy::table::Settings;
 
 /// `tcp_rmem` of the kernel's namespaces, bytes: least, first, most (the defaults of a machine with memory enough).
 pub const READ_MEMORY: [u64; 3] = [4_096, 131_072, 6_291_456];
 /// `tcp_wmem`, likewise.
 pub const WRITE_MEMORY: [u64; 3] = [4_096, 16_384, 4_194_304];
-/// Share of the receive buffer's memory that can be offered as window: payload of a full segment over what a packet from a
-/// TUN device takes.
-const WINDOW_SHARE: f64 = 1_448.0 / 2_304.0;
-/// What a segment takes in the send buffer's arithmetic over its payload, twice as the kernel has it (`tcp_sndbuf_expand`).
-const SEND_WINDOWS: f64 = 2.0 * 4_352.0 / 1_448.0;
+/// Memory of a full segment that came from a TUN device: its buffer of 2048 bytes and what the kernel keeps with it.
+const SEGMENT_MEMORY: u64 = 2_304;
+/// Payload of a full segment, without and with MPTCP's data sequence signal.
+const PAYLOAD: [u64; 2] = [1_448, 1_424];
 
 /// The lines of `[connection]`.
 pub fn connection(case: &Case) -> String {
-    let share = |bytes: u64| (bytes as f64 * WINDOW_SHARE) as u64;
+    let share = |bytes: u64| bytes * PAYLOAD[usize::from(case.multipath())] / SEGMENT_MEMORY;
     let receive = match case.receive_buffer {
         Some(bytes) => format!("\"{} B\"", share(2 * bytes)),
         None => format!("{{ initial = \"{} B\", max = \"{} B\" }}", READ_MEMORY[1] / 2, share(READ_MEMORY[2])),
     };
+    // The scheduler knows the limit of each subflow's.
     let send = WRITE_MEMORY[2] * case.paths.len() as u64;
-    format!("receive_buffer = {receive}\nsend_buffer = \"{send} B\"\n")
+    format!("receive_buffer = {receive}\ncharge_out_of_order = true\nsend_buffer = \"{send} B\"\n")
 }
 
 /// Scheduler and congestion control.
 pub fn policies(case: &Case) -> Combination {
-    let mut scheduler = Choice::new("linux");
-    scheduler.settings.set("send_buffer", format!("{SEND_WINDOWS:.1}"));
-    Combination { congestion: Choice::new(case.congestion), scheduler, ..Combination::default() }
+    let congestion = Choice::new(case.congestion);
+    let congestion = Choice {
+        settings: match case.congestion {
+            "cubic" => Settings::new().with("hystart", "classic").with("reno_region", "rfc8312"),
+            _ => Settings::new(),
+        }
+        .with("segment_limit", "off"),
+        ..congestion
+    };
+    let scheduler =
+        Choice { settings: Settings::new().with("largest_buffer", WRITE_MEMORY[2]), ..Choice::new("linux") };
+    Combination { congestion, scheduler, ..Combination::default() }
 }
