@@ -1,19 +1,24 @@
 //! Our stack and the running kernel's MPTCP, in network namespaces of their own. Needs root and a kernel with MPTCP and
 //! TUN: without, every test is counted as ignored and says why.
 
+mod addresses;
 mod closing;
 mod fallback;
+mod field;
 mod handshake;
 mod hostile;
+mod joining;
 mod kernel;
 #[allow(dead_code)] // the tests that need all of it follow
 mod middlebox;
 mod pair;
 mod perf;
+mod priority;
 mod random_transfers;
 #[allow(dead_code)]
 mod scene;
 mod traffic;
+mod wire_profile;
 
 use libtest_mimic::{Arguments, Trial};
 
@@ -23,12 +28,16 @@ fn main() {
         eprintln!("skipped: {reason}");
     }
     let mut trials: Vec<Trial> = Vec::new();
+    trials.extend(addresses::trials());
     trials.extend(closing::trials());
     trials.extend(fallback::trials());
     trials.extend(handshake::trials());
     trials.extend(hostile::trials());
+    trials.extend(joining::trials());
     trials.extend(perf::trials());
+    trials.extend(priority::trials());
     trials.extend(random_transfers::trials());
+    trials.extend(wire_profile::trials());
     let trials = trials.into_iter().map(|trial| trial.with_ignored_flag(missing.is_some())).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
