@@ -5,6 +5,7 @@
 //! [`stack::Listener`]s. This is the only crate with sockets and clocks.
 
 pub mod attach;
+pub mod blocking;
 pub mod clock;
 pub mod descriptor;
 pub mod device;

@@ -351,6 +351,11 @@ impl Connection {
         self.output_pending = true;
     }
 
+    /// Changes the application's priority; policies see it from now on. The few that do get settings of their own.
+    pub fn set_priority(&mut self, priority: u8) {
+        Arc::make_mut(&mut self.config).priority = priority.clamp(1, 6);
+    }
+
     /// The next bytes in order.
     pub fn read(&mut self, now: Instant, max: usize) -> Option<Bytes> {
         let bytes = self.receive.read(now, max);

@@ -285,6 +285,15 @@ impl Endpoint {
         Ok(())
     }
 
+    /// Changes the application's priority, 1 (highest) to 6; others are brought into that range. Policies see it from now on.
+    ///
+    /// # Errors
+    /// [`OperationError::NoConnection`].
+    pub fn set_priority(&mut self, id: ConnectionId, priority: u8) -> Result<(), OperationError> {
+        self.open(id)?.set_priority(priority);
+        Ok(())
+    }
+
     /// Ends the connection at once (MP_FASTCLOSE or RST).
     ///
     /// # Errors

@@ -21,8 +21,10 @@ pub(super) struct Connection {
     pub fallback: Option<FallbackCause>,
     /// Who waits for bytes, or for the handshake.
     pub reader: Option<Waker>,
-    /// Who waits for room, or for the end.
+    /// Who waits for room.
     pub writer: Option<Waker>,
+    /// Who waits for the end.
+    pub closer: Option<Waker>,
     path_changes: VecDeque<PathChange>,
     path_watcher: Option<Waker>,
     /// Whether anybody ever asked for path changes.
@@ -49,6 +51,7 @@ impl Connection {
     pub(super) fn wake_all(&mut self) {
         wake(&mut self.reader);
         wake(&mut self.writer);
+        wake(&mut self.closer);
         wake(&mut self.path_watcher);
     }
 

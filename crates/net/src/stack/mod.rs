@@ -7,6 +7,7 @@
 mod connection;
 mod driver;
 mod error;
+mod halves;
 mod listener;
 mod report;
 mod state;
@@ -14,6 +15,7 @@ mod stream;
 
 pub use driver::Driver;
 pub use error::{AttachError, ConnectError, ListenError};
+pub use halves::{ReadHalf, WriteHalf};
 pub use listener::Listener;
 pub use report::{ConnectionReport, PathReport, explain};
 pub use stream::{PathChange, Stream};

@@ -2,6 +2,7 @@
 
 use super::connection::wait;
 use super::error::{ConnectError, closed};
+use super::halves::{ReadHalf, WriteHalf};
 use super::report::PathReport;
 use super::state::Handle;
 use anabranch_mptcp::connection::Protocol;
@@ -16,6 +17,7 @@ use core::net::SocketAddr;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -33,7 +35,11 @@ pub enum PathChange {
     FellBack(FallbackCause),
 }
 
-/// A connection: a stream of bytes each way. Dropping it closes it; what the peer still sends resets it then.
+/// A connection: a stream of bytes each way. Dropping it closes it as `close` does a socket: what has been written still
+/// arrives, then the peer reads the end; what the peer sends from then on, or has sent and nobody has read, resets the
+/// connection.
+///
+/// All operations take `&self`; at any time one task may wait to read, one to write, one for path changes and one for the end.
 pub struct Stream {
     shared: Handle,
     id: ConnectionId,
@@ -121,6 +127,11 @@ impl Stream {
         }
     }
 
+    /// Writes a copy of bytes; gives how many were taken.
+    pub fn poll_write_copy(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_bytes(context, Bytes::copy_from_slice(bytes.get(..WRITE).unwrap_or(bytes)))
+    }
+
     /// Sends small segments at once, or holds them back while data is in flight (Nagle's algorithm).
     ///
     /// # Errors
@@ -131,6 +142,22 @@ impl Stream {
         let outcome = state.endpoint.set_nagle(now, self.id, !on);
         state.wake_driver();
         outcome.map_err(|error| io::Error::new(io::ErrorKind::NotConnected, error))
+    }
+
+    /// The application's priority, 1 (highest) to 6, for path managers that look at it; others are brought into that range.
+    ///
+    /// # Errors
+    /// If the connection has ended.
+    pub fn set_priority(&self, priority: u8) -> io::Result<()> {
+        let outcome = self.shared.lock().endpoint.set_priority(self.id, priority);
+        outcome.map_err(|error| io::Error::new(io::ErrorKind::NotConnected, error))
+    }
+
+    /// Two halves for two tasks. The connection is dropped with the second of them; dropping the writing half ends our
+    /// direction.
+    pub fn into_split(self) -> (ReadHalf, WriteHalf) {
+        let stream = Arc::new(self);
+        (ReadHalf { stream: Arc::clone(&stream) }, WriteHalf { stream })
     }
 
     /// Ends our direction behind what has been written; reading goes on.
@@ -196,11 +223,15 @@ impl Stream {
     /// The next change of its paths, from the first subflow on; none after the end. At most 64 wait, then new ones are dropped
     /// and counted.
     pub async fn path_change(&self) -> Option<PathChange> {
-        poll_fn(|context| match self.shared.lock().connection(self.id) {
+        poll_fn(|context| self.poll_path_change(context)).await
+    }
+
+    /// The same, for those who poll.
+    pub fn poll_path_change(&self, context: &mut Context<'_>) -> Poll<Option<PathChange>> {
+        match self.shared.lock().connection(self.id) {
             Some(connection) => connection.poll_path_change(context),
             None => Poll::Ready(None),
-        })
-        .await
+        }
     }
 
     /// Completes when the connection has ended, and says why.
@@ -215,7 +246,7 @@ impl Stream {
         match connection.closed {
             Some(cause) => Poll::Ready(cause),
             None => {
-                wait(&mut connection.writer, context);
+                wait(&mut connection.closer, context);
                 Poll::Pending
             }
         }
@@ -230,8 +261,7 @@ impl AsyncRead for Stream {
 
 impl AsyncWrite for Stream {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &[u8]) -> Poll<io::Result<usize>> {
-        let bytes = Bytes::copy_from_slice(buffer.get(..WRITE).unwrap_or(buffer));
-        self.poll_write_bytes(context, bytes)
+        self.poll_write_copy(context, buffer)
     }
 
     /// Nothing waits here that is not on its way.

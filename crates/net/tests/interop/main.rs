@@ -9,6 +9,7 @@ mod handshake;
 mod hostile;
 mod joining;
 mod kernel;
+mod library;
 #[allow(dead_code)] // the tests that need all of it follow
 mod middlebox;
 mod pair;
@@ -34,6 +35,7 @@ fn main() {
     trials.extend(handshake::trials());
     trials.extend(hostile::trials());
     trials.extend(joining::trials());
+    trials.extend(library::trials());
     trials.extend(perf::trials());
     trials.extend(priority::trials());
     trials.extend(random_transfers::trials());
