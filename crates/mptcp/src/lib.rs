@@ -19,5 +19,6 @@ pub mod stats;
 pub mod subflow;
 
 pub use config::{BufferSize, ConnectionConfig, EndpointConfig, Policies, TcpConfig};
+pub use connection::JoinedSegments;
 pub use endpoint::Endpoint;
 pub use event::{CloseCause, Event, FallbackCause, TraceRecord};

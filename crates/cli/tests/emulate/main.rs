@@ -44,5 +44,11 @@ fn main() {
     trials = trials.into_iter().map(|trial| trial.with_ignored_flag(missing.is_some())).collect();
     let multipath = programs::multipath_trials().into_iter();
     trials.extend(multipath.map(|trial| trial.with_ignored_flag(missing.is_some() || no_mptcp)));
+    let no_nft = Command::new("nft").arg("-v").output().is_err();
+    if no_nft {
+        eprintln!("skipped those with the stack on uplinks: there is no program `nft`");
+    }
+    let stack = programs::stack_trials().into_iter();
+    trials.extend(stack.map(|trial| trial.with_ignored_flag(missing.is_some() || no_mptcp || no_nft)));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }

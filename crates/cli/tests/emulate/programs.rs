@@ -10,6 +10,12 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
+/// The one that needs the kernel's MPTCP and, for the stack's masquerade, the program `nft`.
+pub fn stack_trials() -> Vec<Trial> {
+    let name = "programs::our_stack_is_not_reset_by_linux_when_parts_of_long_packets_are_lost";
+    vec![Trial::test(name, our_stack_is_not_reset_by_linux_when_parts_of_long_packets_are_lost)]
+}
+
 /// Those that need the kernel's MPTCP.
 pub fn multipath_trials() -> Vec<Trial> {
     vec![
@@ -30,6 +36,30 @@ fn both_paths(server: &str) -> Result<(), Failed> {
     for link in ["A/0/forward", "B/0/forward"] {
         let bytes = ran.link(link, "delivered_bytes");
         assert!(bytes > 1_000_000, "{link} carried {bytes} bytes:\n{}", ran.complained);
+    }
+    Ok(())
+}
+
+/// Long packets of which the path loses parts: what is sent again must have the mapping of the whole, or Linux resets.
+fn our_stack_is_not_reset_by_linux_when_parts_of_long_packets_are_lost() -> Result<(), Failed> {
+    let link = "rate = \"12 Mbit/s\"\ndelay = \"10 ms\"\nqueue = \"30 packets\"\nloss = \"1 %\"";
+    let stage = Stage::new("long_packets", &(path("A", link) + &path("B", link)));
+    let this = env!("CARGO_BIN_EXE_anabranch");
+    let journal = stage.file("journal");
+    let client = format!(
+        "'{this}' perf 10.0.0.2 --time 4 --journal '{}' >&2 && $ANABRANCH_AT_SERVER cat /proc/net/netstat",
+        journal.display()
+    );
+    let server = format!("'{this}' perf --server --kernel mptcp");
+    let ran = stage.run(&["--server", &server, "--port", "5201"], &["sh", "-c", &client]);
+    assert_eq!(ran.code, 0, "{}", ran.complained);
+    let mut lines = ran.said.lines().filter(|line| line.starts_with("MPTcpExt:"));
+    let (names, values) = (lines.next().expect("names"), lines.next().expect("values"));
+    let mut counters = names.split_whitespace().zip(values.split_whitespace());
+    let found = counters.find(|(name, _)| *name == "DSSNotMatching");
+    assert_eq!(found, Some(("DSSNotMatching", "0")), "{}", ran.complained);
+    for link in ["A/0/forward", "B/0/forward"] {
+        assert!(ran.link(link, "delivered_bytes") > 1_000_000, "{link}: {}", ran.complained);
     }
     Ok(())
 }

@@ -18,6 +18,7 @@ mod transmit;
 
 pub(crate) use close::{REASON_MPTCP, REASON_PROHIBITED, packet};
 pub use handshake::{Joining, Opening};
+pub use transmit::JoinedSegments;
 
 use crate::config::{BufferSize, ConnectionConfig};
 use crate::event::{CloseCause, Event, FallbackCause, TraceRecord};
@@ -150,6 +151,8 @@ pub struct Connection {
     readable_announced: bool,
     /// Whether `poll_transmit` may find something.
     output_pending: bool,
+    /// The packet given last had been sent before.
+    pub resends: bool,
     /// A DSS with an infinite mapping goes with the next data (RFC 8684, section 3.7).
     infinite_mapping: fallback::InfiniteMapping,
     /// We fell back for a wrong checksum and the peer has not shown that it knows: the data sequence number that our
@@ -245,6 +248,7 @@ impl Connection {
             write_was_short: false,
             readable_announced: false,
             output_pending: true,
+            resends: false,
             infinite_mapping: fallback::InfiniteMapping::None,
             unheard_fallback: None,
             pending_mappings: PendingMappings::default(),

@@ -17,7 +17,7 @@ use crate::event::{SendKind, TraceRecord};
 use crate::subflow::Subflow;
 use crate::subflow::acknowledge::Context;
 use crate::subflow::receiver::AckDue;
-use crate::subflow::scoreboard::Record;
+use crate::subflow::scoreboard::{Joined, Record};
 use crate::subflow::transmit::Outgoing;
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::path_manager::Role;
@@ -25,10 +25,28 @@ use anabranch_policy::time::Instant;
 use anabranch_wire::mptcp::{CapableKeys, DataSequence, Dss, Mapping, VERSION, dss_checksum};
 use anabranch_wire::tcp::OPTION_SPACE;
 use anabranch_wire::{Ecn, MptcpOption, Packet, Segment, SeqNumber};
+use core::net::SocketAddr;
+
+/// Consecutive segments of a subflow that left as one packet, under one mapping for all of them: for the network, or for
+/// who cuts it again (segmentation offload).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JoinedSegments {
+    /// Our end of the subflow.
+    pub local: SocketAddr,
+    /// The peer's.
+    pub remote: SocketAddr,
+    /// The first sequence number.
+    pub seq: SeqNumber,
+    /// Bytes of payload, at most 65 534.
+    pub length: u32,
+    /// The mapping ends with a DATA_FIN.
+    pub data_fin: bool,
+}
 
 impl Connection {
     /// The next packet to send now.
     pub fn poll_transmit(&mut self, now: Instant, workspace: &mut Workspace) -> Option<Packet> {
+        self.resends = false;
         if let Some(packet) = self.outbox.pop_front() {
             self.stats.segments_sent += 1;
             return Some(packet);
@@ -76,6 +94,7 @@ impl Connection {
         let outgoing = subflow.next_transmission(&mut cx)?;
         let id = subflow.id();
         self.account(now, id, &outgoing);
+        self.resends = outgoing.record.retransmitted;
         // Only new data is marked as ECN-capable (RFC 3168, section 6.1.5).
         let ecn = ecn && outgoing.kind != SendKind::Retransmission && !outgoing.record.payload.is_empty();
         let segment = self.data_segment(now, index, outgoing.record)?;
@@ -163,15 +182,35 @@ impl Connection {
     }
 
     fn mapping_for(&self, initial: SeqNumber, record: &Record) -> Dss {
-        let data_fin = self.write_closed && record.data_end() == self.send.end();
-        let length = record.payload.len() as u16 + u16::from(data_fin);
-        let number = self.wire_data_seq(record.data_seq);
-        let relative = record.seq - initial;
+        let (before, after, data_fin) = match record.joined.filter(|_| record.retransmitted) {
+            // The peer may be in the midst of the mapping that this data had when it left (RFC 8684, section 3.3.1: it must
+            // not change). Linux takes part of it under another one as an error, and resets the subflow.
+            Some(Joined { before, after, data_fin }) => (before, after, data_fin),
+            None => (0, 0, self.write_closed && record.data_end() == self.send.end()),
+        };
+        let length = before + record.payload.len() as u16 + after + u16::from(data_fin);
+        let number = self.wire_data_seq(record.data_seq - u64::from(before));
+        let relative = record.seq - initial - u32::from(before);
         let checksum = self.checksum.then(|| dss_checksum(number, relative, length, [record.payload.as_ref()]));
         Dss {
             data_ack: Some(self.wire_data_ack()),
             mapping: Some(Mapping { data_seq: DataSequence::Long(number), subflow_seq: relative, length, checksum }),
             data_fin,
+        }
+    }
+
+    /// Segments left as one packet: their records keep its mapping.
+    pub fn handle_joined(&mut self, joined: &JoinedSegments) {
+        let JoinedSegments { local, remote, seq, length, data_fin } = *joined;
+        let found = self.subflows.iter_mut().find(|s| s.identity.local == local && s.identity.remote == remote);
+        let Some(subflow) = found else { return };
+        let end = seq + length;
+        // They left just now, and are the last.
+        for record in subflow.scoreboard.sent_mut().rev().take_while(|record| !record.seq.before(seq)) {
+            if !end.before(record.end()) && !record.retransmitted {
+                let (before, after) = ((record.seq - seq) as u16, (end - record.end()) as u16);
+                record.joined = Some(Joined { before, after, data_fin });
+            }
         }
     }
 

@@ -8,7 +8,7 @@ mod random;
 mod tests;
 
 use crate::config::{ConnectionConfig, EndpointConfig};
-use crate::connection::{Connection, Opening, Protocol, Workspace};
+use crate::connection::{Connection, JoinedSegments, Opening, Protocol, Workspace};
 use crate::event::{Event, TraceRecord};
 use crate::keys::{Derived, Key};
 use crate::stats::{ConnectionStats, EndpointCounters, ReceiveState, SubflowReport};
@@ -69,6 +69,8 @@ pub struct Endpoint {
     path_actions: Vec<PathAction>,
     path_wake: Instant,
     workspace: Workspace,
+    /// The packet given last had been sent before.
+    resends: bool,
     /// Connections that may have something to send, each once.
     ready: VecDeque<ConnectionId>,
     timers: BinaryHeap<Reverse<(Instant, ConnectionId)>>,
@@ -101,6 +103,7 @@ impl Endpoint {
             path_actions: Vec::new(),
             path_wake: Instant::NEVER,
             workspace: Workspace::default(),
+            resends: false,
             ready: VecDeque::new(),
             timers: BinaryHeap::new(),
             resets: VecDeque::new(),
@@ -355,6 +358,7 @@ impl Endpoint {
         while let Some(&id) = self.ready.front() {
             if let Some(connection) = self.connections.get_mut(id) {
                 if let Some(packet) = connection.poll_transmit(now, &mut self.workspace) {
+                    self.resends = connection.resends;
                     if connection.has_trace() && self.traces.back() != Some(&id) {
                         self.traces.push_back(id);
                     }
@@ -369,6 +373,20 @@ impl Endpoint {
             }
         }
         None
+    }
+
+    /// Whether the packet given last is data that had been sent before. It must leave by itself: its mapping is known to the
+    /// peer, and must not grow.
+    pub fn resends(&self) -> bool {
+        self.resends
+    }
+
+    /// Segments that [`Self::poll_transmit`] gave, none of them sent before, left as one.
+    pub fn handle_joined(&mut self, joined: &JoinedSegments) {
+        let id = self.connections.route(joined.local, joined.remote);
+        if let Some(connection) = id.and_then(|id| self.connections.get_mut(id)) {
+            connection.handle_joined(joined);
+        }
     }
 
     /// The next event for the application.

@@ -25,6 +25,17 @@ pub enum Fate {
     Lost,
 }
 
+/// How a record lies among others that left with it under one mapping.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Joined {
+    /// Bytes of payload before it.
+    pub before: u16,
+    /// Bytes of payload behind it.
+    pub after: u16,
+    /// The mapping ends with a DATA_FIN.
+    pub data_fin: bool,
+}
+
 /// A segment's worth of data on a subflow.
 #[derive(Clone, Debug)]
 pub struct Record {
@@ -49,6 +60,8 @@ pub struct Record {
     pub reinjected: bool,
     /// Why it was given to this subflow.
     pub origin: SendKind,
+    /// It left together with others; it is sent again under the mapping that it had then.
+    pub joined: Option<Joined>,
     /// [`Scoreboard::delivered`] when it was sent, for the delivery rate.
     delivered_before: u64,
     delivered_at: Instant,
@@ -141,6 +154,7 @@ impl Scoreboard {
             fin,
             reinjected: false,
             origin,
+            joined: None,
             delivered_before: 0,
             delivered_at: Instant::ZERO,
         });

@@ -4,7 +4,7 @@ use super::orders::{create, obedient_pair};
 use super::peer::{Peer, mapping, reset_reason};
 use crate::pair::{Fate, Pair, address, config, pattern};
 use anabranch_mptcp::connection::Protocol;
-use anabranch_mptcp::{BufferSize, ConnectionConfig, Event};
+use anabranch_mptcp::{BufferSize, ConnectionConfig, Event, JoinedSegments};
 use anabranch_policy::time::Duration;
 use anabranch_wire::mptcp::{DataAck, DataSequence, Dss, Mapping};
 use anabranch_wire::tcp::TcpOptions;
@@ -368,4 +368,43 @@ fn checksums_hold_on_two_lossy_paths_both_ways() {
     assert_eq!(pair.received[0], pattern(200_000));
     assert_eq!(pair.received[1][1..], pattern(200_000));
     assert!(!pair.events.iter().flatten().any(|event| matches!(event, Event::FellBack(..))));
+}
+
+#[test]
+fn what_left_as_one_is_sent_again_one_by_one_under_the_mapping_that_it_had() {
+    let mut peer = Peer::connected(config());
+    peer.take();
+    peer.write(&pattern(4_000));
+    let first: Vec<Packet> = peer.take().into_iter().filter(|packet| !packet.segment.payload.is_empty()).collect();
+    let [head, .., last] = first.as_slice() else { panic!("several segments") };
+    let whole = Mapping { length: 4_000, ..mapping(head).expect("data is mapped") };
+    peer.host.handle_joined(&JoinedSegments {
+        local: peer.flows[0].host,
+        remote: peer.flows[0].peer,
+        seq: head.segment.seq,
+        length: 4_000,
+        data_fin: false,
+    });
+    assert!(!peer.host.resends());
+    // Nobody answers: from the first timeout on all is sent again.
+    let again = loop {
+        peer.run(Duration::from_millis(200));
+        let again = peer.take().into_iter().find(|packet| packet.segment.seq == head.segment.seq);
+        if let Some(again) = again {
+            break again;
+        }
+    };
+    assert_eq!(mapping(&again), Some(whole));
+    assert_eq!(again.segment.payload, head.segment.payload);
+    // The last one follows under the same mapping, and closing does not add to it.
+    peer.close();
+    peer.flows[0].ack = last.segment.seq - peer.flows[0].host_initial;
+    peer.acknowledge(0, 0);
+    let rest = loop {
+        if let Some(rest) = peer.take().into_iter().find(|packet| packet.segment.seq == last.segment.seq) {
+            break rest;
+        }
+        peer.run(Duration::from_millis(200));
+    };
+    assert_eq!(mapping(&rest), Some(whole));
 }

@@ -17,6 +17,7 @@ pub use tun::Tun;
 pub(crate) use tunnel::MAX_TUNNEL_PACKET;
 pub use tunnel::{Tunnel, TunnelConfig};
 
+use anabranch_mptcp::JoinedSegments;
 use anabranch_policy::time::Instant;
 use anabranch_wire::Packet;
 use core::net::SocketAddr;
@@ -98,11 +99,12 @@ impl Device {
         }
     }
 
-    /// Takes a packet to send; it has left for certain after [`Self::flush`].
-    pub(crate) fn transmit(&mut self, packet: Packet) {
+    /// Takes a packet to send; it has left for certain after [`Self::flush`]. It may leave as one with others, unless it must
+    /// be `alone`; [`Self::joined`] gives those that have.
+    pub(crate) fn transmit(&mut self, packet: Packet, alone: bool) {
         match self {
             Self::Packets(device) => device.transmit(&packet),
-            Self::Tun(device) => device.transmit(packet),
+            Self::Tun(device) => device.transmit(packet, alone),
             Self::Tunnel(device) => device.transmit(&packet),
         }
     }
@@ -137,6 +139,14 @@ impl Device {
         match self {
             Self::Packets(_) | Self::Tun(_) => None,
             Self::Tunnel(_) => Some(MAX_TUNNEL_PACKET),
+        }
+    }
+
+    /// Tells of all segments that have left as one since the last call.
+    pub(crate) fn joined(&mut self, tell: impl FnMut(JoinedSegments)) {
+        match self {
+            Self::Packets(_) | Self::Tunnel(_) => {}
+            Self::Tun(device) => device.joined().for_each(tell),
         }
     }
 

@@ -6,10 +6,12 @@
 //! checksums, travel alone.
 
 use super::virtio::{LENGTH, Offload};
+use anabranch_mptcp::JoinedSegments;
 use anabranch_wire::mptcp::{DataSequence, Dss, Mapping};
 use anabranch_wire::{EmitError, Flags, Packet, Segment};
 use bytes::Bytes;
 use std::io::IoSlice;
+use std::net::SocketAddr;
 
 /// Most segments in a train.
 const MAX_SEGMENTS: usize = 64;
@@ -38,6 +40,19 @@ impl Train {
         let mut payloads = Vec::with_capacity(if complete { 1 } else { MAX_SEGMENTS });
         payloads.push(payload);
         Self { head: packet, payloads, length, segment: length, complete }
+    }
+
+    /// What the engine must know of it, if it is more than one segment of multipath TCP.
+    pub(super) fn joined_segments(&self) -> Option<JoinedSegments> {
+        let segment = &self.head.segment;
+        let dss = segment.options.dss.filter(|dss| dss.mapping.is_some() && self.payloads.len() > 1)?;
+        Some(JoinedSegments {
+            local: SocketAddr::new(self.head.ip.source, segment.source_port),
+            remote: SocketAddr::new(self.head.ip.destination, segment.destination_port),
+            seq: segment.seq,
+            length: self.length as u32,
+            data_fin: dss.data_fin,
+        })
     }
 
     /// Whether the packet belongs to the same subflow.

@@ -4,6 +4,7 @@ use super::slots::{Slot, Slots};
 use super::train::Train;
 use super::{DeviceCounters, TunConfig, virtio};
 use crate::descriptor::watch;
+use anabranch_mptcp::JoinedSegments;
 use anabranch_wire::Packet;
 use bytes::Bytes;
 use std::io;
@@ -30,6 +31,8 @@ pub struct Tun {
     inbox: Slot,
     /// What has not left yet, the oldest first.
     trains: Vec<Train>,
+    /// What left as one, until the engine is told.
+    joined: Vec<JoinedSegments>,
     headers: Vec<u8>,
     counters: DeviceCounters,
 }
@@ -45,6 +48,7 @@ impl Tun {
             inbox: slots.take(),
             slots,
             trains: Vec::with_capacity(MAX_TRAINS),
+            joined: Vec::new(),
             headers: Vec::new(),
             counters: DeviceCounters::default(),
         })
@@ -82,9 +86,16 @@ impl Tun {
         Bytes::copy_from_slice(self.inbox.bytes.get(virtio::LENGTH..length).unwrap_or_default())
     }
 
-    pub(super) fn transmit(&mut self, mut packet: Packet) {
+    /// What has been sent before leaves `alone`: nothing of its mapping may change.
+    pub(super) fn transmit(&mut self, mut packet: Packet, alone: bool) {
         let of_flow = self.trains.iter_mut().enumerate().find(|(_, train)| train.is_of_flow(&packet));
-        let follows = of_flow.map(|(at, train)| (at, train.push(&mut packet)));
+        let follows = of_flow.map(|(at, train)| (at, !alone && train.push(&mut packet)));
+        if let (true, Some((at, _))) = (alone, follows) {
+            self.leave(at);
+        }
+        if alone {
+            return self.write(&Train::new(packet));
+        }
         match follows {
             Some((_, true)) => {}
             Some((at, false)) => {
@@ -115,6 +126,7 @@ impl Tun {
     fn write(&mut self, train: &Train) {
         let descriptor = self.descriptor.get_ref();
         let written = train.emit(&mut self.headers, |pieces| nix::sys::uio::writev(descriptor, pieces));
+        self.joined.extend(train.joined_segments());
         let packets = train.packets() as u64;
         match written {
             Ok(Ok(_)) => {
@@ -131,6 +143,11 @@ impl Tun {
         trains.drain(..).for_each(|train| self.write(&train));
         // Its room is for the next ones.
         self.trains = trains;
+    }
+
+    /// What has left as one since the last call.
+    pub(super) fn joined(&mut self) -> impl Iterator<Item = JoinedSegments> + '_ {
+        self.joined.drain(..)
     }
 
     pub(super) fn counters(&self) -> DeviceCounters {

@@ -260,7 +260,7 @@ impl State {
     fn transmit(&mut self, packet: Packet) {
         let device = self.addresses.iter().find(|known| known.address == packet.ip.source).map(|known| known.device);
         match device.and_then(|device| self.devices.get_mut(device)?.as_mut()) {
-            Some(device) => device.transmit(packet),
+            Some(device) => device.transmit(packet, self.endpoint.resends()),
             None => self.no_device += 1,
         }
     }
@@ -286,7 +286,10 @@ impl State {
 
     /// Sends what waits at the devices.
     pub(super) fn flush(&mut self) {
-        self.devices.iter_mut().flatten().for_each(Device::flush);
+        for device in self.devices.iter_mut().flatten() {
+            device.flush();
+            device.joined(|joined| self.endpoint.handle_joined(&joined));
+        }
     }
 
     fn pass_on(&mut self, now: Instant, event: Event) {
