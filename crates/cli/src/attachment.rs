@@ -88,6 +88,9 @@ impl StackOptions {
         let wrong = |error: &dyn std::fmt::Display| Diagnostic::option("--policy", error.to_string());
         let path_manager = contender.policies.build_path_manager().map_err(|error| wrong(&error))?;
         let policies = Policies::of(&contender.policies).map_err(|error| wrong(&error))?;
+        // From now on a signal no longer ends the program before what is set up is undone.
+        attach::listen_for_the_end()
+            .map_err(|error| Diagnostic::plain(format!("cannot listen to signals: {error}; try again")))?;
         let attached = attach::attach(&self.attachment(ports), StackConfig::new(path_manager)).await;
         let attached = attached.map_err(|error| diagnostic(&error))?;
         let mut connection = ConnectionConfig::new(policies);

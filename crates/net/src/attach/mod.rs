@@ -2,17 +2,19 @@
 
 mod ending;
 mod follow;
+mod lane;
 mod tunnels;
 mod uplinks;
 
 pub use crate::host::{HostError, Plan};
-pub use ending::asked_to_end;
+pub use ending::{asked_to_end, listen_for_the_end};
 
 use crate::device::TunConfig;
 use crate::host::{Layout, PathPlan, Prospect, ReservedPorts, Setup, Step, prospect};
 use crate::stack::DeviceId;
 use crate::{Device, Stack, StackConfig};
 use anabranch_policy::ids::AddressId;
+use lane::{Ids, Lane};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -148,16 +150,7 @@ struct Works {
     stack: Stack,
     setup: Setup,
     paths: Vec<Lane>,
-}
-
-/// A path and what is known of it.
-struct Lane {
-    plan: PathPlan,
-    device: DeviceId,
-    /// The kernel's number of the uplink, when it was last seen there.
-    index: Option<u32>,
-    /// Under which address the world knows each of the stack's two, IPv4 and IPv6; none while it cannot be used.
-    public: [Option<IpAddr>; 2],
+    ids: Ids,
 }
 
 /// Sets the host up, and starts the stack's event loop as a task. All belongs to the network namespace of the calling
@@ -178,7 +171,7 @@ fn attach_to_host(attachment: &Attachment, config: StackConfig) -> Result<Attach
     let (setup, directory, prospect) = Setup::begin(attachment.root(), attachment.needs_filter())?;
     // From here on what was noted is undone when `works` goes, which must not wait for our own lock.
     let (stack, driver) = Stack::new(config).map_err(HostError::system("start the stack"))?;
-    let mut works = Works { stack: stack.clone(), setup, paths: Vec::new() };
+    let mut works = Works { stack: stack.clone(), setup, paths: Vec::new(), ids: Ids::default() };
     let outcome = attachment.plan(&prospect).and_then(|plan| {
         plan.steps.iter().try_for_each(|step| works.carry_out(step, &plan.paths))?;
         Ok(plan)
@@ -194,7 +187,8 @@ fn attach_to_host(attachment: &Attachment, config: StackConfig) -> Result<Attach
             Some((following, watch))
         }
         _ => {
-            works.paths.iter_mut().for_each(|lane| lane.open_to_the_host(&stack, plan.layout));
+            let Works { paths, ids, .. } = &mut works;
+            paths.iter_mut().for_each(|lane| lane.open_to_the_host(&stack, plan.layout, ids));
             None
         }
     };
@@ -213,7 +207,7 @@ impl Works {
             let device = Device::tun(&TunConfig::new(name, *mtu)).map_err(|error| no_device(step, error))?;
             let device = self.stack.attach(device);
             let plan = paths.iter().find(|path| path.device == *name);
-            self.paths.extend(plan.map(|plan| Lane { plan: plan.clone(), device, index: None, public: [None; 2] }));
+            self.paths.extend(plan.map(|plan| Lane::new(plan.clone(), device)));
         }
         self.setup.carry_out(step)
     }
@@ -224,49 +218,6 @@ impl Works {
             self.stack.detach(lane.device);
         }
         self.setup.undo()
-    }
-}
-
-impl Lane {
-    fn show(&self, layout: Layout) -> AttachedPath {
-        let usable = [false, true].into_iter().zip(self.public).filter(|(_, public)| public.is_some());
-        AttachedPath {
-            name: self.plan.name.clone(),
-            device: self.device,
-            mtu: self.plan.mtu,
-            addresses: usable.map(|(ipv6, _)| self.address(layout, ipv6)).collect(),
-        }
-    }
-
-    /// The stack's address of a family, with its id.
-    fn address(&self, layout: Layout, ipv6: bool) -> (AddressId, IpAddr) {
-        let number = self.plan.number;
-        if ipv6 {
-            (AddressId(2 * number + 2), layout.stack_ipv6(number).into())
-        } else {
-            (AddressId(2 * number + 1), layout.stack_ipv4(number).into())
-        }
-    }
-
-    fn open_to_the_host(&mut self, stack: &Stack, layout: Layout) {
-        for ipv6 in [false, true].into_iter().take(if self.plan.ipv6 { 2 } else { 1 }) {
-            let (_, address) = self.address(layout, ipv6);
-            self.change(stack, layout, ipv6, Some(address));
-        }
-    }
-
-    /// The world knows the stack's address of a family as `public` from now on, or not at all.
-    fn change(&mut self, stack: &Stack, layout: Layout, ipv6: bool, public: Option<IpAddr>) {
-        let (id, address) = self.address(layout, ipv6);
-        let Some(known) = self.public.get_mut(usize::from(ipv6)) else { return };
-        if known.is_some() {
-            stack.address_down(id);
-        }
-        // The device is gone only if it failed for good: then there is nothing to be used.
-        *known = public.filter(|public| stack.address_up_as(self.device, id, address, *public).is_ok());
-        if known.is_some() {
-            stack.name_address(id, &self.plan.name);
-        }
     }
 }
 

@@ -66,7 +66,7 @@ impl Following {
         if self.uplinks.interfaces.is_empty() {
             self.adopt(works, &snapshot)?;
         }
-        let Works { stack, setup, paths } = works;
+        let Works { stack, setup, paths, ids } = works;
         for lane in paths {
             let interface = snapshot.interface(&lane.plan.name);
             let index = interface.map(|interface| interface.index);
@@ -76,9 +76,9 @@ impl Following {
                 usable.and_then(|interface| interface.public(ipv6))
             });
             // What cannot be used any more goes first, what can be used comes last: between them there is no way out.
-            for (ipv6, (known, public)) in [false, true].into_iter().zip(lane.public.into_iter().zip(public)) {
-                if known.is_some() && (public != known || made_anew) {
-                    lane.change(stack, self.layout, ipv6, None);
+            for (ipv6, (known, public)) in [false, true].into_iter().zip(lane.public().into_iter().zip(public)) {
+                if public != known || made_anew {
+                    lane.down(stack, ipv6, ids);
                 }
             }
             if made_anew {
@@ -88,9 +88,9 @@ impl Following {
             lane.index = index.or(lane.index);
             let wanted = interface.map(|interface| ways_out(self.layout, &lane.plan, interface)).unwrap_or_default();
             replace_routes(setup, self.layout.table(lane.plan.number), &snapshot, &wanted)?;
-            for (ipv6, (known, public)) in [false, true].into_iter().zip(lane.public.into_iter().zip(public)) {
-                if public.is_some() && public != known {
-                    lane.change(stack, self.layout, ipv6, public);
+            for (ipv6, (known, public)) in [false, true].into_iter().zip(lane.public().into_iter().zip(public)) {
+                if let Some(public) = public.filter(|public| known != Some(*public)) {
+                    lane.up(stack, self.layout, ipv6, public, ids);
                 }
             }
         }

@@ -73,7 +73,9 @@ impl Setup {
             filter::taken()?;
         }
         let directory = Directory::open(root)?;
-        for (journal, steps) in directory.left_behind() {
+        for (journal, mut steps) in directory.left_behind() {
+            // Its devices went with it: one of that name is somebody else's.
+            steps.retain(|step| !matches!(step, Step::Device { .. }));
             undo(steps, &journal.others(), &mut netlink)?;
             directory.end(journal);
         }

@@ -321,8 +321,14 @@ impl Step {
     /// Undoes it. What is not there any more is undone.
     pub(crate) fn undo(&self, netlink: &mut Netlink) -> io::Result<()> {
         let outcome = match self {
-            // They go with the device, and the device when it is closed.
-            Self::Device { .. } | Self::Address { .. } | Self::Up { .. } | Self::Setting { before: None, .. } => Ok(()),
+            // It goes when it is closed, but a child that is just being born may still hold it.
+            Self::Device { name, .. } => index(name).and_then(|index| {
+                let mut message = LinkMessage::default();
+                message.header.index = index;
+                netlink.change(RouteNetlinkMessage::DelLink(message), 0)
+            }),
+            // They go with the device.
+            Self::Address { .. } | Self::Up { .. } | Self::Setting { before: None, .. } => Ok(()),
             Self::Route(route) => {
                 route.message().and_then(|message| netlink.change(RouteNetlinkMessage::DelRoute(message), 0))
             }

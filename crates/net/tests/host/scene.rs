@@ -18,7 +18,7 @@ use socket2::Socket;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,6 +28,9 @@ pub const PORT: u16 = 7;
 
 /// How long anything may take.
 const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Both uplinks.
+pub const BOTH: &[&str] = &["up0", "up1"];
 
 /// The two hosts.
 pub struct Scene {
@@ -52,11 +55,12 @@ impl Scene {
         });
         scene.add_uplink(0);
         scene.add_uplink(1);
+        scene.settle();
         scene
     }
 
     /// Where is noted what is to be undone.
-    pub fn journal(&self) -> &std::path::Path {
+    pub fn journal(&self) -> &Path {
         &self.journal
     }
 
@@ -105,10 +109,15 @@ impl Scene {
 
     /// The uplinks of this scene, by name.
     pub fn uplinks(&self, ports: &[u16]) -> Uplinks {
+        Self::uplinks_noted_in(&self.journal, ports)
+    }
+
+    /// The same, for a program that does not have the scene.
+    pub fn uplinks_noted_in(journal: &Path, ports: &[u16]) -> Uplinks {
         Uplinks {
-            interfaces: vec!["up0".to_owned(), "up1".to_owned()],
+            interfaces: BOTH.iter().map(|name| (*name).to_owned()).collect(),
             ports: ports.to_vec(),
-            options: HostOptions { mtu: None, journal: Some(self.journal.clone()) },
+            options: HostOptions { mtu: None, journal: Some(journal.to_owned()) },
         }
     }
 
@@ -137,9 +146,31 @@ impl Scene {
         SocketAddr::new(address.parse::<IpAddr>().expect("an address"), PORT)
     }
 
+    /// Waits until the kernel has done what follows by itself from what we did.
+    fn settle(&self) {
+        let mut before = self.state();
+        loop {
+            std::thread::sleep(Duration::from_millis(20));
+            let now = self.state();
+            if now == before && !now.iter().any(|line| line.contains("tentative") || line.contains("linkdown")) {
+                return;
+            }
+            before = now;
+        }
+    }
+
     /// All that can be seen of our host's network.
-    pub fn state(&self) -> String {
+    pub fn state(&self) -> Vec<String> {
         self.in_ours(state)
+    }
+
+    /// Whether our host's network is what it was.
+    pub fn assert_as_before(&self, before: &[String]) {
+        let now = self.state();
+        let new: Vec<&String> = now.iter().filter(|line| !before.contains(line)).collect();
+        let gone: Vec<&String> = before.iter().filter(|line| !now.contains(line)).collect();
+        assert!(now == before, "new: {new:#?}\ngone: {gone:#?}");
+        assert_eq!(std::fs::read_dir(&self.journal).expect("it is there").count(), 0, "the journal is gone");
     }
 }
 
@@ -161,7 +192,7 @@ pub fn output(program: &str, words: &str) -> String {
 }
 
 /// All that can be seen of the network of the calling thread's namespace.
-pub fn state() -> String {
+pub fn state() -> Vec<String> {
     let mut state = String::new();
     for words in ["rule", "-6 rule", "-details route show table all", "-6 -details route show table all", "address"] {
         state += &output("ip", words);
@@ -174,12 +205,12 @@ pub fn state() -> String {
         for device in devices {
             for key in ["forwarding", "force_forwarding", "rp_filter", "accept_ra"] {
                 if let Ok(value) = std::fs::read_to_string(device.join(key)) {
-                    state += &format!("{}/{key} = {value}", device.display());
+                    state += &format!("{}/{key} = {}\n", device.display(), value.trim());
                 }
             }
         }
     }
-    state
+    state.lines().map(str::to_owned).collect()
 }
 
 /// Default settings.
@@ -213,6 +244,11 @@ pub async fn exchange_until(stream: &mut Stream, mut enough: impl FnMut(&Stream)
     }
 }
 
+/// Exchanges until the connection has subflows on just these uplinks.
+pub async fn exchange_until_on(stream: &mut Stream, uplinks: &[&str]) {
+    exchange_until(stream, |stream| carrying(stream) == uplinks).await;
+}
+
 /// The uplinks on which a connection has a subflow that carries data, in order.
 pub fn carrying(stream: &Stream) -> Vec<String> {
     let paths = stream.paths();
@@ -222,5 +258,7 @@ pub fn carrying(stream: &Stream) -> Vec<String> {
         .map(|path| path.name)
         .collect();
     names.sort();
+    // A peer may use both address families of an uplink.
+    names.dedup();
     names
 }

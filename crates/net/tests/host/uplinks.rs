@@ -1,7 +1,7 @@
 //! A stack whose packets leave by the host's uplinks.
 
 use crate::kernel::mptcp_socket;
-use crate::scene::{PORT, Scene, attached, carrying, config, exchange_until};
+use crate::scene::{BOTH, PORT, Scene, attached, config, exchange_until, exchange_until_on};
 use anabranch_mptcp::connection::Protocol;
 use libtest_mimic::Trial;
 use std::net::{IpAddr, SocketAddr};
@@ -29,7 +29,7 @@ fn both(v6: bool) {
         let attached = attached(scene.uplinks(&[])).await.expect("we may");
         let mut stream = attached.stack().connect(None, address, config()).await.expect("it accepts");
         assert_eq!(stream.protocol(), Some(Protocol::Multipath));
-        exchange_until(&mut stream, |stream| carrying(stream) == ["up0", "up1"]).await;
+        exchange_until_on(&mut stream, BOTH).await;
         let mut rounds = 0;
         exchange_until(&mut stream, |_| {
             rounds += 1;
@@ -38,8 +38,7 @@ fn both(v6: bool) {
         .await;
         attached.detach().await.expect("all is undone");
     });
-    assert_eq!(scene.state(), before);
-    assert_eq!(std::fs::read_dir(scene.journal()).expect("it is there").count(), 0, "the journal is gone");
+    scene.assert_as_before(&before);
 }
 
 fn server(v6: bool) {
@@ -64,9 +63,9 @@ fn server(v6: bool) {
         });
         let mut stream = listener.accept().await.expect("the kernel connects");
         assert_eq!(stream.protocol(), Some(Protocol::Multipath));
-        exchange_until(&mut stream, |stream| carrying(stream) == ["up0", "up1"]).await;
+        exchange_until_on(&mut stream, BOTH).await;
         attached.detach().await.expect("all is undone");
         client.join().expect("the client ends");
     });
-    assert_eq!(scene.state(), before);
+    scene.assert_as_before(&before);
 }

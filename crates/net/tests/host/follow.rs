@@ -1,0 +1,171 @@
+//! Uplinks that come, go and change while a connection lives: it goes on, and what comes back is used again.
+
+use crate::kernel::ip;
+use crate::scene::{BOTH, Scene, attached, carrying, config, exchange_until, exchange_until_on, output};
+use libtest_mimic::Trial;
+
+type Change = fn(&Scene, u8);
+
+/// What happens, how an uplink goes, how it comes back.
+const CASES: &[(&str, Change, Change)] = &[
+    ("is_switched_off_and_on", switch_off, switch_on),
+    ("loses_its_carrier", lose_carrier, regain_carrier),
+    ("loses_its_addresses", lose_addresses, regain_addresses),
+    ("loses_its_routes", lose_routes, regain_routes),
+    ("is_removed_and_made_anew", remove, Scene::add_uplink),
+];
+
+pub fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for &(name, go, come) in CASES {
+        for uplink in [0, 1] {
+            for (v6, family) in [(false, "ipv4"), (true, "ipv6")] {
+                trials.push(Trial::test(format!("follow::uplink_{uplink}_{name}_{family}"), move || {
+                    goes_and_comes(uplink, v6, go, come);
+                    Ok(())
+                }));
+            }
+        }
+    }
+    let more: [(&str, fn()); 2] = [
+        ("follow::a_new_address_is_used_at_once", changed_address),
+        ("follow::an_interface_with_a_default_route_is_adopted", adopted),
+    ];
+    trials.extend(more.map(|(name, test)| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    }));
+    trials
+}
+
+fn switch_off(scene: &Scene, n: u8) {
+    scene.in_ours(|| ip(&format!("link set up{n} down")));
+}
+
+fn switch_on(scene: &Scene, n: u8) {
+    scene.in_ours(|| ip(&format!("link set up{n} up")));
+    // The kernel forgets them with the link.
+    scene.in_ours(|| ip(&format!("address replace fd0{}::2/64 dev up{n} nodad", n + 1)));
+    scene.route_uplink(n);
+}
+
+fn lose_carrier(scene: &Scene, n: u8) {
+    scene.in_world(|| ip(&format!("link set down{n} down")));
+}
+
+fn regain_carrier(scene: &Scene, n: u8) {
+    scene.in_world(|| {
+        ip(&format!("link set down{n} up"));
+        ip(&format!("address replace fd0{}::1/64 dev down{n} nodad", n + 1));
+    });
+    // IPv6 routes go with the carrier, IPv4 routes stay.
+    let net = n + 1;
+    scene.in_ours(|| {
+        ip(&format!("address replace fd0{net}::2/64 dev up{n} nodad"));
+        ip(&format!("-6 route replace default via fd0{net}::1 dev up{n} metric {}", 100 + n));
+    });
+}
+
+fn lose_addresses(scene: &Scene, n: u8) {
+    scene.in_ours(|| ip(&format!("address flush dev up{n}")));
+}
+
+fn regain_addresses(scene: &Scene, n: u8) {
+    scene.address_uplink(n, 2);
+    let net = n + 1;
+    // IPv4 routes go with the last address, IPv6 routes may stay.
+    scene.in_ours(|| {
+        ip(&format!("route replace default via 10.{net}.0.1 dev up{n} metric {}", 100 + n));
+        ip(&format!("-6 route replace default via fd0{net}::1 dev up{n} metric {}", 100 + n));
+    });
+}
+
+fn lose_routes(scene: &Scene, n: u8) {
+    scene.in_ours(|| {
+        ip(&format!("route flush dev up{n} table main"));
+        ip(&format!("-6 route flush dev up{n} table main"));
+    });
+}
+
+fn regain_routes(scene: &Scene, n: u8) {
+    let net = n + 1;
+    scene.in_ours(|| {
+        ip(&format!("route add 10.{net}.0.0/24 dev up{n}"));
+        ip(&format!("-6 route add fd0{net}::/64 dev up{n}"));
+    });
+    scene.route_uplink(n);
+}
+
+fn remove(scene: &Scene, n: u8) {
+    scene.in_ours(|| ip(&format!("link delete up{n}")));
+}
+
+fn goes_and_comes(uplink: u8, v6: bool, go: Change, come: Change) {
+    let scene = Scene::new();
+    let address = scene.echo(v6);
+    scene.run(|| async {
+        let attached = attached(scene.uplinks(&[])).await.expect("we may");
+        let mut stream = attached.stack().connect(None, address, config()).await.expect("it accepts");
+        exchange_until_on(&mut stream, BOTH).await;
+        for _ in 0..2 {
+            go(&scene, uplink);
+            exchange_until_on(&mut stream, &BOTH[usize::from(1 - uplink)..usize::from(2 - uplink)]).await;
+            come(&scene, uplink);
+            exchange_until_on(&mut stream, BOTH).await;
+        }
+        attached.detach().await.expect("all is undone");
+    });
+    nothing_of_ours(&scene);
+}
+
+/// What the test changed cannot be compared; what is ours can be recognised.
+fn nothing_of_ours(scene: &Scene) {
+    let state = scene.state();
+    let ours: Vec<&String> = state.iter().filter(|line| line.contains("198") || line.contains("anabranch")).collect();
+    assert!(ours.is_empty(), "{ours:#?}");
+    let open: Vec<&String> = state.iter().filter(|line| line.ends_with("forwarding = 1")).collect();
+    assert!(open.is_empty(), "{open:#?}");
+}
+
+/// A lease ends and another begins.
+fn changed_address() {
+    let scene = Scene::new();
+    let address = scene.echo(false);
+    scene.run(|| async {
+        let attached = attached(scene.uplinks(&[])).await.expect("we may");
+        let mut stream = attached.stack().connect(None, address, config()).await.expect("it accepts");
+        exchange_until_on(&mut stream, BOTH).await;
+        scene.in_ours(|| {
+            ip("address add 10.1.0.77/24 dev up0");
+            ip("address delete 10.1.0.2/24 dev up0");
+            ip("address replace 10.1.0.77/24 dev up0");
+            ip("route replace default via 10.1.0.1 dev up0 metric 100");
+        });
+        // The peer sees the uplink's new address, or nothing of it.
+        let peers = || scene.in_world(|| output("ss", "--no-header --tcp --numeric state established"));
+        exchange_until(&mut stream, |stream| carrying(stream) == BOTH && peers().contains("10.1.0.77:")).await;
+        attached.detach().await.expect("all is undone");
+    });
+    nothing_of_ours(&scene);
+}
+
+/// Nobody named the uplinks.
+fn adopted() {
+    let scene = Scene::new();
+    remove(&scene, 1);
+    let address = scene.echo(false);
+    scene.run(|| async {
+        let mut uplinks = scene.uplinks(&[]);
+        uplinks.interfaces.clear();
+        let attached = attached(uplinks).await.expect("we may");
+        let mut stream = attached.stack().connect(None, address, config()).await.expect("it accepts");
+        exchange_until_on(&mut stream, &["up0"]).await;
+        assert_eq!(attached.paths().len(), 1);
+        scene.add_uplink(1);
+        exchange_until_on(&mut stream, BOTH).await;
+        attached.detach().await.expect("all is undone");
+    });
+    nothing_of_ours(&scene);
+}
