@@ -23,6 +23,6 @@ pub use frame::Frame;
 pub use hosts::{Hosts, HostsConfig, HostsError};
 pub use lateness::Lateness;
 pub use network::{Change, Delivery, Hop, LinkId, Network, NetworkCounters, PortId, Prefix, RoutesId};
-pub use priority::Priority;
+pub use priority::{Priority, raise as raise_priority};
 pub use relay::{LinkReport, PortReport, Relay, Report};
 pub use session::{Ending, Programs, SessionError, run};

@@ -15,7 +15,7 @@ pub enum Priority {
 const LOWEST: libc::c_int = 1;
 
 /// Asks for a real-time priority for the calling thread, and for timers as exact as the hardware's where that is refused.
-pub(super) fn raise() -> Priority {
+pub fn raise() -> Priority {
     // An ordinary thread's timers may be 50 µs late unless it says otherwise; refused, they stay so.
     let _ = nix::sys::prctl::set_timerslack(1);
     // What is started from this thread, should there ever be anything, is ordinary again.
