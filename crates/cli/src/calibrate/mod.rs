@@ -8,11 +8,13 @@ mod meter;
 mod outcome;
 mod runs;
 
+pub use cases::Stack;
 pub use outcome::Outcome;
 
 use crate::arguments::CalibrateOptions;
 use crate::command::{print, remark};
 use crate::diagnostic::Diagnostic;
+use crate::report;
 use cases::{Case, Span};
 use std::time::Instant;
 
@@ -62,10 +64,14 @@ fn finish(options: &CalibrateOptions, outcome: &Outcome) -> Result<(), Diagnosti
         + "\n";
     let path = options.out.join("calibration.json");
     std::fs::write(&path, &json).map_err(|error| Diagnostic::file(&path, "write", &error))?;
+    let page = options.out.join("calibration.html");
+    std::fs::write(&page, report::calibration_page(outcome)?)
+        .map_err(|error| Diagnostic::file(&page, "write", &error))?;
     if options.json {
         print(&json);
         return Ok(());
     }
-    print(&format!("{}\n{}\n", outcome.table(), outcome.remarks().join("\n")));
+    let written = format!("written: {}, {}", page.display(), path.display());
+    print(&format!("{}\n{}\n{written}\n", outcome.table(), outcome.remarks().join("\n")));
     Ok(())
 }

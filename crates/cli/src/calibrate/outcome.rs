@@ -120,6 +120,11 @@ fn median(values: &[f64]) -> f64 {
 }
 
 impl Outcome {
+    /// What [`Self::cells`] are: of goodputs the means in Mbit/s, of the emulated ones the half width of the 95 % interval, and by
+    /// how much the lab is off with its own.
+    pub const HEAD: [&'static str; 11] =
+        ["case", "buffer", "control", "lab", "ours", "± %", "off %", "lab", "Linux", "± %", "off %"];
+
     /// The verdict on one stack; none if it was not measured.
     pub fn verdict(&self, stack: Stack) -> Option<Verdict> {
         let deviation = |row: &Row| Some(row.of(stack)?.deviation()?.mean.abs());
@@ -158,16 +163,15 @@ impl Outcome {
 
     /// The table for the terminal.
     pub fn table(&self) -> String {
-        let head =
-            ["case", "network", "buffer", "control", "lab", "ours", "± %", "off %", "lab", "Linux", "± %", "off %"];
         let rows: Vec<Vec<String>> = self.rows.iter().map(|row| self.cells(row)).collect();
-        table::render(&head, &rows)
+        let networks = self.rows.iter().map(|row| format!("{}: {}\n", row.case.name, row.case.describe()));
+        format!("{}\n{}", networks.collect::<String>(), table::render(&Self::HEAD, &rows))
     }
 
     /// The cells of a row, as [`Self::table`] and the report have them.
     pub fn cells(&self, row: &Row) -> Vec<String> {
         let case = &row.case;
-        let mut cells = vec![case.name.clone(), case.describe(), case.buffer(), case.congestion.to_owned()];
+        let mut cells = vec![case.name.clone(), case.buffer(), case.congestion.to_owned()];
         for stack in [Stack::Ours, Stack::Kernel] {
             cells.extend(row.of(stack).map_or_else(|| ["–"; 4].map(str::to_owned), four));
         }

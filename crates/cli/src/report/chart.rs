@@ -22,8 +22,8 @@ pub const PALETTE: [RGBColor; 7] = [
 ];
 
 /// Stands for the page's text colour until the picture is done.
-const INK: RGBColor = RGBColor(1, 2, 3);
-const FONT: &str = "sans-serif";
+pub(super) const INK: RGBColor = RGBColor(1, 2, 3);
+pub(super) const FONT: &str = "sans-serif";
 
 /// The colour of the `at`th curve.
 pub fn colour(at: usize) -> RGBColor {
@@ -243,7 +243,7 @@ fn draw_bars(root: &DrawingArea<SVGBackend<'_>, Shift>, bars: &[Bar], y_label: &
 }
 
 /// Lets the picture take the page's colours and width.
-fn adopt(svg: &str) -> String {
+pub(super) fn adopt(svg: &str) -> String {
     let start = svg.find("<svg").unwrap_or(0);
     svg.get(start..).unwrap_or_default().replace("\"#010203\"", "\"currentColor\"").replace("\n\n", "\n")
 }
@@ -260,7 +260,7 @@ fn nice_top(value: f64) -> f64 {
 }
 
 /// A number on an axis: no more digits than it needs.
-fn tidy(value: f64) -> String {
+pub(super) fn tidy(value: f64) -> String {
     let rounded = (value * 1e6).round() / 1e6;
     if rounded == 0.0 { "0".to_owned() } else { format!("{rounded}") }
 }

@@ -1,8 +1,12 @@
 //! `report.html`: each figure of a paper as measured, what the paper says beside it, and whether the two agree. One file
 //! that loads nothing from anywhere.
 
+mod calibration;
 mod chart;
 mod figure;
+mod scatter;
+
+pub use calibration::calibration_page;
 
 use crate::diagnostic::Diagnostic;
 use crate::metric::Series;
@@ -18,19 +22,10 @@ const STYLE: &str = include_str!("style.css");
 /// The whole page.
 pub fn page(outcomes: &[Outcome]) -> Result<String, Diagnostic> {
     let names: Vec<&str> = outcomes.iter().map(|outcome| outcome.scenario.name.as_str()).collect();
-    let mut html = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>Anabranch: {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n",
-        escape(&names.join(", "))
-    );
-    let _ = writeln!(
-        html,
-        "<header><h1>Anabranch</h1><p>Multipath TCP in virtual time: measured beside published. \
-         Commit {}, {}.</p></header>",
-        escape(&summary::commit()),
-        if outcomes.iter().any(|outcome| outcome.quick) { "quick run: fewer seeds and points" } else { "full run" }
-    );
+    let quick = outcomes.iter().any(|outcome| outcome.quick);
+    let run = if quick { "quick run: fewer seeds and points" } else { "full run" };
+    let what = format!("Multipath TCP in virtual time: measured beside published, {run}.");
+    let mut html = opening(&names.join(", "), &what);
     if outcomes.len() > 1 {
         html.push_str("<nav><ul>\n");
         for outcome in outcomes {
@@ -43,8 +38,26 @@ pub fn page(outcomes: &[Outcome]) -> Result<String, Diagnostic> {
         experiment(&mut html, outcome)
             .map_err(|error| Diagnostic::plain(format!("cannot draw the report: {error}")))?;
     }
-    html.push_str("</main>\n</body>\n</html>\n");
+    html.push_str(closing());
     Ok(html)
+}
+
+/// The head of a page: its title, and a line on what it is.
+fn opening(title: &str, what: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>Anabranch: {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <header><h1>Anabranch</h1><p>{} Commit {}.</p></header>\n",
+        escape(title),
+        escape(what),
+        escape(&summary::commit())
+    )
+}
+
+/// The end of a page.
+fn closing() -> &'static str {
+    "</main>\n</body>\n</html>\n"
 }
 
 fn experiment(html: &mut String, outcome: &Outcome) -> Result<(), chart::ChartError> {

@@ -7,6 +7,7 @@ use crate::calibrate::kernel_model::{READ_MEMORY, WRITE_MEMORY};
 use crate::calibrate::meter::Meter;
 use crate::scenario::Scenario;
 use anabranch_net::device::open_tun;
+use anabranch_net::emulate::raise_priority;
 use anabranch_net::namespace::Namespace;
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -164,6 +165,7 @@ fn transfer(socket: Socket, listener: &Socket, trial: &Trial<'_>) -> io::Result<
 }
 
 fn write_until(mut socket: &Socket, end: Instant) -> io::Result<()> {
+    raise_priority();
     // It blocks until the handshake is over, or the writes' timeout has passed.
     retry(end, || match socket.connect(&address(server_address(), PORT)) {
         Err(error) if error.raw_os_error() == Some(nix::libc::EISCONN) => Ok(()),

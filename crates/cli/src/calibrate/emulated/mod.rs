@@ -9,7 +9,7 @@ use super::cases::{Case, Span, Stack};
 use super::meter::Reading;
 use crate::emulation;
 use crate::scenario::Scenario;
-use anabranch_net::emulate::{Relay, Report, address};
+use anabranch_net::emulate::{Relay, Report, address, raise_priority};
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
@@ -37,8 +37,10 @@ pub struct Done {
     pub report: Report,
 }
 
-/// Does a run; blocks as long as it lasts.
+/// Does a run; blocks as long as it lasts. To be called on a thread of its own, which is made as urgent as the links': so that
+/// their lateness tells of the ends, too.
 pub fn run(trial: &Trial<'_>) -> Result<Done, String> {
+    raise_priority();
     let scenario = trial.case.scenario(trial.stack, trial.span).map_err(|error| error.to_string())?;
     match trial.stack {
         Stack::Ours => ours::run(trial, &scenario),
