@@ -1,7 +1,10 @@
 //! Our stack and the running kernel's MPTCP, in network namespaces of their own. Needs root and a kernel with MPTCP and
 //! TUN: without, every test is counted as ignored and says why.
 
+mod aborting;
 mod addresses;
+mod bulk;
+mod checksums;
 mod closing;
 mod fallback;
 mod field;
@@ -12,6 +15,7 @@ mod kernel;
 mod library;
 #[allow(dead_code)] // the tests that need all of it follow
 mod middlebox;
+mod mischief;
 mod pair;
 mod perf;
 mod priority;
@@ -30,6 +34,9 @@ fn main() {
     }
     let mut trials: Vec<Trial> = Vec::new();
     trials.extend(addresses::trials());
+    trials.extend(aborting::trials());
+    trials.extend(bulk::trials());
+    trials.extend(checksums::trials());
     trials.extend(closing::trials());
     trials.extend(fallback::trials());
     trials.extend(handshake::trials());
@@ -41,5 +48,8 @@ fn main() {
     trials.extend(random_transfers::trials());
     trials.extend(wire_profile::trials());
     let trials = trials.into_iter().map(|trial| trial.with_ignored_flag(missing.is_some())).collect();
-    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+    let mut arguments = Arguments::from_args();
+    // They mostly wait.
+    arguments.test_threads.get_or_insert(8);
+    libtest_mimic::run(&arguments, trials).exit();
 }

@@ -6,6 +6,7 @@ use crate::middlebox::Middlebox;
 use crate::pair::{config, ours, theirs};
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_net::namespace::Namespace;
+use anabranch_net::stack::PathReport;
 use anabranch_net::{Stack, StackConfig, Stream};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::time::Duration;
@@ -17,7 +18,7 @@ use socket2::Socket;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::process::{Child, Command, Stdio};
 use tokio::io::AsyncWrite;
@@ -104,7 +105,8 @@ impl Scene {
             let _capture = Capture::begin();
             let driver = tokio::spawn(driver);
             let deadline = std::time::Duration::from_secs(self.deadline);
-            let hosts = Hosts { stack: stack.clone(), middleboxes, v6: self.v6, combination: self.combination };
+            let (v6, combination, listener) = (self.v6, self.combination, RefCell::default());
+            let hosts = Hosts { stack: stack.clone(), middleboxes, v6, combination, listener };
             let outcome = tokio::time::timeout(deadline, test(hosts)).await.expect("the test ends in time");
             stack.shutdown();
             driver.await.expect("the driver does not panic").expect("the driver ends well");
@@ -151,8 +153,17 @@ pub struct Hosts {
     pub stack: Stack,
     /// What lies between, path by path.
     pub middleboxes: Vec<Middlebox>,
-    v6: bool,
+    /// Address family.
+    pub v6: bool,
     combination: Combination,
+    /// The kernel's.
+    listener: RefCell<Option<Socket>>,
+}
+
+/// The port at all addresses.
+fn any(address: SocketAddr) -> SocketAddr {
+    let ip: IpAddr = if address.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    SocketAddr::new(ip, address.port())
 }
 
 impl Hosts {
@@ -181,20 +192,29 @@ impl Hosts {
 
     /// A connection that we open to the kernel: our end and the kernel's.
     pub async fn we_open(&self, config: ConnectionConfig) -> (Stream, Socket) {
-        let address = self.kernel_address();
-        let listener = mptcp_socket(address);
-        self.we_open_to(listener, config).await
+        self.we_open_to(mptcp_socket(self.kernel_address()), config).await
     }
 
-    /// The same to a listener of the caller's making.
+    /// The same to a listener of the caller's making. It listens to the end: the kernel takes joins only at ports that
+    /// somebody listens on.
     pub async fn we_open_to(&self, listener: Socket, config: ConnectionConfig) -> (Stream, Socket) {
         let address = self.kernel_address();
-        listener.set_reuse_address(true).expect("an option that sockets have");
-        listener.bind(&address.into()).expect("the port is free");
-        listener.listen(16).expect("it can listen");
+        let listener = self.listening(listener);
         let stream = self.stack.connect(None, address, config).await.expect("the kernel accepts");
         let (socket, _) = blocking(move || listener.accept()).await.expect("we connected");
         (stream, socket)
+    }
+
+    /// The kernel's listener: `fresh` if there is none yet.
+    fn listening(&self, fresh: Socket) -> Socket {
+        let mut listener = self.listener.borrow_mut();
+        let listener = listener.get_or_insert_with(|| {
+            fresh.set_reuse_address(true).expect("an option that sockets have");
+            fresh.bind(&any(self.kernel_address()).into()).expect("the port is free");
+            fresh.listen(16).expect("it can listen");
+            fresh
+        });
+        listener.try_clone().expect("a descriptor")
     }
 
     /// A connection that the kernel opens to us.
@@ -268,6 +288,15 @@ impl Shared {
     /// Writes no more.
     pub async fn close(&self) -> io::Result<()> {
         poll_fn(|context| Pin::new(&mut *self.0.borrow_mut()).poll_shutdown(context)).await
+    }
+
+    /// Payload carried by each subflow, bytes: received or sent.
+    pub fn paths_carried(&self, received: bool) -> Vec<u64> {
+        let reports = self.0.borrow().paths();
+        let carried = |path: &PathReport| {
+            if received { path.subflow.bytes_received } else { path.subflow.view.bytes_sent }
+        };
+        reports.iter().map(carried).collect()
     }
 
     /// What our end knows.

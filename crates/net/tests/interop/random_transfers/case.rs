@@ -1,5 +1,6 @@
 //! A case: everything that is left to chance, drawn from a seed and a number.
 
+use crate::mischief::Failure;
 use crate::scene::{Role, Scene};
 use crate::traffic::{Close, End};
 use anabranch_mptcp::{BufferSize, ConnectionConfig};
@@ -9,23 +10,6 @@ use anabranch_policy::time::Duration;
 use anabranch_sim::LinkConfig;
 use anabranch_sim::link::{DelayModel, LossModel, Ordering, QueueConfig, QueueLimit, RateModel};
 use anabranch_sim::random::RandomStream;
-
-/// What goes wrong with a path.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Failure {
-    /// Nothing passes any more.
-    BlackHole,
-    /// Nothing passes for so many milliseconds.
-    Outage(u64),
-    /// The kernel's device is gone, and ours with it.
-    DeviceGone,
-    /// Our stack hears that the address is gone.
-    AddressGone,
-    /// All subflows that send something meet a reset.
-    Resets,
-    /// MPTCP options disappear.
-    Stripped,
-}
 
 /// A case.
 #[derive(Clone, Debug)]
@@ -117,12 +101,13 @@ impl Luck {
     }
 
     fn failure(&mut self) -> Failure {
-        match self.0.below(6) {
+        match self.0.below(7) {
             0 => Failure::BlackHole,
             1 => Failure::Outage(self.0.below(3_000)),
             2 => Failure::DeviceGone,
             3 => Failure::AddressGone,
             4 => Failure::Resets,
+            5 => Failure::KernelAddressGone,
             _ => Failure::Stripped,
         }
     }

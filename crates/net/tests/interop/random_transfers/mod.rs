@@ -5,13 +5,12 @@
 //! single one by its number.
 
 mod case;
-mod mischief;
 
+use crate::mischief::befall;
 use crate::scene::Hosts;
 use crate::traffic::exchange;
 use case::Case;
 use libtest_mimic::{Failed, Trial};
-use mischief::befall;
 use socket2::Socket;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;

@@ -1,11 +1,31 @@
 //! What befalls a path in mid-transfer.
 
-use super::case::Failure;
+use crate::fallback::strip;
+use crate::kernel::ip;
 use crate::middlebox::{Middlebox, Way};
 use crate::scene::Hosts;
 use anabranch_policy::ids::AddressId;
 use anabranch_wire::{Flags, Packet, Segment, SeqNumber};
 use bytes::Bytes;
+
+/// What goes wrong with a path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Failure {
+    /// Nothing passes any more.
+    BlackHole,
+    /// Nothing passes for so many milliseconds.
+    Outage(u64),
+    /// The kernel's device is gone, and ours with it.
+    DeviceGone,
+    /// Our stack hears that the address is gone.
+    AddressGone,
+    /// The kernel's address is gone.
+    KernelAddressGone,
+    /// A subflow that sends something meets resets.
+    Resets,
+    /// MPTCP options disappear.
+    Stripped,
+}
 
 /// Something goes wrong with a path.
 pub fn befall(hosts: &Hosts, path: usize, failure: Failure) {
@@ -23,21 +43,21 @@ pub fn befall(hosts: &Hosts, path: usize, failure: Failure) {
         Failure::DeviceGone => middlebox.remove_device(),
         Failure::AddressGone => hosts.stack.address_down(AddressId(path as u8 + 1)),
         Failure::Resets => reset_all(middlebox),
-        Failure::Stripped => middlebox.obey(|_, mut packet| {
-            packet.segment.options.mptcp.clear();
-            packet.segment.options.dss = None;
-            vec![packet]
-        }),
+        Failure::KernelAddressGone => {
+            let length = if hosts.v6 { 64 } else { 24 };
+            ip(&format!("addr del {}/{length} dev path{path}", hosts.kernel_ip(path as u8)));
+        }
+        Failure::Stripped => middlebox.obey(|_, packet| vec![strip(packet)]),
     }
 }
 
-/// Answers each packet that acknowledges something with a reset to both ends, for one packet of each direction.
-fn reset_all(middlebox: &Middlebox) {
+/// Answers the next packet of each direction with a reset to its sender.
+pub fn reset_all(middlebox: &Middlebox) {
     let inventor = middlebox.clone();
-    let mut left = 2;
+    let mut answered = Vec::new();
     middlebox.obey(move |way, packet| {
-        if left > 0 && packet.segment.flags.contains(Flags::ACK) {
-            left -= 1;
+        if !answered.contains(&way) && packet.segment.flags.contains(Flags::ACK) {
+            answered.push(way);
             inventor.invent(opposite(way), reset_from_receiver(&packet));
         }
         vec![packet]
