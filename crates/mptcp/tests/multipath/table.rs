@@ -1,8 +1,13 @@
-//! The page that says which test stands for which sentence of RFC 8684 names tests that exist.
+//! The pages that say which test stands for which sentence of RFC 8684, and for which manner of Linux, name tests that exist.
 
 #[test]
 fn every_test_named_in_the_tables_exists() {
-    let page = include_str!("../../../../docs/rfc8684.md");
+    let pages =
+        [(include_str!("../../../../docs/rfc8684.md"), 90), (include_str!("../../../../docs/wire-profile.md"), 15)];
+    pages.into_iter().for_each(|(page, least)| check(page, least));
+}
+
+fn check(page: &str, least: usize) {
     let modules = [
         ("addresses", include_str!("addresses.rs")),
         ("closing", include_str!("closing.rs")),
@@ -13,14 +18,18 @@ fn every_test_named_in_the_tables_exists() {
         ("opening", include_str!("opening.rs")),
     ];
     let mut named = 0;
-    for code in page.split('`').skip(1).step_by(2) {
+    for code in page.split('`').skip(1).step_by(2).filter(|code| !code.ends_with('*')) {
         let Some((module, test)) = code.split_once("::").filter(|(module, _)| modules.iter().any(|m| m.0 == *module))
         else {
             continue;
         };
+        // The interop tests have modules of these names too, and check what the page says of them themselves.
+        if ["addresses", "joining"].contains(&module) && page.contains("wire_profile::") {
+            continue;
+        }
         named += 1;
         let source = modules.iter().find(|(name, _)| *name == module).map_or("", |(_, source)| *source);
         assert!(source.contains(&format!("\n#[test]\nfn {test}()")), "no test {module}::{test}");
     }
-    assert!(named >= 90, "{named} tests named");
+    assert!(named >= least, "{named} tests named");
 }

@@ -9,9 +9,9 @@ use anabranch_net::{Stack, Stream};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::path_manager::{CloseReason, PathAction, PathEvent, PathManager};
-use anabranch_policy::time::Instant;
+use anabranch_policy::rate::Rate;
+use anabranch_policy::time::{Duration as Span, Instant};
 use anabranch_sim::LinkConfig;
-use anabranch_sim::link::DelayModel;
 use anabranch_wire::MptcpOption;
 use socket2::Socket;
 use std::future::Future;
@@ -107,10 +107,9 @@ pub fn field<F: Future<Output = ()>>(paths: u8, v6: bool, mesh: Option<&str>, te
     });
 }
 
-/// The links of a path: long enough that a transfer fills the congestion window of one path and needs the other.
+/// The links of a path: long and slow enough that a transfer fills one path and needs the other.
 pub fn links() -> [LinkConfig; 2] {
-    let delay = DelayModel::Fixed(anabranch_policy::time::Duration::from_millis(5));
-    let link = LinkConfig { delay, ..LinkConfig::default() };
+    let link = LinkConfig::new(Rate::from_bits_per_second(40_000_000), Span::from_millis(5), 1_000);
     [link.clone(), link]
 }
 

@@ -191,6 +191,7 @@ fn the_kernel_refuses_a_wrong_token(v6: bool) {
         field.join(&stream, 2, 0);
         field.hear(|heard| matches!(heard, Heard::Closed(SubflowId(1), _))).await;
         assert_eq!(counter("MPJoinNoTokenFound"), 1);
+        assert_eq!(reasons(&field), [1], "an error in MPTCP");
         assert_it_goes_on(&mut stream, &kernel).await;
     });
 }
@@ -203,6 +204,16 @@ fn we_refuse_a_wrong_token(v6: bool) {
         refused(&field, 1).await;
         assert_it_goes_on(&mut stream, &kernel).await;
     });
+}
+
+/// The reasons of the kernel's resets.
+fn reasons(field: &Field) -> Vec<u8> {
+    let reason = |option: &MptcpOption| match option {
+        MptcpOption::TcpReset { reason, .. } => Some(*reason),
+        _ => None,
+    };
+    let resets = field.with_option(Way::ToUs, |option| reason(option).is_some());
+    resets.iter().flat_map(|seen| seen.packet.segment.options.mptcp.iter().filter_map(reason)).collect()
 }
 
 /// Changes the proofs of the joins that go this way.
@@ -229,6 +240,7 @@ fn the_kernel_refuses_a_wrong_proof(v6: bool) {
         field.join(&stream, 2, 0);
         field.hear(|heard| matches!(heard, Heard::Closed(SubflowId(1), _))).await;
         assert_eq!(counter("MPJoinAckHMacFailure"), 1);
+        assert_eq!(reasons(&field), [1], "an error in MPTCP");
         assert_it_goes_on(&mut stream, &kernel).await;
     });
 }

@@ -47,6 +47,7 @@ fn main() {
     trials.extend(priority::trials());
     trials.extend(random_transfers::trials());
     trials.extend(wire_profile::trials());
+    trials.push(wire_profile::the_page(&trials));
     let trials = trials.into_iter().map(|trial| trial.with_ignored_flag(missing.is_some())).collect();
     let mut arguments = Arguments::from_args();
     // They mostly wait.

@@ -33,6 +33,24 @@ pub fn trials() -> Vec<Trial> {
     )
 }
 
+/// Whether the page names tests that exist; `trials` are those of the modules that it may speak of.
+pub fn the_page(trials: &[Trial]) -> Trial {
+    let names: Vec<String> = trials.iter().map(|trial| trial.name().to_owned()).collect();
+    Trial::test("wire_profile::the_page_names_tests_that_exist", move || {
+        let page = include_str!("../../../../docs/wire-profile.md");
+        let mut named = 0;
+        for code in page.split('`').skip(1).step_by(2).filter(|code| !code.contains('*')) {
+            let of_ours = ["addresses::", "handshake::", "joining::", "priority::", "wire_profile::"];
+            if of_ours.iter().any(|module| code.starts_with(module)) {
+                named += 1;
+                assert!(names.iter().any(|name| name.starts_with(code)), "no test {code}");
+            }
+        }
+        assert!(named > 20, "{named} tests named");
+        Ok(())
+    })
+}
+
 /// The header and the options of a segment, byte for byte, but what is drawn at random or counts up: 0 there.
 fn shape(seen: &Seen) -> String {
     let v6 = seen.packet.ip.source.is_ipv6();
