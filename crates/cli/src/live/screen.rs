@@ -1,13 +1,13 @@
 //! The view on the screen: a line per connection and one per path of it.
 
-use super::history::{History, PathHistory};
+use super::history::{History, PathHistory, REMEMBERED};
 use super::sample::{ConnectionSample, PathSample};
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::Line;
-use ratatui::widgets::{Cell, Paragraph, Row, Table};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
 
 /// Heights of a sparkline.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -54,74 +54,94 @@ impl Screen {
         let few = if count > shown { format!(" ({shown} shown)") } else { String::new() };
         let noun = if count == 1 { "connection" } else { "connections" };
         let title = &self.title;
-        format!("{title}  {:.0} s  {count} {noun}{few}  up {}  down {}", history.time, rate(up), rate(down))
+        format!("{title}  {:.0} s  {count} {noun}{few}  sent {}  received {}", history.time, rate(up), rate(down))
     }
 
     fn table(&mut self, frame: &mut Frame<'_>, area: Rect, history: &History) {
-        let spark = usize::from(area.width.saturating_sub(80)).clamp(8, 60);
-        let mut rows = Vec::new();
-        for connection in &history.sample.connections {
-            let (up, down) = history.connection_rate(connection);
-            rows.push(connection_row(connection, up, down));
-            let all = up + down;
-            let paths = connection.paths.iter();
-            rows.extend(paths.map(|path| path_row(path, history.path(connection, path), all, spark)));
-        }
-        if rows.is_empty() {
+        if history.sample.connections.is_empty() {
             frame.render_widget(Paragraph::new("no connections"), area);
             return;
         }
+        let columns = Columns::of(area.width);
+        let mut lines = Vec::new();
+        for connection in &history.sample.connections {
+            let (sent, received) = history.connection_rate(connection);
+            lines.push(columns.connection(connection, sent, received));
+            let all = sent + received;
+            let paths = connection.paths.iter();
+            lines.extend(paths.map(|path| columns.path(path, history.path(connection, path), all)));
+        }
         let room = usize::from(area.height.saturating_sub(1));
-        self.first = self.first.min(rows.len().saturating_sub(room));
-        let widths = [
-            Constraint::Min(20),
-            Constraint::Length(11),
-            Constraint::Length(8),
-            Constraint::Length(8),
-            Constraint::Length(9),
-            Constraint::Length(9),
-            Constraint::Length(6),
-            Constraint::Length(5),
-            Constraint::Length(spark as u16),
-        ];
-        let header = ["path", "state", "RTT ms", "cwnd kB", "up", "down", "loss", "share", "rate"];
-        let header = Row::new(header).style(Style::new().fg(Color::DarkGray));
-        let table = Table::new(rows.into_iter().skip(self.first), widths).header(header).column_spacing(1);
-        frame.render_widget(table, area);
+        self.first = self.first.min(lines.len().saturating_sub(room));
+        let shown = std::iter::once(columns.head()).chain(lines.into_iter().skip(self.first).take(room));
+        frame.render_widget(Paragraph::new(shown.collect::<Vec<_>>()), area);
     }
 }
 
-fn connection_row(connection: &ConnectionSample, up: f64, down: f64) -> Row<'static> {
-    let cells = [
-        format!("{} {}", connection.remote, connection.protocol),
-        String::new(),
-        String::new(),
-        String::new(),
-        rate(up),
-        rate(down),
-    ];
-    Row::new(cells).style(Style::new().add_modifier(Modifier::BOLD))
+/// Widths of the two columns that share what the others leave.
+#[derive(Clone, Copy, Debug)]
+struct Columns {
+    path: usize,
+    spark: usize,
 }
 
-fn path_row(path: &PathSample, history: Option<&PathHistory>, all: f64, spark: usize) -> Row<'static> {
-    let (up, down) = history.map(PathHistory::rate).unwrap_or_default();
-    let share = if all > 0.0 { format!("{:.0} %", (up + down) / all * 100.0) } else { String::new() };
-    let colour = match path.state {
-        "up" => Color::Green,
-        "stalled" => Color::Red,
-        _ => Color::Yellow,
-    };
-    Row::new([
-        Cell::from(format!("  {} to {}", path.name, path.remote.ip())),
-        Cell::from(path.state).style(Style::new().fg(colour)),
-        Cell::from(path.rtt.map_or_else(String::new, |rtt| format!("{rtt:.1}"))),
-        Cell::from(format!("{:.0}", path.cwnd as f64 / 1e3)),
-        Cell::from(rate(up)),
-        Cell::from(rate(down)),
-        Cell::from(format!("{:.1} %", path.loss * 100.0)),
-        Cell::from(share),
-        Cell::from(history.map_or_else(String::new, |history| sparkline(history, spark))),
-    ])
+impl Columns {
+    /// State, RTT, cwnd, sent, received, loss and share, with a space before each and before the sparkline.
+    const OTHERS: usize = 11 + 8 + 8 + 9 + 9 + 7 + 6 + 8;
+
+    fn of(width: u16) -> Self {
+        let rest = usize::from(width).saturating_sub(Self::OTHERS);
+        let path = (rest * 2 / 3).clamp(20, 48);
+        Self { path, spark: rest.saturating_sub(path).clamp(8, REMEMBERED) }
+    }
+
+    fn head(&self) -> Line<'static> {
+        let text = format!(
+            "{:<width$} {:<11} {:>8} {:>8} {:>9} {:>9} {:>7} {:>6} rate",
+            "path",
+            "state",
+            "RTT ms",
+            "cwnd kB",
+            "sent",
+            "received",
+            "loss",
+            "share",
+            width = self.path
+        );
+        Line::from(text).style(Style::new().fg(Color::DarkGray))
+    }
+
+    /// Its words reach over the columns that only paths have.
+    fn connection(&self, connection: &ConnectionSample, sent: f64, received: f64) -> Line<'static> {
+        let (width, words) = (self.path + 30, format!("{} {}", connection.remote, connection.protocol));
+        let text = format!("{words:<width$.width$} {:>9} {:>9}", rate(sent), rate(received));
+        Line::from(text).style(Style::new().add_modifier(Modifier::BOLD))
+    }
+
+    fn path(&self, path: &PathSample, history: Option<&PathHistory>, all: f64) -> Line<'static> {
+        let (sent, received) = history.map(PathHistory::rate).unwrap_or_default();
+        let share = if all > 0.0 { format!("{:.0} %", (sent + received) / all * 100.0) } else { String::new() };
+        let colour = match path.state {
+            "up" => Color::Green,
+            "stalled" => Color::Red,
+            _ => Color::Yellow,
+        };
+        let (width, words) = (self.path, format!("  {} to {}", path.name, path.remote.ip()));
+        let numbers = format!(
+            " {:>8} {:>8} {:>9} {:>9} {:>7} {share:>6} {}",
+            path.rtt.map_or_else(String::new, |rtt| format!("{rtt:.1}")),
+            format!("{:.0}", path.cwnd as f64 / 1e3),
+            rate(sent),
+            rate(received),
+            format!("{:.1} %", path.loss * 100.0),
+            history.map_or_else(String::new, |history| sparkline(history, self.spark))
+        );
+        Line::from(vec![
+            Span::raw(format!("{words:<width$.width$} ")),
+            Span::styled(format!("{:<11}", path.state), Style::new().fg(colour)),
+            Span::raw(numbers),
+        ])
+    }
 }
 
 /// Bits per second in four digits or so.
@@ -191,9 +211,12 @@ mod tests {
 
     #[test]
     fn paths_are_shown_by_their_names_with_rates_and_shares() {
-        let lines = drawn(&mut Screen::new("perf"), &two_samples(), 100, 8);
-        assert_eq!(lines[0], "perf  1 s  3 connections (1 shown)  up 16.0 M  down 0");
+        let lines = drawn(&mut Screen::new("perf"), &two_samples(), 110, 8);
+        assert_eq!(lines[0], "perf  1 s  3 connections (1 shown)  sent 16.0 M  received 0");
         assert!(lines[1].starts_with("path"), "{lines:#?}");
+        let end = |line: &str, word: &str| line.find(word).map(|at| at + word.len());
+        assert_eq!(end(&lines[3], "12.0 M"), end(&lines[1], "sent"), "{lines:#?}");
+        assert_eq!(end(&lines[2], "16.0 M"), end(&lines[1], "sent"), "{lines:#?}");
         assert!(lines[2].starts_with("10.0.0.1:5201 mptcp"), "{lines:#?}");
         for word in ["  wlan0 to 10.0.0.1", " up ", "12.3", "15", "12.0 M", "1.2 %", "75 %", "▁█"] {
             assert!(lines[3].contains(word), "{word}: {lines:#?}");

@@ -1,0 +1,110 @@
+//! `anabranch perf` as its users have it, with the kernel's sockets on loopback, for which no right is needed.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+
+fn perf(words: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+    command.arg("perf").args(words.split_whitespace()).stdin(Stdio::null());
+    command
+}
+
+fn run(words: &str) -> Output {
+    perf(words).output().expect("the program runs")
+}
+
+/// A server that is ended with the test, on a port that was free a moment ago.
+struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Server {
+    fn start(words: &str) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("loopback").port();
+        let mut command = perf(&format!("--server --kernel tcp --port {port} {words}"));
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the program runs");
+        let mut line = String::new();
+        let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
+        output.read_line(&mut line).expect("it says where it listens");
+        assert!(line.starts_with("listening on"), "{line}");
+        // What it says later must not fill the pipe.
+        thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+        Self { child, port }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn assert_one_sentence(output: &Output, words: &str) {
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.starts_with("error: ") && text.trim_end().lines().count() == 1 && text.contains(words), "{text}");
+}
+
+#[test]
+fn a_report_has_the_fields_that_its_documentation_names() {
+    let mut server = Server::start("--one-off");
+    let words =
+        format!("127.0.0.1 --port {} --kernel tcp --bidirectional --time 0.5 --interval 0.25 --json", server.port);
+    let output = run(&words);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
+    assert_eq!(report["schema"], 1);
+    assert_eq!(report["client"]["stack"], "tcp");
+    assert_eq!(report["server"]["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(report["plan"]["direction"], "both");
+    assert_eq!(report["streams"][0]["protocol"], "tcp");
+    for way in ["up", "down"] {
+        for end in ["sent", "received"] {
+            let side = &report[way][end];
+            assert!(side["bytes"].as_u64() > Some(0) && side["bits_per_second"].as_f64() > Some(0.0), "{side}");
+            assert_eq!(side["intervals"][0]["omitted"], false);
+            let path = &side["intervals"][0]["paths"][0];
+            assert_eq!((&path["name"], &path["share"]), (&Value::from("lo"), &Value::from(1.0)), "{path}");
+            assert_eq!(path["rtt_ms"].is_f64(), end == "sent", "{path}");
+            assert_eq!(side["paths"][0]["retransmitted"].is_u64(), end == "sent", "{side}");
+        }
+    }
+    assert_eq!(server.child.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn people_get_a_line_per_interval_and_path_and_a_summary() {
+    let server = Server::start("");
+    let output = run(&format!("127.0.0.1 --port {} --kernel tcp -R --time 0.5 --interval 0.25", server.port));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    for words in ["down  all", "0.0 lo to 127.0.0.1", "stream 0: tcp", "server: tcp on", "  received"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_or_of_another_kind_and_a_port_in_use_are_named_in_one_sentence() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let port = listener.local_addr().expect("it is bound").port();
+    assert_one_sentence(&run(&format!("--server --kernel tcp --port {port}")), "cannot listen on");
+    let other = thread::spawn(move || {
+        let (mut socket, _) = listener.accept().expect("it connects");
+        socket.write_all(b"SSH-2.0-OpenSSH_10.0\r\n").expect("it reads");
+        // Until it has gone.
+        let _ = socket.read_to_end(&mut Vec::new());
+    });
+    let client = format!("127.0.0.1 --port {port} --kernel tcp");
+    assert_one_sentence(&run(&client), "is not `anabranch perf --server`");
+    other.join().expect("it ends");
+    assert_one_sentence(&run(&client), "no connection to 127.0.0.1");
+    assert_one_sentence(&run("127.0.0.1 --kernel tcp --congestion no_such"), "'no_such'");
+    assert_one_sentence(&run("127.0.0.1 --kernel tcp --time 0"), "between 0.1 and 86400 seconds");
+    assert_one_sentence(&run("no.such.host.invalid --kernel tcp"), "no address of 'no.such.host.invalid'");
+}
