@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 /// The columns of intervals.
 pub const HEAD: &str =
-    "      seconds  way   path                               Mbit/s  share   RTT ms  cwnd kB  resent kB  state\n";
+    "      seconds  way   path                                Mbit/s  share   RTT ms  cwnd kB  resent kB  state\n";
 
 fn way(up: bool) -> &'static str {
     if up { "up" } else { "down" }
