@@ -87,12 +87,17 @@ impl KernelListener {
     /// The next connection.
     pub(super) async fn accept(&self) -> io::Result<KernelLink> {
         let (stream, peer) = self.listener.accept().await?;
-        Ok(KernelLink { stream, peer, protocol: self.protocol })
+        Ok(KernelLink { stream, peer: canonical(peer), protocol: self.protocol })
     }
 
     pub(super) fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
+}
+
+/// An address of IPv4 as what it is: a socket for both families calls it one of IPv6.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// A connection of the kernel's.
@@ -161,7 +166,7 @@ impl KernelLink {
             return Reading { acknowledged: Some(info.bytes_acked), paths };
         }
         let local = self.stream.local_addr();
-        let path = local.ok().and_then(|local| socket_info::tcp(&self.stream, local, self.peer).ok());
+        let path = local.ok().and_then(|local| socket_info::tcp(&self.stream, canonical(local), self.peer).ok());
         Reading { acknowledged: path.as_ref().map(|path| path.acknowledged), paths: path.into_iter().collect() }
     }
 }
