@@ -349,6 +349,11 @@ impl Connection {
         taken
     }
 
+    /// How many bytes [`Self::write`] would take.
+    pub fn room(&self) -> u64 {
+        self.send.space()
+    }
+
     /// Holds small segments back while data is in flight, or not.
     pub fn set_nagle(&mut self, on: bool) {
         self.nagle = on;

@@ -205,9 +205,8 @@ impl Connection {
         let found = self.subflows.iter_mut().find(|s| s.identity.local == local && s.identity.remote == remote);
         let Some(subflow) = found else { return };
         let end = seq + length;
-        // They left just now, and are the last.
-        for record in subflow.scoreboard.sent_mut().rev().take_while(|record| !record.seq.before(seq)) {
-            if !end.before(record.end()) && !record.retransmitted {
+        for record in subflow.scoreboard.sent_between(seq, end) {
+            if !record.retransmitted {
                 let (before, after) = ((record.seq - seq) as u16, (end - record.end()) as u16);
                 record.joined = Some(Joined { before, after, data_fin });
             }

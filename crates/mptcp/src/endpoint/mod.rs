@@ -249,6 +249,11 @@ impl Endpoint {
         Ok(taken)
     }
 
+    /// How many bytes [`Self::write`] would take now; none if there is no such connection.
+    pub fn room(&self, id: ConnectionId) -> Option<u64> {
+        self.connections.get(id).map(Connection::room)
+    }
+
     /// The next bytes in order, at most `max`; none if there are none now.
     pub fn read(&mut self, now: Instant, id: ConnectionId, max: usize) -> Option<Bytes> {
         let bytes = self.connections.get_mut(id)?.read(now, max);

@@ -200,6 +200,11 @@ impl Scoreboard {
     pub fn sent_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Record> {
         self.records.iter_mut().take(self.sent)
     }
+    /// The records that were sent and lie in a range of sequence numbers, oldest first, to change what others know of them.
+    pub fn sent_between(&mut self, start: SeqNumber, end: SeqNumber) -> impl Iterator<Item = &mut Record> {
+        let from = self.records.partition_point(|record| record.seq.before(start)).min(self.sent);
+        self.records.range_mut(from..self.sent).take_while(move |record| record.end().at_or_before(end))
+    }
     /// All records, oldest first.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
         self.records.iter()

@@ -4,7 +4,6 @@ mod counters;
 mod packets;
 mod peers;
 pub(crate) mod pipe;
-mod slots;
 mod train;
 mod tun;
 mod tunnel;

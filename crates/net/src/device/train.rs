@@ -15,6 +15,8 @@ use std::net::SocketAddr;
 
 /// Most segments in a train.
 const MAX_SEGMENTS: usize = 64;
+/// Most pieces of memory that a train is written from: headers and payloads.
+pub(super) const MAX_PIECES: usize = MAX_SEGMENTS + 1;
 
 /// Bytes of the largest IP packet.
 const LARGEST: usize = 65_535;
@@ -126,7 +128,7 @@ impl Train {
         for (place, byte) in out.iter_mut().zip(offload.encode()) {
             *place = byte;
         }
-        let mut pieces = [IoSlice::new(&[]); MAX_SEGMENTS + 1];
+        let mut pieces = [IoSlice::new(&[]); MAX_PIECES];
         let parts = std::iter::once(out.as_slice()).chain(self.payloads.iter().map(|payload| payload.as_ref()));
         let mut count = 0;
         for (place, part) in pieces.iter_mut().zip(parts) {

@@ -6,30 +6,49 @@ use super::stream::PathChange;
 use super::{DeviceId, StackCounters};
 use crate::clock::Clock;
 use crate::device::{Device, DeviceCounters};
+use crate::slots::Slots;
 use anabranch_mptcp::{ConnectionConfig, Endpoint, Event, FallbackCause};
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::time::Instant;
 use anabranch_wire::Packet;
+use bytes::Bytes;
 use core::net::{IpAddr, SocketAddr};
 use foldhash::fast::FixedState;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
+/// Most bytes copied for one write. Less than a quarter gets no slot of this size, which would hold memory for nothing.
+const WRITE: usize = 64 * 1024;
+
 /// The state behind its lock.
 pub(super) struct Shared {
     state: Mutex<State>,
+    /// Where large writes are copied to.
+    slots: Slots,
 }
 
 impl Shared {
     pub(super) fn new(state: State) -> Self {
-        Self { state: Mutex::new(state) }
+        Self { state: Mutex::new(state), slots: Slots::new(WRITE) }
     }
 
     /// The state. Whoever panicked with it in hand has taken the process down a notch, but the engine's state is consistent
     /// between its verbs.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// A copy of the first bytes of what an application writes, at most `max` of them.
+    pub(super) fn copy(&self, bytes: &[u8], max: usize) -> Bytes {
+        let length = bytes.len().min(max).min(WRITE);
+        let bytes = bytes.get(..length).unwrap_or_default();
+        if length < WRITE / 4 {
+            return Bytes::copy_from_slice(bytes);
+        }
+        let mut slot = self.slots.take();
+        slot.bytes.get_mut(..length).into_iter().for_each(|place| place.copy_from_slice(bytes));
+        slot.share(0..length)
     }
 }
 

@@ -21,9 +21,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Most bytes copied for one write: what does not fit into the send buffer is copied in vain.
-const WRITE: usize = 256 * 1024;
-
 /// What happened to the paths of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathChange {
@@ -129,7 +126,10 @@ impl Stream {
 
     /// Writes a copy of bytes; gives how many were taken.
     pub fn poll_write_copy(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.poll_write_bytes(context, Bytes::copy_from_slice(bytes.get(..WRITE).unwrap_or(bytes)))
+        // What does not fit would be copied in vain; but a write that takes nothing asks to be told when it can.
+        let room = self.shared.lock().endpoint.room(self.id).unwrap_or_default();
+        let copy = self.shared.copy(bytes, usize::try_from(room).unwrap_or(usize::MAX).max(1));
+        self.poll_write_bytes(context, copy)
     }
 
     /// Sends small segments at once, or holds them back while data is in flight (Nagle's algorithm).

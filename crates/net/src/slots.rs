@@ -1,4 +1,5 @@
-//! Memory for what is read from a device: slots that each take the largest packet and are used again.
+//! Memory for what is read from devices and written by applications: slots of one size that are used again, the one that was
+//! free last first, since it is in the processor's cache.
 
 use bytes::Bytes;
 use std::ops::Range;
@@ -9,19 +10,19 @@ const MAX_FREE: usize = 64;
 
 /// Slots of one size.
 #[derive(Clone)]
-pub(super) struct Slots {
+pub(crate) struct Slots {
     free: Arc<Mutex<Vec<Box<[u8]>>>>,
     size: usize,
 }
 
 impl Slots {
     /// None yet; each will have `size` bytes.
-    pub(super) fn new(size: usize) -> Self {
+    pub(crate) fn new(size: usize) -> Self {
         Self { free: Arc::default(), size }
     }
 
     /// A slot, with what it held last in it.
-    pub(super) fn take(&self) -> Slot {
+    pub(crate) fn take(&self) -> Slot {
         let old = self.lock().pop();
         let bytes = old.unwrap_or_else(|| vec![0; self.size].into_boxed_slice());
         Slot { bytes, home: self.clone() }
@@ -33,14 +34,14 @@ impl Slots {
 }
 
 /// A slot in somebody's hands; it goes home when it is dropped.
-pub(super) struct Slot {
-    pub(super) bytes: Box<[u8]>,
+pub(crate) struct Slot {
+    pub(crate) bytes: Box<[u8]>,
     home: Slots,
 }
 
 impl Slot {
     /// A part of the slot without a copy, which keeps all of it. Empty if there is no such part.
-    pub(super) fn share(self, part: Range<usize>) -> Bytes {
+    pub(crate) fn share(self, part: Range<usize>) -> Bytes {
         let part = part.start.min(self.bytes.len())..part.end.min(self.bytes.len());
         Bytes::from_owner(self).slice(part)
     }
