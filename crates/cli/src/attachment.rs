@@ -5,8 +5,10 @@ use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::scenario::quantity::{self, Size};
 use anabranch_mptcp::{BufferSize, ConnectionConfig, Policies};
 use anabranch_net::StackConfig;
-use anabranch_net::attach::{self, Attached, Attachment, HostError, HostOptions, Local, Uplinks};
+use anabranch_net::attach::{self, Attached, Attachment, HostError, HostOptions, Local, Tunnels, Uplinks};
+use anabranch_wire::encapsulation;
 use clap::Args;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 /// Bytes that a receive buffer begins with, if it may grow to more.
@@ -22,6 +24,10 @@ pub struct StackOptions {
     /// Stay on this host: only its own programs reach the stack, over PATHS paths
     #[arg(long, value_name = "PATHS", num_args = 0..=1, default_missing_value = "1", value_parser = clap::value_parser!(u8).range(1..=32))]
     pub local: Option<u8>,
+    /// Carry segments inside UDP between two ends of ours, on the server's port: no rights are needed, NATs let it pass, and
+    /// nothing is set up on the host; both ends must say so
+    #[arg(long, conflicts_with_all = ["local", "mtu", "journal"])]
+    pub udp: bool,
     /// The policies: `plain`, `plain_tcp`, a member of any family, or a combination such as
     /// congestion=olia,scheduler=redundant,path_manager.PARAMETER=VALUE
     #[arg(long, value_name = "POLICY", default_value = "plain")]
@@ -47,6 +53,17 @@ fn size(text: &str) -> Result<u64, String> {
     quantity::parse::<Size>(text).map(|Size(bytes)| bytes)
 }
 
+/// Who is to reach whom.
+#[derive(Clone, Copy, Debug)]
+pub enum Reach<'a> {
+    /// Others reach us on these ports.
+    On(&'a [u16]),
+    /// We reach a server of ours.
+    Server(SocketAddr),
+    /// We reach whom we like.
+    Anybody,
+}
+
 /// A stack that runs, and what its connections begin with.
 pub struct Open {
     /// The stack; to be detached at the end.
@@ -56,13 +73,28 @@ pub struct Open {
 }
 
 impl StackOptions {
-    /// What the stack is attached to, if others are to reach it on `ports`.
-    fn attachment(&self, ports: &[u16]) -> Attachment {
+    fn attachment(&self, reach: Reach<'_>) -> Result<Attachment, Diagnostic> {
         let options = HostOptions { mtu: self.mtu, journal: self.journal.clone() };
-        match self.local {
-            Some(paths) => Attachment::Local(Local { paths, options }),
-            None => Attachment::Uplinks(Uplinks { interfaces: self.uplinks.clone(), ports: ports.to_vec(), options }),
+        let interfaces = self.uplinks.clone();
+        match (reach, self.local) {
+            (Reach::On(ports), None) if self.udp => {
+                let port = ports.first().copied().unwrap_or_default();
+                Ok(Attachment::TunnelServer(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port)))
+            }
+            (Reach::Server(server), None) if self.udp => Ok(Attachment::Tunnels(Tunnels { server, interfaces })),
+            (Reach::Anybody, None) if self.udp => {
+                let message = "segments inside UDP reach only a server of ours: say which with --server HOST:PORT";
+                Err(Diagnostic::option("--udp", message))
+            }
+            (_, Some(paths)) => Ok(Attachment::Local(Local { paths, options })),
+            (Reach::On(ports), None) => Ok(Attachment::Uplinks(Uplinks { interfaces, ports: ports.to_vec(), options })),
+            (_, None) => Ok(Attachment::Uplinks(Uplinks { interfaces, ports: Vec::new(), options })),
         }
+    }
+
+    /// The address to connect to, to reach a server of ours: inside UDP it has one that never leaves the tunnel.
+    pub fn inside(&self, server: SocketAddr) -> SocketAddr {
+        if self.udp { SocketAddr::new(encapsulation::SERVER, server.port()) } else { server }
     }
 
     fn contender(&self) -> Result<Contender, Diagnostic> {
@@ -73,17 +105,17 @@ impl StackOptions {
     ///
     /// # Errors
     /// What is wrong with the options or the host.
-    pub fn plan(&self, ports: &[u16]) -> Result<String, Diagnostic> {
+    pub fn plan(&self, reach: Reach<'_>) -> Result<String, Diagnostic> {
         self.contender()?;
-        let plan = attach::plan(&self.attachment(ports)).map_err(|error| diagnostic(&error))?;
+        let plan = attach::plan(&self.attachment(reach)?).map_err(|error| diagnostic(&error))?;
         Ok(plan.steps.iter().map(|step| format!("{step}\n")).collect())
     }
 
-    /// Attaches a stack that others reach on `ports`. To be called within a runtime with one thread.
+    /// Attaches a stack. To be called within a runtime with one thread.
     ///
     /// # Errors
     /// What is wrong with the options or the host; it is as it was then.
-    pub async fn open(&self, ports: &[u16]) -> Result<Open, Diagnostic> {
+    pub async fn open(&self, reach: Reach<'_>) -> Result<Open, Diagnostic> {
         let contender = self.contender()?;
         let wrong = |error: &dyn std::fmt::Display| Diagnostic::option("--policy", error.to_string());
         let path_manager = contender.policies.build_path_manager().map_err(|error| wrong(&error))?;
@@ -91,7 +123,7 @@ impl StackOptions {
         // From now on a signal no longer ends the program before what is set up is undone.
         attach::listen_for_the_end()
             .map_err(|error| Diagnostic::plain(format!("cannot listen to signals: {error}; try again")))?;
-        let attached = attach::attach(&self.attachment(ports), StackConfig::new(path_manager)).await;
+        let attached = attach::attach(&self.attachment(reach)?, StackConfig::new(path_manager)).await;
         let attached = attached.map_err(|error| diagnostic(&error))?;
         let mut connection = ConnectionConfig::new(policies);
         connection.multipath = contender.multipath;

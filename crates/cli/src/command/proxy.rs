@@ -1,6 +1,6 @@
 //! `anabranch proxy`: programs of this host connect here and go out over several paths.
 
-use crate::attachment::{StackOptions, diagnostic};
+use crate::attachment::{Reach, StackOptions, diagnostic};
 use crate::command::print;
 use crate::command::serving::{LimitOptions, asked_to_end, block_on, read_key, resolves, secret};
 use crate::diagnostic::Diagnostic;
@@ -81,18 +81,29 @@ impl ProxyOptions {
                         format!("--forward {listen} does not say where to: add =HOST:PORT, or give a --server");
                     return Err(Diagnostic::plain(message));
                 }
-                Leads::To(target) if self.server.is_none() => resolves("--forward", target)?,
+                Leads::To(target) if self.server.is_none() => {
+                    resolves("--forward", target)?;
+                }
                 _ => {}
             }
         }
         Ok(entrances)
     }
 
-    fn via(&self) -> Result<Via, Diagnostic> {
-        match (&self.server, &self.key) {
-            (Some(server), Some(key)) => {
-                resolves("--server", server)?;
-                Ok(Via::Server { server: server.clone(), key: read_key(key)? })
+    /// The server's address, if there is one.
+    fn reach(&self) -> Result<Reach<'static>, Diagnostic> {
+        match &self.server {
+            Some(server) => Ok(Reach::Server(resolves("--server", server)?)),
+            None => Ok(Reach::Anybody),
+        }
+    }
+
+    fn via(&self, reach: Reach<'_>) -> Result<Via, Diagnostic> {
+        match (&self.server, reach, &self.key) {
+            (Some(named), Reach::Server(address), Some(key)) => {
+                // A name may lead elsewhere later, but not inside UDP.
+                let server = if self.stack.udp { self.stack.inside(address).into() } else { named.clone() };
+                Ok(Via::Server { server, key: read_key(key)? })
             }
             _ => Ok(Via::Direct),
         }
@@ -104,20 +115,21 @@ impl ProxyOptions {
 /// # Errors
 /// What is wrong with the options or the host.
 pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
-    let (entrances, via) = (options.entrances()?, options.via()?);
+    let (entrances, reach) = (options.entrances()?, options.reach()?);
+    let via = options.via(reach)?;
     let read = |path: &PathBuf| {
         Credentials::read(path).map_err(|error| secret(&format!("--credentials {}", path.display()), &error))
     };
     let credentials = options.credentials.as_ref().map(read).transpose()?;
     if options.stack.dry_run {
-        print(&options.stack.plan(&[])?);
+        print(&options.stack.plan(reach)?);
         return Ok(());
     }
     let limits = options.limits.limits();
     block_on(async {
         let kinds: Vec<String> = entrances.iter().map(|entrance| describe(&entrance.leads)).collect();
         let entrances = Entrances::bind(entrances).map_err(|error| cannot_listen(&error))?;
-        let open = options.stack.open(&[]).await?;
+        let open = options.stack.open(reach).await?;
         for (address, kind) in entrances.addresses().iter().zip(kinds) {
             print(&format!("listening on {address}: {kind}\n"));
         }

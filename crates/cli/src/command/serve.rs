@@ -1,6 +1,6 @@
 //! `anabranch serve`: ends the connections of `anabranch proxy`, or of any MPTCP client of this host, and goes on from there.
 
-use crate::attachment::{StackOptions, diagnostic};
+use crate::attachment::{Reach, StackOptions, diagnostic};
 use crate::command::print;
 use crate::command::proxy::target;
 use crate::command::serving::{LimitOptions, asked_to_end, block_on, read_key, resolves};
@@ -65,12 +65,12 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
     let key = options.key.as_deref().map(read_key).transpose()?;
     let ports = [options.port];
     if options.stack.dry_run {
-        print(&options.stack.plan(&ports)?);
+        print(&options.stack.plan(Reach::On(&ports))?);
         return Ok(());
     }
     let limits = options.limits.limits();
     block_on(async {
-        let open = options.stack.open(&ports).await?;
+        let open = options.stack.open(Reach::On(&ports)).await?;
         let to = options.to.as_ref().map_or("where clients ask to".to_owned(), Target::to_string);
         let config = ServerConfig {
             port: options.port,

@@ -7,7 +7,7 @@ use anabranch_net::descriptor;
 use anabranch_net::proxy::{Journal, Key, Limits, Target};
 use clap::Args;
 use std::future::Future;
-use std::net::ToSocketAddrs as _;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,13 +74,13 @@ pub fn secret(option: &str, error: &dyn std::fmt::Display) -> Diagnostic {
 }
 
 /// A name that cannot be resolved is told before anything is set up.
-pub fn resolves(option: &str, target: &Target) -> Result<(), Diagnostic> {
+pub fn resolves(option: &str, target: &Target) -> Result<SocketAddr, Diagnostic> {
     let unknown = |reason: &str| {
         let message = format!("the host of {target} is not known here ({reason}); check its name, or give its address");
         Diagnostic::option(option, message)
     };
     match target.to_string().to_socket_addrs() {
-        Ok(mut addresses) => addresses.next().map(|_| ()).ok_or_else(|| unknown("it has no address")),
+        Ok(mut addresses) => addresses.next().ok_or_else(|| unknown("it has no address")),
         Err(error) => Err(unknown(&error.to_string())),
     }
 }

@@ -5,6 +5,7 @@ mod print;
 
 pub use options::PerfOptions;
 
+use crate::attachment::Reach;
 use crate::command::{print as put, remark};
 use crate::diagnostic::Diagnostic;
 use crate::live::Live;
@@ -14,16 +15,18 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Runs the client or the server. Gives whether the measurement came to its end.
 pub fn perf(options: &PerfOptions) -> Result<bool, Diagnostic> {
+    let remote = if options.server || options.remote.is_none() { None } else { Some(options.remote()?) };
+    let ports = [options.port];
+    let reach = remote.map_or(Reach::On(&ports), Reach::Server);
     if options.stack.dry_run {
-        put(&options.stack.plan(&[options.port])?);
+        put(&options.stack.plan(reach)?);
         return Ok(true);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Diagnostic::plain(format!("no runtime: {error}")))?;
     runtime.block_on(async {
         let plan = options.plan()?;
-        let remote = if options.server { None } else { Some(options.remote()?) };
-        let (host, attached) = open(options).await?;
+        let (host, attached) = open(options, reach).await?;
         let live = match &attached {
             Some(attached) if options.live => Some(Live::of_stack(attached.stack(), "anabranch perf")?),
             _ => None,
@@ -40,12 +43,11 @@ pub fn perf(options: &PerfOptions) -> Result<bool, Diagnostic> {
 }
 
 /// The host that measures; our stack is to be detached at the end.
-async fn open(options: &PerfOptions) -> Result<(Host, Option<Attached>), Diagnostic> {
+async fn open(options: &PerfOptions, reach: Reach<'_>) -> Result<(Host, Option<Attached>), Diagnostic> {
     if let Some(kernel) = options.kernel_host() {
         return Ok((kernel, None));
     }
-    let ports = if options.server { vec![options.port] } else { Vec::new() };
-    let open = options.stack.open(&ports).await?;
+    let open = options.stack.open(reach).await?;
     let ours = Ours {
         stack: open.attached.stack().clone(),
         config: open.connection,
@@ -90,6 +92,7 @@ async fn measure(
             put(&print::interval(progress.up, progress.interval, progress.senders));
         }
     };
+    let remote = options.stack.inside(remote);
     let test = async {
         if options.sink {
             perf::run_against_any(host, remote, plan, tell).await

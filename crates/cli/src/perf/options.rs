@@ -59,7 +59,7 @@ pub struct PerfOptions {
     #[arg(long)]
     pub sink: bool,
     /// Use the kernel's sockets instead of the stack, to compare
-    #[arg(long, value_name = "PROTOCOL", conflicts_with_all = ["uplinks", "local", "policy", "mtu", "dry_run", "live", "from"])]
+    #[arg(long, value_name = "PROTOCOL", conflicts_with_all = ["uplinks", "local", "udp", "policy", "mtu", "dry_run", "live", "from"])]
     pub kernel: Option<Kernel>,
     /// The kernel's congestion control, by its name
     #[arg(long, value_name = "NAME", requires = "kernel")]

@@ -1,9 +1,16 @@
 //! Where the clients of a tunnel are: the last address each was heard from, in bounded memory.
 
 use anabranch_wire::encapsulation::Place;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use foldhash::quality::RandomState;
 use std::collections::HashMap;
+
+/// Where a client is, and which of our addresses it speaks to: a NAT lets pass only what comes from there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Whereabouts {
+    pub client: SocketAddr,
+    pub ours: Option<IpAddr>,
+}
 
 /// Most places of one generation.
 const GENERATION: usize = 32_768;
@@ -13,13 +20,13 @@ const GENERATION: usize = 32_768;
 /// client's next segment brings it back.
 #[derive(Default)]
 pub(super) struct Peers {
-    young: HashMap<Place, SocketAddr, RandomState>,
-    old: HashMap<Place, SocketAddr, RandomState>,
+    young: HashMap<Place, Whereabouts, RandomState>,
+    old: HashMap<Place, Whereabouts, RandomState>,
 }
 
 impl Peers {
     /// A segment came from there.
-    pub(super) fn learn(&mut self, place: Place, address: SocketAddr) {
+    pub(super) fn learn(&mut self, place: Place, address: Whereabouts) {
         if let Some(known) = self.young.get_mut(&place) {
             *known = address;
             return;
@@ -31,7 +38,7 @@ impl Peers {
     }
 
     /// Where to send to.
-    pub(super) fn whereabouts(&mut self, place: Place) -> Option<SocketAddr> {
+    pub(super) fn whereabouts(&mut self, place: Place) -> Option<Whereabouts> {
         if let Some(address) = self.young.get(&place) {
             return Some(*address);
         }
@@ -49,8 +56,8 @@ mod tests {
         Place { session, path: 1 }
     }
 
-    fn address(port: u16) -> SocketAddr {
-        SocketAddr::from(([192, 0, 2, 1], port))
+    fn address(port: u16) -> Whereabouts {
+        Whereabouts { client: SocketAddr::from(([192, 0, 2, 1], port)), ours: None }
     }
 
     #[test]

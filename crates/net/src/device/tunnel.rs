@@ -5,7 +5,7 @@
 //! middle of a connection. Who can read the datagrams can redirect them, as anybody on the path of plain TCP can.
 
 use super::DeviceCounters;
-use super::peers::Peers;
+use super::peers::{Peers, Whereabouts};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::encapsulation::{self, Place, Receiver};
 use anabranch_wire::{Ecn, Packet, udp};
@@ -57,7 +57,7 @@ enum End {
 #[derive(Default)]
 struct Train {
     contents: Vec<u8>,
-    destination: Option<SocketAddr>,
+    destination: Option<Whereabouts>,
     ecn: Ecn,
     /// Size of all datagrams but the last, which may be smaller.
     size: usize,
@@ -66,7 +66,7 @@ struct Train {
 
 impl Train {
     /// Whether a datagram of `length` bytes can go with those that wait.
-    fn takes(&self, destination: SocketAddr, ecn: Ecn, length: usize, most: usize) -> bool {
+    fn takes(&self, destination: Whereabouts, ecn: Ecn, length: usize, most: usize) -> bool {
         self.count == 0
             || (self.count < most
                 && self.contents.len() + length <= LARGEST_TRAIN
@@ -190,7 +190,7 @@ impl Tunnel {
             End::Server(peers) => {
                 // Keepalives have no checksum of their own: they refresh a NAT, and move nobody.
                 if packet.is_some() {
-                    peers.learn(place, meta.addr);
+                    peers.learn(place, Whereabouts { client: meta.addr, ours: meta.dst_ip });
                 }
                 packet
             }
@@ -202,7 +202,7 @@ impl Tunnel {
         let destination = match (encapsulation::emit(packet, &mut self.scratch), &mut self.end) {
             (Ok(_), End::Client { server, spoke, .. }) => {
                 *spoke = true;
-                Some(*server)
+                Some(Whereabouts { client: *server, ours: None })
             }
             (Ok(place), End::Server(peers)) => peers.whereabouts(place),
             (Err(_), _) => None,
@@ -214,7 +214,7 @@ impl Tunnel {
     }
 
     /// Adds the datagram in `scratch` to the train.
-    fn push(&mut self, destination: SocketAddr, ecn: Ecn) {
+    fn push(&mut self, destination: Whereabouts, ecn: Ecn) {
         if !self.train.takes(destination, ecn, self.scratch.len(), self.udp.max_gso_segments()) {
             self.flush();
         }
@@ -229,11 +229,11 @@ impl Tunnel {
     pub(super) fn flush(&mut self) {
         let Some(destination) = self.train.destination.take() else { return };
         let transmit = Transmit {
-            destination,
+            destination: destination.client,
             ecn: to_codepoint(self.train.ecn),
             contents: &self.train.contents,
             segment_size: (self.train.count > 1).then_some(self.train.size),
-            src_ip: None,
+            src_ip: destination.ours,
         };
         // Not through the runtime's readiness: a full socket buffer is a full queue, and the engine sees a loss.
         let sent = self.udp.try_send((&self.socket).into(), &transmit).is_ok();
@@ -267,7 +267,7 @@ impl Tunnel {
             let (server, place) = (*server, *place);
             self.scratch.clear();
             encapsulation::emit_keepalive(place, &mut self.scratch);
-            self.push(server, Ecn::NotCapable);
+            self.push(Whereabouts { client: server, ours: None }, Ecn::NotCapable);
             self.flush();
         }
     }
