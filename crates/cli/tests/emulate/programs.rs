@@ -6,6 +6,11 @@ use libtest_mimic::{Failed, Trial};
 pub fn trials() -> Vec<Trial> {
     vec![
         Trial::test("programs::a_capture_has_what_left_and_what_arrived", a_capture_has_what_left_and_what_arrived),
+        Trial::test(
+            "programs::our_stack_uses_both_paths_by_its_own_devices",
+            our_stack_uses_both_paths_by_its_own_devices,
+        ),
+        Trial::test("programs::without_any_right_our_stack_uses_both_paths_inside_udp", without_any_right_inside_udp),
         Trial::test("programs::routes_have_the_congestion_control", routes_have_the_congestion_control),
     ]
 }
@@ -60,6 +65,34 @@ fn our_stack_is_not_reset_by_linux_when_parts_of_long_packets_are_lost() -> Resu
     assert_eq!(found, Some(("DSSNotMatching", "0")), "{}", ran.complained);
     for link in ["A/0/forward", "B/0/forward"] {
         assert!(ran.link(link, "delivered_bytes") > 1_000_000, "{link}: {}", ran.complained);
+    }
+    Ok(())
+}
+
+fn our_stack_uses_both_paths_by_its_own_devices() -> Result<(), Failed> {
+    perf_on_both_paths("ours", "", &[])
+}
+
+/// Not a single capability, as a user has none who is not root.
+const POWERLESS: &[&str] = &["setpriv", "--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all"];
+
+fn without_any_right_inside_udp() -> Result<(), Failed> {
+    perf_on_both_paths("udp", "--udp", POWERLESS)
+}
+
+/// Sends 4 MB with `anabranch perf`; both ends have `option`, and `before` stands before the client.
+fn perf_on_both_paths(name: &str, option: &str, before: &[&str]) -> Result<(), Failed> {
+    let program = env!("CARGO_BIN_EXE_anabranch");
+    let server = format!("{} '{program}' perf --server --one-off {option}", before.join(" "));
+    let client = format!(
+        "for try in 1 2 3 4 5; do '{program}' perf 10.0.0.2 --bytes 4MB {option} && exit; sleep 1; done; exit 1"
+    );
+    let ran = two_paths(name).run(&["--server", &server], &[before, &["sh", "-c", &client]].concat());
+    assert_eq!(ran.code, 0, "{}{}", ran.said, ran.complained);
+    assert!(ran.said.contains("stream 0: mptcp"), "{}", ran.said);
+    for link in ["A/0/forward", "B/0/forward"] {
+        let bytes = ran.link(link, "delivered_bytes");
+        assert!(bytes > 1_000_000, "{link} carried {bytes} bytes:\n{}", ran.complained);
     }
     Ok(())
 }
