@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 const CHILD: &str = "ANABRANCH_TEST_HOST_CHILD";
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&str, fn()); 8] = [
+    let tests: [(&str, fn()); 11] = [
         ("left_behind::nothing_after_sigterm", after_sigterm),
         ("left_behind::nothing_after_kill_and_the_next_start", after_kill),
         ("left_behind::two_instances_do_not_disturb_each_other", two_instances),
@@ -23,6 +23,9 @@ pub fn trials() -> Vec<Trial> {
         ("left_behind::a_port_in_use_is_named", port_in_use),
         ("left_behind::an_interface_that_is_not_there_is_named", no_interface),
         ("left_behind::a_journal_that_cannot_be_written_changes_nothing", no_journal),
+        ("left_behind::without_room_for_the_journal_nothing_changes", no_room),
+        ("left_behind::without_the_right_to_it_nothing_changes", no_right),
+        ("left_behind::without_nft_nothing_changes", no_nft),
     ];
     let trial = |(name, test): (&str, fn())| {
         Trial::test(name, move || {
@@ -46,8 +49,10 @@ pub fn child() {
         let mut uplinks = Scene::uplinks_noted_in(Path::new(&journal), &[]);
         uplinks.ports = std::env::args().filter_map(|word| word.parse().ok()).collect();
         listen_for_the_end().expect("signals can be heard");
-        let attached = attached(uplinks).await.expect("we may");
-        std::io::stdout().write_all(b"attached\n").expect("the test reads");
+        let attached = attached(uplinks).await;
+        let said = attached.as_ref().map_or_else(ToString::to_string, |_| "attached".to_owned());
+        std::io::stdout().write_all(format!("{said}\n").as_bytes()).expect("the test reads");
+        let Ok(attached) = attached else { return };
         asked_to_end().await.expect("signals can be heard");
         attached.detach().await.expect("all is undone");
     });
@@ -65,6 +70,26 @@ fn start(scene: &Scene, ports: &[u16]) -> Child {
     BufReader::new(output).read_line(&mut line).expect("it says something");
     assert_eq!(line, "attached\n");
     child
+}
+
+/// What a child says that cannot attach its stack, run by `words` before its own name.
+fn complaint(scene: &Scene, words: &[&str], path: Option<&str>) -> String {
+    let before = scene.state();
+    let output = scene.in_ours(|| {
+        let us = std::env::current_exe().expect("we run");
+        let mut command = match words.split_first() {
+            Some((program, words)) => {
+                let mut command = Command::new(program);
+                command.args(words).arg(us);
+                command
+            }
+            None => Command::new(us),
+        };
+        command.envs(path.map(|path| ("PATH", path)));
+        command.env(CHILD, scene.journal()).output().expect("it can run")
+    });
+    scene.assert_as_before(&before);
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 fn end(mut child: Child, signal: Signal) {
@@ -208,4 +233,29 @@ fn no_journal() {
     let scene = Scene::new();
     let error = refusal(&scene, |uplinks| uplinks.options.journal = Some("/proc/anabranch".into()));
     assert!(matches!(error, HostError::Journal { .. }), "{error}");
+}
+
+fn no_room() {
+    let scene = Scene::new();
+    let directory = scene.journal().display().to_string();
+    let full = format!(
+        "mount -t tmpfs -o size=4k none {directory} && echo > {directory}/full && \
+         dd if=/dev/zero of={directory}/full 2>/dev/null; exec \"$0\""
+    );
+    let said = complaint(&scene, &["unshare", "--mount", "sh", "-c", &full], None);
+    assert!(said.starts_with("cannot note in ") && said.contains("No space left"), "{said}");
+    let read_only = format!("mount -t tmpfs -o ro none {directory} && exec \"$0\"");
+    let said = complaint(&scene, &["unshare", "--mount", "sh", "-c", &read_only], None);
+    assert!(said.starts_with("cannot note in ") && said.contains("Read-only"), "{said}");
+}
+
+fn no_right() {
+    let words = ["setpriv", "--bounding-set", "-net_admin", "--inh-caps", "-net_admin"];
+    let said = complaint(&Scene::new(), &words, None);
+    assert!(said.starts_with("this needs the right to set up the network (CAP_NET_ADMIN)"), "{said}");
+}
+
+fn no_nft() {
+    let said = complaint(&Scene::new(), &[], Some("/nonexistent"));
+    assert_eq!(said, "the program 'nft' is needed and not there: install nftables\n");
 }

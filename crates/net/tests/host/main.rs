@@ -16,7 +16,9 @@ fn main() {
     if left_behind::is_child() {
         return left_behind::child();
     }
-    let missing = kernel::missing();
+    let nft = std::process::Command::new("nft").arg("--version").output();
+    let no_nft = nft.err().map(|error| format!("there is no program `nft` (nftables): {error}"));
+    let missing = kernel::missing().or(no_nft);
     if let Some(reason) = &missing {
         eprintln!("skipped: {reason}");
     }

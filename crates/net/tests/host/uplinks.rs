@@ -1,6 +1,6 @@
 //! A stack whose packets leave by the host's uplinks.
 
-use crate::kernel::mptcp_socket;
+use crate::kernel::{mptcp_socket, sysctl};
 use crate::scene::{BOTH, PORT, Scene, attached, config, exchange_until, exchange_until_on};
 use anabranch_mptcp::connection::Protocol;
 use libtest_mimic::Trial;
@@ -10,7 +10,7 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for (v6, family) in [(false, "ipv4"), (true, "ipv6")] {
         trials.push(Trial::test(format!("uplinks::a_connection_uses_both_and_nothing_is_left_{family}"), move || {
-            both(v6);
+            both(v6, |_| {});
             Ok(())
         }));
         trials.push(Trial::test(format!("uplinks::a_kernel_reaches_us_at_both_addresses_{family}"), move || {
@@ -18,11 +18,16 @@ pub fn trials() -> Vec<Trial> {
             Ok(())
         }));
     }
+    trials.push(Trial::test("uplinks::strict_reverse_path_filtering_is_content", || {
+        both(false, |scene| scene.in_ours(|| sysctl("ipv4.conf.all.rp_filter", "1")));
+        Ok(())
+    }));
     trials
 }
 
-fn both(v6: bool) {
+fn both(v6: bool, prepare: impl FnOnce(&Scene)) {
     let scene = Scene::new();
+    prepare(&scene);
     let address = scene.echo(v6);
     let before = scene.state();
     scene.run(|| async {
