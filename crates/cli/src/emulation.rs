@@ -89,3 +89,131 @@ fn load(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Document;
+    use anabranch_mptcp::EndpointConfig;
+    use anabranch_policy::rate::Rate;
+    use anabranch_policy::time::{Duration, Instant};
+    use anabranch_sim::network::Tapped;
+    use anabranch_sim::topology::NoPaths;
+    use anabranch_sim::{UdpConfig, UdpSource, World, WorldConfig};
+    use std::sync::{Arc, Mutex};
+
+    /// Two paths of one and two links, and two shared ones: everything that has luck has some here.
+    const SCENARIO: &str = r#"
+        name = "both"
+        duration = "10 s"
+        transfer = { kind = "endless" }
+        connection = { receive_buffer = "1 MB" }
+        [[paths]]
+        name = "A"
+        [[paths.links]]
+        rate = "3 Mbit/s"
+        delay = { uniform = "4..9 ms", drawn = "slowly_varying", every = "100 ms" }
+        queue = "10 packets"
+        burst_loss = { average = "2 %", burst = "3 packets" }
+        [[paths]]
+        name = "B"
+        [[paths.links]]
+        rate = "2 Mbit/s"
+        delay = { uniform = "5..50 ms", drawn = "per_run" }
+        loss = { uniform = "1..5 %", drawn = "per_run" }
+        down = ["2..3 s"]
+        [[paths.links]]
+        rate = "4 Mbit/s"
+        queue = { discipline = "codel", limit = "50 packets" }
+        [[shared]]
+        rate = "4 Mbit/s"
+        queue = "20 kB"
+        duplication = "1 %"
+        [[shared]]
+        rate = "3500 kbit/s"
+        loss = "1 %"
+        loss_direction = "forward"
+    "#;
+
+    const END: Instant = Instant::from_nanos(8_000_000_000);
+
+    fn stream(name: &str, from: InterfaceId, to: InterfaceId) -> UdpConfig {
+        let sizes = vec![(1.0, 60), (1.0, 700), (2.0, 1500)];
+        let rate = Rate::from_bits_per_second(2_200_000);
+        UdpConfig { sizes, stop: END, ..UdpConfig::steady(name, from, to, rate, 1500) }
+    }
+
+    /// When a source sends, and how much.
+    fn departures(config: UdpConfig, seed: u64) -> Vec<(Instant, u32)> {
+        let (mut at, mut sends, stop) = (config.start, false, config.stop);
+        let mut source = UdpSource::new(config, seed);
+        let mut departures = Vec::new();
+        while at < stop {
+            if sends {
+                departures.push((at, source.packet()));
+            }
+            (at, sends) = source.next(at);
+        }
+        departures
+    }
+
+    /// What arrives at the end of the links, in the lab.
+    fn in_the_lab(scenario: &Scenario, seed: u64, upwards: bool) -> Vec<(Instant, u32)> {
+        let mut world = World::new(WorldConfig { seed, ..WorldConfig::default() });
+        let [client, server] =
+            ["client", "server"].map(|name| world.add_host(name, &EndpointConfig::default(), Box::new(NoPaths)));
+        let lines = network::build(&mut world, scenario, &[0, 1], client, server);
+        for (name, interface) in ["a", "b"].into_iter().zip(&lines.interfaces) {
+            let (from, to) = if upwards { (*interface, lines.server) } else { (lines.server, *interface) };
+            world.add_udp(stream(name, from, to));
+        }
+        let arrived = Arc::new(Mutex::new(Vec::new()));
+        let arrivals = Arc::clone(&arrived);
+        let ends: Vec<_> = match upwards {
+            true => vec![lines.server_links.0],
+            false => lines.ends.iter().map(|end| end.backward).collect(),
+        };
+        let tap = move |now: Instant, _, tapped: Tapped| {
+            let Tapped::Udp { length, .. } = tapped else { return };
+            arrivals.lock().expect("nobody panics").push((now, length));
+        };
+        world.tap(&ends, Box::new(tap));
+        world.run_until(END + Duration::from_secs(2));
+        arrived.lock().expect("nobody panics").clone()
+    }
+
+    /// The same by way of real packets.
+    fn emulated(scenario: &Scenario, seed: u64, upwards: bool) -> Vec<(Instant, u32)> {
+        let mut network = build(scenario, &[0, 1], seed).expect("it can be emulated");
+        let mut sent: Vec<(Instant, u32, u8)> = Vec::new();
+        for (name, path) in [("a", 1), ("b", 2)] {
+            let of_path = departures(stream(name, InterfaceId(0), InterfaceId(0)), seed);
+            sent.extend(of_path.into_iter().map(|(at, length)| (at, length, path)));
+        }
+        sent.sort();
+        for (at, length, path) in sent {
+            let (client, server) = ([10, 0, path, 1], [10, 0, 0, 2]);
+            let (port, ends) = if upwards { (usize::from(path) - 1, [client, server]) } else { (2, [server, client]) };
+            let mut packet = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0];
+            packet.extend(ends.concat());
+            packet.resize(length as usize, 0);
+            network.handle_packet(at, PortId(port), &packet);
+        }
+        network.handle_timeout(END + Duration::from_secs(2));
+        let out = core::iter::from_fn(|| network.poll_delivery());
+        out.map(|delivery| (delivery.at, delivery.frame.bytes().len() as u32)).collect()
+    }
+
+    #[test]
+    fn packets_arrive_when_they_do_in_the_lab() {
+        let scenario = Document::embedded("both.toml", SCENARIO, &[]).scenario().expect("it is a scenario");
+        for seed in 1..=5 {
+            for upwards in [true, false] {
+                let (lab, real) = (in_the_lab(&scenario, seed, upwards), emulated(&scenario, seed, upwards));
+                assert!(lab.len() > 1_000, "{}", lab.len());
+                let differs = lab.iter().zip(&real).position(|(one, other)| one != other);
+                assert_eq!((lab.len(), None), (real.len(), differs), "seed {seed}, upwards: {upwards}");
+            }
+        }
+    }
+}
