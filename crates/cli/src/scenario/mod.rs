@@ -104,8 +104,8 @@ impl Document {
 fn read(top: &Reader<'_>, directory: &Path) -> Result<Scenario, Diagnostic> {
     let name_item = top.required("name")?;
     let name = name_item.text()?.to_owned();
-    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-        return Err(name_item.error("a name is made of letters, digits and underscores: files are called after it"));
+    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') {
+        return Err(name_item.error("a name is made of letters, digits, _ and -: files are called after it"));
     }
     let duration_item = top.required("duration")?;
     let duration: Duration = duration_item.quantity()?;

@@ -315,7 +315,7 @@ pub struct Claim {
 /// A whole scenario.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Scenario {
-    /// Its name: letters, digits and underscores.
+    /// Its name: letters, digits, `_` and `-`.
     pub name: String,
     /// One line.
     pub title: String,
