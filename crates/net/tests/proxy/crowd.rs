@@ -54,6 +54,7 @@ pub fn play() -> bool {
                 let mut sockets = open_all(count.parse().expect("a number"), PROXY, target).await;
                 said().await;
                 echo_all(&mut sockets).await;
+                said().await;
             }
             _ => panic!("no such part: {role}"),
         }

@@ -59,7 +59,8 @@ pub fn stack(paths: Range<u8>) -> Stack {
         let name = format!("path{path}");
         let device = Device::tun(&TunConfig::new(name.clone(), 1500)).expect("a TUN device");
         ip(&format!("addr add {}/24 dev {name}", kernel_address(path)));
-        ip(&format!("link set {name} up"));
+        // A crowd that answers all at once overflows the usual 500 packets.
+        ip(&format!("link set {name} txqueuelen 10000 up"));
         let device = stack.attach(device);
         stack.address_up(device, AddressId(path + 1), stack_address(path)).expect("the device is there");
     }
