@@ -174,6 +174,7 @@ impl Proxy {
                 biased;
                 () = &mut stop => break,
                 accepted = poll_fn(|context| self.entrances.poll_accept(&mut first, context)) => accepted,
+                () = tasks.reap() => continue,
             };
             match accepted {
                 Ok((socket, peer, leads)) => {

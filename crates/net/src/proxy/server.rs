@@ -81,6 +81,7 @@ impl Server {
                 biased;
                 () = &mut stop => break,
                 accepted = self.listener.accept() => accepted,
+                () = tasks.reap() => continue,
             };
             match accepted {
                 Some(stream) if tasks.admit() => tasks.spawn(serve(Arc::clone(&self.shared), stream)),

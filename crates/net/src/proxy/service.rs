@@ -105,6 +105,7 @@ impl Tasks {
 
     /// Whether there is room for one more client, which has just come.
     pub(super) fn admit(&mut self) -> bool {
+        // Those who have gone count no more.
         while self.tasks.try_join_next().is_some() {}
         let room = self.tasks.len() < self.service.limits.connections;
         let count = self.tasks.len() as u64;
@@ -117,6 +118,13 @@ impl Tasks {
             }
         });
         room
+    }
+
+    /// Gives back what clients that have gone had; never completes without one.
+    pub(super) async fn reap(&mut self) {
+        if self.tasks.join_next().await.is_none() {
+            std::future::pending::<()>().await;
+        }
     }
 
     pub(super) fn spawn(&mut self, client: impl Future<Output = ()> + Send + 'static) {
