@@ -13,14 +13,13 @@ mod hostile;
 mod joining;
 mod kernel;
 mod library;
-#[allow(dead_code)] // the tests that need all of it follow
+#[allow(dead_code)] // what is remembered of a packet is there to be printed
 mod middlebox;
 mod mischief;
 mod pair;
 mod perf;
 mod priority;
 mod random_transfers;
-#[allow(dead_code)]
 mod scene;
 mod traffic;
 mod wire_profile;

@@ -23,6 +23,8 @@ pub enum Failure {
     KernelAddressGone,
     /// A subflow that sends something meets resets.
     Resets,
+    /// The same, and no SYN passes any more.
+    ResetsForGood,
     /// MPTCP options disappear.
     Stripped,
 }
@@ -42,7 +44,8 @@ pub fn befall(hosts: &Hosts, path: usize, failure: Failure) {
         }
         Failure::DeviceGone => middlebox.remove_device(),
         Failure::AddressGone => hosts.stack.address_down(AddressId(path as u8 + 1)),
-        Failure::Resets => reset_all(middlebox),
+        Failure::Resets => reset_all(middlebox, true),
+        Failure::ResetsForGood => reset_all(middlebox, false),
         Failure::KernelAddressGone => {
             let length = if hosts.v6 { 64 } else { 24 };
             ip(&format!("addr del {}/{length} dev path{path}", hosts.kernel_ip(path as u8)));
@@ -51,8 +54,8 @@ pub fn befall(hosts: &Hosts, path: usize, failure: Failure) {
     }
 }
 
-/// Answers the next packet of each direction with a reset to its sender.
-pub fn reset_all(middlebox: &Middlebox) {
+/// Answers the next packet of each direction with a reset to its sender. New subflows may come after it, or may not.
+fn reset_all(middlebox: &Middlebox, others: bool) {
     let inventor = middlebox.clone();
     let mut answered = Vec::new();
     middlebox.obey(move |way, packet| {
@@ -60,7 +63,8 @@ pub fn reset_all(middlebox: &Middlebox) {
             answered.push(way);
             inventor.invent(opposite(way), reset_from_receiver(&packet));
         }
-        vec![packet]
+        let passes = others || !packet.segment.flags.contains(Flags::SYN);
+        passes.then_some(packet).into_iter().collect()
     });
 }
 
