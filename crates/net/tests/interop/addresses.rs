@@ -45,6 +45,14 @@ fn is_echo(option: &MptcpOption) -> bool {
     matches!(option, MptcpOption::AddAddress { truncated_hmac: None, .. })
 }
 
+/// After an echo an announcement is not repeated, however long its timeout. On a busy machine it may have been before.
+async fn assert_it_is_said_no_more(field: &Field, way: Way) {
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let before = field.with_option(way, is_announcement).len();
+    tokio::time::sleep(Duration::from_millis(1_000)).await;
+    assert_eq!(field.with_option(way, is_announcement).len(), before);
+}
+
 fn the_kernel_announces(v6: bool, we: bool) {
     field(2, v6, Some("path_manager.announce=never"), |field| async move {
         ip(&format!("mptcp endpoint add {} id 5 signal", theirs(1, v6)));
@@ -58,10 +66,8 @@ fn the_kernel_announces(v6: bool, we: bool) {
             assert_eq!(address.port(), PORT, "that of the connection");
             field.joined().await;
         }
-        // Its timeouts are over by now: there was no need to say it again.
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        assert_eq!(field.with_option(Way::ToUs, is_announcement).len(), 1);
-        assert_eq!(field.with_option(Way::ToKernel, is_echo).len(), 1);
+        assert_it_is_said_no_more(&field, Way::ToUs).await;
+        assert!(!field.with_option(Way::ToKernel, is_echo).is_empty());
         talk(&mut stream, &kernel).await;
     });
 }
@@ -73,8 +79,8 @@ fn we_announce(v6: bool, we: bool) {
         until(|| counter("AddAddr") == 1 && counter("EchoAddTx") == 1).await;
         let joined = field.hear(|heard| matches!(heard, Heard::Open(SubflowId(1..), ..))).await;
         assert!(matches!(joined, Heard::Open(_, AddressId(2), ..)), "{joined:?}");
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        assert_eq!(field.with_option(Way::ToKernel, is_announcement).len(), 1);
+        until(|| !field.with_option(Way::ToUs, is_echo).is_empty()).await;
+        assert_it_is_said_no_more(&field, Way::ToKernel).await;
         to_us(&mut stream, &kernel, MUCH).await;
         assert!(field.carried(1, Way::ToUs) > MUCH / 20);
     });
@@ -96,8 +102,9 @@ fn our_echo_is_lost(v6: bool) {
         let (mut stream, kernel) = field.we_open().await;
         talk(&mut stream, &kernel).await;
         until(|| counter("EchoAdd") == 1).await;
-        assert_eq!(field.with_option(Way::ToUs, is_announcement).len(), 2);
-        assert_eq!(field.with_option(Way::ToKernel, is_echo).len(), 2);
+        assert!(field.with_option(Way::ToUs, is_announcement).len() >= 2);
+        assert!(field.with_option(Way::ToKernel, is_echo).len() >= 2);
+        assert_it_is_said_no_more(&field, Way::ToUs).await;
         assert_eq!(field.heard(|heard| matches!(heard, Heard::Announced(..))).len(), 1, "it is no news");
     });
 }
@@ -107,9 +114,9 @@ fn the_kernels_echo_is_lost(v6: bool) {
         lose_echoes(&field, Way::ToUs, 1);
         let (mut stream, kernel) = field.the_kernel_opens().await;
         talk(&mut stream, &kernel).await;
-        until(|| field.with_option(Way::ToUs, is_echo).len() == 2).await;
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        assert_eq!(field.with_option(Way::ToKernel, is_announcement).len(), 2);
+        until(|| field.with_option(Way::ToUs, is_echo).len() >= 2).await;
+        assert!(field.with_option(Way::ToKernel, is_announcement).len() >= 2);
+        assert_it_is_said_no_more(&field, Way::ToKernel).await;
         talk(&mut stream, &kernel).await;
     });
 }

@@ -266,7 +266,7 @@ fn we_refuse_a_wrong_proof_in_a_third_ack(v6: bool) {
         assert_eq!(closed, Heard::Closed(SubflowId(1), CloseReason::ProtocolError));
         let reset =
             |seen: &crate::middlebox::Seen| seen.way == Way::ToKernel && seen.packet.segment.flags.contains(Flags::RST);
-        assert_eq!(field.boxes[1].seen(reset).len(), 1);
+        field.boxes[1].wait(1, reset).await;
         assert_it_goes_on(&mut stream, &kernel).await;
     });
 }

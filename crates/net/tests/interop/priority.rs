@@ -21,6 +21,7 @@ pub fn trials() -> Vec<Trial> {
             ("we_obey_the_kernels_when_it_opened", |v6| we_obey_the_kernels(v6, false)),
             ("we_obey_the_kernels_when_we_opened", |v6| we_obey_the_kernels(v6, true)),
             ("the_initial_subflow_can_be_the_backup", the_initial_subflow),
+            ("the_kernel_can_make_the_initial_subflow_the_backup", the_kernels_initial_subflow),
         ],
     )
 }
@@ -105,6 +106,21 @@ fn the_initial_subflow(v6: bool) {
         let connection = stream.id();
         field.order(PathAction::SetBackup { connection, subflow: SubflowId(0), backup: true });
         until(|| counter("MPPrioRx") == 1).await;
+        for way in [Way::ToUs, Way::ToKernel] {
+            let before = field.carried(0, way);
+            assert!(on_second_path(&field, &mut stream, &kernel, way).await >= MUCH, "{way:?}");
+            assert_eq!(field.carried(0, way), before, "{way:?}");
+        }
+    });
+}
+
+/// The same from the kernel, which speaks of its own endpoints.
+fn the_kernels_initial_subflow(v6: bool) {
+    field(2, v6, None, |field| async move {
+        ip(&format!("mptcp endpoint add {} id 9 subflow", theirs(0, v6)));
+        let (mut stream, kernel, _) = two_paths(&field, true).await;
+        ip("mptcp endpoint change id 9 backup");
+        field.hear(|heard| *heard == Heard::Priority(SubflowId(0), true)).await;
         for way in [Way::ToUs, Way::ToKernel] {
             let before = field.carried(0, way);
             assert!(on_second_path(&field, &mut stream, &kernel, way).await >= MUCH, "{way:?}");
