@@ -43,6 +43,8 @@ use crate::view::{ConnectionView, SubflowView};
 
 /// Most bytes of a burst.
 const BURST: u64 = 64 * 1024;
+/// Bytes of a page fragment: the last one written may reach beyond the limit.
+const PAGE: u64 = 32 * 1024;
 /// Segments of the least window that a send buffer is made for.
 const LEAST_WINDOW: u64 = 10;
 
@@ -161,10 +163,11 @@ impl Linux {
     fn is_written(&mut self, connection: &ConnectionView, data_seq: u64, subflows: &[SubflowView]) -> bool {
         let buffers = subflows.iter().filter_map(|subflow| self.records.get(subflow.id));
         let limit: u64 = buffers.map(|record| record.buffer).sum();
-        let held = self.written.saturating_sub(connection.data_una);
-        // A sleeping writer is woken when what is free is half of what is held.
+        self.written = self.written.max(connection.data_una);
+        let held = self.written - connection.data_una;
+        // A sleeping writer is woken when what is free is half of what is held, and fills up page by page.
         if held <= limit / 3 * 2 {
-            self.written = connection.data_una + limit;
+            self.written += (limit - held).div_ceil(PAGE) * PAGE;
         }
         data_seq < self.written
     }

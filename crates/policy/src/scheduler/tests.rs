@@ -263,17 +263,17 @@ fn linux(send_buffer: f64) -> Linux {
 #[test]
 fn linux_sends_nothing_anywhere_while_what_a_slow_subflow_owes_fills_the_connections_send_buffer() {
     let mut scheduler = linux(2.0);
-    // Two buffers of two windows of 10000 bytes: 40000 in all, of which the first 1000 are missing.
+    // Two buffers of two windows of 10000 bytes, 40000 in all, are filled in two pages of 32 KiB; the first bytes are missing.
     let paths = [subflow(0, 10), subflow(1, 100)];
     let mut chunk_at = |una: u64, data_seq: u64| {
         let view = ConnectionView { data_una: una, data_nxt: data_seq, ..connection(0) };
         matches!(scheduler.schedule(&view, &Chunk { data_seq, ..new_data() }, &paths), Decision::Send(_))
     };
-    assert!(chunk_at(0, 0) && chunk_at(0, 39_000));
-    assert!(!chunk_at(0, 40_000));
-    // The program wakes when no more than two thirds are left, 26666 bytes: not yet, and now.
-    assert!(!chunk_at(13_000, 40_000));
-    assert!(chunk_at(13_400, 40_000) && chunk_at(13_400, 53_000) && !chunk_at(13_400, 53_400));
+    assert!(chunk_at(0, 0) && chunk_at(0, 65_535));
+    assert!(!chunk_at(0, 65_536));
+    // The program wakes when no more than two thirds of 40000 are left, 26666 bytes: not yet, and now. It writes a page.
+    assert!(!chunk_at(38_869, 65_536));
+    assert!(chunk_at(38_870, 65_536) && chunk_at(38_870, 98_303) && !chunk_at(38_870, 98_304));
 }
 
 #[test]
