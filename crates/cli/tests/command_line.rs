@@ -274,3 +274,31 @@ fn check_time_series(path: &Path) {
     assert!((19..=20).contains(&rows), "{rows}");
     assert!((1.0..2.5).contains(&last), "{last}");
 }
+
+/// Without root this is the engine alone, at both ends of emulated links; with root Linux takes part.
+#[test]
+fn calibrating_writes_what_the_lab_and_real_time_gave_and_judges_the_lab() {
+    let place = Place::new("calibrate", SCENARIO);
+    let arguments = ["calibrate", "--quick", "--case", "one_01", "--case", "two_12", "--json"];
+    let output = place.run(&arguments);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
+    // A machine that is too busy gives runs up and says so; what was measured must be near the lab.
+    assert!(output.status.code() == Some(0) || json["given_up"].as_u64() > Some(0), "{}", text(&output.stderr));
+    let rows = json["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 2);
+    for row in rows.iter().filter(|row| row["ours"].is_object()) {
+        let mbits = |way: &str| row["ours"][way][0].as_f64().expect("a goodput");
+        assert!(mbits("lab") > 1.0 && mbits("emulated") > 1.0, "{row}");
+        // Less than a second of silence, in a buffer of 64 KiB, too.
+        assert!(row["ours"]["pauses"][0].as_f64().expect("a time") < 1.0, "{row}");
+    }
+    for file in ["results/calibration.json", "results/calibration.html"] {
+        assert!(std::fs::metadata(place.0.join(file)).expect("it was written").len() > 1_000);
+    }
+}
+
+#[test]
+fn a_case_that_is_not_there_is_refused_with_the_names_of_those_that_are() {
+    let message = refused(&Place::new("no_such_case", SCENARIO), &["calibrate", "--case", "seven"]);
+    assert!(message.contains("--case: there is no such case") && message.contains("two_14"), "{message}");
+}

@@ -132,11 +132,6 @@ impl Case {
         self.paths.len() > 1
     }
 
-    /// Whether any path loses packets by itself.
-    pub fn lossy(&self) -> bool {
-        self.paths.iter().any(|path| path.loss > 0.0)
-    }
-
     /// One line on the network.
     pub fn describe(&self) -> String {
         let path = |path: &CasePath| {

@@ -36,7 +36,7 @@ pub fn calibrate(options: &CalibrateOptions) -> Result<bool, Diagnostic> {
         kernel: no_kernel.is_none(),
     };
     let mut outcome = runs::all(&plan)?;
-    outcome.no_kernel = no_kernel;
+    (outcome.no_kernel, outcome.quick) = (no_kernel, options.quick);
     outcome.seconds = begin.elapsed().as_secs_f64();
     finish(options, &outcome)?;
     Ok(outcome.holds())
@@ -53,7 +53,7 @@ fn choose(options: &CalibrateOptions) -> Result<Vec<Case>, Diagnostic> {
         return Err(Diagnostic::option("--case", format!("there is no such case: known are {}", names.join(", "))));
     }
     if options.quick && options.cases.is_empty() {
-        chosen.retain(|case| !case.lossy());
+        chosen = chosen.into_iter().step_by(3).collect();
     }
     Ok(chosen)
 }

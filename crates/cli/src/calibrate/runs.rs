@@ -141,6 +141,7 @@ impl RealTime {
                 lab: of.iter().map(|(lab, _)| *lab).collect(),
                 emulated: of.iter().map(|(_, done)| done.reading.goodput).collect(),
                 pauses: of.iter().map(|(_, done)| done.reading.pause).collect(),
+                discarded: of.iter().map(|(_, done)| done.discarded).collect(),
             })
         };
         let row = |(place, case): (usize, &Case)| Row {
@@ -155,6 +156,7 @@ impl RealTime {
             repeated: self.repeated,
             given_up: self.given_up,
             no_kernel: None,
+            quick: false,
             release: release.trim().to_owned(),
             seconds: 0.0,
         }

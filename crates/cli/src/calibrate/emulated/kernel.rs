@@ -22,8 +22,11 @@ use std::time::{Duration, Instant};
 const BLOCK: usize = 256 * 1024;
 /// Largest packet, bytes.
 const MTU: u16 = 1500;
-/// How often a blocked program looks whether its run is over.
+/// How often a blocked reader looks whether its run is over. The writer must sleep as long as the kernel lets it, as a wake-up
+/// of its own would fill its buffer earlier; the reader's end ends it.
 const TICK: Duration = Duration::from_millis(100);
+/// The longest that the writer sleeps.
+const LONG: Duration = Duration::from_secs(60);
 
 /// What this machine lacks, if anything.
 pub fn missing() -> Option<String> {
@@ -51,8 +54,9 @@ pub fn run(trial: &Trial<'_>, scenario: &Scenario) -> Result<Done, String> {
     let listener = within(&server, || listen(trial.case)).map_err(failed("listen"))?;
     let socket = within(&client, || socket(trial.case)).map_err(failed("make a socket"))?;
     let measured = transfer(socket, &listener, trial).map_err(failed("carry data"));
+    let discarded = within(&server, || counter("MPTcpExt", "NoDSSInWindow"))?;
     let report = relay.stop().map_err(failed("stop the links"))?;
-    Ok(Done { reading: measured?.reading(), report })
+    Ok(Done { reading: measured?.reading(), report, discarded })
 }
 
 /// Does something inside a namespace.
@@ -110,11 +114,22 @@ fn set_up(words: &str) -> io::Result<()> {
     Err(io::Error::other(format!("ip: {}", String::from_utf8_lossy(&output.stderr).trim())))
 }
 
+/// A counter of the caller's namespace; 0 if this kernel does not have it.
+fn counter(group: &str, name: &str) -> io::Result<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/net/netstat")?;
+    // Each group is a line of names and one of values.
+    let mut lines = text.lines().filter_map(|line| line.split_once(':')).filter(|(known, _)| *known == group);
+    let (names, values) = (lines.next(), lines.next());
+    let place = names.and_then(|(_, names)| names.split_whitespace().position(|known| known == name));
+    let value = place.and_then(|place| values?.1.split_whitespace().nth(place)?.parse().ok());
+    Ok(value.unwrap_or(0))
+}
+
 fn new_socket(case: &Case) -> io::Result<Socket> {
     let protocol = if case.multipath() { Protocol::MPTCP } else { Protocol::TCP };
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol))?;
     socket.set_read_timeout(Some(TICK))?;
-    socket.set_write_timeout(Some(TICK))?;
+    socket.set_write_timeout(Some(LONG))?;
     // The end of a run resets the connection.
     socket.set_linger(Some(Duration::ZERO))?;
     Ok(socket)
@@ -150,9 +165,7 @@ fn transfer(socket: Socket, listener: &Socket, trial: &Trial<'_>) -> io::Result<
     let end = meter.end();
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| write_until(&socket, end));
-        // It must outlive the writer, which its end would reset.
-        let mut stream = retry(end, || listener.accept())?.map(|(stream, _)| stream);
-        if let Some(stream) = &mut stream {
+        if let Some((mut stream, _)) = retry(end, || listener.accept())? {
             stream.set_read_timeout(Some(TICK))?;
             let mut block = vec![0; BLOCK];
             while let Some(read) = retry(end, || stream.read(&mut block))?.filter(|read| *read > 0) {
@@ -173,8 +186,15 @@ fn write_until(mut socket: &Socket, end: Instant) -> io::Result<()> {
         outcome => outcome,
     })?;
     let block = vec![0; BLOCK];
-    while retry(end, || socket.write(&block))?.is_some() {}
-    Ok(())
+    loop {
+        match retry(end, || socket.write(&block)) {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(()),
+            // The reader has what it wanted.
+            Err(_) if Instant::now() >= end => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Tries until it can be done or the run is over, which gives nothing.

@@ -35,6 +35,8 @@ pub struct Done {
     pub reading: Reading,
     /// What the links did, and how late they were.
     pub report: Report,
+    /// Segments that Linux had acknowledged on their subflow and then dropped as beyond the connection's window.
+    pub discarded: u64,
 }
 
 /// Does a run; blocks as long as it lasts. To be called on a thread of its own, which is made as urgent as the links': so that

@@ -33,7 +33,7 @@ pub fn run(trial: &Trial<'_>, scenario: &Scenario) -> Result<Done, String> {
         client.shutdown();
         server.shutdown();
         let report = relay.stop().map_err(failed("stop the links"))?;
-        Ok(Done { reading: measured?.reading(), report })
+        Ok(Done { reading: measured?.reading(), report, discarded: 0 })
     })
 }
 
