@@ -125,7 +125,6 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
         print(&options.stack.plan(reach)?);
         return Ok(());
     }
-    let limits = options.limits.limits();
     block_on(async {
         let kinds: Vec<String> = entrances.iter().map(|entrance| describe(&entrance.leads)).collect();
         let entrances = Entrances::bind(entrances).map_err(|error| cannot_listen(&error))?;
@@ -135,7 +134,8 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
         }
         let connection = open.connection;
         let choose = Box::new(move |_: &Target| connection.clone());
-        let config = ProxyConfig { via, credentials, choose, limits, journal: options.limits.journal() };
+        let (limits, journal) = (options.limits.limits(), options.limits.journal());
+        let config = ProxyConfig { via, credentials, choose, limits, journal };
         let counters = Proxy::new(entrances, open.attached.stack().clone(), config).run(asked_to_end()).await;
         print(&format!("{counters}\n"));
         open.attached.detach().await.map_err(|error| diagnostic(&error))

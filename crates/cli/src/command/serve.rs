@@ -68,7 +68,6 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
         print(&options.stack.plan(Reach::On(&ports))?);
         return Ok(());
     }
-    let limits = options.limits.limits();
     block_on(async {
         let open = options.stack.open(Reach::On(&ports)).await?;
         let to = options.to.as_ref().map_or("where clients ask to".to_owned(), Target::to_string);
@@ -77,7 +76,7 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
             key,
             destination,
             connection: open.connection,
-            limits,
+            limits: options.limits.limits(),
             journal: options.limits.journal(),
         };
         let cannot = |error| Diagnostic::option(&format!("--port {}", options.port), format!("cannot listen: {error}"));
