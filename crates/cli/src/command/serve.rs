@@ -81,7 +81,12 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
         };
         let cannot = |error| Diagnostic::option(&format!("--port {}", options.port), format!("cannot listen: {error}"));
         let server = Server::bind(open.attached.stack(), config).map_err(cannot)?;
-        for (_, address) in open.attached.paths().iter().flat_map(|path| &path.addresses) {
+        if options.stack.local.is_none() {
+            // The stack's own addresses are behind those of the uplinks.
+            print(&format!("listening on port {} of the uplinks: to {to}\n", options.port));
+        }
+        let paths = options.stack.local.map(|_| open.attached.paths()).unwrap_or_default();
+        for (_, address) in paths.iter().flat_map(|path| &path.addresses) {
             let address = std::net::SocketAddr::new(*address, options.port);
             print(&format!("listening on {address}: to {to}\n"));
         }
