@@ -302,3 +302,23 @@ fn a_case_that_is_not_there_is_refused_with_the_names_of_those_that_are() {
     let message = refused(&Place::new("no_such_case", SCENARIO), &["calibrate", "--case", "seven"]);
     assert!(message.contains("--case: there is no such case") && message.contains("two_14"), "{message}");
 }
+
+#[test]
+fn a_stack_that_cannot_be_set_up_says_what_is_missing_and_changes_nothing() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+    let output = command.args(["proxy", "--dry-run"]).env("PATH", "/nonexistent").output().expect("the program runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(text(&output.stderr), "error: the program 'nft' is needed and not there: install nftables\n");
+    assert_eq!(text(&output.stdout), "");
+}
+
+#[test]
+fn a_dry_run_needs_no_right_and_prints_commands() {
+    let place = Place::new("dry_run", SCENARIO);
+    let output = place.run(&["proxy", "--local", "2", "--dry-run"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let plan = text(&output.stdout);
+    assert!(plan.starts_with("ip tuntap add dev anabranch"), "{plan}");
+    assert_eq!(plan.lines().filter(|line| line.starts_with("ip tuntap add")).count(), 2, "{plan}");
+    assert!(plan.lines().all(|line| line.starts_with("ip ")), "{plan}");
+}
