@@ -66,6 +66,11 @@ impl Train {
             && ours.ip.destination == theirs.ip.destination
     }
 
+    /// Whether there is no payload.
+    pub(super) fn is_bare(&self) -> bool {
+        self.length == 0
+    }
+
     /// How many packets it is made of.
     pub(super) fn packets(&self) -> usize {
         self.payloads.len()

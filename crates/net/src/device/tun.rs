@@ -87,41 +87,26 @@ impl Tun {
         Bytes::copy_from_slice(self.inbox.bytes.get(virtio::LENGTH..length).unwrap_or_default())
     }
 
-    /// What has been sent before leaves `alone`: nothing of its mapping may change.
-    pub(super) fn transmit(&mut self, mut packet: Packet, alone: bool) {
-        let of_flow = self.trains.iter_mut().enumerate().find(|(_, train)| train.is_of_flow(&packet));
-        let follows = of_flow.map(|(at, train)| (at, !alone && train.push(&mut packet)));
-        if let (true, Some((at, _))) = (alone, follows) {
-            self.leave(at);
+    /// What has been sent before leaves `alone`: nothing of its mapping may change. Gives whether trains have left.
+    pub(super) fn transmit(&mut self, mut packet: Packet, alone: bool) -> bool {
+        let of_flow = self.trains.iter_mut().find(|train| train.is_of_flow(&packet));
+        let follows = of_flow.map(|train| !alone && train.push(&mut packet));
+        if follows == Some(true) {
+            return false;
         }
-        if alone {
-            return self.write(&Train::new(packet));
+        // In order on its subflow, behind what was there. All leave: what another subflow carries of the same stream must not
+        // come later than the next train of this one.
+        let leave = follows.is_some() || self.trains.len() >= MAX_TRAINS;
+        if leave {
+            self.flush();
         }
-        match follows {
-            Some((_, true)) => {}
-            Some((at, false)) => {
-                // In order on its subflow, behind what was there.
-                self.leave(at);
-                self.begin(packet);
-            }
-            None => self.begin(packet),
+        let train = Train::new(packet);
+        if alone || train.is_bare() {
+            self.write(&train);
+        } else {
+            self.trains.push(train);
         }
-    }
-
-    /// A new train. One that nothing can follow leaves at once.
-    fn begin(&mut self, packet: Packet) {
-        if packet.segment.payload.is_empty() {
-            return self.write(&Train::new(packet));
-        }
-        if self.trains.len() >= MAX_TRAINS {
-            self.leave(0);
-        }
-        self.trains.push(Train::new(packet));
-    }
-
-    fn leave(&mut self, at: usize) {
-        let train = self.trains.remove(at);
-        self.write(&train);
+        leave
     }
 
     fn write(&mut self, train: &Train) {

@@ -278,9 +278,12 @@ impl State {
 
     fn transmit(&mut self, packet: Packet) {
         let device = self.addresses.iter().find(|known| known.address == packet.ip.source).map(|known| known.device);
-        match device.and_then(|device| self.devices.get_mut(device)?.as_mut()) {
-            Some(device) => device.transmit(packet, self.endpoint.resends()),
-            None => self.no_device += 1,
+        let alone = self.endpoint.resends();
+        let left = device.and_then(|device| Some(self.devices.get_mut(device)?.as_mut()?.transmit(packet, alone)));
+        match (left, device) {
+            (None, _) | (_, None) => self.no_device += 1,
+            (Some(true), Some(device)) => self.flush_all_but(device),
+            (Some(false), Some(_)) => {}
         }
     }
 
@@ -305,7 +308,12 @@ impl State {
 
     /// Sends what waits at the devices.
     pub(super) fn flush(&mut self) {
-        for device in self.devices.iter_mut().flatten() {
+        self.flush_all_but(usize::MAX);
+    }
+
+    fn flush_all_but(&mut self, busy: usize) {
+        let others = self.devices.iter_mut().enumerate().filter(|(at, _)| *at != busy);
+        for device in others.filter_map(|(_, device)| device.as_mut()) {
             device.flush();
             device.joined(|joined| self.endpoint.handle_joined(&joined));
         }
