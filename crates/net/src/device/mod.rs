@@ -24,6 +24,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::task::{Context, Poll};
 
+/// Packets of the kernel's that may wait to be read from a TUN device. The usual 500 run over when thousands of connections
+/// answer at once.
+const TUN_QUEUE: u32 = 4_096;
+
 /// What to ask of a new TUN device.
 #[derive(Clone, Debug)]
 pub struct TunConfig {

@@ -1,6 +1,6 @@
 //! A descriptor that moves one IP packet per read and write.
 
-use super::{DeviceCounters, TunConfig, packet_pipe};
+use super::{DeviceCounters, TUN_QUEUE, TunConfig, packet_pipe};
 use crate::descriptor::watch;
 use anabranch_wire::Packet;
 use bytes::Bytes;
@@ -19,7 +19,7 @@ const LARGEST: usize = 65_535;
 /// # Errors
 /// As for [`super::Device::tun`].
 pub fn open_tun(name: &str, mtu: u16) -> io::Result<OwnedFd> {
-    let device = DeviceBuilder::new().name(name).mtu(mtu).build_sync()?;
+    let device = DeviceBuilder::new().name(name).mtu(mtu).tx_queue_len(TUN_QUEUE).build_sync()?;
     device.set_nonblocking(true)?;
     // A second descriptor of the same device; the device's own wrapper has done its part.
     device.as_fd().try_clone_to_owned()

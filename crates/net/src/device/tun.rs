@@ -1,7 +1,7 @@
 //! A TUN device with offloads: checksums are left to the kernel in both directions, and long packets pass whole.
 
 use super::train::{MAX_PIECES, Train};
-use super::{DeviceCounters, TunConfig, virtio};
+use super::{DeviceCounters, TUN_QUEUE, TunConfig, virtio};
 use crate::descriptor::watch;
 use crate::slots::{Slot, Slots};
 use anabranch_mptcp::JoinedSegments;
@@ -40,7 +40,12 @@ pub struct Tun {
 
 impl Tun {
     pub(super) fn new(config: &TunConfig) -> io::Result<Self> {
-        let device = DeviceBuilder::new().name(&config.name).mtu(config.mtu).offload(true).build_sync()?;
+        let device = DeviceBuilder::new()
+            .name(&config.name)
+            .mtu(config.mtu)
+            .tx_queue_len(TUN_QUEUE)
+            .offload(true)
+            .build_sync()?;
         device.set_nonblocking(true)?;
         let slots = Slots::new(LARGEST);
         Ok(Self {
