@@ -87,6 +87,8 @@ pub enum Notice {
 pub struct Workspace {
     /// Views of the subflows at hand.
     pub views: Vec<SubflowView>,
+    /// The packet given last is data that had been sent before.
+    pub resends: bool,
 }
 
 /// A connection.
@@ -151,8 +153,6 @@ pub struct Connection {
     readable_announced: bool,
     /// Whether `poll_transmit` may find something.
     output_pending: bool,
-    /// The packet given last had been sent before.
-    pub resends: bool,
     /// A DSS with an infinite mapping goes with the next data (RFC 8684, section 3.7).
     infinite_mapping: fallback::InfiniteMapping,
     /// We fell back for a wrong checksum and the peer has not shown that it knows: the data sequence number that our
@@ -248,7 +248,6 @@ impl Connection {
             write_was_short: false,
             readable_announced: false,
             output_pending: true,
-            resends: false,
             infinite_mapping: fallback::InfiniteMapping::None,
             unheard_fallback: None,
             pending_mappings: PendingMappings::default(),

@@ -46,7 +46,7 @@ pub struct JoinedSegments {
 impl Connection {
     /// The next packet to send now.
     pub fn poll_transmit(&mut self, now: Instant, workspace: &mut Workspace) -> Option<Packet> {
-        self.resends = false;
+        workspace.resends = false;
         if let Some(packet) = self.outbox.pop_front() {
             self.stats.segments_sent += 1;
             return Some(packet);
@@ -72,7 +72,7 @@ impl Connection {
         }
         loop {
             for index in 0..self.subflows.len() {
-                if let Some(packet) = self.handshake_or_data(now, index) {
+                if let Some(packet) = self.handshake_or_data(now, index, workspace) {
                     return Some(packet);
                 }
             }
@@ -82,7 +82,7 @@ impl Connection {
         }
     }
 
-    fn handshake_or_data(&mut self, now: Instant, index: usize) -> Option<Packet> {
+    fn handshake_or_data(&mut self, now: Instant, index: usize, workspace: &mut Workspace) -> Option<Packet> {
         let subflow = self.subflows.get(index)?;
         let (local, remote) = (subflow.identity.local, subflow.identity.remote);
         if subflow.handshake_due {
@@ -94,7 +94,7 @@ impl Connection {
         let outgoing = subflow.next_transmission(&mut cx)?;
         let id = subflow.id();
         self.account(now, id, &outgoing);
-        self.resends = outgoing.record.retransmitted;
+        workspace.resends = outgoing.record.retransmitted;
         // Only new data is marked as ECN-capable (RFC 3168, section 6.1.5).
         let ecn = ecn && outgoing.kind != SendKind::Retransmission && !outgoing.record.payload.is_empty();
         let segment = self.data_segment(now, index, outgoing.record)?;

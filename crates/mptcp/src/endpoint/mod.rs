@@ -69,8 +69,6 @@ pub struct Endpoint {
     path_actions: Vec<PathAction>,
     path_wake: Instant,
     workspace: Workspace,
-    /// The packet given last had been sent before.
-    resends: bool,
     /// Connections that may have something to send, each once.
     ready: VecDeque<ConnectionId>,
     timers: BinaryHeap<Reverse<(Instant, ConnectionId)>>,
@@ -103,7 +101,6 @@ impl Endpoint {
             path_actions: Vec::new(),
             path_wake: Instant::NEVER,
             workspace: Workspace::default(),
-            resends: false,
             ready: VecDeque::new(),
             timers: BinaryHeap::new(),
             resets: VecDeque::new(),
@@ -363,7 +360,6 @@ impl Endpoint {
         while let Some(&id) = self.ready.front() {
             if let Some(connection) = self.connections.get_mut(id) {
                 if let Some(packet) = connection.poll_transmit(now, &mut self.workspace) {
-                    self.resends = connection.resends;
                     if connection.has_trace() && self.traces.back() != Some(&id) {
                         self.traces.push_back(id);
                     }
@@ -383,7 +379,7 @@ impl Endpoint {
     /// Whether the packet given last is data that had been sent before. It must leave by itself: its mapping is known to the
     /// peer, and must not grow.
     pub fn resends(&self) -> bool {
-        self.resends
+        self.workspace.resends
     }
 
     /// Segments that [`Self::poll_transmit`] gave, none of them sent before, left as one.
