@@ -41,7 +41,12 @@ fn multipath_uses_both_paths_and_closes() {
     assert_eq!(pair.hosts[0].protocol(id), Some(Protocol::Multipath));
     assert_eq!(pair.hosts[1].protocol(server), Some(Protocol::Multipath));
     let data = pattern(3_000_000);
-    assert_eq!(pair.write_all(0, id, &data, Duration::from_secs(60)), 0);
+    // Joins wait for the first DSS (RFC 8684, section 3.1).
+    let (first, rest) = data.split_at(10_000);
+    assert_eq!(pair.write_all(0, id, first, Duration::from_secs(60)), 0);
+    pair.run(Duration::from_millis(200));
+    assert!(pair.hosts[0].subflow_views(pair.now, id).len() >= 2);
+    assert_eq!(pair.write_all(0, id, rest, Duration::from_secs(60)), 0);
     pair.hosts[0].close(pair.now, id).unwrap();
     pair.run(Duration::from_secs(2));
     let views = pair.hosts[0].subflow_views(pair.now, id);
