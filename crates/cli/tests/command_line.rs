@@ -279,16 +279,18 @@ fn check_time_series(path: &Path) {
 #[test]
 fn calibrating_writes_what_the_lab_and_real_time_gave_and_judges_the_lab() {
     let place = Place::new("calibrate", SCENARIO);
-    let arguments = ["calibrate", "--quick", "--case", "one_01", "--case", "two_12", "--json"];
+    let arguments = ["calibrate", "--quick", "--case", "one_01", "--case", "two_07", "--case", "two_12", "--json"];
     let output = place.run(&arguments);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
-    // A machine that is too busy gives runs up and says so; what was measured must be near the lab.
-    assert!(output.status.code() == Some(0) || json["given_up"].as_u64() > Some(0), "{}", text(&output.stderr));
+    // Three short runs are too few for the verdict, whichever it is.
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", text(&output.stderr));
     let rows = json["rows"].as_array().expect("rows");
-    assert_eq!(rows.len(), 2);
+    assert_eq!(rows.len(), 3);
+    // A machine that is too busy gives runs up; those that it did must be near the lab where chance has no great part.
     for row in rows.iter().filter(|row| row["ours"].is_object()) {
         let mbits = |way: &str| row["ours"][way][0].as_f64().expect("a goodput");
-        assert!(mbits("lab") > 1.0 && mbits("emulated") > 1.0, "{row}");
+        let near = (mbits("lab") / mbits("emulated") - 1.0).abs() < 0.15;
+        assert!(mbits("emulated") > 1.0 && (near || row["case"]["name"] == "two_12"), "{row}");
         // Less than a second of silence, in a buffer of 64 KiB, too.
         assert!(row["ours"]["pauses"][0].as_f64().expect("a time") < 1.0, "{row}");
     }

@@ -28,7 +28,7 @@ pub fn calibrate(options: &CalibrateOptions) -> Result<bool, Diagnostic> {
     if let Some(reason) = &no_kernel {
         remark(&format!("Linux is skipped: {reason}"));
     }
-    let span = if options.quick { Span { warm_up: 1.0, measured: 4.0 } } else { Span { warm_up: 3.0, measured: 12.0 } };
+    let span = if options.quick { Span { warm_up: 2.0, measured: 8.0 } } else { Span { warm_up: 3.0, measured: 12.0 } };
     let plan = runs::Plan {
         cases,
         span,
