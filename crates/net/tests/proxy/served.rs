@@ -3,7 +3,7 @@
 use crate::kernel::ip;
 use crate::program::{Directory, curl, output, run, sha256, start, there_is, web};
 use crate::scene::{PORT, entrance, kernel_address, limits, proxy, scene, server, stack, stack_address, via};
-use anabranch_net::proxy::{AllowList, Destination, Key, Leads, Target};
+use anabranch_net::proxy::{AllowList, Destination, Key, Leads, Limits, Target};
 use libtest_mimic::Trial;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -42,7 +42,12 @@ fn local(port: u16) -> Target {
 fn dying_path() {
     scene(60, || async {
         let (near, far, key) = (stack(0..2), stack(2..4), key());
-        let serve = server(&far, Some(&key), Destination::Named(rules(&["127.0.0.1:8000"])), limits());
+        let serve = server(
+            &far,
+            Some(&key),
+            Destination::Named(rules(&["127.0.0.1:8000"])),
+            Limits { drain: Duration::from_secs(30), ..limits() },
+        );
         let (address, running) = proxy(&near, via(2, &key), limits());
         let directory = Directory::new();
         let digest = directory.fill("file", 100_000_000);
