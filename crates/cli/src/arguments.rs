@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Multipath TCP in virtual time: scenarios in; tables, reports and captures out.
+/// Multipath TCP in a lab and on real networks: scenarios, measurements, emulated paths, and a proxy over several uplinks.
 #[derive(Debug, Parser)]
 #[command(name = "anabranch", version, max_term_width = 100)]
 pub struct Arguments {
