@@ -132,11 +132,12 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
         for (address, kind) in entrances.addresses().iter().zip(kinds) {
             print(&format!("listening on {address}: {kind}\n"));
         }
+        let live = options.limits.live(open.attached.stack(), "anabranch proxy")?;
         let connection = open.connection;
         let choose = Box::new(move |_: &Target| connection.clone());
         let (limits, journal) = (options.limits.limits(), options.limits.journal());
         let config = ProxyConfig { via, credentials, choose, limits, journal };
-        let counters = Proxy::new(entrances, open.attached.stack().clone(), config).run(asked_to_end()).await;
+        let counters = Proxy::new(entrances, open.attached.stack().clone(), config).run(asked_to_end(live)).await;
         print(&format!("{counters}\n"));
         open.attached.detach().await.map_err(|error| diagnostic(&error))
     })

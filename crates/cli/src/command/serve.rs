@@ -90,7 +90,8 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
             let address = std::net::SocketAddr::new(*address, options.port);
             print(&format!("listening on {address}: to {to}\n"));
         }
-        let counters = server.run(asked_to_end()).await;
+        let live = options.limits.live(open.attached.stack(), "anabranch serve")?;
+        let counters = server.run(asked_to_end(live)).await;
         print(&format!("{counters}\n"));
         open.attached.detach().await.map_err(|error| diagnostic(&error))
     })

@@ -2,6 +2,8 @@
 
 use crate::command::{print, remark};
 use crate::diagnostic::Diagnostic;
+use crate::live::Live;
+use anabranch_net::Stack;
 use anabranch_net::attach;
 use anabranch_net::descriptor;
 use anabranch_net::proxy::{Journal, Key, Limits, Target};
@@ -31,6 +33,9 @@ pub struct LimitOptions {
     /// Print a line for each connection that has ended
     #[arg(long, short)]
     verbose: bool,
+    /// Show connections and paths on the terminal while it runs
+    #[arg(long, conflicts_with = "verbose")]
+    live: bool,
 }
 
 impl LimitOptions {
@@ -53,6 +58,11 @@ impl LimitOptions {
             ));
         }
         limits
+    }
+
+    /// The live view, if it is asked for; nothing may be printed while it is there.
+    pub fn live(&self, stack: &Stack, title: &str) -> Result<Option<Live>, Diagnostic> {
+        self.live.then(|| Live::of_stack(stack, title)).transpose()
     }
 
     /// Who is told of each connection.
@@ -91,8 +101,11 @@ pub fn block_on<T>(work: impl Future<Output = Result<T, Diagnostic>>) -> Result<
     runtime.map_err(|error| Diagnostic::plain(format!("cannot start the event loop: {error}")))?.block_on(work)
 }
 
-/// Completes when the program is asked to end.
-pub async fn asked_to_end() {
+/// Completes when the program is asked to end, by a signal or in the live view, which gives the terminal back then.
+pub async fn asked_to_end(live: Option<Live>) {
+    if let Some(live) = live {
+        return live.quit().await;
+    }
     if attach::asked_to_end().await.is_err() {
         // Then only a signal that cannot be caught ends it.
         std::future::pending::<()>().await;
