@@ -12,7 +12,7 @@ pub struct Cloud {
     pub points: Vec<(f64, f64)>,
 }
 
-/// Draws the clouds, with dashed lines where the found value is `share` above and below the expected one.
+/// Draws the clouds, with faint lines where the found value is `share` above and below the expected one.
 pub fn scatter(clouds: &[Cloud], labels: (&str, &str), share: f64, size: (u32, u32)) -> Result<String, ChartError> {
     let values = clouds.iter().flat_map(|cloud| cloud.points.iter()).flat_map(|(x, y)| [*x, *y]);
     let (low, high) = values.filter(|value| *value > 0.0).fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(v), b.max(v)));
@@ -39,7 +39,7 @@ pub fn scatter(clouds: &[Cloud], labels: (&str, &str), share: f64, size: (u32, u
             .light_line_style(TRANSPARENT)
             .draw()?;
         for (factor, strength) in [(1.0, 0.7), (1.0 + share, 0.3), (1.0 - share, 0.3)] {
-            let ends = [low, high].map(|x| (x, (x * factor).clamp(low, high)));
+            let ends = [low.max(low / factor), high.min(high / factor)].map(|x| (x, x * factor));
             chart.draw_series(LineSeries::new(ends, INK.mix(strength)))?;
         }
         for cloud in clouds {
