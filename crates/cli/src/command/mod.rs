@@ -8,7 +8,7 @@ mod proxy;
 mod reproduce;
 mod run;
 mod serve;
-mod serving;
+pub mod serving;
 
 pub use compare::compare;
 pub use emulate::emulate;

@@ -103,11 +103,15 @@ pub fn block_on<T>(work: impl Future<Output = Result<T, Diagnostic>>) -> Result<
 
 /// Completes when the program is asked to end, by a signal or in the live view, which gives the terminal back then.
 pub async fn asked_to_end(live: Option<Live>) {
-    if let Some(live) = live {
-        return live.quit().await;
-    }
-    if attach::asked_to_end().await.is_err() {
+    wish_to_end(live.as_ref()).await;
+}
+
+/// Completes when the program is asked to end, by a signal or in the live view.
+pub async fn wish_to_end(live: Option<&Live>) {
+    match live {
+        Some(live) => live.quit().await,
         // Then only a signal that cannot be caught ends it.
-        std::future::pending::<()>().await;
+        None if attach::asked_to_end().await.is_err() => std::future::pending().await,
+        None => {}
     }
 }

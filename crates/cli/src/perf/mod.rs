@@ -6,10 +6,11 @@ mod print;
 pub use options::PerfOptions;
 
 use crate::attachment::Reach;
+use crate::command::serving::{block_on, wish_to_end};
 use crate::command::{print as put, remark};
 use crate::diagnostic::Diagnostic;
 use crate::live::Live;
-use anabranch_net::attach::{Attached, asked_to_end};
+use anabranch_net::attach::Attached;
 use anabranch_net::perf::{self, Host, Ours, PerfError, Progress, Report, ServerConfig, ServerEvent};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -22,9 +23,7 @@ pub fn perf(options: &PerfOptions) -> Result<bool, Diagnostic> {
         put(&options.stack.plan(reach)?);
         return Ok(true);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Diagnostic::plain(format!("no runtime: {error}")))?;
-    runtime.block_on(async {
+    block_on(async {
         let plan = options.plan()?;
         let (host, attached) = open(options, reach).await?;
         let live = match &attached {
@@ -64,16 +63,6 @@ fn failed(error: &PerfError) -> Result<bool, Diagnostic> {
     }
     remark(&format!("error: {error}"));
     Ok(false)
-}
-
-/// Completes when the user wants to end.
-async fn wish_to_end(live: Option<&Live>) {
-    match live {
-        Some(live) => live.quit().await,
-        // Without signals nobody can ask.
-        None if asked_to_end().await.is_err() => std::future::pending().await,
-        None => {}
-    }
 }
 
 async fn measure(
