@@ -1,11 +1,10 @@
 //! What strangers can do with a raw socket: floods of SYNs, and mutations of what they overheard. Nothing of it may do more
 //! than move counters.
 
-use crate::kernel::{connect, ip};
-use crate::pair::{attach, config, ours};
+use crate::kernel::connect;
+use crate::pair::{attach, config, ours, with_stack_for};
 use anabranch_mptcp::ConnectionConfig;
-use anabranch_net::namespace::Namespace;
-use anabranch_net::{Stack, StackConfig, Stream};
+use anabranch_net::{Stack, Stream};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::time::Duration as Span;
 use anabranch_sim::random::RandomStream;
@@ -38,25 +37,15 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// As `pair::with_paths` does, without its deadline.
-fn with_two_paths<F: Future<Output = ()>>(test: impl FnOnce(Stack) -> F + Send) {
-    let namespace = Namespace::new().expect("namespaces were there a moment ago");
-    let inside = || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        runtime.block_on(async {
-            ip("link set lo up");
-            let path_manager = Combination::default().build_path_manager().expect("the default exists");
-            let (stack, driver) = Stack::new(StackConfig::new(path_manager)).expect("a stack");
-            for path in [0, 1] {
-                attach(&stack, path, false);
-            }
-            let driver = tokio::spawn(driver);
-            test(stack.clone()).await;
-            stack.shutdown();
-            driver.await.expect("the driver does not panic").expect("the driver ends well");
-        });
-    };
-    namespace.run(inside).expect("it can be entered");
+/// As `pair::with_paths` does, with time for the replay and for what it leaves behind.
+fn with_two_paths<F: Future<Output = ()>>(seconds: u64, test: impl FnOnce(Stack) -> F + Send) {
+    let path_manager = Combination::default().build_path_manager().expect("the default exists");
+    with_stack_for(Duration::from_secs(seconds + 180), path_manager, |stack| async move {
+        for path in [0, 1] {
+            attach(&stack, path, false);
+        }
+        test(stack).await;
+    });
 }
 
 fn settings() -> ConnectionConfig {
@@ -116,7 +105,7 @@ fn syn(luck: &mut RandomStream) -> Vec<u8> {
 }
 
 fn ten_thousand_syns() {
-    with_two_paths(|stack| async move {
+    with_two_paths(0, |stack| async move {
         serve(&stack, PORT);
         let flood = tokio::task::spawn_blocking(|| {
             let (raw, mut luck) = (Raw::new(), RandomStream::new(1, "flood"));
@@ -176,7 +165,7 @@ fn mutating_replay() {
     let seconds = std::env::var("ANABRANCH_HOSTILE_SECONDS").ok();
     let seconds = seconds.map_or(SECONDS, |text| text.parse().expect("ANABRANCH_HOSTILE_SECONDS is a number"));
     let end = Instant::now() + Duration::from_secs(seconds);
-    with_two_paths(|stack| async move {
+    with_two_paths(seconds, |stack| async move {
         serve(&stack, PORT);
         let over = Arc::new(AtomicBool::new(false));
         let attack = tokio::task::spawn_blocking({

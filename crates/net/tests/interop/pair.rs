@@ -12,6 +12,7 @@ use anabranch_policy::ids::AddressId;
 use anabranch_policy::path_manager::PathManager;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 /// The kernel's address on a path.
 pub fn theirs(path: u8, v6: bool) -> IpAddr {
@@ -47,20 +48,32 @@ pub fn with_paths<F: Future<Output = ()>>(paths: u8, v6: bool, test: impl FnOnce
     });
 }
 
-/// Runs `test` in a fresh namespace, within a runtime, with a stack that has no path yet.
+/// Runs `test` in a fresh namespace, within a runtime, with a stack that has no path yet; it ends within a minute.
 pub fn with_stack<F: Future<Output = ()>>(path_manager: Box<dyn PathManager>, test: impl FnOnce(Stack) -> F + Send) {
-    let namespace = Namespace::new().expect("namespaces were there a moment ago");
-    namespace.run(|| inside(path_manager, test)).expect("it can be entered");
+    with_stack_for(Duration::from_secs(60), path_manager, test);
 }
 
-fn inside<F: Future<Output = ()>>(path_manager: Box<dyn PathManager>, test: impl FnOnce(Stack) -> F) {
+/// The same for a test that may take longer.
+pub fn with_stack_for<F: Future<Output = ()>>(
+    deadline: Duration,
+    path_manager: Box<dyn PathManager>,
+    test: impl FnOnce(Stack) -> F + Send,
+) {
+    let namespace = Namespace::new().expect("namespaces were there a moment ago");
+    namespace.run(|| inside(deadline, path_manager, test)).expect("it can be entered");
+}
+
+fn inside<F: Future<Output = ()>>(
+    deadline: Duration,
+    path_manager: Box<dyn PathManager>,
+    test: impl FnOnce(Stack) -> F,
+) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         ip("link set lo up");
         let (stack, driver) = Stack::new(StackConfig::new(path_manager)).expect("a stack");
         let driver = tokio::spawn(driver);
-        let deadline = std::time::Duration::from_secs(60);
-        tokio::time::timeout(deadline, test(stack.clone())).await.expect("the test ends within a minute");
+        tokio::time::timeout(deadline, test(stack.clone())).await.expect("the test ends in time");
         stack.shutdown();
         driver.await.expect("the driver does not panic").expect("the driver ends well");
     });
