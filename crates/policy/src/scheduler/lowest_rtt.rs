@@ -5,90 +5,33 @@
 //! not count as left, as in Linux, and gets new data only when all are stale.
 //!
 //! When the connection-level window closes on a hole ("How Hard Can It Be? Designing and Implementing a Deployable
-//! Multipath TCP", NSDI 2012):
-//!
-//! - mechanism 1, *opportunistic retransmission*: the hole's bytes are sent again on the fastest path with room other
-//!   than the culprit, once per hole (data acknowledgements only grow, so its data sequence names it);
-//! - mechanism 2, *penalising slow subflows*: the culprit's window is halved, at most once per its smoothed RTT.
-//!
-//! Decisions: the paper blames whoever holds the left edge, which after a random loss can be the fastest path; its
-//! authors' code blames only a subflow that is slower than the path that helps out. The default (`slower`) is the
-//! code's rule, with the fastest other usable subflow as the one to compare with; `always` is the paper's. With no
-//! other usable subflow nobody is blamed: halving the only window helps nobody.
+//! Multipath TCP", NSDI 2012), mechanisms 1 and 2 of the paper step in: see [`super::blocked_window`].
 
-use super::candidates::{excluded, fastest, preferred};
+use super::blocked_window::{self, BlockedWindow, Penalise};
+use super::candidates::{excluded, fastest};
 use super::{Chunk, Decision, Hole, Relief, Scheduler};
-use crate::ids::{SubflowId, SubflowMap};
+use crate::ids::SubflowId;
 use crate::table::{Parameter, SettingError, Settings};
-use crate::time::Instant;
-use crate::view::{ConnectionView, SubflowState, SubflowView};
+use crate::view::{ConnectionView, SubflowView};
 
 /// The settings of [`LowestRtt`].
-pub const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "opportunistic_retransmission",
-        default: "on",
-        values: "off | on",
-        summary: "Send the bytes that hold the closed window on another path too, once per hole",
-    },
-    Parameter {
-        name: "penalise",
-        default: "slower",
-        values: "never | slower | always",
-        summary: "Whose window is halved for holding the closed window: nobody's, a slower path's, anybody's",
-    },
-];
-
-/// Whose window is halved for holding the closed connection-level window.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Penalise {
-    /// Nobody's.
-    Never,
-    /// That of a subflow with a larger smoothed RTT than the fastest other usable one.
-    Slower,
-    /// That of the culprit, whoever it is.
-    Always,
-}
+pub const PARAMETERS: &[Parameter] = &[blocked_window::OPPORTUNISTIC_RETRANSMISSION, blocked_window::PENALISE];
 
 /// The scheduler `lowest_rtt`.
 #[derive(Debug)]
 pub struct LowestRtt {
-    opportunistic_retransmission: bool,
-    penalise: Penalise,
-    /// Data sequence of the last hole that was retransmitted.
-    relieved: Option<u64>,
-    /// When each subflow was last penalised.
-    penalised: SubflowMap<Instant>,
+    blocked_window: BlockedWindow,
 }
 
 impl LowestRtt {
     /// Makes one with the given mechanisms.
     pub fn new(opportunistic_retransmission: bool, penalise: Penalise) -> Self {
-        Self { opportunistic_retransmission, penalise, relieved: None, penalised: SubflowMap::new() }
+        Self { blocked_window: BlockedWindow::new(opportunistic_retransmission, penalise) }
     }
 
     /// Makes one from [`PARAMETERS`].
     pub fn build(settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
-        let opportunistic = settings.word("opportunistic_retransmission", &["off", "on"], 1)? == 1;
-        let penalise = match settings.word("penalise", &["never", "slower", "always"], 1)? {
-            0 => Penalise::Never,
-            1 => Penalise::Slower,
-            _ => Penalise::Always,
-        };
-        Ok(Box::new(Self::new(opportunistic, penalise)))
-    }
-
-    fn is_guilty(&self, now: Instant, culprit: &SubflowView, subflows: &[SubflowView]) -> bool {
-        let Some(best_other) = preferred(subflows, Some(culprit.id)).map(|other| other.smoothed_rtt).min() else {
-            return false;
-        };
-        let blamed = match self.penalise {
-            Penalise::Never => false,
-            Penalise::Slower => culprit.smoothed_rtt > best_other,
-            Penalise::Always => true,
-        };
-        let served = self.penalised.get(culprit.id).is_none_or(|last| now.since(*last) >= culprit.smoothed_rtt);
-        blamed && served && culprit.state == SubflowState::Established
+        Ok(Box::new(Self { blocked_window: BlockedWindow::build(settings, true, Penalise::Slower)? }))
     }
 }
 
@@ -101,23 +44,10 @@ impl Scheduler for LowestRtt {
     }
 
     fn on_window_blocked(&mut self, connection: &ConnectionView, hole: &Hole, subflows: &[SubflowView]) -> Relief {
-        let mut relief = Relief::default();
-        let relieved = self.relieved.is_some_and(|last| hole.data_seq <= last);
-        if self.opportunistic_retransmission && !relieved {
-            relief.retransmit_on = fastest(subflows, Some(hole.culprit), hole.length).map(|subflow| subflow.id);
-            if relief.retransmit_on.is_some() {
-                self.relieved = Some(hole.data_seq);
-            }
-        }
-        let culprit = subflows.iter().find(|subflow| subflow.id == hole.culprit);
-        if let Some(culprit) = culprit.filter(|culprit| self.is_guilty(connection.now, culprit, subflows)) {
-            self.penalised.insert(culprit.id, connection.now);
-            relief.penalise = Some(culprit.id);
-        }
-        relief
+        self.blocked_window.relieve(connection, hole, subflows)
     }
 
     fn on_subflow_removed(&mut self, id: SubflowId) {
-        self.penalised.remove(id);
+        self.blocked_window.on_subflow_removed(id);
     }
 }

@@ -5,6 +5,7 @@ use crate::table::Member;
 use crate::time::Instant;
 use crate::view::{ConnectionView, SubflowView};
 
+pub mod blocked_window;
 mod candidates;
 pub mod linux;
 pub mod lowest_rtt;

@@ -1,7 +1,8 @@
 //! Decisions of the schedulers, worked by hand; the views they are asked about.
 
+use super::blocked_window::Penalise;
 use super::linux::{Linux, LinuxSettings};
-use super::lowest_rtt::{LowestRtt, Penalise};
+use super::lowest_rtt::LowestRtt;
 use super::round_robin::RoundRobin;
 use super::*;
 use crate::ids::{AddressId, ConnectionId};

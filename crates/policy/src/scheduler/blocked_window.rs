@@ -1,0 +1,112 @@
+//! What to do when the connection-level window closes on a hole: opportunistic retransmission and penalisation.
+//!
+//! "How Hard Can It Be? Designing and Implementing a Deployable Multipath TCP", NSDI 2012:
+//!
+//! - mechanism 1, *opportunistic retransmission*: the hole's bytes are sent again on the fastest path with room other
+//!   than the culprit, once per hole (data acknowledgements only grow, so its data sequence names it);
+//! - mechanism 2, *penalising slow subflows*: the culprit's window is halved, at most once per its smoothed RTT.
+//!
+//! Decisions: the paper blames whoever holds the left edge, which after a random loss can be the fastest path; its
+//! authors' code blames only a subflow that is slower than the path that helps out. `slower` is the code's rule, with
+//! the fastest other usable subflow as the one to compare with; `always` is the paper's. With no other usable subflow
+//! nobody is blamed: halving the only window helps nobody.
+
+use super::candidates::{fastest, preferred};
+use super::{Hole, Relief};
+use crate::ids::{SubflowId, SubflowMap};
+use crate::table::{Parameter, SettingError, Settings};
+use crate::time::Instant;
+use crate::view::{ConnectionView, SubflowState, SubflowView};
+
+/// Mechanism 1, on unless said otherwise.
+pub const OPPORTUNISTIC_RETRANSMISSION: Parameter = Parameter {
+    name: "opportunistic_retransmission",
+    default: "on",
+    values: "off | on",
+    summary: "Send the bytes that hold the closed window on another path too, once per hole",
+};
+
+/// Mechanism 2, against slower paths unless said otherwise.
+pub const PENALISE: Parameter = Parameter {
+    name: "penalise",
+    default: "slower",
+    values: "never | slower | always",
+    summary: "Whose window is halved for holding the closed window: nobody's, a slower path's, anybody's",
+};
+
+/// Whose window is halved for holding the closed connection-level window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Penalise {
+    /// Nobody's.
+    Never,
+    /// That of a subflow with a larger smoothed RTT than the fastest other usable one.
+    Slower,
+    /// That of the culprit, whoever it is.
+    Always,
+}
+
+/// The two mechanisms of one connection, and what they did.
+#[derive(Debug)]
+pub struct BlockedWindow {
+    opportunistic_retransmission: bool,
+    penalise: Penalise,
+    /// Data sequence of the last hole that was retransmitted.
+    relieved: Option<u64>,
+    /// When each subflow was last penalised.
+    penalised: SubflowMap<Instant>,
+}
+
+impl BlockedWindow {
+    /// Makes one with the given mechanisms.
+    pub fn new(opportunistic_retransmission: bool, penalise: Penalise) -> Self {
+        Self { opportunistic_retransmission, penalise, relieved: None, penalised: SubflowMap::new() }
+    }
+
+    /// Makes one from [`OPPORTUNISTIC_RETRANSMISSION`] and [`PENALISE`], or as given where nothing is said.
+    pub fn build(settings: &Settings, opportunistic: bool, penalise: Penalise) -> Result<Self, SettingError> {
+        let words = ["off", "on"];
+        let opportunistic = settings.word(OPPORTUNISTIC_RETRANSMISSION.name, &words, usize::from(opportunistic))? == 1;
+        let penalise = match settings.word(PENALISE.name, &["never", "slower", "always"], penalise as usize)? {
+            0 => Penalise::Never,
+            1 => Penalise::Slower,
+            _ => Penalise::Always,
+        };
+        Ok(Self::new(opportunistic, penalise))
+    }
+
+    /// What to do about a hole; called at each opportunity to send while it lasts.
+    pub fn relieve(&mut self, connection: &ConnectionView, hole: &Hole, subflows: &[SubflowView]) -> Relief {
+        let mut relief = Relief::default();
+        let relieved = self.relieved.is_some_and(|last| hole.data_seq <= last);
+        if self.opportunistic_retransmission && !relieved {
+            relief.retransmit_on = fastest(subflows, Some(hole.culprit), hole.length).map(|subflow| subflow.id);
+            if relief.retransmit_on.is_some() {
+                self.relieved = Some(hole.data_seq);
+            }
+        }
+        let culprit = subflows.iter().find(|subflow| subflow.id == hole.culprit);
+        if let Some(culprit) = culprit.filter(|culprit| self.is_guilty(connection.now, culprit, subflows)) {
+            self.penalised.insert(culprit.id, connection.now);
+            relief.penalise = Some(culprit.id);
+        }
+        relief
+    }
+
+    /// A subflow ended: forget it.
+    pub fn on_subflow_removed(&mut self, id: SubflowId) {
+        self.penalised.remove(id);
+    }
+
+    fn is_guilty(&self, now: Instant, culprit: &SubflowView, subflows: &[SubflowView]) -> bool {
+        let Some(best_other) = preferred(subflows, Some(culprit.id)).map(|other| other.smoothed_rtt).min() else {
+            return false;
+        };
+        let blamed = match self.penalise {
+            Penalise::Never => false,
+            Penalise::Slower => culprit.smoothed_rtt > best_other,
+            Penalise::Always => true,
+        };
+        let served = self.penalised.get(culprit.id).is_none_or(|last| now.since(*last) >= culprit.smoothed_rtt);
+        blamed && served && culprit.state == SubflowState::Established
+    }
+}
