@@ -11,6 +11,7 @@ mod handshake;
 mod mapping;
 mod options;
 mod paths;
+mod rescue;
 mod schedule;
 mod segment_arrives;
 mod timers;
@@ -164,6 +165,8 @@ pub struct Connection {
     removals: Vec<u8>,
     remote_addresses: Vec<RemoteAddress>,
     measurements: Measurements,
+    /// What the scheduler says of silent subflows.
+    silence: Option<f32>,
     timers: ConnectionTimers,
     closed: Option<CloseCause>,
     /// How it will have ended, once the application has read all.
@@ -205,6 +208,7 @@ impl Connection {
     fn new(opening: Opening, role: Role, protocol: Protocol) -> Self {
         let config = opening.config;
         let policies = &config.policies;
+        let scheduler = (policies.scheduler)();
         Self {
             id: opening.id,
             role,
@@ -227,7 +231,8 @@ impl Connection {
             next_subflow: 0,
             joins: Vec::new(),
             congestion: (policies.congestion)(),
-            scheduler: (policies.scheduler)(),
+            silence: scheduler.silence(),
+            scheduler,
             send: SendBuffer::new(config.send_buffer),
             receive: ReceiveBuffer::new(config.receive_buffer).charging_out_of_order(config.charge_out_of_order),
             data_nxt: 0,

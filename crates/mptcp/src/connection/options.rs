@@ -126,7 +126,7 @@ impl Connection {
         if subflow.doubt.is_some() {
             return;
         }
-        subflow.doubt = Some(Doubt { since: now, probes: 0 });
+        subflow.doubt = Some(Box::new(Doubt { since: now, probes: 0 }));
         self.take_back_queued(index);
         self.reinject_outstanding(index);
         self.handle_doubt(now, index);
@@ -137,7 +137,7 @@ impl Connection {
         let rto = self.subflows.get(index).map(|subflow| subflow.rtt.base_rto(&self.config.tcp));
         let (Some(rto), Some(subflow)) = (rto, self.subflows.get_mut(index)) else { return false };
         subflow.timers.doubt = Instant::NEVER;
-        let Some(mut doubt) = subflow.doubt else { return true };
+        let Some(mut doubt) = subflow.doubt.take() else { return true };
         // What was on its way before the first probe is no answer.
         let earliest = doubt.since + subflow.rtt.min() / 2;
         if doubt.probes > 0 && subflow.unheard(now) < now.since(earliest) {

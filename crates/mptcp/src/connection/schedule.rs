@@ -87,7 +87,8 @@ impl Connection {
         let subflows = &self.subflows;
         let can_take = |last: SubflowId| subflows.iter().any(|s| s.is_usable() && s.id() != last);
         let again = self.reinjections.first(una, can_take);
-        if !waiting && again.is_none() && !self.scheduler.redundant() {
+        let shares = self.scheduler.duplicates() && una < self.data_nxt;
+        if !waiting && again.is_none() && !self.scheduler.redundant() && !shares {
             return false;
         }
         if self.protocol == Protocol::Negotiating || self.closed.is_some() {
@@ -105,7 +106,11 @@ impl Connection {
         if self.scheduler.redundant() && self.assign_redundantly(workspace) {
             return true;
         }
-        waiting && self.assign_new(now, workspace)
+        if waiting && self.assign_new(now, workspace) {
+            return true;
+        }
+        let nothing_new = !waiting || self.window_edge.saturating_sub(self.data_nxt) == 0 || self.blocked.is_some();
+        shares && nothing_new && self.assign_shared(now, workspace)
     }
 
     /// Plain TCP has one subflow and nothing to choose.
@@ -226,7 +231,7 @@ impl Connection {
     }
 
     /// Puts a stretch of the stream on a subflow.
-    fn give(&mut self, id: SubflowId, data_seq: u64, length: usize, kind: SendKind) -> bool {
+    pub(super) fn give(&mut self, id: SubflowId, data_seq: u64, length: usize, kind: SendKind) -> bool {
         let Some(payload) = self.send.slice(data_seq, length) else { return false };
         let length = payload.len() as u64;
         match kind {

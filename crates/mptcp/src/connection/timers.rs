@@ -152,6 +152,9 @@ impl Connection {
         if timers.keepalive <= now && !self.handle_keepalive(now, index) {
             return;
         }
+        if timers.silence <= now {
+            self.handle_silence(now, index);
+        }
         let (Some(subflow), mut cx) = subflow_and_context!(self, now, index) else { return };
         if timers.reordering <= now {
             subflow.handle_reordering_timeout(&mut cx);

@@ -89,9 +89,13 @@ impl Connection {
             let segment = self.handshake_packet(now, index)?;
             return Some(packet(local, remote, segment));
         }
+        let silence = self.silence;
         let (Some(subflow), mut cx) = subflow_and_context!(self, now, index) else { return None };
         let ecn = subflow.negotiated.ecn;
         let outgoing = subflow.next_transmission(&mut cx)?;
+        if let Some(round_trips) = silence {
+            subflow.watch_silence(round_trips, cx.config);
+        }
         let id = subflow.id();
         self.account(now, id, &outgoing);
         workspace.resends = outgoing.record.retransmitted;

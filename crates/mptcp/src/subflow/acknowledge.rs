@@ -51,6 +51,7 @@ impl Subflow {
             self.timeouts_in_row = 0;
             self.counters.bytes_acked += acked.cumulative - u64::from(acked.fin);
         }
+        self.silent &= acked.delivered == 0;
         self.count_duplicate(segment, advanced, &mut acked);
         self.last_window = segment.window;
         let rtt = self.sample_rtt(cx, segment, &acked, advanced);

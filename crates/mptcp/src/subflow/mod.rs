@@ -197,11 +197,13 @@ pub struct Subflow {
     /// A DSS option came in on it.
     pub signalled: bool,
     /// The peer withdrew its address, and whether the path lives is being asked (RFC 8684, section 3.4.2).
-    pub doubt: Option<Doubt>,
+    pub doubt: Option<Box<Doubt>>,
     /// MPTCP options that wait for a segment.
     pub control: VecDeque<MptcpOption>,
     /// Retransmission timeouts in a row without progress.
     pub timeouts_in_row: u32,
+    /// Nothing was acknowledged for longer than the scheduler allows ([`anabranch_policy::Scheduler::silence`]).
+    pub silent: bool,
     /// End of the data that was put on it in order: where a redundant scheduler goes on.
     pub cursor: u64,
     /// Round trip as the receiving side sees it, from echoed timestamps; zero before the first.
@@ -282,6 +284,7 @@ impl Subflow {
             doubt: None,
             control: VecDeque::new(),
             timeouts_in_row: 0,
+            silent: false,
             cursor: 0,
             receive_round_trip: Duration::ZERO,
             window_edge: initial + 1,
@@ -329,9 +332,10 @@ impl Subflow {
         self.backup_local || self.backup_remote
     }
 
-    /// Whether a retransmission timeout is unanswered: data is outstanding and nothing came back since.
+    /// Whether a retransmission timeout is unanswered, or the silence too long: data is outstanding and nothing came
+    /// back since.
     pub fn is_stale(&self) -> bool {
-        self.timeouts_in_row > 0 && !self.scoreboard.is_idle()
+        (self.timeouts_in_row > 0 || self.silent) && !self.scoreboard.is_idle()
     }
 
     /// Whether losses found by acknowledgements are being repaired.

@@ -127,13 +127,15 @@ pub struct Scoreboard {
     lost_hint: u64,
     /// No record before this number is in flight and was sent only once.
     original_hint: u64,
+    /// No record before this number is worth giving to another subflow.
+    unshared_hint: u64,
     /// Retransmissions in order of time: record number and when.
     retransmissions: VecDeque<(u64, Instant)>,
     /// Blocks of the last acknowledgement: what was walked already.
     previous: SackBlocks,
     /// Highest sequence number selectively acknowledged.
     highest_sacked: Option<SeqNumber>,
-    /// Bytes delivered so far, and when the last were.
+    /// Bytes delivered so far, and when the last were, or when something was sent while nothing was outstanding.
     delivered: u64,
     delivered_at: Instant,
 }
@@ -219,6 +221,23 @@ impl Scoreboard {
         self.records.front().map(|record| record.data_seq)
     }
 
+    /// Since when nothing that is outstanding was acknowledged, cumulatively or selectively.
+    pub fn silent_since(&self) -> Instant {
+        self.delivered_at
+    }
+
+    /// The oldest record that was sent, has not arrived and was not given to another subflow, of the data from `una` on.
+    pub fn next_unshared(&mut self, una: u64) -> Option<&mut Record> {
+        let from = (self.unshared_hint.saturating_sub(self.first) as usize).min(self.sent);
+        let worth = |record: &Record| {
+            let arrived = record.fate == Fate::Sacked || record.data_end() <= una;
+            !arrived && !record.reinjected && !record.payload.is_empty()
+        };
+        let passed = self.records.range(from..self.sent).position(worth).unwrap_or(self.sent - from);
+        self.unshared_hint = self.first + (from + passed) as u64;
+        if from + passed == self.sent { None } else { self.records.get_mut(from + passed) }
+    }
+
     /// Whether a record, sent or not, holds the byte at `data_seq`; gives the length of the data from there to its end.
     pub fn holds(&self, data_seq: u64) -> Option<u64> {
         let holder = self.records.iter().find(|r| (r.data_seq..r.data_end()).contains(&data_seq))?;
@@ -246,13 +265,15 @@ impl Scoreboard {
 
     /// The first unsent record goes out now.
     pub fn send_next(&mut self, now: Instant) -> Option<Record> {
+        if self.sent == 0 {
+            self.delivered_at = now;
+        }
         let (delivered, delivered_at) = (self.delivered, self.delivered_at);
-        let idle = self.sent == 0;
         let record = self.records.get_mut(self.sent)?;
         record.sent_at = now;
         record.fate = Fate::InFlight;
         record.delivered_before = delivered;
-        record.delivered_at = if idle { now } else { delivered_at };
+        record.delivered_at = delivered_at;
         self.in_flight += u64::from(record.length);
         self.queued -= record.payload.len() as u64;
         self.sent += 1;

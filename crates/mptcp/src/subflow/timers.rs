@@ -31,6 +31,8 @@ pub struct Timers {
     pub linger: Instant,
     /// Pacing lets the next segment go.
     pub pace: Instant,
+    /// Data is outstanding, and something must have been acknowledged by then.
+    pub silence: Instant,
 }
 
 impl Default for Timers {
@@ -51,6 +53,7 @@ impl Timers {
             doubt: Instant::NEVER,
             linger: Instant::NEVER,
             pace: Instant::NEVER,
+            silence: Instant::NEVER,
         }
     }
 
@@ -63,6 +66,7 @@ impl Timers {
             .min(self.linger)
             .min(self.pace)
             .min(self.doubt)
+            .min(self.silence)
     }
 
     /// Starts the keepalive timer anew, if keepalive is on.

@@ -98,6 +98,19 @@ pub struct Relief {
     pub penalise: Option<SubflowId>,
 }
 
+/// The oldest data that a subflow has outstanding and that nobody else was given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outstanding {
+    /// Data sequence of its first byte.
+    pub data_seq: u64,
+    /// Bytes.
+    pub length: u32,
+    /// The subflow that sent it.
+    pub holder: SubflowId,
+    /// When it was sent there last.
+    pub sent_at: Instant,
+}
+
 /// When the connection sends data again on another subflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reinjection {
@@ -116,6 +129,30 @@ pub trait Scheduler: Send {
     /// The window closed on a hole. Called at each opportunity to send while it lasts.
     fn on_window_blocked(&mut self, _connection: &ConnectionView, _hole: &Hole, _subflows: &[SubflowView]) -> Relief {
         Relief::default()
+    }
+
+    /// Whether [`Self::duplicate`] is to be asked.
+    fn duplicates(&self) -> bool {
+        false
+    }
+
+    /// Nothing new can be sent now, because there is nothing or because the window is shut: whether another subflow
+    /// should send this too. Asked for the data of each subflow from the oldest on, in order of the stream; for a
+    /// subflow that gets none it is asked again at the next opportunity. What was given to another subflow once is
+    /// not asked for again. A subflow that is not usable or is the holder must not be named.
+    fn duplicate(
+        &mut self,
+        _connection: &ConnectionView,
+        _outstanding: &Outstanding,
+        _subflows: &[SubflowView],
+    ) -> Option<SubflowId> {
+        None
+    }
+
+    /// After how many smoothed round trips without any acknowledgement, with data outstanding, a subflow counts as
+    /// stale and its data is sent elsewhere; none: only after a retransmission timeout.
+    fn silence(&self) -> Option<f32> {
+        None
     }
 
     /// Whether a subflow with room should walk the unacknowledged stream itself, sending what others have sent

@@ -1,0 +1,92 @@
+//! Data that is outstanding on one subflow and sent on another too: because the scheduler wants it there earlier, or
+//! because the first is silent.
+
+use super::{Connection, Workspace};
+use crate::config::TcpConfig;
+use crate::event::SendKind;
+use crate::subflow::Subflow;
+use anabranch_policy::ids::SubflowId;
+use anabranch_policy::scheduler::Outstanding;
+use anabranch_policy::time::{Duration, Instant};
+
+/// What a silence must last at least: one segment alone may be acknowledged late (RFC 9293, section 3.8.6.3; most
+/// receivers wait for 40 ms).
+const LEAST_SILENCE: Duration = Duration::from_millis(50);
+
+impl Subflow {
+    /// Starts the timer of silence, unless it runs.
+    pub(super) fn watch_silence(&mut self, round_trips: f32, config: &TcpConfig) {
+        if self.timers.silence == Instant::NEVER && !self.scoreboard.is_idle() {
+            self.timers.silence = self.scoreboard.silent_since() + self.longest_silence(round_trips, config);
+        }
+    }
+
+    /// The round trips that the scheduler allows, but not less than what RFC 6298 holds for possible.
+    fn longest_silence(&self, round_trips: f32, config: &TcpConfig) -> Duration {
+        let smoothed = self.rtt.smoothed();
+        let usual = smoothed + (self.rtt.variation() * 4).max(LEAST_SILENCE);
+        smoothed.mul_f64(f64::from(round_trips)).max(usual).min(self.rtt.base_rto(config).max(LEAST_SILENCE))
+    }
+}
+
+impl Connection {
+    /// The timer of silence ran out: if nothing was acknowledged since, what the subflow has outstanding goes elsewhere.
+    pub(super) fn handle_silence(&mut self, now: Instant, index: usize) {
+        let Some(round_trips) = self.silence else { return };
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        subflow.timers.silence = Instant::NEVER;
+        if subflow.scoreboard.is_idle() {
+            return;
+        }
+        let deadline = subflow.scoreboard.silent_since() + subflow.longest_silence(round_trips, &self.config.tcp);
+        if now < deadline {
+            subflow.timers.silence = deadline;
+            return;
+        }
+        subflow.silent = true;
+        self.take_back_queued(index);
+        self.reinject_outstanding(index);
+    }
+
+    /// Asks the scheduler whether a subflow should also send what another has outstanding; that of the lowest data
+    /// sequence first.
+    pub(super) fn assign_shared(&mut self, now: Instant, workspace: &Workspace) -> bool {
+        let una = self.data_una();
+        let mut after = None;
+        while let Some(outstanding) = self.next_outstanding(una, after) {
+            let view = self.view(now);
+            if let Some(id) = self.scheduler.duplicate(&view, &outstanding, &workspace.views)
+                && id != outstanding.holder
+                && self.subflow_mut(id).is_some_and(|subflow| subflow.is_usable())
+            {
+                return self.share(id, &outstanding);
+            }
+            after = Some(outstanding.data_seq);
+        }
+        false
+    }
+
+    /// Of what each subflow has outstanding and shares with nobody the oldest; of these the one with the lowest data
+    /// sequence beyond `after`.
+    fn next_outstanding(&mut self, una: u64, after: Option<u64>) -> Option<Outstanding> {
+        let oldest = self.subflows.iter_mut().filter_map(|subflow| {
+            let holder = subflow.id();
+            let record = subflow.scoreboard.next_unshared(una)?;
+            let length = record.payload.len() as u32;
+            Some(Outstanding { data_seq: record.data_seq, length, holder, sent_at: record.sent_at })
+        });
+        oldest.filter(|found| after.is_none_or(|after| found.data_seq > after)).min_by_key(|found| found.data_seq)
+    }
+
+    fn share(&mut self, id: SubflowId, outstanding: &Outstanding) -> bool {
+        let una = self.data_una();
+        let Some(mss) = self.subflow_mut(id).map(|subflow| subflow.mss) else { return false };
+        if let Some(holder) = self.subflow_mut(outstanding.holder)
+            && let Some(record) = holder.scoreboard.next_unshared(una)
+        {
+            record.reinjected = true;
+        }
+        let length = outstanding.length.min(mss) as usize;
+        self.give(id, outstanding.data_seq, length, SendKind::Duplicate)
+    }
+}
