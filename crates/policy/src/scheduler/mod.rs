@@ -9,10 +9,12 @@ pub mod blocked_window;
 mod candidates;
 pub mod linux;
 pub mod lowest_rtt;
+pub mod primary_overflow;
 pub mod redundant;
 pub mod round_robin;
 #[cfg(test)]
 pub(crate) mod tests;
+pub mod weighted;
 
 /// The schedulers.
 pub const TABLE: &[Member<dyn Scheduler>] = &[
@@ -43,6 +45,20 @@ pub const TABLE: &[Member<dyn Scheduler>] = &[
         source: "Froemmgen et al., ReMP TCP, ICC 2016",
         parameters: redundant::PARAMETERS,
         build: redundant::Redundant::build,
+    },
+    Member {
+        name: "weighted",
+        summary: "In proportion to given weights, exact to a segment",
+        source: "Adiseshu, Parulkar, Varghese, SIGCOMM 1996 (striping by credit)",
+        parameters: weighted::PARAMETERS,
+        build: weighted::Weighted::build,
+    },
+    Member {
+        name: "primary_overflow",
+        summary: "A path is used only when those before it, in a given order, are full",
+        source: "The rule of bonding routers; none published",
+        parameters: primary_overflow::PARAMETERS,
+        build: primary_overflow::PrimaryOverflow::build,
     },
 ];
 

@@ -66,15 +66,18 @@ pub(crate) fn at(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
 }
 
-fn new_data() -> Chunk {
+/// The first segment of 1000 bytes.
+pub(crate) fn new_data() -> Chunk {
     Chunk { data_seq: 0, length: 1000, kind: ChunkKind::New, last_sent_on: None }
 }
 
-fn reinjection_from(id: u32) -> Chunk {
+/// The same, to be sent again: it was lost on this subflow.
+pub(crate) fn reinjection_from(id: u32) -> Chunk {
     Chunk { kind: ChunkKind::Reinjection, last_sent_on: Some(SubflowId(id)), ..new_data() }
 }
 
-fn send(id: u32) -> Decision {
+/// Give it to this subflow.
+pub(crate) fn send(id: u32) -> Decision {
     Decision::Send(SubflowId(id))
 }
 
