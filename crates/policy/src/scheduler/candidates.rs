@@ -45,3 +45,21 @@ pub(super) fn fits(subflow: &SubflowView, length: u32) -> bool {
 pub(super) fn fastest(subflows: &[SubflowView], excluded: Option<SubflowId>, length: u32) -> Option<&SubflowView> {
     preferred(subflows, excluded).filter(|subflow| fits(subflow, length)).min_by_key(|subflow| subflow.smoothed_rtt)
 }
+
+/// The preferred subflow with the lowest smoothed round-trip time, a full one included if it [`will_have_room`]; the
+/// lower id on a tie.
+pub(super) fn fastest_to_wait_for(
+    subflows: &[SubflowView],
+    excluded: Option<SubflowId>,
+    length: u32,
+) -> Option<&SubflowView> {
+    preferred(subflows, excluded)
+        .filter(|subflow| will_have_room(subflow, length))
+        .min_by_key(|subflow| subflow.smoothed_rtt)
+}
+
+/// Whether there is room for `length` bytes, or something is under way whose acknowledgement can make some. Nothing
+/// would end the wait for a subflow of which neither is true.
+pub(super) fn will_have_room(subflow: &SubflowView, length: u32) -> bool {
+    subflow.in_flight + subflow.queued > 0 || fits(subflow, length)
+}

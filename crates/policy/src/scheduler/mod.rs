@@ -5,8 +5,10 @@ use crate::table::Member;
 use crate::time::Instant;
 use crate::view::{ConnectionView, SubflowView};
 
+pub mod blest;
 pub mod blocked_window;
 mod candidates;
+pub mod ecf;
 pub mod linux;
 pub mod lowest_rtt;
 pub mod primary_overflow;
@@ -59,6 +61,20 @@ pub const TABLE: &[Member<dyn Scheduler>] = &[
         source: "The rule of bonding routers; none published",
         parameters: primary_overflow::PARAMETERS,
         build: primary_overflow::PrimaryOverflow::build,
+    },
+    Member {
+        name: "blest",
+        summary: "Uses a slower path only if the send window then still holds all that the fastest can send",
+        source: "Ferlin et al., IFIP Networking 2016, and the out-of-tree kernel v0.95",
+        parameters: blest::PARAMETERS,
+        build: blest::Blest::build,
+    },
+    Member {
+        name: "ecf",
+        summary: "Waits for the fastest path where everything would be through earlier that way",
+        source: "Lim et al., CoNEXT 2017, and the out-of-tree kernel v0.95",
+        parameters: ecf::PARAMETERS,
+        build: ecf::Ecf::build,
     },
 ];
 
