@@ -8,12 +8,15 @@ use crate::view::{ConnectionView, SubflowView};
 pub mod blest;
 pub mod blocked_window;
 mod candidates;
+pub mod daps;
 pub mod ecf;
 pub mod linux;
 pub mod lowest_rtt;
+pub mod otias;
 pub mod primary_overflow;
 pub mod redundant;
 pub mod round_robin;
+pub mod sttf;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod weighted;
@@ -75,6 +78,27 @@ pub const TABLE: &[Member<dyn Scheduler>] = &[
         source: "Lim et al., CoNEXT 2017, and the out-of-tree kernel v0.95",
         parameters: ecf::PARAMETERS,
         build: ecf::Ecf::build,
+    },
+    Member {
+        name: "daps",
+        summary: "By a schedule over the forward delays, so that segments arrive in order",
+        source: "Kuhn et al., ICC 2014",
+        parameters: daps::PARAMETERS,
+        build: daps::Daps::build,
+    },
+    Member {
+        name: "otias",
+        summary: "To where each segment is expected to arrive first, queueing beyond the window included",
+        source: "Yang et al., AINA workshops 2014",
+        parameters: otias::PARAMETERS,
+        build: otias::Otias::build,
+    },
+    Member {
+        name: "sttf",
+        summary: "To where each segment is delivered first, by simulation of the rounds of each window",
+        source: "Hurtig et al., IEEE/ACM Transactions on Networking 2019",
+        parameters: sttf::PARAMETERS,
+        build: sttf::Sttf::build,
     },
 ];
 
