@@ -16,6 +16,7 @@
 //!
 //! An attempt that is not heard of for 120 s (the engine may have dropped the action) counts as timed out.
 
+use super::same_subnet::Subnets;
 use super::{CloseReason, PathAction, PathEvent, PathManager, Role};
 use crate::ids::{AddressId, ConnectionId, ShortMap, SubflowId};
 use crate::table::{Parameter, SettingError, Settings};
@@ -166,10 +167,20 @@ impl Mesh {
     }
 
     /// Whether a subflow may be opened between the two, limits aside.
-    fn may_join(&self, addresses: &BTreeMap<AddressId, IpAddr>, (local, remote): PairOfAddresses) -> bool {
+    fn may_join(
+        &self,
+        addresses: &BTreeMap<AddressId, IpAddr>,
+        subnets: Option<Subnets>,
+        (local, remote): PairOfAddresses,
+    ) -> bool {
         let (Some(from), Some(to)) = (addresses.get(&local), self.remotes.get(remote)) else { return false };
+        let (from, to) = (from.to_canonical(), to.ip().to_canonical());
         let denied = remote == INITIAL && self.remote_denies_joins;
-        self.role == Role::Client && !denied && from.to_canonical().is_ipv4() == to.ip().to_canonical().is_ipv4()
+        let initial = addresses.get(&self.initial_local).map(IpAddr::to_canonical);
+        self.role == Role::Client
+            && !denied
+            && from.is_ipv4() == to.is_ipv4()
+            && subnets.is_none_or(|subnets| subnets.pair(from, to, initial))
     }
 
     /// The peer's identifier 0 for our initial address means the one that we know by another identifier.
@@ -206,6 +217,8 @@ impl Mesh {
 #[derive(Debug, Default)]
 pub struct FullMesh {
     settings: MeshSettings,
+    /// Which addresses are a pair; all are without it.
+    subnets: Option<Subnets>,
     addresses: BTreeMap<AddressId, IpAddr>,
     connections: BTreeMap<ConnectionId, Mesh>,
     due: Deadlines,
@@ -217,6 +230,11 @@ impl FullMesh {
     /// Makes one.
     pub fn new(settings: MeshSettings) -> Self {
         Self { settings, ..Self::default() }
+    }
+
+    /// Makes one that pairs only what `subnets` lets be paired.
+    pub(super) fn within(subnets: Subnets, settings: MeshSettings) -> Self {
+        Self { subnets: Some(subnets), ..Self::new(settings) }
     }
 
     /// Makes one from [`PARAMETERS`].
@@ -247,7 +265,7 @@ impl FullMesh {
                     Some(Pair { state: PairState::Waiting(until), failures }) if *until <= now => *failures,
                     Some(_) => continue,
                 };
-                if room == 0 || !mesh.may_join(&self.addresses, addresses) {
+                if room == 0 || !mesh.may_join(&self.addresses, self.subnets, addresses) {
                     continue;
                 }
                 room -= 1;
@@ -275,7 +293,7 @@ impl FullMesh {
             CloseReason::TimedOut | CloseReason::Reset | CloseReason::AddressGone => true,
             CloseReason::Normal | CloseReason::ProtocolError => false,
         };
-        let pair = if !mesh.may_join(&self.addresses, addresses) {
+        let pair = if !mesh.may_join(&self.addresses, self.subnets, addresses) {
             None
         } else if self.settings.reopen && worth_another_try {
             let until = now + back_off(failures);

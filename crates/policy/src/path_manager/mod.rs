@@ -13,6 +13,7 @@ use core::net::{IpAddr, SocketAddr};
 pub mod full_mesh;
 pub mod lm3;
 pub mod pu2m2;
+pub mod same_subnet;
 pub mod suspension;
 #[cfg(test)]
 mod tests;
@@ -39,6 +40,13 @@ pub const TABLE: &[Member<dyn PathManager>] = &[
         source: "Cao et al., Concurrency and Computation 30(3), 2018, as its authors describe it later",
         parameters: pu2m2::PARAMETERS,
         build: pu2m2::Pu2m2::build,
+    },
+    Member {
+        name: "same_subnet",
+        summary: "full_mesh, but only between addresses of the same subnet",
+        source: "Zhang, Zhao, Cheng, IEEE Access 8, 2020, section V-A-3",
+        parameters: same_subnet::PARAMETERS,
+        build: same_subnet::SameSubnet::build,
     },
 ];
 
