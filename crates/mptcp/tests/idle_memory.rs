@@ -144,10 +144,11 @@ fn measure(congestion: &'static str) -> (usize, usize) {
     (established, used)
 }
 
-/// One test, so that no other allocates meanwhile. CUBIC remembers most of a subflow: HyStart++ and two curves.
+/// One test, so that no other allocates meanwhile. OLIA and CUBIC remember most of a subflow: three loss intervals, and
+/// HyStart++ and two curves.
 #[test]
-fn an_idle_connection_with_two_subflows_takes_less_than_4_kb_and_with_cubic_a_little_more() {
-    for (congestion, most) in [("new_reno", 4096), ("lia", 4096), ("balia", 4096), ("olia", 4096), ("cubic", 4400)] {
+fn an_idle_connection_with_two_subflows_takes_less_than_4_kb_and_with_olia_or_cubic_a_little_more() {
+    for (congestion, most) in [("new_reno", 4096), ("lia", 4096), ("balia", 4096), ("olia", 4160), ("cubic", 4400)] {
         let (established, used) = measure(congestion);
         eprintln!("{congestion}: {established} established, {used} after use");
         assert!(established < most && used < most, "{congestion}: {established} established, {used} after use");

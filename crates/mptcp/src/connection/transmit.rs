@@ -59,6 +59,7 @@ impl Connection {
             Some(_) => self.stats.segments_sent += 1,
             None => {
                 self.output_pending = false;
+                self.subflows.iter_mut().for_each(|subflow| subflow.note_limit(now, &*self.congestion));
                 self.watch_window(now);
             }
         }

@@ -5,7 +5,7 @@ use super::recovery::{Conditions, Phase, Prr, Undo};
 use super::scoreboard::Acknowledged;
 use super::timers::Retransmit;
 use crate::config::TcpConfig;
-use anabranch_policy::congestion::{Ack, Congestion, CongestionControl, CongestionEvent};
+use anabranch_policy::congestion::{Ack, Congestion, CongestionControl, CongestionEvent, Lost};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::tcp::{SackBlock, SackBlocks};
 use anabranch_wire::{Flags, Segment, SeqNumber};
@@ -23,6 +23,19 @@ pub struct Context<'a> {
     pub congestion: &'a mut dyn CongestionControl,
     /// The connection's timestamp clock now, milliseconds.
     pub stamp: u32,
+}
+
+/// What an acknowledgement changed besides what it delivered.
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    /// In flight before it.
+    before: u64,
+    /// Bytes marked lost with it.
+    newly_lost: u64,
+    /// The round-trip time that it measured.
+    rtt: Option<Duration>,
+    /// Windows must not grow by it.
+    holds: bool,
 }
 
 /// What the connection must know of an acknowledgement.
@@ -57,12 +70,13 @@ impl Subflow {
         let rtt = self.sample_rtt(cx, segment, &acked, advanced);
         self.react_to_mark(cx, segment, prior_in_flight);
         let newly_lost = self.detect_losses(cx, &acked, dsack);
+        self.report_losses(cx);
         // Neither what ends a recovery nor what echoes a mark lets the window grow (RFC 3168, section 6.1.2).
         let holds = self.in_fast_recovery() || (self.negotiated.ecn && segment.flags.contains(Flags::ECE));
         self.advance_recovery(cx, newly_lost, prior_in_flight, advanced, dsack, segment);
         self.resolve_tail_probe(cx, advanced, dsack, prior_in_flight);
         if acked.delivered > 0 {
-            self.grow(cx, &acked, prior_in_flight, rtt, holds);
+            self.grow(cx, &acked, Flight { before: prior_in_flight, newly_lost, rtt, holds });
         }
         if let Phase::Fast { prr, .. } = &mut self.phase {
             let in_flight =
@@ -196,11 +210,30 @@ impl Subflow {
     pub(super) fn count_loss(&mut self, mark: impl FnOnce(&mut super::scoreboard::Scoreboard) -> u64) -> u64 {
         let lost = mark(&mut self.scoreboard);
         if lost > 0 {
-            self.counters.bytes_lost += lost;
             let segments = lost as f64 / f64::from(self.mss);
             self.loss_rate += (1.0 - self.loss_rate) * (segments * LOSS_WEIGHT).min(1.0);
         }
         lost
+    }
+
+    /// Tells congestion control of each segment marked lost, if it wants to know.
+    fn report_losses(&mut self, cx: &mut Context<'_>) {
+        if self.scoreboard.losses.is_empty() {
+            return;
+        }
+        let total_delivered = self.scoreboard.sampler.delivered();
+        for segment in self.scoreboard.losses.take() {
+            let lost = Lost {
+                now: cx.now,
+                bytes: u64::from(segment.length),
+                total_lost: segment.total_lost,
+                total_delivered,
+                prior_lost: segment.departure.lost,
+                tx_in_flight: segment.departure.in_flight,
+                app_limited: segment.departure.application_limited,
+            };
+            cx.congestion.on_lost(self.identity.id, &lost);
+        }
     }
 
     /// Moves between recovery phases.
@@ -230,7 +263,7 @@ impl Subflow {
     }
 
     fn end_recovery(&mut self, cx: &mut Context<'_>) {
-        if matches!(self.phase, Phase::Fast { .. }) {
+        if matches!(self.phase, Phase::Fast { .. }) || cx.congestion.governs_recovery() {
             cx.congestion.on_recovery_end(self.identity.id, cx.now);
         }
         self.phase = Phase::Open;
@@ -288,15 +321,15 @@ impl Subflow {
         &mut self,
         cx: &mut Context<'_>,
         acked: &Acknowledged,
-        prior_in_flight: u64,
-        rtt: Option<Duration>,
-        holds: bool,
+        Flight { before: prior_in_flight, newly_lost, rtt, holds }: Flight,
     ) {
         let segments = (acked.delivered as f64 / f64::from(self.mss)).min(1.0 / LOSS_WEIGHT);
         self.loss_rate -= self.loss_rate * segments * LOSS_WEIGHT;
-        if let Some(rate) = acked.delivery_rate {
-            self.delivery_rate = rate;
-        }
+        let sampler = &self.scoreboard.sampler;
+        let newest = acked.newest.as_ref();
+        let rate = newest.and_then(|n| sampler.rate(cx.now, n.sent_at, &n.departure, self.rtt.min()));
+        self.delivery_rate = rate.unwrap_or(self.delivery_rate);
+        let departure = newest.map(|newest| newest.departure);
         let id = self.identity.id;
         let window = cx.congestion.window(id);
         let slow_start = window < cx.congestion.ssthresh(id);
@@ -312,7 +345,14 @@ impl Subflow {
             rtt,
             smoothed_rtt: self.rtt.smoothed(),
             min_rtt: self.rtt.min(),
-            delivery_rate: acked.delivery_rate,
+            delivery_rate: rate,
+            app_limited: departure.is_some_and(|departure| departure.application_limited),
+            total_delivered: sampler.delivered(),
+            prior_delivered: departure.map(|departure| departure.delivered),
+            lost: newly_lost,
+            total_lost: sampler.lost(),
+            prior_lost: departure.map_or(sampler.lost(), |departure| departure.lost),
+            tx_in_flight: departure.map_or(0, |departure| departure.in_flight),
             cwnd_limited: limited,
             in_recovery: holds || self.in_fast_recovery(),
         };
@@ -372,6 +412,7 @@ impl Subflow {
         }
         let repeated = self.timeouts_in_row > 1;
         let lost = self.count_loss(|board| board.mark_all_lost());
+        self.report_losses(cx);
         self.congestion_event(cx, Congestion::Timeout, in_flight.max(lost), lost, repeated);
         if !repeated {
             self.undo = Some(Undo::new(self.send.una));
@@ -391,6 +432,7 @@ impl Subflow {
         self.timers.reordering = Instant::NEVER;
         let in_flight = self.pipe();
         let lost = self.mark_lost_by_time(cx.now);
+        self.report_losses(cx);
         if lost > 0 && self.phase == Phase::Open {
             self.begin_fast_recovery(cx, in_flight, lost);
         }

@@ -5,6 +5,7 @@
 //! connection without MPTCP options.
 
 pub mod acknowledge;
+pub mod delivery;
 pub mod receiver;
 pub mod recovery;
 pub mod rtt;
@@ -23,6 +24,7 @@ use anabranch_policy::view::{Phase as PhaseView, SubflowState, SubflowView};
 use anabranch_wire::{MptcpOption, SeqNumber};
 use bytes::Bytes;
 use core::net::SocketAddr;
+use delivery::LossReport;
 use receiver::Receiver;
 use recovery::{Phase, Rack, TailProbe, Undo};
 use rtt::RttEstimator;
@@ -130,8 +132,6 @@ pub struct Counters {
     pub bytes_sent: u64,
     /// Acknowledged cumulatively.
     pub bytes_acked: u64,
-    /// Marked lost.
-    pub bytes_lost: u64,
     /// Sent again here.
     pub bytes_retransmitted: u64,
     /// Arrived here, and nowhere before.
@@ -346,8 +346,8 @@ impl Subflow {
     /// The window that limits sending: congestion control's, or what recovery allows (RFC 9937).
     pub fn window(&self, congestion: &dyn CongestionControl, config: &TcpConfig) -> u64 {
         let window = match &self.phase {
-            Phase::Fast { prr, .. } => prr.window(),
-            Phase::Open | Phase::Timeout { .. } => congestion.window(self.id()),
+            Phase::Fast { prr, .. } if !congestion.governs_recovery() => prr.window(),
+            Phase::Open | Phase::Fast { .. } | Phase::Timeout { .. } => congestion.window(self.id()),
         };
         config.max_window.map_or(window, |max| window.min(max.max(u64::from(self.mss))))
     }
@@ -362,10 +362,22 @@ impl Subflow {
         // After a lost SYN or SYN/ACK the path may be full already (RFC 5681, section 3.1).
         let lost = self.rtt.handshake_was_lost();
         let segments = if lost { 1 } else { u64::from(setup.config.initial_window) };
-        congestion
-            .on_subflow_added(self.id(), Start { now, mss: self.mss, initial_window: segments * u64::from(self.mss) });
+        let initial_window = segments * u64::from(self.mss);
+        let start = Start { now, mss: self.mss, initial_window, smoothed_rtt: self.rtt.smoothed() };
+        congestion.on_subflow_added(self.id(), start);
+        self.scoreboard.losses = LossReport::new(congestion.governs_recovery());
         self.last_progress = now;
         self.timers.arm_keepalive(now, setup.config);
+    }
+
+    /// Notes whether congestion control would let a segment go and there is none: samples of the delivery rate then say
+    /// nothing of the network. To be called when everything that may be sent has been.
+    pub fn note_limit(&mut self, now: Instant, congestion: &dyn CongestionControl) {
+        let nothing_waits = self.scoreboard.queued() == 0 && self.scoreboard.lost() == 0;
+        if nothing_waits && self.pace_until <= now && self.pipe() + u64::from(self.mss) <= congestion.window(self.id())
+        {
+            self.scoreboard.sampler.limit(self.scoreboard.in_flight());
+        }
     }
 
     /// Puts a stretch of data in the queue of this subflow.
@@ -434,7 +446,7 @@ impl Subflow {
             delivery_rate: self.delivery_rate,
             bytes_sent: self.counters.bytes_sent,
             bytes_acked: self.counters.bytes_acked,
-            bytes_lost: self.counters.bytes_lost,
+            bytes_lost: self.scoreboard.sampler.lost(),
             loss_rate: self.loss_rate,
             timeouts: self.counters.timeouts,
             last_progress: self.last_progress,

@@ -235,6 +235,7 @@ impl Undo {
 
 #[cfg(test)]
 mod tests {
+    use super::super::delivery::Departure;
     use super::*;
 
     #[test]
@@ -264,7 +265,8 @@ mod tests {
     fn rack_deems_lost_what_was_sent_a_round_trip_before_something_delivered() {
         let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
         let mut rack = Rack::new(SeqNumber(0));
-        let newest = Newest { sent_at: at(10), end: SeqNumber(400), retransmitted: false };
+        let newest =
+            Newest { sent_at: at(10), end: SeqNumber(400), retransmitted: false, departure: Departure::default() };
         rack.update(at(110), &newest, Duration::from_millis(100));
         let window = Duration::from_millis(25);
         assert!(!rack.is_lost(at(110), window, at(5), SeqNumber(100)));

@@ -4,8 +4,8 @@
 //! in flight, selectively acknowledged, or lost; retransmission puts a lost one in flight again. All walks are
 //! amortised: an acknowledgement costs what it newly acknowledges, not what is outstanding.
 
+use super::delivery::{DeliverySampler, Departure, LossReport};
 use crate::event::SendKind;
-use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::SeqNumber;
 use anabranch_wire::tcp::{SackBlock, SackBlocks};
@@ -62,9 +62,8 @@ pub struct Record {
     pub origin: SendKind,
     /// It left together with others; it is sent again under the mapping that it had then.
     pub joined: Option<Joined>,
-    /// [`Scoreboard::delivered`] when it was sent, for the delivery rate.
-    delivered_before: u64,
-    delivered_at: Instant,
+    /// What was known when it was sent last, for the delivery rate.
+    departure: Departure,
 }
 
 impl Record {
@@ -89,8 +88,6 @@ pub struct Acknowledged {
     pub rtt: Option<Duration>,
     /// The newest transmission among those delivered: when it was sent, where it ends, whether it was a retransmission.
     pub newest: Option<Newest>,
-    /// Delivery rate over the flight of the newest.
-    pub delivery_rate: Option<Rate>,
     /// End of the highest data newly delivered.
     pub data_end: u64,
     /// Something was newly acknowledged that lies below an earlier selective acknowledgement and was never
@@ -109,6 +106,8 @@ pub struct Newest {
     pub end: SeqNumber,
     /// Whether it had been sent before.
     pub retransmitted: bool,
+    /// What was known when it was sent.
+    pub departure: Departure,
 }
 
 /// The records of one subflow.
@@ -135,9 +134,10 @@ pub struct Scoreboard {
     previous: SackBlocks,
     /// Highest sequence number selectively acknowledged.
     highest_sacked: Option<SeqNumber>,
-    /// Bytes delivered so far, and when the last were, or when something was sent while nothing was outstanding.
-    delivered: u64,
-    delivered_at: Instant,
+    /// What was delivered, and how fast.
+    pub sampler: DeliverySampler,
+    /// What was marked lost, for who wants to know of each.
+    pub losses: LossReport,
 }
 
 impl Scoreboard {
@@ -157,8 +157,7 @@ impl Scoreboard {
             reinjected: false,
             origin,
             joined: None,
-            delivered_before: 0,
-            delivered_at: Instant::ZERO,
+            departure: Departure::default(),
         });
     }
 
@@ -177,10 +176,6 @@ impl Scoreboard {
     /// Selectively acknowledged.
     pub fn sacked(&self) -> u64 {
         self.sacked
-    }
-    /// Bytes delivered since the subflow began.
-    pub fn delivered(&self) -> u64 {
-        self.delivered
     }
     /// Whether nothing that was sent is unacknowledged.
     pub fn is_idle(&self) -> bool {
@@ -223,7 +218,7 @@ impl Scoreboard {
 
     /// Since when nothing that is outstanding was acknowledged, cumulatively or selectively.
     pub fn silent_since(&self) -> Instant {
-        self.delivered_at
+        self.sampler.delivered_at()
     }
 
     /// The oldest record that was sent, has not arrived and was not given to another subflow, of the data from `una` on.
@@ -266,14 +261,12 @@ impl Scoreboard {
     /// The first unsent record goes out now.
     pub fn send_next(&mut self, now: Instant) -> Option<Record> {
         if self.sent == 0 {
-            self.delivered_at = now;
+            self.sampler.begin(now);
         }
-        let (delivered, delivered_at) = (self.delivered, self.delivered_at);
         let record = self.records.get_mut(self.sent)?;
         record.sent_at = now;
         record.fate = Fate::InFlight;
-        record.delivered_before = delivered;
-        record.delivered_at = delivered_at;
+        record.departure = self.sampler.depart(self.in_flight, record.length);
         self.in_flight += u64::from(record.length);
         self.queued -= record.payload.len() as u64;
         self.sent += 1;
@@ -301,8 +294,8 @@ impl Scoreboard {
 
     fn retransmit_at(&mut self, at: usize, now: Instant) -> Option<Record> {
         let number = self.first + at as u64;
-        let (delivered, delivered_at) = (self.delivered, self.delivered_at);
         let record = self.records.get_mut(at)?;
+        record.departure = self.sampler.depart(self.in_flight, record.length);
         if record.fate == Fate::Lost {
             self.lost -= u64::from(record.length);
             self.in_flight += u64::from(record.length);
@@ -310,8 +303,6 @@ impl Scoreboard {
         record.fate = Fate::InFlight;
         record.sent_at = now;
         record.retransmitted = true;
-        record.delivered_before = delivered;
-        record.delivered_at = delivered_at;
         self.retransmissions.push_back((number, now));
         Some(record.clone())
     }
@@ -345,8 +336,7 @@ impl Scoreboard {
             self.previous = SackBlocks::new();
         }
         if result.delivered > 0 {
-            self.delivered += result.delivered;
-            self.delivered_at = now;
+            self.sampler.deliver(now, result.delivered, result.newest.map(|newest| newest.sent_at));
             // A subflow that waits for its application or its peer keeps no room for records.
             self.shrink();
         }
@@ -375,7 +365,7 @@ impl Scoreboard {
             result.fin |= record.fin;
             if record.fate != Fate::Sacked {
                 let highest = self.highest_sacked;
-                Self::deliver(&record, now, self.delivered, highest, result);
+                Self::deliver(&record, now, highest, result);
             }
         }
     }
@@ -398,13 +388,7 @@ impl Scoreboard {
     }
 
     /// Counts a record that the peer is now known to have.
-    fn deliver(
-        record: &Record,
-        now: Instant,
-        delivered: u64,
-        highest_before: Option<SeqNumber>,
-        result: &mut Acknowledged,
-    ) {
+    fn deliver(record: &Record, now: Instant, highest_before: Option<SeqNumber>, result: &mut Acknowledged) {
         result.delivered += u64::from(record.length);
         result.data_end = result.data_end.max(record.data_end());
         if !record.retransmitted && highest_before.is_some_and(|highest| record.end().before(highest)) {
@@ -414,13 +398,12 @@ impl Scoreboard {
             newest.sent_at < record.sent_at || (newest.sent_at == record.sent_at && record.end().after(newest.end))
         });
         if newer {
-            result.newest =
-                Some(Newest { sent_at: record.sent_at, end: record.end(), retransmitted: record.retransmitted });
-            let span = now.since(record.delivered_at);
-            if !span.is_zero() {
-                let bytes = delivered + result.delivered - record.delivered_before;
-                result.delivery_rate = Some(Rate::from_bytes_over(bytes, span));
-            }
+            result.newest = Some(Newest {
+                sent_at: record.sent_at,
+                end: record.end(),
+                retransmitted: record.retransmitted,
+                departure: record.departure,
+            });
             if !record.retransmitted {
                 result.rtt = Some(now.since(record.sent_at));
             }
@@ -457,7 +440,6 @@ impl Scoreboard {
         highest_before: Option<SeqNumber>,
         result: &mut Acknowledged,
     ) {
-        let delivered = self.delivered;
         let from = self.records.partition_point(|record| record.seq.before(start)).min(self.sent);
         for record in self.records.range_mut(from..self.sent) {
             if record.end().after(end) {
@@ -472,7 +454,7 @@ impl Scoreboard {
             if self.highest_sacked.is_none_or(|highest| record.end().after(highest)) {
                 self.highest_sacked = Some(record.end());
             }
-            Self::deliver(record, now, delivered, highest_before, result);
+            Self::deliver(record, now, highest_before, result);
         }
     }
 
@@ -502,6 +484,7 @@ impl Scoreboard {
                 record.fate = Fate::Lost;
                 bytes += u64::from(record.length);
                 first_lost = first_lost.or(Some(at));
+                self.losses.note(record.length, &record.departure, self.sampler.lost() + bytes);
             }
             at += 1;
         }
@@ -522,6 +505,7 @@ impl Scoreboard {
                 record.fate = Fate::Lost;
                 let length = u64::from(record.length);
                 total += length;
+                self.losses.note(record.length, &record.departure, self.sampler.lost() + length);
                 self.count_lost(length, at);
             }
             self.retransmissions.pop_front();
@@ -535,6 +519,7 @@ impl Scoreboard {
             Some(record) if record.fate == Fate::InFlight => {
                 record.fate = Fate::Lost;
                 let length = u64::from(record.length);
+                self.losses.note(record.length, &record.departure, self.sampler.lost() + length);
                 self.count_lost(length, Some(0));
                 length
             }
@@ -549,6 +534,7 @@ impl Scoreboard {
             if record.fate == Fate::InFlight {
                 record.fate = Fate::Lost;
                 bytes += u64::from(record.length);
+                self.losses.note(record.length, &record.departure, self.sampler.lost() + bytes);
             }
         }
         self.retransmissions.clear();
@@ -597,6 +583,7 @@ impl Scoreboard {
     fn count_lost(&mut self, bytes: u64, first: Option<usize>) {
         self.in_flight -= bytes;
         self.lost += bytes;
+        self.sampler.lose(bytes);
         if let (true, Some(at)) = (bytes > 0, first) {
             self.lost_hint = self.lost_hint.min(self.first + at as u64);
         }

@@ -6,6 +6,7 @@ use super::recovery::{Phase, TailProbe};
 use super::scoreboard::Record;
 use super::{State, Subflow};
 use crate::event::SendKind;
+use anabranch_policy::congestion::Sent;
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Instant;
 use anabranch_wire::tcp::{OPTION_SPACE, SackBlocks, Timestamps};
@@ -104,7 +105,8 @@ impl Subflow {
         }
         self.last_sent = cx.now;
         let in_flight = self.pipe();
-        cx.congestion.on_sent(self.identity.id, cx.now, bytes, in_flight);
+        let app_limited = self.scoreboard.sampler.is_application_limited();
+        cx.congestion.on_sent(self.identity.id, &Sent { now: cx.now, bytes, in_flight, app_limited });
         if in_flight + u64::from(self.mss) > cx.congestion.window(self.identity.id) {
             self.limited_until = self.send.nxt;
         }
@@ -117,7 +119,13 @@ impl Subflow {
     fn pace(&mut self, cx: &Context<'_>, bytes: u64) {
         let id = self.identity.id;
         let rate = match cx.congestion.pacing_rate(id) {
-            Some(rate) => rate,
+            Some(rate) => {
+                // Who was woken late catches up by half a segment's time at most, so that timers' grain costs no rate.
+                let late = cx.now.since(self.pace_until);
+                let span = rate.time_for(bytes);
+                self.pace_until = self.pace_until.max(cx.now) + (span - late.min(span / 2));
+                return;
+            }
             None if cx.config.pacing => {
                 let window = cx.congestion.window(id);
                 let headroom = if window < cx.congestion.ssthresh(id) { 2.0 } else { 1.2 };

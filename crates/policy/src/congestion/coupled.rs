@@ -12,7 +12,7 @@
 
 use super::slow_start::SlowStart;
 use super::window::{Decrease, Window, counted};
-use super::{Ack, Congestion, CongestionControl, CongestionEvent, Start};
+use super::{Ack, Congestion, CongestionControl, CongestionEvent, Sent, Start};
 use crate::ids::{SubflowId, SubflowMap};
 use crate::time::Instant;
 
@@ -104,9 +104,9 @@ impl<C: Coupling> CongestionControl for Coupled<C> {
         self.paths.remove(id);
     }
 
-    fn on_sent(&mut self, id: SubflowId, _now: Instant, _bytes: u64, in_flight: u64) {
+    fn on_sent(&mut self, id: SubflowId, sent: &Sent) {
         if let Some(path) = self.paths.get_mut(id) {
-            path.in_flight = in_flight;
+            path.in_flight = sent.in_flight;
         }
     }
 

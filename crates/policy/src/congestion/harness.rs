@@ -8,7 +8,8 @@ use crate::time::{Duration, Instant};
 pub(super) const NOW: Instant = Instant::from_nanos(1_000_000_000);
 
 /// Ten segments of 1000 bytes.
-pub(super) const START: Start = Start { now: NOW, mss: 1_000, initial_window: 10_000 };
+pub(super) const START: Start =
+    Start { now: NOW, mss: 1_000, initial_window: 10_000, smoothed_rtt: Duration::from_millis(10) };
 
 /// The subflow with this number.
 pub(super) fn id(index: usize) -> SubflowId {
@@ -35,6 +36,13 @@ pub(super) fn ack(bytes: u64, rtt_ms: u64) -> Ack {
         smoothed_rtt: rtt,
         min_rtt: rtt,
         delivery_rate: None,
+        app_limited: false,
+        total_delivered: bytes,
+        prior_delivered: Some(0),
+        lost: 0,
+        total_lost: 0,
+        prior_lost: 0,
+        tx_in_flight: 2 * bytes,
         cwnd_limited: true,
         in_recovery: false,
     }

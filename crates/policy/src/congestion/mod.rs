@@ -42,6 +42,40 @@ pub struct Start {
     pub mss: u32,
     /// Initial window, bytes (RFC 6928).
     pub initial_window: u64,
+    /// Round-trip time of the handshake; zero if it gave none.
+    pub smoothed_rtt: Duration,
+}
+
+/// A segment was sent on a subflow, for the first time or again.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// When.
+    pub now: Instant,
+    /// Its bytes.
+    pub bytes: u64,
+    /// In flight, these bytes included.
+    pub in_flight: u64,
+    /// Something else than congestion control limited sending within the last round trip: see [`Ack::app_limited`].
+    pub app_limited: bool,
+}
+
+/// A segment was marked lost on a subflow.
+#[derive(Clone, Copy, Debug)]
+pub struct Lost {
+    /// When.
+    pub now: Instant,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Bytes marked lost since the subflow began, these included.
+    pub total_lost: u64,
+    /// Bytes delivered since the subflow began.
+    pub total_delivered: u64,
+    /// [`Self::total_lost`] when the segment was sent.
+    pub prior_lost: u64,
+    /// In flight when it was sent, itself included.
+    pub tx_in_flight: u64,
+    /// The sending was not limited by congestion control: see [`Ack::app_limited`].
+    pub app_limited: bool,
 }
 
 /// New data was acknowledged on a subflow. Not called for duplicate acknowledgements that deliver nothing.
@@ -68,8 +102,25 @@ pub struct Ack {
     pub smoothed_rtt: Duration,
     /// Least round-trip time seen on the subflow.
     pub min_rtt: Duration,
-    /// Delivery rate sample, if there is one.
+    /// Sample of the delivery rate over the flight of the newest segment that was acknowledged, if there is one
+    /// (draft-ietf-ccwg-bbr, section 4.1; RS.delivery_rate).
     pub delivery_rate: Option<Rate>,
+    /// When that segment was sent, something else than congestion control had limited sending within the last round
+    /// trip: the application, the peer's window or the scheduler (RS.is_app_limited). The sample may be too low.
+    pub app_limited: bool,
+    /// Bytes delivered since the subflow began, cumulatively or selectively (C.delivered).
+    pub total_delivered: u64,
+    /// That when the newest segment acknowledged was sent (RS.prior_delivered); none if no whole segment was named, as by
+    /// duplicates without SACK. A round of packets is over when it reaches what `total_delivered` was at its beginning.
+    pub prior_delivered: Option<u64>,
+    /// Bytes newly marked lost with this acknowledgement (RS.newly_lost).
+    pub lost: u64,
+    /// Bytes marked lost since the subflow began (C.lost).
+    pub total_lost: u64,
+    /// That when the newest segment acknowledged was sent; `total_lost - prior_lost` is RS.lost.
+    pub prior_lost: u64,
+    /// In flight when the newest segment acknowledged was sent, itself included (RS.tx_in_flight).
+    pub tx_in_flight: u64,
     /// The window was what limited sending in the last round trip (RFC 9293 3.7.. RFC 7661): only then may it grow.
     pub cwnd_limited: bool,
     /// The subflow is repairing a loss: windows do not grow.
@@ -110,8 +161,17 @@ pub trait CongestionControl: Send {
     fn on_subflow_added(&mut self, id: SubflowId, start: Start);
     /// A subflow ended.
     fn on_subflow_removed(&mut self, id: SubflowId);
-    /// `bytes` were sent; `in_flight` includes them.
-    fn on_sent(&mut self, _id: SubflowId, _now: Instant, _bytes: u64, _in_flight: u64) {}
+    /// A segment was sent.
+    fn on_sent(&mut self, _id: SubflowId, _sent: &Sent) {}
+    /// Whether the algorithm says itself how fast losses are repaired. Then [`Self::window`] limits sending during
+    /// recovery too (no PRR), each loss is told by [`Self::on_lost`], and [`Self::on_recovery_end`] is called
+    /// after timeouts also. Asked at the start of a subflow and during recovery; always the same.
+    fn governs_recovery(&self) -> bool {
+        false
+    }
+    /// A segment was marked lost; told before the acknowledgement or timeout that showed it, and only to an algorithm
+    /// that governs recovery.
+    fn on_lost(&mut self, _id: SubflowId, _lost: &Lost) {}
     /// Data was acknowledged.
     fn on_ack(&mut self, id: SubflowId, ack: &Ack);
     /// The network is congested. Afterwards `ssthresh` is the target of the recovery; the engine paces towards it.

@@ -235,7 +235,7 @@ fn a_subflow_that_is_not_there_has_no_window_and_takes_no_events() {
         let mut control = build(member.name);
         add_path(&mut *control, 0);
         control.on_subflow_removed(id(0));
-        control.on_sent(id(0), NOW, 1, 1);
+        control.on_sent(id(0), &Sent { now: NOW, bytes: 1, in_flight: 1, app_limited: false });
         control.on_ack(id(0), &ack(1_000, 10));
         control.on_congestion(id(0), &loss(1_000));
         control.on_recovery_end(id(0), NOW);
@@ -289,7 +289,7 @@ fn call() -> impl Strategy<Value = Call> {
 fn apply(control: &mut dyn CongestionControl, index: usize, now: Instant, call: &Call) {
     let id = id(index);
     match *call {
-        Call::Sent(in_flight) => control.on_sent(id, now, 1_000, in_flight),
+        Call::Sent(in_flight) => control.on_sent(id, &Sent { now, bytes: 1_000, in_flight, app_limited: false }),
         Call::Acked { acked, delivered, rtt, limited, recovering } => {
             let rtt = Duration::from_nanos(rtt);
             let event = Ack {
@@ -379,7 +379,8 @@ fn goodput(control: &mut dyn CongestionControl, paths: &mut [Lossy], seconds: u6
                 continue;
             }
             let window = control.window(id(index)) / 1_000;
-            control.on_sent(id(index), now, 1_000 * window, 1_000 * window);
+            let sent = Sent { now, bytes: 1_000 * window, in_flight: 1_000 * window, app_limited: false };
+            control.on_sent(id(index), &sent);
             for _ in 0..window {
                 path.until_loss -= 1;
                 if path.until_loss == 0 {
@@ -458,7 +459,8 @@ fn sharing_a_bottleneck(name: &str) -> (f64, f64) {
         }
         for index in 0..3 {
             let (control, id) = if index < 2 { (&mut shared, id(index)) } else { (&mut single, id(0)) };
-            control.on_sent(id, now, 1_000, 1_000 * windows[index]);
+            let sent = Sent { now, bytes: 1_000, in_flight: 1_000 * windows[index], app_limited: false };
+            control.on_sent(id, &sent);
             for _ in lost[index]..windows[index] {
                 control.on_ack(id, &Ack { now, in_flight: 1_000 * windows[index], ..ack(1_000, 20) });
             }

@@ -3,16 +3,23 @@
 //! A connection of n subflows over one bottleneck then takes n times the share of one TCP connection there; RFC 6356,
 //! section 2, is about why that is not wanted on the open Internet.
 
-use super::{Ack, CongestionControl, CongestionEvent, Start};
+use super::{Ack, CongestionControl, CongestionEvent, Lost, Sent, Start};
 use crate::ids::{SubflowId, SubflowMap};
+use crate::rate::Rate;
 use crate::time::Instant;
 
 /// Congestion control of one subflow by itself; the calls mean what they mean in [`CongestionControl`].
 pub trait SinglePath: Send {
     /// What can be chosen about it.
     type Settings: Clone + Send;
+    /// Whether it says itself how fast losses are repaired: [`CongestionControl::governs_recovery`].
+    const GOVERNS_RECOVERY: bool = false;
     /// The subflow begins.
     fn start(settings: &Self::Settings, start: Start) -> Self;
+    /// A segment was sent.
+    fn on_sent(&mut self, _sent: &Sent) {}
+    /// A segment was marked lost.
+    fn on_lost(&mut self, _lost: &Lost) {}
     /// Data was acknowledged.
     fn on_ack(&mut self, ack: &Ack);
     /// The network is congested.
@@ -29,6 +36,10 @@ pub trait SinglePath: Send {
     fn window(&self) -> u64;
     /// The slow-start threshold, bytes.
     fn ssthresh(&self) -> u64;
+    /// The rate at which to release segments, if it has one.
+    fn pacing_rate(&self) -> Option<Rate> {
+        None
+    }
 }
 
 /// One single-path algorithm per subflow. A call for a subflow that is not there does nothing; its window is 0.
@@ -51,6 +62,19 @@ impl<A: SinglePath> CongestionControl for Uncoupled<A> {
     }
     fn on_subflow_removed(&mut self, id: SubflowId) {
         self.subflows.remove(id);
+    }
+    fn on_sent(&mut self, id: SubflowId, sent: &Sent) {
+        if let Some(subflow) = self.subflows.get_mut(id) {
+            subflow.on_sent(sent);
+        }
+    }
+    fn governs_recovery(&self) -> bool {
+        A::GOVERNS_RECOVERY
+    }
+    fn on_lost(&mut self, id: SubflowId, lost: &Lost) {
+        if let Some(subflow) = self.subflows.get_mut(id) {
+            subflow.on_lost(lost);
+        }
     }
     fn on_ack(&mut self, id: SubflowId, ack: &Ack) {
         if let Some(subflow) = self.subflows.get_mut(id) {
@@ -87,5 +111,8 @@ impl<A: SinglePath> CongestionControl for Uncoupled<A> {
     }
     fn ssthresh(&self, id: SubflowId) -> u64 {
         self.subflows.get(id).map_or(0, A::ssthresh)
+    }
+    fn pacing_rate(&self, id: SubflowId) -> Option<Rate> {
+        self.subflows.get(id).and_then(A::pacing_rate)
     }
 }
