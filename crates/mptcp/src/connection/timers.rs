@@ -205,6 +205,7 @@ impl Connection {
         }
         if self.scheduler.reinjection() == Reinjection::OnSubflowTimeout {
             self.reinject_outstanding(index);
+            self.take_back_queued(index);
         }
         self.notices.push_back(Notice::SubflowTimeout(id));
     }
