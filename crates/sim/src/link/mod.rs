@@ -6,14 +6,16 @@
 //!
 //! Its stages nest. A packet waits in the **queue** until it is its turn, leaves it when the **rate** lets it start, is
 //! under way for the **delay** after its last bit has left, and may fall to the **loss** models and the impairments
-//! (duplication, corruption, holding back) on the way: losses cost capacity, as they do on a radio link. Around all
-//! this is the **schedule**: when a link goes down, all that waits or is under way is dropped, and so is all that is
-//! offered until it is up again; a delivery at the very moment still takes place.
+//! (duplication, corruption, holding back) on the way: losses cost capacity, as they do on a radio link. The **coverage**
+//! makes a link slower and more lossy while somebody walks. Around all this is the **schedule**: when a link goes down,
+//! all that waits or is under way is dropped, and so is all that is offered until it is up again; a delivery at the very
+//! moment still takes place.
 //!
 //! Service is not an event. Whenever the link is touched, it replays what has started since the last time, in
 //! order and at the exact times, so that a packet costs one event per link: its delivery.
 
 mod counters;
+mod coverage;
 mod delay;
 mod loss;
 mod queue;
@@ -23,6 +25,7 @@ mod schedule;
 mod tests;
 
 pub use counters::{DropCause, Drops, LinkCounters};
+pub use coverage::{Coverage, CoveragePoint};
 pub use delay::{DelayModel, Ordering};
 pub use loss::LossModel;
 pub use queue::{Discipline, QueueConfig, QueueLimit};
@@ -32,6 +35,7 @@ pub use schedule::Schedule;
 use crate::random::{Chance, RandomStream};
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
+use coverage::Walk;
 use delay::Delay;
 use loss::Loss;
 use queue::{Queue, Verdict, Waiting};
@@ -81,6 +85,8 @@ pub struct LinkConfig {
     pub ordering: Ordering,
     /// The loss models; each decides on the packets that the ones before it let pass.
     pub loss: Vec<LossModel>,
+    /// How its rate and its losses change while somebody walks.
+    pub coverage: Coverage,
     /// What else happens on the way.
     pub impairments: Impairments,
     /// When the link is up.
@@ -102,6 +108,7 @@ impl LinkConfig {
         matches!(self.rate, RateModel::Unlimited)
             && self.delay == DelayModel::Fixed(Duration::ZERO)
             && self.loss.is_empty()
+            && self.coverage.is_full()
             && self.impairments == Impairments::default()
             && self.schedule == Schedule::AlwaysUp
     }
@@ -137,6 +144,7 @@ pub struct Link<T> {
     /// No packet arrives before this, if order is kept.
     not_before: Instant,
     losses: Vec<Loss>,
+    walk: Option<Box<Walk>>,
     mischief: Option<Box<Mischief>>,
     ordering: Ordering,
     counters: LinkCounters,
@@ -158,6 +166,8 @@ impl<T> Link<T> {
             delay: Delay::new(config.delay, stream("delay")),
             not_before: Instant::ZERO,
             losses: losses.map(|(index, model)| Loss::new(*model, stream(&format!("loss {index}")))).collect(),
+            walk: (!config.coverage.is_full())
+                .then(|| Box::new(Walk::new(config.coverage.clone(), stream("coverage")))),
             mischief: (!harmless).then(|| {
                 let random = stream("impairments");
                 Box::new(Mischief { duplication, corruption, reordering, held_back, random })
@@ -293,7 +303,10 @@ impl<T> Link<T> {
     /// Sends a packet whose turn it is.
     fn send<C: Cargo<Item = T>>(&mut self, packet: Waiting<T>, cargo: &mut C) {
         let Waiting { mut item, length, came } = packet;
-        let left = self.server.serve(came, length);
+        let left = match &self.walk {
+            None => self.server.serve(came, length),
+            Some(walk) => self.server.serve_slowed(came, length, |full, start| walk.rate(full, start)),
+        };
         if left == Instant::NEVER {
             // At rate zero the packet never leaves; it holds the link until that goes down.
             return self.under_way.push_back(UnderWay { arrives: left, length, item });
@@ -302,6 +315,9 @@ impl<T> Link<T> {
             if loss.loses(left) {
                 return self.discard(item, DropCause::Loss, cargo);
             }
+        }
+        if self.walk.as_mut().is_some_and(|walk| walk.loses(left)) {
+            return self.discard(item, DropCause::Loss, cargo);
         }
         let mut arrives = left + self.delay.of_packet(left);
         let (mut copy, mut overtaken) = (None, false);

@@ -75,6 +75,10 @@ impl RateTrace {
         let bytes = self.opportunities.len() as u64 * u64::from(Self::BYTES);
         Rate::from_bytes_over(bytes, Duration::from_nanos(self.period))
     }
+    /// Bytes that can leave after `from` and up to `to`.
+    pub fn bytes_between(&self, from: Instant, to: Instant) -> u64 {
+        self.first_after(to).saturating_sub(self.first_after(from)) * u64::from(Self::BYTES)
+    }
     /// When opportunity `index` comes, counted through all repetitions.
     fn time(&self, index: u64) -> Instant {
         let count = self.opportunities.len() as u64;
@@ -133,6 +137,18 @@ impl Server {
                 trace.time(*next).max(trace.time(trace.first_after(came)))
             }
         }
+    }
+    /// As [`Self::serve`], but what a fixed rate is for a packet that starts at a time, `slowed` says.
+    pub(super) fn serve_slowed(
+        &mut self,
+        came: Instant,
+        length: u32,
+        slowed: impl Fn(Rate, Instant) -> Rate,
+    ) -> Instant {
+        let Self::Fixed { rate, free_at, .. } = self else { return self.serve(came, length) };
+        let start = came.max(*free_at);
+        *free_at = start + slowed(*rate, start).time_for(u64::from(length));
+        *free_at
     }
     /// Serves a packet of `length` bytes that came at `came`; gives the time at which its last bit has left.
     #[inline]

@@ -397,6 +397,7 @@ fn touching_a_link_more_often_changes_nothing() {
             delay: DelayModel::Uniform { min: span(100), max: span(3_000) },
             loss: vec![LossModel::Uniform(0.1), LossModel::bursts(0.05, 3.0)],
             schedule: Schedule::Random { mean_up: span(90_000), mean_down: span(10_000) },
+            coverage: course(&[(100_000, 1.0, 0.0), (900_000, 0.3, 0.2)]),
             impairments: Impairments { duplication: 0.05, ..Impairments::default() },
             queue: QueueConfig { limit: QueueLimit::Packets(50), discipline: Discipline::CODEL },
             ..LinkConfig::new(MBIT, span(0), 20)
@@ -411,4 +412,51 @@ fn touching_a_link_more_often_changes_nothing() {
         (bench.arrivals(), bench.depot.dropped.len())
     };
     assert_eq!(run(false), run(true));
+}
+
+fn course(points: &[(u64, f64, f64)]) -> Coverage {
+    Coverage::new(points.iter().map(|&(at, rate, loss)| CoveragePoint { at: us(at), rate, loss }).collect())
+}
+
+#[test]
+fn coverage_is_a_straight_line_between_points_and_constant_outside() {
+    let coverage = course(&[(10, 1.0, 0.0), (30, 0.5, 0.2), (30, 0.25, 0.4), (40, 0.25, 0.4)]);
+    let expected = [(0, 1.0, 0.0), (10, 1.0, 0.0), (20, 0.75, 0.1), (30, 0.25, 0.4), (35, 0.25, 0.4), (99, 0.25, 0.4)];
+    for (time, rate, loss) in expected {
+        let (measured_rate, measured_loss) = coverage.at(us(time));
+        assert!((measured_rate - rate).abs() < 1e-12 && (measured_loss - loss).abs() < 1e-12, "at {time} us");
+    }
+    assert_eq!(Coverage::default().at(us(5)), (1.0, 0.0));
+}
+
+#[test]
+fn a_packet_is_sent_at_the_rate_that_the_coverage_leaves_when_it_starts() {
+    // 1000 bytes at 1 Mbit/s take 8 ms. The line falls from 1 at 0 ms to 0.5 at 40 ms: it is 1 at the start of the
+    // first packet, and 1 - 0.5 * 8 / 40 = 0.9 at that of the second, which so takes 8 / 0.9 = 8.889 ms.
+    let coverage = course(&[(0, 1.0, 0.0), (40_000, 0.5, 0.0)]);
+    let mut bench = Bench::new(LinkConfig { coverage, ..LinkConfig::new(MBIT, span(0), 10) });
+    bench.offer(us(0), 1000);
+    bench.offer(us(0), 1000);
+    bench.offer(us(100_000), 1000);
+    assert_eq!(bench.arrivals(), [(8_000, 0), (16_888, 1), (116_000, 2)]);
+}
+
+#[test]
+fn coverage_loses_its_share_beside_the_loss_models() {
+    // A tenth lost by the model, a fifth of the rest by the coverage: 0.9 * 0.8 = 0.72 arrive. Of 100,000 packets the
+    // standard deviation is 142.
+    let coverage = course(&[(0, 1.0, 0.2)]);
+    let mut bench = Bench::new(LinkConfig { coverage, loss: vec![LossModel::Uniform(0.1)], ..LinkConfig::default() });
+    (0..100_000).for_each(|n| bench.offer(us(n), 1));
+    let arrived = bench.arrivals().len() as i64;
+    assert!((arrived - 72_000).abs() < 600, "{arrived}");
+}
+
+#[test]
+fn a_trace_says_how_much_can_leave_in_a_stretch_of_time() {
+    // Opportunities at 1, 1 and 4 ms, again and again: after 1 and up to 5 ms come those of 4 and 5 (twice).
+    let trace = RateTrace::parse("1\n1\n4\n").unwrap();
+    assert_eq!(trace.bytes_between(us(1_000), us(5_000)), 3 * 1500);
+    assert_eq!(trace.bytes_between(us(0), us(1_000)), 2 * 1500);
+    assert_eq!(trace.bytes_between(us(1_000), us(1_000)), 0);
 }
