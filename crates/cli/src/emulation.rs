@@ -124,6 +124,7 @@ mod tests {
         down = ["2..3 s"]
         [[paths.links]]
         rate = "4 Mbit/s"
+        coverage = [{ at = "3 s" }, { at = "6 s", rate = "40 %", loss = "10 %" }]
         queue = { discipline = "codel", limit = "50 packets" }
         [[shared]]
         rate = "4 Mbit/s"

@@ -6,9 +6,11 @@
 
 use crate::scenario::Scenario;
 use crate::scenario::model::{self, Direction, Draw, Drawn, LinkRate};
+use crate::scenario::quantity::Share;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_sim::link::{
-    DelayModel, Discipline, Impairments, LossModel, QueueConfig, QueueLimit, RateModel, Schedule,
+    Coverage, CoveragePoint, DelayModel, Discipline, Impairments, LossModel, QueueConfig, QueueLimit, RateModel,
+    Schedule,
 };
 use anabranch_sim::random::RandomStream;
 use anabranch_sim::{End, HostId, InterfaceId, LinkConfig, LinkId, RouterId, World};
@@ -91,6 +93,8 @@ pub fn directions(seed: u64, name: &str, link: &model::Link) -> [(String, LinkCo
     let mut backward = forward.clone();
     if link.loss_direction == Direction::Forward {
         backward.loss.clear();
+        let no_loss = |point: &model::CoveragePoint| model::CoveragePoint { loss: Share(0.0), ..*point };
+        backward.coverage = coverage(&link.coverage.iter().map(no_loss).collect::<Vec<_>>());
     }
     [(format!("{name}/forward"), forward), (format!("{name}/backward"), backward)]
 }
@@ -113,6 +117,7 @@ fn config(seed: u64, name: &str, link: &model::Link) -> LinkConfig {
             reordering,
             held_back,
         },
+        coverage: coverage(&link.coverage),
         schedule: schedule(&link.down),
         ..LinkConfig::default()
     }
@@ -153,6 +158,15 @@ fn per_run<Q: crate::scenario::quantity::Quantity>(seed: u64, name: &str, draw: 
             RandomStream::new(seed, &format!("drawn/{name}")).between(low.to_base(), high.to_base())
         }
     }
+}
+
+fn coverage(points: &[model::CoveragePoint]) -> Coverage {
+    let point = |point: &model::CoveragePoint| CoveragePoint {
+        at: Instant::ZERO + point.at,
+        rate: point.rate.0,
+        loss: point.loss.0,
+    };
+    Coverage::new(points.iter().map(point).collect())
 }
 
 fn schedule(down: &[(Duration, Option<Duration>)]) -> Schedule {

@@ -114,6 +114,19 @@ pub struct Link {
     pub corruption: Option<Share>,
     /// When it carries nothing; without an end: for good.
     pub down: Vec<(Duration, Option<Duration>)>,
+    /// How its quality changes, in order of time: straight lines between the points.
+    pub coverage: Vec<CoveragePoint>,
+}
+
+/// What is left of a link at one time.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct CoveragePoint {
+    /// When.
+    pub at: Duration,
+    /// Share of its rate.
+    pub rate: Share,
+    /// Share of packets lost, beside its other losses.
+    pub loss: Share,
 }
 
 /// Other people's traffic on a path's first link.

@@ -1,6 +1,8 @@
 //! Reads the network of a scenario: paths, links, queues, delays, losses, outages and background traffic.
 
-use super::model::{Background, BurstLoss, Direction, Draw, Drawn, Link, LinkRate, Path, Queue, QueueLimit};
+use super::model::{
+    Background, BurstLoss, CoveragePoint, Direction, Draw, Drawn, Link, LinkRate, Path, Queue, QueueLimit,
+};
 use super::quantity::{Packets, Quantity, Share, Size, parse_stretch};
 use super::reader::{Item, Reader};
 use crate::diagnostic::Diagnostic;
@@ -22,6 +24,7 @@ const LINK_KEYS: &[&str] = &[
     "reordering",
     "corruption",
     "down",
+    "coverage",
 ];
 
 /// Reads all paths; there must be at least one, and their names must differ.
@@ -68,9 +71,11 @@ fn link(item: &Item<'_>, at: usize, directory: &FilePath) -> Result<Link, Diagno
     let table = item.table("a link", LINK_KEYS)?;
     let directions = [("forward", Direction::Forward), ("both", Direction::Both)];
     let down = table.list("down")?.iter().map(stretch).collect::<Result<Vec<_>, _>>()?;
+    let rate = rate(&table.required("rate")?, directory)?;
     Ok(Link {
         name: table.text("name")?.map_or_else(|| format!("link {}", at + 1), str::to_owned),
-        rate: rate(&table.required("rate")?, directory)?,
+        coverage: table.get("coverage").map_or(Ok(Vec::new()), |item| coverage(&item, &rate))?,
+        rate,
         delay: match table.get("delay") {
             Some(item) => draw(&item, DELAY)?,
             None => Draw::Fixed(Duration::ZERO),
@@ -182,6 +187,28 @@ fn burst_loss(item: &Item<'_>) -> Result<BurstLoss, Diagnostic> {
         return Err(table.error("an average loss of 100 % leaves no good state"));
     }
     Ok(BurstLoss { average, burst: packets.0 as f64 })
+}
+
+fn coverage(item: &Item<'_>, rate: &LinkRate) -> Result<Vec<CoveragePoint>, Diagnostic> {
+    let mut points: Vec<CoveragePoint> = Vec::new();
+    for item in item.list()? {
+        let table = item.table("a point of a coverage", &["at", "rate", "loss"])?;
+        let at_item = table.required("at")?;
+        let at: Duration = at_item.quantity()?;
+        if points.last().is_some_and(|last| at < last.at) {
+            return Err(at_item.error("the points of a coverage stand in order of time, and this one is too early"));
+        }
+        if let Some(item) = table.get("rate").filter(|_| matches!(rate, LinkRate::Trace(_))) {
+            return Err(item.error("a rate from a trace does not change with the coverage: leave 'rate' out"));
+        }
+        let (rate, loss) =
+            (table.quantity("rate")?.unwrap_or(Share(1.0)), table.quantity("loss")?.unwrap_or(Share(0.0)));
+        if rate.0 <= 0.0 {
+            return Err(table.error("a rate of 0 % is a link that is down: say so with 'down'"));
+        }
+        points.push(CoveragePoint { at, rate, loss });
+    }
+    Ok(points)
 }
 
 fn reordering(item: &Item<'_>) -> Result<(Share, Duration), Diagnostic> {

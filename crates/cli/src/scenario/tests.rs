@@ -54,6 +54,19 @@ fn a_later_set_wins_over_an_earlier_one() {
 }
 
 #[test]
+fn coverage_is_a_list_of_points_in_order_of_time() {
+    let set = |value: &str| motivation(&[&format!("paths.A.links.bottleneck.coverage={value}")]);
+    let scenario = set(r#"[{ at = "10 s" }, { at = "25 s", rate = "10 %", loss = "20 %" }]"#).unwrap();
+    let [first, second] = scenario.paths[0].links[1].coverage.as_slice() else { panic!("two points") };
+    assert_eq!((first.at, first.rate, first.loss), (Duration::from_secs(10), Share(1.0), Share(0.0)));
+    assert_eq!((second.at, second.rate, second.loss), (Duration::from_secs(25), Share(0.1), Share(0.2)));
+    let backwards = set(r#"[{ at = "10 s" }, { at = "9 s" }]"#).unwrap_err().to_string();
+    assert!(backwards.contains("in order of time"), "{backwards}");
+    let nothing = set(r#"[{ at = "10 s", rate = "0 %" }]"#).unwrap_err().to_string();
+    assert!(nothing.contains("say so with 'down'"), "{nothing}");
+}
+
+#[test]
 fn names_that_lead_nowhere_are_refused() {
     let cases = [
         ("policies.case_1.paths=[\"Z\"]", "there is no path 'Z': known are A, B"),
