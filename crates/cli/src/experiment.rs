@@ -2,8 +2,10 @@
 
 use crate::contender::{Contender, Route};
 use crate::diagnostic::Diagnostic;
+use crate::lab::capacity::{self, Reference};
 use crate::lab::{self, Extras};
 use crate::record::{Outcome, PolicyRuns, Record, SweepPoint};
+use crate::scenario::model::Transfer;
 use crate::scenario::{Document, Scenario, check_route};
 use crate::summary::combine;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -34,6 +36,8 @@ struct Job<'a> {
     /// Places of the paths it may use.
     paths: Vec<usize>,
     seed: u64,
+    /// What the same seed leaves free without the transfer.
+    reference: Option<&'a Reference>,
     extras: &'a Extras,
 }
 
@@ -45,10 +49,16 @@ pub fn run(document: &Document, plan: &Plan) -> Result<Outcome, Diagnostic> {
     let seeds = plan.seeds.unwrap_or(if plan.quick { scenario.quick_seeds } else { scenario.seeds });
     let points = if plan.sweep { sweep_points(document, &scenario, plan, seeds)? } else { Vec::new() };
 
-    let mut jobs = jobs_of(&scenario, seeds, &plan.extras);
+    let references = references_of(&scenario, seeds, &plan.extras);
+    let of_point = |(_, point, seeds): &(String, Scenario, u32)| {
+        let same = capacity::same_reference(&scenario, point);
+        (!same).then(|| references_of(point, *seeds, &plan.extras))
+    };
+    let of_points: Vec<Option<Vec<Reference>>> = points.iter().map(of_point).collect();
+    let mut jobs = jobs_of(&scenario, seeds, &references, &plan.extras);
     let quiet = Extras { pcap: None, curves: false, ..plan.extras.clone() };
-    for (_, point, seeds) in &points {
-        jobs.extend(jobs_of(point, *seeds, &quiet));
+    for ((_, point, seeds), own) in points.iter().zip(&of_points) {
+        jobs.extend(jobs_of(point, *seeds, own.as_ref().unwrap_or(&references), &quiet));
     }
     let mut records = run_all(&scenario.name, &jobs)?.into_iter();
 
@@ -118,12 +128,21 @@ fn path_sets(scenario: &Scenario, contender: &Contender) -> Vec<Vec<usize>> {
     }
 }
 
-fn jobs_of<'a>(scenario: &'a Scenario, seeds: u32, extras: &'a Extras) -> Vec<Job<'a>> {
+/// What each seed leaves free, first the first; nothing if what is carried does not try to use all there is.
+fn references_of(scenario: &Scenario, seeds: u32, extras: &Extras) -> Vec<Reference> {
+    if matches!(scenario.transfer, Transfer::RequestResponse { .. }) || extras.send.is_some() {
+        return Vec::new();
+    }
+    (1..=u64::from(seeds)).into_par_iter().map(|seed| capacity::reference(scenario, seed)).collect()
+}
+
+fn jobs_of<'a>(scenario: &'a Scenario, seeds: u32, references: &'a [Reference], extras: &'a Extras) -> Vec<Job<'a>> {
     let mut jobs = Vec::new();
     for contender in &scenario.policies {
         for paths in path_sets(scenario, contender) {
             for seed in 1..=u64::from(seeds) {
-                jobs.push(Job { scenario, contender, paths: paths.clone(), seed, extras });
+                let reference = references.get(seed as usize - 1);
+                jobs.push(Job { scenario, contender, paths: paths.clone(), seed, reference, extras });
             }
         }
     }
@@ -139,7 +158,11 @@ fn run_all(name: &str, jobs: &[Job<'_>]) -> Result<Vec<Record>, Diagnostic> {
     let run = |job: &Job<'_>| {
         let record = lab::run(job.scenario, job.contender, &job.paths, job.seed, job.extras);
         bar.inc(1);
-        record
+        let mut record = record?;
+        if let Some(reference) = job.reference {
+            reference.add_to(job.scenario, &mut record);
+        }
+        Ok(record)
     };
     let records = jobs.par_iter().map(run).collect();
     bar.finish_and_clear();

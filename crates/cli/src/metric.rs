@@ -9,6 +9,8 @@ pub enum Series {
     CumulativeThroughput,
     /// Bytes sent per path, as a rate.
     PathThroughput,
+    /// Part of the bytes sent that a path had.
+    PathShare,
     /// Highest data sequence sent.
     SentDsn,
     /// Highest data sequence received.
@@ -33,10 +35,11 @@ pub enum Series {
 
 impl Series {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Throughput,
         Self::CumulativeThroughput,
         Self::PathThroughput,
+        Self::PathShare,
         Self::SentDsn,
         Self::ReceivedDsn,
         Self::DeliveredDsn,
@@ -55,6 +58,7 @@ impl Series {
             Self::Throughput => "throughput",
             Self::CumulativeThroughput => "cumulative_throughput",
             Self::PathThroughput => "path_throughput",
+            Self::PathShare => "path_share",
             Self::SentDsn => "sent_dsn",
             Self::ReceivedDsn => "received_dsn",
             Self::DeliveredDsn => "delivered_dsn",
@@ -74,6 +78,7 @@ impl Series {
             Self::Throughput => "Throughput",
             Self::CumulativeThroughput => "Mean throughput since start",
             Self::PathThroughput => "Sent on the path",
+            Self::PathShare => "Share of what is sent",
             Self::SentDsn => "DSN sent",
             Self::ReceivedDsn => "DSN received",
             Self::DeliveredDsn => "DSN delivered",
@@ -91,6 +96,7 @@ impl Series {
     pub const fn unit(self) -> &'static str {
         match self {
             Self::Throughput | Self::CumulativeThroughput | Self::PathThroughput => "Mbit/s",
+            Self::PathShare => "%",
             Self::SentDsn | Self::ReceivedDsn | Self::DeliveredDsn => "MB",
             Self::OutOfOrderDsn | Self::InFlight | Self::ReceiveBuffer => "kB",
             Self::Delay | Self::Jitter | Self::Rtt => "ms",
@@ -100,7 +106,7 @@ impl Series {
 
     /// Whether there is one per path rather than one per connection.
     pub const fn per_path(self) -> bool {
-        matches!(self, Self::PathThroughput | Self::Cwnd | Self::Rtt | Self::InFlight)
+        matches!(self, Self::PathThroughput | Self::PathShare | Self::Cwnd | Self::Rtt | Self::InFlight)
     }
 }
 
@@ -118,6 +124,9 @@ pub struct Metric {
 /// The built-in metrics: means over the run without its warm-up, totals over the whole run.
 pub const METRICS: &[Metric] = &[
     Metric { name: "throughput", label: "mean throughput", unit: "Mbit/s" },
+    Metric { name: "available_capacity", label: "available capacity", unit: "Mbit/s" },
+    Metric { name: "capacity_share", label: "share of the available capacity", unit: "%" },
+    Metric { name: "background_loss", label: "cross traffic lost through the transfer", unit: "%" },
     Metric { name: "delay", label: "mean delay", unit: "ms" },
     Metric { name: "jitter", label: "mean jitter", unit: "ms" },
     Metric { name: "peak_out_of_order_dsn", label: "peak out-of-order DSN", unit: "B" },

@@ -28,6 +28,8 @@ pub struct Record {
     pub metrics: Vec<(String, f64)>,
     /// The series.
     pub curves: Vec<Curve>,
+    /// Bytes of cross traffic that arrived on each of the paths in use, by their places in the scenario.
+    pub background: Vec<(usize, u64)>,
     /// SHA-256 of what the receiver read, in hexadecimal, if it was asked for and all of it arrived.
     pub received_digest: Option<String>,
 }

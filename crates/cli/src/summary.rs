@@ -119,7 +119,7 @@ fn experiments(outcome: &Outcome) -> Vec<Experiment> {
 /// Names and units of all metrics that a scenario may have.
 pub fn metric_names(outcome: &Outcome) -> Vec<(String, &'static str)> {
     let built_in = crate::metric::METRICS.iter().map(|metric| (metric.name.to_owned(), metric.unit));
-    let own = outcome.scenario.metrics.iter().map(|metric| (metric.name.clone(), metric.series.unit()));
+    let own = outcome.scenario.metrics.iter().map(|metric| (metric.name.clone(), metric.unit()));
     built_in.chain(own).collect()
 }
 

@@ -1,12 +1,12 @@
 //! Makes a record of a run: the series on the sampling grid, and the numbers that sum it up.
 
-use super::settings;
+use super::{capacity, settings};
 use crate::contender::Contender;
 use crate::diagnostic::Diagnostic;
 use crate::metric::Series;
 use crate::record::{Curve, Record, hexadecimal};
 use crate::scenario::Scenario;
-use crate::scenario::model::Transfer;
+use crate::scenario::model::{Transfer, WindowKind, WindowMetric};
 use anabranch_policy::time::Duration;
 use anabranch_sim::application::Checked;
 use anabranch_sim::link::DropCause;
@@ -37,8 +37,8 @@ pub fn record(
     for own in &scenario.metrics {
         let path = own.path.as_ref().and_then(|name| scenario.paths.iter().position(|path| path.name == *name));
         let curve = curves.iter().find(|curve| curve.series == own.series && curve.path == path);
-        let mean = curve.and_then(|curve| window_mean(curve, own.window, scenario.sample));
-        metrics.extend(mean.map(|mean| (own.name.clone(), mean)));
+        let value = curve.and_then(|curve| in_window(curve, own, scenario.sample));
+        metrics.extend(value.map(|value| (own.name.clone(), value)));
     }
     let received_digest = match flow.receiver().checked {
         Checked::Sha256(digest) if flow.receiver().end_of_stream.is_some() => Some(hexadecimal(&digest)),
@@ -47,17 +47,37 @@ pub fn record(
     if !keep_curves {
         curves.clear();
     }
-    Ok(Record { seed: results.seed, trace_hash: results.trace_hash, metrics, curves, received_digest })
+    let background = capacity::background(scenario, paths, results);
+    Ok(Record { seed: results.seed, trace_hash: results.trace_hash, metrics, curves, background, received_digest })
 }
 
-/// Mean of the values whose interval lies in a window.
-fn window_mean(curve: &Curve, (from, to): (Duration, Option<Duration>), sample: Duration) -> Option<f64> {
-    let (sample, from) = (sample.as_secs_f64(), from.as_secs_f64());
-    let to = to.map_or(f64::INFINITY, Duration::as_secs_f64);
-    let inside = |at: usize| (from..to).contains(&((at as f64 + 0.5) * sample));
-    let values = curve.values.iter().enumerate().filter(|(at, value)| inside(*at) && value.is_finite());
-    let (sum, count) = values.fold((0.0, 0), |(sum, count), (_, value)| (sum + value, count + 1));
-    (count > 0).then(|| sum / f64::from(count))
+/// What a metric of the scenario's own makes of the values whose interval lies in its window.
+fn in_window(curve: &Curve, metric: &WindowMetric, sample: Duration) -> Option<f64> {
+    let ((from, to), sample) = (metric.window, sample.as_secs_f64());
+    let window = from.as_secs_f64()..to.map_or(f64::INFINITY, Duration::as_secs_f64);
+    let middle = |at: usize| (at as f64 + 0.5) * sample;
+    let values = curve.values.iter().enumerate().map(|(at, value)| (middle(at), *value));
+    let values: Vec<(f64, f64)> = values.filter(|(time, value)| window.contains(time) && value.is_finite()).collect();
+    match metric.kind {
+        WindowKind::Mean if values.is_empty() => None,
+        WindowKind::Mean => Some(values.iter().map(|(_, value)| value).sum::<f64>() / values.len() as f64),
+        WindowKind::FallsBelow(level) => turn(&values, |value| value < level).map(|time| time - sample / 2.0),
+        WindowKind::RisesAbove(level) => turn(&values, |value| value > level).map(|time| time - sample / 2.0),
+    }
+}
+
+/// The time of the first value from which on `after` holds and before which it does not, with the fewest exceptions;
+/// none if it holds for all or for none.
+fn turn(values: &[(f64, f64)], after: impl Fn(f64) -> bool) -> Option<f64> {
+    let mut exceptions = values.iter().filter(|(_, value)| !after(*value)).count();
+    let mut best = (exceptions, 0);
+    for (at, (_, value)) in values.iter().enumerate() {
+        exceptions = if after(*value) { exceptions + 1 } else { exceptions - 1 };
+        if exceptions < best.0 {
+            best = (exceptions, at + 1);
+        }
+    }
+    if best.1 == 0 { None } else { values.get(best.1).map(|(time, _)| *time) }
 }
 
 /// A value where `count` says that there is one.
@@ -103,6 +123,7 @@ fn path_curves(
     let interval = scenario.sample.as_secs_f64();
     let length = measured.series.time.len();
     let mut curves = Vec::new();
+    let mut shares = Vec::new();
     for (order, place) in paths.iter().enumerate() {
         let empty = || vec![f64::NAN; length];
         let (mut cwnd, mut rtt, mut in_flight, mut sent) = (empty(), empty(), empty(), empty());
@@ -117,6 +138,7 @@ fn path_curves(
             }
         }
         let path = Some(*place);
+        shares.push(Curve { series: Series::PathShare, path, values: sent.clone() });
         curves.extend([
             Curve { series: Series::Cwnd, path, values: cwnd },
             Curve { series: Series::Rtt, path, values: rtt },
@@ -124,6 +146,14 @@ fn path_curves(
             Curve { series: Series::PathThroughput, path, values: sent },
         ]);
     }
+    let total = |at: usize| shares.iter().map(|curve| curve.values[at].max(0.0)).sum::<f64>();
+    let totals: Vec<f64> = (0..length).map(total).collect();
+    for share in &mut shares {
+        let of_total =
+            |(value, total): (&f64, &f64)| if *total > 0.0 { 100.0 * value.max(0.0) / total } else { f64::NAN };
+        share.values = share.values.iter().zip(&totals).map(of_total).collect();
+    }
+    curves.extend(shares);
     curves
 }
 
@@ -187,4 +217,28 @@ fn throughput(scenario: &Scenario, flow: &FlowResult, series: &ConnectionSeries,
     let bytes: u64 = series.delivered_bytes.iter().skip(skip).sum();
     let seconds = scenario.duration.as_secs_f64() - skip as f64 * scenario.sample.as_secs_f64();
     (seconds > 0.0).then(|| bytes as f64 * 8e-6 / seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::turn;
+
+    fn at_each_second(values: &[f64]) -> Vec<(f64, f64)> {
+        values.iter().enumerate().map(|(at, value)| (at as f64, *value)).collect()
+    }
+
+    #[test]
+    fn a_turn_is_where_the_fewest_values_are_on_the_wrong_side() {
+        // At second 4 there are two exceptions, those of seconds 1 and 6; anywhere else there are at least three.
+        let values = at_each_second(&[90.0, 40.0, 80.0, 70.0, 30.0, 20.0, 60.0, 10.0]);
+        assert_eq!(turn(&values, |value| value < 50.0), Some(4.0));
+    }
+
+    #[test]
+    fn a_series_that_stays_on_one_side_does_not_turn() {
+        let low = at_each_second(&[10.0, 20.0, 30.0]);
+        assert_eq!(turn(&low, |value| value < 50.0), None);
+        assert_eq!(turn(&low, |value| value > 50.0), None);
+        assert_eq!(turn(&[], |value| value > 50.0), None);
+    }
 }

@@ -1,5 +1,6 @@
 //! Builds the world that a scenario describes, runs it, and measures it.
 
+pub mod capacity;
 mod capture;
 mod measure;
 pub mod network;

@@ -241,6 +241,6 @@ impl Scenario {
             return Some((metric.label.to_owned(), metric.unit));
         }
         let own = self.metrics.iter().find(|metric| metric.name == name)?;
-        Some((own.label.clone(), own.series.unit()))
+        Some((own.label.clone(), own.unit()))
     }
 }

@@ -243,19 +243,43 @@ pub struct Sweep {
     pub metric: String,
 }
 
-/// A mean over a stretch of time, beside the built-in ones over the whole run.
+/// What is made of a series over a stretch of time.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum WindowKind {
+    /// Its mean.
+    Mean,
+    /// The time at which it falls below a level: before it the values are not below, from it on they are, with the fewest
+    /// exceptions.
+    FallsBelow(f64),
+    /// The time at which it rises above a level.
+    RisesAbove(f64),
+}
+
+/// A number from a stretch of time, beside the built-in ones over the whole run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WindowMetric {
     /// Its name.
     pub name: String,
     /// What is shown for it.
     pub label: String,
-    /// The series it is the mean of.
+    /// What is made of the series.
+    pub kind: WindowKind,
+    /// The series it is made of.
     pub series: crate::metric::Series,
     /// From when to when.
     pub window: (Duration, Option<Duration>),
     /// Of which path, by name; of the connection if none.
     pub path: Option<String>,
+}
+
+impl WindowMetric {
+    /// Unit of its values.
+    pub const fn unit(&self) -> &'static str {
+        match self.kind {
+            WindowKind::Mean => self.series.unit(),
+            WindowKind::FallsBelow(_) | WindowKind::RisesAbove(_) => "s",
+        }
+    }
 }
 
 /// What a figure shows.

@@ -1,6 +1,6 @@
 //! Reads what a scenario asks of its results: the sweep, further metrics, figures and the paper's statements.
 
-use super::model::{Claim, Figure, FigureKind, Statement, Sweep, WindowMetric};
+use super::model::{Claim, Figure, FigureKind, Statement, Sweep, WindowKind, WindowMetric};
 use super::network::stretch;
 use super::reader::{Item, Reader};
 use crate::diagnostic::Diagnostic;
@@ -40,13 +40,22 @@ pub fn sweep(top: &Reader<'_>) -> Result<Option<Sweep>, Diagnostic> {
 /// Reads `[[metrics]]`.
 pub fn metrics(top: &Reader<'_>) -> Result<Vec<WindowMetric>, Diagnostic> {
     let read = |item: &Item<'_>| {
-        let table = item.table("a metric", &["name", "label", "series", "window", "path"])?;
+        let table =
+            item.table("a metric", &["name", "label", "series", "window", "path", "falls_below", "rises_above"])?;
         let name_item = table.required("name")?;
         let name = name_item.text()?.to_owned();
         if metric::find(&name).is_some() {
             return Err(name_item.error(format!("'{name}' is a built-in metric: choose another name")));
         }
+        let level = |key: &str| table.get(key).map(|item| item.number()).transpose();
+        let kind = match (level("falls_below")?, level("rises_above")?) {
+            (None, None) => WindowKind::Mean,
+            (Some(level), None) => WindowKind::FallsBelow(level),
+            (None, Some(level)) => WindowKind::RisesAbove(level),
+            _ => return Err(table.error("a metric has 'falls_below' or 'rises_above', not both")),
+        };
         Ok(WindowMetric {
+            kind,
             label: table.text_or("label", &name)?,
             name,
             series: series(&table.required("series")?)?,

@@ -1,0 +1,248 @@
+//! What a scenario's paths can carry beside the cross traffic, and what part of it a transfer has got: the measures
+//! `available_capacity`, `capacity_share` and `background_loss`.
+//!
+//! What a path can carry in a moment follows from its links, one after the other: what comes in, at most the link's rate
+//! while it is up, less the share it loses. From the first link also goes what the cross traffic carries *when the
+//! transfer is not there*, in a run of its own with the same seed: cross traffic that yields to the transfer does not make
+//! more available. What the paths can carry together goes through the shared links in the same way. All of it counts
+//! whole packets, while a transfer is measured by its data: headers count against it.
+
+use super::{network, traffic};
+use crate::record::Record;
+use crate::scenario::Scenario;
+use crate::scenario::model::Link;
+use anabranch_mptcp::EndpointConfig;
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_sim::link::RateModel;
+use anabranch_sim::topology::NoPaths;
+use anabranch_sim::{LinkConfig, RunResult, World, WorldConfig};
+
+/// Pieces into which a sampling interval is cut to add up what links can carry; each counts as it is in its middle.
+const PIECES: u64 = 10;
+
+/// A run without the transfer: what it leaves free.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Reference {
+    /// Bytes that the transfer could have had arrive in each sampling interval.
+    available: Vec<f64>,
+    /// Bytes of cross traffic that arrived on each path.
+    background: Vec<(usize, u64)>,
+}
+
+/// Finds it, for all paths of the scenario.
+pub fn reference(scenario: &Scenario, seed: u64) -> Reference {
+    let all: Vec<usize> = (0..scenario.paths.len()).collect();
+    let count = (scenario.duration.as_nanos() / scenario.sample.as_nanos().max(1)) as usize;
+    let mut carried = vec![vec![0.0; all.len()]; count];
+    let mut background = Vec::new();
+    if scenario.paths.iter().any(|path| path.background.is_some()) {
+        let mut world = World::new(WorldConfig { seed, ..WorldConfig::default() });
+        let client = world.add_host("client", &EndpointConfig::default(), Box::new(NoPaths));
+        let server = world.add_host("server", &EndpointConfig::default(), Box::new(NoPaths));
+        let lines = network::build(&mut world, scenario, &all, client, server);
+        traffic::add(&mut world, scenario, &all, &lines);
+        let mut before = vec![0; all.len()];
+        for (at, row) in carried.iter_mut().enumerate() {
+            world.run_until(interval_start(scenario, at + 1));
+            let results = world.results();
+            for ((path, before), bytes) in scenario.paths.iter().zip(&mut before).zip(row) {
+                let link = results.link(&format!("{}/0/forward", path.name));
+                let delivered = link.map_or(0, |link| link.counters.delivered_bytes);
+                *bytes = (delivered - *before) as f64;
+                *before = delivered;
+            }
+        }
+        world.run_until(Instant::ZERO + scenario.duration);
+        background = self::background(scenario, &all, &world.results());
+    }
+    let stretches = Stretches::of(scenario, seed);
+    let available =
+        carried.iter().enumerate().map(|(at, carried)| stretches.available(scenario, at, carried)).collect();
+    Reference { available, background }
+}
+
+/// Whether two scenarios leave the same free with the same seeds.
+pub fn same_reference(one: &Scenario, other: &Scenario) -> bool {
+    one.paths == other.paths
+        && one.shared == other.shared
+        && (one.duration, one.sample) == (other.duration, other.sample)
+}
+
+fn interval_start(scenario: &Scenario, at: usize) -> Instant {
+    Instant::ZERO + scenario.sample * at as u64
+}
+
+/// Bytes of cross traffic that arrived at its ends, by path: TCP's data and whole packets of UDP.
+pub fn background(scenario: &Scenario, paths: &[usize], results: &RunResult) -> Vec<(usize, u64)> {
+    let of_path = |place: &usize| {
+        let path = scenario.paths.get(*place)?;
+        path.background.as_ref()?;
+        let remote = format!("background/{}/remote", path.name);
+        let udp: u64 = results.hosts.iter().filter(|host| host.name == remote).map(|host| host.udp_bytes).sum();
+        let flows = format!("background/{}/tcp ", path.name);
+        let tcp = results.flows.iter().filter(|flow| flow.name.starts_with(&flows));
+        Some((*place, udp + tcp.map(|flow| flow.server.read).sum::<u64>()))
+    };
+    paths.iter().filter_map(of_path).collect()
+}
+
+/// A link in this run, from the client to the server.
+struct Stage<'a> {
+    link: &'a Link,
+    config: LinkConfig,
+    /// Share of packets that it lets through while the coverage is full.
+    kept: f64,
+}
+
+impl<'a> Stage<'a> {
+    fn new(seed: u64, name: &str, link: &'a Link) -> Self {
+        let [(_, config), _] = network::directions(seed, name, link);
+        let losses = config.loss.iter().map(|loss| 1.0 - loss.mean()).product::<f64>();
+        Self { link, kept: losses * (1.0 - config.impairments.corruption), config }
+    }
+    /// What of `offered` bytes, offered evenly from `from` to `to`, arrives if everything else is given up for it, `taken`
+    /// bytes of others having arrived.
+    fn passes(&self, offered: f64, (from, to): (Instant, Instant), taken: f64) -> f64 {
+        let middle = from + (to - from) / 2;
+        let since_start = middle - Instant::ZERO;
+        let down = |(begin, end): &(Duration, Option<Duration>)| {
+            *begin <= since_start && end.is_none_or(|end| since_start < end)
+        };
+        if self.link.down.iter().any(down) {
+            return 0.0;
+        }
+        let (factor, loss) = self.config.coverage.at(middle);
+        let most = match &self.config.rate {
+            RateModel::Unlimited => f64::INFINITY,
+            RateModel::Fixed(rate) => rate.bits_per_second() as f64 / 8.0 * factor * (to - from).as_secs_f64(),
+            RateModel::Trace(trace) => trace.bytes_between(from, to) as f64,
+        };
+        let kept = self.kept * (1.0 - loss);
+        (offered * kept).min(most * kept - taken).max(0.0)
+    }
+}
+
+/// The links of all paths and the shared ones.
+struct Stretches<'a> {
+    paths: Vec<Vec<Stage<'a>>>,
+    shared: Vec<Stage<'a>>,
+}
+
+impl<'a> Stretches<'a> {
+    fn of(scenario: &'a Scenario, seed: u64) -> Self {
+        let stages = |stretch: &str, links: &'a [Link]| -> Vec<Stage<'a>> {
+            let stage = |(at, link)| Stage::new(seed, &format!("{stretch}/{at}"), link);
+            links.iter().enumerate().map(stage).collect()
+        };
+        Self {
+            paths: scenario.paths.iter().map(|path| stages(&path.name, &path.links)).collect(),
+            shared: stages("shared", &scenario.shared),
+        }
+    }
+    /// Bytes that can arrive in a sampling interval in which `carried` bytes of cross traffic arrive per path.
+    fn available(&self, scenario: &Scenario, at: usize, carried: &[f64]) -> f64 {
+        let (begin, end) = (interval_start(scenario, at), interval_start(scenario, at + 1));
+        let piece = |number: u64| begin + (end - begin) * number / PIECES;
+        (0..PIECES)
+            .map(|number| {
+                let span = (piece(number), piece(number + 1));
+                let path = |(stages, taken): (&Vec<Stage<'_>>, &f64)| {
+                    let mut taken = *taken / PIECES as f64;
+                    let pass = |offered, stage: &Stage<'_>| stage.passes(offered, span, core::mem::take(&mut taken));
+                    stages.iter().fold(f64::INFINITY, pass)
+                };
+                let together: f64 = self.paths.iter().zip(carried).map(path).sum();
+                self.shared.iter().fold(together, |offered, stage| stage.passes(offered, span, 0.0))
+            })
+            .sum()
+    }
+}
+
+impl Reference {
+    /// Adds to a record what part of the available capacity its transfer got, and what it cost the cross traffic.
+    pub fn add_to(&self, scenario: &Scenario, record: &mut Record) {
+        let interval = scenario.sample.as_secs_f64();
+        let (skip, end) = match record.metric("completion") {
+            Some(completion) => (0, (completion / interval).ceil() as usize),
+            None => ((scenario.warm_up.as_secs_f64() / interval).round() as usize, self.available.len()),
+        };
+        let free: Vec<f64> = self.available.iter().take(end).skip(skip).copied().collect();
+        let available = free.iter().sum::<f64>() * 8e-6 / (free.len() as f64 * interval);
+        if available.is_finite() && available > 0.0 {
+            record.metrics.push(("available_capacity".to_owned(), available));
+            let share = record.metric("throughput").map(|throughput| 100.0 * throughput / available);
+            record.metrics.extend(share.map(|share| ("capacity_share".to_owned(), share)));
+        }
+        // A transfer that ends before the run does leaves the cross traffic alone from then on: nothing to compare.
+        if record.metric("completion").is_none() {
+            let alone =
+                self.background.iter().filter(|(path, _)| record.background.iter().any(|(used, _)| used == path));
+            let alone: u64 = alone.map(|(_, bytes)| bytes).sum();
+            let beside: u64 = record.background.iter().map(|(_, bytes)| bytes).sum();
+            if alone > 0 {
+                record.metrics.push(("background_loss".to_owned(), 100.0 * (1.0 - beside as f64 / alone as f64)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Document;
+
+    fn scenario(text: &str) -> Scenario {
+        let text = format!(
+            "name = \"s\"\nduration = \"20 s\"\nsample = \"1 s\"\nconnection.receive_buffer = \"1 MB\"\n{text}"
+        );
+        Document::embedded("s.toml", &text, &[]).scenario().expect("it is a scenario")
+    }
+
+    /// Mbit/s, over the whole run.
+    fn available(text: &str) -> f64 {
+        reference(&scenario(text), 1).available.iter().sum::<f64>() * 8e-6 / 20.0
+    }
+
+    #[test]
+    fn a_link_has_its_rate_while_it_is_up_less_what_it_loses() {
+        // 15 of 20 s at 10 Mbit/s, 2 % lost: 10 * 0.75 * 0.98 = 7.35.
+        let text = "[[paths]]\nlinks = [{ rate = \"10 Mbit/s\", loss = \"2 %\", down = [\"5..10 s\"] }]";
+        assert!((available(text) - 7.35).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_narrowest_link_of_a_path_and_what_all_paths_share_bound_it() {
+        // A: min(8, 5) = 5, of which 10 % are lost: 4.5. B: 3. Together 7.5, of which 7 pass.
+        let text = "[[paths]]\nlinks = [{ rate = \"8 Mbit/s\" }, { rate = \"5 Mbit/s\", loss = \"10 %\" }]\n\
+                    [[paths]]\nlinks = [{ rate = \"3 Mbit/s\" }]\n[[shared]]\nrate = \"7 Mbit/s\"";
+        assert!((available(text) - 7.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn coverage_counts_as_it_changes() {
+        // From 1 at 0 s to 0 (nearly) at 20 s: half of 10 Mbit/s.
+        let text = "[[paths]]\nlinks = [{ rate = \"10 Mbit/s\", \
+                    coverage = [{ at = \"0 s\" }, { at = \"20 s\", rate = \"0.0001 %\" }] }]";
+        assert!((available(text) - 5.0).abs() < 1e-4);
+    }
+
+    #[test]
+    fn cross_traffic_counts_as_it_is_without_the_transfer() {
+        // 30 % of 10 Mbit/s are UDP in packets that come at random: of about 12,500 in 20 s, whose number has a standard
+        // deviation of 112, or 0.9 %.
+        let text = "[[paths]]\nlinks = [{ rate = \"10 Mbit/s\", delay = \"1 ms\" }]\n\
+                    background = { share = \"30 %\", tcp = \"0 %\", sizes = [{ share = \"100 %\", size = \"600 B\" }] }";
+        let scenario = scenario(text);
+        let reference = reference(&scenario, 1);
+        let free = reference.available.iter().sum::<f64>() * 8e-6 / 20.0;
+        assert!((free - 7.0).abs() < 0.1, "{free}");
+        // A transfer at 3.5 Mbit/s has half of it; of cross traffic of which a tenth is missing, a tenth is lost.
+        let &[(0, alone)] = reference.background.as_slice() else { panic!("one path has cross traffic") };
+        let metrics = vec![("throughput".to_owned(), free / 2.0)];
+        let mut record = Record { metrics, background: vec![(0, alone * 9 / 10)], ..Record::default() };
+        reference.add_to(&scenario, &mut record);
+        assert!((record.metric("capacity_share").unwrap() - 50.0).abs() < 1e-9);
+        assert!((record.metric("background_loss").unwrap() - 10.0).abs() < 0.001);
+        assert!((record.metric("available_capacity").unwrap() - free).abs() < 1e-9);
+    }
+}
