@@ -148,7 +148,7 @@ fn measure(congestion: &'static str) -> (usize, usize) {
 /// HyStart++ and two curves.
 #[test]
 fn an_idle_connection_with_two_subflows_takes_less_than_4_kb_and_with_olia_or_cubic_a_little_more() {
-    for (congestion, most) in [("new_reno", 4096), ("lia", 4096), ("balia", 4096), ("olia", 4160), ("cubic", 4400)] {
+    for (congestion, most) in [("new_reno", 4096), ("lia", 4096), ("balia", 4096), ("olia", 4160), ("cubic", 4416)] {
         let (established, used) = measure(congestion);
         eprintln!("{congestion}: {established} established, {used} after use");
         assert!(established < most && used < most, "{congestion}: {established} established, {used} after use");

@@ -80,6 +80,10 @@ pub struct SubflowView {
     pub bytes_acked: u64,
     /// Payload marked lost, each loss once.
     pub bytes_lost: u64,
+    /// Segments found lost by acknowledgements (fast retransmit), not by a timeout; wraps.
+    pub segments_lost: u32,
+    /// Acknowledgements that made progress; wraps.
+    pub acknowledgements: u32,
     /// Share of segments lost, smoothed: exponentially weighted over the last hundred or so.
     pub loss_rate: f64,
     /// Retransmission timeouts.
@@ -128,4 +132,6 @@ pub struct ConnectionView {
     pub at_end: bool,
     /// The application's priority of the connection, 1 (highest) to 6; 1 unless set.
     pub priority: u8,
+    /// For how long the peer's player can go on with what it has, if the application said so.
+    pub play_out_left: Option<Duration>,
 }

@@ -137,6 +137,8 @@ pub struct Connection {
     blocked: Option<Blocked>,
     /// Hold small segments back while data is in flight.
     nagle: bool,
+    /// When the peer's player will have played what it has; [`Instant::NEVER`] if the application does not say.
+    play_out_ends: Instant,
     /// A window smaller than is worth while has been open long enough to be used.
     override_due: bool,
     /// The application will neither write nor read.
@@ -243,6 +245,7 @@ impl Connection {
             reinjections: Reinjections::default(),
             blocked: None,
             nagle: config.tcp.nagle,
+            play_out_ends: Instant::NEVER,
             override_due: false,
             discarded: false,
             introduced: role == Role::Client,
@@ -369,6 +372,12 @@ impl Connection {
         Arc::make_mut(&mut self.config).priority = priority.clamp(1, 6);
     }
 
+    /// Tells policies for how long the peer's player can go on with what it has; none: it is not known.
+    pub fn set_play_out_left(&mut self, now: Instant, left: Option<Duration>) {
+        self.play_out_ends = left.map_or(Instant::NEVER, |left| now + left);
+        self.output_pending = true;
+    }
+
     /// The next bytes in order.
     pub fn read(&mut self, now: Instant, max: usize) -> Option<Bytes> {
         let bytes = self.receive.read(now, max);
@@ -454,6 +463,7 @@ impl Connection {
             window: self.window_edge.saturating_sub(una),
             at_end: self.write_closed,
             priority: self.config.priority,
+            play_out_left: (self.play_out_ends != Instant::NEVER).then(|| self.play_out_ends.since(now)),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::keys::{Derived, Key};
 use crate::stats::{ConnectionStats, EndpointCounters, ReceiveState, SubflowReport};
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::path_manager::{PathAction, PathEvent, PathManager};
-use anabranch_policy::time::Instant;
+use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::{ConnectionView, SubflowView};
 use anabranch_wire::Packet;
 use bytes::Bytes;
@@ -296,6 +296,23 @@ impl Endpoint {
     /// [`OperationError::NoConnection`].
     pub fn set_priority(&mut self, id: ConnectionId, priority: u8) -> Result<(), OperationError> {
         self.open(id)?.set_priority(priority);
+        Ok(())
+    }
+
+    /// Tells policies for how long the peer's player can go on with what it has, so that a scheduler such as
+    /// `deadline_reinjection` can see to it that it does not run dry; it counts down by itself until it is told anew. None:
+    /// it is not known, as at the start.
+    ///
+    /// # Errors
+    /// [`OperationError::NoConnection`].
+    pub fn set_play_out_left(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        left: Option<Duration>,
+    ) -> Result<(), OperationError> {
+        self.open(id)?.set_play_out_left(now, left);
+        self.settle(now, id);
         Ok(())
     }
 

@@ -63,6 +63,7 @@ impl Subflow {
             self.last_progress = cx.now;
             self.timeouts_in_row = 0;
             self.counters.bytes_acked += acked.cumulative - u64::from(acked.fin);
+            self.counters.acknowledgements = self.counters.acknowledgements.wrapping_add(1);
         }
         self.silent &= acked.delivered == 0;
         self.count_duplicate(segment, advanced, &mut acked);
@@ -184,7 +185,9 @@ impl Subflow {
         let partial =
             matches!(self.phase, Phase::Fast { end, .. } if self.send.una.before(end)) && acked.cumulative > 0;
         let third = self.phase == Phase::Open && self.duplicate_acks == 3;
-        if partial || third { self.count_loss(|board| board.mark_first_lost()) } else { 0 }
+        let lost = if partial || third { self.count_loss(|board| board.mark_first_lost()) } else { 0 };
+        self.count_lost_segments(lost);
+        lost
     }
 
     /// Marks what RACK deems lost now; arms the timer for what it will deem lost later.
@@ -202,9 +205,16 @@ impl Subflow {
             spared = kept;
             lost
         });
+        self.count_lost_segments(lost);
         let deadline = spared.and_then(|sent_at| rack.deadline(window, sent_at)).filter(|deadline| *deadline > now);
         self.timers.reordering = deadline.unwrap_or(Instant::NEVER);
         lost
+    }
+
+    /// Counts what acknowledgements show to be lost; what a timeout gives up is not known to be.
+    fn count_lost_segments(&mut self, lost: u64) {
+        let segments = lost.div_ceil(u64::from(self.mss.max(1))) as u32;
+        self.counters.segments_lost = self.counters.segments_lost.wrapping_add(segments);
     }
 
     pub(super) fn count_loss(&mut self, mark: impl FnOnce(&mut super::scoreboard::Scoreboard) -> u64) -> u64 {

@@ -136,6 +136,10 @@ pub struct Counters {
     pub bytes_retransmitted: u64,
     /// Arrived here, and nowhere before.
     pub bytes_received: u64,
+    /// Segments marked lost because of acknowledgements; wraps.
+    pub segments_lost: u32,
+    /// Acknowledgements that made progress; wraps.
+    pub acknowledgements: u32,
     /// Retransmission timeouts.
     pub timeouts: u32,
     /// Segments dropped because they were unacceptable.
@@ -447,6 +451,8 @@ impl Subflow {
             bytes_sent: self.counters.bytes_sent,
             bytes_acked: self.counters.bytes_acked,
             bytes_lost: self.scoreboard.sampler.lost(),
+            segments_lost: self.counters.segments_lost,
+            acknowledgements: self.counters.acknowledgements,
             loss_rate: self.loss_rate,
             timeouts: self.counters.timeouts,
             last_progress: self.last_progress,

@@ -6,7 +6,7 @@ use anabranch_wire::SeqNumber;
 use super::scoreboard::{Acknowledged, Newest};
 
 /// Recoveries for which a widened reordering window persists (RFC 8985, section 6.2, step 4).
-const WINDOW_PERSIST: u32 = 16;
+const WINDOW_PERSIST: u8 = 16;
 
 /// What loss recovery is doing.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -89,8 +89,8 @@ pub struct Rack {
     /// Its round-trip time.
     rtt: Duration,
     reordering_seen: bool,
-    window_multiplier: u32,
-    window_persist: u32,
+    window_multiplier: u8,
+    window_persist: u8,
     /// Where the round ends in which the window was last widened.
     dsack_round: Option<SeqNumber>,
 }
@@ -149,7 +149,7 @@ impl Rack {
         }
         if dsack && self.dsack_round.is_none() {
             self.dsack_round = Some(nxt);
-            self.window_multiplier = (self.window_multiplier + 1).min(255);
+            self.window_multiplier = self.window_multiplier.saturating_add(1);
             self.window_persist = WINDOW_PERSIST;
         }
     }

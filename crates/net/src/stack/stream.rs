@@ -11,6 +11,7 @@ use anabranch_mptcp::stats::{ConnectionStats, ReceiveState};
 use anabranch_mptcp::{CloseCause, FallbackCause};
 use anabranch_policy::ids::{ConnectionId, SubflowId};
 use anabranch_policy::path_manager::CloseReason;
+use anabranch_policy::time::Duration;
 use anabranch_policy::view::{ConnectionView, SubflowView};
 use bytes::Bytes;
 use core::net::SocketAddr;
@@ -144,12 +145,26 @@ impl Stream {
         outcome.map_err(|error| io::Error::new(io::ErrorKind::NotConnected, error))
     }
 
-    /// The application's priority, 1 (highest) to 6, for path managers that look at it; others are brought into that range.
+    /// The application's priority, 1 (highest) to 6, for policies that look at it; others are brought into that range.
     ///
     /// # Errors
     /// If the connection has ended.
     pub fn set_priority(&self, priority: u8) -> io::Result<()> {
         let outcome = self.shared.lock().endpoint.set_priority(self.id, priority);
+        outcome.map_err(|error| io::Error::new(io::ErrorKind::NotConnected, error))
+    }
+
+    /// Tells policies for how long the peer's player can go on with what it has, for those that keep it from running
+    /// dry; it counts down by itself until it is told anew. None: it is not known, as at the start.
+    ///
+    /// # Errors
+    /// If the connection has ended.
+    pub fn set_play_out_left(&self, left: Option<std::time::Duration>) -> io::Result<()> {
+        let left = left.map(|left| Duration::from_nanos(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)));
+        let mut state = self.shared.lock();
+        let now = state.now();
+        let outcome = state.endpoint.set_play_out_left(now, self.id, left);
+        state.wake_driver();
         outcome.map_err(|error| io::Error::new(io::ErrorKind::NotConnected, error))
     }
 

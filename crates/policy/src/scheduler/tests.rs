@@ -38,6 +38,8 @@ pub(crate) fn subflow(id: u32, rtt_ms: u64) -> SubflowView {
         bytes_sent: 0,
         bytes_acked: 0,
         bytes_lost: 0,
+        segments_lost: 0,
+        acknowledgements: 0,
         loss_rate: 0.0,
         timeouts: 0,
         last_progress: Instant::ZERO,
@@ -58,6 +60,7 @@ pub(crate) fn connection(now_ms: u64) -> ConnectionView {
         window: 1_000_000,
         at_end: false,
         priority: 1,
+        play_out_left: None,
     }
 }
 
