@@ -12,8 +12,10 @@ pub mod daps;
 pub mod ecf;
 pub mod linux;
 pub mod lowest_rtt;
+pub mod maps;
 pub mod otias;
 pub mod primary_overflow;
+pub mod qoe;
 pub mod redundant;
 pub mod round_robin;
 pub mod sttf;
@@ -99,6 +101,20 @@ pub const TABLE: &[Member<dyn Scheduler>] = &[
         source: "Hurtig et al., IEEE/ACM Transactions on Networking 2019",
         parameters: sttf::PARAMETERS,
         build: sttf::Sttf::build,
+    },
+    Member {
+        name: "maps",
+        summary: "The path with the best mixture of round-trip time and loss that has room",
+        source: "Zeng et al., Journal of Internet Services and Information Security 7(1), 2017 (MAPS)",
+        parameters: maps::PARAMETERS,
+        build: maps::Maps::build,
+    },
+    Member {
+        name: "qoe",
+        summary: "Applications of low priority are slowed down on interfaces that lose; the fastest subflow first",
+        source: "Zhang, Zhao, Cheng, IEEE Access, 2020, section IV.B and Appendix B",
+        parameters: qoe::PARAMETERS,
+        build: qoe::Qoe::build,
     },
 ];
 
