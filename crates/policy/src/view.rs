@@ -72,6 +72,8 @@ pub struct SubflowView {
     pub rto: Duration,
     /// Rate at which segments are released; cwnd over smoothed RTT where congestion control does not pace.
     pub pacing_rate: Rate,
+    /// Rate that congestion control counts on; cwnd over smoothed RTT where it has no model of the path.
+    pub bandwidth: Rate,
     /// Latest rate at which data was delivered, zero before the first sample.
     pub delivery_rate: Rate,
     /// Payload sent for the first time.
@@ -130,6 +132,8 @@ pub struct ConnectionView {
     pub window: u64,
     /// Nothing waits behind what has been written: the application said that the stream ends.
     pub at_end: bool,
+    /// The application has more to write than the send buffer takes: `unsent` is not all there is.
+    pub backlogged: bool,
     /// The application's priority of the connection, 1 (highest) to 6; 1 unless set.
     pub priority: u8,
     /// For how long the peer's player can go on with what it has, if the application said so.

@@ -167,8 +167,10 @@ pub struct Connection {
     removals: Vec<u8>,
     remote_addresses: Vec<RemoteAddress>,
     measurements: Measurements,
-    /// What the scheduler says of silent subflows.
-    silence: Option<f32>,
+    /// Segments sent and received when it was last measured, modulo 2^32; 0 before.
+    measured: u32,
+    /// What the scheduler says of silent subflows ([`Scheduler::silence`]); 0 if nothing.
+    silence: f32,
     timers: ConnectionTimers,
     closed: Option<CloseCause>,
     /// How it will have ended, once the application has read all.
@@ -233,7 +235,7 @@ impl Connection {
             next_subflow: 0,
             joins: Vec::new(),
             congestion: (policies.congestion)(),
-            silence: scheduler.silence(),
+            silence: scheduler.silence().unwrap_or(0.0),
             scheduler,
             send: SendBuffer::new(config.send_buffer),
             receive: ReceiveBuffer::new(config.receive_buffer).charging_out_of_order(config.charge_out_of_order),
@@ -263,6 +265,7 @@ impl Connection {
             removals: Vec::new(),
             remote_addresses: Vec::new(),
             measurements: opening.measurements,
+            measured: 0,
             timers: ConnectionTimers::new(),
             closed: None,
             verdict: None,
@@ -462,9 +465,16 @@ impl Connection {
             window_left: self.window_edge.saturating_sub(self.data_nxt),
             window: self.window_edge.saturating_sub(una),
             at_end: self.write_closed,
+            backlogged: self.is_backlogged(),
             priority: self.config.priority,
             play_out_left: (self.play_out_ends != Instant::NEVER).then(|| self.play_out_ends.since(now)),
         }
+    }
+
+    /// Whether the application waits for space: it was refused some, or has not had time to use what it got.
+    fn is_backlogged(&self) -> bool {
+        let unsent = self.send.end() - self.data_nxt;
+        !self.write_closed && (self.write_was_short || unsent > self.config.send_buffer / 2)
     }
 
     /// Its subflows as policies see them.

@@ -188,6 +188,24 @@ impl Connection {
         true
     }
 
+    /// A connection on which nothing moves and nothing waits is not measured until something does.
+    pub(super) fn rest_or_measure_again(&mut self, now: Instant) {
+        let moved = (self.stats.segments_sent + self.stats.segments_received) as u32;
+        self.timers.measure = Instant::NEVER;
+        if self.data_una() < self.send.end() || moved != self.measured {
+            self.arm_measurement(now);
+        }
+        self.measured = moved.max(1);
+    }
+
+    /// Something moves: measurements go on.
+    pub(super) fn wake_measurement(&mut self, now: Instant) {
+        let rests = self.timers.measure == Instant::NEVER && self.measured > 0;
+        if rests && self.protocol == Protocol::Multipath && self.closed.is_none() {
+            self.arm_measurement(now);
+        }
+    }
+
     pub(super) fn arm_measurement(&mut self, now: Instant) {
         self.timers.measure = match self.measurements {
             Measurements::Never => Instant::NEVER,

@@ -1,7 +1,7 @@
 //! Data that is outstanding on one subflow and sent on another too: because the scheduler wants it there earlier, or
 //! because the first is silent.
 
-use super::{Connection, Workspace};
+use super::{Connection, Protocol, Workspace};
 use crate::config::TcpConfig;
 use crate::event::SendKind;
 use crate::subflow::Subflow;
@@ -32,13 +32,12 @@ impl Subflow {
 impl Connection {
     /// The timer of silence ran out: if nothing was acknowledged since, what the subflow has outstanding goes elsewhere.
     pub(super) fn handle_silence(&mut self, now: Instant, index: usize) {
-        let Some(round_trips) = self.silence else { return };
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         subflow.timers.silence = Instant::NEVER;
-        if subflow.scoreboard.is_idle() {
+        if subflow.scoreboard.is_idle() || self.protocol != Protocol::Multipath {
             return;
         }
-        let deadline = subflow.scoreboard.silent_since() + subflow.longest_silence(round_trips, &self.config.tcp);
+        let deadline = subflow.scoreboard.silent_since() + subflow.longest_silence(self.silence, &self.config.tcp);
         if now < deadline {
             subflow.timers.silence = deadline;
             return;

@@ -26,6 +26,7 @@ impl Connection {
         let found = self.subflows.iter().position(|s| s.identity.local == local && s.identity.remote == remote);
         let Some(index) = found else { return };
         self.stats.segments_received += 1;
+        self.wake_measurement(now);
         self.output_pending = true;
         let acceptance = self.acceptance_window();
         let Some(subflow) = self.subflows.get_mut(index) else { return };

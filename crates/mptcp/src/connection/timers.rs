@@ -108,7 +108,7 @@ impl Connection {
             self.handle_blocked_timeout(now);
         }
         if self.timers.measure <= now {
-            self.arm_measurement(now);
+            self.rest_or_measure_again(now);
             self.notices.push_back(Notice::Measure);
         }
         if self.timers.schedule <= now {

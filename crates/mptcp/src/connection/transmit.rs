@@ -56,7 +56,10 @@ impl Connection {
         }
         let packet = self.next_data(now, workspace).or_else(|| self.next_acknowledgement(now));
         match &packet {
-            Some(_) => self.stats.segments_sent += 1,
+            Some(_) => {
+                self.stats.segments_sent += 1;
+                self.wake_measurement(now);
+            }
             None => {
                 self.output_pending = false;
                 self.subflows.iter_mut().for_each(|subflow| subflow.note_limit(now, &*self.congestion));
@@ -90,12 +93,12 @@ impl Connection {
             let segment = self.handshake_packet(now, index)?;
             return Some(packet(local, remote, segment));
         }
-        let silence = self.silence;
+        let silence = if self.protocol == Protocol::Multipath { self.silence } else { 0.0 };
         let (Some(subflow), mut cx) = subflow_and_context!(self, now, index) else { return None };
         let ecn = subflow.negotiated.ecn;
         let outgoing = subflow.next_transmission(&mut cx)?;
-        if let Some(round_trips) = silence {
-            subflow.watch_silence(round_trips, cx.config);
+        if silence > 0.0 {
+            subflow.watch_silence(silence, cx.config);
         }
         let id = subflow.id();
         self.account(now, id, &outgoing);

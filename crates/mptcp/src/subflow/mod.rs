@@ -447,6 +447,7 @@ impl Subflow {
             latest_rtt: self.rtt.latest(),
             rto: self.rtt.base_rto(config),
             pacing_rate: pacing.unwrap_or_else(|| Rate::from_bytes_over(cwnd, smoothed_rtt)),
+            bandwidth: congestion.bandwidth(self.id()).unwrap_or_else(|| Rate::from_bytes_over(cwnd, smoothed_rtt)),
             delivery_rate: self.delivery_rate,
             bytes_sent: self.counters.bytes_sent,
             bytes_acked: self.counters.bytes_acked,

@@ -188,6 +188,10 @@ pub trait CongestionControl: Send {
     fn window(&self, id: SubflowId) -> u64;
     /// The slow-start threshold.
     fn ssthresh(&self, id: SubflowId) -> u64;
+    /// The rate that the path is expected to carry; none: this algorithm has no model of it.
+    fn bandwidth(&self, _id: SubflowId) -> Option<Rate> {
+        None
+    }
     /// The rate at which to release segments; none: the engine paces (if asked to) by window over RTT.
     fn pacing_rate(&self, _id: SubflowId) -> Option<Rate> {
         None

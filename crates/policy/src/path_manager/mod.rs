@@ -10,6 +10,7 @@ use crate::time::{Duration, Instant};
 use crate::view::{ConnectionView, SubflowView};
 use core::net::{IpAddr, SocketAddr};
 
+pub mod anabranch;
 pub mod full_mesh;
 pub mod lm3;
 pub mod pu2m2;
@@ -20,6 +21,13 @@ mod tests;
 
 /// The path managers.
 pub const TABLE: &[Member<dyn PathManager>] = &[
+    Member {
+        name: "anabranch",
+        summary: "Our own: full_mesh, and paths that are silent or carry nothing are probed",
+        source: "docs/default-policy.md",
+        parameters: anabranch::PARAMETERS,
+        build: anabranch::Anabranch::build,
+    },
     Member {
         name: "full_mesh",
         summary: "Every local address to every address of the peer's; lost subflows are opened again",

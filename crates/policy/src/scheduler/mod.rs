@@ -5,6 +5,7 @@ use crate::table::Member;
 use crate::time::Instant;
 use crate::view::{ConnectionView, SubflowView};
 
+pub mod anabranch;
 pub mod blest;
 pub mod blocked_window;
 mod candidates;
@@ -25,6 +26,13 @@ pub mod weighted;
 
 /// The schedulers.
 pub const TABLE: &[Member<dyn Scheduler>] = &[
+    Member {
+        name: "anabranch",
+        summary: "Our own: fastest first, a slower path only for what it delivers in time, duplicates of what is overdue",
+        source: "docs/default-policy.md, after BLEST, ECF and the NSDI 2012 mechanisms",
+        parameters: anabranch::PARAMETERS,
+        build: anabranch::Anabranch::build,
+    },
     Member {
         name: "lowest_rtt",
         summary: "The fastest subflow with room; retransmits and penalises when the window closes on a hole",

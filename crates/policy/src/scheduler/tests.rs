@@ -34,6 +34,7 @@ pub(crate) fn subflow(id: u32, rtt_ms: u64) -> SubflowView {
         latest_rtt: rtt,
         rto: Duration::from_millis(200),
         pacing_rate: Rate::from_bytes_over(10_000, rtt),
+        bandwidth: Rate::from_bytes_over(10_000, rtt),
         delivery_rate: Rate::ZERO,
         bytes_sent: 0,
         bytes_acked: 0,
@@ -59,6 +60,7 @@ pub(crate) fn connection(now_ms: u64) -> ConnectionView {
         window_left: 1_000_000,
         window: 1_000_000,
         at_end: false,
+        backlogged: true,
         priority: 1,
         play_out_left: None,
     }
