@@ -220,6 +220,29 @@ fn both_mechanisms_can_be_switched_off_by_name() {
 }
 
 #[test]
+fn a_closed_window_is_relieved_as_the_authors_of_each_scheduler_do_it_and_every_setting_can_change_that() {
+    let paths = [subflow(0, 100), subflow(1, 20)];
+    let relief = |name, settings: &Settings| {
+        let relief = build(TABLE, name, settings).unwrap().on_window_blocked(&connection(0), &HOLE, &paths);
+        (relief.retransmit_on.is_some(), relief.penalise.is_some())
+    };
+    let both = Settings::new().with("opportunistic_retransmission", "on").with("penalise", "always");
+    let neither = Settings::new().with("opportunistic_retransmission", "off").with("penalise", "never");
+    for (name, by_default) in [
+        ("lowest_rtt", (true, true)),
+        ("blest", (true, true)),
+        ("ecf", (true, true)),
+        ("daps", (true, false)),
+        ("sttf", (true, false)),
+        ("otias", (false, false)),
+    ] {
+        assert_eq!(relief(name, &Settings::new()), by_default, "{name}");
+        assert_eq!(relief(name, &both), (true, true), "{name}");
+        assert_eq!(relief(name, &neither), (false, false), "{name}");
+    }
+}
+
+#[test]
 fn segments_go_in_turn_and_a_full_subflow_is_skipped() {
     let mut scheduler = RoundRobin::default();
     let mut paths = [subflow(0, 10), subflow(1, 500), subflow(4, 20)];
@@ -387,6 +410,11 @@ fn settings_outside_their_range_are_refused_by_name() {
         ("lowest_rtt", "opportunistic_retransmission", "yes"),
         ("linux", "send_buffer", "0.5"),
         ("linux", "stale_loss_cnt", "NaN"),
+        ("blest", "lambda", "1.4"),
+        ("ecf", "beta", "-1"),
+        ("daps", "replan", "11"),
+        ("otias", "rounds", "half"),
+        ("sttf", "round_trip", "least"),
     ] {
         let error = build(TABLE, member, &Settings::new().with(name, value)).err();
         assert!(
