@@ -1,9 +1,10 @@
 //! BLEST: the slow path is used only if the fast one can then still send all it wants within the send window.
 //!
 //! Ferlin, Alay, Mehani, Boreli: "BLEST: Blocking Estimation-based MPTCP Scheduler for Heterogeneous Networks", IFIP
-//! Networking 2016, and the authors' code in the out-of-tree kernel (v0.95, `mptcp_blest.c`). F is the subflow with the
-//! lowest smoothed RTT, S the one that the classic default would take, the fastest with room. If S = F, it is used.
-//! Otherwise, with w the window of F in segments of m bytes and n the round trips of F in the time T that S needs:
+//! Networking 2016, and the authors' code in the out-of-tree kernel (v0.95, `mptcp_blest.c`), which this was checked
+//! against; the paper is taken as others quote it. F is the subflow with the lowest smoothed RTT, S the one that the
+//! classic default would take, the fastest with room. If S = F, it is used. Otherwise, with w the window of F in
+//! segments of m bytes and n the round trips of F in the time T that S needs:
 //!
 //! ```text
 //! X = m (w + (n - 1) / 2) n              what F can send in T in congestion avoidance
@@ -15,23 +16,22 @@
 //! delivered. What F has in flight now is acknowledged within T and needs no subtracting.
 //!
 //! Paper and code differ in T and n; `estimate` chooses:
-//! - `code` (the default, since what the authors published was measured with it): T = max(s_S, min_S + (max_S - min_S)
-//!   (f_S + len) / w_S), between the least and the largest smoothed RTT seen on S; n = floor(T / a) + 1 with a the mean
-//!   of the least and the largest smoothed RTT seen on F; X with initial slow start, and else with the slow-start
-//!   threshold and a segment for w where that is more;
+//! - `code` (the default): T = max(s_S, min_S + (max_S - min_S) (f_S + len) / w_S), between the least and the largest
+//!   smoothed RTT seen on S; n = floor(T / a) + 1 with a the mean of the least and the largest smoothed RTT seen on F;
+//!   X with initial slow start, and else with the slow-start threshold and a segment for w where that is more;
 //! - `paper`: n = s_S / s_F, not rounded, congestion avoidance only.
 //!
-//! lambda is 1.2 at first and stays within 1.0 and 1.3. Whenever S is considered, but at most once per (least) RTT of S,
-//! it rises by 0.04 if the send window was blocked since then, and falls by 0.01 if not.
+//! lambda is 1.2 at first and stays within 1.0 and 1.3. Whenever S is considered, but at most once per (least) RTT of
+//! S, it rises by 0.04 if the send window was blocked since then, and falls by 0.01 if not.
 //!
 //! Decisions:
-//! - (n - 1) / 2 is not rounded down, as printed; the code divides integers.
+//! - (n - 1) / 2 is not rounded down; the code divides integers.
 //! - "A window-driven retransmission was needed": the engine reported a hole in a closed window, whether or not
 //!   another path had room for it, as in the code.
 //! - The code runs on top of opportunistic retransmission and penalisation, and so do we; both are settings.
-//! - F must be able to end the wait: a full subflow with nothing under way is not waited for. The code's F may be a backup
-//!   or a potentially failed subflow; ours is of the class that is preferred now (`candidates.rs`), and a reinjection
-//!   does not wait for the subflow where it was.
+//! - F must be able to end the wait: a full subflow with nothing under way is not waited for. The code's F may be a
+//!   backup or a potentially failed subflow; ours is of the class that is preferred now (`candidates.rs`), and a
+//!   reinjection does not wait for the subflow where it was.
 
 use super::blocked_window::{self, BlockedWindow, Penalise};
 use super::candidates::{excluded, fastest, fastest_to_wait_for};

@@ -1,28 +1,29 @@
 //! DAPS: segments are spread by a schedule over the forward delays, so that they arrive in order.
 //!
 //! Kuhn, Lochin, Mifdaoui, Sarwar, Mehani, Boreli: "DAPS: Intelligent Delay-Aware Packet Scheduling for Multipath
-//! Transport", ICC 2014, and the code for the out-of-tree kernel by one of the authors of BLEST (`mptcp_daps.c`, v0.89).
-//! With forward delays D_i (half the smoothed RTT) and windows w_i in segments:
+//! Transport", ICC 2014, and the code for the out-of-tree kernel by one of the authors of BLEST (`mptcp_daps.c`,
+//! v0.89), which this was checked against; the paper's text was not at hand. With forward delays D_i (half the
+//! smoothed RTT) and windows w_i in segments:
 //!
 //! ```text
 //! for t = 1, 2, ... lcm(D_1, ..., D_n), and for each i in order of D_i:
 //!     if t is a multiple of D_i:  the next w_i segments are for path i
 //! ```
 //!
-//! The data that path i is to deliver at its k-th turn belongs behind all that is delivered until t = k D_i. Each segment is
-//! given to its path at once, so it queues there if the window is full: the slow path starts at once with data from
-//! far ahead. When the schedule is used up, the next one is made from the delays and windows of that moment.
+//! The data that path i is to deliver at its k-th turn belongs behind all that is delivered until t = k D_i. Each
+//! segment is given to its path at once, so it queues there if the window is full: the slow path starts at once with
+//! data from far ahead. When the schedule is used up, the next one is made from the delays and windows of that moment.
 //!
-//! Bounds: the turns are reckoned, not stored, so that memory is one entry per path. Delays are counted in eighths of the
-//! least one and are at most 1024 times that. Where the least common multiple is awkward the schedule ends after
-//! 64 turns of the fastest path, or after the first turn of the slowest where that is later: so at most 1024 turns of each
-//! path.
+//! Bounds: the turns are reckoned, not stored, so that memory is one entry per path. Delays are counted in eighths of
+//! the least one and are at most 1024 times that. Where the least common multiple is awkward the schedule ends after
+//! 64 turns of the fastest path, or after the first turn of the slowest where that is later: so at most 1024 turns of
+//! each path.
 //!
 //! Decisions:
 //! - Delays in eighths of the least: the code rounds to multiples of 4 ms to keep schedules short.
-//! - `replan`: a schedule is given up before its end when a delay or a window is off by more than this share (0.5) of what
-//!   it was made for. The code never does that (`replan = 0`), which its authors found to be its weakness. It is always
-//!   given up when the paths to be used change.
+//! - `replan`: a schedule is given up before its end when a delay or a window is off by more than this share (0.5) of
+//!   what it was made for. The code never does that (`replan = 0`). It is always given up when the paths to be used
+//!   change.
 //! - The window is the present one; the code smooths it with 7/8 per window.
 //! - A reinjection is not part of the schedule: it goes to the fastest other path with room.
 //! - When the window is closed the code sends again what other paths hold, and penalises nobody. Ours sends the hole

@@ -1,9 +1,10 @@
 //! ECF, earliest completion first: waits for the fast path if all that is to be sent would be through sooner that way.
 //!
 //! Lim, Nahum, Towsley, Gibbens: "ECF: An MPTCP Path Scheduler to Manage Heterogeneous Paths", CoNEXT 2017, and the
-//! authors' code in the out-of-tree kernel (v0.95, `mptcp_ecf.c`). F is the subflow with the lowest smoothed RTT s, S the
-//! one that the classic default would take, the fastest with room. If S = F, it is used. Otherwise, with k bytes to send,
-//! windows w in bytes, v the variation of the RTT, d = max(v_F, v_S), and `waiting` 0 or 1:
+//! authors' code in the out-of-tree kernel (v0.95, `mptcp_ecf.c`), which this was checked against; the paper is taken
+//! as others quote it. F is the subflow with the lowest smoothed RTT s, S the one that the classic default would take,
+//! the fastest with room. If S = F, it is used. Otherwise, with k bytes to send, windows w in bytes, v the variation
+//! of the RTT, d = max(v_F, v_S), and `waiting` 0 or 1:
 //!
 //! ```text
 //! if  s_F (1 + max(k, w_F) / w_F) < (1 + beta waiting) (s_S + d)         F, waited for, is through before S
@@ -18,12 +19,13 @@
 //! - max(k, w) is the code's: something is to be sent, and that takes a round trip. The paper prints k / w.
 //! - v is the RTT variation of RFC 6298. The paper calls it a standard deviation; the code takes twice the kernel's
 //!   variation, as its scaled field is shifted by one instead of by two.
-//! - k is all that is written and not yet given to a subflow; the chunk is part of it, unless it is a reinjection, which
-//!   comes on top.
+//! - k is all that is written and not yet given to a subflow; the chunk is part of it, unless it is a reinjection,
+//!   which comes on top. It is not cut to what the send window lets go, so with a large send buffer that is kept full
+//!   ECF decides as the lowest RTT does, however small the receive buffer is.
 //! - The code runs on top of opportunistic retransmission and penalisation, and so do we; both are settings.
-//! - F must be able to end the wait: a full subflow with nothing under way is not waited for. The code's F may be a backup;
-//!   ours is of the class that is preferred now (`candidates.rs`), and a reinjection does not wait for the subflow where it
-//!   was.
+//! - F must be able to end the wait: a full subflow with nothing under way is not waited for. The code's F may be a
+//!   backup; ours is of the class that is preferred now (`candidates.rs`), and a reinjection does not wait for the
+//!   subflow where it was.
 
 use super::blocked_window::{self, BlockedWindow, Penalise};
 use super::candidates::{excluded, fastest, fastest_to_wait_for};

@@ -1,7 +1,7 @@
 //! OTIAS: each segment goes where it is expected to arrive first, queueing beyond the window included.
 //!
-//! Yang, Wang, Amer: "Out-of-order Transmission for In-order Arrival Scheduling for Multipath TCP", AINA workshops 2014.
-//! For each subflow with window w, f in flight, q queued (bytes) and smoothed RTT s:
+//! Yang, Wang, Amer: "Out-of-order Transmission for In-order Arrival Scheduling for Multipath TCP", AINA workshops
+//! 2014. For each subflow with window w, f in flight, q queued (bytes) and smoothed RTT s:
 //!
 //! ```text
 //! rounds  = (q - (w - f)) / w, at least 0        round trips until the window lets the segment go
@@ -13,12 +13,14 @@
 //! segments leave out of order and are to arrive in order.
 //!
 //! Decisions:
-//! - `rounds` is a fraction, as printed. An implementation in the Linux kernel (for multipath DCCP) divides whole numbers:
-//!   less than a window in the queue then waits for nothing. `rounds = whole` does that.
-//! - The paper's queue knows no limit; the connection-level window is one.
-//! - Nothing is said of a closed window: opportunistic retransmission and penalisation are settings, and off.
-//! - Backups and stale subflows get nothing while others are left (`candidates.rs`). What queues on a subflow that fails is
-//!   sent again elsewhere by the engine, in the same way but never to where it was.
+//! - The paper's text was not at hand; the rule is that of an implementation in the Linux kernel (for multipath DCCP).
+//! - `rounds` is a fraction. That implementation divides whole numbers: less than a window in the queue then waits for
+//!   nothing. `rounds = whole` does that.
+//! - The queue has no limit but the connection-level window.
+//! - That implementation does nothing about a closed window: opportunistic retransmission and penalisation are
+//!   settings, and off.
+//! - Backups and stale subflows get nothing while others are left (`candidates.rs`). What queues on a subflow that
+//!   fails is sent again elsewhere by the engine, in the same way but never to where it was.
 
 use super::blocked_window::{self, BlockedWindow, Penalise};
 use super::candidates::{excluded, preferred};

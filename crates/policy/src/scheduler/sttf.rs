@@ -1,8 +1,10 @@
-//! STTF, shortest transfer time first: the rounds of each congestion window are simulated until the segment is delivered.
+//! STTF, shortest transfer time first: the rounds of each congestion window are simulated until the segment is
+//! delivered.
 //!
-//! Hurtig, Grinnemo, Brunstrom, Ferlin, Alay, Kuhn: "Low-Latency Scheduling in MPTCP", IEEE/ACM Transactions on Networking
-//! 2019, and the authors' code for the out-of-tree kernel (`mptcp_sttf.c`, the later of its two computations). A segment
-//! behind q others on a subflow with a window of w segments, f of them in flight, and round-trip time s is delivered after
+//! Hurtig, Grinnemo, Brunstrom, Ferlin, Alay, Kuhn: "Low-Latency Scheduling in MPTCP", IEEE/ACM Transactions on
+//! Networking 2019, and the authors' code for the out-of-tree kernel (`mptcp_sttf.c`, the later of its two
+//! computations), which this was checked against; the paper's text was not at hand. A segment behind q others on a
+//! subflow with a window of w segments, f of them in flight, and round-trip time s is delivered after
 //!
 //! ```text
 //! s / 2                  if it is among the first w - f
@@ -12,12 +14,12 @@
 //!
 //! It goes to the subflow that delivers it first, the lower id on a tie, even if its window is full.
 //!
-//! The authors' scheduler gives all segments to the subflows at once, and when the round-trip times have drifted plans anew
-//! what is still queued there. The engine cannot take back what a subflow has, so segments are held back instead: one
-//! whose subflow is full is given to it only if a later one would leave at once, that is, if of those that are unsent
-//! and fit into the window there are more than the others deliver by the time of the first that has room. What is held
-//! back is planned anew at each opportunity. So a plan is never older than the last acknowledgement for what is held;
-//! what was let past stays.
+//! The authors' scheduler gives all segments to the subflows at once, and when the round-trip times have drifted plans
+//! anew what is still queued there. A scheduler of ours cannot take back what a subflow has, so segments are held
+//! back: one whose subflow is full is given to it only if a later one would leave at once, that is, if of those that
+//! are unsent and fit into the window there are more than the others deliver by the time of the first that has room.
+//! What is held back is planned anew at each opportunity. So a plan is never older than the last acknowledgement for
+//! what is held; what was let past stays.
 //!
 //! Decisions:
 //! - s is the smoothed round-trip time; the code takes the latest sample (`round_trip = latest`).
