@@ -133,6 +133,9 @@ pub struct TcpConfig {
     pub window_scaling: bool,
     /// Offer timestamps (RFC 7323).
     pub timestamps: bool,
+    /// How fast the clock of the timestamps runs ahead of time, parts per million: for the lab, whose hosts would else
+    /// agree on the length of a second. Nothing but timestamps goes by that clock. Its offset is random in any case.
+    pub timestamp_drift: i32,
     /// Offer selective acknowledgements (RFC 2018).
     pub sack: bool,
     /// Offer explicit congestion notification (RFC 3168).
@@ -173,6 +176,7 @@ impl Default for TcpConfig {
             mtu: 1500,
             window_scaling: true,
             timestamps: true,
+            timestamp_drift: 0,
             sack: true,
             ecn: false,
             nagle: true,

@@ -206,6 +206,16 @@ impl ReceiveBuffer {
         self.round_trip = round_trip;
     }
 
+    /// The offset after the last byte held out of order; none if none is.
+    pub fn highest(&self) -> Option<u64> {
+        self.out_of_order.last_end()
+    }
+
+    /// The peer's segment size, bytes, as far as it was told.
+    pub fn segment_size(&self) -> u32 {
+        self.segment_size
+    }
+
     /// The stream ends before `offset` (DATA_FIN, or FIN in plain TCP). Saying it again does no harm.
     ///
     /// # Errors

@@ -15,6 +15,7 @@
 pub mod combination;
 pub mod congestion;
 pub mod forecast;
+pub mod forward_delay;
 pub mod ids;
 pub mod path_manager;
 pub mod rate;

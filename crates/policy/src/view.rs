@@ -1,5 +1,6 @@
 //! What a policy may know of a connection and its subflows at the moment of a decision.
 
+use crate::forward_delay::ForwardDelay;
 use crate::ids::{AddressId, ConnectionId, SubflowId};
 use crate::rate::Rate;
 use crate::time::{Duration, Instant};
@@ -94,6 +95,9 @@ pub struct SubflowView {
     pub last_progress: Instant,
     /// When data was last sent.
     pub last_sent: Instant,
+    /// Forward one-way delay; its values mean nothing, their differences do. Only for path managers, and of them only those
+    /// that ask ([`crate::path_manager::PathManager::forward_delays`]); none either where the subflow has no timestamps.
+    pub forward_delay: Option<ForwardDelay>,
 }
 
 impl SubflowView {

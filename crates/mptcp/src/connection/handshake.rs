@@ -7,7 +7,7 @@ use crate::keys::{Derived, Key};
 use crate::subflow::acknowledge::Context;
 use crate::subflow::{Identity, Setup, State, Subflow};
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
-use anabranch_policy::path_manager::{CloseReason, Measurements, Role};
+use anabranch_policy::path_manager::{CloseReason, ForwardDelays, Measurements, Role};
 use anabranch_policy::time::Instant;
 use anabranch_wire::mptcp::{CapableFlags, CapableKeys, VERSION};
 use anabranch_wire::tcp::Timestamps;
@@ -40,6 +40,8 @@ pub struct Opening {
     pub local_address: AddressId,
     /// What the path manager wants measured.
     pub measurements: Measurements,
+    /// Which forward delays it wants.
+    pub forward_delays: ForwardDelays,
 }
 
 /// What a new subflow of an existing connection is made from.

@@ -11,9 +11,11 @@ mod handshake;
 mod mapping;
 mod options;
 mod paths;
+mod receiver_watch;
 mod rescue;
 mod schedule;
 mod segment_arrives;
+mod stamp_clock;
 mod timers;
 mod transmit;
 
@@ -39,7 +41,9 @@ use bytes::Bytes;
 use checksum::PendingMappings;
 use core::net::{IpAddr, SocketAddr};
 use paths::{Announcement, RemoteAddress};
+use receiver_watch::ReceiverWatch;
 use schedule::{Blocked, Reinjections};
+use stamp_clock::StampClock;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use timers::ConnectionTimers;
@@ -77,6 +81,8 @@ pub enum Notice {
     AddressRemoved(AddressId),
     /// The receive buffer is blocked at this data sequence.
     Blocked(u64),
+    /// The receive buffer is blocked as the receiving end sees it; the first missing byte.
+    ReceiverBlocked(u64),
     /// A subflow's retransmission timer ran out.
     SubflowTimeout(SubflowId),
     /// The path manager's measurement is due.
@@ -166,11 +172,14 @@ pub struct Connection {
     /// Identifiers on the wire of addresses that were withdrawn when there was no subflow to say so.
     removals: Vec<u8>,
     remote_addresses: Vec<RemoteAddress>,
-    measurements: Measurements,
+    /// How often the path manager wants measurements: zero never, [`Duration::MAX`] once per round trip.
+    measure_every: Duration,
     /// Segments sent and received when it was last measured, modulo 2^32; 0 before.
     measured: u32,
     /// What the scheduler says of silent subflows ([`Scheduler::silence`]); 0 if nothing.
     silence: f32,
+    /// What the path manager wants measured of forward delays, if anything.
+    watch: Option<Box<ReceiverWatch>>,
     timers: ConnectionTimers,
     closed: Option<CloseCause>,
     /// How it will have ended, once the application has read all.
@@ -264,8 +273,13 @@ impl Connection {
             announcements: Vec::new(),
             removals: Vec::new(),
             remote_addresses: Vec::new(),
-            measurements: opening.measurements,
+            measure_every: match opening.measurements {
+                Measurements::Never => Duration::ZERO,
+                Measurements::EveryRoundTrip => Duration::MAX,
+                Measurements::Every(interval) => interval.max(Duration::from_millis(1)),
+            },
             measured: 0,
+            watch: ReceiverWatch::of(opening.forward_delays),
             timers: ConnectionTimers::new(),
             closed: None,
             verdict: None,
@@ -423,7 +437,11 @@ impl Connection {
 
     /// The connection's timestamp clock, milliseconds: one for all subflows.
     fn stamp(&self, now: Instant) -> u32 {
-        ((now.as_nanos() / 1_000_000) as u32).wrapping_add(self.stamp_offset)
+        self.stamp_clock().stamp(now)
+    }
+
+    fn stamp_clock(&self) -> StampClock {
+        StampClock { offset: self.stamp_offset, drift: self.config.tcp.timestamp_drift }
     }
 
     fn index_of(&self, id: SubflowId) -> Option<usize> {

@@ -4,7 +4,7 @@ use super::{Connection, Protocol};
 use crate::event::SendKind;
 use crate::subflow::{State, Subflow};
 use anabranch_policy::ids::{AddressId, SubflowId};
-use anabranch_policy::path_manager::{CloseReason, Measurements};
+use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::MptcpOption;
 use core::net::{IpAddr, SocketAddr};
@@ -207,10 +207,10 @@ impl Connection {
     }
 
     pub(super) fn arm_measurement(&mut self, now: Instant) {
-        self.timers.measure = match self.measurements {
-            Measurements::Never => Instant::NEVER,
-            Measurements::EveryRoundTrip => now + self.round_trip(),
-            Measurements::Every(interval) => now + interval.max(Duration::from_millis(1)),
+        self.timers.measure = match self.measure_every {
+            Duration::ZERO => Instant::NEVER,
+            Duration::MAX => now + self.round_trip(),
+            interval => now + interval,
         };
     }
 }

@@ -158,8 +158,13 @@ impl Connection {
 
     fn handle_ack(&mut self, now: Instant, index: usize, segment: &Segment) -> Progress {
         let (Some(subflow), mut cx) = subflow_and_context!(self, now, index) else { return Progress::default() };
+        let una = subflow.send.una;
         let progress = subflow.handle_acknowledgement(&mut cx, segment);
+        let advanced = subflow.send.una != una;
         self.delivered_end = self.delivered_end.max(progress.data_end);
+        if advanced && self.watch.is_some() {
+            self.note_acknowledged_delay(now, index, segment);
+        }
         progress
     }
 
@@ -268,10 +273,16 @@ impl Connection {
             return;
         }
         self.note_receive_round_trip(now, index, segment);
+        if self.watch.is_some() {
+            self.note_arrival_delay(now, index, segment);
+        }
         if self.protocol == Protocol::Tcp {
             self.place_plain(now, index, segment, payload);
         } else {
             self.place_mapped(now, index, segment, payload);
+        }
+        if self.watch.is_some() {
+            self.watch_receive_buffer(now);
         }
     }
 

@@ -84,7 +84,8 @@ impl Connection {
     /// The earliest deadline.
     pub fn next_timeout(&self) -> Instant {
         let subflows = self.subflows.iter().map(|s| s.timers.next().min(s.acknowledgement_deadline())).min();
-        self.timers.next().min(subflows.unwrap_or(Instant::NEVER))
+        let watch = self.watch.as_ref().map_or(Instant::NEVER, |watch| watch.repeat_at);
+        self.timers.next().min(watch).min(subflows.unwrap_or(Instant::NEVER))
     }
 
     /// Does what is due.
@@ -107,6 +108,7 @@ impl Connection {
         if self.timers.blocked <= now {
             self.handle_blocked_timeout(now);
         }
+        self.look_at_receive_buffer_again(now);
         if self.timers.measure <= now {
             self.rest_or_measure_again(now);
             self.notices.push_back(Notice::Measure);

@@ -205,6 +205,7 @@ impl Endpoint {
             remote,
             local_address,
             measurements: self.path_manager.measurements(),
+            forward_delays: self.path_manager.forward_delays(),
             config,
         }
     }

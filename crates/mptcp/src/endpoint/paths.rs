@@ -71,6 +71,9 @@ impl Endpoint {
             Notice::Blocked(hole) => self.tell_with_views(now, id, |connection, subflows| {
                 PathEvent::ReceiveBufferBlocked { connection, subflows, hole }
             }),
+            Notice::ReceiverBlocked(hole) => self.tell_with_views(now, id, |connection, subflows| {
+                PathEvent::ReceiverBlocked { connection, subflows, hole }
+            }),
             Notice::SubflowTimeout(subflow) => self.tell_with_views(now, id, |connection, subflows| {
                 PathEvent::SubflowTimeout { connection, subflows, subflow }
             }),
@@ -102,7 +105,7 @@ impl Endpoint {
     ) {
         let Some(connection) = self.connections.get(id) else { return };
         let view = connection.view(now);
-        connection.subflow_views(&mut self.workspace.views);
+        connection.subflow_views_with_delays(&mut self.workspace.views);
         self.path_manager.handle(now, &event(&view, &self.workspace.views), &mut self.path_actions);
     }
 

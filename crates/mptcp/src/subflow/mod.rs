@@ -5,6 +5,7 @@
 //! connection without MPTCP options.
 
 pub mod acknowledge;
+pub mod delay_meter;
 pub mod delivery;
 pub mod receiver;
 pub mod recovery;
@@ -458,6 +459,7 @@ impl Subflow {
             timeouts: self.counters.timeouts,
             last_progress: self.last_progress,
             last_sent: self.last_sent,
+            forward_delay: None,
         }
     }
 

@@ -396,6 +396,7 @@ impl FullMesh {
             PathEvent::SubflowPriority { .. }
             | PathEvent::Measured { .. }
             | PathEvent::ReceiveBufferBlocked { .. }
+            | PathEvent::ReceiverBlocked { .. }
             | PathEvent::SubflowTimeout { .. }
             | PathEvent::Wake => {}
         }

@@ -403,6 +403,7 @@ impl PathManager for Lm3 {
             | PathEvent::AddressAnnounced { .. }
             | PathEvent::AddressRemoved { .. }
             | PathEvent::SubflowPriority { .. }
+            | PathEvent::ReceiverBlocked { .. }
             | PathEvent::Wake => {}
         }
     }

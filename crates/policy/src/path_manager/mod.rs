@@ -13,6 +13,7 @@ use core::net::{IpAddr, SocketAddr};
 pub mod anabranch;
 pub mod full_mesh;
 pub mod lm3;
+pub mod one_way_delay;
 pub mod pu2m2;
 pub mod same_subnet;
 pub mod suspension;
@@ -41,6 +42,13 @@ pub const TABLE: &[Member<dyn PathManager>] = &[
         source: "Cao et al., Applied Sciences 10(1), 2020",
         parameters: lm3::PARAMETERS,
         build: lm3::Lm3::build,
+    },
+    Member {
+        name: "one_way_delay",
+        summary: "full_mesh, and the receiver names the path of the largest forward delay when its buffer blocks",
+        source: "Cao et al., IEEE Access 7, 2019 (recPR-MPTCP)",
+        parameters: one_way_delay::PARAMETERS,
+        build: one_way_delay::OneWayDelay::build,
     },
     Member {
         name: "pu2m2",
@@ -184,6 +192,20 @@ pub enum PathEvent<'a> {
         /// First missing byte at data level.
         hole: u64,
     },
+    /// The receive buffer is blocked as the receiving end sees it: bytes are missing, and what arrived after them reaches
+    /// so near to the edge of the window that the peer was told that no whole segment fits behind it; nothing more can
+    /// come but what fills the hole. When that is known to the sender it calls itself blocked
+    /// ([`Self::ReceiveBufferBlocked`]), provided it has data waiting and window on a path, which the receiver cannot
+    /// know. Once per episode; again each time it has outlasted the largest round-trip time once more. Only told where
+    /// [`PathManager::forward_delays`] asks for delays of arrivals.
+    ReceiverBlocked {
+        /// The connection.
+        connection: &'a ConnectionView,
+        /// Its subflows, in order of id.
+        subflows: &'a [SubflowView],
+        /// First missing byte of the peer's stream.
+        hole: u64,
+    },
     /// A subflow's retransmission timer ran out.
     SubflowTimeout {
         /// The connection.
@@ -277,6 +299,19 @@ pub enum Measurements {
     Every(Duration),
 }
 
+/// Which forward one-way delays a path manager wants measured ([`SubflowView::forward_delay`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ForwardDelays {
+    /// None.
+    Unmeasured,
+    /// Of the data that arrives: our clock at its arrival less the timestamp it carries. A segment that is sent again has a
+    /// timestamp of its own, so all count.
+    OfArrivals,
+    /// Of the data that we send: the timestamp of what acknowledges it less the one echoed. Delayed acknowledgements are
+    /// in it.
+    OfAcknowledgements,
+}
+
 /// Decides which subflows a host's connections have.
 pub trait PathManager: Send {
     /// Takes one event in; what is to be done is appended to `actions`. An action that cannot be carried out
@@ -286,5 +321,10 @@ pub trait PathManager: Send {
     /// How often it wants measurements.
     fn measurements(&self) -> Measurements {
         Measurements::Never
+    }
+
+    /// Which forward delays it wants; asked once per connection.
+    fn forward_delays(&self) -> ForwardDelays {
+        ForwardDelays::Unmeasured
     }
 }

@@ -224,6 +224,7 @@ impl PathManager for Pu2m2 {
             | PathEvent::AddressAnnounced { .. }
             | PathEvent::AddressRemoved { .. }
             | PathEvent::SubflowPriority { .. }
+            | PathEvent::ReceiverBlocked { .. }
             | PathEvent::Wake => {}
         }
     }

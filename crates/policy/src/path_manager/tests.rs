@@ -57,6 +57,7 @@ impl<P: PathManager> Host<P> {
             match *action {
                 PathAction::Suspend { subflow, .. } => self.view(subflow.0).suspended = true,
                 PathAction::Resume { subflow, .. } => self.view(subflow.0).suspended = false,
+                PathAction::SetBackup { subflow, backup, .. } => self.view(subflow.0).backup = backup,
                 _ => {}
             }
         }
@@ -75,6 +76,18 @@ impl<P: PathManager> Host<P> {
     pub fn blocked(&mut self) -> Vec<PathAction> {
         let (view, views) = (connection(self.now_ms), self.views.clone());
         self.tell(&PathEvent::ReceiveBufferBlocked { connection: &view, subflows: &views, hole: 0 })
+    }
+
+    /// The same as the receiving end sees it.
+    pub fn receiver_blocked(&mut self) -> Vec<PathAction> {
+        let (view, views) = (connection(self.now_ms), self.views.clone());
+        self.tell(&PathEvent::ReceiverBlocked { connection: &view, subflows: &views, hole: 0 })
+    }
+
+    /// The peer says whether a subflow is a backup.
+    pub fn priority(&mut self, id: u32, backup: bool) -> Vec<PathAction> {
+        self.view(id).backup = backup;
+        self.tell(&PathEvent::SubflowPriority { connection: CLIENT, subflow: SubflowId(id), backup })
     }
 
     pub fn timeout(&mut self, id: u32) -> Vec<PathAction> {
@@ -112,6 +125,9 @@ pub(super) fn suspend(id: u32) -> PathAction {
 }
 pub(super) fn resume(id: u32) -> PathAction {
     PathAction::Resume { connection: CLIENT, subflow: SubflowId(id) }
+}
+pub(super) fn set_backup(id: u32, backup: bool) -> PathAction {
+    PathAction::SetBackup { connection: CLIENT, subflow: SubflowId(id), backup }
 }
 pub(super) fn probe(id: u32) -> PathAction {
     PathAction::Probe { connection: CLIENT, subflow: SubflowId(id) }
@@ -228,9 +244,14 @@ impl Model {
                 self.wake = Some(wake);
                 "wake"
             }
-            PathAction::CloseSubflow { .. } | PathAction::SetBackup { .. } => {
-                panic!("nobody does this yet: {action:?}")
+            PathAction::SetBackup { connection, subflow, backup } => {
+                let model = of(&mut self.connections, connection);
+                model.find(subflow).backup = backup;
+                let regular = |view: &&SubflowView| view.state == SubflowState::Established && !view.backup;
+                assert!(!backup || model.views.iter().any(|view| regular(&view)), "the last regular one was named");
+                if backup { "backup" } else { "regular" }
             }
+            PathAction::CloseSubflow { .. } => panic!("nobody does this yet: {action:?}"),
         };
         *self.counts.entry(name).or_default() += 1;
     }
@@ -344,6 +365,9 @@ impl Model {
             view.smoothed_rtt = Duration::from_millis(1 + dice.below(200));
             view.latest_rtt = Duration::from_millis(1 + dice.below(200));
             view.stale = dice.below(4) == 0;
+            let mut delay = view.forward_delay.unwrap_or_default();
+            delay.include(now, dice.below(200_000) as i64);
+            view.forward_delay = Some(delay);
             if !view.stale && dice.below(2) == 0 {
                 view.last_progress = now;
             }
@@ -352,6 +376,7 @@ impl Model {
         let connection = ConnectionView { id, ..connection(self.now_ms) };
         match self.dice.below(4) {
             0 => self.tell(&PathEvent::ReceiveBufferBlocked { connection: &connection, subflows: &views, hole: 0 }),
+            2 => self.tell(&PathEvent::ReceiverBlocked { connection: &connection, subflows: &views, hole: 0 }),
             1 => {
                 let Some(view) = views.iter().find(|view| view.stale) else { return };
                 let subflow = view.id;
@@ -398,6 +423,10 @@ fn whatever_happens_actions_name_what_exists_and_the_last_usable_subflow_is_neve
                 // The model's addresses are of two networks.
                 settings = settings.with("prefix", 0);
             }
+            let by_receiver = member.name == "one_way_delay" && choice.is_empty();
+            if member.name == "one_way_delay" && !by_receiver {
+                settings = settings.with("measured_by", "sender").with("hold", 1);
+            }
             let mut model = Model {
                 manager: build(TABLE, member.name, &settings).unwrap(),
                 dice: Dice(seed),
@@ -413,7 +442,9 @@ fn whatever_happens_actions_name_what_exists_and_the_last_usable_subflow_is_neve
             }
             // The sequences are worth something only if everything happens in them.
             let mut expected = vec!["announce", "remove", "create", "wake"];
-            if !["full_mesh", "same_subnet", "anabranch"].contains(&member.name) {
+            if by_receiver {
+                expected.extend(["backup", "regular"]);
+            } else if !["full_mesh", "same_subnet", "anabranch"].contains(&member.name) {
                 expected.extend(["suspend", "resume", "probe"]);
             }
             for name in expected {
@@ -453,6 +484,8 @@ fn settings_outside_their_range_are_refused_by_name() {
         ("lm3", "reopen", "true"),
         ("pu2m2", "width", "wide"),
         ("pu2m2", "floor", "-0.1"),
+        ("one_way_delay", "average", "median"),
+        ("one_way_delay", "hold", "-1"),
         ("same_subnet", "prefix", "33"),
         ("same_subnet", "reading", "table"),
     ] {

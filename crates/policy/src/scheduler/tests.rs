@@ -45,6 +45,7 @@ pub(crate) fn subflow(id: u32, rtt_ms: u64) -> SubflowView {
         timeouts: 0,
         last_progress: Instant::ZERO,
         last_sent: Instant::ZERO,
+        forward_delay: None,
         window_left: u64::MAX,
     }
 }

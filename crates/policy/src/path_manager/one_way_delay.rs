@@ -1,0 +1,557 @@
+//! recPR's path management: when the receive buffer blocks, the receiver names the path of the largest forward delay, and the
+//! sender leaves it until its delay is no more than the mean of the others.
+//!
+//! Source: Cao, Zeng, Liu, Lei, Huang, Wang, "Receiver-Assisted Partial-Reliable Multimedia Multipathing Over Multi-Homed
+//! Wireless Networks" (recPR-MPTCP), IEEE Access 7, 2019: what its SPE and SME do about paths, equations 3 to 7, Algorithm 2.
+//! A path is a subflow; the subflows are opened by [`super::full_mesh`], whose settings apply too.
+//!
+//! The receiver, for each path p and each segment of data m (times in the clocks that the timestamps are read off):
+//!
+//! ```text
+//! t_m   = t_rec - t_send                                           (3)
+//! FD(p) <- (FD(p) m + t_(m+1)) / (m + 1)                           (5), average = history
+//! FD(p) <- FD(p) + (t_(m+1) - FD(p)) / 8                           average = weighted
+//! blocked:  the active path with the largest FD is named underperforming (line 8)
+//! q named:  returns when FD(q) <= mean of FD over the active paths (7), line 11
+//! ```
+//!
+//! and the sender sends nothing on a path while it is named.
+//!
+//! Where the paper errs or is silent (the first value of each setting is the default):
+//! - `return` mean | printed. Equation 7 and line 11 print FD(q) - mean >= 0, which takes back exactly the slow paths: a sign
+//!   error. `printed` has it as it stands.
+//! - `measured_by` receiver (the paper's Algorithm 2) | sender: the sender takes the timestamp of an acknowledgement less the one it
+//!   echoes, goes by its own [`PathEvent::ReceiveBufferBlocked`] and suspends the path itself; nothing is asked of the peer. Delayed
+//!   acknowledgements, 40 ms at most, are in these delays.
+//! - How the name gets to the sender: the paper's "SACK chunk" is not TCP's. Here it is MP_PRIO (RFC 8684, section 3.3.8), B = 1
+//!   to name and B = 0 to take back, which any peer understands. It goes on the path that it speaks of, and nothing confirms
+//!   it, so each is sent three times, a round trip apart, and B = 1 again whenever more than eight segments of data came on a named
+//!   path within a round trip. Our engine takes the path for a backup too, so what *we* send leaves it as well.
+//! - A sender with this path manager also suspends a path that its peer named: what is unacknowledged there goes again on the
+//!   others, and it probes ([`super::suspension`]), so that the receiver can measure. A sender without it (Linux)
+//!   sends nothing on a backup while it has another path, and there is nothing to measure: such a path is taken back when
+//!   nothing has come on it for `return_after` (5 s; 0: never).
+//! - Clocks. The paper wants them synchronised. They need not be: their offset is the same on every path and cancels in every
+//!   comparison above, if the peer stamps all subflows from one clock (our engine does). A mean over all history bends
+//!   with the clocks' drift, paths of different age differently; [`crate::forward_delay::drift`] takes that out.
+//!   A Linux peer adds a random offset per pair of addresses. `clock` auto | shared | per_subflow: with
+//!   per_subflow FD(p) is half the least RTT of p, plus FD less the least FD of the last minute, which is the queue and
+//!   free of offsets; auto takes it when two paths lie more than a minute apart, which no delay explains.
+//! - Without timestamps on some path, its FD is half its smoothed RTT, and the others are taken as under per_subflow.
+//! - A path without an estimate is neither named nor in the mean. The last active path is never named: a backup or a named
+//!   path does not count as another. When no active path is left, the named one of least FD returns.
+//! - A named path returns only if data came on it since; the test is made once per round trip and never in the event that names.
+//! - Nothing damps: a path that is only bad when it carries traffic is named and taken back again and again.
+//!   The improved form is `hold`, the least time that a path stays away, doubled (32 times at most) for each time that
+//!   the path had been back for less time than it had been away. `return_after` is doubled likewise. 0, the default, is the paper.
+
+use super::full_mesh::{self, FullMesh, MeshSettings};
+use super::suspension::Suspensions;
+use super::{ForwardDelays, Measurements, PathAction, PathEvent, PathManager};
+use crate::forward_delay::drift;
+use crate::ids::{ConnectionId, SubflowId, SubflowMap};
+use crate::table::{Parameter, SettingError, Settings};
+use crate::time::{Duration, Instant};
+use crate::view::{ConnectionView, SubflowState, SubflowView};
+use std::collections::BTreeMap;
+
+/// Two paths of one clock whose delays lie further apart than this do not exist, microseconds.
+const DIFFERENT_CLOCKS: f64 = 60e6;
+/// How often an MP_PRIO goes out in all.
+const TOLD: u8 = 3;
+/// More segments than this in a round trip are not the probes of a path that is left.
+const STILL_USED: u64 = 8;
+/// How often the time away is doubled at most.
+const DOUBLINGS: u32 = 5;
+
+/// The settings of [`OneWayDelay`].
+pub const PARAMETERS: &[Parameter] = &[
+    full_mesh::SUBFLOWS,
+    full_mesh::ADD_ADDR_ACCEPTED,
+    full_mesh::ANNOUNCE,
+    full_mesh::REOPEN,
+    Parameter {
+        name: "average",
+        default: "history",
+        values: "history | weighted",
+        summary: "Whether a delay is the mean of all samples, or each new one counts an eighth",
+    },
+    Parameter {
+        name: "return",
+        default: "mean",
+        values: "mean | printed",
+        summary: "Whether a path returns with a delay of at most the mean, or of at least it, as the paper prints",
+    },
+    Parameter {
+        name: "clock",
+        default: "auto",
+        values: "auto | shared | per_subflow",
+        summary: "Whether the peer stamps all subflows from one clock; auto sees it by the delays",
+    },
+    Parameter {
+        name: "measured_by",
+        default: "receiver",
+        values: "receiver | sender",
+        summary: "Which end measures and names: the receiver by MP_PRIO, or the sender for itself",
+    },
+    Parameter {
+        name: "hold",
+        default: "0",
+        values: "seconds, 0 to 3600",
+        summary: "Least time that a named path stays away, doubled when it is named again soon",
+    },
+    Parameter {
+        name: "return_after",
+        default: "5",
+        values: "seconds, 0 to 3600",
+        summary: "After how long without any data a named path is taken back; 0: never",
+    },
+];
+
+/// How samples become a delay.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Average {
+    /// Equation 5: the mean of all.
+    History,
+    /// Each new one counts an eighth.
+    Weighted,
+}
+
+/// When a named path returns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Return {
+    /// Its delay is at most the mean of the active paths.
+    Mean,
+    /// At least, as printed.
+    Printed,
+}
+
+/// What the peer's timestamps are read off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Clock {
+    /// One clock, if the delays let it be.
+    Auto,
+    /// One for all subflows.
+    Shared,
+    /// One for each, with an offset of its own.
+    PerSubflow,
+}
+
+/// Which end measures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MeasuredBy {
+    /// The one that the data goes to.
+    Receiver,
+    /// The one that it comes from.
+    Sender,
+}
+
+/// What can be chosen about `one_way_delay`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct OneWayDelaySettings {
+    /// Which subflows there are.
+    pub mesh: MeshSettings,
+    /// How samples become a delay.
+    pub average: Average,
+    /// When a named path returns.
+    pub returns: Return,
+    /// What the peer's timestamps are read off.
+    pub clock: Clock,
+    /// Which end measures.
+    pub measured_by: MeasuredBy,
+    /// Least time that a path stays away.
+    pub hold: Duration,
+    /// Time without data after which it is taken back; zero: never.
+    pub return_after: Duration,
+}
+
+impl Default for OneWayDelaySettings {
+    fn default() -> Self {
+        Self {
+            mesh: MeshSettings::default(),
+            average: Average::History,
+            returns: Return::Mean,
+            clock: Clock::Auto,
+            measured_by: MeasuredBy::Receiver,
+            hold: Duration::ZERO,
+            return_after: Duration::from_secs(5),
+        }
+    }
+}
+
+/// A path is away because we named it.
+#[derive(Clone, Copy, Debug)]
+struct Away {
+    since: Instant,
+    /// Samples at that time.
+    samples: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Path {
+    away: Option<Away>,
+    /// When it last returned, and how long it had been away.
+    returned: Option<(Instant, Duration)>,
+    /// Namings in a row, each soon after the return from the one before.
+    relapses: u32,
+    /// How often the last MP_PRIO is still to be said again.
+    untold: u8,
+    /// Samples at the last measurement.
+    samples: u64,
+    /// The peer named it and it is not suspended yet.
+    named_by_peer: bool,
+    delay: Option<f64>,
+}
+
+impl Path {
+    fn leave(&mut self, now: Instant, samples: u64) {
+        let soon = self.returned.is_some_and(|(at, away)| now.since(at) < away);
+        self.relapses = if soon { (self.relapses + 1).min(DOUBLINGS) } else { 0 };
+        self.away = Some(Away { since: now, samples });
+        self.untold = TOLD - 1;
+    }
+
+    fn come_back(&mut self, now: Instant) {
+        if let Some(away) = self.away.take() {
+            self.returned = Some((now, now.since(away.since)));
+            self.untold = TOLD - 1;
+        }
+    }
+}
+
+/// One connection.
+#[derive(Debug, Default)]
+struct Paths {
+    paths: SubflowMap<Path>,
+    suspensions: Suspensions,
+}
+
+impl Paths {
+    /// Forward delays now, microseconds from a zero of their own.
+    fn estimate(&mut self, settings: &OneWayDelaySettings, now: Instant, subflows: &[SubflowView]) {
+        let established = |view: &&SubflowView| view.state == SubflowState::Established;
+        self.paths.retain(|id| subflows.iter().any(|view| view.id == id && established(&view)));
+        let drift = drift(subflows.iter().filter_map(|view| view.forward_delay.as_ref()));
+        let value = |view: &SubflowView| {
+            let measured = view.forward_delay.filter(|delay| delay.samples() > 0)?;
+            Some(match settings.average {
+                Average::History => measured.mean(now, drift),
+                Average::Weighted => measured.smoothed(now, drift),
+            })
+        };
+        let shared = subflows.iter().filter(established).all(|view| view.forward_delay.is_some())
+            && match settings.clock {
+                Clock::Shared => true,
+                Clock::PerSubflow => false,
+                Clock::Auto => {
+                    let values = || subflows.iter().filter(established).filter_map(value);
+                    let [least, most] = [values().reduce(f64::min), values().reduce(f64::max)];
+                    least.zip(most).is_none_or(|(least, most)| most - least < DIFFERENT_CLOCKS)
+                }
+            };
+        for view in subflows.iter().filter(established) {
+            let half = |rtt: Duration| rtt.as_secs_f64() * 1e6 / 2.0;
+            let delay = match view.forward_delay {
+                None => Some(half(view.smoothed_rtt)),
+                Some(_) if shared => value(view),
+                Some(measured) => value(view).map(|value| half(view.min_rtt) + (value - measured.least()).max(0.0)),
+            };
+            let before = self.paths.get(view.id).copied().unwrap_or_default();
+            self.paths.insert(view.id, Path { delay, ..before });
+            self.suspensions.set_rank(view.id, -delay.unwrap_or(f64::MAX));
+        }
+    }
+
+    fn path(&self, id: SubflowId) -> Path {
+        self.paths.get(id).copied().unwrap_or_default()
+    }
+
+    /// The paths that data goes on, backups apart.
+    fn active<'a>(&self, subflows: &'a [SubflowView]) -> Vec<&'a SubflowView> {
+        let counts = |view: &&SubflowView| {
+            view.state == SubflowState::Established
+                && !view.backup
+                && !self.suspensions.is_aside(view.id)
+                && self.path(view.id).away.is_none()
+        };
+        subflows.iter().filter(counts).collect()
+    }
+
+    /// Line 8.
+    fn name_worst(
+        &mut self,
+        settings: &OneWayDelaySettings,
+        connection: &ConnectionView,
+        subflows: &[SubflowView],
+        actions: &mut Vec<PathAction>,
+    ) {
+        let active = self.active(subflows);
+        if active.len() < 2 {
+            return;
+        }
+        let measured = active.into_iter().filter_map(|view| Some((view, self.path(view.id).delay?)));
+        let Some((worst, _)) = measured.max_by(|(_, a), (_, b)| a.total_cmp(b)) else { return };
+        let samples = worst.forward_delay.map_or(0, |delay| delay.samples());
+        match settings.measured_by {
+            MeasuredBy::Receiver => {
+                let (connection, subflow) = (connection.id, worst.id);
+                actions.push(PathAction::SetBackup { connection, subflow, backup: true });
+            }
+            MeasuredBy::Sender => self.suspensions.suspend(connection, worst, subflows, actions),
+        }
+        if let Some(path) = self.paths.get_mut(worst.id) {
+            path.leave(connection.now, samples);
+        }
+    }
+
+    /// Lines 9 to 14.
+    fn take_back(
+        &mut self,
+        settings: &OneWayDelaySettings,
+        connection: &ConnectionView,
+        subflows: &[SubflowView],
+        actions: &mut Vec<PathAction>,
+    ) {
+        for view in subflows {
+            if self.may_return(settings, connection.now, view, subflows) {
+                self.bring_back(settings, connection.now, connection.id, view.id, actions);
+            }
+        }
+    }
+
+    fn may_return(
+        &self,
+        settings: &OneWayDelaySettings,
+        now: Instant,
+        view: &SubflowView,
+        subflows: &[SubflowView],
+    ) -> bool {
+        let path = self.path(view.id);
+        let Some(away) = path.away else { return false };
+        let doubled = |time: Duration| time * (1 << path.relapses);
+        let active = self.active(subflows);
+        if active.is_empty() {
+            return self.least_away() == Some(view.id);
+        }
+        if now.since(away.since) < doubled(settings.hold) {
+            return false;
+        }
+        let latest = view.forward_delay.map_or(Instant::ZERO, |delay| delay.latest_at());
+        let silence = now.since(away.since.max(latest));
+        let by_receiver = settings.measured_by == MeasuredBy::Receiver;
+        if by_receiver && !settings.return_after.is_zero() && silence >= doubled(settings.return_after) {
+            return true;
+        }
+        let measured = match view.forward_delay {
+            Some(delay) => delay.samples() > away.samples && (by_receiver || self.suspensions.is_fit(view)),
+            None => true,
+        };
+        let delays: Vec<f64> = active.iter().filter_map(|active| self.path(active.id).delay).collect();
+        let Some(delay) = path.delay.filter(|_| measured && !delays.is_empty()) else { return false };
+        // Times the number of paths, so that equal ones are equal; a thousandth of a microsecond is a rounding error.
+        let above = delay * delays.len() as f64 - delays.iter().sum::<f64>();
+        match settings.returns {
+            Return::Mean => above <= 1e-3,
+            Return::Printed => above >= -1e-3,
+        }
+    }
+
+    fn bring_back(
+        &mut self,
+        settings: &OneWayDelaySettings,
+        now: Instant,
+        connection: ConnectionId,
+        subflow: SubflowId,
+        actions: &mut Vec<PathAction>,
+    ) {
+        match settings.measured_by {
+            MeasuredBy::Receiver => actions.push(PathAction::SetBackup { connection, subflow, backup: false }),
+            MeasuredBy::Sender => self.suspensions.resume(connection, subflow, actions),
+        }
+        if let Some(path) = self.paths.get_mut(subflow) {
+            path.come_back(now);
+        }
+    }
+
+    /// A path that was resumed for want of another is not away any more.
+    fn adopt_resumed(&mut self, now: Instant) {
+        for (id, path) in self.paths.iter_mut() {
+            if path.away.is_some() && !self.suspensions.is_aside(id) {
+                path.come_back(now);
+            }
+        }
+    }
+
+    /// Which of the paths away has the least delay.
+    fn least_away(&self) -> Option<SubflowId> {
+        let away = self.paths.iter().filter(|(_, path)| path.away.is_some());
+        let delay = |path: &Path| path.delay.unwrap_or(f64::MAX);
+        away.min_by(|(_, a), (_, b)| delay(a).total_cmp(&delay(b))).map(|(id, _)| id)
+    }
+
+    /// Says again what an MP_PRIO may have failed to say.
+    fn tell_again(&mut self, connection: ConnectionId, subflows: &[SubflowView], actions: &mut Vec<PathAction>) {
+        let alone = self.active(subflows).is_empty();
+        for view in subflows {
+            let Some(path) = self.paths.get_mut(view.id) else { continue };
+            let samples = view.forward_delay.map_or(0, |delay| delay.samples());
+            let came = samples - core::mem::replace(&mut path.samples, samples).min(samples);
+            let still_used = path.away.is_some() && came > STILL_USED;
+            if (path.untold > 0 || still_used) && !(alone && path.away.is_some()) {
+                path.untold = path.untold.saturating_sub(1);
+                let backup = path.away.is_some();
+                actions.push(PathAction::SetBackup { connection, subflow: view.id, backup });
+            }
+        }
+    }
+
+    /// Suspends what the peer named; a backup that it named from the first is not there yet.
+    fn follow_peer(&mut self, connection: &ConnectionView, subflows: &[SubflowView], actions: &mut Vec<PathAction>) {
+        for view in subflows.iter().filter(|view| view.state == SubflowState::Established) {
+            if !self.path(view.id).named_by_peer {
+                continue;
+            }
+            self.suspensions.suspend(connection, view, subflows, actions);
+            let done = self.suspensions.is_aside(view.id);
+            if let Some(path) = self.paths.get_mut(view.id).filter(|_| done) {
+                path.named_by_peer = false;
+            }
+        }
+    }
+
+    fn on_priority(&mut self, connection: ConnectionId, id: SubflowId, backup: bool, actions: &mut Vec<PathAction>) {
+        let before = self.path(id);
+        self.paths.insert(id, Path { named_by_peer: backup, ..before });
+        if !backup {
+            self.suspensions.resume(connection, id, actions);
+        }
+    }
+
+    fn on_measured(
+        &mut self,
+        settings: &OneWayDelaySettings,
+        connection: &ConnectionView,
+        subflows: &[SubflowView],
+        actions: &mut Vec<PathAction>,
+    ) {
+        self.follow_peer(connection, subflows, actions);
+        if settings.measured_by == MeasuredBy::Receiver {
+            self.tell_again(connection.id, subflows, actions);
+        }
+        self.take_back(settings, connection, subflows, actions);
+    }
+}
+
+/// The path manager `one_way_delay`.
+#[derive(Debug)]
+pub struct OneWayDelay {
+    settings: OneWayDelaySettings,
+    mesh: FullMesh,
+    connections: BTreeMap<ConnectionId, Paths>,
+}
+
+impl OneWayDelay {
+    /// Makes one.
+    pub fn new(settings: OneWayDelaySettings) -> Self {
+        Self { settings, mesh: FullMesh::new(settings.mesh), connections: BTreeMap::new() }
+    }
+
+    /// Makes one from [`PARAMETERS`].
+    pub fn build(settings: &Settings) -> Result<Box<dyn PathManager>, SettingError> {
+        let seconds = |name, default| settings.number(name, default, 0.0..=3600.0).map(Duration::from_secs_f64);
+        Ok(Box::new(Self::new(OneWayDelaySettings {
+            mesh: MeshSettings::read(settings)?,
+            average: [Average::History, Average::Weighted][settings.word("average", &["history", "weighted"], 0)?],
+            returns: [Return::Mean, Return::Printed][settings.word("return", &["mean", "printed"], 0)?],
+            clock: [Clock::Auto, Clock::Shared, Clock::PerSubflow]
+                [settings.word("clock", &["auto", "shared", "per_subflow"], 0)?],
+            measured_by: [MeasuredBy::Receiver, MeasuredBy::Sender]
+                [settings.word("measured_by", &["receiver", "sender"], 0)?],
+            hold: seconds("hold", 0.0)?,
+            return_after: seconds("return_after", 5.0)?,
+        })))
+    }
+
+    /// An event with the state of all subflows.
+    fn handle_views(
+        &mut self,
+        event: &PathEvent<'_>,
+        connection: &ConnectionView,
+        subflows: &[SubflowView],
+        actions: &mut Vec<PathAction>,
+    ) {
+        let settings = &self.settings;
+        let Some(paths) = self.connections.get_mut(&connection.id) else { return };
+        paths.suspensions.observe(connection, subflows, actions);
+        paths.estimate(settings, connection.now, subflows);
+        if settings.measured_by == MeasuredBy::Sender {
+            paths.adopt_resumed(connection.now);
+        }
+        match event {
+            PathEvent::Measured { .. } => paths.on_measured(settings, connection, subflows, actions),
+            PathEvent::ReceiverBlocked { .. } if settings.measured_by == MeasuredBy::Receiver => {
+                paths.name_worst(settings, connection, subflows, actions);
+            }
+            PathEvent::ReceiveBufferBlocked { .. } if settings.measured_by == MeasuredBy::Sender => {
+                paths.name_worst(settings, connection, subflows, actions);
+            }
+            _ => {}
+        }
+        paths.suspensions.replace_dead(connection.id, actions);
+        if matches!(event, PathEvent::Measured { .. }) {
+            paths.suspensions.probe(connection.now, connection.id, subflows, actions);
+        }
+    }
+}
+
+impl PathManager for OneWayDelay {
+    fn handle(&mut self, now: Instant, event: &PathEvent<'_>, actions: &mut Vec<PathAction>) {
+        self.mesh.handle(now, event, actions);
+        match *event {
+            PathEvent::ConnectionEstablished { connection, .. } => {
+                self.connections.entry(connection).or_default().suspensions.established(SubflowId(0));
+            }
+            PathEvent::ConnectionClosed { connection } => {
+                self.connections.remove(&connection);
+            }
+            PathEvent::SubflowEstablished { connection, subflow, .. } => {
+                let Some(paths) = self.connections.get_mut(&connection) else { return };
+                paths.suspensions.established(subflow);
+            }
+            PathEvent::SubflowClosed { connection, subflow, .. } => {
+                let Some(paths) = self.connections.get_mut(&connection) else { return };
+                paths.paths.remove(subflow);
+                paths.suspensions.closed(connection, subflow, actions);
+            }
+            PathEvent::SubflowPriority { connection, subflow, backup } => {
+                let Some(paths) = self.connections.get_mut(&connection) else { return };
+                paths.on_priority(connection, subflow, backup, actions);
+            }
+            PathEvent::Measured { connection, subflows }
+            | PathEvent::ReceiveBufferBlocked { connection, subflows, .. }
+            | PathEvent::ReceiverBlocked { connection, subflows, .. }
+            | PathEvent::SubflowTimeout { connection, subflows, .. } => {
+                self.handle_views(event, connection, subflows, actions);
+            }
+            PathEvent::AddressUp { .. }
+            | PathEvent::AddressDown { .. }
+            | PathEvent::AddressAnnounced { .. }
+            | PathEvent::AddressRemoved { .. }
+            | PathEvent::Wake => {}
+        }
+    }
+
+    fn measurements(&self) -> Measurements {
+        Measurements::EveryRoundTrip
+    }
+
+    fn forward_delays(&self) -> ForwardDelays {
+        match self.settings.measured_by {
+            MeasuredBy::Receiver => ForwardDelays::OfArrivals,
+            MeasuredBy::Sender => ForwardDelays::OfAcknowledgements,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
