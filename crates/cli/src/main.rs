@@ -19,8 +19,10 @@ mod perf;
 mod record;
 mod report;
 mod scenario;
+mod spread;
 mod statistics;
 mod summary;
+mod sweep;
 mod table;
 mod timeseries;
 mod verdict;
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
             command::reproduce(experiment.as_deref(), &options).map(|()| true)
         }
         Command::Calibrate { options } => calibrate::calibrate(&options),
+        Command::Sweep { options } => sweep::sweep(&options),
         Command::Emulate(options) => match command::emulate(&options) {
             Ok(code) => return ExitCode::from(code),
             Err(diagnostic) => Err(diagnostic),

@@ -78,6 +78,26 @@ pub fn relative_change(a: &[f64], b: &[f64]) -> Option<Estimate> {
     Some(Estimate::of(&differences)?.scaled(1.0 / base))
 }
 
+/// The least value that at least `share` of `values` do not exceed; not a number if there are none.
+pub fn quantile(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let place = (sorted.len() as f64 * share).ceil().max(1.0) as usize - 1;
+    sorted.get(place).copied().unwrap_or(f64::NAN)
+}
+
+/// The middle value, or the mean of the two in the middle.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match (sorted.get(middle), middle.checked_sub(1).and_then(|before| sorted.get(before))) {
+        (Some(right), Some(left)) if sorted.len().is_multiple_of(2) => (left + right) / 2.0,
+        (Some(middle), _) => *middle,
+        _ => f64::NAN,
+    }
+}
+
 /// `value` with about four significant digits and no exponent.
 pub fn readable(value: f64) -> String {
     if !value.is_finite() {
@@ -113,6 +133,15 @@ fn group_thousands(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quantile_and_median_are_those_of_a_sorted_list() {
+        let values: Vec<f64> = (1..=10).rev().map(f64::from).collect();
+        assert_eq!(quantile(&values, 0.9), 9.0);
+        assert_eq!(median(&values), 5.5);
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(quantile(&[4.0], 0.9), 4.0);
+    }
 
     #[test]
     fn the_interval_of_five_numbers_is_that_worked_by_hand() {

@@ -8,6 +8,7 @@
 use crate::contender::{Contender, Route};
 use crate::diagnostic::Diagnostic;
 use crate::scenario::{Document, Scenario};
+use crate::spread::{logarithmic, rounded, tidy};
 use anabranch_policy::combination::{Choice, Combination};
 use anabranch_sim::random::RandomStream;
 use serde::Serialize;
@@ -59,18 +60,6 @@ fn strata(random: &mut RandomStream, count: usize) -> Vec<f64> {
         order.swap(last, random.below(last as u64 + 1) as usize);
     }
     order.into_iter().map(|stratum| (stratum as f64 + random.uniform()) / count as f64).collect()
-}
-
-/// From `low` at 0 to `high` at 1, evenly over the logarithm.
-fn logarithmic(place: f64, low: f64, high: f64) -> f64 {
-    low * (high / low).powf(place)
-}
-
-/// Three significant digits.
-fn rounded(value: f64) -> f64 {
-    let unit = 10f64.powf(value.log10().floor() - 2.0);
-    // By way of text, so that no tail of digits is left.
-    format!("{:.6}", (value / unit).round() * unit).parse().unwrap_or(value)
 }
 
 /// The whole set.
@@ -174,7 +163,7 @@ impl Case {
     pub fn scenario(&self, stack: Stack, span: Span) -> Result<Scenario, Diagnostic> {
         let connection = match stack {
             Stack::Ours => self.receive_buffer.map_or(String::new(), |size| format!("receive_buffer = \"{size} B\"\n")),
-            Stack::Kernel => super::kernel_model::connection(self),
+            Stack::Kernel => super::kernel_model::connection(self.receive_buffer, self.paths.len()),
         };
         let connection = if connection.is_empty() {
             "receive_buffer = { initial = \"128 KiB\", max = \"6 MiB\" }\n".to_owned()
@@ -189,7 +178,7 @@ impl Case {
         let policies = match (stack, self.multipath()) {
             (Stack::Ours, true) => Combination::default(),
             (Stack::Ours, false) => Combination { congestion: Choice::new(self.congestion), ..Combination::default() },
-            (Stack::Kernel, _) => super::kernel_model::policies(self),
+            (Stack::Kernel, _) => super::kernel_model::policies(self.congestion),
         };
         let name = if stack == Stack::Ours { "ours" } else { "kernel" };
         Contender {
@@ -200,11 +189,6 @@ impl Case {
             policies,
         }
     }
-}
-
-/// No more digits than needed, no exponent.
-fn tidy(value: f64) -> String {
-    format!("{}", (value * 1e6).round() / 1e6)
 }
 
 #[cfg(test)]

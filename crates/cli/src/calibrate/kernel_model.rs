@@ -10,7 +10,6 @@
 //! | CUBIC with RFC 8312's Reno estimate and the first HyStart; slow start counts all that is acknowledged | settings of both |
 //! | initial window 10, delayed acknowledgements 40 ms, least RTO 200 ms, PRR, RACK-TLP, no pacing without `fq` | the defaults |
 
-use super::cases::Case;
 use anabranch_policy::combination::{Choice, Combination};
 use anabranch_policy::table::Settings;
 
@@ -23,28 +22,27 @@ const SEGMENT_MEMORY: u64 = 2_304;
 /// Payload of a full segment, without and with MPTCP's data sequence signal.
 const PAYLOAD: [u64; 2] = [1_448, 1_424];
 
-/// The lines of `[connection]`.
-pub fn connection(case: &Case) -> String {
-    let share = |bytes: u64| bytes * PAYLOAD[usize::from(case.multipath())] / SEGMENT_MEMORY;
-    let receive = match case.receive_buffer {
+/// The lines of `[connection]` for a program that asks for such a receive buffer (none: automatic) on so many paths.
+pub fn connection(receive_buffer: Option<u64>, paths: usize) -> String {
+    let share = |bytes: u64| bytes * PAYLOAD[usize::from(paths > 1)] / SEGMENT_MEMORY;
+    let receive = match receive_buffer {
         Some(bytes) => format!("\"{} B\"", share(2 * bytes)),
         None => format!("{{ initial = \"{} B\", max = \"{} B\" }}", READ_MEMORY[1] / 2, share(READ_MEMORY[2])),
     };
     // The scheduler knows the limit of each subflow's.
-    let send = WRITE_MEMORY[2] * case.paths.len() as u64;
+    let send = WRITE_MEMORY[2] * paths as u64;
     format!("receive_buffer = {receive}\ncharge_out_of_order = true\nsend_buffer = \"{send} B\"\n")
 }
 
-/// Scheduler and congestion control.
-pub fn policies(case: &Case) -> Combination {
-    let congestion = Choice::new(case.congestion);
+/// Scheduler and congestion control, of which the kernel has `cubic` and `new_reno`.
+pub fn policies(congestion: &str) -> Combination {
     let congestion = Choice {
-        settings: match case.congestion {
+        settings: match congestion {
             "cubic" => Settings::new().with("hystart", "classic").with("reno_region", "rfc8312"),
             _ => Settings::new(),
         }
         .with("segment_limit", "off"),
-        ..congestion
+        ..Choice::new(congestion)
     };
     let scheduler =
         Choice { settings: Settings::new().with("largest_buffer", WRITE_MEMORY[2]), ..Choice::new("linux") };

@@ -3,7 +3,7 @@
 
 mod cases;
 mod emulated;
-mod kernel_model;
+pub mod kernel_model;
 mod meter;
 mod outcome;
 mod runs;

@@ -1,7 +1,7 @@
 //! What the runs say together: means, deviations of the lab with their intervals, and whether it can be trusted.
 
 use super::cases::{Case, Span, Stack};
-use crate::statistics::{Estimate, readable, relative_change};
+use crate::statistics::{Estimate, median, quantile, readable, relative_change};
 use crate::table;
 use serde::Serialize;
 
@@ -103,26 +103,6 @@ impl Verdict {
     }
 }
 
-/// The least value that at least `share` of `values` do not exceed.
-fn quantile(values: &[f64], share: f64) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let place = (sorted.len() as f64 * share).ceil().max(1.0) as usize - 1;
-    sorted.get(place).copied().unwrap_or(f64::NAN)
-}
-
-/// The middle value, or the mean of the two in the middle.
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match (sorted.get(middle), middle.checked_sub(1).and_then(|before| sorted.get(before))) {
-        (Some(right), Some(left)) if sorted.len().is_multiple_of(2) => (left + right) / 2.0,
-        (Some(middle), _) => *middle,
-        _ => f64::NAN,
-    }
-}
-
 impl Outcome {
     /// What [`Self::cells`] are: of goodputs the means in Mbit/s, of the emulated ones the half width of the 95 % interval, and by
     /// how much the lab is off with its own.
@@ -217,15 +197,6 @@ fn four(comparison: &Comparison) -> [String; 4] {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quantile_and_median_are_those_of_a_sorted_list() {
-        let values: Vec<f64> = (1..=10).rev().map(f64::from).collect();
-        assert_eq!(quantile(&values, 0.9), 9.0);
-        assert_eq!(median(&values), 5.5);
-        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(quantile(&[4.0], 0.9), 4.0);
-    }
 
     fn outcome(deviations: &[f64]) -> Outcome {
         let case = super::super::cases::all().remove(0);

@@ -11,7 +11,7 @@ use crate::contender::Contender;
 use crate::diagnostic::Diagnostic;
 use crate::record::Record;
 use crate::scenario::Scenario;
-use crate::scenario::model::Transfer;
+use crate::scenario::model::{Heading, Transfer};
 use anabranch_mptcp::{ConnectionConfig, EndpointConfig};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::time::{Duration, Instant};
@@ -113,9 +113,13 @@ fn application(scenario: &Scenario, extras: &Extras) -> Application {
     if let Some(file) = &extras.send {
         return Application::file(file.content.clone());
     }
+    let bulk = |sending| match scenario.heading {
+        Heading::Upload => Application::upload(sending).verified(),
+        Heading::Download => Application::download(sending).verified(),
+    };
     match scenario.transfer {
-        Transfer::Endless => Application::upload(Sending::Endless).verified(),
-        Transfer::Finite(size) => Application::upload(Sending::Bytes(size.0)).verified(),
+        Transfer::Endless => bulk(Sending::Endless),
+        Transfer::Finite(size) => bulk(Sending::Bytes(size.0)),
         Transfer::RequestResponse { request, response, pause } => {
             // More than a run can hold: at most one request per ten microseconds.
             let count = scenario.duration.as_micros() / 10 + 1;

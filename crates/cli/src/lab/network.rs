@@ -89,12 +89,17 @@ fn pair(world: &mut World, name: &str, link: &model::Link, from: End, to: End) -
 /// A link of the scenario in this run, forwards and backwards: names and settings. `name` says which it is: `PATH/PLACE` or
 /// `shared/PLACE`, places from 0.
 pub fn directions(seed: u64, name: &str, link: &model::Link) -> [(String, LinkConfig); 2] {
-    let forward = config(seed, name, link);
+    let mut forward = config(seed, name, link);
     let mut backward = forward.clone();
-    if link.loss_direction == Direction::Forward {
-        backward.loss.clear();
+    let spared = match link.loss_direction {
+        Direction::Forward => Some(&mut backward),
+        Direction::Backward => Some(&mut forward),
+        Direction::Both => None,
+    };
+    if let Some(config) = spared {
+        config.loss.clear();
         let no_loss = |point: &model::CoveragePoint| model::CoveragePoint { loss: Share(0.0), ..*point };
-        backward.coverage = coverage(&link.coverage.iter().map(no_loss).collect::<Vec<_>>());
+        config.coverage = coverage(&link.coverage.iter().map(no_loss).collect::<Vec<_>>());
     }
     [(format!("{name}/forward"), forward), (format!("{name}/backward"), backward)]
 }

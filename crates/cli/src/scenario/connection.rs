@@ -1,6 +1,6 @@
 //! Reads what is carried and what both ends are set to.
 
-use super::model::{Connection, ReceiveBuffer, Transfer};
+use super::model::{Connection, Heading, ReceiveBuffer, Transfer};
 use super::quantity::Size;
 use super::reader::{Item, Reader};
 use crate::diagnostic::Diagnostic;
@@ -25,22 +25,24 @@ const KEYS: &[&str] = &[
     "checksum",
 ];
 
-/// Reads `[transfer]`; without it the transfer is endless.
-pub fn transfer(top: &Reader<'_>) -> Result<Transfer, Diagnostic> {
-    let Some(item) = top.get("transfer") else { return Ok(Transfer::Endless) };
-    let keys = &["kind", "size", "request", "response", "pause"];
+/// Reads `[transfer]`; without it the transfer is endless and the client sends it.
+pub fn transfer(top: &Reader<'_>) -> Result<(Transfer, Heading), Diagnostic> {
+    let Some(item) = top.get("transfer") else { return Ok((Transfer::Endless, Heading::Upload)) };
+    let keys = &["kind", "direction", "size", "request", "response", "pause"];
     let table = item.table("a transfer", keys)?;
     let kinds = [("endless", 0), ("finite", 1), ("request_response", 2)];
     let (kind, name) = (table.required("kind")?.word(&kinds)?, table.required("kind")?.text()?);
     let allowed: &[&str] = match kind {
-        0 => &[],
-        1 => &["size"],
+        0 => &["direction"],
+        1 => &["direction", "size"],
         _ => &["request", "response", "pause"],
     };
     if let Some((key, item)) = table.items().find(|(key, _)| *key != "kind" && !allowed.contains(key)) {
         return Err(item.error(format!("'{key}' has no meaning for a transfer of kind \"{name}\"")));
     }
-    Ok(match kind {
+    let headings = [("upload", Heading::Upload), ("download", Heading::Download)];
+    let heading = table.get("direction").map_or(Ok(Heading::Upload), |item| item.word(&headings))?;
+    let transfer = match kind {
         0 => Transfer::Endless,
         1 => Transfer::Finite(table.required("size")?.quantity()?),
         _ => Transfer::RequestResponse {
@@ -48,7 +50,8 @@ pub fn transfer(top: &Reader<'_>) -> Result<Transfer, Diagnostic> {
             response: table.required("response")?.quantity()?,
             pause: table.quantity("pause")?.unwrap_or(Duration::ZERO),
         },
-    })
+    };
+    Ok((transfer, heading))
 }
 
 /// Reads `[connection]`.

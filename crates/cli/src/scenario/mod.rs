@@ -123,6 +123,7 @@ fn read(top: &Reader<'_>, directory: &Path) -> Result<Scenario, Diagnostic> {
     let seeds = top.get("seeds").map_or(Ok(20), |item| item.count(1..=100_000))? as u32;
     let quick_seeds = top.get("quick_seeds").map_or(Ok(3), |item| item.count(1..=100_000))? as u32;
     let shared = top.get("shared").map(|item| network::links(&item, directory)).transpose()?.unwrap_or_default();
+    let (transfer, heading) = connection::transfer(top)?;
     Ok(Scenario {
         title: top.text_or("title", &name)?,
         name,
@@ -133,7 +134,8 @@ fn read(top: &Reader<'_>, directory: &Path) -> Result<Scenario, Diagnostic> {
         seeds,
         quick_seeds: quick_seeds.min(seeds),
         sample,
-        transfer: connection::transfer(top)?,
+        transfer,
+        heading,
         connection: connection::connection(top)?,
         paths: network::paths(top, directory)?,
         shared,

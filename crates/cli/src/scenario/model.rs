@@ -83,8 +83,10 @@ pub struct BurstLoss {
 /// Which direction of a link a fault acts on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// Sender to receiver.
+    /// Client to server.
     Forward,
+    /// Server to client.
+    Backward,
     /// Both.
     Both,
 }
@@ -173,6 +175,15 @@ pub enum Transfer {
         /// Time between a response and the next request.
         pause: Duration,
     },
+}
+
+/// Which way an endless or finite transfer goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Heading {
+    /// The client sends.
+    Upload,
+    /// The server sends.
+    Download,
 }
 
 /// The receive buffer of the connection.
@@ -372,6 +383,8 @@ pub struct Scenario {
     pub sample: Duration,
     /// What is carried.
     pub transfer: Transfer,
+    /// Who sends it; requests are the client's in any case.
+    pub heading: Heading,
     /// What both ends are set to.
     pub connection: Connection,
     /// The paths.

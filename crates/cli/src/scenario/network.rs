@@ -69,7 +69,7 @@ pub fn links(item: &Item<'_>, directory: &FilePath) -> Result<Vec<Link>, Diagnos
 
 fn link(item: &Item<'_>, at: usize, directory: &FilePath) -> Result<Link, Diagnostic> {
     let table = item.table("a link", LINK_KEYS)?;
-    let directions = [("forward", Direction::Forward), ("both", Direction::Both)];
+    let directions = [("forward", Direction::Forward), ("backward", Direction::Backward), ("both", Direction::Both)];
     let down = table.list("down")?.iter().map(stretch).collect::<Result<Vec<_>, _>>()?;
     let rate = rate(&table.required("rate")?, directory)?;
     Ok(Link {

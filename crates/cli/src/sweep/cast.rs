@@ -1,0 +1,134 @@
+//! Who takes part in a sweep: the policies, and plain TCP that they are held against.
+
+use crate::calibrate::kernel_model;
+use crate::contender::{self, Contender, Route};
+use crate::diagnostic::Diagnostic;
+use anabranch_policy::combination::{Choice, Combination, Family};
+
+/// How the ends of a connection are set.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Ends {
+    /// As ours are.
+    Ours,
+    /// As the kernel's are.
+    Linux,
+}
+
+/// Who takes part.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entrant {
+    /// Policies and name.
+    pub contender: Contender,
+    /// Settings beside the policies.
+    pub ends: Ends,
+}
+
+/// The kernel's model, see [`kernel_model`].
+const LINUX: &str = "linux";
+
+impl Entrant {
+    fn ours(contender: Contender) -> Self {
+        Self { contender, ends: Ends::Ours }
+    }
+
+    /// Plain TCP with this congestion control.
+    pub fn tcp(congestion: &Choice) -> Self {
+        let name = format!("tcp_{}", congestion.name);
+        let policies = Combination { congestion: congestion.clone(), ..Combination::default() };
+        Self::ours(Contender { label: name.clone(), name, multipath: false, route: Route::All, policies })
+    }
+
+    /// What the hosts at both ends of most connections have.
+    pub fn reference() -> Self {
+        Self::tcp(&Choice::new("cubic"))
+    }
+
+    /// Linux as the calibration models it.
+    fn linux() -> Self {
+        let policies = kernel_model::policies("cubic");
+        let contender = Contender { name: LINUX.to_owned(), label: LINUX.to_owned(), policies, ..Contender::plain() };
+        Self { contender, ends: Ends::Linux }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.contender.name
+    }
+
+    /// All that its runs depend on beside the network.
+    pub fn fingerprint(&self) -> String {
+        let kind = if self.contender.multipath { "mptcp" } else { "tcp" };
+        format!("{kind} {}", self.contender.policies)
+    }
+}
+
+/// Those that `--policy` names, or all that there are.
+pub fn choose(names: &[String]) -> Result<Vec<Entrant>, Diagnostic> {
+    if names.is_empty() {
+        return Ok(all());
+    }
+    let mut chosen: Vec<Entrant> = Vec::new();
+    for text in names {
+        let wrong = |message: String| Diagnostic::option(&format!("--policy {text}"), message);
+        let entrant = one(text).map_err(wrong)?;
+        if !entrant.contender.multipath || entrant.contender.route != Route::All {
+            return Err(wrong("a sweep compares multipath policies, on all paths".to_owned()));
+        }
+        if chosen.iter().any(|known| known.name() == entrant.name()) {
+            return Err(wrong(format!("'{}' is named twice", entrant.name())));
+        }
+        chosen.push(entrant);
+    }
+    Ok(chosen)
+}
+
+/// One by its name.
+pub fn one(text: &str) -> Result<Entrant, String> {
+    if text.trim() == LINUX {
+        return Ok(Entrant::linux());
+    }
+    // So that the members of all families, which may share a name, can be named as in the table.
+    if let Some(known) = all().into_iter().find(|known| known.name() == text.trim()) {
+        return Ok(known);
+    }
+    contender::from_option(text, &[]).map(Entrant::ours)
+}
+
+/// Each scheduler with LIA, each congestion control with lowest_rtt, each path manager with both; and Linux. The
+/// combination of all defaults has the name `plain`.
+fn all() -> Vec<Entrant> {
+    let mut made = vec![Entrant::ours(Contender::plain())];
+    for family in [Family::Scheduler, Family::Congestion, Family::PathManager] {
+        for member in family.members() {
+            let mut policies = Combination::default();
+            if policies.choice(family).name == member {
+                continue;
+            }
+            *policies.choice_mut(family) = Choice::new(member);
+            let taken = made.iter().any(|known: &Entrant| known.name() == member);
+            let name = if taken || member == LINUX { format!("{family}={member}") } else { member.to_owned() };
+            made.push(Entrant::ours(Contender { label: name.clone(), name, policies, ..Contender::plain() }));
+        }
+    }
+    made.push(Entrant::linux());
+    made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_entrants_can_be_made_and_their_names_differ() {
+        let all = all();
+        for entrant in &all {
+            contender::check(&entrant.contender.policies).unwrap();
+            assert_eq!(one(entrant.name()).as_ref(), Ok(entrant));
+        }
+        let mut names: Vec<&str> = all.iter().map(Entrant::name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all.len());
+        assert_eq!(Entrant::reference().name(), "tcp_cubic");
+    }
+}

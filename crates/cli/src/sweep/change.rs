@@ -1,0 +1,172 @@
+//! What changes on a point of the class of that name, within the counted part of its runs.
+
+use super::design::{Place, Point};
+use crate::spread::rounded;
+use anabranch_sim::random::RandomStream;
+use serde::Serialize;
+
+/// What changes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// The rate of one path or two steps up and down.
+    Steps,
+    /// The rates of all paths wander.
+    Wander,
+    /// A path is down for some seconds.
+    Failure,
+    /// A path is down for good.
+    Loss,
+    /// One path fades out while another fades in.
+    Handover,
+}
+
+impl Change {
+    /// All of them, each on an equal share of the points.
+    pub const ALL: [Self; 5] = [Self::Steps, Self::Wander, Self::Failure, Self::Loss, Self::Handover];
+
+    /// As in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Steps => "steps",
+            Self::Wander => "wander",
+            Self::Failure => "failure",
+            Self::Loss => "loss",
+            Self::Handover => "handover",
+        }
+    }
+}
+
+/// Least and most rate of a path that changes, Mbit/s: the range of the design.
+const RATES: (f64, f64) = (0.1, 100.0);
+/// Time from one value of a wandering or fading rate to the next, seconds.
+const TICK: f64 = 0.5;
+/// What is left of a path's rate when it has faded.
+const FADED: f64 = 0.05;
+
+/// Draws what changes on `point` from the dimensions from `first` on, and notes it on its paths.
+pub fn apply(point: &mut Point, place: Place, first: u32) {
+    let kind = Change::ALL[place.one_of(first, Change::ALL.len())];
+    point.change = Some(kind);
+    let which = place.one_of(first + 1, point.paths.len());
+    let begin = point.span.warm_up;
+    let tenth = |value: f64| (value * 10.0).round() / 10.0;
+    match kind {
+        Change::Steps => steps(point, place, first),
+        Change::Wander => wander(point),
+        Change::Failure => {
+            let from = tenth(begin + place.between(first + 2, 2.0, 18.0));
+            let to = tenth(from + place.between(first + 3, 1.0, 10.0));
+            point.paths[which].down = Some((from, Some(to)));
+        }
+        Change::Loss => point.paths[which].down = Some((tenth(begin + place.between(first + 2, 2.0, 25.0)), None)),
+        Change::Handover => {
+            let next = (which + 1 + place.one_of(first + 4, point.paths.len() - 1)) % point.paths.len();
+            let from = begin + place.between(first + 2, 2.0, 15.0);
+            let length = place.between(first + 3, 2.0, 8.0);
+            handover(point, (which, next), from, length);
+        }
+    }
+}
+
+/// Within the range of the design, to three digits.
+fn possible(rate: f64) -> f64 {
+    rounded(rate.clamp(RATES.0, RATES.1))
+}
+
+/// Two to four steps, to between a tenth and ten times of the rate at the beginning.
+fn steps(point: &mut Point, place: Place, first: u32) {
+    let mut luck = luck(point);
+    let both = place.one_of(first + 2, 2) + 1;
+    let which = place.one_of(first + 1, point.paths.len());
+    let count = 2 + place.one_of(first + 3, 3);
+    let (begin, counted) = (point.span.warm_up, point.span.counted);
+    let paths = point.paths.len();
+    for turn in 0..both {
+        let path = &mut point.paths[(which + turn) % paths];
+        let mut last = path.rate;
+        for step in 0..count {
+            // One in each of as many parts of the counted time.
+            let at = begin + counted * (step as f64 + luck.between(0.1, 0.9)) / count as f64;
+            let factor = 10f64.powf(luck.between(-1.0, 1.0));
+            let (at, next) = ((at * 10.0).round() / 10.0, possible(path.rate * factor));
+            path.rates.extend([(at, last), (at, next)]);
+            last = next;
+        }
+    }
+}
+
+/// A random walk of each path's logarithm of the rate, in steps of up to 40 %, within a quarter and four times of the
+/// rate at the beginning.
+fn wander(point: &mut Point) {
+    let mut luck = luck(point);
+    let ticks = ((point.span.warm_up + point.span.counted) / TICK) as u32;
+    for path in &mut point.paths {
+        let mut factor: f64 = 1.0;
+        for tick in 1..ticks {
+            factor = (factor * 1.4f64.powf(luck.between(-1.0, 1.0))).clamp(0.25, 4.0);
+            path.rates.push((f64::from(tick) * TICK, possible(path.rate * factor)));
+        }
+    }
+}
+
+/// The first path fades from its rate and is then gone, the second fades in to its own meanwhile; both carry something
+/// all the time. A fade is geometric, as the rates that a radio chooses by its signal are.
+fn handover(point: &mut Point, (leaving, coming): (usize, usize), from: f64, length: f64) {
+    let ticks = (length / TICK).round().max(1.0) as u32;
+    let at = |tick: u32| ((from + f64::from(tick) * TICK) * 10.0).round() / 10.0;
+    for tick in 0..=ticks {
+        let share = FADED.powf(f64::from(tick) / f64::from(ticks));
+        let (old, new) = (point.paths[leaving].rate, point.paths[coming].rate);
+        point.paths[leaving].rates.push((at(tick), possible(old * share)));
+        point.paths[coming].rates.push((at(tick), possible(new * FADED / share)));
+    }
+    point.paths[leaving].down = Some((at(ticks + 1), None));
+    // Until then it is only just there.
+    let full = point.paths[coming].rate;
+    point.paths[coming].rate = possible(full * FADED);
+}
+
+fn luck(point: &Point) -> RandomStream {
+    RandomStream::new(u64::from(point.seed), &format!("sweep/point {}/change", point.number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::design::{Class, points};
+    use super::*;
+
+    #[test]
+    fn each_kind_of_change_has_its_share_and_happens_in_the_counted_part() {
+        let points: Vec<Point> =
+            points(1, 0, 1024).into_iter().filter(|point| point.class == Class::Changing).collect();
+        for kind in Change::ALL {
+            let count = points.iter().filter(|point| point.change == Some(kind)).count();
+            assert!((24..=40).contains(&count), "{kind:?}: {count}");
+        }
+        for point in &points {
+            let end = point.span.warm_up + point.span.counted;
+            let times: Vec<f64> = point.paths.iter().flat_map(|path| path.rates.iter().map(|(at, _)| *at)).collect();
+            let downs: Vec<(f64, Option<f64>)> = point.paths.iter().filter_map(|path| path.down).collect();
+            assert!(!times.is_empty() || !downs.is_empty(), "{point:?}");
+            let counted = |at: f64| (point.span.warm_up..end).contains(&at);
+            assert!(times.iter().all(|at| counted(*at)) || point.change == Some(Change::Wander), "{point:?}");
+            assert!(downs.iter().all(|(from, to)| counted(*from) && to.is_none_or(counted)), "{point:?}");
+            assert!(point.paths.iter().flat_map(|path| &path.rates).all(|(_, rate)| (0.1..=100.0).contains(rate)));
+        }
+    }
+
+    #[test]
+    fn a_handover_always_leaves_a_path() {
+        let points = points(1, 0, 1024);
+        for point in points.iter().filter(|point| point.change == Some(Change::Handover)) {
+            let gone = point.paths.iter().filter(|path| path.down.is_some()).count();
+            assert_eq!(gone, 1);
+            // The coming path is at its full rate when the other goes.
+            let leaves = point.paths.iter().find_map(|path| path.down).map(|(from, _)| from).unwrap();
+            let coming = point.paths.iter().find(|path| path.down.is_none() && !path.rates.is_empty()).unwrap();
+            assert!(coming.rates.last().unwrap().0 < leaves);
+            assert!(coming.rates.last().unwrap().1 >= coming.rate);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The design: which networks the policies are compared on, drawn evenly over the space of what paths are like.
+//!
+//! A point is a place in a unit cube of 24 dimensions, and the cube is filled by an Owen-scrambled Sobol sequence (Sobol 1967;
+//! Owen 1995; the crate `sobol_burley`). The first dimension says which class a point belongs to: the four of Paasch,
+//! Khalili and Bonaventure, "On the Benefits of Applying Experimental Design to Improve Multipath TCP" (CoNEXT 2013),
+//! and a fifth of paths that change. What each dimension is spread over stands in `docs/sweep.md`.
+
+use super::change::{self, Change};
+use crate::spread::{logarithmic, rounded};
+use serde::Serialize;
+
+/// Points that a sequence has: more the crate does not give.
+pub const MOST: u32 = 1 << 16;
+/// Bytes of the packet in which queues are counted.
+const PACKET: f64 = 1500.0;
+/// Least packets of a queue: with less, a window that halves leaves the link idle at any delay.
+const LEAST_QUEUE: f64 = 5.0;
+/// Receive buffers, bytes as a program asks for them; none is automatic.
+pub const BUFFERS: [Option<u64>; 6] =
+    [Some(64 << 10), Some(128 << 10), Some(256 << 10), Some(512 << 10), Some(1 << 20), None];
+/// Where the classes end in the first dimension, in units of 1/128: 216, 216, 216, 216 and 160 of 1,024 points.
+const CLASSES: [(f64, Class); 5] = [
+    (27.0, Class::LowBdp),
+    (54.0, Class::LowBdpLossy),
+    (81.0, Class::HighBdp),
+    (108.0, Class::HighBdpLossy),
+    (128.0, Class::Changing),
+];
+/// The first dimension of the paths' own; each has four.
+const OF_PATHS: u32 = 4;
+/// The first dimension of what changes.
+const OF_CHANGES: u32 = 16;
+
+/// Which part of the space a point belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// Round trips up to 50 ms, queues up to 100 ms.
+    LowBdp,
+    /// The same with random loss.
+    LowBdpLossy,
+    /// Round trips up to 400 ms, queues up to 2 s.
+    HighBdp,
+    /// The same with random loss.
+    HighBdpLossy,
+    /// Of all these, and something changes within the run.
+    Changing,
+}
+
+impl Class {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::LowBdp, Self::LowBdpLossy, Self::HighBdp, Self::HighBdpLossy, Self::Changing];
+
+    /// As in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::LowBdp => "low_bdp",
+            Self::LowBdpLossy => "low_bdp_lossy",
+            Self::HighBdp => "high_bdp",
+            Self::HighBdpLossy => "high_bdp_lossy",
+            Self::Changing => "changing",
+        }
+    }
+}
+
+/// A path: one link each way.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PointPath {
+    /// Mbit/s, at the beginning.
+    pub rate: f64,
+    /// Round trip without queues, ms.
+    pub round_trip: f64,
+    /// What a full queue holds a packet up, ms, at this rate.
+    pub queueing: f64,
+    /// Packets of the queue each way.
+    pub queue: u64,
+    /// Share of packets lost in the direction of the data.
+    pub loss: f64,
+    /// Other rates: when, in seconds, and Mbit/s, in order of time; in between there are straight lines, and of two of the
+    /// same time the later holds from then on.
+    pub rates: Vec<(f64, f64)>,
+    /// When it carries nothing, in seconds; without an end: for good.
+    pub down: Option<(f64, Option<f64>)>,
+}
+
+/// How long a run lasts, in seconds.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Span {
+    /// Not counted.
+    pub warm_up: f64,
+    /// Counted.
+    pub counted: f64,
+}
+
+/// A network with what its ends are set to.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Point {
+    /// Seed of the design.
+    pub seed: u32,
+    /// Place in the sequence, from 0.
+    pub number: u32,
+    /// Where it belongs.
+    pub class: Class,
+    /// The paths; the initial subflow is on the first.
+    pub paths: Vec<PointPath>,
+    /// The receive buffer that the program asks for, bytes; none: automatic.
+    pub receive_buffer: Option<u64>,
+    /// Whether the server sends rather than the client.
+    pub download: bool,
+    /// What changes, if anything does.
+    pub change: Option<Change>,
+    /// Of its runs.
+    pub span: Span,
+}
+
+/// The coordinates of a point.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Seed of the design.
+    pub seed: u32,
+    /// Place in the sequence.
+    pub number: u32,
+}
+
+impl Place {
+    /// Where the point lies in a dimension, from 0 (included) to 1 (excluded).
+    pub fn at(self, dimension: u32) -> f64 {
+        f64::from(sobol_burley::sample(self.number, dimension, self.seed))
+    }
+    /// The same, from `low` to `high`.
+    pub fn between(self, dimension: u32, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.at(dimension)
+    }
+    /// One of `count`, each of an equal share.
+    pub fn one_of(self, dimension: u32, count: usize) -> usize {
+        (self.at(dimension) * count as f64) as usize
+    }
+}
+
+/// `count` points of the sequence of `seed`, from the `first` on.
+pub fn points(seed: u32, first: u32, count: u32) -> Vec<Point> {
+    (first..first.saturating_add(count).min(MOST)).map(|number| point(seed, number)).collect()
+}
+
+/// One of them.
+pub fn point(seed: u32, number: u32) -> Point {
+    let place = Place { seed, number };
+    let unit = place.at(0) * 128.0;
+    let class = CLASSES.iter().find(|(end, _)| unit < *end).map_or(Class::Changing, |(_, class)| *class);
+    let (high, lossy) = match class {
+        Class::LowBdp => (false, false),
+        Class::LowBdpLossy => (false, true),
+        Class::HighBdp => (true, false),
+        Class::HighBdpLossy => (true, true),
+        Class::Changing => (place.one_of(OF_CHANGES, 2) == 1, place.one_of(OF_CHANGES + 1, 2) == 1),
+    };
+    let count = if place.one_of(1, 3) == 2 { 3 } else { 2 };
+    let mut point = Point {
+        seed,
+        number,
+        class,
+        paths: (0..count).map(|path| path_at(place, OF_PATHS + 4 * path, high, lossy)).collect(),
+        receive_buffer: BUFFERS[place.one_of(2, BUFFERS.len())],
+        download: place.one_of(3, 2) == 1,
+        change: None,
+        span: Span { warm_up: 10.0, counted: 20.0 },
+    };
+    if class == Class::Changing {
+        point.span.counted = 30.0;
+        change::apply(&mut point, place, OF_CHANGES + 2);
+    }
+    point
+}
+
+fn path_at(place: Place, first: u32, high: bool, lossy: bool) -> PointPath {
+    let (round_trips, queues) = if high { (400.0, 2000.0) } else { (50.0, 100.0) };
+    let rate = rounded(logarithmic(place.at(first), 0.1, 100.0));
+    let queueing = place.between(first + 2, 0.0, queues);
+    let queue = (rate * 1e3 * queueing / 8.0 / PACKET).round().max(LEAST_QUEUE);
+    PointPath {
+        rate,
+        round_trip: (place.between(first + 1, 0.0, round_trips) * 10.0).round() / 10.0,
+        queueing: (queue * PACKET * 8.0 / rate / 1e3 * 10.0).round() / 10.0,
+        queue: queue as u64,
+        loss: if lossy { (place.between(first + 3, 0.0, 0.025) * 1e5).round() / 1e5 } else { 0.0 },
+        rates: Vec::new(),
+        down: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_points_and_another_seed_or_range_others() {
+        assert_eq!(points(1, 0, 64), points(1, 0, 64));
+        assert_eq!(points(1, 16, 16), points(1, 0, 32).split_off(16));
+        let numbers = |seed| points(seed, 0, 64).iter().map(|point| point.paths[0].rate).collect::<Vec<_>>();
+        assert_ne!(numbers(1), numbers(2));
+    }
+
+    #[test]
+    fn of_1024_points_each_class_has_its_share_and_a_third_has_three_paths() {
+        for seed in [1, 2, 77] {
+            let points = points(seed, 0, 1024);
+            let of = |class| points.iter().filter(|point| point.class == class).count();
+            assert_eq!(Class::ALL.map(of), [216, 216, 216, 216, 160]);
+            let triples = points.iter().filter(|point| point.paths.len() == 3).count();
+            assert!((330..=352).contains(&triples), "{triples}");
+            for buffer in BUFFERS {
+                let count = points.iter().filter(|point| point.receive_buffer == buffer).count();
+                assert!((155..=187).contains(&count), "{buffer:?}: {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_class_reaches_into_the_corners_of_its_ranges() {
+        let points = points(1, 0, 1024);
+        for class in Class::ALL.into_iter().take(4) {
+            let paths: Vec<&PointPath> =
+                points.iter().filter(|point| point.class == class).flat_map(|point| &point.paths).collect();
+            let reaches = |value: &dyn Fn(&PointPath) -> f64, low: f64, high: f64| {
+                let (least, most) = paths
+                    .iter()
+                    .fold((f64::MAX, f64::MIN), |(least, most), path| (least.min(value(path)), most.max(value(path))));
+                let near = 0.05 * (high - low);
+                assert!(least >= low && most <= high, "{class:?}: {least} to {most}");
+                assert!(least <= low + near && most >= high - near, "{class:?}: {least} to {most}");
+            };
+            let high = matches!(class, Class::HighBdp | Class::HighBdpLossy);
+            reaches(&|path| path.rate.log10(), -1.0, 2.0);
+            reaches(&|path| path.round_trip, 0.0, if high { 400.0 } else { 50.0 });
+            let lossy = matches!(class, Class::LowBdpLossy | Class::HighBdpLossy);
+            reaches(&|path| path.loss, 0.0, if lossy { 0.025 } else { 0.0 });
+            // A short queue of a slow path holds five packets, so only fast paths are within the range.
+            let fast = |path: &PointPath| if path.rate > 10.0 { path.queueing } else { 50.0 };
+            reaches(&fast, 0.0, if high { 2000.0 } else { 100.0 } + 1.0);
+            assert!(paths.iter().all(|path| path.queue >= 5));
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! A point as a scenario: the text that `run`, `compare` and `emulate` take, and what the lab understands by it.
+
+use super::cast::{Ends, Entrant};
+use super::design::{Point, PointPath};
+use crate::calibrate::kernel_model;
+use crate::diagnostic::Diagnostic;
+use crate::scenario::{Document, Scenario};
+use crate::spread::tidy;
+use std::fmt::Write;
+
+/// Most bytes that wait to be sent or acknowledged: more than the largest receive buffer, so that this one limits.
+const SEND_BUFFER: &str = "16 MiB";
+/// An automatic receive buffer: what Linux begins with and grows to.
+const AUTOMATIC: &str = "{ initial = \"128 KiB\", max = \"6 MiB\" }";
+/// The sampling interval, in seconds; the warm-up is a multiple of it.
+const SAMPLE: f64 = 1.0;
+
+/// What a run carries.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Load {
+    /// As much as fits.
+    Bulk,
+}
+
+impl Point {
+    /// Its name; the names of its paths, from which their luck comes, have it in them.
+    pub fn name(&self) -> String {
+        format!("sweep_{}_{}", self.seed, self.number)
+    }
+
+    /// The name of a path.
+    pub fn path_name(&self, place: usize) -> String {
+        format!("{}_{}", self.name(), char::from(b'A' + place as u8))
+    }
+
+    /// One line on the network.
+    pub fn describe(&self) -> String {
+        let path = |path: &PointPath| {
+            let loss = if path.loss > 0.0 { format!(" {} %", tidy(path.loss * 100.0)) } else { String::new() };
+            let down = path.down.map_or(String::new(), |(from, to)| match to {
+                Some(to) => format!(" down {}..{} s", tidy(from), tidy(to)),
+                None => format!(" down from {} s", tidy(from)),
+            });
+            let (rate, round_trip) = (tidy(path.rate), tidy(path.round_trip));
+            format!("{rate} Mbit/s {round_trip} ms +{} ms{loss}{down}", tidy(path.queueing))
+        };
+        let buffer = self.receive_buffer.map_or("auto".to_owned(), |bytes| format!("{} KiB", bytes >> 10));
+        let change = self.change.map_or(String::new(), |change| format!(", {}", change.name()));
+        format!(
+            "{}, buffer {buffer}, {}{change}",
+            self.paths.iter().map(path).collect::<Vec<_>>().join(" | "),
+            if self.download { "download" } else { "upload" }
+        )
+    }
+
+    /// As a scenario file.
+    pub fn text(&self, ends: Ends, load: Load) -> String {
+        let Load::Bulk = load;
+        let direction = if self.download { "download" } else { "upload" };
+        let mut text = format!(
+            "name = \"{}\"\ntitle = \"{}\"\nduration = \"{} s\"\nwarm_up = \"{} s\"\nsample = \"{SAMPLE} s\"\nseeds = 1\n\n\
+             [transfer]\nkind = \"endless\"\ndirection = \"{direction}\"\n\n[connection]\n{}",
+            self.name(),
+            self.describe(),
+            self.span.warm_up + self.span.counted,
+            self.span.warm_up,
+            self.connection(ends),
+        );
+        for (place, path) in self.paths.iter().enumerate() {
+            self.write_path(&mut text, place, path);
+        }
+        text
+    }
+
+    fn connection(&self, ends: Ends) -> String {
+        match ends {
+            Ends::Linux => kernel_model::connection(self.receive_buffer, self.paths.len()),
+            Ends::Ours => {
+                let receive = self.receive_buffer.map_or(AUTOMATIC.to_owned(), |bytes| format!("\"{bytes} B\""));
+                format!("receive_buffer = {receive}\nsend_buffer = \"{SEND_BUFFER}\"\n")
+            }
+        }
+    }
+
+    fn write_path(&self, text: &mut String, place: usize, path: &PointPath) {
+        // The link has the highest rate that it ever has, and its coverage makes it less.
+        let highest = path.rates.iter().map(|(_, rate)| *rate).fold(path.rate, f64::max);
+        let _ = write!(
+            text,
+            "\n[[paths]]\nname = \"{}\"\n\n[[paths.links]]\nname = \"link\"\nrate = \"{} Mbit/s\"\ndelay = \"{} ms\"\n\
+             queue = \"{} packets\"\n",
+            self.path_name(place),
+            tidy(highest),
+            tidy(path.round_trip / 2.0),
+            path.queue,
+        );
+        if path.loss > 0.0 {
+            let direction = if self.download { "backward" } else { "forward" };
+            let _ = write!(text, "loss = {}\nloss_direction = \"{direction}\"\n", tidy(path.loss));
+        }
+        if !path.rates.is_empty() {
+            let point = |(at, rate): (f64, f64)| {
+                format!("{{ at = \"{} s\", rate = \"{} %\" }}", tidy(at), tidy(rate / highest * 100.0))
+            };
+            let course = std::iter::once((0.0, path.rate)).chain(path.rates.iter().copied());
+            let _ = writeln!(text, "coverage = [{}]", course.map(point).collect::<Vec<_>>().join(", "));
+        }
+        if let Some((from, to)) = path.down {
+            let _ = match to {
+                Some(to) => writeln!(text, "down = [\"{}..{} s\"]", tidy(from), tidy(to)),
+                None => writeln!(text, "down = [\"{} s..\"]", tidy(from)),
+            };
+        }
+    }
+
+    /// What the lab runs for an entrant.
+    pub fn scenario(&self, entrant: &Entrant, load: Load) -> Result<Scenario, Diagnostic> {
+        Document::embedded(&self.name(), &self.text(entrant.ends, load), &[]).scenario()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::design::points;
+    use super::*;
+    use crate::scenario::model::Heading;
+
+    #[test]
+    fn each_point_is_a_scenario_that_the_lab_understands_for_both_ends() {
+        for point in points(1, 0, 128) {
+            for ends in [Ends::Ours, Ends::Linux] {
+                let text = point.text(ends, Load::Bulk);
+                let scenario = Document::embedded("point", &text, &[]).scenario().unwrap();
+                assert_eq!(scenario.paths.len(), point.paths.len());
+                assert_eq!(scenario.heading == Heading::Download, point.download);
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Does the runs: those that the results file does not have yet, the longest first, on all cores.
+
+use super::cast::Entrant;
+use super::design::Point;
+use super::journal::{Journal, Line, key};
+use super::network::Load;
+use crate::diagnostic::Diagnostic;
+use crate::lab::{self, Extras};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// All runs have this seed: what is random on a path comes from its name too, and that has the point in it.
+const SEED: u64 = 1;
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Task<'a> {
+    /// On which network.
+    pub point: &'a Point,
+    /// Who.
+    pub entrant: &'a Entrant,
+    /// Places of the paths it may use.
+    pub paths: Vec<usize>,
+    /// What is carried.
+    pub load: Load,
+}
+
+impl Task<'_> {
+    /// What makes it what it is.
+    pub fn key(&self) -> String {
+        let paths: Vec<String> = self.paths.iter().map(usize::to_string).collect();
+        let text = self.point.text(self.entrant.ends, self.load);
+        key(&[&text, &self.entrant.fingerprint(), &paths.join(","), &SEED.to_string()])
+    }
+
+    /// In proportion to the packets that its paths can carry.
+    fn cost(&self) -> f64 {
+        let span = self.point.span.warm_up + self.point.span.counted;
+        let rates: f64 = self.paths.iter().filter_map(|place| self.point.paths.get(*place)).map(|path| path.rate).sum();
+        rates * span
+    }
+
+    fn name(&self) -> String {
+        format!("point {}, {}", self.point.number, self.entrant.name())
+    }
+
+    fn run(&self) -> Result<BTreeMap<String, f64>, Diagnostic> {
+        let fail = |error: Diagnostic| Diagnostic::plain(format!("{}: {}", self.name(), error.message()));
+        let scenario = self.point.scenario(self.entrant, self.load).map_err(fail)?;
+        let run = || lab::run(&scenario, &self.entrant.contender, &self.paths, SEED, &Extras::default());
+        let record = catch_unwind(AssertUnwindSafe(run))
+            .unwrap_or_else(|_| Err(Diagnostic::plain("the program has a fault, see above")))
+            .map_err(fail)?;
+        let wanted =
+            ["throughput", "delay", "peak_out_of_order_dsn", "timeouts", "retransmitted", "reinjected", "duplicated"];
+        Ok(wanted
+            .into_iter()
+            .filter_map(|name| Some((name.to_owned(), record.metric(name)?)))
+            .filter(|(_, value)| value.is_finite())
+            .collect())
+    }
+}
+
+/// How a batch of runs ended.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Batch {
+    /// What each gave, in the order of the tasks; none for those that were not done any more.
+    pub lines: Vec<Option<Line>>,
+    /// Runs that were done now.
+    pub done: usize,
+}
+
+/// Does them; ends early when `stop` is set, after the runs under way.
+pub fn all(
+    tasks: &[Task<'_>],
+    journal: &Journal,
+    jobs: usize,
+    stop: &AtomicBool,
+    what: &str,
+) -> Result<Batch, Diagnostic> {
+    let keys: Vec<String> = tasks.iter().map(Task::key).collect();
+    let mut lines: Vec<Option<Line>> = keys.iter().map(|key| journal.find(key).cloned()).collect();
+    let mut open: Vec<usize> = (0..tasks.len()).filter(|place| lines[*place].is_none()).collect();
+    // Stable, so that runs of a point stay together.
+    open.sort_by(|a, b| tasks[*b].cost().total_cmp(&tasks[*a].cost()));
+    let bar = bar(&open, tasks, what);
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(place) = open.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let task = &tasks[place];
+            let line = task.run().and_then(|measured| {
+                let (program, policy) = (journal.program().to_owned(), task.entrant.name().to_owned());
+                let paths = task.paths.clone();
+                let line =
+                    Line { key: keys[place].clone(), program, point: task.point.number, policy, paths, measured };
+                journal.append(&line).map(|()| line)
+            });
+            bar.inc(task.cost() as u64 + 1);
+            if line.is_err() {
+                stop.store(true, Ordering::Relaxed);
+            }
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((place, line));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..jobs.min(open.len()) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    bar.finish_and_clear();
+    let finished = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let count = finished.len();
+    for (place, line) in finished {
+        lines[place] = Some(line?);
+    }
+    Ok(Batch { lines, done: count })
+}
+
+fn bar(open: &[usize], tasks: &[Task<'_>], what: &str) -> ProgressBar {
+    let length = open.iter().map(|place| tasks[*place].cost() as u64 + 1).sum();
+    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{msg} [{wide_bar}] {percent} %, {eta} left") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar.set_message(format!("{what}, {} runs", open.len()));
+    bar
+}
