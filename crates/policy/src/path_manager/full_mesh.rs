@@ -13,6 +13,8 @@
 //!   if that fails 2 s, 4 s up to 60 s; one that lived for 60 s starts at 1 s again. One that was closed in order or
 //!   refused for its protocol stays closed until its address goes and comes back. An address that comes back starts
 //!   afresh, without delay.
+//! - `backup` joined: what joins the initial subflow asks to be a backup (the flag B of MP_JOIN, RFC 8684, section 3.2), so
+//!   that it carries data only while the initial one does not work: one uplink until it is gone, then the other.
 //!
 //! An attempt that is not heard of for 120 s (the engine may have dropped the action) counts as timed out.
 
@@ -58,8 +60,15 @@ pub(super) const REOPEN: Parameter = Parameter {
     summary: "Open lost subflows again after a pause of 1 s, doubling up to 60 s",
 };
 
+const BACKUP: Parameter = Parameter {
+    name: "backup",
+    default: "none",
+    values: "none | joined",
+    summary: "Which subflows are asked to be backups: none, or all that join the initial one",
+};
+
 /// The settings of [`FullMesh`].
-pub const PARAMETERS: &[Parameter] = &[SUBFLOWS, ADD_ADDR_ACCEPTED, ANNOUNCE, REOPEN];
+pub const PARAMETERS: &[Parameter] = &[SUBFLOWS, ADD_ADDR_ACCEPTED, ANNOUNCE, REOPEN, BACKUP];
 
 /// Which role announces its other addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,11 +92,13 @@ pub struct MeshSettings {
     pub announce: Announce,
     /// Open lost subflows again.
     pub reopen: bool,
+    /// Ask for the subflows that join to be backups.
+    pub backup: bool,
 }
 
 impl Default for MeshSettings {
     fn default() -> Self {
-        Self { subflows: 8, add_addr_accepted: 8, announce: Announce::Server, reopen: true }
+        Self { subflows: 8, add_addr_accepted: 8, announce: Announce::Server, reopen: true, backup: false }
     }
 }
 
@@ -103,6 +114,7 @@ impl MeshSettings {
                 _ => Announce::Both,
             },
             reopen: settings.word("reopen", &["off", "on"], 1)? == 1,
+            backup: settings.word("backup", &["none", "joined"], 0)? == 1,
         })
     }
 }
@@ -275,7 +287,7 @@ impl FullMesh {
                     connection: id,
                     local: *local,
                     remote: *remote,
-                    backup: false,
+                    backup: self.settings.backup,
                 });
             }
         }

@@ -103,6 +103,18 @@ fn who_announces_is_a_setting() {
 }
 
 #[test]
+fn with_backup_joined_whatever_joins_asks_to_be_a_backup() {
+    let joined = Settings::new().with("backup", "joined");
+    let mut driver = Driver::new(MeshSettings::read(&joined).unwrap(), 3);
+    let actions = driver.connected(Role::Client, false);
+    let backups: Vec<bool> = actions
+        .iter()
+        .filter_map(|action| if let PathAction::CreateSubflow { backup, .. } = action { Some(*backup) } else { None })
+        .collect();
+    assert_eq!(backups, [true, true]);
+}
+
+#[test]
 fn an_address_that_the_peer_asks_not_to_join_is_left_out_and_the_others_are_used() {
     let mut driver = Driver::new(settings(), 2);
     assert_eq!(driver.connected(Role::Client, true), []);
