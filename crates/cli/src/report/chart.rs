@@ -10,8 +10,8 @@ use plotters::prelude::*;
 pub type ChartError = DrawingAreaErrorKind<std::io::Error>;
 
 /// Okabe and Ito's colours, which colour-blind readers can tell apart, in an order that keeps contrast on white and on
-/// dark grey.
-pub const PALETTE: [RGBColor; 7] = [
+/// dark grey; and four more for those who come late.
+pub const PALETTE: [RGBColor; 10] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -19,6 +19,9 @@ pub const PALETTE: [RGBColor; 7] = [
     RGBColor(230, 159, 0),
     RGBColor(86, 180, 233),
     RGBColor(148, 103, 60),
+    RGBColor(125, 125, 125),
+    RGBColor(170, 51, 119),
+    RGBColor(153, 153, 51),
 ];
 
 /// Stands for the page's text colour until the picture is done.

@@ -37,7 +37,7 @@ pub fn draw(outcome: &Outcome, figure: &Figure) -> Result<Drawn, ChartError> {
             }
         }
         FigureKind::Bars { metric } => metric_bars(outcome, &runs, metric),
-        FigureKind::Sweep => sweep(outcome, &runs),
+        FigureKind::Sweep { metric } => sweep(outcome, &runs, metric.as_deref()),
     }
 }
 
@@ -162,12 +162,17 @@ fn metric_bars(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: &str) -
     Ok(Drawn { pictures: vec![picture], legend: Vec::new(), reading })
 }
 
+/// What an axis says of a sweep's value. A table, as of a receive buffer that grows, is too long for it.
+fn place(value: &str) -> String {
+    if value.trim_start().starts_with('{') { "automatic".to_owned() } else { value.to_owned() }
+}
+
 fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-fn sweep(outcome: &Outcome, runs: &[(usize, &PolicyRuns)]) -> Result<Drawn, ChartError> {
+fn sweep(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: Option<&str>) -> Result<Drawn, ChartError> {
     let Some(sweep) = &outcome.scenario.sweep else {
         return Ok(Drawn { pictures: Vec::new(), legend: Vec::new(), reading: String::new() });
     };
@@ -175,20 +180,21 @@ fn sweep(outcome: &Outcome, runs: &[(usize, &PolicyRuns)]) -> Result<Drawn, Char
         let reading = "The sweep was not run.".to_owned();
         return Ok(Drawn { pictures: Vec::new(), legend: Vec::new(), reading });
     }
+    let metric = metric.unwrap_or(&sweep.metric);
     let line = |(at, runs): &(usize, &PolicyRuns)| {
         let point = |(x, point): (usize, &crate::record::SweepPoint)| {
             let found = point.policies.iter().find(|known| known.contender.name == runs.contender.name)?;
-            let estimate = found.estimate(&sweep.metric)?;
+            let estimate = found.estimate(metric)?;
             Some(Point { x: x as f64, mean: estimate.mean, half_width: estimate.half_width })
         };
         Line { colour: *at, points: outcome.sweep.iter().enumerate().map(point).collect() }
     };
-    let (label, unit) = outcome.scenario.metric(&sweep.metric).unwrap_or_default();
+    let (label, unit) = outcome.scenario.metric(metric).unwrap_or_default();
     let chart = Chart {
         title: String::new(),
         x_label: sweep.label.clone(),
         y_label: format!("{} ({unit})", capital(&label)),
-        axis: Axis::Places(outcome.sweep.iter().map(|point| point.value.clone()).collect()),
+        axis: Axis::Places(outcome.sweep.iter().map(|point| place(&point.value)).collect()),
         lines: runs.iter().map(line).collect(),
         top: None,
         size: WIDE,

@@ -145,7 +145,7 @@ fn one_figure(html: &mut String, outcome: &Outcome, figure: &Figure) -> Result<(
         "{} Scenario {}, receive buffer {}; policies as listed above.",
         drawn.reading,
         outcome.scenario.name,
-        if figure.kind == FigureKind::Sweep { "swept".to_owned() } else { buffer_text(outcome) }
+        if matches!(figure.kind, FigureKind::Sweep { .. }) { "swept".to_owned() } else { buffer_text(outcome) }
     );
     let _ = writeln!(html, "<p class=\"reading\">{}</p>", escape(&settings));
     if !figure.published.is_empty() {

@@ -309,7 +309,10 @@ pub enum FigureKind {
         metric: String,
     },
     /// The sweep.
-    Sweep,
+    Sweep {
+        /// Of which metric, if not of the sweep's own.
+        metric: Option<String>,
+    },
 }
 
 /// A figure of the report.

@@ -78,8 +78,8 @@ pub fn figures(top: &Reader<'_>) -> Result<Vec<Figure>, Diagnostic> {
                 FigureKind::Time { series: list.iter().map(series).collect::<Result<_, _>>()?, window }
             }
             (None, Some(metric), false) => FigureKind::Bars { metric: metric.to_owned() },
-            (None, None, true) => FigureKind::Sweep,
-            _ => return Err(table.error("a figure shows one of: 'series', 'metric', 'sweep = true'")),
+            (None, metric, true) => FigureKind::Sweep { metric: metric.map(str::to_owned) },
+            _ => return Err(table.error("a figure shows one of: 'series', 'metric', 'sweep = true' (of a 'metric')")),
         };
         Ok(Figure {
             name: table.required("name")?.text()?.to_owned(),
