@@ -4,7 +4,10 @@ use crate::attachment::{Reach, StackOptions, diagnostic};
 use crate::command::print;
 use crate::command::serving::{LimitOptions, asked_to_end, block_on, read_key, resolves, secret};
 use crate::diagnostic::Diagnostic;
-use anabranch_net::proxy::{Credentials, Entrance, Entrances, Leads, Proxy, ProxyConfig, Target, Via};
+use anabranch_mptcp::ConnectionConfig;
+use anabranch_net::proxy::{
+    Credentials, Entrance, Entrances, Leads, Priorities, PriorityRule, Proxy, ProxyConfig, Target, Via,
+};
 use clap::Args;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -32,6 +35,10 @@ pub struct ProxyOptions {
     /// File with a line NAME:PASSWORD that clients of --listen must show
     #[arg(long, value_name = "FILE")]
     credentials: Option<PathBuf>,
+    /// Give connections to targets like this the priority N, 1 (highest) to 6, for policies that look at it: a name, *.NAME, an
+    /// address, a network such as 10.0.0.0/8, or *, maybe with :PORT (repeatable; the first that fits) [default: 1]
+    #[arg(long, value_name = "PATTERN=N", value_parser = priority)]
+    priority: Vec<PriorityRule>,
     /// Listen on addresses that other hosts can reach
     #[arg(long)]
     allow_remote: bool,
@@ -44,6 +51,11 @@ pub struct ProxyOptions {
 /// Reads `HOST:PORT`.
 pub fn target(text: &str) -> Result<Target, String> {
     text.parse().map_err(|error: anabranch_net::proxy::TargetError| error.to_string())
+}
+
+/// Reads `PATTERN=N`.
+pub fn priority(text: &str) -> Result<PriorityRule, String> {
+    text.parse().map_err(|error: anabranch_net::proxy::PriorityRuleError| error.to_string())
 }
 
 /// Reads `[ADDRESS:]PORT[=HOST:PORT]`.
@@ -134,7 +146,9 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
         }
         let live = options.limits.live(open.attached.stack(), "anabranch proxy")?;
         let connection = open.connection;
-        let choose = Box::new(move |_: &Target| connection.clone());
+        let priorities = Priorities::new(options.priority.clone());
+        let choose =
+            Box::new(move |target: &Target| ConnectionConfig { priority: priorities.of(target), ..connection.clone() });
         let (limits, journal) = (options.limits.limits(), options.limits.journal());
         let config = ProxyConfig { via, credentials, choose, limits, journal };
         let counters = Proxy::new(entrances, open.attached.stack().clone(), config).run(asked_to_end(live)).await;

@@ -2,10 +2,10 @@
 
 use crate::attachment::{Reach, StackOptions, diagnostic};
 use crate::command::print;
-use crate::command::proxy::target;
+use crate::command::proxy::{priority, target};
 use crate::command::serving::{LimitOptions, asked_to_end, block_on, read_key, resolves};
 use crate::diagnostic::Diagnostic;
-use anabranch_net::proxy::{AllowList, Destination, Rule, Server, ServerConfig, Target};
+use anabranch_net::proxy::{AllowList, Destination, Priorities, PriorityRule, Rule, Server, ServerConfig, Target};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -25,6 +25,10 @@ pub struct ServeOptions {
     /// 10.0.0.0/8, or *, and PORT a number or * (repeatable) [default: all but this host's own loopback and link-local addresses]
     #[arg(long, value_name = "RULE", requires = "socks", value_parser = rule)]
     allow: Vec<Rule>,
+    /// Give what goes back from targets like this the priority N, 1 (highest) to 6, for policies that look at it: a name,
+    /// *.NAME, an address, a network such as 10.0.0.0/8, or *, maybe with :PORT (repeatable; the first that fits) [default: 1]
+    #[arg(long, value_name = "PATTERN=N", value_parser = priority)]
+    priority: Vec<PriorityRule>,
     /// The key that clients must prove (see `anabranch key`); only with --local can it be left out
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
@@ -76,6 +80,7 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
             key,
             destination,
             connection: open.connection,
+            priorities: Priorities::new(options.priority.clone()),
             limits: options.limits.limits(),
             journal: options.limits.journal(),
         };

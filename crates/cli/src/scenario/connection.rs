@@ -7,6 +7,7 @@ use crate::diagnostic::Diagnostic;
 use anabranch_policy::time::Duration;
 
 const KEYS: &[&str] = &[
+    "priority",
     "receive_buffer",
     "charge_out_of_order",
     "send_buffer",
@@ -66,6 +67,7 @@ pub fn connection(top: &Reader<'_>) -> Result<Connection, Diagnostic> {
         possible.ok_or_else(|| item.error(format!("an MTU of {} bytes is not possible: from 576 to 65535", size.0)))
     });
     Ok(Connection {
+        priority: table.get("priority").map(|item| item.count(1..=6)).transpose()?.map(|n| n as u8),
         receive_buffer: receive_buffer(&table.required("receive_buffer")?)?,
         charge_out_of_order: flag("charge_out_of_order")?,
         send_buffer: table.quantity("send_buffer")?,

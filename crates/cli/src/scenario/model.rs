@@ -203,6 +203,8 @@ pub enum ReceiveBuffer {
 /// What both ends are set to; `None` leaves the engine's default.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Connection {
+    /// The application's priority, 1 (highest) to 6.
+    pub priority: Option<u8>,
     /// The receive buffer, shared by all subflows.
     pub receive_buffer: ReceiveBuffer,
     /// Bytes out of order take from the window that is offered, as in Linux.

@@ -38,6 +38,40 @@ pub struct AllowList {
     rules: Vec<Rule>,
 }
 
+impl Rule {
+    /// Reads a rule that may leave the port out: then it is about all ports.
+    ///
+    /// # Errors
+    /// [`RuleError`].
+    pub(super) fn with_or_without_port(text: &str) -> Result<Self, RuleError> {
+        // First without: an address of IPv6 may end in what looks like a port.
+        text.parse().map(|hosts| Self { hosts, port: None }).or_else(|_| text.parse())
+    }
+
+    /// Whether it is about a target as it was named: addresses are held against addresses only.
+    pub(super) fn names(&self, target: &Target) -> bool {
+        let of_host = match (&self.hosts, &target.host) {
+            (Hosts::All, _) => true,
+            (Hosts::Network(network, bits), Host::Address(address)) => agree(*network, address.to_canonical(), *bits),
+            (hosts, Host::Name(name)) => hosts.has_name(name),
+            _ => false,
+        };
+        of_host && self.port.is_none_or(|port| port == target.port)
+    }
+}
+
+impl Hosts {
+    /// Whether a name is this one, or one under it.
+    fn has_name(&self, name: &str) -> bool {
+        let name = name.trim_end_matches('.');
+        match self {
+            Self::Name(known) => known.trim_end_matches('.') == name,
+            Self::Under(end) => name.ends_with(end.trim_end_matches('.')),
+            Self::All | Self::Network(..) => false,
+        }
+    }
+}
+
 impl FromStr for Rule {
     type Err = RuleError;
 
@@ -122,11 +156,7 @@ impl AllowList {
     /// stands for; rules with addresses are held against the addresses themselves, whatever name leads there.
     pub(super) fn admit(&self, target: &Target, mut addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
         let rules = || self.rules.iter().filter(|rule| rule.port.is_none_or(|port| port == target.port));
-        let by_name = |rule: &Rule| match (&rule.hosts, &target.host) {
-            (Hosts::Name(known), Host::Name(name)) => known.trim_end_matches('.') == name.trim_end_matches('.'),
-            (Hosts::Under(end), Host::Name(name)) => name.trim_end_matches('.').ends_with(end.trim_end_matches('.')),
-            _ => false,
-        };
+        let by_name = |rule: &Rule| matches!(&target.host, Host::Name(name) if rule.hosts.has_name(name));
         if !rules().any(by_name) {
             addresses.retain(|address| {
                 let address = address.ip().to_canonical();

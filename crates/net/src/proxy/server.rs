@@ -6,6 +6,7 @@ use super::failure::Failure;
 use super::far::{CONNECTED, Far, NAMED, SERVERS_OWN, respond};
 use super::inbound::Negotiation;
 use super::key::Key;
+use super::priorities::Priorities;
 use super::relay::{Relay, SocketIs};
 use super::resolve::connect_to_first;
 use super::service::{Journal, Limits, Refused, Service, Tasks, last_word, negotiate};
@@ -41,6 +42,8 @@ pub struct ServerConfig {
     pub destination: Destination,
     /// How the clients' connections are treated.
     pub connection: ConnectionConfig,
+    /// What priority the connection of a client has, by the target it is led to.
+    pub priorities: Priorities,
     /// What keeps clients from taking everything.
     pub limits: Limits,
     /// Who is told of each connection.
@@ -52,6 +55,7 @@ struct Shared {
     service: Arc<Service>,
     key: Option<Key>,
     destination: Destination,
+    priorities: Priorities,
 }
 
 /// A server that listens.
@@ -68,7 +72,8 @@ impl Server {
     pub fn bind(stack: &Stack, config: ServerConfig) -> Result<Self, ListenError> {
         let listener = stack.listen(config.port, config.connection)?;
         let service = Arc::new(Service::new(config.limits, config.journal));
-        let shared = Shared { service, key: config.key, destination: config.destination };
+        let ServerConfig { key, destination, priorities, .. } = config;
+        let shared = Shared { service, key, destination, priorities };
         Ok(Self { listener, shared: Arc::new(shared) })
     }
 
@@ -104,6 +109,8 @@ async fn serve(shared: Arc<Shared>, stream: Stream) {
     let Shared { service, .. } = &*shared;
     match opened {
         Ok((far, early, socket, target)) => {
+            // It may have ended already; that will be seen.
+            let _ = far.stream().set_priority(shared.priorities.of(&target));
             let scratch = service.scratch.clone();
             let mut relay = Relay::new(socket, SocketIs::Target, far, Bytes::new(), scratch, service.limits.idle);
             relay.push_down(early);

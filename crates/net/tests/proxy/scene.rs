@@ -6,7 +6,8 @@ use anabranch_mptcp::{ConnectionConfig, Policies};
 use anabranch_net::device::TunConfig;
 use anabranch_net::namespace::Namespace;
 use anabranch_net::proxy::{
-    Destination, Entrance, Entrances, Key, Leads, Limits, Proxy, ProxyConfig, ProxyCounters, Server, ServerConfig, Via,
+    Destination, Entrance, Entrances, Key, Leads, Limits, Priorities, Proxy, ProxyConfig, ProxyCounters, Server,
+    ServerConfig, Via,
 };
 use anabranch_net::{Device, Stack, StackConfig};
 use anabranch_policy::combination::Combination;
@@ -119,8 +120,15 @@ pub const PORT: u16 = 4_410;
 
 /// A server over `stack`.
 pub fn server(stack: &Stack, key: Option<&Key>, destination: Destination, limits: Limits) -> Running {
-    let config =
-        ServerConfig { port: PORT, key: key.cloned(), destination, connection: connection(), limits, journal: None };
+    let config = ServerConfig {
+        port: PORT,
+        key: key.cloned(),
+        destination,
+        connection: connection(),
+        priorities: Priorities::default(),
+        limits,
+        journal: None,
+    };
     let server = Server::bind(stack, config).expect("the port is free");
     let (stop, stopped) = oneshot::channel();
     let task = tokio::spawn(server.run(async {
