@@ -12,6 +12,7 @@ use crate::network::{Arrival, End, HostId, LINK_EVENT, LinkId, Network, RouterId
 use crate::random::derive_key;
 use crate::results::{HostResult, LinkResult, RunResult};
 use crate::udp::{UdpConfig, UdpSource};
+use anabranch_mptcp::endpoint::OperationError;
 use anabranch_mptcp::{Endpoint, EndpointConfig, Event, TraceRecord};
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::path_manager::PathManager;
@@ -51,6 +52,10 @@ pub enum Change {
     Address(InterfaceId, bool),
     /// One end of a flow aborts its connection.
     Abort(FlowId, Side),
+    /// The application at one end of a flow has another priority from now on.
+    Priority(FlowId, Side, u8),
+    /// The application at one end of a flow learns for how long the other end's player can go on.
+    PlayOutLeft(FlowId, Side, Option<Duration>),
 }
 
 struct Host {
@@ -327,17 +332,31 @@ impl World {
                 }
                 self.drain(id);
             }
-            Change::Abort(flow, side) => {
-                let end = &self.flows[flow.0 as usize].ends[side as usize];
-                let (host, connection) = (end.host, end.connection);
-                if let Some(connection) = connection {
-                    // If it has ended already there is nothing to abort.
-                    let _ = self.hosts[host.index()].endpoint.abort(self.now, connection);
-                }
-                self.drain(host);
+            Change::Abort(flow, side) => self.operate(flow, side, |endpoint, now, id| endpoint.abort(now, id)),
+            Change::Priority(flow, side, priority) => {
+                self.operate(flow, side, |endpoint, _, id| endpoint.set_priority(id, priority));
+            }
+            Change::PlayOutLeft(flow, side, left) => {
+                self.operate(flow, side, |endpoint, now, id| endpoint.set_play_out_left(now, id, left));
             }
         }
     }
+    /// What the application at one end of a flow does with its connection, if that has begun and not ended.
+    fn operate(
+        &mut self,
+        flow: FlowId,
+        side: Side,
+        operation: impl FnOnce(&mut Endpoint, Instant, ConnectionId) -> Result<(), OperationError>,
+    ) {
+        let end = &self.flows[flow.0 as usize].ends[side as usize];
+        let (host, connection) = (end.host, end.connection);
+        if let Some(connection) = connection {
+            // If it has ended already there is nothing to do it to.
+            let _ = operation(&mut self.hosts[host.index()].endpoint, self.now, connection);
+        }
+        self.drain(host);
+    }
+
     fn start_flow(&mut self, index: usize) {
         let flow = &mut self.flows[index];
         if flow.failed.is_none() {

@@ -47,6 +47,12 @@ impl Connection {
         self.reinject_outstanding(index);
     }
 
+    /// Whether the scheduler wants what is outstanding sent elsewhere before new data.
+    pub(super) fn shares_first(&mut self, now: Instant, workspace: &Workspace) -> bool {
+        let view = self.view(now);
+        self.scheduler.duplicates_first(&view, &workspace.views)
+    }
+
     /// Asks the scheduler whether a subflow should also send what another has outstanding; that of the lowest data
     /// sequence first.
     pub(super) fn assign_shared(&mut self, now: Instant, workspace: &Workspace) -> bool {

@@ -106,6 +106,9 @@ impl Connection {
         if self.scheduler.redundant() && self.assign_redundantly(workspace) {
             return true;
         }
+        if shares && waiting && self.shares_first(now, workspace) && self.assign_shared(now, workspace) {
+            return true;
+        }
         if waiting && self.assign_new(now, workspace) {
             return true;
         }

@@ -226,7 +226,9 @@ impl Scoreboard {
         let from = (self.unshared_hint.saturating_sub(self.first) as usize).min(self.sent);
         let worth = |record: &Record| {
             let arrived = record.fate == Fate::Sacked || record.data_end() <= una;
-            !arrived && !record.reinjected && !record.payload.is_empty()
+            // A copy is not copied in turn: the two would never end.
+            let copy = record.origin == SendKind::Duplicate;
+            !arrived && !copy && !record.reinjected && !record.payload.is_empty()
         };
         let passed = self.records.range(from..self.sent).position(worth).unwrap_or(self.sent - from);
         self.unshared_hint = self.first + (from + passed) as u64;

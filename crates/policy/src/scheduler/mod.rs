@@ -10,6 +10,7 @@ pub mod blest;
 pub mod blocked_window;
 mod candidates;
 pub mod daps;
+pub mod deadline_reinjection;
 pub mod ecf;
 pub mod linux;
 pub mod lowest_rtt;
@@ -124,6 +125,13 @@ pub const TABLE: &[Member<dyn Scheduler>] = &[
         parameters: qoe::PARAMETERS,
         build: qoe::Qoe::build,
     },
+    Member {
+        name: "deadline_reinjection",
+        summary: "The lowest RTT first; what is outstanding goes on another path too when the player is about to run dry",
+        source: "Zheng et al., XLINK, SIGCOMM 2021",
+        parameters: deadline_reinjection::PARAMETERS,
+        build: deadline_reinjection::DeadlineReinjection::build,
+    },
 ];
 
 /// Why a chunk of data waits to be sent.
@@ -213,6 +221,11 @@ pub trait Scheduler: Send {
 
     /// Whether [`Self::duplicate`] is to be asked.
     fn duplicates(&self) -> bool {
+        false
+    }
+
+    /// Whether what is outstanding comes before new data now, so that [`Self::duplicate`] is asked first.
+    fn duplicates_first(&mut self, _connection: &ConnectionView, _subflows: &[SubflowView]) -> bool {
         false
     }
 
