@@ -67,6 +67,16 @@ fn coverage_is_a_list_of_points_in_order_of_time() {
 }
 
 #[test]
+fn the_priority_of_the_connection_lies_from_1_to_6() {
+    let priority = |option: &str| motivation(&[option]).map(|scenario| scenario.connection.priority);
+    assert_eq!(priority("seeds=7").unwrap(), None);
+    assert_eq!(priority("connection.priority=6").unwrap(), Some(6));
+    for wrong in ["connection.priority=0", "connection.priority=7"] {
+        assert!(priority(wrong).unwrap_err().to_string().contains("from 1 to 6"), "{wrong}");
+    }
+}
+
+#[test]
 fn names_that_lead_nowhere_are_refused() {
     let cases = [
         ("policies.case_1.paths=[\"Z\"]", "there is no path 'Z': known are A, B"),

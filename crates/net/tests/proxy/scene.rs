@@ -120,12 +120,23 @@ pub const PORT: u16 = 4_410;
 
 /// A server over `stack`.
 pub fn server(stack: &Stack, key: Option<&Key>, destination: Destination, limits: Limits) -> Running {
+    prioritising(stack, key, destination, limits, Priorities::default())
+}
+
+/// A server over `stack` that gives what comes from targets a priority.
+pub fn prioritising(
+    stack: &Stack,
+    key: Option<&Key>,
+    destination: Destination,
+    limits: Limits,
+    priorities: Priorities,
+) -> Running {
     let config = ServerConfig {
         port: PORT,
         key: key.cloned(),
         destination,
         connection: connection(),
-        priorities: Priorities::default(),
+        priorities,
         limits,
         journal: None,
     };

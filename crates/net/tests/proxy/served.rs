@@ -2,8 +2,10 @@
 
 use crate::kernel::ip;
 use crate::program::{Directory, curl, output, run, sha256, start, there_is, web};
-use crate::scene::{PORT, entrance, kernel_address, limits, proxy, scene, server, stack, stack_address, via};
-use anabranch_net::proxy::{AllowList, Destination, Key, Leads, Limits, Target};
+use crate::scene::{
+    PORT, entrance, kernel_address, limits, prioritising, proxy, scene, server, stack, stack_address, via,
+};
+use anabranch_net::proxy::{AllowList, Destination, Key, Leads, Limits, Priorities, Target};
 use libtest_mimic::Trial;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -23,6 +25,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         test("a_download_outlives_a_path_that_dies", &["curl", "python3"], dying_path),
         test("targets_are_named_there_and_checked_there", &["curl", "python3"], allowed),
+        test("what_comes_back_has_the_priority_of_its_target", &["curl", "python3"], prioritised),
         test("a_forwarded_port_leads_where_the_server_leads", &["curl", "python3"], fixed),
         test("iperf3_under_mptcpize_in_both_directions", &["iperf3", "mptcpize"], iperf),
         test("curl_under_mptcpize", &["curl", "mptcpize", "python3"], curl_under_mptcpize),
@@ -83,6 +86,30 @@ fn dying_path() {
 
 fn rules(rules: &[&str]) -> AllowList {
     AllowList::new(rules.iter().map(|rule| rule.parse().expect("a rule")).collect())
+}
+
+fn prioritised() {
+    scene(60, || async {
+        let (near, far, key) = (stack(0..1), stack(1..2), key());
+        let priorities = ["127.0.0.0/8:8001=6", "127.0.0.0/8=4"].map(|rule| rule.parse().expect("a rule")).to_vec();
+        let destination = Destination::Named(rules(&["127.0.0.1:*"]));
+        let _serve = prioritising(&far, Some(&key), destination, limits(), Priorities::new(priorities));
+        let (address, _running) = proxy(&near, via(1, &key), limits());
+        let directory = Directory::new();
+        directory.fill("file", 100_000_000);
+        for (port, priority) in [(8000, 4), (8001, 6)] {
+            let _web = web(directory.path(), port, false).await;
+            let slowly = tokio::spawn(async move {
+                let (proxy, url) = (format!("socks5h://{address}"), format!("http://127.0.0.1:{port}/file"));
+                run(&["curl", "--silent", "--limit-rate", "20M", "--proxy", &proxy, &url]).await
+            });
+            tokio::time::sleep(Duration::from_millis(800)).await;
+            assert!(!slowly.is_finished(), "it is to be looked at in the middle");
+            let priorities: Vec<u8> = far.connections(10).iter().map(|connection| connection.priority).collect();
+            assert_eq!(priorities.last(), Some(&priority), "port {port}: {priorities:?}");
+            slowly.abort();
+        }
+    });
 }
 
 fn allowed() {
