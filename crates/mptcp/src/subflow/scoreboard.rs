@@ -555,6 +555,7 @@ impl Scoreboard {
         }
         self.highest_sacked = None;
         self.previous = SackBlocks::new();
+        self.watch_all();
     }
 
     /// The losses were an error: what is marked lost is in flight after all.
@@ -566,7 +567,19 @@ impl Scoreboard {
                 self.lost -= u64::from(record.length);
             }
         }
+        self.watch_all();
+    }
+
+    /// Whatever is in flight may be lost again: both walks in order of time begin anew.
+    fn watch_all(&mut self) {
         self.original_hint = self.first;
+        self.retransmissions.clear();
+        for (number, record) in (self.first..).zip(self.records.iter().take(self.sent)) {
+            if record.fate == Fate::InFlight && record.retransmitted {
+                self.retransmissions.push_back((number, record.sent_at));
+            }
+        }
+        self.retransmissions.make_contiguous().sort_by_key(|(number, sent_at)| (*sent_at, *number));
     }
 
     /// Whether the oldest record is marked as selectively acknowledged: only a peer that reneged leaves it so.
@@ -596,6 +609,20 @@ impl Scoreboard {
 mod tests {
     use super::{Bytes, Scoreboard, SendKind, SeqNumber};
     use anabranch_policy::time::Instant;
+
+    #[test]
+    fn what_was_lost_twice_and_pardoned_can_be_lost_again() {
+        let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+        let mut board = Scoreboard::default();
+        board.push(SeqNumber(10), 0, Bytes::from_static(b"lost"), false, SendKind::New);
+        board.send_next(at(0));
+        assert_eq!(board.mark_first_lost(), 4);
+        board.retransmit_next(at(100));
+        assert_eq!(board.mark_lost_in_time_order(|_, _| true), (4, None));
+        board.unmark_lost();
+        assert_eq!((board.lost(), board.in_flight()), (0, 4));
+        assert_eq!(board.mark_lost_in_time_order(|sent_at, _| sent_at == at(100)), (4, None));
+    }
 
     #[test]
     fn dropping_what_was_never_sent_tells_where_it_began_and_whether_a_fin_was_among_it() {
