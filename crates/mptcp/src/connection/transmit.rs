@@ -62,7 +62,7 @@ impl Connection {
             }
             None => {
                 self.output_pending = false;
-                self.subflows.iter_mut().for_each(|subflow| subflow.note_limit(now, &*self.congestion));
+                self.note_limits(now);
                 self.watch_window(now);
             }
         }
@@ -111,6 +111,17 @@ impl Connection {
             packet.ip.ecn = Ecn::Capable0;
         }
         Some(packet)
+    }
+
+    /// Nothing more can be sent: what does a subflow lack, if it has room? The peer's window is the network's business where
+    /// there is only one subflow, since nobody else can have filled it.
+    fn note_limits(&mut self, now: Instant) {
+        if let [only] = self.subflows.as_slice()
+            && self.send.end() - self.data_nxt >= u64::from(only.mss)
+        {
+            return;
+        }
+        self.subflows.iter_mut().for_each(|subflow| subflow.note_limit(now, &*self.congestion));
     }
 
     fn account(&mut self, now: Instant, subflow: SubflowId, outgoing: &Outgoing) {

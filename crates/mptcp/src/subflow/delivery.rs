@@ -7,9 +7,9 @@
 //! looking like a fast network.
 //!
 //! A sample is application-limited if at some moment of that flight the window would have let a segment go and there
-//! was none. Here it does not matter why there was none: the application wrote nothing, the peer's window was shut, or
-//! the scheduler sent elsewhere. (The draft takes a shut window of the peer for a bottleneck of the network; with several
-//! paths under one window it says nothing of any of them.)
+//! was none: the application wrote nothing, the scheduler sent elsewhere, or the peer's window was shut. The draft takes a
+//! shut window of the peer for a bottleneck of the network; so it is here with one subflow, but with several under one
+//! window it says nothing of any of them.
 
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};

@@ -105,8 +105,10 @@ impl Subflow {
         }
         self.last_sent = cx.now;
         let in_flight = self.pipe();
-        let app_limited = self.scoreboard.sampler.is_application_limited();
-        cx.congestion.on_sent(self.identity.id, &Sent { now: cx.now, bytes, in_flight, app_limited });
+        let sampler = &self.scoreboard.sampler;
+        let (total_delivered, app_limited) = (sampler.delivered(), sampler.is_application_limited());
+        let sent = Sent { now: cx.now, bytes, in_flight, total_delivered, app_limited };
+        cx.congestion.on_sent(self.identity.id, &sent);
         if in_flight + u64::from(self.mss) > cx.congestion.window(self.identity.id) {
             self.limited_until = self.send.nxt;
         }
@@ -119,7 +121,7 @@ impl Subflow {
     fn pace(&mut self, cx: &Context<'_>, bytes: u64) {
         let id = self.identity.id;
         let rate = match cx.congestion.pacing_rate(id) {
-            Some(rate) => {
+            Some(rate) if rate > Rate::ZERO => {
                 // Who was woken late catches up by half a segment's time at most, so that timers' grain costs no rate.
                 let late = cx.now.since(self.pace_until);
                 let span = rate.time_for(bytes);
@@ -131,7 +133,7 @@ impl Subflow {
                 let headroom = if window < cx.congestion.ssthresh(id) { 2.0 } else { 1.2 };
                 Rate::from_bytes_over(window, self.rtt.smoothed()).mul_f64(headroom)
             }
-            None => return,
+            Some(_) | None => return,
         };
         if rate > Rate::ZERO {
             self.pace_until = self.pace_until.max(cx.now) + rate.time_for(bytes);

@@ -5,6 +5,7 @@
 //! sending by [`CongestionControl::window`]; the object only moves window and threshold.
 
 mod balia;
+mod bbr;
 mod classic_hystart;
 mod coupled;
 mod cubic;
@@ -14,6 +15,7 @@ mod hystart;
 mod lia;
 mod new_reno;
 mod olia;
+mod path_model;
 mod slow_start;
 #[cfg(test)]
 mod tests;
@@ -31,7 +33,7 @@ use crate::time::{Duration, Instant};
 
 /// The congestion control algorithms.
 pub const TABLE: &[Member<dyn CongestionControl>] =
-    &[new_reno::MEMBER, cubic::MEMBER, lia::MEMBER, olia::MEMBER, balia::MEMBER];
+    &[new_reno::MEMBER, cubic::MEMBER, bbr::MEMBER, lia::MEMBER, olia::MEMBER, balia::MEMBER];
 
 /// A subflow that begins.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +57,8 @@ pub struct Sent {
     pub bytes: u64,
     /// In flight, these bytes included.
     pub in_flight: u64,
+    /// Bytes delivered since the subflow began.
+    pub total_delivered: u64,
     /// Something else than congestion control limited sending within the last round trip: see [`Ack::app_limited`].
     pub app_limited: bool,
 }

@@ -205,7 +205,8 @@ fn a_value_out_of_range_is_refused() {
 
 #[test]
 fn no_window_grows_in_recovery_nor_when_it_is_not_the_limit_nor_without_progress() {
-    for member in TABLE {
+    // Who governs recovery has rules of its own for all three.
+    for member in TABLE.iter().filter(|member| !build(member.name).governs_recovery()) {
         for avoidance in [false, true] {
             let mut control = build(member.name);
             add_path(&mut *control, 0);
@@ -235,7 +236,7 @@ fn a_subflow_that_is_not_there_has_no_window_and_takes_no_events() {
         let mut control = build(member.name);
         add_path(&mut *control, 0);
         control.on_subflow_removed(id(0));
-        control.on_sent(id(0), &Sent { now: NOW, bytes: 1, in_flight: 1, app_limited: false });
+        control.on_sent(id(0), &Sent { now: NOW, bytes: 1, in_flight: 1, total_delivered: 0, app_limited: false });
         control.on_ack(id(0), &ack(1_000, 10));
         control.on_congestion(id(0), &loss(1_000));
         control.on_recovery_end(id(0), NOW);
@@ -289,7 +290,9 @@ fn call() -> impl Strategy<Value = Call> {
 fn apply(control: &mut dyn CongestionControl, index: usize, now: Instant, call: &Call) {
     let id = id(index);
     match *call {
-        Call::Sent(in_flight) => control.on_sent(id, &Sent { now, bytes: 1_000, in_flight, app_limited: false }),
+        Call::Sent(in_flight) => {
+            control.on_sent(id, &Sent { now, bytes: 1_000, in_flight, total_delivered: 0, app_limited: false })
+        }
         Call::Acked { acked, delivered, rtt, limited, recovering } => {
             let rtt = Duration::from_nanos(rtt);
             let event = Ack {
@@ -379,7 +382,8 @@ fn goodput(control: &mut dyn CongestionControl, paths: &mut [Lossy], seconds: u6
                 continue;
             }
             let window = control.window(id(index)) / 1_000;
-            let sent = Sent { now, bytes: 1_000 * window, in_flight: 1_000 * window, app_limited: false };
+            let sent =
+                Sent { now, bytes: 1_000 * window, in_flight: 1_000 * window, total_delivered: 0, app_limited: false };
             control.on_sent(id(index), &sent);
             for _ in 0..window {
                 path.until_loss -= 1;
@@ -459,7 +463,8 @@ fn sharing_a_bottleneck(name: &str) -> (f64, f64) {
         }
         for index in 0..3 {
             let (control, id) = if index < 2 { (&mut shared, id(index)) } else { (&mut single, id(0)) };
-            let sent = Sent { now, bytes: 1_000, in_flight: 1_000 * windows[index], app_limited: false };
+            let sent =
+                Sent { now, bytes: 1_000, in_flight: 1_000 * windows[index], total_delivered: 0, app_limited: false };
             control.on_sent(id, &sent);
             for _ in lost[index]..windows[index] {
                 control.on_ack(id, &Ack { now, in_flight: 1_000 * windows[index], ..ack(1_000, 20) });

@@ -1,0 +1,246 @@
+//! What model-based algorithms measure of a path, each by itself: a windowed maximum, rounds of packets, the least
+//! round-trip time of late; and the numbers that they draw.
+
+use crate::time::{Duration, Instant};
+
+/// The maximum of the values seen in the last `SLOTS` units of a virtual time, which the owner advances: cycles, rounds.
+///
+/// Exact, with one number per unit. (The estimator of Kathleen Nichols that draft-ietf-ccwg-bbr names keeps three
+/// values whatever the length, and may forget a maximum early; for windows of 2 and 10 that saves nothing.)
+#[derive(Clone, Debug)]
+pub(super) struct WindowedMax<const SLOTS: usize> {
+    /// Slot `time % SLOTS` is the present unit's.
+    slots: [u64; SLOTS],
+    time: u64,
+}
+
+impl<const SLOTS: usize> WindowedMax<SLOTS> {
+    /// Nothing seen: the maximum is 0.
+    pub(super) fn new() -> Self {
+        Self { slots: [0; SLOTS], time: 0 }
+    }
+
+    /// A new unit of time begins.
+    pub(super) fn advance(&mut self) {
+        self.time += 1;
+        let at = self.index(0);
+        self.slots[at] = 0;
+    }
+
+    /// A value of the present unit.
+    pub(super) fn update(&mut self, value: u64) {
+        let at = self.index(0);
+        self.slots[at] = self.slots[at].max(value);
+    }
+
+    /// The maximum of the present unit.
+    pub(super) fn present(&self) -> u64 {
+        self.slots[self.index(0)]
+    }
+
+    /// The maximum of the window.
+    pub(super) fn max(&self) -> u64 {
+        self.slots.iter().copied().fold(0, u64::max)
+    }
+
+    /// Forgets all but the present unit.
+    pub(super) fn forget_past(&mut self) {
+        let present = self.present();
+        self.slots = [0; SLOTS];
+        self.update(present);
+    }
+
+    fn index(&self, ago: u64) -> usize {
+        (self.time.wrapping_sub(ago) % SLOTS as u64) as usize
+    }
+}
+
+/// Counts rounds of packets: one is over when a packet is acknowledged that was sent after it began
+/// (draft-ietf-ccwg-bbr, section 5.5.1).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RoundCounter {
+    /// Bytes delivered when the round began.
+    next_delivered: u64,
+    count: u64,
+    is_start: bool,
+}
+
+impl RoundCounter {
+    /// Takes in an acknowledgement: what had been delivered when its newest segment was sent (none if it names none), and
+    /// what has been now. Gives whether it begins a round.
+    pub(super) fn on_ack(&mut self, prior_delivered: Option<u64>, total_delivered: u64) -> bool {
+        self.is_start = prior_delivered.is_some_and(|prior| prior >= self.next_delivered);
+        if self.is_start {
+            self.count += 1;
+            self.next_delivered = total_delivered;
+        }
+        self.is_start
+    }
+
+    /// A round begins here, whatever the one before was about; it is not counted.
+    pub(super) fn restart(&mut self, total_delivered: u64) {
+        self.next_delivered = total_delivered;
+    }
+
+    /// Rounds so far.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether the last acknowledgement began one.
+    pub(super) fn is_start(&self) -> bool {
+        self.is_start
+    }
+}
+
+/// The least round-trip time of a window, and of a shorter one after which it is time to look for it by draining the
+/// queue (draft-ietf-ccwg-bbr, section 5.3.4.3, UpdateMinRTT).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MinRtt {
+    window: Duration,
+    probe_interval: Duration,
+    least: Option<Duration>,
+    at: Instant,
+    least_of_interval: Option<Duration>,
+    interval_at: Instant,
+    expired: bool,
+}
+
+impl MinRtt {
+    /// With a first round-trip time, if there is one.
+    pub(super) fn new(window: Duration, probe_interval: Duration, now: Instant, first: Option<Duration>) -> Self {
+        Self {
+            window,
+            probe_interval,
+            least: first,
+            at: now,
+            least_of_interval: first,
+            interval_at: now,
+            expired: false,
+        }
+    }
+
+    /// Takes in a sample. Gives whether the interval was over before it.
+    pub(super) fn update(&mut self, now: Instant, sample: Option<Duration>) -> bool {
+        self.expired = now > self.interval_at + self.probe_interval;
+        if let Some(rtt) = sample
+            && (self.expired || self.least_of_interval.is_none_or(|least| rtt < least))
+        {
+            self.least_of_interval = Some(rtt);
+            self.interval_at = now;
+        }
+        let window_over = now > self.at + self.window;
+        if let Some(recent) = self.least_of_interval
+            && (window_over || self.least.is_none_or(|least| recent < least))
+        {
+            self.least = Some(recent);
+            self.at = self.interval_at;
+        }
+        self.expired
+    }
+
+    /// The queue was drained to look: the next interval begins now.
+    pub(super) fn probed(&mut self, now: Instant) {
+        self.interval_at = now;
+    }
+
+    /// The least round-trip time of the window, once there was a sample.
+    pub(super) fn get(&self) -> Option<Duration> {
+        self.least
+    }
+}
+
+/// A small deterministic generator (SplitMix64), for algorithms that draw how long they wait. Each draw takes in a moment
+/// too, so that connections that began alike part ways.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Draws(u64);
+
+impl Draws {
+    /// A stream of its own for each seed.
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// 64 bits.
+    pub(super) fn next(&mut self, now: Instant) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_add(now.as_nanos());
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number from 0 to 1, 1 excluded.
+    pub(super) fn fraction(&mut self, now: Instant) -> f64 {
+        (self.next(now) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    #[test]
+    fn a_maximum_is_forgotten_when_its_window_is_over() {
+        let mut max = WindowedMax::<2>::new();
+        max.update(7);
+        max.update(5);
+        assert_eq!((max.max(), max.present()), (7, 7));
+        max.advance();
+        assert_eq!((max.max(), max.present()), (7, 0));
+        max.update(3);
+        max.advance();
+        assert_eq!(max.max(), 3);
+        max.update(9);
+        max.forget_past();
+        max.advance();
+        assert_eq!(max.max(), 9);
+    }
+
+    #[test]
+    fn a_round_ends_with_a_packet_sent_after_it_began() {
+        let mut rounds = RoundCounter::default();
+        // Ten packets are out; the first acknowledgement ends round 0, and the next round ends with a packet that was sent
+        // when 1000 had been delivered.
+        assert!(rounds.on_ack(Some(0), 1_000));
+        assert!(!rounds.on_ack(Some(0), 2_000));
+        assert!(!rounds.on_ack(None, 3_000));
+        assert!(rounds.on_ack(Some(1_000), 11_000));
+        assert_eq!(rounds.count(), 2);
+        rounds.restart(15_000);
+        assert!(!rounds.on_ack(Some(11_000), 16_000));
+        assert!(rounds.on_ack(Some(15_000), 20_000));
+    }
+
+    #[test]
+    fn the_least_round_trip_is_kept_for_its_window_and_asked_for_in_half_of_it() {
+        let rtt = Duration::from_millis;
+        let mut least = MinRtt::new(Duration::from_secs(10), Duration::from_secs(5), at(0), None);
+        assert_eq!(least.get(), None);
+        least.update(at(100), Some(rtt(40)));
+        least.update(at(200), Some(rtt(50)));
+        assert_eq!(least.get(), Some(rtt(40)));
+        assert!(!least.update(at(5_100), Some(rtt(50))));
+        // More than 5 s after the 40 ms: it is time to look, and what comes then is the interval's least.
+        assert!(least.update(at(5_101), Some(rtt(60))));
+        assert_eq!(least.get(), Some(rtt(40)));
+        assert!(!least.update(at(5_200), Some(rtt(55))));
+        // More than 10 s after it, the least of the later interval takes its place.
+        least.update(at(10_101), Some(rtt(70)));
+        assert_eq!(least.get(), Some(rtt(55)));
+    }
+
+    #[test]
+    fn draws_are_spread_and_the_same_every_time() {
+        let mut draws = Draws::new(1);
+        let sum: f64 = (0..1_000).map(|n| draws.fraction(at(n))).sum();
+        assert!((sum / 1_000.0 - 0.5).abs() < 0.03, "mean {}", sum / 1_000.0);
+        let (mut one, mut other, mut later) = (Draws::new(1), Draws::new(1), Draws::new(1));
+        assert_eq!(one.next(at(5)), other.next(at(5)));
+        assert_ne!(one.next(at(5)), later.next(at(6)));
+    }
+}
