@@ -215,8 +215,15 @@ pub struct SweepOptions {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u32,
     /// Also try this policy on every subset of the paths, to know the best one in hindsight (repeatable)
+    /// [default: anabranch]
     #[arg(long, value_name = "POLICY")]
     pub subsets: Vec<String>,
+    /// Hold the policies against TCP with this congestion control, or `own` for each policy's own [default: cubic]
+    #[arg(long, value_name = "NAME")]
+    pub reference: Option<String>,
+    /// Leave out the messages at half load
+    #[arg(long)]
+    pub no_messages: bool,
     /// Show the points on which each policy does worst
     #[arg(long, value_name = "N")]
     pub worst: Option<usize>,

@@ -94,6 +94,11 @@ impl Contender {
         }
     }
 
+    /// Those that have a name of their own.
+    pub fn ready() -> Vec<Self> {
+        vec![Self::plain(), Self::plain_tcp()]
+    }
+
     /// What it is made of, for reports.
     pub fn describe(&self) -> String {
         let route = match &self.route {
@@ -159,7 +164,7 @@ pub fn from_option(text: &str, scenario: &[Contender]) -> Result<Contender, Stri
 }
 
 fn from_name(name: &str, scenario: &[Contender]) -> Result<Contender, String> {
-    let ready = [Contender::plain(), Contender::plain_tcp()];
+    let ready = Contender::ready();
     if let Some(found) = scenario.iter().chain(&ready).find(|known| known.name == name) {
         return Ok(found.clone());
     }

@@ -85,6 +85,10 @@ pub struct EndResult {
     pub subflow_changes: Vec<(Instant, SubflowId, SubflowChange)>,
     /// Round trips of requests.
     pub latencies: Vec<Duration>,
+    /// When there was each of its messages to be written.
+    pub messages_written: Vec<Instant>,
+    /// When each message of the other end had been read.
+    pub messages_read: Vec<Instant>,
 }
 
 /// A flow when the run ended.
@@ -113,6 +117,15 @@ impl FlowResult {
             Side::Client => &self.server,
             Side::Server => &self.client,
         }
+    }
+    /// Messages of the sending end: when there was each, and when it had been read, if it has.
+    pub fn messages(&self) -> impl Iterator<Item = (Instant, Option<Instant>)> + '_ {
+        let (from, to) = match self.sender {
+            Side::Client => (&self.client, &self.server),
+            Side::Server => (&self.server, &self.client),
+        };
+        let read = to.messages_read.iter().copied().map(Some).chain(core::iter::repeat(None));
+        from.messages_written.iter().copied().zip(read)
     }
     /// Bytes that the receiving application read, per second of `span`, in bits.
     pub fn goodput(&self, span: Duration) -> f64 {
@@ -156,6 +169,8 @@ impl FlowEnd {
             stats: self.stats,
             subflow_changes: self.subflow_changes.clone(),
             latencies: self.writer.latencies.clone(),
+            messages_written: self.writer.messages.clone(),
+            messages_read: self.reader.messages.clone(),
         }
     }
     pub(crate) fn update_stats(&mut self, endpoint: &Endpoint) {
@@ -251,7 +266,8 @@ impl Flow {
     }
     /// Whether it ends by itself.
     pub(crate) fn is_finite(&self) -> bool {
-        let endless = |sending: &Sending| matches!(sending, Sending::Endless | Sending::Paced(_));
+        let endless =
+            |sending: &Sending| matches!(sending, Sending::Endless | Sending::Paced(_) | Sending::Messages { .. });
         let application = &self.config.application;
         self.config.stop != Instant::NEVER
             || !(endless(&application.client_sends) || endless(&application.server_sends))

@@ -324,3 +324,22 @@ fn a_host_of_cross_traffic_needs_no_path_manager() {
     assert!(lab.world.run_until_finished(at(5.0)));
     assert_eq!(lab.world.results().flows[0].server.read, 50_000);
 }
+
+#[test]
+fn a_message_takes_from_when_it_is_there_to_when_its_last_byte_is_read() {
+    // One segment of 1000 bytes with 52 of headers: 841.6 us on the access link and 10 ms, 84.16 us on the core and 5 ms.
+    let alone = Duration::from_nanos(15_925_760);
+    let mut lab = lab(WorldConfig { seed: 1, ..WorldConfig::default() }, &[path("a", mbit(10), 10)]);
+    let sending = Sending::Messages { size: 1000, interval: Duration::from_secs(1) };
+    lab.add("messages", Application::upload(sending).verified().in_messages(1000), connection(false));
+    lab.world.run_until(at(400.0));
+    let results = lab.world.results();
+    let flow = results.flow("messages").unwrap();
+    let delays: Vec<Duration> = flow.messages().filter_map(|(there, read)| Some(read? - there)).collect();
+    // The count is distributed as Poisson says, with mean 400 and deviation 20.
+    assert!((340..460).contains(&delays.len()), "{}", delays.len());
+    assert_eq!(delays.iter().min(), Some(&alone));
+    // Seldom are two so close together that one waits for the other.
+    assert!(delays.iter().filter(|delay| **delay == alone).count() > delays.len() * 9 / 10);
+    assert_eq!(flow.receiver().checked, Checked::Pattern);
+}

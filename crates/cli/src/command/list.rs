@@ -29,7 +29,7 @@ fn plain_lists() -> Result<String, Diagnostic> {
         text.push('\n');
     }
     text.push_str("ready combinations, for --policy\n");
-    for ready in [Contender::plain(), Contender::plain_tcp()] {
+    for ready in Contender::ready() {
         text.push_str(&format!("  {}: {}\n", ready.name, ready.describe()));
     }
     text.push_str("\nexperiments, for reproduce\n");

@@ -7,7 +7,8 @@ use crate::metric::Series;
 use crate::record::{Curve, Record, hexadecimal};
 use crate::scenario::Scenario;
 use crate::scenario::model::{Transfer, WindowKind, WindowMetric};
-use anabranch_policy::time::Duration;
+use crate::statistics::quantile;
+use anabranch_policy::time::{Duration, Instant};
 use anabranch_sim::application::Checked;
 use anabranch_sim::link::DropCause;
 use anabranch_sim::recorder::{ConnectionSeries, Measurements, SubflowSeries};
@@ -192,6 +193,9 @@ fn totals(scenario: &Scenario, results: &RunResult, flow: &FlowResult, measured:
     let latencies = &flow.client.latencies;
     let sum: f64 = latencies.iter().map(|latency| latency.as_secs_f64()).sum();
     put("response_time", (!latencies.is_empty()).then(|| sum * 1e3 / latencies.len() as f64));
+    for (name, value) in message_delays(scenario, results, flow) {
+        put(name, Some(value));
+    }
     let sender = match flow.sender {
         Side::Client => &flow.client.stats,
         Side::Server => &flow.server.stats,
@@ -207,6 +211,23 @@ fn totals(scenario: &Scenario, results: &RunResult, flow: &FlowResult, measured:
     put("dropped_loss", Some(drops.get(DropCause::Loss) as f64));
     put("dropped_down", Some(drops.get(DropCause::LinkDown) as f64));
     metrics
+}
+
+/// Delays of messages in ms, from when there was one to be written to when its last byte had been read. Messages of the
+/// warm-up do not count, nor do those of the last tenth of the rest, which might have no time to arrive; of the others, one that
+/// has not arrived counts with the time that it has waited.
+fn message_delays(scenario: &Scenario, results: &RunResult, flow: &FlowResult) -> Vec<(&'static str, f64)> {
+    let begin = Instant::ZERO + scenario.warm_up;
+    let end = begin + (scenario.duration - scenario.warm_up).mul_f64(0.9);
+    let counted = flow.messages().filter(|(written, _)| (begin..end).contains(written));
+    let delay =
+        |(written, read): (Instant, Option<Instant>)| (read.unwrap_or(results.end) - written).as_secs_f64() * 1e3;
+    let delays: Vec<f64> = counted.map(delay).collect();
+    if delays.is_empty() {
+        return Vec::new();
+    }
+    let mean = delays.iter().sum::<f64>() / delays.len() as f64;
+    vec![("messages", delays.len() as f64), ("message_delay", mean), ("message_delay_p99", quantile(&delays, 0.99))]
 }
 
 /// Mbit/s: of an endless transfer over the run after the warm-up, of a finite one over the time it took.

@@ -113,13 +113,16 @@ fn application(scenario: &Scenario, extras: &Extras) -> Application {
     if let Some(file) = &extras.send {
         return Application::file(file.content.clone());
     }
-    let bulk = |sending| match scenario.heading {
+    let one_way = |sending| match scenario.heading {
         Heading::Upload => Application::upload(sending).verified(),
         Heading::Download => Application::download(sending).verified(),
     };
     match scenario.transfer {
-        Transfer::Endless => bulk(Sending::Endless),
-        Transfer::Finite(size) => bulk(Sending::Bytes(size.0)),
+        Transfer::Endless => one_way(Sending::Endless),
+        Transfer::Finite(size) => one_way(Sending::Bytes(size.0)),
+        Transfer::Messages { size, interval } => {
+            one_way(Sending::Messages { size: size.0, interval }).in_messages(size.0)
+        }
         Transfer::RequestResponse { request, response, pause } => {
             // More than a run can hold: at most one request per ten microseconds.
             let count = scenario.duration.as_micros() / 10 + 1;

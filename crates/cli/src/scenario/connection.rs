@@ -29,13 +29,14 @@ const KEYS: &[&str] = &[
 /// Reads `[transfer]`; without it the transfer is endless and the client sends it.
 pub fn transfer(top: &Reader<'_>) -> Result<(Transfer, Heading), Diagnostic> {
     let Some(item) = top.get("transfer") else { return Ok((Transfer::Endless, Heading::Upload)) };
-    let keys = &["kind", "direction", "size", "request", "response", "pause"];
+    let keys = &["kind", "direction", "size", "interval", "request", "response", "pause"];
     let table = item.table("a transfer", keys)?;
-    let kinds = [("endless", 0), ("finite", 1), ("request_response", 2)];
+    let kinds = [("endless", 0), ("finite", 1), ("messages", 2), ("request_response", 3)];
     let (kind, name) = (table.required("kind")?.word(&kinds)?, table.required("kind")?.text()?);
     let allowed: &[&str] = match kind {
         0 => &["direction"],
         1 => &["direction", "size"],
+        2 => &["direction", "size", "interval"],
         _ => &["request", "response", "pause"],
     };
     if let Some((key, item)) = table.items().find(|(key, _)| *key != "kind" && !allowed.contains(key)) {
@@ -46,6 +47,7 @@ pub fn transfer(top: &Reader<'_>) -> Result<(Transfer, Heading), Diagnostic> {
     let transfer = match kind {
         0 => Transfer::Endless,
         1 => Transfer::Finite(table.required("size")?.quantity()?),
+        2 => Transfer::Messages { size: table.required("size")?.quantity()?, interval: interval(&table)? },
         _ => Transfer::RequestResponse {
             request: table.required("request")?.quantity()?,
             response: table.required("response")?.quantity()?,
@@ -53,6 +55,14 @@ pub fn transfer(top: &Reader<'_>) -> Result<(Transfer, Heading), Diagnostic> {
         },
     };
     Ok((transfer, heading))
+}
+
+fn interval(transfer: &Reader<'_>) -> Result<Duration, Diagnostic> {
+    let item = transfer.required("interval")?;
+    let interval: Duration = item.quantity()?;
+    // Faster than that, a run would hold more messages than there is memory for.
+    let least = Duration::from_micros(10);
+    if interval < least { Err(item.error("messages come at least 10 us apart, on average")) } else { Ok(interval) }
 }
 
 /// Reads `[connection]`.

@@ -166,6 +166,13 @@ pub enum Transfer {
     Endless,
     /// So many bytes, then close.
     Finite(Size),
+    /// Messages at random times (a Poisson process), each at once.
+    Messages {
+        /// Bytes of each.
+        size: Size,
+        /// Mean time from one to the next.
+        interval: Duration,
+    },
     /// Requests and responses over one connection, one after the other.
     RequestResponse {
         /// Bytes of a request.
@@ -177,7 +184,7 @@ pub enum Transfer {
     },
 }
 
-/// Which way an endless or finite transfer goes.
+/// Which way a transfer goes that is not requests and responses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Heading {
     /// The client sends.

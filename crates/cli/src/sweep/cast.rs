@@ -23,6 +23,8 @@ pub struct Entrant {
     pub ends: Ends,
 }
 
+/// The combination that users get if they do not choose.
+pub const DEFAULT: &str = "anabranch";
 /// The kernel's model, see [`kernel_model`].
 const LINUX: &str = "linux";
 
@@ -53,6 +55,11 @@ impl Entrant {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.contender.name
+    }
+
+    /// What tells it from the others of a sweep.
+    pub fn identity(&self) -> String {
+        format!("{} {:?}", self.fingerprint(), self.ends)
     }
 
     /// All that its runs depend on beside the network.
@@ -97,7 +104,8 @@ pub fn one(text: &str) -> Result<Entrant, String> {
 /// Each scheduler with LIA, each congestion control with lowest_rtt, each path manager with both; and Linux. The
 /// combination of all defaults has the name `plain`.
 fn all() -> Vec<Entrant> {
-    let mut made = vec![Entrant::ours(Contender::plain())];
+    let ready = Contender::ready().into_iter().filter(|ready| ready.multipath && ready.route == Route::All);
+    let mut made: Vec<Entrant> = ready.map(Entrant::ours).collect();
     for family in [Family::Scheduler, Family::Congestion, Family::PathManager] {
         for member in family.members() {
             let mut policies = Combination::default();

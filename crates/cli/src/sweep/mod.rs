@@ -1,29 +1,35 @@
 //! `sweep`: every policy on the same space-filling set of networks, held against TCP on each single path.
 
+mod assess;
 mod cast;
 mod change;
 mod design;
 mod journal;
 mod network;
 mod outcome;
+mod plan;
 mod runs;
 mod score;
 
 use crate::arguments::SweepOptions;
 use crate::command::{print, remark};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, did_you_mean};
+use anabranch_policy::combination::Choice;
+use assess::Runs;
 use cast::{Ends, Entrant};
 use design::Point;
-use journal::{Journal, Line};
+use journal::Journal;
 use network::Load;
 use outcome::{Outcome, PolicyOutcome};
+use plan::Plan;
 use runs::{Batch, Task};
 use score::PointScore;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Points of a quick sweep.
+/// Points of a sweep, and of a quick one.
+const FULL: u32 = 1024;
 const QUICK: u32 = 32;
 
 /// Sweeps; gives whether it came to its end.
@@ -34,34 +40,22 @@ pub fn sweep(options: &SweepOptions) -> Result<bool, Diagnostic> {
         }
         return Ok(true);
     }
-    let cast = cast::choose(&options.policies)?;
-    let with_subsets = with_subsets(options, &cast)?;
-    let count = options.points.unwrap_or(if options.quick { QUICK } else { 1024 });
-    if options.from.saturating_add(count) > design::MOST {
-        return Err(Diagnostic::option("--points", format!("the design has {} points per seed", design::MOST)));
-    }
-    let points = design::points(options.seed, options.from, count);
+    let plan = plan_of(options)?;
+    let points = points_of(options)?;
     std::fs::create_dir_all(&options.out)
         .map_err(|error| Diagnostic::file(&options.out, "make the directory", &error))?;
     let path = options.out.join("sweep.jsonl");
     let journal = Journal::open(&path, options.any_program)?;
     let stop = watch()?;
     let jobs = options.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
-
-    let reference = Entrant::reference();
-    let tasks = tasks(&points, &reference, &cast, &with_subsets);
-    let Batch { lines, done } = runs::all(&tasks, &journal, jobs, &stop, "bulk")?;
-    if lines.iter().any(Option::is_none) {
-        let missing = lines.iter().filter(|line| line.is_none()).count();
+    let Some(policies) = measure(&plan, &points, options, |tasks, what| runs::all(tasks, &journal, jobs, &stop, what))?
+    else {
+        let path = path.display();
         remark(&format!(
-            "ended with {missing} of {} runs to do; the rest is in {}: the same command goes on from there",
-            lines.len(),
-            path.display()
+            "ended before it was done; what was done is in {path}, and the same command goes on from there"
         ));
         return Ok(false);
-    }
-    remark(&format!("{} runs, of which {done} were done now", lines.len()));
-    let lines: Vec<Line> = lines.into_iter().flatten().collect();
+    };
     let outcome = Outcome {
         seed: options.seed,
         first: options.from,
@@ -71,74 +65,66 @@ pub fn sweep(options: &SweepOptions) -> Result<bool, Diagnostic> {
             .collect(),
         program: journal.program().to_owned(),
         commit: crate::summary::commit(),
-        policies: cast.iter().map(|entrant| score(entrant, &points, &tasks, &lines)).collect(),
+        policies,
     };
     finish(options, &outcome, &points)?;
     Ok(true)
 }
 
-/// The policies of which all subsets of the paths are tried.
-fn with_subsets(options: &SweepOptions, cast: &[Entrant]) -> Result<Vec<String>, Diagnostic> {
+/// Does the runs by `run` and scores them; none if they were ended early.
+fn measure(
+    plan: &Plan,
+    points: &[Point],
+    options: &SweepOptions,
+    run: impl Fn(&[Task<'_>], &str) -> Result<Batch, Diagnostic>,
+) -> Result<Option<Vec<PolicyOutcome>>, Diagnostic> {
+    let bulk = plan.bulk(points);
+    let Some(bulk_lines) = run(&bulk, "bulk")?.complete() else { return Ok(None) };
+    let mut runs = Runs::new(&bulk, &bulk_lines);
+    let goodputs = runs.all_singles(points, &plan.tcp);
+    let messages = if options.no_messages { Vec::new() } else { plan.messages(points, &goodputs) };
+    let Some(message_lines) = run(&messages, "messages")?.complete() else { return Ok(None) };
+    runs = runs.with_messages(&messages, &message_lines);
+    let outcome = |(place, entrant): (usize, &Entrant)| {
+        PolicyOutcome::new(entrant.name(), entrant.contender.describe(), runs.scores(plan, place, points))
+    };
+    Ok(Some(plan.cast.iter().enumerate().map(outcome).collect()))
+}
+
+fn plan_of(options: &SweepOptions) -> Result<Plan, Diagnostic> {
+    let cast = cast::choose(&options.policies)?;
     for name in &options.subsets {
         if !cast.iter().any(|entrant| entrant.name() == name) {
-            let known: Vec<&str> = cast.iter().map(Entrant::name).collect();
-            let hint = crate::diagnostic::did_you_mean(name, known);
+            let hint = did_you_mean(name, cast.iter().map(Entrant::name));
             return Err(Diagnostic::option(&format!("--subsets {name}"), format!("no such policy takes part{hint}")));
         }
     }
-    Ok(options.subsets.clone())
-}
-
-/// All runs: TCP on each path, each policy on all paths, and some on subsets.
-fn tasks<'a>(
-    points: &'a [Point],
-    reference: &'a Entrant,
-    cast: &'a [Entrant],
-    with_subsets: &[String],
-) -> Vec<Task<'a>> {
-    let mut tasks = Vec::new();
-    for point in points {
-        let all: Vec<usize> = (0..point.paths.len()).collect();
-        let mut add = |entrant: &'a Entrant, paths: Vec<usize>| {
-            tasks.push(Task { point, entrant, paths, load: Load::Bulk });
-        };
-        for path in &all {
-            add(reference, vec![*path]);
+    let tcp = Entrant::reference();
+    let references = match options.reference.as_deref() {
+        None => vec![tcp.clone(); cast.len()],
+        Some("own") => cast.iter().map(|entrant| Entrant::tcp(&entrant.contender.policies.congestion)).collect(),
+        Some(name) => {
+            let made = Entrant::tcp(&Choice::new(name));
+            crate::contender::check(&made.contender.policies)
+                .map_err(|message| Diagnostic::option(&format!("--reference {name}"), message))?;
+            vec![made; cast.len()]
         }
-        for entrant in cast {
-            add(entrant, all.clone());
-            if with_subsets.iter().any(|name| name == entrant.name()) {
-                for subset in proper_subsets(point.paths.len()) {
-                    add(entrant, subset);
-                }
-            }
-        }
+    };
+    let mut subsets = options.subsets.clone();
+    if subsets.is_empty() {
+        // The combination that users get, where it takes part.
+        let preferred = cast.iter().find(|entrant| entrant.name() == cast::DEFAULT);
+        subsets.extend(preferred.map(|entrant| entrant.name().to_owned()));
     }
-    tasks
+    Ok(Plan { tcp, references, cast, subsets })
 }
 
-/// All sets of places below `count` but the empty one and the whole.
-fn proper_subsets(count: usize) -> Vec<Vec<usize>> {
-    let whole = (1usize << count) - 1;
-    (1..whole).map(|set| (0..count).filter(|place| set >> place & 1 == 1).collect()).collect()
-}
-
-fn score(entrant: &Entrant, points: &[Point], tasks: &[Task<'_>], lines: &[Line]) -> PolicyOutcome {
-    let mut scores = Vec::new();
-    let mut runs = tasks.iter().zip(lines).peekable();
-    for point in points {
-        let (mut goodput, mut singles, mut subsets) = (0.0, Vec::new(), Vec::new());
-        while let Some((task, line)) = runs.next_if(|(task, _)| task.point.number == point.number) {
-            let found = line.measured.get("throughput").copied().unwrap_or(0.0);
-            if !task.entrant.contender.multipath {
-                singles.push(found);
-            } else if task.entrant.name() == entrant.name() {
-                if task.paths.len() == point.paths.len() { goodput = found } else { subsets.push(found) }
-            }
-        }
-        scores.push(PointScore::new(point.number, point.class, goodput, singles, &subsets));
+fn points_of(options: &SweepOptions) -> Result<Vec<Point>, Diagnostic> {
+    let count = options.points.unwrap_or(if options.quick { QUICK } else { FULL });
+    if options.from.saturating_add(count) > design::MOST {
+        return Err(Diagnostic::option("--points", format!("the design has {} points per seed", design::MOST)));
     }
-    PolicyOutcome::new(entrant.name(), entrant.contender.describe(), scores)
+    Ok(design::points(options.seed, options.from, count))
 }
 
 /// Set when somebody asks the program to end; the runs under way are finished first.
@@ -195,15 +181,4 @@ fn worst_points(policy: &PolicyOutcome, points: &[Point], count: usize) -> Strin
         ));
     }
     text + "\n"
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_proper_subsets_of_three_paths_are_six() {
-        assert_eq!(proper_subsets(2), [vec![0], vec![1]]);
-        assert_eq!(proper_subsets(3), [vec![0], vec![1], vec![0, 1], vec![2], vec![0, 2], vec![1, 2]]);
-    }
 }

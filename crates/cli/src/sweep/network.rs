@@ -1,7 +1,8 @@
 //! A point as a scenario: the text that `run`, `compare` and `emulate` take, and what the lab understands by it.
 
 use super::cast::{Ends, Entrant};
-use super::design::{Point, PointPath};
+use super::design::{Point, PointPath, Span};
+use super::plan::MESSAGE;
 use crate::calibrate::kernel_model;
 use crate::diagnostic::Diagnostic;
 use crate::scenario::{Document, Scenario};
@@ -20,6 +21,23 @@ const SAMPLE: f64 = 1.0;
 pub enum Load {
     /// As much as fits.
     Bulk,
+    /// Messages of 64 kB.
+    Messages {
+        /// Mean time from one to the next, in seconds.
+        interval: f64,
+        /// How long.
+        span: Span,
+    },
+}
+
+impl Load {
+    /// How long a run of it lasts on a point.
+    pub fn span(self, point: &Point) -> Span {
+        match self {
+            Self::Bulk => point.span,
+            Self::Messages { span, .. } => span,
+        }
+    }
 }
 
 impl Point {
@@ -55,15 +73,21 @@ impl Point {
 
     /// As a scenario file.
     pub fn text(&self, ends: Ends, load: Load) -> String {
-        let Load::Bulk = load;
         let direction = if self.download { "download" } else { "upload" };
+        let span = load.span(self);
+        let transfer = match load {
+            Load::Bulk => "kind = \"endless\"".to_owned(),
+            Load::Messages { interval, .. } => {
+                format!("kind = \"messages\"\nsize = \"{MESSAGE} B\"\ninterval = \"{} s\"", tidy(interval))
+            }
+        };
         let mut text = format!(
             "name = \"{}\"\ntitle = \"{}\"\nduration = \"{} s\"\nwarm_up = \"{} s\"\nsample = \"{SAMPLE} s\"\nseeds = 1\n\n\
-             [transfer]\nkind = \"endless\"\ndirection = \"{direction}\"\n\n[connection]\n{}",
+             [transfer]\n{transfer}\ndirection = \"{direction}\"\n\n[connection]\n{}",
             self.name(),
             self.describe(),
-            self.span.warm_up + self.span.counted,
-            self.span.warm_up,
+            span.warm_up + span.counted,
+            span.warm_up,
             self.connection(ends),
         );
         for (place, path) in self.paths.iter().enumerate() {
@@ -128,8 +152,9 @@ mod tests {
     #[test]
     fn each_point_is_a_scenario_that_the_lab_understands_for_both_ends() {
         for point in points(1, 0, 128) {
-            for ends in [Ends::Ours, Ends::Linux] {
-                let text = point.text(ends, Load::Bulk);
+            let messages = Load::Messages { interval: 0.123, span: point.span };
+            for (ends, load) in [(Ends::Ours, Load::Bulk), (Ends::Linux, messages)] {
+                let text = point.text(ends, load);
                 let scenario = Document::embedded("point", &text, &[]).scenario().unwrap();
                 assert_eq!(scenario.paths.len(), point.paths.len());
                 assert_eq!(scenario.heading == Heading::Download, point.download);

@@ -1,5 +1,6 @@
 //! What a sweep found out: the scores of each policy, as a table and for machines.
 
+use super::design::Class;
 use super::score::{Group, PointScore, Score};
 use crate::table;
 use serde::Serialize;
@@ -49,9 +50,9 @@ pub struct Outcome {
 }
 
 /// The columns of the table.
-const HEAD: [&str; 13] = [
-    "policy", "Ben", "no loss", "loss", "changing", "decile", "worst", "<0 %", "<-5 %", "regret %", "decile %", "",
-    "points",
+pub const HEAD: [&str; 14] = [
+    "policy", "Ben", "no loss", "loss", "changing", "decile", "worst", "<0 %", "<-5 %", "regret %", "decile", "p99 ms",
+    "x TCP", "decile",
 ];
 
 impl Outcome {
@@ -65,29 +66,37 @@ impl Outcome {
 
     /// One line per policy.
     pub fn table(&self) -> String {
-        let rows: Vec<Vec<String>> = self.policies.iter().map(row).collect();
-        let explained = "Ben: median aggregation benefit, 1 the sum of the paths, 0 the best of them, of all points and of three \
-                         groups; its worst decile and worst;\nshare of points below the best path, and more than 5 % below; \
-                         regret to the best known: median and worst decile.\n";
-        format!("{}\n\n{}\n{explained}", self.heading(), table::render(&HEAD, &rows))
+        let rows: Vec<Vec<String>> = self.policies.iter().map(|policy| policy.cells(Group::All)).collect();
+        format!("{}\n\n{}\n{EXPLAINED}\n", self.heading(), table::render(&HEAD, &rows))
     }
 }
 
-fn row(policy: &PolicyOutcome) -> Vec<String> {
-    let of = |group: Group| policy.scores.get(group.name());
-    let median = |group: Group| of(group).map_or("–".to_owned(), |score| format!("{:.2}", score.benefit_median));
-    let percent = |share: f64| format!("{:.1}", share * 100.0);
-    let mut cells = vec![policy.name.clone(), median(Group::All), median(Group::NoLoss), median(Group::Lossy)];
-    cells.push(median(Group::One(super::design::Class::Changing)));
-    if let Some(score) = of(Group::All) {
-        cells.push(format!("{:.2}", score.benefit_worst_decile));
-        cells.push(format!("{:.2}", score.benefit_worst));
-        cells.push(percent(score.below_single));
-        cells.push(percent(score.far_below_single));
-        cells.push(percent(score.regret_median));
-        cells.push(percent(score.regret_worst_decile));
-        cells.push(String::new());
-        cells.push(score.points.to_string());
+/// What the columns are.
+pub const EXPLAINED: &str = "\
+Ben: aggregation benefit, 1 the sum of the paths, 0 the best of them: median of all points and of those without loss, with
+loss, and that change; worst decile and worst. <0, <-5: share of points below the best single path, and more than 5 % below.
+regret: what is missing to the best known, median and worst decile. p99: delay that 99 % of the messages at half load do not
+exceed, median, and its ratio to that of TCP on its best path, median and worst decile.";
+
+impl PolicyOutcome {
+    /// Its line of a table, for a group; medians of other groups stand in it in any case.
+    pub fn cells(&self, group: Group) -> Vec<String> {
+        let of = |group: Group| self.scores.get(group.name());
+        let median = |group: Group| of(group).map_or("–".to_owned(), |score| format!("{:.2}", score.benefit_median));
+        let percent = |share: f64| format!("{:.1}", share * 100.0);
+        let mut cells = vec![self.name.clone(), median(group)];
+        cells.extend([Group::NoLoss, Group::Lossy, Group::One(Class::Changing)].map(median));
+        let Some(score) = of(group) else { return cells };
+        cells.extend([score.benefit_worst_decile, score.benefit_worst].map(|benefit| format!("{benefit:.2}")));
+        cells.extend([score.below_single, score.far_below_single].map(percent));
+        cells.extend([score.regret_median, score.regret_worst_decile].map(percent));
+        match &score.messages {
+            None => cells.extend(["–"; 3].map(str::to_owned)),
+            Some(messages) => {
+                cells.push(format!("{:.0}", messages.p99_median));
+                cells.extend([messages.ratio_median, messages.ratio_worst_decile].map(|ratio| format!("{ratio:.2}")));
+            }
+        }
+        cells
     }
-    cells
 }

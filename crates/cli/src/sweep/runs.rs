@@ -4,6 +4,8 @@ use super::cast::Entrant;
 use super::design::Point;
 use super::journal::{Journal, Line, key};
 use super::network::Load;
+use super::plan::MESSAGE;
+use crate::command::remark;
 use crate::diagnostic::Diagnostic;
 use crate::lab::{self, Extras};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -15,6 +17,22 @@ use std::thread;
 
 /// All runs have this seed: what is random on a path comes from its name too, and that has the point in it.
 const SEED: u64 = 1;
+
+/// What is kept of a run.
+pub const MEASURED: [&str; 12] = [
+    "throughput",
+    "delay",
+    "peak_out_of_order_dsn",
+    "blocked_episodes",
+    "timeouts",
+    "retransmitted",
+    "reinjected",
+    "duplicated",
+    "dropped_queue",
+    "messages",
+    "message_delay",
+    "message_delay_p99",
+];
 
 /// One run.
 #[derive(Clone, Debug)]
@@ -37,11 +55,16 @@ impl Task<'_> {
         key(&[&text, &self.entrant.fingerprint(), &paths.join(","), &SEED.to_string()])
     }
 
-    /// In proportion to the packets that its paths can carry.
+    /// In proportion to the packets that are to be expected.
     fn cost(&self) -> f64 {
-        let span = self.point.span.warm_up + self.point.span.counted;
-        let rates: f64 = self.paths.iter().filter_map(|place| self.point.paths.get(*place)).map(|path| path.rate).sum();
-        rates * span
+        let span = self.load.span(self.point);
+        let rate = match self.load {
+            Load::Bulk => {
+                self.paths.iter().filter_map(|place| self.point.paths.get(*place)).map(|path| path.rate).sum()
+            }
+            Load::Messages { interval, .. } => MESSAGE * 8e-6 / interval,
+        };
+        rate * (span.warm_up + span.counted)
     }
 
     fn name(&self) -> String {
@@ -55,13 +78,8 @@ impl Task<'_> {
         let record = catch_unwind(AssertUnwindSafe(run))
             .unwrap_or_else(|_| Err(Diagnostic::plain("the program has a fault, see above")))
             .map_err(fail)?;
-        let wanted =
-            ["throughput", "delay", "peak_out_of_order_dsn", "timeouts", "retransmitted", "reinjected", "duplicated"];
-        Ok(wanted
-            .into_iter()
-            .filter_map(|name| Some((name.to_owned(), record.metric(name)?)))
-            .filter(|(_, value)| value.is_finite())
-            .collect())
+        let measured = |name: &&str| Some(((*name).to_owned(), record.metric(name)?));
+        Ok(MEASURED.iter().filter_map(measured).filter(|(_, value)| value.is_finite()).collect())
     }
 }
 
@@ -69,9 +87,14 @@ impl Task<'_> {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Batch {
     /// What each gave, in the order of the tasks; none for those that were not done any more.
-    pub lines: Vec<Option<Line>>,
-    /// Runs that were done now.
-    pub done: usize,
+    lines: Vec<Option<Line>>,
+}
+
+impl Batch {
+    /// What each run gave, if all were done.
+    pub fn complete(self) -> Option<Vec<Line>> {
+        self.lines.into_iter().collect()
+    }
 }
 
 /// Does them; ends early when `stop` is set, after the runs under way.
@@ -87,6 +110,10 @@ pub fn all(
     let mut open: Vec<usize> = (0..tasks.len()).filter(|place| lines[*place].is_none()).collect();
     // Stable, so that runs of a point stay together.
     open.sort_by(|a, b| tasks[*b].cost().total_cmp(&tasks[*a].cost()));
+    if !tasks.is_empty() {
+        let (all, known) = (tasks.len(), tasks.len() - open.len());
+        remark(&format!("{what}: {all} runs, of which {known} are there already"));
+    }
     let bar = bar(&open, tasks, what);
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
@@ -117,11 +144,10 @@ pub fn all(
     });
     bar.finish_and_clear();
     let finished = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let count = finished.len();
     for (place, line) in finished {
         lines[place] = Some(line?);
     }
-    Ok(Batch { lines, done: count })
+    Ok(Batch { lines })
 }
 
 fn bar(open: &[usize], tasks: &[Task<'_>], what: &str) -> ProgressBar {

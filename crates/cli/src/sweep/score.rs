@@ -35,6 +35,15 @@ pub fn regret(goodput: f64, alternatives: &[f64]) -> f64 {
     if best > 0.0 { (best - goodput) / best } else { 0.0 }
 }
 
+/// The delay of messages at half load that 99 % of them do not exceed, ms.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Delay {
+    /// Of the policy.
+    pub p99: f64,
+    /// Of TCP alone on the path on which it is fastest, with the same messages.
+    pub tcp: f64,
+}
+
 /// A policy on a point.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PointScore {
@@ -52,6 +61,8 @@ pub struct PointScore {
     pub benefit: f64,
     /// See above.
     pub regret: f64,
+    /// Of messages, if they were run.
+    pub delay: Option<Delay>,
 }
 
 impl PointScore {
@@ -60,7 +71,7 @@ impl PointScore {
         let best_subset = (!subsets.is_empty()).then(|| subsets.iter().copied().fold(0.0, f64::max));
         let alternatives: Vec<f64> = singles.iter().chain(&best_subset).copied().collect();
         let (benefit, regret) = (benefit(goodput, &singles), regret(goodput, &alternatives));
-        Self { point, class, goodput, singles, best_subset, benefit, regret }
+        Self { point, class, goodput, singles, best_subset, benefit, regret, delay: None }
     }
 }
 
@@ -130,6 +141,38 @@ pub struct Score {
     pub regret_median: f64,
     /// A tenth of the points are at it or above.
     pub regret_worst_decile: f64,
+    /// Of messages, if they were run.
+    pub messages: Option<MessageScore>,
+}
+
+/// The 99th percentiles of the delays of messages on all points of a group.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct MessageScore {
+    /// Points that have them.
+    pub points: usize,
+    /// Their median, ms.
+    pub p99_median: f64,
+    /// A tenth of the points are at it or above, ms.
+    pub p99_worst_decile: f64,
+    /// Median of what each is in terms of TCP's alone on its best path.
+    pub ratio_median: f64,
+    /// A tenth of the points are at it or above.
+    pub ratio_worst_decile: f64,
+}
+
+impl MessageScore {
+    fn of(points: &[&PointScore]) -> Option<Self> {
+        let delays: Vec<Delay> = points.iter().filter_map(|point| point.delay).collect();
+        let values: Vec<f64> = delays.iter().map(|delay| delay.p99).collect();
+        let ratios: Vec<f64> = delays.iter().map(|delay| delay.p99 / delay.tcp).collect();
+        (!delays.is_empty()).then(|| Self {
+            points: delays.len(),
+            p99_median: median(&values),
+            p99_worst_decile: quantile(&values, 0.9),
+            ratio_median: median(&ratios),
+            ratio_worst_decile: quantile(&ratios, 0.9),
+        })
+    }
 }
 
 impl Score {
@@ -151,6 +194,7 @@ impl Score {
             far_below_single: share(-0.05),
             regret_median: median(&regrets),
             regret_worst_decile: quantile(&regrets, 0.9),
+            messages: MessageScore::of(points),
         })
     }
 }
@@ -208,6 +252,18 @@ mod tests {
         // The least value that a tenth does not exceed.
         assert!((score.benefit_worst_decile + 0.1).abs() < 1e-12 && score.benefit_worst == score.benefit_worst_decile);
         assert_eq!((score.regret_median, score.regret_worst_decile), (0.0, 0.0));
+    }
+
+    #[test]
+    fn delays_are_summed_up_in_milliseconds_and_in_terms_of_tcp() {
+        // 10, 20, 30 ms where TCP has 10, 10 and 60: ratios 1, 2, 0.5. The point without messages does not count.
+        let point = |delay| PointScore { delay, ..PointScore::new(0, Class::LowBdp, 1.0, vec![1.0, 1.0], &[]) };
+        let delays = [Some((10.0, 10.0)), Some((20.0, 10.0)), None, Some((30.0, 60.0))];
+        let points: Vec<PointScore> =
+            delays.iter().map(|delay| point(delay.map(|(p99, tcp)| Delay { p99, tcp }))).collect();
+        let score = Score::of(&points.iter().collect::<Vec<_>>()).and_then(|score| score.messages).unwrap();
+        assert_eq!((score.points, score.p99_median, score.p99_worst_decile), (3, 20.0, 30.0));
+        assert_eq!((score.ratio_median, score.ratio_worst_decile), (1.0, 2.0));
     }
 
     #[test]

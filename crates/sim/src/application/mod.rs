@@ -52,6 +52,13 @@ impl Application {
             ..Self::upload(Sending::Nothing)
         }
     }
+    /// Both ends note when they have read each message of so many bytes.
+    #[must_use]
+    pub fn in_messages(mut self, size: u64) -> Self {
+        self.client_reads.message = Some(size);
+        self.server_reads.message = Some(size);
+        self
+    }
     /// Both ends check that what they read is the pattern.
     #[must_use]
     pub fn verified(mut self) -> Self {

@@ -26,6 +26,8 @@ pub struct Reading {
     pub rate: Option<Rate>,
     /// What is done with the bytes.
     pub verify: Verify,
+    /// Note when each message of so many bytes has been read.
+    pub message: Option<u64>,
 }
 
 /// What a check found.
@@ -57,6 +59,10 @@ pub(crate) struct Reader {
     wake: Instant,
     /// It may not read before this.
     not_before: Instant,
+    /// Bytes of a message, if they are noted.
+    message: Option<u64>,
+    /// When each was read to its last byte.
+    pub(crate) messages: Vec<Instant>,
 }
 
 #[derive(Clone, Debug)]
@@ -73,7 +79,15 @@ impl Reader {
             Verify::Pattern => Check::Pattern { wrong: None },
             Verify::Sha256 => Check::Sha256(Box::new(Sha256::new())),
         };
-        Self { rate: reading.rate, check, total: 0, wake: Instant::NEVER, not_before: Instant::ZERO }
+        Self {
+            rate: reading.rate,
+            check,
+            total: 0,
+            wake: Instant::NEVER,
+            not_before: Instant::ZERO,
+            message: reading.message.filter(|size| *size > 0),
+            messages: Vec::new(),
+        }
     }
     /// When it wants to be called again.
     pub(crate) fn timer(&self) -> Instant {
@@ -95,7 +109,7 @@ impl Reader {
     pub(crate) fn read(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
         let Some(rate) = self.rate else {
             while let Some(bytes) = endpoint.read(now, id, usize::MAX) {
-                self.take(&bytes);
+                self.take(now, &bytes);
             }
             return;
         };
@@ -108,14 +122,14 @@ impl Reader {
         while read < PIECE {
             let Some(bytes) = endpoint.read(now, id, PIECE - read) else { break };
             read += bytes.len();
-            self.take(&bytes);
+            self.take(now, &bytes);
         }
         if read > 0 {
             self.not_before = now + rate.time_for(read as u64);
             self.wake = self.not_before;
         }
     }
-    fn take(&mut self, bytes: &[u8]) {
+    fn take(&mut self, now: Instant, bytes: &[u8]) {
         match &mut self.check {
             Check::Count => {}
             Check::Pattern { wrong } => {
@@ -126,5 +140,8 @@ impl Reader {
             Check::Sha256(hash) => hash.update(bytes),
         }
         self.total += bytes.len() as u64;
+        if let Some(size) = self.message {
+            self.messages.resize((self.total / size) as usize, now);
+        }
     }
 }

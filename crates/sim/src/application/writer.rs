@@ -22,6 +22,13 @@ pub enum Sending {
     File(Bytes),
     /// As much as its pace gives, for ever.
     Paced(Pace),
+    /// Messages, for ever: a Poisson process, so that it does not depend on what became of the ones before.
+    Messages {
+        /// Bytes of each.
+        size: u64,
+        /// Mean time from one to the next.
+        interval: Duration,
+    },
     /// Requests, one after the other; then it closes.
     Requests {
         /// Bytes of a request.
@@ -68,6 +75,8 @@ pub(crate) struct Writer {
     wake: Instant,
     /// Round trips of requests: from the request to the last byte of the response.
     pub(crate) latencies: Vec<Duration>,
+    /// When there was a message to be written.
+    pub(crate) messages: Vec<Instant>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,6 +93,7 @@ enum Plan {
     Pattern,
     File(Bytes),
     Paced(Box<Paced>),
+    Messages { size: u64, interval: Duration, random: Box<RandomStream> },
     Requests { size: u64, response: u64, think: Duration, left: u64, asked: Instant, read: u64 },
     Responses { request: u64, size: u64, answered: u64 },
 }
@@ -127,6 +137,11 @@ impl Writer {
                 last: Instant::ZERO,
                 tokens: 0.0,
             })),
+            Sending::Messages { size, interval } => Plan::Messages {
+                size: *size,
+                interval: *interval,
+                random: Box::new(RandomStream::new(seed, &format!("messages/{name}"))),
+            },
             Sending::Requests { size, response, think, count } => Plan::Requests {
                 size: *size,
                 response: *response,
@@ -139,7 +154,7 @@ impl Writer {
                 Plan::Responses { request: (*request).max(1), size: *size, answered: 0 }
             }
         };
-        Self { plan, written: 0, budget, state, wake: Instant::NEVER, latencies: Vec::new() }
+        Self { plan, written: 0, budget, state, wake: Instant::NEVER, latencies: Vec::new(), messages: Vec::new() }
     }
     /// When it wants to be called again.
     pub(crate) fn timer(&self) -> Instant {
@@ -157,6 +172,10 @@ impl Writer {
     pub(crate) fn open(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
         if let Plan::Paced(paced) = &mut self.plan {
             (paced.last, paced.until) = (now, now);
+        }
+        if let Plan::Messages { interval, random, .. } = &mut self.plan {
+            self.wake = now + next_message(*interval, random);
+            return;
         }
         if matches!(self.plan, Plan::Paced(_) | Plan::Requests { .. }) {
             self.wake = now;
@@ -176,6 +195,11 @@ impl Writer {
                 let most = (paced.rate.bytes_per_second()).max(1);
                 self.budget = self.budget.saturating_add(paced.produce(now)).min(most);
                 self.wake = paced.next(now);
+            }
+            Plan::Messages { size, interval, random } => {
+                self.budget = self.budget.saturating_add(*size);
+                self.messages.push(now);
+                self.wake = now + next_message(*interval, random);
             }
             Plan::Requests { size, left, asked, .. } => {
                 *left = left.saturating_sub(1);
@@ -207,7 +231,7 @@ impl Writer {
                 self.budget += (complete - *answered) * *size;
                 *answered = complete;
             }
-            Plan::Nothing | Plan::Pattern | Plan::File(_) | Plan::Paced(_) => return,
+            Plan::Nothing | Plan::Pattern | Plan::File(_) | Plan::Paced(_) | Plan::Messages { .. } => return,
         }
         self.tick(now, endpoint, id);
         self.write(now, endpoint, id);
@@ -263,6 +287,11 @@ impl Writer {
             let _ = endpoint.close(now, id);
         }
     }
+}
+
+/// Time to the next message, at least a nanosecond.
+fn next_message(mean: Duration, random: &mut RandomStream) -> Duration {
+    Duration::from_secs_f64(random.exponential(mean.as_secs_f64())).max(Duration::from_nanos(1))
 }
 
 impl Paced {

@@ -1,0 +1,83 @@
+//! From runs to scores: finds for each policy and point the runs that belong together.
+
+use super::cast::Entrant;
+use super::design::Point;
+use super::journal::Line;
+use super::plan::Plan;
+use super::runs::Task;
+use super::score::{Delay, PointScore};
+use std::collections::BTreeMap;
+
+/// Which run: the point's number, who by [`Entrant::identity`], and on which paths.
+type Place = (u32, String, Vec<usize>);
+
+/// The runs by what they are of.
+#[derive(Clone, Debug, Default)]
+pub struct Runs<'a> {
+    bulk: BTreeMap<Place, &'a Line>,
+    messages: BTreeMap<Place, &'a Line>,
+}
+
+impl<'a> Runs<'a> {
+    /// Runs with as much as fits.
+    pub fn new(tasks: &[Task<'_>], lines: &'a [Line]) -> Self {
+        Self { bulk: by_place(tasks, lines), messages: BTreeMap::new() }
+    }
+
+    /// And runs with messages.
+    pub fn with_messages(mut self, tasks: &[Task<'_>], lines: &'a [Line]) -> Self {
+        self.messages = by_place(tasks, lines);
+        self
+    }
+
+    fn goodput(&self, point: &Point, entrant: &Entrant, paths: &[usize]) -> Option<f64> {
+        let line = self.bulk.get(&(point.number, entrant.identity(), paths.to_vec()))?;
+        line.measured.get("throughput").copied()
+    }
+
+    /// Of TCP on each path.
+    fn singles(&self, point: &Point, tcp: &Entrant) -> Vec<f64> {
+        (0..point.paths.len()).map(|path| self.goodput(point, tcp, &[path]).unwrap_or(0.0)).collect()
+    }
+
+    /// Of TCP on each path, by the point's number.
+    pub fn all_singles(&self, points: &[Point], tcp: &Entrant) -> BTreeMap<u32, Vec<f64>> {
+        points.iter().map(|point| (point.number, self.singles(point, tcp))).collect()
+    }
+
+    fn p99(&self, point: &Point, entrant: &Entrant, paths: &[usize]) -> Option<f64> {
+        let line = self.messages.get(&(point.number, entrant.identity(), paths.to_vec()))?;
+        line.measured.get("message_delay_p99").copied()
+    }
+
+    /// The policy at this place of the cast on all points.
+    pub fn scores(&self, plan: &Plan, place: usize, points: &[Point]) -> Vec<PointScore> {
+        let (Some(entrant), Some(reference)) = (plan.cast.get(place), plan.references.get(place)) else {
+            return Vec::new();
+        };
+        points.iter().map(|point| self.score(plan, entrant, reference, point)).collect()
+    }
+
+    fn score(&self, plan: &Plan, entrant: &Entrant, reference: &Entrant, point: &Point) -> PointScore {
+        let all: Vec<usize> = (0..point.paths.len()).collect();
+        let goodput = self.goodput(point, entrant, &all).unwrap_or(0.0);
+        let low = (point.number, entrant.identity(), Vec::new());
+        let subsets = self
+            .bulk
+            .range(low..)
+            .take_while(|((number, who, _), _)| *number == point.number && *who == entrant.identity());
+        let subsets: Vec<f64> = subsets
+            .filter(|((_, _, paths), _)| paths.len() < all.len())
+            .filter_map(|(_, line)| line.measured.get("throughput").copied())
+            .collect();
+        let mut score = PointScore::new(point.number, point.class, goodput, self.singles(point, reference), &subsets);
+        let tcp = all.iter().find_map(|path| self.p99(point, &plan.tcp, &[*path]));
+        score.delay = self.p99(point, entrant, &all).zip(tcp).map(|(p99, tcp)| Delay { p99, tcp });
+        score
+    }
+}
+
+fn by_place<'a>(tasks: &[Task<'_>], lines: &'a [Line]) -> BTreeMap<Place, &'a Line> {
+    let place = |task: &Task<'_>| (task.point.number, task.entrant.identity(), task.paths.clone());
+    tasks.iter().zip(lines).map(|(task, line)| (place(task), line)).collect()
+}
