@@ -104,6 +104,14 @@ impl Series {
         }
     }
 
+    /// The largest value there can be, if it is to be seen as such.
+    pub const fn most(self) -> Option<f64> {
+        match self {
+            Self::PathShare => Some(100.0),
+            _ => None,
+        }
+    }
+
     /// Whether there is one per path rather than one per connection.
     pub const fn per_path(self) -> bool {
         matches!(self, Self::PathThroughput | Self::PathShare | Self::Cwnd | Self::Rtt | Self::InFlight)

@@ -93,6 +93,8 @@ pub struct Chart {
     pub lines: Vec<Line>,
     /// Top of the vertical axis, if it must match other pictures.
     pub top: Option<f64>,
+    /// The largest value there can be, at which the vertical axis ends; none: as high as is needed.
+    pub most: Option<f64>,
     /// Width and height.
     pub size: (u32, u32),
 }
@@ -120,7 +122,7 @@ impl Chart {
             Axis::Time(from, to) => (*from, *to),
             Axis::Places(names) => (-0.25, names.len() as f64 - 0.75),
         };
-        let top = nice_top(self.top.unwrap_or_else(|| self.highest()));
+        let top = self.most.unwrap_or_else(|| nice_top(self.top.unwrap_or_else(|| self.highest())));
         let mut builder = ChartBuilder::on(root);
         if !self.title.is_empty() {
             builder.caption(&self.title, (FONT, 17).into_font().color(&INK));
@@ -183,43 +185,54 @@ impl Chart {
 pub struct Bar {
     /// What it is of.
     pub label: String,
+    /// Which colour.
+    pub colour: usize,
     /// Measured.
     pub measured: Point,
     /// Published.
     pub published: Option<f64>,
 }
 
-/// Draws bars.
-pub fn bars(bars: &[Bar], y_label: &str, size: (u32, u32)) -> Result<String, ChartError> {
+/// Height of a bar with the space around it, and of what is above and below all of them, in pixels.
+const BAR_HEIGHT: u32 = 36;
+const BARS_MARGIN: u32 = 72;
+
+/// Draws bars, one under the other, so that long names have room.
+pub fn bars(bars: &[Bar], axis: &str, width: u32) -> Result<String, ChartError> {
     let mut text = String::new();
     {
+        let size = (width, bars.len() as u32 * BAR_HEIGHT + BARS_MARGIN);
         let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
-        draw_bars(&root, bars, y_label)?;
+        draw_bars(&root, bars, axis)?;
         root.present()?;
     }
     Ok(adopt(&text))
 }
 
-fn draw_bars(root: &DrawingArea<SVGBackend<'_>, Shift>, bars: &[Bar], y_label: &str) -> Result<(), ChartError> {
+fn draw_bars(root: &DrawingArea<SVGBackend<'_>, Shift>, bars: &[Bar], axis: &str) -> Result<(), ChartError> {
     let highest = bars.iter().map(|bar| bar.measured.high().max(bar.published.unwrap_or(0.0))).fold(0.0, f64::max);
     let count = bars.len() as i32;
+    // The first bar is the highest one.
+    let row = |at: usize| count - 1 - at as i32;
+    let longest = bars.iter().map(|bar| bar.label.chars().count()).max().unwrap_or(0) as u32;
     let mut chart = ChartBuilder::on(root)
         .margin(6)
-        .margin_right(16)
-        .x_label_area_size(34)
-        .y_label_area_size(68)
-        .build_cartesian_2d((0..count - 1).into_segmented(), 0.0..nice_top(highest))?;
+        .margin_right(24)
+        .x_label_area_size(46)
+        .y_label_area_size(longest * 8 + 20)
+        .build_cartesian_2d(0.0..nice_top(highest), (0..count - 1).into_segmented())?;
     let name = |place: &SegmentValue<i32>| match place {
-        SegmentValue::CenterOf(at) => bars.get(*at as usize).map(|bar| bar.label.clone()).unwrap_or_default(),
-        _ => String::new(),
+        SegmentValue::CenterOf(at) => bars.get(row(*at as usize) as usize).map(|bar| bar.label.clone()),
+        _ => None,
     };
     chart
         .configure_mesh()
-        .disable_x_mesh()
-        .y_labels(6)
-        .x_label_formatter(&name)
-        .y_label_formatter(&|y| tidy(*y))
-        .y_desc(y_label)
+        .disable_y_mesh()
+        .x_labels(8)
+        .y_labels(bars.len() + 1)
+        .x_label_formatter(&|x| tidy(*x))
+        .y_label_formatter(&|place| name(place).unwrap_or_default())
+        .x_desc(axis)
         .label_style((FONT, 15).into_font().color(&INK))
         .axis_desc_style((FONT, 16).into_font().color(&INK))
         .axis_style(INK.mix(0.6))
@@ -227,17 +240,17 @@ fn draw_bars(root: &DrawingArea<SVGBackend<'_>, Shift>, bars: &[Bar], y_label: &
         .light_line_style(TRANSPARENT)
         .draw()?;
     for (at, bar) in bars.iter().enumerate() {
-        let (tint, place) = (colour(at), at as i32);
-        let corners = [(SegmentValue::Exact(place), 0.0), (SegmentValue::Exact(place + 1), bar.measured.mean)];
+        let (tint, place) = (colour(bar.colour), row(at));
+        let corners = [(0.0, SegmentValue::Exact(place)), (bar.measured.mean, SegmentValue::Exact(place + 1))];
         let mut body = Rectangle::new(corners, tint.mix(0.75).filled());
-        body.set_margin(0, 0, 40, 40);
+        body.set_margin(5, 5, 0, 0);
         chart.draw_series([body])?;
         let middle = SegmentValue::CenterOf(place);
         let (low, mean, high) = (bar.measured.low(), bar.measured.mean, bar.measured.high());
-        chart.draw_series([ErrorBar::new_vertical(middle.clone(), low, mean, high, INK.stroke_width(2), 14)])?;
+        chart.draw_series([ErrorBar::new_horizontal(middle.clone(), low, mean, high, INK.stroke_width(2), 12)])?;
         if let Some(published) = bar.published {
-            let mark = EmptyElement::at((middle, published))
-                + Rectangle::new([(-34, -2), (34, 2)], INK.filled())
+            let mark = EmptyElement::at((published, middle))
+                + Rectangle::new([(-2, -15), (2, 15)], INK.filled())
                 + Circle::new((0, 0), 6, INK.filled());
             chart.draw_series([mark])?;
         }
@@ -290,6 +303,7 @@ mod tests {
             axis: Axis::Time(0.0, 3.0),
             lines: vec![Line { colour: 0, points: vec![point(0.5, 1.0), None, point(1.5, 2.0), point(2.5, 3.0)] }],
             top: None,
+            most: None,
             size: (400, 300),
         };
         let svg = chart.svg().unwrap();

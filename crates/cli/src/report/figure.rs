@@ -92,6 +92,7 @@ fn over_time(
             axis: Axis::Time(span.0, span.1),
             lines: runs.iter().map(line).collect(),
             top: None,
+            most: series.most(),
             size: WIDE,
         }
     };
@@ -126,6 +127,7 @@ fn paths_over_time(
                 axis: Axis::Time(span.0, span.1),
                 lines: (0..paths.len()).map(line).collect(),
                 top: None,
+                most: series.most(),
                 size: HALF,
             });
         }
@@ -151,14 +153,14 @@ fn metric_bars(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: &str) -
     let bar = |(at, runs): &(usize, &PolicyRuns)| {
         let estimate = runs.estimate(metric)?;
         let measured = Point { x: *at as f64, mean: estimate.mean, half_width: estimate.half_width };
-        Some(Bar { label: runs.label(), measured, published: published(&runs.contender.name) })
+        Some(Bar { label: runs.label(), colour: *at, measured, published: published(&runs.contender.name) })
     };
     let bars: Vec<Bar> = runs.iter().filter_map(bar).collect();
     let (label, unit) = outcome.scenario.metric(metric).unwrap_or_default();
-    let reading = "Bars are measured means with their 95 % confidence intervals; \
-                   a thick rule with a dot is the published value."
-        .to_owned();
-    let picture = chart::bars(&bars, &format!("{} ({unit})", capital(&label)), WIDE)?;
+    let mut reading = "Bars are measured means with their 95 % confidence intervals".to_owned();
+    let any_published = bars.iter().any(|bar| bar.published.is_some());
+    reading.push_str(if any_published { "; a thick rule with a dot is the published value." } else { "." });
+    let picture = chart::bars(&bars, &format!("{} ({unit})", capital(&label)), WIDE.0)?;
     Ok(Drawn { pictures: vec![picture], legend: Vec::new(), reading })
 }
 
@@ -181,11 +183,14 @@ fn sweep(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: Option<&str>)
         return Ok(Drawn { pictures: Vec::new(), legend: Vec::new(), reading });
     }
     let metric = metric.unwrap_or(&sweep.metric);
-    let line = |(at, runs): &(usize, &PolicyRuns)| {
+    // Beside each other, so that none hides another.
+    let (spread, middle) = (0.36 / runs.len().max(1) as f64, (runs.len() as f64 - 1.0) / 2.0);
+    let line = |(order, (at, runs)): (usize, &(usize, &PolicyRuns))| {
+        let aside = (order as f64 - middle) * spread;
         let point = |(x, point): (usize, &crate::record::SweepPoint)| {
             let found = point.policies.iter().find(|known| known.contender.name == runs.contender.name)?;
             let estimate = found.estimate(metric)?;
-            Some(Point { x: x as f64, mean: estimate.mean, half_width: estimate.half_width })
+            Some(Point { x: x as f64 + aside, mean: estimate.mean, half_width: estimate.half_width })
         };
         Line { colour: *at, points: outcome.sweep.iter().enumerate().map(point).collect() }
     };
@@ -195,8 +200,9 @@ fn sweep(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: Option<&str>)
         x_label: sweep.label.clone(),
         y_label: format!("{} ({unit})", capital(&label)),
         axis: Axis::Places(outcome.sweep.iter().map(|point| place(&point.value)).collect()),
-        lines: runs.iter().map(line).collect(),
+        lines: runs.iter().enumerate().map(line).collect(),
         top: None,
+        most: None,
         size: WIDE,
     };
     let seeds =

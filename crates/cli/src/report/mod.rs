@@ -202,7 +202,7 @@ fn claims_table(html: &mut String, outcome: &Outcome) {
 }
 
 fn means_table(html: &mut String, outcome: &Outcome) {
-    html.push_str("<h3>Means with 95 % confidence intervals</h3>\n<div class=\"scroll\"><table>\n<thead><tr><th>Metric</th><th>Unit</th>");
+    html.push_str("<h3>Means with 95 % confidence intervals</h3>\n<div class=\"scroll\"><table class=\"means\">\n<thead><tr><th>Metric</th><th>Unit</th>");
     for runs in &outcome.policies {
         let _ = write!(html, "<th class=\"number\">{}</th>", escape(&runs.label()));
     }
@@ -216,7 +216,7 @@ fn means_table(html: &mut String, outcome: &Outcome) {
         for runs in &outcome.policies {
             let cell = match runs.estimate(&metric) {
                 Some(estimate) if estimate.half_width.is_finite() => {
-                    format!("{} ± {}", readable(estimate.mean), readable(estimate.half_width))
+                    format!("{} <small>± {}</small>", readable(estimate.mean), readable(estimate.half_width))
                 }
                 Some(estimate) => readable(estimate.mean),
                 None => "–".to_owned(),
