@@ -1,11 +1,12 @@
-//! What an application says of its urgency, in the lab: its priority, and for how long its player can go on.
+//! What users and applications ask of a scheduler, in the lab: shares of paths, an order of them, a priority, a play-out time.
 
 use anabranch_mptcp::{BufferSize, ConnectionConfig, EndpointConfig, Policies};
+use anabranch_policy::rate::Rate;
 use anabranch_policy::table::{self, Settings};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::{path_manager, scheduler};
-use anabranch_sim::application::Sending;
-use anabranch_sim::reference::{Bottleneck, connection, upload};
+use anabranch_sim::application::{Pace, Sending};
+use anabranch_sim::reference::{Bottleneck, connection, goodput, upload};
 use anabranch_sim::topology::{Path, PathConfig, ServerAddresses, disjoint_paths};
 use anabranch_sim::{Application, Change, FlowConfig, FlowId, HostId, Side, World, WorldConfig};
 use std::sync::Arc;
@@ -14,10 +15,16 @@ fn at(seconds: f64) -> Instant {
     Instant::ZERO + Duration::from_secs_f64(seconds)
 }
 
-/// NewReno on each path, and a scheduler.
+/// NewReno on each path, and a scheduler with its defaults.
 fn scheduled(name: &'static str) -> ConnectionConfig {
+    with_settings(name, &[])
+}
+
+/// NewReno on each path, and a scheduler with these settings.
+fn with_settings(name: &'static str, settings: &[(&str, &str)]) -> ConnectionConfig {
+    let settings = settings.iter().fold(Settings::new(), |all, (name, value)| all.with(name, value));
     let base = connection("new_reno", true);
-    let scheduler = Arc::new(move || table::build(scheduler::TABLE, name, &Settings::new()).expect("in the table"));
+    let scheduler = Arc::new(move || table::build(scheduler::TABLE, name, &settings).expect("in the table"));
     let mut config = ConnectionConfig { policies: Policies { scheduler, ..base.policies.clone() }, ..base };
     config.tcp.min_rto = Duration::from_millis(200);
     config.tcp.nagle = false;
@@ -144,4 +151,56 @@ fn a_duplicate_saves_the_deadline_when_the_first_path_stalls() {
     assert_eq!(second_piece("deadline_reinjection", None), plain);
     assert_eq!(second_piece("deadline_reinjection", Some(60_000)), plain);
     assert_eq!(second_piece("lowest_rtt", Some(400)), plain);
+}
+
+/// Bytes that an upload sent on each path of two between 5 s and 20 s, and Mbit/s that arrived meanwhile.
+fn shares(config: &ConnectionConfig, sending: Sending) -> ([u64; 2], f64) {
+    // 20 Mbit/s with a round trip of 20 ms, and 5 Mbit/s with 40 ms.
+    let (mut world, client, paths) = world(1, &[Bottleneck::new(20, 10, 60), Bottleneck::new(5, 20, 60)]);
+    let flow = upload("bulk", (client, paths[0].client), paths[0].server, Instant::ZERO, config);
+    world.add_flow(FlowConfig { application: Application::upload(sending), ..flow });
+    let sent = |world: &World| {
+        let id = world.connection(FlowId(0), Side::Client).expect("it is open");
+        let views = world.endpoint(client).subflow_views(world.now(), id);
+        [0, 1].map(|path: usize| views[path].bytes_sent)
+    };
+    world.run_until(at(5.0));
+    let before = sent(&world);
+    let mbit = goodput(&mut world, 0, at(5.0), at(20.0));
+    let after = sent(&world);
+    ([0, 1].map(|path| after[path] - before[path]), mbit)
+}
+
+#[test]
+fn weights_are_kept_to_the_segment_at_the_speed_of_the_slowest_for_its_weight_or_follow_the_windows() {
+    let weighted = |weights: &str, when_full: &str| {
+        let config = with_settings("weighted", &[("weights", weights), ("when_full", when_full)]);
+        shares(&config, Sending::Endless)
+    };
+    // 5 Mbit/s are 4.7 of payload, and the other path gets the weight times that; but no more than 18.9.
+    for (weight, slowest) in [(1, 2.0 * 4.7), (3, 4.0 * 4.7), (8, 18.9 * 9.0 / 8.0)] {
+        let ([fast, slow], mbit) = weighted(&format!("{weight}:1"), "wait");
+        // What is given and not sent yet, at both ends of the time, is not counted: a few segments.
+        assert!(fast.abs_diff(weight * slow) <= 4 * (weight + 1) * 1_400, "{weight}:1 {fast} {slow}");
+        assert!((mbit / slowest - 1.0).abs() < 0.03, "{weight}:1 {mbit} Mbit/s");
+    }
+    let ([fast, slow], mbit) = weighted("1:1", "others");
+    assert!(fast > 3 * slow && mbit > 23.0, "{fast} {slow} {mbit} Mbit/s");
+}
+
+#[test]
+fn the_second_path_carries_what_the_first_has_no_room_for_and_nothing_before() {
+    let overflow = |order, mbit: u64| {
+        let pace = Pace { rate: Rate::from_bits_per_second(mbit * 1_000_000), share: None, on_off: None };
+        let config = with_settings("primary_overflow", &[("order", order)]);
+        shares(&config, Sending::Paced(pace)).0
+    };
+    // The slower path, whose address is the second, first: 4 Mbit/s fit, and of 10 the other carries what is left.
+    assert_eq!(overflow("2", 4)[0], 0);
+    let [fast, slow] = overflow("2", 10);
+    assert!(fast.abs_diff(slow) < slow / 4, "{fast} {slow}");
+    // The faster path first.
+    assert_eq!(overflow("1", 10)[1], 0);
+    let [fast, slow] = overflow("1", 23);
+    assert!(slow > 0 && fast > 4 * slow, "{fast} {slow}");
 }
