@@ -196,7 +196,8 @@ pub enum PathEvent<'a> {
     /// so near to the edge of the window that the peer was told that no whole segment fits behind it; nothing more can
     /// come but what fills the hole. When that is known to the sender it calls itself blocked
     /// ([`Self::ReceiveBufferBlocked`]), provided it has data waiting and window on a path, which the receiver cannot
-    /// know. Once per episode; again each time it has outlasted the largest round-trip time once more. Only told where
+    /// know. The reverse does not hold: the sender's event also comes while what it has sent up to the edge is merely on
+    /// its way, and one path is faster than another. Once per episode; again each time it has outlasted the largest round-trip time once more. Only told where
     /// [`PathManager::forward_delays`] asks for delays of arrivals.
     ReceiverBlocked {
         /// The connection.

@@ -22,7 +22,7 @@
 //!   error. `printed` has it as it stands.
 //! - `measured_by` receiver (the paper's Algorithm 2) | sender: the sender takes the timestamp of an acknowledgement less the one it
 //!   echoes, goes by its own [`PathEvent::ReceiveBufferBlocked`] and suspends the path itself; nothing is asked of the peer. Delayed
-//!   acknowledgements, 40 ms at most, are in these delays.
+//!   acknowledgements, 40 ms at most, are in these delays, and in those of lone probes always: paths of shorter delay hardly return.
 //! - How the name gets to the sender: the paper's "SACK chunk" is not TCP's. Here it is MP_PRIO (RFC 8684, section 3.3.8), B = 1
 //!   to name and B = 0 to take back, which any peer understands. It goes on the path that it speaks of, and nothing confirms
 //!   it, so each is sent three times, a round trip apart, and B = 1 again whenever more than eight segments of data came on a named
@@ -30,7 +30,7 @@
 //! - A sender with this path manager also suspends a path that its peer named: what is unacknowledged there goes again on the
 //!   others, and it probes ([`super::suspension`]), so that the receiver can measure. A sender without it (Linux)
 //!   sends nothing on a backup while it has another path, and there is nothing to measure: such a path is taken back when
-//!   nothing has come on it for `return_after` (5 s; 0: never).
+//!   nothing has come on it for `return_after` (10 s, which is longer than the timeouts that probes are apart; 0: never).
 //! - Clocks. The paper wants them synchronised. They need not be: their offset is the same on every path and cancels in every
 //!   comparison above, if the peer stamps all subflows from one clock (our engine does). A mean over all history bends
 //!   with the clocks' drift, paths of different age differently; [`crate::forward_delay::drift`] takes that out.
@@ -38,7 +38,8 @@
 //!   per_subflow FD(p) is half the least RTT of p, plus FD less the least FD of the last minute, which is the queue and
 //!   free of offsets; auto takes it when two paths lie more than a minute apart, which no delay explains.
 //! - Without timestamps on some path, its FD is half its smoothed RTT, and the others are taken as under per_subflow.
-//! - A path without an estimate is neither named nor in the mean. The last active path is never named: a backup or a named
+//! - A path without an estimate is neither named nor in the mean: in the first round trip, a path so slow that nothing has come on
+//!   it yet goes free and another one is named, until there is something to compare. The last active path is never named: a backup or a named
 //!   path does not count as another. When no active path is left, the named one of least FD returns.
 //! - A named path returns only if data came on it since; the test is made once per round trip and never in the event that names.
 //! - Nothing damps: a path that is only bad when it carries traffic is named and taken back again and again.
@@ -102,7 +103,7 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "return_after",
-        default: "5",
+        default: "10",
         values: "seconds, 0 to 3600",
         summary: "After how long without any data a named path is taken back; 0: never",
     },
@@ -174,7 +175,7 @@ impl Default for OneWayDelaySettings {
             clock: Clock::Auto,
             measured_by: MeasuredBy::Receiver,
             hold: Duration::ZERO,
-            return_after: Duration::from_secs(5),
+            return_after: Duration::from_secs(10),
         }
     }
 }
@@ -468,7 +469,7 @@ impl OneWayDelay {
             measured_by: [MeasuredBy::Receiver, MeasuredBy::Sender]
                 [settings.word("measured_by", &["receiver", "sender"], 0)?],
             hold: seconds("hold", 0.0)?,
-            return_after: seconds("return_after", 5.0)?,
+            return_after: seconds("return_after", 10.0)?,
         })))
     }
 
