@@ -63,6 +63,7 @@ fn reordering_within_the_window_costs_nothing() {
 #[test]
 fn several_holes_are_repaired_in_one_round_trip_and_one_episode() {
     let mut t = ten_out();
+    assert_eq!(t.counted(), (0, 0, 0));
     t.peer("A 1:1 ack 1 sack 4001-5001");
     t.peer("A 1:1 ack 1 sack 4001-6001");
     t.peer("A 1:1 ack 1 sack 4001-7001");
@@ -75,6 +76,7 @@ fn several_holes_are_repaired_in_one_round_trip_and_one_episode() {
     let rest: Vec<_> = rest.into_iter().chain(t.take()).map(|packet| packet.segment.seq.0 - t.initial).collect();
     assert_eq!(rest, [1001, 2001, 3001, 7001]);
     t.peer("A 1:1 ack 10001");
+    assert_eq!(t.counted(), (5, 0, 2), "five holes, and two acknowledgements that moved the edge");
     assert_eq!(t.cwnd(), 5, "halved once");
 }
 
@@ -192,6 +194,7 @@ fn the_retransmission_timeout_doubles_and_sends_the_first_segment_only() {
         t.expect_nothing();
     }
     assert_eq!(t.cwnd(), 1);
+    assert_eq!(t.counted(), (0, 11, 0), "what a timeout gives up was not found lost");
 }
 
 // RFC 6298, section 3 (Karn) and 5.7: an acknowledgement of a retransmission says nothing of the round trip, and the
@@ -263,6 +266,7 @@ fn without_sack_a_partial_acknowledgement_repeats_the_next_hole_at_once() {
     t.wait(100);
     t.peer("A 1:1 ack 10001");
     assert_eq!(t.cwnd(), 5, "halved once");
+    assert_eq!(t.counted(), (3, 0, 3));
     assert_eq!(t.host.stats(t.id()).unwrap().timeouts, 0);
 }
 

@@ -216,6 +216,11 @@ impl Transcript {
     pub fn cwnd(&self) -> u64 {
         self.host.subflow_views(self.now, self.id())[0].cwnd / 1000
     }
+    /// Segments found lost by acknowledgements, timeouts, and acknowledgements that made progress.
+    pub fn counted(&self) -> (u32, u32, u32) {
+        let view = &self.host.subflow_views(self.now, self.id())[0];
+        (view.segments_lost, view.timeouts, view.acknowledgements)
+    }
 
     // What the peer does.
 
