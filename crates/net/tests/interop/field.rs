@@ -8,7 +8,7 @@ use anabranch_mptcp::ConnectionConfig;
 use anabranch_net::{Stack, Stream};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::ids::{AddressId, SubflowId};
-use anabranch_policy::path_manager::{CloseReason, PathAction, PathEvent, PathManager};
+use anabranch_policy::path_manager::{CloseReason, ForwardDelays, Measurements, PathAction, PathEvent, PathManager};
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration as Span, Instant};
 use anabranch_sim::LinkConfig;
@@ -68,6 +68,12 @@ impl PathManager for Obedient {
         };
         orders.1.push(heard);
     }
+    fn measurements(&self) -> Measurements {
+        self.inner.as_ref().map_or(Measurements::Never, |inner| inner.measurements())
+    }
+    fn forward_delays(&self) -> ForwardDelays {
+        self.inner.as_ref().map_or(ForwardDelays::Unmeasured, |inner| inner.forward_delays())
+    }
 }
 
 /// Who is there.
@@ -94,14 +100,26 @@ impl Kernel {
 /// Runs a test in a fresh namespace with so many paths. The path manager is `full_mesh` with settings such as
 /// `path_manager.announce=both`, or with none of them nobody but the test.
 pub fn field<F: Future<Output = ()>>(paths: u8, v6: bool, mesh: Option<&str>, test: impl FnOnce(Field) -> F + Send) {
+    let all = vec![links(); usize::from(paths)];
+    field_of(&all, v6, mesh.map(|settings| format!("path_manager=full_mesh {settings}")).as_deref(), test);
+}
+
+/// The same with links of the test's own, and a path manager in words, or none.
+pub fn field_of<F: Future<Output = ()>>(
+    links: &[[LinkConfig; 2]],
+    v6: bool,
+    path_manager: Option<&str>,
+    test: impl FnOnce(Field) -> F + Send,
+) {
     let orders = Orders::default();
-    let inner = mesh.map(|settings| {
-        let combination: Combination = format!("path_manager=full_mesh {settings}").parse().expect("words of ours");
+    let inner = path_manager.map(|words| {
+        let combination: Combination = words.parse().expect("words of ours");
         combination.build_path_manager().expect("a path manager of ours")
     });
     let manager = Obedient { orders: orders.clone(), inner };
     with_stack(Box::new(manager), |stack| async move {
-        let boxes = (0..paths).map(|path| Middlebox::attach(&stack, path, v6, &links(), 1)).collect();
+        let attach = |(path, links)| Middlebox::attach(&stack, path, v6, links, 1);
+        let boxes = (0..).zip(links).map(attach).collect();
         ip("mptcp limits set subflows 8 add_addr_accepted 8");
         test(Field { stack, boxes, v6, orders }).await;
     });

@@ -16,6 +16,7 @@ mod library;
 #[allow(dead_code)] // what is remembered of a packet is there to be printed
 mod middlebox;
 mod mischief;
+mod one_way_delay;
 mod pair;
 mod perf;
 mod priority;
@@ -43,6 +44,7 @@ fn main() {
     trials.extend(joining::trials());
     trials.extend(library::trials());
     trials.extend(perf::trials());
+    trials.extend(one_way_delay::trials());
     trials.extend(priority::trials());
     trials.extend(random_transfers::trials());
     trials.extend(wire_profile::trials());

@@ -4,6 +4,7 @@ use crate::field::{Field, Heard, Kernel, field, in_both_families, talk, to_kerne
 use crate::kernel::{counter, ip};
 use crate::middlebox::Way;
 use crate::pair::{ours, theirs};
+use anabranch_mptcp::ConnectionConfig;
 use anabranch_net::Stream;
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::path_manager::PathAction;
@@ -29,10 +30,14 @@ pub fn trials() -> Vec<Trial> {
 /// A connection with a subflow on each of two paths; gives the second's id. Joins go to what was announced, so that paths
 /// are addresses on both sides.
 async fn two_paths(field: &Field, we: bool) -> (Stream, Kernel, SubflowId) {
+    two_paths_with(field, we, field.config()).await
+}
+
+/// The same with settings of ours.
+pub async fn two_paths_with(field: &Field, we: bool, mut config: ConnectionConfig) -> (Stream, Kernel, SubflowId) {
     ip("mptcp limits set subflows 1 add_addr_accepted 1");
     ip(&format!("mptcp endpoint add {} id 5 {}", theirs(1, field.v6), if we { "signal" } else { "subflow" }));
     // So that the kernel joins what we announce, and not our initial address.
-    let mut config = field.config();
     config.deny_join_initial = !we;
     let (mut stream, kernel) = match we {
         true => field.we_open_with(config).await,
@@ -51,7 +56,7 @@ async fn two_paths(field: &Field, we: bool) -> (Stream, Kernel, SubflowId) {
 }
 
 /// Payload on the second path in a transfer this way.
-async fn on_second_path(field: &Field, stream: &mut Stream, kernel: &Kernel, way: Way) -> usize {
+pub async fn on_second_path(field: &Field, stream: &mut Stream, kernel: &Kernel, way: Way) -> usize {
     let of_second = |seen: &crate::middlebox::Seen| {
         let (source, destination) = (seen.packet.ip.source, seen.packet.ip.destination);
         seen.way == way && (source == ours(1, field.v6) || destination == ours(1, field.v6))
