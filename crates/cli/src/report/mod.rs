@@ -3,10 +3,13 @@
 
 mod calibration;
 mod chart;
+mod distribution;
 mod figure;
 mod scatter;
+mod sweep;
 
 pub use calibration::calibration_page;
+pub use sweep::sweep_page;
 
 use crate::diagnostic::Diagnostic;
 use crate::metric::Series;

@@ -71,6 +71,10 @@ impl<'a> Runs<'a> {
             .filter_map(|(_, line)| line.measured.get("throughput").copied())
             .collect();
         let mut score = PointScore::new(point.number, point.class, goodput, self.singles(point, reference), &subsets);
+        score.measured = self
+            .bulk
+            .get(&(point.number, entrant.identity(), all.clone()))
+            .map_or_else(BTreeMap::new, |line| line.measured.clone());
         let tcp = all.iter().find_map(|path| self.p99(point, &plan.tcp, &[*path]));
         score.delay = self.p99(point, entrant, &all).zip(tcp).map(|(p99, tcp)| Delay { p99, tcp });
         score

@@ -8,8 +8,13 @@ mod journal;
 mod network;
 mod outcome;
 mod plan;
+mod rows;
 mod runs;
 mod score;
+
+pub use design::Class;
+pub use outcome::{EXPLAINED, HEAD, Outcome, PolicyOutcome};
+pub use score::Group;
 
 use crate::arguments::SweepOptions;
 use crate::command::{print, remark};
@@ -20,11 +25,9 @@ use cast::{Ends, Entrant};
 use design::Point;
 use journal::Journal;
 use network::Load;
-use outcome::{Outcome, PolicyOutcome};
 use plan::Plan;
 use runs::{Batch, Task};
 use score::PointScore;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -147,8 +150,11 @@ fn finish(options: &SweepOptions, outcome: &Outcome, points: &[Point]) -> Result
     let json = serde_json::to_string_pretty(outcome)
         .map_err(|error| Diagnostic::plain(format!("cannot write the scores: {error}")))?
         + "\n";
-    let path: PathBuf = options.out.join("sweep.json");
-    std::fs::write(&path, &json).map_err(|error| Diagnostic::file(&path, "write", &error))?;
+    let [scores, rows, page] = ["sweep.json", "sweep.parquet", "sweep.html"].map(|name| options.out.join(name));
+    std::fs::write(&scores, &json).map_err(|error| Diagnostic::file(&scores, "write", &error))?;
+    rows::write(&rows, outcome, points)?;
+    std::fs::write(&page, crate::report::sweep_page(outcome)?)
+        .map_err(|error| Diagnostic::file(&page, "write", &error))?;
     if options.json {
         print(&json);
         return Ok(());
@@ -159,7 +165,8 @@ fn finish(options: &SweepOptions, outcome: &Outcome, points: &[Point]) -> Result
             text.push_str(&worst_points(policy, points, worst));
         }
     }
-    print(&format!("{text}written: {}\n", path.display()));
+    let written = [page, scores, rows].map(|path| path.display().to_string()).join(", ");
+    print(&format!("{text}written: {written}\n"));
     Ok(())
 }
 

@@ -1,0 +1,142 @@
+//! Draws how values are distributed: as cumulated shares, a curve per name; and as boxes, a line per name.
+
+use super::chart::{ChartError, FONT, INK, adopt, colour, tidy};
+use crate::statistics::quantile;
+use plotters::prelude::*;
+
+/// Values of one name.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Distribution {
+    /// What they are of.
+    pub name: String,
+    /// Which colour; a thin line in the colour of the text if none.
+    pub colour: Option<usize>,
+    /// The values.
+    pub values: Vec<f64>,
+}
+
+/// Steps of a curve.
+const STEPS: u32 = 100;
+/// What a box shows: the ends of its line, its own ends, and its middle.
+const SHARES: [f64; 5] = [0.1, 0.25, 0.5, 0.75, 0.9];
+
+/// For each value the share of the distribution that does not exceed it; values beyond the range are drawn at its ends.
+pub fn cumulated(
+    distributions: &[Distribution],
+    (title, label): (&str, &str),
+    range: (f64, f64),
+    size: (u32, u32),
+) -> Result<String, ChartError> {
+    let mut text = String::new();
+    {
+        let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
+        let mut chart = ChartBuilder::on(&root)
+            .caption(title, (FONT, 17).into_font().color(&INK))
+            .margin(6)
+            .margin_right(16)
+            .x_label_area_size(46)
+            .y_label_area_size(60)
+            .build_cartesian_2d(range.0..range.1, 0.0..1.0)?;
+        chart
+            .configure_mesh()
+            .x_label_formatter(&|x| tidy(*x))
+            .y_label_formatter(&|y| tidy(*y))
+            .x_desc(label)
+            .y_desc("share of points")
+            .label_style((FONT, 15).into_font().color(&INK))
+            .axis_desc_style((FONT, 16).into_font().color(&INK))
+            .axis_style(INK.mix(0.6))
+            .bold_line_style(INK.mix(0.14))
+            .light_line_style(TRANSPARENT)
+            .draw()?;
+        chart.draw_series(LineSeries::new([(0.0, 0.0), (0.0, 1.0)], INK.mix(0.5)))?;
+        // Those with a colour last, on top of the others.
+        let (plain, tinted): (Vec<_>, Vec<_>) = distributions.iter().partition(|one| one.colour.is_none());
+        for one in plain.into_iter().chain(tinted).filter(|one| !one.values.is_empty()) {
+            let share = |step| f64::from(step) / f64::from(STEPS);
+            let point = |step| (quantile(&one.values, share(step)).clamp(range.0, range.1), share(step));
+            let style = match one.colour {
+                Some(at) => colour(at).stroke_width(2),
+                None => INK.mix(0.3).stroke_width(1),
+            };
+            chart.draw_series(LineSeries::new((0..=STEPS).map(point), style))?;
+        }
+        root.present()?;
+    }
+    Ok(adopt(&text))
+}
+
+/// A line per name: from the first decile to the last, with a box from quarter to quarter and a mark at the median.
+pub fn boxes(distributions: &[Distribution], label: &str, range: (f64, f64), width: u32) -> Result<String, ChartError> {
+    let count = distributions.len() as u32;
+    let mut text = String::new();
+    {
+        let root = SVGBackend::with_string(&mut text, (width, 70 + 26 * count.max(1))).into_drawing_area();
+        let mut chart = ChartBuilder::on(&root)
+            .margin(6)
+            .margin_right(16)
+            .x_label_area_size(46)
+            .y_label_area_size(190)
+            .build_cartesian_2d(range.0..range.1, f64::from(count)..0.0)?;
+        chart
+            .configure_mesh()
+            .disable_y_mesh()
+            .y_labels(0)
+            .x_label_formatter(&|x| tidy(*x))
+            .x_desc(label)
+            .label_style((FONT, 15).into_font().color(&INK))
+            .axis_desc_style((FONT, 16).into_font().color(&INK))
+            .axis_style(INK.mix(0.6))
+            .bold_line_style(INK.mix(0.14))
+            .light_line_style(TRANSPARENT)
+            .draw()?;
+        chart.draw_series(LineSeries::new([(0.0, 0.0), (0.0, f64::from(count))], INK.mix(0.5)))?;
+        let names = (FONT, 15).into_font().color(&INK);
+        for (at, one) in distributions.iter().enumerate() {
+            let y = at as f64 + 0.5;
+            let place = chart.backend_coord(&(range.0, y));
+            let name = one.name.as_str();
+            let shift = 8 + root.estimate_text_size(name, &names)?.0 as i32;
+            root.draw(&Text::new(name, (place.0 - shift, place.1 - 8), names.clone()))?;
+            if one.values.is_empty() {
+                continue;
+            }
+            let tint = one.colour.map_or(INK, colour);
+            let [first, low, middle, high, last] =
+                SHARES.map(|share| quantile(&one.values, share).clamp(range.0, range.1));
+            chart.draw_series(LineSeries::new([(first, y), (last, y)], tint.mix(0.8)))?;
+            chart.draw_series([Rectangle::new([(low, y - 0.3), (high, y + 0.3)], tint.mix(0.35).filled())])?;
+            chart.draw_series(LineSeries::new([(middle, y - 0.36), (middle, y + 0.36)], tint.stroke_width(3)))?;
+        }
+        root.present()?;
+    }
+    Ok(adopt(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some() -> Vec<Distribution> {
+        let values = |shift: f64| (0..50).map(|at| f64::from(at) / 50.0 - shift).collect();
+        vec![
+            Distribution { name: "one".to_owned(), colour: Some(0), values: values(0.0) },
+            Distribution { name: "other".to_owned(), colour: None, values: values(0.5) },
+            Distribution { name: "nothing".to_owned(), colour: None, values: Vec::new() },
+        ]
+    }
+
+    #[test]
+    fn each_distribution_with_values_is_a_curve() {
+        let svg = cumulated(&some(), ("all points", "benefit"), (-1.0, 1.0), (400, 300)).unwrap();
+        // Two curves, the line at zero, and two axes.
+        assert!(svg.starts_with("<svg") && svg.contains("all points") && svg.contains("#0072B2"));
+    }
+
+    #[test]
+    fn each_name_has_a_line_of_its_own_in_the_picture_of_boxes() {
+        let svg = boxes(&some(), "benefit", (-1.0, 1.0), 600).unwrap();
+        assert!(["one", "other", "nothing"].iter().all(|name| svg.contains(name)));
+        assert!(svg.contains("currentColor"));
+    }
+}
