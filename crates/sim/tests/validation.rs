@@ -9,5 +9,6 @@ mod validation {
     mod fairness;
     mod golden;
     mod grid;
+    mod model_based;
     mod random_loss;
 }

@@ -21,6 +21,7 @@ mod slow_start;
 mod tests;
 mod uncoupled;
 mod window;
+mod wvegas;
 
 pub use cubic::{Cubic, CubicSettings};
 pub use new_reno::{NewReno, NewRenoSettings};
@@ -33,7 +34,7 @@ use crate::time::{Duration, Instant};
 
 /// The congestion control algorithms.
 pub const TABLE: &[Member<dyn CongestionControl>] =
-    &[new_reno::MEMBER, cubic::MEMBER, bbr::MEMBER, lia::MEMBER, olia::MEMBER, balia::MEMBER];
+    &[new_reno::MEMBER, cubic::MEMBER, bbr::MEMBER, lia::MEMBER, olia::MEMBER, balia::MEMBER, wvegas::MEMBER];
 
 /// A subflow that begins.
 #[derive(Clone, Copy, Debug)]

@@ -128,6 +128,20 @@ impl Window {
         self.enter_avoidance();
     }
 
+    /// The window becomes `bytes`, two segments at least, and is where slow start has ended.
+    pub(super) fn settle(&mut self, bytes: u64) {
+        self.cwnd = bytes.clamp(2 * self.mss, LARGEST_WINDOW.max(2 * self.mss)).min(self.cwnd.max(self.mss));
+        self.ssthresh = self.cwnd;
+        self.enter_avoidance();
+    }
+
+    /// The window becomes `bytes`, two segments at least, and slow start brings it back to three quarters of what it was.
+    pub(super) fn drain(&mut self, bytes: u64) {
+        self.ssthresh = self.ssthresh.max(self.cwnd - self.cwnd / 4);
+        self.cwnd = bytes.max(2 * self.mss).min(self.cwnd);
+        self.credit = 0.0;
+    }
+
     fn enter_avoidance(&mut self) {
         self.after_timeout = false;
         self.credit = 0.0;

@@ -22,19 +22,30 @@ const fn lossy(delay_ms: u64, loss: f64) -> Bottleneck {
     Bottleneck { loss, ..Bottleneck::new(50, delay_ms, 1000) }
 }
 
-/// What the multipath connection gets in relation to what each TCP connection gets on average.
+/// What the multipath connection gets in relation to what each NewReno connection gets on average.
 fn share(congestion: &'static str, subflows: usize, bottleneck: &Bottleneck) -> f64 {
     share_in(SEEDS, congestion, subflows, bottleneck)
 }
 
 fn share_in(seeds: u64, congestion: &'static str, subflows: usize, bottleneck: &Bottleneck) -> f64 {
+    share_against("new_reno", seeds, congestion, subflows, bottleneck)
+}
+
+/// The same in relation to single-path connections under `rival`.
+fn share_against(
+    rival: &'static str,
+    seeds: u64,
+    congestion: &'static str,
+    subflows: usize,
+    bottleneck: &Bottleneck,
+) -> f64 {
     const TCP: usize = 2;
     let (mut multipath, mut single) = (0, 0);
     let read = |world: &mut anabranch_sim::World| -> Vec<u64> {
         world.results().flows.iter().map(|flow| flow.receiver().read).collect()
     };
     for seed in 1..=seeds {
-        let (many, one) = (connection(congestion, true), connection("new_reno", false));
+        let (many, one) = (connection(congestion, true), connection(rival, false));
         let mut world = shared(seed, subflows, TCP, bottleneck, &many, &one);
         world.run_until(at(5));
         let before = read(&mut world);
@@ -155,4 +166,23 @@ fn traffic_moves_away_from_the_path_that_loses_more() {
         let share = sent(congestion);
         assert!(share < 0.6 * uncoupled, "{congestion}: {share} against {uncoupled}");
     }
+}
+
+#[test]
+fn weighted_vegas_shares_a_bottleneck_with_its_like_and_loses_against_reno() {
+    for queue in [60, 120] {
+        let bottleneck = Bottleneck::new(30, 20, queue);
+        let alike = share_against("wvegas", 2, "wvegas", 2, &bottleneck);
+        assert!((0.75..=1.1).contains(&alike), "queue {queue}: {alike}");
+        // Reno fills the queue, which Vegas takes for a reason to give way.
+        let reno = share_in(2, "wvegas", 2, &bottleneck);
+        assert!(reno < 0.7, "queue {queue}: {reno}");
+    }
+}
+
+#[test]
+fn bbr_takes_more_than_its_share_from_reno() {
+    let bottleneck = Bottleneck::new(30, 20, 60);
+    let (one, two) = (share_in(1, "bbr", 1, &bottleneck), share_in(1, "bbr", 2, &bottleneck));
+    assert!(one > 2.0 && two > 2.0 * one, "{one} {two}");
 }
