@@ -5,7 +5,7 @@ use crate::diagnostic::Diagnostic;
 use crate::lab::capacity::{self, Reference};
 use crate::lab::{self, Extras};
 use crate::record::{Outcome, PolicyRuns, Record, SweepPoint};
-use crate::scenario::model::Transfer;
+use crate::scenario::model::{Heading, Transfer};
 use crate::scenario::{Document, Scenario, check_route};
 use crate::summary::combine;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -128,9 +128,11 @@ fn path_sets(scenario: &Scenario, contender: &Contender) -> Vec<Vec<usize>> {
     }
 }
 
-/// What each seed leaves free, first the first; nothing if what is carried does not try to use all there is.
+/// What each seed leaves free, first the first; nothing if what is carried does not try to use all there is, or goes the
+/// other way than the cross traffic.
 fn references_of(scenario: &Scenario, seeds: u32, extras: &Extras) -> Vec<Reference> {
-    if matches!(scenario.transfer, Transfer::RequestResponse { .. }) || extras.send.is_some() {
+    let bulk = matches!(scenario.transfer, Transfer::Endless | Transfer::Finite(_)) && extras.send.is_none();
+    if !bulk || scenario.heading != Heading::Upload {
         return Vec::new();
     }
     (1..=u64::from(seeds)).into_par_iter().map(|seed| capacity::reference(scenario, seed)).collect()

@@ -20,6 +20,7 @@ pub const SCENARIOS: &[Embedded] = &[
     Embedded { name: "lm3_motivation", text: include_str!("../../../scenarios/lm3_motivation.toml"), experiment: true },
     Embedded { name: "lm3_evaluation", text: include_str!("../../../scenarios/lm3_evaluation.toml"), experiment: true },
     Embedded { name: "maps", text: include_str!("../../../scenarios/maps.toml"), experiment: true },
+    Embedded { name: "maps_stream", text: include_str!("../../../scenarios/maps_stream.toml"), experiment: true },
     Embedded { name: "recpr_bulk", text: include_str!("../../../scenarios/recpr_bulk.toml"), experiment: true },
     Embedded { name: "two_paths", text: include_str!("../../../scenarios/two_paths.toml"), experiment: false },
     Embedded { name: "wifi-lte", text: include_str!("../../../scenarios/wifi-lte.toml"), experiment: false },
