@@ -52,7 +52,7 @@ fn a_word_that_is_not_understood_changes_nothing() {
 #[test]
 fn what_cannot_be_made_is_reported_with_its_family() {
     for (words, error) in [
-        ("congestion=reno", "congestion: unknown policy 'reno': known are new_reno, cubic, lia, olia, balia"),
+        ("congestion=reno", "congestion: unknown policy 'reno': known are new_reno, cubic, bbr, lia, olia"),
         ("congestion=cubic,congestion.gamma=1", "congestion: unknown setting 'gamma': known are beta, c, fast_conv"),
         ("congestion=cubic,congestion.beta=2", "congestion: setting 'beta' is '2', which is not a number from 0.1 to"),
         ("reliability=none", "reliability: unknown policy 'none': known are full"),
