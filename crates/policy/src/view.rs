@@ -75,6 +75,9 @@ pub struct SubflowView {
     pub pacing_rate: Rate,
     /// Rate that congestion control counts on; cwnd over smoothed RTT where it has no model of the path.
     pub bandwidth: Rate,
+    /// Something else than congestion control limits what is sent here: the application, the peer's window, the scheduler.
+    /// The path may carry more than `bandwidth` says.
+    pub app_limited: bool,
     /// Latest rate at which data was delivered, zero before the first sample.
     pub delivery_rate: Rate,
     /// Payload sent for the first time.

@@ -62,7 +62,7 @@ impl Connection {
             }
             None => {
                 self.output_pending = false;
-                self.note_limits(now);
+                self.note_limits();
                 self.watch_window(now);
             }
         }
@@ -115,13 +115,13 @@ impl Connection {
 
     /// Nothing more can be sent: what does a subflow lack, if it has room? The peer's window is the network's business where
     /// there is only one subflow, since nobody else can have filled it.
-    fn note_limits(&mut self, now: Instant) {
+    fn note_limits(&mut self) {
         if let [only] = self.subflows.as_slice()
             && self.send.end() - self.data_nxt >= u64::from(only.mss)
         {
             return;
         }
-        self.subflows.iter_mut().for_each(|subflow| subflow.note_limit(now, &*self.congestion));
+        self.subflows.iter_mut().for_each(|subflow| subflow.note_limit(&*self.congestion));
     }
 
     fn account(&mut self, now: Instant, subflow: SubflowId, outgoing: &Outgoing) {

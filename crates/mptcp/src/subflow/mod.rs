@@ -377,10 +377,9 @@ impl Subflow {
 
     /// Notes whether congestion control would let a segment go and there is none: samples of the delivery rate then say
     /// nothing of the network. To be called when everything that may be sent has been.
-    pub fn note_limit(&mut self, now: Instant, congestion: &dyn CongestionControl) {
+    pub fn note_limit(&mut self, congestion: &dyn CongestionControl) {
         let nothing_waits = self.scoreboard.queued() == 0 && self.scoreboard.lost() == 0;
-        if nothing_waits && self.pace_until <= now && self.pipe() + u64::from(self.mss) <= congestion.window(self.id())
-        {
+        if nothing_waits && self.pipe() + u64::from(self.mss) <= congestion.window(self.id()) {
             self.scoreboard.sampler.limit(self.scoreboard.in_flight());
         }
     }
@@ -449,6 +448,7 @@ impl Subflow {
             rto: self.rtt.base_rto(config),
             pacing_rate: pacing.unwrap_or_else(|| Rate::from_bytes_over(cwnd, smoothed_rtt)),
             bandwidth: congestion.bandwidth(self.id()).unwrap_or_else(|| Rate::from_bytes_over(cwnd, smoothed_rtt)),
+            app_limited: self.scoreboard.sampler.is_application_limited(),
             delivery_rate: self.delivery_rate,
             bytes_sent: self.counters.bytes_sent,
             bytes_acked: self.counters.bytes_acked,

@@ -4,6 +4,7 @@
 //! keeps the scoreboard, detects losses (RACK-TLP, RFC 8985), paces out recovery (PRR, RFC 9937) and limits
 //! sending by [`CongestionControl::window`]; the object only moves window and threshold.
 
+mod anabranch;
 mod balia;
 mod bbr;
 mod classic_hystart;
@@ -34,7 +35,7 @@ use crate::time::{Duration, Instant};
 
 /// The congestion control algorithms.
 pub const TABLE: &[Member<dyn CongestionControl>] =
-    &[new_reno::MEMBER, cubic::MEMBER, bbr::MEMBER, lia::MEMBER, olia::MEMBER, balia::MEMBER, wvegas::MEMBER];
+    &[new_reno::MEMBER, cubic::MEMBER, bbr::MEMBER, lia::MEMBER, olia::MEMBER, balia::MEMBER, wvegas::MEMBER, anabranch::MEMBER];
 
 /// A subflow that begins.
 #[derive(Clone, Copy, Debug)]

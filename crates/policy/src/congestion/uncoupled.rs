@@ -36,6 +36,10 @@ pub trait SinglePath: Send {
     fn window(&self) -> u64;
     /// The slow-start threshold, bytes.
     fn ssthresh(&self) -> u64;
+    /// The rate that the path is expected to carry, if it has a model of it.
+    fn bandwidth(&self) -> Option<Rate> {
+        None
+    }
     /// The rate at which to release segments, if it has one.
     fn pacing_rate(&self) -> Option<Rate> {
         None
@@ -111,6 +115,9 @@ impl<A: SinglePath> CongestionControl for Uncoupled<A> {
     }
     fn ssthresh(&self, id: SubflowId) -> u64 {
         self.subflows.get(id).map_or(0, A::ssthresh)
+    }
+    fn bandwidth(&self, id: SubflowId) -> Option<Rate> {
+        self.subflows.get(id)?.bandwidth()
     }
     fn pacing_rate(&self, id: SubflowId) -> Option<Rate> {
         self.subflows.get(id).and_then(A::pacing_rate)

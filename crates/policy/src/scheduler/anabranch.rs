@@ -26,11 +26,10 @@
 //! No window is halved as a punishment: a path that is not asked for what it would deliver late does no harm.
 
 use super::candidates::{excluded, preferred};
-use super::{Chunk, ChunkKind, Decision, Hole, Outstanding, Relief, Scheduler};
-use crate::ids::{SubflowId, SubflowMap};
+use super::{Chunk, Decision, Outstanding, Scheduler};
+use crate::ids::SubflowId;
 use crate::table::{Parameter, SettingError, Settings};
-use crate::time::{Duration, Instant};
-use crate::view::{ConnectionView, SubflowView};
+use crate::view::{ConnectionView, Phase, SubflowView};
 
 /// Segments that may wait for the pacing of a subflow.
 const BURST: u64 = 2;
@@ -38,10 +37,16 @@ const BURST: u64 = 2;
 const TAIL: u64 = 8;
 /// Share of segments lost from which on the tail goes twice.
 const LOSSY: f64 = 0.002;
-/// Most that the caution against a subflow can be.
-const MOST_CAUTION: f64 = 8.0;
-/// What the caution falls by per smoothed RTT.
-const FORGIVENESS: f64 = 0.05;
+/// By what factor a slower subflow must raise what the window lets the faster ones carry.
+const WORTH: f64 = 1.02;
+/// By what factor a subflow of the plan must raise what the others carry.
+const IDLE_WORTH: f64 = 1.002;
+/// How much longer an answer may take than the longest planned.
+const SLACK: f64 = 1.1;
+/// How much of the time that the window lasts an answer may take.
+const SAFETY: f64 = 0.7;
+/// Seconds that a receiver may delay the acknowledgement of a single segment (40 ms), and some scheduling.
+const DELAYED: f64 = 0.05;
 
 /// The settings of [`Anabranch`].
 pub const PARAMETERS: &[Parameter] = &[
@@ -65,19 +70,71 @@ pub const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-/// How careful to be with a subflow.
+/// What a subflow is expected to do.
 #[derive(Clone, Copy, Debug)]
-struct Caution {
-    factor: f64,
-    raised: Instant,
+struct Forecast {
+    id: SubflowId,
+    /// Bytes per second; infinite if not known yet.
+    rate: f64,
+    /// Seconds until a segment given to it now is acknowledged: it goes behind what is in flight and queued.
+    answer: f64,
+    /// Seconds that data stays in the connection's window if no queue stands: an answer, and a repair where the path
+    /// loses segments.
+    stay: f64,
+    /// A segment given to it now leaves at once, or nearly.
+    ready: bool,
 }
 
-impl Caution {
-    /// What is left of it.
-    fn now(&self, now: Instant, smoothed_rtt: Duration) -> f64 {
-        let round_trips = now.since(self.raised).as_secs_f64() / smoothed_rtt.as_secs_f64().max(1e-6);
-        (self.factor - FORGIVENESS * round_trips).max(1.0)
+impl Forecast {
+    fn of(subflow: &SubflowView, length: u32) -> Self {
+        let mss = u64::from(subflow.mss);
+        let (least, smoothed) = (subflow.min_rtt.as_secs_f64(), subflow.smoothed_rtt.as_secs_f64());
+        let known = (subflow.bandwidth.bytes_per_second() as f64).max(1.0);
+        let behind = (subflow.in_flight + subflow.queued + u64::from(length)) as f64;
+        // The last answer on an idle path was to a single segment, which the peer may have delayed.
+        let seen = if subflow.in_flight == 0 { subflow.latest_rtt.as_secs_f64() - DELAYED } else { smoothed };
+        let own = if subflow.app_limited { 0.0 } else { behind / known };
+        let alone = least + f64::from(length) / known;
+        let answer = own.max(alone).max(seen);
+        // What a path can carry that was never filled, nobody knows: it is tried.
+        let never_filled = subflow.phase == Phase::SlowStart && behind / known < least * 1.5;
+        let rate = if never_filled { f64::INFINITY } else { known };
+        let spoilt = (known * least / mss.max(1) as f64 * subflow.loss_rate).min(1.0);
+        let ready = subflow.queued <= BURST * mss && subflow.room() >= u64::from(length).min(mss);
+        Self { id: subflow.id, rate, answer, stay: alone + spoilt * least, ready }
     }
+}
+
+/// What a window of `window` bytes lets paths carry together, in bytes per second, that have `rate` and keep data in it
+/// for `stay` seconds.
+fn throughput(window: f64, rate: f64, stay: f64) -> f64 {
+    rate.min(window / stay.max(1e-9))
+}
+
+/// Leaves in `paths`, in order of their stay, those with which the window carries most; gives how much.
+fn plan(window: f64, paths: &mut Vec<Forecast>) -> f64 {
+    paths.sort_unstable_by(|a, b| a.stay.total_cmp(&b.stay));
+    let (mut rate, mut best, mut keep) = (0.0, 0.0, 1);
+    for (at, path) in paths.iter().enumerate() {
+        rate += path.rate;
+        let together = throughput(window, rate, path.stay);
+        if together > best * WORTH {
+            (best, keep) = (together, at + 1);
+        }
+    }
+    paths.truncate(keep);
+    // Where the window is the limit, who adds nothing only holds it up.
+    while paths.len() > 1 {
+        let Some((at, _)) = paths.iter().enumerate().min_by(|(_, a), (_, b)| a.rate.total_cmp(&b.rate)) else { break };
+        let without = paths.iter().enumerate().filter(|(other, _)| *other != at);
+        let (rate, stay) =
+            without.fold((0.0, 0.0), |(rate, stay): (f64, f64), (_, path)| (rate + path.rate, stay.max(path.stay)));
+        if throughput(window, rate, stay) * IDLE_WORTH < best {
+            break;
+        }
+        paths.remove(at);
+    }
+    best
 }
 
 /// The scheduler `anabranch`.
@@ -86,12 +143,13 @@ pub struct Anabranch {
     wait: bool,
     duplicate: bool,
     silence: f32,
-    cautions: SubflowMap<Caution>,
+    /// The subflows at a decision: kept for its memory.
+    paths: Vec<Forecast>,
 }
 
 impl Default for Anabranch {
     fn default() -> Self {
-        Self { wait: true, duplicate: true, silence: 3.0, cautions: SubflowMap::new() }
+        Self { wait: true, duplicate: true, silence: 3.0, paths: Vec::new() }
     }
 }
 
@@ -100,80 +158,43 @@ impl Anabranch {
     pub fn build(settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
         let on = |name| settings.word(name, &["off", "on"], 1).map(|word| word == 1);
         let silence = settings.number("silence", 3.0, 2.0..=1000.0)? as f32;
-        Ok(Box::new(Self { wait: on("wait")?, duplicate: on("duplicate")?, silence, cautions: SubflowMap::new() }))
+        Ok(Box::new(Self { wait: on("wait")?, duplicate: on("duplicate")?, silence, paths: Vec::new() }))
     }
 
-    fn caution(&self, now: Instant, subflow: &SubflowView) -> f64 {
-        self.cautions.get(subflow.id).map_or(1.0, |caution| caution.now(now, subflow.smoothed_rtt))
-    }
-
-    /// Whether `length` bytes should rather wait for a subflow faster than `slow`.
-    fn should_wait<'a>(
-        &self,
+    /// The subflow that answers first of those that can send now; none if it is better to wait for one that cannot.
+    fn choose<'a>(
+        &mut self,
         connection: &ConnectionView,
         length: u32,
-        slow: &SubflowView,
         candidates: impl Iterator<Item = &'a SubflowView>,
-    ) -> bool {
-        let (mut rate, mut fastest) = (0.0, f64::INFINITY);
-        for faster in candidates.filter(|other| other.smoothed_rtt < slow.smoothed_rtt) {
-            rate += bytes_per_second(faster);
-            fastest = f64::min(fastest, faster.smoothed_rtt.as_secs_f64());
+    ) -> Option<SubflowId> {
+        self.paths.clear();
+        self.paths.extend(candidates.map(|subflow| Forecast::of(subflow, length)));
+        let window = connection.window as f64;
+        let carried = if self.wait { plan(window, &mut self.paths) } else { 0.0 };
+        let able = self.paths.iter().filter(|path| path.ready);
+        let chosen = *able.min_by(|a, b| a.answer.total_cmp(&b.answer))?;
+        let faster = self.paths.iter().filter(|other| other.answer < chosen.answer);
+        let (rate, answer) = faster.fold((0.0, f64::INFINITY), |(rate, answer): (f64, f64), other| {
+            (rate + other.rate, answer.min(other.answer))
+        });
+        if !self.wait || rate <= 0.0 {
+            return Some(chosen.id);
         }
-        if rate <= 0.0 {
-            return false;
-        }
-        let round_trip = slow.smoothed_rtt.as_secs_f64();
-        let meanwhile = self.caution(connection.now, slow) * round_trip * rate;
-        if meanwhile + f64::from(length) > connection.window_left as f64 {
-            return true;
-        }
-        let there = round_trip + f64::from(length) / bytes_per_second(slow).max(1.0);
-        !connection.backlogged && connection.unsent as f64 / rate + fastest <= there
+        let longest = self.paths.iter().map(|path| path.stay).fold(0.0, f64::max);
+        let stalls = chosen.answer > (longest * SLACK).max(SAFETY * window / carried.max(1.0));
+        let ends = !connection.backlogged && connection.unsent as f64 / rate + answer <= chosen.answer;
+        (!stalls && !ends).then_some(chosen.id)
     }
-}
-
-fn bytes_per_second(subflow: &SubflowView) -> f64 {
-    subflow.bandwidth.bytes_per_second() as f64
-}
-
-/// Whether a segment given to the subflow leaves at once, or nearly.
-fn ready(subflow: &SubflowView, length: u32) -> bool {
-    let mss = u64::from(subflow.mss);
-    subflow.queued <= BURST * mss && subflow.room() >= u64::from(length).min(mss)
-}
-
-/// The one of the preferred subflows with the lowest smoothed RTT that can send now.
-fn readiest(subflows: &[SubflowView], excluded: Option<SubflowId>, length: u32) -> Option<&SubflowView> {
-    preferred(subflows, excluded).filter(|subflow| ready(subflow, length)).min_by_key(|subflow| subflow.smoothed_rtt)
 }
 
 impl Scheduler for Anabranch {
     fn schedule(&mut self, connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
-        let excluded = excluded(chunk);
-        let Some(subflow) = readiest(subflows, excluded, chunk.length) else { return Decision::Wait(None) };
-        // What is sent again is what everything else waits for.
-        let urgent = chunk.kind == ChunkKind::Reinjection;
-        if self.wait && !urgent && self.should_wait(connection, chunk.length, subflow, preferred(subflows, excluded)) {
-            return Decision::Wait(None);
+        let candidates = preferred(subflows, excluded(chunk));
+        match self.choose(connection, chunk.length, candidates) {
+            Some(id) => Decision::Send(id),
+            None => Decision::Wait(None),
         }
-        Decision::Send(subflow.id)
-    }
-
-    fn on_window_blocked(&mut self, connection: &ConnectionView, hole: &Hole, subflows: &[SubflowView]) -> Relief {
-        let culprit = subflows.iter().find(|subflow| subflow.id == hole.culprit);
-        let best = preferred(subflows, Some(hole.culprit)).map(|other| other.smoothed_rtt).min();
-        if let (Some(culprit), Some(best)) = (culprit, best)
-            && culprit.smoothed_rtt > best
-        {
-            let now = connection.now;
-            let last = self.cautions.get(culprit.id).copied();
-            if last.is_none_or(|last| now.since(last.raised) >= culprit.smoothed_rtt) {
-                let factor = (self.caution(now, culprit) * 1.5).min(MOST_CAUTION);
-                self.cautions.insert(culprit.id, Caution { factor, raised: now });
-            }
-        }
-        Relief::default()
     }
 
     fn duplicates(&self) -> bool {
@@ -187,27 +208,20 @@ impl Scheduler for Anabranch {
         subflows: &[SubflowView],
     ) -> Option<SubflowId> {
         let holder = subflows.iter().find(|subflow| subflow.id == outstanding.holder)?;
-        let other = readiest(subflows, Some(holder.id), outstanding.length)?;
-        if other.stale {
-            return None;
-        }
-        let now = connection.now;
-        let expected = outstanding.sent_at + holder.smoothed_rtt;
-        let overdue = now > expected + (holder.rtt_variation * 4).max(holder.smoothed_rtt / 2);
-        let length = u64::from(outstanding.length) + other.queued;
-        let there = now + other.smoothed_rtt + other.bandwidth.time_for(length).min(Duration::from_secs(60));
-        let earlier = there < expected;
+        let others = preferred(subflows, Some(holder.id)).filter(|other| !other.stale);
+        let able = others.map(|other| Forecast::of(other, outstanding.length)).filter(|other| other.ready);
+        let other = able.min_by(|a, b| a.answer.total_cmp(&b.answer))?;
+        let waited = connection.now.since(outstanding.sent_at).as_secs_f64();
+        let usual = holder.smoothed_rtt.as_secs_f64();
+        let overdue = waited > usual + (holder.rtt_variation.as_secs_f64() * 4.0).max(usual / 2.0);
+        let earlier = waited + other.answer < usual;
         let behind = connection.data_nxt.saturating_sub(outstanding.data_seq);
         let tail = connection.unsent == 0 && behind <= TAIL * u64::from(holder.mss);
-        let risky = holder.loss_rate > LOSSY && other.smoothed_rtt < holder.smoothed_rtt * 3;
+        let risky = holder.loss_rate > LOSSY && other.answer < usual * 3.0;
         (overdue || earlier || (tail && risky)).then_some(other.id)
     }
 
     fn silence(&self) -> Option<f32> {
         Some(self.silence)
-    }
-
-    fn on_subflow_removed(&mut self, id: SubflowId) {
-        self.cautions.remove(id);
     }
 }

@@ -34,6 +34,7 @@ pub(crate) fn subflow(id: u32, rtt_ms: u64) -> SubflowView {
         latest_rtt: rtt,
         rto: Duration::from_millis(200),
         pacing_rate: Rate::from_bytes_over(10_000, rtt),
+        app_limited: false,
         bandwidth: Rate::from_bytes_over(10_000, rtt),
         delivery_rate: Rate::ZERO,
         bytes_sent: 0,

@@ -1,0 +1,384 @@
+//! Our own: sends at the rate at which the path was seen to deliver, and tells losses by congestion from losses by chance.
+//!
+//! A model of the path, as BBR has it: `bandwidth`, the largest delivery rate of the last ten rounds; `min_rtt`, the
+//! least round-trip time of ten seconds; bdp = bandwidth min_rtt. Segments are paced at gain x bandwidth, at most
+//! 2 bdp (in start-up 2.77 bdp) are in flight, never fewer than four segments.
+//!
+//! | state | gain | until |
+//! |---|---|---|
+//! | start-up | 2.77 | three rounds without 25 % more bandwidth |
+//! | drain | 0.5 | in flight is at most bdp |
+//! | up | 1.25 | one min_rtt, and 1.25 bdp is in flight or the ceiling is reached |
+//! | down | 0.75 | in flight is at most bdp, or one min_rtt |
+//! | cruise | 1 | 5 to 8 min_rtt, then up |
+//! | look | 1, with 0.75 bdp in flight | a round; entered from cruise when min_rtt was not seen for 10 s |
+//!
+//! **Losses.** On radio links packets are lost by chance; a window that answers to each starves (1 % at 100 ms leaves a
+//! standard TCP 1.2 Mbit/s, RFC 5681 after Mathis et al.). A round's losses count as congestion only if both
+//! are true: the queue stands (the round-trip time is a tenth and 1 ms above min_rtt), and more was lost than the path
+//! loses anyway, by 2 % of the flight: `chance`, the smoothed loss rate of the rounds without a queue. Then a *ceiling*
+//! comes down to 0.85 of what was in flight, though not below bdp; it is lifted again by each ascent, by 1, 2, 4 ...
+//! segments, for as long as it does no harm. A round that loses a quarter of its packets has met a slower path: the
+//! bandwidths of the rounds before are forgotten.
+//!
+//! **Timeouts.** The window is one segment until something is acknowledged; then the path is alive, and the start-up
+//! begins at half of what the model says: a path that was away carries its share after a few round trips.
+//!
+//! **Not fair everywhere.** Subflows are not coupled: over one bottleneck two of them take two shares; beside loss-based
+//! control in queues of much less than a bandwidth-delay product it takes more than its share, as BBR does.
+//! docs/default-policy.md has figures.
+
+use super::path_model::{Draws, MinRtt, RoundCounter, WindowedMax};
+use super::uncoupled::{SinglePath, Uncoupled};
+use super::window::LARGEST_WINDOW;
+use super::{Ack, Congestion, CongestionControl, CongestionEvent, Start};
+use crate::rate::Rate;
+use crate::table::{Member, SettingError, Settings};
+use crate::time::{Duration, Instant};
+
+/// The line of [`super::TABLE`].
+pub const MEMBER: Member<dyn CongestionControl> = Member {
+    name: "anabranch",
+    summary: "Our own: a model of the path as BBR has it, that tells losses by congestion from losses by chance",
+    source: "docs/default-policy.md, after BBR (ACM Queue 2016) and draft-ietf-ccwg-bbr",
+    parameters: &[],
+    build,
+};
+
+fn build(_settings: &Settings) -> Result<Box<dyn CongestionControl>, SettingError> {
+    Ok(Box::new(Uncoupled::<Anabranch>::new(())))
+}
+
+/// Least window, segments.
+const LEAST_WINDOW: u64 = 4;
+/// Window of the least round-trip time, and when it is looked for.
+const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
+/// Rounds without growth that end the start-up.
+const PLATEAU: u32 = 3;
+/// What counts as growth.
+const GROWTH: f64 = 1.25;
+/// Share of a flight beyond chance that must be lost for congestion.
+const BEYOND_CHANCE: f64 = 0.02;
+/// What stays of the flight when the ceiling comes down.
+const BETA: f64 = 0.85;
+/// Share of a round lost that makes the model start afresh.
+const COLLAPSE: f64 = 0.25;
+/// Weight of a round in the smoothed rate of chance losses.
+const CHANCE_WEIGHT: f64 = 0.1;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    StartUp,
+    Drain,
+    Up,
+    Down,
+    Cruise,
+    Look,
+}
+
+impl State {
+    fn pacing_gain(self) -> f64 {
+        match self {
+            Self::StartUp => 2.77,
+            Self::Drain => 0.5,
+            Self::Up => 1.25,
+            Self::Down => 0.75,
+            Self::Cruise | Self::Look => 1.0,
+        }
+    }
+
+    fn window_gain(self) -> f64 {
+        match self {
+            Self::StartUp => 2.77,
+            Self::Look => 0.75,
+            Self::Drain | Self::Up | Self::Down | Self::Cruise => 2.0,
+        }
+    }
+}
+
+/// What a round lost and delivered.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    lost: u64,
+    delivered: u64,
+    queue_stood: bool,
+}
+
+impl Round {
+    fn loss_rate(&self) -> f64 {
+        self.lost as f64 / self.lost.saturating_add(self.delivered).max(1) as f64
+    }
+}
+
+/// One subflow.
+#[derive(Clone, Debug)]
+struct Anabranch {
+    mss: u32,
+    initial_window: u64,
+    state: State,
+    since: Instant,
+    /// How long to cruise, in min_rtt.
+    cruise: u64,
+    draws: Draws,
+    /// Bits per second, by rounds.
+    bandwidth: WindowedMax<10>,
+    rounds: RoundCounter,
+    round: Round,
+    min_rtt: MinRtt,
+    first_rtt: Duration,
+    /// Bandwidth of the last round with growth, and rounds since.
+    plateau: (u64, u32),
+    chance: f64,
+    ceiling: u64,
+    /// Segments by which the next harmless round of an ascent lifts the ceiling.
+    lift: u64,
+    /// A timeout is unanswered.
+    timed_out: bool,
+    /// Something else than this control limits what is sent.
+    app_limited: bool,
+    window: u64,
+    before: Option<(State, u64)>,
+}
+
+impl Anabranch {
+    fn enter(&mut self, state: State, now: Instant) {
+        self.state = state;
+        self.since = now;
+    }
+
+    fn min_rtt(&self) -> Duration {
+        self.min_rtt.get().unwrap_or(self.first_rtt)
+    }
+
+    /// bandwidth x min_rtt, bytes.
+    fn bdp(&self) -> u64 {
+        (self.bandwidth.max() as f64 / 8.0 * self.min_rtt().as_secs_f64()) as u64
+    }
+
+    fn least(&self) -> u64 {
+        LEAST_WINDOW * u64::from(self.mss)
+    }
+
+    /// Where the window goes.
+    fn target(&self) -> u64 {
+        if self.bandwidth.max() == 0 {
+            return self.initial_window;
+        }
+        let wanted = (self.bdp() as f64 * self.state.window_gain()) as u64;
+        // Room for the acknowledgements of two segments that are delayed.
+        let wanted = wanted + if self.state == State::Look { 0 } else { 2 * u64::from(self.mss) };
+        wanted.min(self.ceiling).clamp(self.least(), LARGEST_WINDOW)
+    }
+
+    fn queue_stands(&self, rtt: Duration) -> bool {
+        let least = self.min_rtt();
+        rtt > least + (least / 10).max(Duration::from_millis(1))
+    }
+
+    /// What the round that is over says of the path.
+    fn end_round(&mut self, in_flight: u64) {
+        let round = core::mem::take(&mut self.round);
+        let rate = round.loss_rate();
+        let congested = round.queue_stood && round.lost > 2 * u64::from(self.mss) && rate > self.chance + BEYOND_CHANCE;
+        if !round.queue_stood {
+            self.chance += (rate - self.chance) * CHANCE_WEIGHT;
+        }
+        if congested {
+            let flight = (in_flight.max(round.delivered) as f64 * BETA) as u64;
+            let least = self.bdp() + self.bdp() / 16 + 2 * u64::from(self.mss);
+            self.ceiling = flight.min(self.ceiling).max(least).max(self.least());
+            self.lift = 1;
+            if rate > COLLAPSE && self.state != State::StartUp {
+                self.bandwidth.forget_past();
+            }
+        } else if self.state == State::Up && self.ceiling < LARGEST_WINDOW {
+            self.ceiling += self.lift * u64::from(self.mss);
+            self.lift = (self.lift * 2).min(1 << 20);
+        }
+    }
+
+    /// Whether start-up has found what the path carries. A round that was limited elsewhere says so only if there was
+    /// a queue nevertheless.
+    fn consider_plateau(&mut self, ack: &Ack) {
+        let queued = ack.prior_in_flight > self.bdp() + self.bdp() / 2 + 3 * u64::from(self.mss);
+        let tried = !ack.app_limited || queued;
+        let (last, rounds) = self.plateau;
+        let bandwidth = self.bandwidth.max();
+        if bandwidth as f64 >= last as f64 * GROWTH {
+            self.plateau = (bandwidth, 0);
+        } else if tried {
+            self.plateau = (last, rounds + 1);
+            if rounds + 1 >= PLATEAU {
+                self.enter(State::Drain, ack.now);
+            }
+        }
+    }
+
+    fn advance(&mut self, ack: &Ack, expired: bool) {
+        let (now, bdp) = (ack.now, self.bdp().max(self.least()));
+        let elapsed = now.since(self.since);
+        let least = self.min_rtt();
+        match self.state {
+            State::StartUp => {
+                if self.rounds.is_start() {
+                    self.consider_plateau(ack);
+                }
+            }
+            State::Drain => {
+                if ack.in_flight <= bdp || elapsed > least * 3 {
+                    self.cruise = 1 + self.draws.next(now) % 8;
+                    self.enter(State::Cruise, now);
+                }
+            }
+            State::Up => {
+                let high =
+                    ack.prior_in_flight >= bdp + bdp / 4 || ack.prior_in_flight + u64::from(self.mss) >= self.ceiling;
+                if elapsed > least && (high || ack.app_limited || ack.lost > 0 || elapsed > least * 4) {
+                    self.enter(State::Down, now);
+                }
+            }
+            State::Down => {
+                if ack.in_flight <= bdp || elapsed > least {
+                    self.cruise = 5 + self.draws.next(now) % 4;
+                    self.enter(State::Cruise, now);
+                }
+            }
+            State::Cruise if expired && !ack.app_limited => {
+                self.rounds.restart(ack.total_delivered);
+                self.enter(State::Look, now);
+            }
+            State::Cruise => {
+                if elapsed > least * self.cruise {
+                    self.enter(State::Up, now);
+                }
+            }
+            State::Look => {
+                if self.rounds.is_start() {
+                    self.min_rtt.probed(now);
+                    self.cruise = 5;
+                    self.enter(State::Cruise, now);
+                }
+            }
+        }
+    }
+
+    fn resize(&mut self, delivered: u64) {
+        let target = self.target();
+        let grown = self.window.saturating_add(delivered);
+        // In start-up the window never waits for the model; later it never exceeds what the model says.
+        self.window = if self.state == State::StartUp && self.bandwidth.max() == 0 { grown } else { grown.min(target) };
+        self.window = self.window.clamp(self.least().min(self.initial_window), LARGEST_WINDOW);
+    }
+}
+
+impl SinglePath for Anabranch {
+    type Settings = ();
+    const GOVERNS_RECOVERY: bool = true;
+
+    fn start(_settings: &(), start: Start) -> Self {
+        let first = Some(start.smoothed_rtt).filter(|rtt| !rtt.is_zero());
+        Self {
+            mss: start.mss,
+            initial_window: start.initial_window,
+            state: State::StartUp,
+            since: start.now,
+            cruise: 1,
+            draws: Draws::new(start.now.as_nanos() ^ start.smoothed_rtt.as_nanos()),
+            bandwidth: WindowedMax::new(),
+            rounds: RoundCounter::default(),
+            round: Round::default(),
+            min_rtt: MinRtt::new(MIN_RTT_WINDOW, MIN_RTT_WINDOW, start.now, first),
+            first_rtt: first.unwrap_or(Duration::from_millis(1)),
+            plateau: (0, 0),
+            chance: 0.0,
+            ceiling: LARGEST_WINDOW,
+            lift: 1,
+            timed_out: false,
+            app_limited: false,
+            window: start.initial_window,
+            before: None,
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        if core::mem::take(&mut self.timed_out) {
+            self.window = (self.bdp() / 2).max(self.least());
+            self.plateau = (self.bandwidth.max() / 2, 0);
+            self.enter(State::StartUp, ack.now);
+        }
+        self.app_limited = ack.app_limited;
+        let expired = self.min_rtt.update(ack.now, ack.rtt);
+        if self.rounds.on_ack(ack.prior_delivered, ack.total_delivered) {
+            self.bandwidth.advance();
+            self.end_round(ack.prior_in_flight);
+        }
+        if let Some(rate) = ack.delivery_rate {
+            let bits = rate.bits_per_second();
+            if !ack.app_limited || bits > self.bandwidth.max() {
+                self.bandwidth.update(bits);
+            } else if self.rounds.is_start() {
+                // Less was asked for: that says nothing against what was seen before.
+                self.bandwidth.update(self.bandwidth.max());
+            }
+        }
+        self.round.delivered = self.round.delivered.saturating_add(ack.delivered);
+        self.round.lost = self.round.lost.saturating_add(ack.lost);
+        self.round.queue_stood |= ack.rtt.is_some_and(|rtt| self.queue_stands(rtt));
+        self.advance(ack, expired);
+        self.resize(ack.delivered);
+    }
+
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        match event.cause {
+            Congestion::Timeout => {
+                if !event.repeated {
+                    self.before = Some((self.state, self.window));
+                }
+                self.timed_out = true;
+                self.round = Round::default();
+            }
+            Congestion::Penalty => self.window = (self.window / 2).max(self.least()).min(self.window),
+            Congestion::Mark => self.ceiling = (event.in_flight as f64 * BETA) as u64,
+            Congestion::Loss => {}
+        }
+    }
+
+    fn on_recovery_end(&mut self, _now: Instant) {}
+
+    fn on_spurious(&mut self, now: Instant) {
+        if let Some((state, window)) = self.before.take() {
+            self.timed_out = false;
+            self.window = window;
+            self.enter(state, now);
+        }
+    }
+
+    fn on_idle_restart(&mut self, _window: u64) {}
+
+    fn on_mss(&mut self, mss: u32) {
+        self.mss = mss;
+    }
+
+    fn window(&self) -> u64 {
+        let mss = u64::from(self.mss);
+        if self.timed_out { mss } else { self.window.max(mss) }
+    }
+
+    fn ssthresh(&self) -> u64 {
+        if self.state == State::StartUp { u64::MAX } else { self.window().min(self.bdp()).max(u64::from(self.mss)) }
+    }
+
+    fn bandwidth(&self) -> Option<Rate> {
+        Some(self.bandwidth.max()).filter(|bits| *bits > 0).map(Rate::from_bits_per_second)
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        let bandwidth = match self.bandwidth.max() {
+            0 => Rate::from_bytes_over(self.initial_window, self.first_rtt),
+            bits => Rate::from_bits_per_second(bits),
+        };
+        // What is limited elsewhere need not be spread too: it would only be later.
+        let least: f64 = if self.app_limited { 2.0 } else { 0.0 };
+        Some(bandwidth.mul_f64(self.state.pacing_gain().max(least)))
+    }
+}
