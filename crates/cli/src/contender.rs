@@ -72,6 +72,16 @@ pub struct Contender {
 }
 
 impl Contender {
+    /// Multipath TCP as this project recommends it (docs/default-policy.md).
+    pub fn anabranch() -> Self {
+        Self {
+            name: "anabranch".to_owned(),
+            label: "Anabranch".to_owned(),
+            policies: Combination::anabranch(),
+            ..Self::plain()
+        }
+    }
+
     /// Multipath TCP as the papers compare against it: full mesh, lowest RTT first, coupled by LIA.
     pub fn plain() -> Self {
         Self {
@@ -96,7 +106,7 @@ impl Contender {
 
     /// Those that have a name of their own.
     pub fn ready() -> Vec<Self> {
-        vec![Self::plain(), Self::plain_tcp()]
+        vec![Self::anabranch(), Self::plain(), Self::plain_tcp()]
     }
 
     /// What it is made of, for reports.

@@ -125,6 +125,12 @@ impl Default for Combination {
 }
 
 impl Combination {
+    /// Our own scheduler, path manager and congestion control: what to use if there is no reason for another choice.
+    pub fn anabranch() -> Self {
+        let own = Choice::new("anabranch");
+        Self { congestion: own.clone(), scheduler: own.clone(), path_manager: own, ..Self::default() }
+    }
+
     /// What is chosen in a family.
     pub fn choice(&self, family: Family) -> &Choice {
         match family {

@@ -34,8 +34,16 @@ use crate::table::Member;
 use crate::time::{Duration, Instant};
 
 /// The congestion control algorithms.
-pub const TABLE: &[Member<dyn CongestionControl>] =
-    &[new_reno::MEMBER, cubic::MEMBER, bbr::MEMBER, lia::MEMBER, olia::MEMBER, balia::MEMBER, wvegas::MEMBER, anabranch::MEMBER];
+pub const TABLE: &[Member<dyn CongestionControl>] = &[
+    new_reno::MEMBER,
+    cubic::MEMBER,
+    bbr::MEMBER,
+    lia::MEMBER,
+    olia::MEMBER,
+    balia::MEMBER,
+    wvegas::MEMBER,
+    anabranch::MEMBER,
+];
 
 /// A subflow that begins.
 #[derive(Clone, Copy, Debug)]
