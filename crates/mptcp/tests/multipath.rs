@@ -11,5 +11,6 @@ mod multipath {
     mod orders;
     mod peer;
     mod table;
+    mod trains;
 }
 mod pair;

@@ -14,8 +14,8 @@ use anabranch_wire::mptcp::{CapableKeys, DataAck, DataSequence, Mapping};
 use anabranch_wire::{Segment, SeqNumber};
 use bytes::Bytes;
 
-/// Most mappings that wait for their bytes on a subflow.
-const MAX_STORED: usize = 64;
+/// Most mappings that wait for their bytes on a subflow: behind one missing byte a window of them may arrive.
+const MAX_STORED: usize = 512;
 
 /// Segments in a row without a mapping after which the path is taken to strip options.
 const MAX_UNMAPPED: u32 = 32;
@@ -171,9 +171,11 @@ impl Connection {
         self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.unmapped = 0);
         if whole {
             self.place(now, index, Subflow::range_of(segment.seq, &payload), mapping.data_seq, payload);
-        } else {
-            self.store(index, &mapping);
+        } else if self.store(index, &mapping) {
             self.place_by_stored(now, index, segment.seq, payload);
+        } else {
+            // Acknowledged, it would not come again, and what relies on it never had a place.
+            self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.receiver.acknowledge_now());
         }
         if mapping.data_fin {
             self.take_data_fin(now, index, &mapping);
@@ -233,12 +235,12 @@ impl Connection {
         subflow.unmapped = 0;
         let (id, next, range) = (subflow.id(), subflow.receiver.next, Subflow::range_of(seq, &payload));
         if subflow.range_is_old(seq, &payload) {
-            subflow.receiver.place(now, range.0, range.1, &self.config.tcp);
+            subflow.receiver.place(now, range.0, range.1, subflow.mss, &self.config.tcp);
             return;
         }
         let verification = self.pending_mappings.take_in(id, next, mapping, seq, payload, &self.remote);
         if !matches!(verification, Verification::Refused) {
-            subflow.receiver.place(now, range.0, range.1, &self.config.tcp);
+            subflow.receiver.place(now, range.0, range.1, subflow.mss, &self.config.tcp);
         }
         match verification {
             Verification::Incomplete | Verification::Refused => {}
@@ -254,15 +256,20 @@ impl Connection {
         }
     }
 
-    /// Remembers a mapping for segments that come without one.
-    fn store(&mut self, index: usize, mapping: &Resolved) {
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
+    /// Remembers a mapping for segments that come without one. Gives false if there is no room.
+    fn store(&mut self, index: usize, mapping: &Resolved) -> bool {
+        let Some(subflow) = self.subflows.get_mut(index) else { return false };
         let stored = StoredMapping { seq: mapping.seq, length: mapping.length, data_seq: mapping.data_seq };
         let next = subflow.receiver.next;
         subflow.mappings.retain(|old| (old.seq + old.length).after(next));
-        if subflow.mappings.len() < MAX_STORED && !subflow.mappings.contains(&stored) {
+        if subflow.mappings.contains(&stored) {
+            return true;
+        }
+        let room = subflow.mappings.len() < MAX_STORED;
+        if room {
             subflow.mappings.push_back(stored);
         }
+        room
     }
 
     /// Payload that relies on mappings stored before, possibly several.
@@ -270,7 +277,7 @@ impl Connection {
         while !payload.is_empty() {
             let Some(subflow) = self.subflows.get_mut(index) else { return };
             let covers = |m: &&StoredMapping| seq.at_or_after(m.seq) && seq.before(m.seq + m.length);
-            let Some(mapping) = subflow.mappings.iter().find(covers).copied() else {
+            let Some(mapping) = subflow.mappings.iter().rev().find(covers).copied() else {
                 return self.note_unmapped(now, index, seq, payload);
             };
             let skipped = seq - mapping.seq;
@@ -289,7 +296,9 @@ impl Connection {
             subflow.receiver.acknowledge_now();
             return;
         }
-        subflow.unmapped += 1;
+        // The mapping of what lies behind a gap may be in the gap.
+        let beyond_gap = seq.after(subflow.receiver.next);
+        subflow.unmapped += u32::from(!beyond_gap || subflow.unmapped > 0);
         let gives_up = subflow.unmapped >= MAX_UNMAPPED;
         let first_data = self.receive.next() == 0 && self.receive.out_of_order() == 0;
         if first_data && self.is_initial(index) && !self.dss_sent {

@@ -1,8 +1,8 @@
 //! The data level of a connection: one stream each way over any number of subflows (RFC 8684).
 //!
 //! A connection owns its subflows, the send and receive buffers they share, congestion control and scheduler. It
-//! is split by what happens: `handshake`, `segment_arrives`, `mapping`, `options`, `schedule`, `transmit`, `close`,
-//! `fallback`, `timers`, `paths`.
+//! is split by what happens: `handshake`, `segment_arrives`, `mapping`, `options`, `schedule`, `rescue`, `trains`,
+//! `transmit`, `close`, `fallback`, `timers`, `paths`.
 
 mod checksum;
 mod close;
@@ -17,6 +17,7 @@ mod schedule;
 mod segment_arrives;
 mod stamp_clock;
 mod timers;
+mod trains;
 mod transmit;
 
 pub(crate) use close::{REASON_MPTCP, REASON_PROHIBITED, packet};
@@ -29,7 +30,7 @@ use crate::keys::{Derived, Keys};
 use crate::receive_buffer::ReceiveBuffer;
 use crate::send_buffer::SendBuffer;
 use crate::stats::{ConnectionStats, ReceiveState, SubflowReport};
-use crate::subflow::{Identity, State, Subflow};
+use crate::subflow::{Identity, MAPPING_SPACE, State, Subflow};
 use anabranch_policy::congestion::CongestionControl;
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::{CloseReason, Measurements, Role};
@@ -466,9 +467,9 @@ impl Connection {
         (0..14).find(|shift| largest >> shift <= 0xffff).unwrap_or(14)
     }
 
-    /// Option space that MPTCP takes on data segments: DSS with 8-byte fields (RFC 8684, section 3.3).
+    /// Option space that MPTCP takes on data segments.
     fn mptcp_option_space(&self) -> u32 {
-        if self.protocol == Protocol::Tcp { 0 } else { 28 }
+        if self.protocol == Protocol::Tcp { 0 } else { MAPPING_SPACE }
     }
 
     /// The sending side as policies see it.

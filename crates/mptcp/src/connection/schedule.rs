@@ -230,7 +230,11 @@ impl Connection {
 
     fn give_new(&mut self, id: SubflowId, length: u64) -> bool {
         let Some(mss) = self.subflow_mut(id).filter(|s| s.is_usable()).map(|s| s.mss) else { return false };
-        self.give(id, self.data_nxt, length.min(u64::from(mss)) as usize, SendKind::New)
+        let length = length.min(u64::from(mss));
+        match self.place_in_train(id) {
+            Some(place) => self.give_in_train(id, length, place),
+            None => self.give(id, self.data_nxt, length as usize, SendKind::New),
+        }
     }
 
     /// Puts a stretch of the stream on a subflow.
@@ -238,10 +242,7 @@ impl Connection {
         let Some(payload) = self.send.slice(data_seq, length) else { return false };
         let length = payload.len() as u64;
         match kind {
-            SendKind::New => {
-                self.data_nxt = data_seq + length;
-                self.override_due = false;
-            }
+            SendKind::New => self.note_given(data_seq + length),
             SendKind::Reinjection => self.stats.bytes_reinjected += length,
             SendKind::Duplicate => self.stats.bytes_duplicated += length,
             SendKind::Retransmission => {}
@@ -253,6 +254,12 @@ impl Connection {
             self.close_plain();
         }
         true
+    }
+
+    /// New data up to here was given to a subflow.
+    pub(super) fn note_given(&mut self, end: u64) {
+        self.data_nxt = end;
+        self.override_due = false;
     }
 
     /// Whether the closed window is a blocked receive buffer: a usable subflow has room, and bytes beyond the left edge
@@ -348,7 +355,7 @@ impl Connection {
         let una = self.data_una();
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         let id = subflow.id();
-        for record in subflow.scoreboard.sent_mut() {
+        for record in subflow.scoreboard.given_mut() {
             if !record.reinjected && record.data_end() > una && record.fate != crate::subflow::scoreboard::Fate::Sacked
             {
                 record.reinjected = self.reinjections.add(record.data_seq, record.data_end(), id);

@@ -337,7 +337,7 @@ impl Connection {
             // Not acknowledged anywhere: the peer sends it again, when there is room.
             subflow.receiver.acknowledge_now();
         } else {
-            subflow.receiver.place(now, range.0, range.1, &self.config.tcp);
+            subflow.receiver.place(now, range.0, range.1, subflow.mss, &self.config.tcp);
             if inserted.in_order_advance > length {
                 subflow.receiver.acknowledge_now();
             }

@@ -3,6 +3,7 @@
 //! | segment | options besides timestamps (12) |
 //! |---|---|
 //! | data | DSS with mapping and DATA_ACK (up to 28); nothing else fits, so SACK blocks follow on a bare acknowledgement |
+//! | data under a mapping that went ahead (`trains`) | none, if it is longer than a segment with DSS may be; else as data |
 //! | first data of a client | MP_CAPABLE with both keys and length (24) in place of DSS |
 //! | acknowledgement | DSS with DATA_ACK (8 or 12), then SACK blocks in what is left (one or two) |
 //! | acknowledgement with DATA_FIN | DSS as on data |
@@ -96,11 +97,14 @@ impl Connection {
         let silence = if self.protocol == Protocol::Multipath { self.silence } else { 0.0 };
         let (Some(subflow), mut cx) = subflow_and_context!(self, now, index) else { return None };
         let ecn = subflow.negotiated.ecn;
-        let outgoing = subflow.next_transmission(&mut cx)?;
+        let mut outgoing = subflow.next_transmission(&mut cx)?;
         if silence > 0.0 {
             subflow.watch_silence(silence, cx.config);
         }
         let id = subflow.id();
+        if outgoing.kind != SendKind::Retransmission {
+            self.bind_train(index, &mut outgoing.record);
+        }
         self.account(now, id, &outgoing);
         workspace.resends = outgoing.record.retransmitted;
         // Only new data is marked as ECN-capable (RFC 3168, section 6.1.5).
@@ -152,7 +156,9 @@ impl Connection {
         let initial = self.subflows.get(index)?.send.initial;
         let (dss, capable) = self.data_options(index, initial, &record);
         let space = dss.as_ref().map_or(0, Dss::encoded_len) + capable.as_ref().map_or(0, MptcpOption::encoded_len);
-        let window = self.offer_window();
+        // The peer knows of a window by the DATA_ACK beside it.
+        let bare = space == 0 && self.protocol == Protocol::Multipath;
+        let window = if bare { self.receive.window() } else { self.offer_window() };
         let (Some(subflow), cx) = subflow_and_context!(self, now, index) else { return None };
         let mut segment = subflow.data_segment(&cx, record, window, space);
         segment.options.dss = dss;
@@ -175,6 +181,9 @@ impl Connection {
         initial: SeqNumber,
         record: &Record,
     ) -> (Option<Dss>, Option<MptcpOption>) {
+        if self.subflows.get(index).is_some_and(|subflow| subflow.is_bare(record)) {
+            return (None, None);
+        }
         if self.protocol != Protocol::Multipath {
             return (self.infinite_mapping(initial, record), None);
         }
@@ -201,7 +210,7 @@ impl Connection {
     }
 
     fn mapping_for(&self, initial: SeqNumber, record: &Record) -> Dss {
-        let (before, after, data_fin) = match record.joined.filter(|_| record.retransmitted) {
+        let (before, after, data_fin) = match record.joined {
             // The peer may be in the midst of the mapping that this data had when it left (RFC 8684, section 3.3.1: it must
             // not change). Linux takes part of it under another one as an error, and resets the subflow.
             Some(Joined { before, after, data_fin }) => (before, after, data_fin),

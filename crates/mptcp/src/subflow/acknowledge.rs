@@ -1,9 +1,9 @@
 //! What an acknowledgement does to a subflow: progress, round-trip time, losses, recovery and the windows.
 
-use super::Subflow;
 use super::recovery::{Conditions, Phase, Prr, Undo};
 use super::scoreboard::Acknowledged;
 use super::timers::Retransmit;
+use super::{MAPPING_SPACE, Subflow};
 use crate::config::TcpConfig;
 use anabranch_policy::congestion::{Ack, Congestion, CongestionControl, CongestionEvent, Lost};
 use anabranch_policy::time::{Duration, Instant};
@@ -213,7 +213,8 @@ impl Subflow {
 
     /// Counts what acknowledgements show to be lost; what a timeout gives up is not known to be.
     fn count_lost_segments(&mut self, lost: u64) {
-        let segments = lost.div_ceil(u64::from(self.mss.max(1))) as u32;
+        let size = self.mss.max(1) + if self.scoreboard.has_trains() { MAPPING_SPACE } else { 0 };
+        let segments = lost.div_ceil(u64::from(size)) as u32;
         self.counters.segments_lost = self.counters.segments_lost.wrapping_add(segments);
     }
 

@@ -26,7 +26,7 @@ use anabranch_wire::{MptcpOption, SeqNumber};
 use bytes::Bytes;
 use core::net::SocketAddr;
 use delivery::LossReport;
-use receiver::Receiver;
+use receiver::{AckDue, Receiver};
 use recovery::{Phase, Rack, TailProbe, Undo};
 use rtt::RttEstimator;
 use scoreboard::Scoreboard;
@@ -35,6 +35,12 @@ use timers::Timers;
 
 /// Most MPTCP options that wait for a segment to carry them.
 const MAX_CONTROL: usize = 16;
+
+/// Bytes of option space that MPTCP takes on data segments: DSS with 8-byte fields (RFC 8684, section 3.3).
+pub const MAPPING_SPACE: u32 = 28;
+
+/// Share of segments lost from which on each has its own mapping.
+const MOST_LOSS_IN_TRAINS: f64 = 0.001;
 
 /// The states of RFC 9293, section 3.3.2; LISTEN belongs to the endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -390,6 +396,24 @@ impl Subflow {
         self.send.end += payload.len() as u32;
         self.cursor = self.cursor.max(data_seq + payload.len() as u64);
         self.scoreboard.push(seq, data_seq, payload, false, origin);
+    }
+
+    /// Puts new data in the queue that takes this place in a train.
+    pub fn push_in_train(&mut self, data_seq: u64, payload: Bytes, place: scoreboard::Place) {
+        self.push(data_seq, payload, SendKind::New);
+        self.scoreboard.set_place(place);
+    }
+
+    /// Whether the mapping of data to be sent now may be for more than one segment: the peer knows MPTCP on this subflow,
+    /// and hardly anything is lost; who loses the mapping drops all that relies on it.
+    pub fn may_form_trains(&self) -> bool {
+        let calm = self.loss_rate < MOST_LOSS_IN_TRAINS && self.scoreboard.lost() == 0 && self.timeouts_in_row == 0;
+        calm && self.negotiated.sack && self.counters.bytes_acked > 0 && self.receiver.due == AckDue::No
+    }
+
+    /// Whether a record is so long that there is no room for a mapping beside it.
+    pub fn is_bare(&self, record: &scoreboard::Record) -> bool {
+        record.payload.len() > self.mss as usize
     }
 
     /// Puts a FIN behind what is queued; further data is refused by [`Self::is_usable`].

@@ -88,8 +88,16 @@ impl Receiver {
         start.at_or_before(self.next) || self.ranges.len() < MAX_RANGES
     }
 
-    /// Places `start..end` and decides when to acknowledge it (RFC 5681, section 4.2).
-    pub fn place(&mut self, now: Instant, start: SeqNumber, end: SeqNumber, config: &TcpConfig) -> Placement {
+    /// Places `start..end` and decides when to acknowledge it (RFC 5681, section 4.2). No segment counts as larger than
+    /// `full` bytes.
+    pub fn place(
+        &mut self,
+        now: Instant,
+        start: SeqNumber,
+        end: SeqNumber,
+        full: u32,
+        config: &TcpConfig,
+    ) -> Placement {
         if end.at_or_before(self.next) {
             self.duplicate = Some(SackBlock { start, end });
             self.due = AckDue::Now;
@@ -105,7 +113,7 @@ impl Receiver {
         let length = end - self.next;
         self.next = end;
         if self.ranges.is_empty() {
-            self.delay_ack(now, length, config);
+            self.delay_ack(now, length, full, config);
         } else {
             self.absorb();
             self.due = AckDue::Now;
@@ -121,9 +129,9 @@ impl Receiver {
     }
 
     /// Delays the acknowledgement, but not past every second full-sized segment (RFC 9293, section 3.8.6.3).
-    fn delay_ack(&mut self, now: Instant, length: u32, config: &TcpConfig) {
-        // What is longer than any packet was put together from several on its way.
-        self.largest = self.largest.max(length.min(u32::from(config.mtu)));
+    fn delay_ack(&mut self, now: Instant, length: u32, full: u32, config: &TcpConfig) {
+        // What is longer was put together from several on its way, or has no mapping beside it.
+        self.largest = self.largest.max(length.min(full));
         self.unacknowledged = self.unacknowledged.saturating_add(length);
         if self.unacknowledged >= self.largest.saturating_mul(2) || config.delayed_ack.is_zero() {
             self.due = AckDue::Now;
@@ -233,7 +241,7 @@ mod tests {
         SeqNumber(n)
     }
     fn place(receiver: &mut Receiver, start: u32, end: u32) -> Placement {
-        receiver.place(Instant::ZERO, seq(start), seq(end), &TcpConfig::default())
+        receiver.place(Instant::ZERO, seq(start), seq(end), 1_500, &TcpConfig::default())
     }
     fn blocks(receiver: &Receiver) -> Vec<(u32, u32)> {
         receiver.sack_blocks(4).as_slice().iter().map(|block| (block.start.0, block.end.0)).collect()

@@ -4,6 +4,8 @@
 //! in flight, selectively acknowledged, or lost; retransmission puts a lost one in flight again. All walks are
 //! amortised: an acknowledgement costs what it newly acknowledges, not what is outstanding.
 
+mod train;
+
 use super::delivery::{DeliverySampler, Departure, LossReport};
 use crate::event::SendKind;
 use anabranch_policy::time::{Duration, Instant};
@@ -11,6 +13,7 @@ use anabranch_wire::SeqNumber;
 use anabranch_wire::tcp::{SackBlock, SackBlocks};
 use bytes::{Buf, Bytes};
 use std::collections::VecDeque;
+pub use train::{Joined, Place};
 
 /// Where a record is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,17 +26,6 @@ pub enum Fate {
     Sacked,
     /// Deemed lost, to be sent again.
     Lost,
-}
-
-/// How a record lies among others that left with it under one mapping.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Joined {
-    /// Bytes of payload before it.
-    pub before: u16,
-    /// Bytes of payload behind it.
-    pub after: u16,
-    /// The mapping ends with a DATA_FIN.
-    pub data_fin: bool,
 }
 
 /// A segment's worth of data on a subflow.
@@ -60,8 +52,10 @@ pub struct Record {
     pub reinjected: bool,
     /// Why it was given to this subflow.
     pub origin: SendKind,
-    /// It left together with others; it is sent again under the mapping that it had then.
+    /// It shares a mapping with others, which must not change any more: it is sent, also again, under that one.
     pub joined: Option<Joined>,
+    /// Its place in a train of records under one mapping.
+    pub place: Place,
     /// What was known when it was sent last, for the delivery rate.
     departure: Departure,
 }
@@ -134,6 +128,7 @@ pub struct Scoreboard {
     previous: SackBlocks,
     /// Highest sequence number selectively acknowledged.
     highest_sacked: Option<SeqNumber>,
+    has_trains: bool,
     /// What was delivered, and how fast.
     pub sampler: DeliverySampler,
     /// What was marked lost, for who wants to know of each.
@@ -157,6 +152,7 @@ impl Scoreboard {
             reinjected: false,
             origin,
             joined: None,
+            place: Place::default(),
             departure: Departure::default(),
         });
     }
@@ -193,9 +189,10 @@ impl Scoreboard {
     pub fn sent(&self) -> impl DoubleEndedIterator<Item = &Record> {
         self.records.iter().take(self.sent)
     }
-    /// The records that were sent, oldest first, to change what others know of them.
-    pub fn sent_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Record> {
-        self.records.iter_mut().take(self.sent)
+    /// The records that were sent, or are bound to be, oldest first, to change what others know of them.
+    pub fn given_mut(&mut self) -> impl Iterator<Item = &mut Record> {
+        let given = self.sent + self.bound();
+        self.records.iter_mut().take(given)
     }
     /// The records that were sent and lie in a range of sequence numbers, oldest first, to change what others know of them.
     pub fn sent_between(&mut self, start: SeqNumber, end: SeqNumber) -> impl Iterator<Item = &mut Record> {
@@ -241,9 +238,10 @@ impl Scoreboard {
         Some(holder.data_end() - data_seq)
     }
 
-    /// Takes back what waits to be sent, last first; a FIN stays.
+    /// Takes back what waits to be sent, last first; a FIN stays, and what is bound by a mapping.
     pub fn take_unsent(&mut self) -> Option<Record> {
-        if self.records.len() <= self.sent || self.records.back().is_some_and(|record| record.fin) {
+        let stays = |record: &Record| record.fin || record.joined.is_some();
+        if self.records.len() <= self.sent || self.records.back().is_some_and(stays) {
             return None;
         }
         let record = self.records.pop_back()?;
@@ -251,12 +249,14 @@ impl Scoreboard {
         Some(record)
     }
 
-    /// Forgets all records that have not been sent. Gives where the first began and whether a FIN was among them.
+    /// Forgets all records that have not been sent, but those that are bound by a mapping. Gives where the first began and
+    /// whether a FIN was among them.
     pub fn drop_unsent(&mut self) -> Option<(SeqNumber, bool)> {
-        let first = self.records.get(self.sent)?.seq;
+        let kept = self.sent + self.bound();
+        let first = self.records.get(kept)?.seq;
         let fin = self.records.back().is_some_and(|record| record.fin);
-        self.records.truncate(self.sent);
-        self.queued = 0;
+        self.queued -= self.records.range(kept..).map(|record| record.payload.len() as u64).sum::<u64>();
+        self.records.truncate(kept);
         Some((first, fin))
     }
 
@@ -377,6 +377,8 @@ impl Scoreboard {
         record.length -= part;
         record.data_seq += u64::from(part);
         record.payload.advance(part as usize);
+        // The mapping stays where it was.
+        record.joined.iter_mut().for_each(|joined| joined.before += part as u16);
     }
 
     fn uncount(fate: Fate, length: u32, in_flight: &mut u64, lost: &mut u64, sacked: &mut u64) {

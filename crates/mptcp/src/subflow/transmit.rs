@@ -152,16 +152,23 @@ impl Subflow {
             flags |= Flags::CWR;
             self.send_cwr = false;
         }
-        self.segment(cx, flags, record.seq, record.payload, window, mptcp_space)
+        // Without a DATA_ACK it settles no acknowledgement that is due.
+        let owed = self.receiver.due != AckDue::No && mptcp_space == 0 && self.is_bare(&record);
+        let (segment, complete) = self.segment(cx, flags, record.seq, record.payload, window, mptcp_space);
+        self.receiver.acknowledged(complete && !owed);
+        segment
     }
 
     /// A bare acknowledgement. With `keepalive_due` it lies one before the window, so that the peer must answer.
     pub fn acknowledgement(&mut self, cx: &Context<'_>, window: u64, mptcp_space: usize) -> Segment {
         let seq = if core::mem::take(&mut self.keepalive_due) { self.send.una - 1 } else { self.send.nxt };
-        self.segment(cx, Flags::ACK, seq, Bytes::new(), window, mptcp_space)
+        let (segment, complete) = self.segment(cx, Flags::ACK, seq, Bytes::new(), window, mptcp_space);
+        self.receiver.acknowledged(complete);
+        segment
     }
 
-    /// A segment of a synchronised subflow: acknowledgement, window, timestamps and what SACK blocks fit.
+    /// A segment of a synchronised subflow: acknowledgement, window, timestamps and what SACK blocks fit. Gives also
+    /// whether all fitted that there was to say.
     fn segment(
         &mut self,
         cx: &Context<'_>,
@@ -170,7 +177,7 @@ impl Subflow {
         payload: Bytes,
         window: u64,
         mptcp_space: usize,
-    ) -> Segment {
+    ) -> (Segment, bool) {
         if self.negotiated.ecn && self.receiver.echo_congestion {
             flags |= Flags::ECE;
         }
@@ -189,8 +196,7 @@ impl Subflow {
             segment.options.timestamps = Some(Timestamps { value: cx.stamp, echo: self.receiver.timestamp });
         }
         let complete = self.add_sack(&mut segment, mptcp_space);
-        self.receiver.acknowledged(complete);
-        segment
+        (segment, complete)
     }
 
     /// Adds what SACK blocks fit; gives whether a report of duplicates went along, if there was one.

@@ -224,4 +224,8 @@ impl Scheduler for Anabranch {
     fn silence(&self) -> Option<f32> {
         Some(self.silence)
     }
+
+    fn mapping_train(&self) -> u32 {
+        16
+    }
 }

@@ -254,6 +254,14 @@ pub trait Scheduler: Send {
         false
     }
 
+    /// How many consecutive segments of a subflow may share one mapping (RFC 8684, section 3.3.1), 1 to 255.
+    /// Only the first of them carries it, so that the others hold up to 28 bytes more. They are shared where segments
+    /// wait on a subflow that hardly loses any and on a connection that receives nothing meanwhile: once the first has
+    /// left, those behind it cannot be taken back.
+    fn mapping_train(&self) -> u32 {
+        1
+    }
+
     /// When data is sent again elsewhere.
     fn reinjection(&self) -> Reinjection {
         Reinjection::OnSubflowTimeout

@@ -1,0 +1,374 @@
+//! Several segments under one mapping (RFC 8684, section 3.3.1), sent and received.
+
+use super::orders::{create, obedient_pair};
+use super::peer::{Peer, mapping, reset_reason};
+use crate::pair::{Fate, Pair, config, pattern};
+use anabranch_mptcp::{CloseCause, ConnectionConfig, Event};
+use anabranch_policy::ids::{ConnectionId, SubflowId};
+use anabranch_policy::path_manager::PathAction;
+use anabranch_policy::scheduler::{Chunk, Decision, Scheduler};
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_policy::view::{ConnectionView, SubflowView};
+use anabranch_wire::mptcp::{DataSequence, Mapping};
+use anabranch_wire::tcp::TcpOptions;
+use anabranch_wire::{Flags, Packet};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Payload of a full segment with a mapping in 1500 bytes: 20 of IP, 20 of TCP, 12 of timestamps and 28 of DSS go off.
+const MAPPED: usize = 1_420;
+/// Without DSS.
+const BARE: usize = 1_448;
+
+/// The first subflow that answers carries all, and so many segments wait there; so many of them may have one mapping.
+struct Queueing {
+    segments: u64,
+    train: u32,
+}
+
+impl Scheduler for Queueing {
+    fn schedule(&mut self, _: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
+        let can_take = |s: &&SubflowView| s.usable() && !s.stale && Some(s.id) != chunk.last_sent_on;
+        let first = subflows.iter().find(can_take);
+        match first.filter(|subflow| subflow.queued < self.segments * u64::from(subflow.mss)) {
+            Some(subflow) => Decision::Send(subflow.id),
+            None => Decision::Wait(None),
+        }
+    }
+    fn mapping_train(&self) -> u32 {
+        self.train
+    }
+}
+
+/// Paced, with so many segments waiting for that, and trains of as many.
+fn queueing(segments: u32) -> ConnectionConfig {
+    let mut config = config();
+    config.policies.scheduler = Arc::new(move || Box::new(Queueing { segments: u64::from(segments), train: segments }));
+    config.tcp.pacing = true;
+    config
+}
+
+/// What a client said with data.
+fn data(pair: &Pair) -> Vec<Packet> {
+    let sent = pair.sent[0].iter().map(|(_, packet)| packet);
+    sent.filter(|packet| !packet.segment.payload.is_empty()).cloned().collect()
+}
+
+fn length(packet: &Packet) -> usize {
+    packet.segment.payload.len()
+}
+
+/// Connected; a first segment is acknowledged, so that the server is known to speak MPTCP, and has been read.
+fn warmed_up(pair: &mut Pair, client: ConnectionConfig) -> ConnectionId {
+    let id = pair.connect(client, config());
+    pair.run(Duration::from_millis(100));
+    assert_eq!(pair.write_all(0, id, b"first", Duration::from_secs(1)), 0);
+    pair.run(Duration::from_millis(300));
+    pair.received[1].clear();
+    pair.sent[0].clear();
+    id
+}
+
+fn transfer(pair: &mut Pair, id: ConnectionId, bytes: usize) {
+    assert_eq!(pair.write_all(0, id, &pattern(bytes), Duration::from_secs(60)), 0);
+    pair.run(Duration::from_secs(20));
+    assert!(pair.received[1] == pattern(bytes), "{} of {bytes}", pair.received[1].len());
+}
+
+#[test]
+fn a_train_of_8_is_one_mapping_and_seven_bare_segments_of_full_size() {
+    let mut pair = Pair::new(1);
+    let id = warmed_up(&mut pair, queueing(8));
+    transfer(&mut pair, id, 60_000);
+    let sent = data(&pair);
+    // The first finds nothing before it and leaves at once; behind it eight wait.
+    assert_eq!(mapping(&sent[0]).map(|m| (m.length, length(&sent[0]))), Some((MAPPED as u16, MAPPED)));
+    let (head, rest) = sent[1..].split_first().unwrap();
+    let first = mapping(&sent[0]).unwrap();
+    let DataSequence::Long(number) = first.data_seq else { panic!() };
+    let data_seq = DataSequence::Long(number + MAPPED as u64);
+    let (relative, bytes) = (first.subflow_seq + MAPPED as u32, MAPPED + 7 * BARE);
+    assert_eq!(length(head), MAPPED);
+    let whole = Mapping { data_seq, subflow_seq: relative, length: bytes as u16, checksum: None };
+    assert_eq!(mapping(head), Some(whole));
+    for (at, packet) in rest[..7].iter().enumerate() {
+        assert_eq!((length(packet), packet.wire_len()), (BARE, 1_500), "{at}");
+        assert!(packet.segment.options.dss.is_none() && packet.segment.options.mptcp.is_empty(), "{at}");
+        assert_eq!(packet.segment.seq, head.segment.seq + (MAPPED + at * BARE) as u32);
+    }
+    assert!(mapping(&rest[7]).is_some());
+    assert!(sent.iter().all(|packet| packet.wire_len() <= 1_500));
+}
+
+#[test]
+fn without_a_scheduler_that_wants_them_or_with_checksums_or_in_plain_tcp_there_are_no_trains() {
+    let checksums = |mut config: ConnectionConfig| {
+        config.checksum = true;
+        config
+    };
+    let plain = |mut config: ConnectionConfig| {
+        config.multipath = false;
+        config
+    };
+    let alone = |mut config: ConnectionConfig| {
+        config.policies.scheduler = Arc::new(|| Box::new(Queueing { segments: 8, train: 1 }));
+        config
+    };
+    for (client, multipath) in [(checksums(queueing(8)), true), (plain(queueing(8)), false), (alone(queueing(8)), true)]
+    {
+        let mut pair = Pair::new(1);
+        let id = warmed_up(&mut pair, client);
+        transfer(&mut pair, id, 60_000);
+        let own =
+            |packet: &Packet| mapping(packet).is_some_and(|mapping| usize::from(mapping.length) == length(packet));
+        assert!(data(&pair).iter().all(|packet| own(packet) == multipath));
+    }
+}
+
+/// Loses the nth data segment of the first train, the head being 0, for each n given; gives what the client said with data.
+fn after_losing(lost: &'static [usize]) -> Vec<Packet> {
+    let mut pair = Pair::new(1);
+    let id = warmed_up(&mut pair, queueing(8));
+    let mut count = 0;
+    pair.judge = Box::new(move |from, _, packet| {
+        if from == 1 || packet.segment.payload.is_empty() {
+            return Fate::Deliver;
+        }
+        count += 1;
+        // One left before the train.
+        if count >= 2 && lost.contains(&(count - 2)) { Fate::Drop } else { Fate::Deliver }
+    });
+    transfer(&mut pair, id, 60_000);
+    assert!(!pair.events.iter().flatten().any(|event| matches!(event, Event::SubflowClosed(..) | Event::FellBack(..))));
+    data(&pair)
+}
+
+#[test]
+fn what_is_lost_of_a_train_is_sent_again_as_it_went_at_first() {
+    for lost in [&[0_usize][..], &[3], &[7], &[0, 3], &[0, 1, 2, 3, 4, 5, 6, 7], &[1, 2, 3, 4, 5, 6, 7]] {
+        let sent = after_losing(lost);
+        for index in lost {
+            let original = &sent[1 + index];
+            let mut again = sent[2 + index..].iter().filter(|packet| packet.segment.seq == original.segment.seq);
+            let again = again.next().unwrap_or_else(|| panic!("{index} of {lost:?} is sent again"));
+            assert_eq!((mapping(again), &again.segment.payload), (mapping(original), &original.segment.payload));
+        }
+    }
+}
+
+#[test]
+fn segments_that_overtake_the_mapping_of_their_train_are_dropped_and_repaired() {
+    let mut pair = Pair::new(1);
+    let id = warmed_up(&mut pair, queueing(16));
+    let mut count = 0_u64;
+    pair.judge = Box::new(move |from, _, packet| {
+        count += u64::from(from == 0 && !packet.segment.payload.is_empty());
+        match (from, count % 5) {
+            (0, 1) => Fate::Late(Duration::from_millis(3)),
+            (0, 3) => Fate::Twice,
+            _ => Fate::Deliver,
+        }
+    });
+    transfer(&mut pair, id, 400_000);
+    assert!(!pair.events.iter().flatten().any(|event| matches!(event, Event::SubflowClosed(..))));
+}
+
+#[test]
+fn every_tenth_segment_lost_does_not_end_a_connection_with_trains() {
+    for period in [10, 37, 151] {
+        let mut pair = Pair::new(2);
+        let id = warmed_up(&mut pair, queueing(16));
+        let mut count = 0_u32;
+        pair.judge = Box::new(move |_, _, _| {
+            count += 1;
+            if count.is_multiple_of(period) { Fate::Drop } else { Fate::Deliver }
+        });
+        transfer(&mut pair, id, 400_000);
+        assert!(!pair.events.iter().flatten().any(|event| matches!(event, Event::SubflowClosed(..))), "{period}");
+    }
+}
+
+/// On two paths, in the midst of a train on the first: how far the subflow's mapping goes, relative to where the train begins,
+/// and how many segments have left.
+fn in_the_midst_of_a_train(pair: &mut Pair, id: ConnectionId) -> (Packet, usize) {
+    let rest = pattern(400_000);
+    pair.hosts[0].write(pair.now, id, rest.into()).unwrap();
+    pair.settle();
+    let binds = |packet: &Packet| mapping(packet).is_some_and(|m| usize::from(m.length) > length(packet) + 3 * BARE);
+    loop {
+        let sent = data(pair);
+        if let Some(head) = sent.iter().position(binds)
+            && sent.len() == head + 2
+        {
+            return (sent[head].clone(), sent.len());
+        }
+        assert!(pair.step(pair.now + Duration::from_secs(1)));
+    }
+}
+
+/// Two paths, the second of which the client opens on command.
+fn two_paths() -> (Pair, ConnectionId, impl FnMut(&mut Pair, PathAction)) {
+    let (mut pair, [orders, _]) = obedient_pair(2);
+    let id = warmed_up(&mut pair, queueing(8));
+    orders.give(&mut pair, 0, create(id, 2, 0, false));
+    pair.run(Duration::from_millis(100));
+    pair.sent[0].clear();
+    (pair, id, move |pair: &mut Pair, action| orders.give(pair, 0, action))
+}
+
+#[test]
+fn a_suspended_subflow_finishes_the_train_that_it_began_and_no_more() {
+    let (mut pair, id, mut give) = two_paths();
+    let (head, _) = in_the_midst_of_a_train(&mut pair, id);
+    give(&mut pair, PathAction::Suspend { connection: id, subflow: SubflowId(0) });
+    pair.run(Duration::from_secs(20));
+    assert!(pair.received[1] == pattern(400_000), "{}", pair.received[1].len());
+    let end = head.segment.seq + u32::from(mapping(&head).unwrap().length);
+    let sent = data(&pair);
+    let on_first = sent.iter().filter(|packet| packet.ip.source == head.ip.source);
+    let last =
+        on_first.clone().map(|packet| packet.segment.seq + length(packet) as u32).max_by_key(|s| s.distance(end));
+    assert_eq!(last, Some(end), "all that was bound and nothing else");
+    // What was bound is on the other path too.
+    let other: usize = sent.iter().filter(|packet| packet.ip.source != head.ip.source).map(length).sum();
+    let first: usize = on_first.map(length).sum();
+    assert!(other + first > pair.received[1].len() + 4 * BARE, "{other} {first} {}", pair.received[1].len());
+}
+
+#[test]
+fn a_subflow_that_is_closed_in_the_midst_of_a_train_ends_behind_it() {
+    let (mut pair, id, mut give) = two_paths();
+    let (head, _) = in_the_midst_of_a_train(&mut pair, id);
+    give(&mut pair, PathAction::CloseSubflow { connection: id, subflow: SubflowId(0) });
+    pair.run(Duration::from_secs(20));
+    assert!(pair.received[1] == pattern(400_000), "{}", pair.received[1].len());
+    let end = head.segment.seq + u32::from(mapping(&head).unwrap().length);
+    let fin = pair.sent[0].iter().map(|(_, packet)| packet).find(|packet| packet.segment.flags.contains(Flags::FIN));
+    assert_eq!(fin.map(|fin| (fin.ip.source, fin.segment.seq)), Some((head.ip.source, end)));
+}
+
+#[test]
+fn a_path_that_goes_in_the_midst_of_a_train_takes_no_byte_with_it() {
+    let (mut pair, id, _) = two_paths();
+    let (head, _) = in_the_midst_of_a_train(&mut pair, id);
+    let gone = head.ip.source;
+    pair.judge = Box::new(move |from, _, packet| {
+        let path = if from == 0 { packet.ip.source } else { packet.ip.destination };
+        if path == gone { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.run(Duration::from_secs(60));
+    assert!(pair.received[1] == pattern(400_000), "{}", pair.received[1].len());
+}
+
+#[test]
+fn the_end_of_the_stream_is_told_with_the_mapping_of_a_train_or_by_itself_if_it_comes_later() {
+    for early in [true, false] {
+        let mut pair = Pair::new(1);
+        let id = warmed_up(&mut pair, queueing(8));
+        // One leaves at once, seven wait.
+        let bytes = MAPPED + MAPPED + 6 * BARE;
+        pair.hosts[0].write(pair.now, id, pattern(bytes).into()).unwrap();
+        if early {
+            pair.hosts[0].close(pair.now, id).unwrap();
+        }
+        pair.settle();
+        let binds = |packet: &Packet| mapping(packet).is_some_and(|m| usize::from(m.length) > length(packet) + 1);
+        while !data(&pair).iter().any(binds) {
+            assert!(pair.step(pair.now + Duration::from_secs(1)));
+        }
+        let head = data(&pair).into_iter().find(binds).unwrap();
+        let dss = head.segment.options.dss.unwrap();
+        assert_eq!(dss.data_fin, early);
+        assert_eq!(usize::from(dss.mapping.unwrap().length), MAPPED + 6 * BARE + usize::from(early));
+        if !early {
+            pair.hosts[0].close(pair.now, id).unwrap();
+        }
+        pair.run(Duration::from_secs(5));
+        assert_eq!(pair.received[1], pattern(bytes));
+        let server = pair.accepted().unwrap();
+        assert!(pair.events[1].contains(&Event::EndOfStream(server)), "early {early}");
+        pair.hosts[1].close(pair.now, server).unwrap();
+        pair.settle();
+        pair.run(Duration::from_secs(5));
+        assert!(pair.events[0].contains(&Event::Closed(id, CloseCause::Finished)), "early {early}");
+    }
+}
+
+#[test]
+fn who_receives_too_sends_his_acknowledgements_at_data_level_without_delay() {
+    let mut pair = Pair::new(1);
+    let id = warmed_up(&mut pair, queueing(16));
+    let server = pair.accepted().unwrap();
+    // When the client was given a byte, and when it acknowledged one: numbers of bytes at data level.
+    type Log = Vec<(Instant, usize)>;
+    let log: Rc<RefCell<(Log, Log)>> = Rc::default();
+    let inner = Rc::clone(&log);
+    let delay = pair.delay[0];
+    pair.judge = Box::new(move |from, now, packet| {
+        let mut log = inner.borrow_mut();
+        if from == 1 && !packet.segment.payload.is_empty() {
+            log.0.push((now + delay, length(packet)));
+        } else if from == 0 && packet.segment.options.dss.is_some_and(|dss| dss.data_ack.is_some()) {
+            log.1.push((now, 0));
+        }
+        Fate::Deliver
+    });
+    pair.hosts[1].write(pair.now, server, pattern(250_000).into()).unwrap();
+    pair.hosts[0].write(pair.now, id, pattern(250_000).into()).unwrap();
+    pair.settle();
+    pair.run(Duration::from_secs(10));
+    assert!(pair.received[1] == pattern(pair.received[1].len()) && pair.received[1].len() == 250_000);
+    assert!(pair.received[0] == pattern(pair.received[0].len()) && pair.received[0].len() == 250_000);
+    let log = log.borrow();
+    let most = config().tcp.delayed_ack;
+    for (arrived, _) in &log.0 {
+        let next = log.1.iter().map(|(at, _)| *at).find(|at| at >= arrived).expect("acknowledged");
+        assert!(next.since(*arrived) <= most, "{:?}", next.since(*arrived));
+    }
+}
+
+#[test]
+fn bytes_that_overtake_the_mapping_of_a_train_do_not_end_their_subflow() {
+    let mut peer = Peer::connected(config());
+    peer.join(1);
+    peer.take();
+    let train = pattern(3_000);
+    let dss = peer.map(0, 1, &train, false);
+    for _ in 0..3 {
+        for at in (100..3_000).step_by(100) {
+            peer.send_at(1, 1 + at as u32, Flags::ACK, TcpOptions::default(), &train[at..at + 100]);
+        }
+    }
+    assert!(peer.take().iter().all(|packet| reset_reason(packet).is_none()));
+    peer.send_at(1, 1, Flags::ACK, TcpOptions { dss: Some(dss), ..TcpOptions::default() }, &train[..100]);
+    for at in (100..3_000).step_by(100) {
+        peer.send_at(1, 1 + at as u32, Flags::ACK, TcpOptions::default(), &train[at..at + 100]);
+    }
+    assert_eq!(peer.received, train);
+}
+
+#[test]
+fn a_mapping_that_cannot_be_remembered_is_not_acknowledged() {
+    let mut peer = Peer::connected(config());
+    peer.join(1);
+    peer.take();
+    // 600 trains of two segments of ten bytes behind one missing byte; 512 mappings are remembered.
+    let bytes = pattern(12_001);
+    let with = |dss| TcpOptions { dss: Some(dss), ..TcpOptions::default() };
+    let send = |peer: &mut Peer, train: usize| {
+        let at = 1 + 20 * train;
+        let dss = peer.map(at as u64, 1 + at as u32, &bytes[at..at + 20], false);
+        peer.send_at(1, 1 + at as u32, Flags::ACK, with(dss), &bytes[at..at + 10]);
+        peer.send_at(1, 11 + at as u32, Flags::ACK, TcpOptions::default(), &bytes[at + 10..at + 20]);
+    };
+    (0..600).for_each(|train| send(&mut peer, train));
+    let state = peer.host.receive_state(peer.id()).unwrap();
+    assert_eq!(state.out_of_order, 512 * 20);
+    let dss = peer.map(0, 1, &bytes[..1], false);
+    peer.send_at(1, 1, Flags::ACK, with(dss), &bytes[..1]);
+    assert_eq!(peer.received.len(), 1 + 512 * 20);
+    (512..600).for_each(|train| send(&mut peer, train));
+    assert_eq!(peer.received, bytes);
+    assert!(peer.take().iter().all(|packet| reset_reason(packet).is_none()));
+}
