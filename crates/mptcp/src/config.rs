@@ -90,6 +90,10 @@ pub struct ConnectionConfig {
     pub charge_out_of_order: bool,
     /// Most bytes written by the application and not yet acknowledged at data level.
     pub send_buffer: u64,
+    /// The send buffer, and the most that an automatic receive buffer grows to, are per subflow: what one path needs in
+    /// flight, two need twice (RFC 6182, section 5.3: the sum of the bandwidths times the largest round trip). What they
+    /// grew to for a subflow that is gone they keep.
+    pub buffers_per_subflow: bool,
     /// Most subflows, both sides' together (Linux allows 8 besides the first).
     pub max_subflows: usize,
     /// How long a connection outlives the loss of its last subflow.
@@ -114,6 +118,7 @@ impl ConnectionConfig {
             receive_buffer: BufferSize::Auto { initial: 128 * 1024, max: 6 * 1024 * 1024 },
             charge_out_of_order: false,
             send_buffer: 4 * 1024 * 1024,
+            buffers_per_subflow: true,
             max_subflows: 9,
             survive_without_subflows: Duration::from_secs(60),
             priority: 1,

@@ -201,6 +201,11 @@ impl ReceiveBuffer {
         Self { charge_out_of_order, ..self }
     }
 
+    /// The buffer may grow to `max` by itself; never to less than before.
+    pub fn raise_max(&mut self, max: u64) {
+        self.max_size = self.max_size.max(max);
+    }
+
     /// The longest smoothed round trip of the subflows in use. An automatic buffer keeps its size until it knows one.
     pub fn set_round_trip(&mut self, round_trip: Duration) {
         self.round_trip = round_trip;

@@ -43,6 +43,16 @@ impl SendBuffer {
         Self { limit, start: 0, chunks: VecDeque::new(), tail: Vec::new(), tail_start: 0, cursor: 0 }
     }
 
+    /// Most bytes that it holds.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Lets it hold as many; never fewer than before.
+    pub fn raise_limit(&mut self, limit: u64) {
+        self.limit = self.limit.max(limit);
+    }
+
     /// Takes as much of `data` from its beginning as there is space for; gives the number of bytes taken.
     pub fn write(&mut self, mut data: Bytes) -> usize {
         let taken = usize::try_from(self.space()).unwrap_or(usize::MAX).min(data.len());

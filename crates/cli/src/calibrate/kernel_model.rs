@@ -31,7 +31,9 @@ pub fn connection(receive_buffer: Option<u64>, paths: usize) -> String {
     };
     // The scheduler knows the limit of each subflow's.
     let send = WRITE_MEMORY[2] * paths as u64;
-    format!("receive_buffer = {receive}\ncharge_out_of_order = true\nsend_buffer = \"{send} B\"\n")
+    format!(
+        "receive_buffer = {receive}\ncharge_out_of_order = true\nbuffers_per_subflow = false\nsend_buffer = \"{send} B\"\n"
+    )
 }
 
 /// Scheduler and congestion control, of which the kernel has `cubic` and `new_reno`.

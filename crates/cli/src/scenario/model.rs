@@ -216,6 +216,8 @@ pub struct Connection {
     pub receive_buffer: ReceiveBuffer,
     /// Bytes out of order take from the window that is offered, as in Linux.
     pub charge_out_of_order: Option<bool>,
+    /// Whether the send buffer and the most of an automatic receive buffer are per subflow.
+    pub buffers_per_subflow: Option<bool>,
     /// Most bytes written and not acknowledged.
     pub send_buffer: Option<Size>,
     /// Most congestion window of a subflow, in full segments.

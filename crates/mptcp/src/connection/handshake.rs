@@ -508,6 +508,7 @@ impl Connection {
         // The path manager of a client hears of nothing before joins may begin.
         if self.protocol == Protocol::Multipath && (self.confirmed || self.role == Role::Server) {
             self.notices.push_back(Notice::SubflowEstablished(id));
+            self.fit_buffers();
         }
         self.notify(Event::SubflowEstablished(self.id, id));
         self.joined |= id != SubflowId(0);

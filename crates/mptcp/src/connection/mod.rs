@@ -493,7 +493,7 @@ impl Connection {
     /// Whether the application waits for space: it was refused some, or has not had time to use what it got.
     fn is_backlogged(&self) -> bool {
         let unsent = self.send.end() - self.data_nxt;
-        !self.write_closed && (self.write_was_short || unsent > self.config.send_buffer / 2)
+        !self.write_closed && (self.write_was_short || unsent > self.send.limit() / 2)
     }
 
     /// Its subflows as policies see them.

@@ -1,6 +1,7 @@
 //! What a path manager can have a connection do: announce, withdraw, close, suspend, resume, probe.
 
 use super::{Connection, Protocol};
+use crate::config::BufferSize;
 use crate::event::SendKind;
 use crate::subflow::{State, Subflow};
 use anabranch_policy::ids::{AddressId, SubflowId};
@@ -203,6 +204,18 @@ impl Connection {
         let rests = self.timers.measure == Instant::NEVER && self.measured > 0;
         if rests && self.protocol == Protocol::Multipath && self.closed.is_none() {
             self.arm_measurement(now);
+        }
+    }
+
+    /// Buffers grow with the number of subflows ([`crate::ConnectionConfig::buffers_per_subflow`]).
+    pub(super) fn fit_buffers(&mut self) {
+        if !self.config.buffers_per_subflow {
+            return;
+        }
+        let subflows = self.subflows.iter().filter(|subflow| subflow.state.is_synchronised()).count().max(1) as u64;
+        self.send.raise_limit(self.config.send_buffer.saturating_mul(subflows));
+        if let BufferSize::Auto { max, .. } = self.config.receive_buffer {
+            self.receive.raise_max(max.saturating_mul(subflows));
         }
     }
 

@@ -219,7 +219,7 @@ impl Connection {
         if newly > 0 {
             self.timers.data_attempts = 0;
             // A third of the buffer, so that the application is not woken for a few bytes (Linux does the same).
-            if self.write_was_short && self.send.space() >= self.config.send_buffer / 3 {
+            if self.write_was_short && self.send.space() >= self.send.limit() / 3 {
                 self.write_was_short = false;
                 self.notify(Event::Writable(self.id));
             }

@@ -185,6 +185,7 @@ impl Side {
             (initial, Some(max)) => BufferSize::Auto { initial, max },
         };
         config.send_buffer = self.send_buffer;
+        config.buffers_per_subflow = false;
         config.max_subflows = self.max_subflows;
         config.survive_without_subflows = Duration::from_secs(self.survive);
         config.trace = self.trace;
