@@ -109,7 +109,11 @@ fn sweep_points(
     let values = if plan.quick { &sweep.quick } else { &sweep.values };
     let point = |value: &String| {
         let mut point = document.with(format!("{}={value}", sweep.key)).scenario()?;
-        point.policies = scenario.policies.clone();
+        // Policies of the command line are all meant to be swept.
+        let wanted = |contender: &&Contender| {
+            sweep.policies.is_empty() || !plan.policies.is_empty() || sweep.policies.contains(&contender.name)
+        };
+        point.policies = scenario.policies.iter().filter(wanted).cloned().collect();
         Ok((value.clone(), point, sweep.seeds.min(seeds)))
     };
     values.iter().map(point).collect()

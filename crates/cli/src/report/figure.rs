@@ -183,6 +183,13 @@ fn sweep(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: Option<&str>)
         return Ok(Drawn { pictures: Vec::new(), legend: Vec::new(), reading });
     }
     let metric = metric.unwrap_or(&sweep.metric);
+    let took_part = |runs: &PolicyRuns| {
+        let names = |point: &crate::record::SweepPoint| {
+            point.policies.iter().any(|known| known.contender.name == runs.contender.name)
+        };
+        outcome.sweep.iter().any(names)
+    };
+    let runs: Vec<(usize, &PolicyRuns)> = runs.iter().filter(|(_, runs)| took_part(runs)).copied().collect();
     // Beside each other, so that none hides another.
     let (spread, middle) = (0.36 / runs.len().max(1) as f64, (runs.len() as f64 - 1.0) / 2.0);
     let line = |(order, (at, runs)): (usize, &(usize, &PolicyRuns))| {
@@ -209,5 +216,5 @@ fn sweep(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: Option<&str>)
         outcome.sweep.iter().flat_map(|point| &point.policies).map(|runs| runs.records.len()).max().unwrap_or(0);
     let reading =
         format!("Points are means over {seeds} runs (seeds 1 to {seeds}), bars their 95 % confidence intervals.");
-    Ok(Drawn { pictures: vec![chart.svg()?], legend: legend_of(runs), reading })
+    Ok(Drawn { pictures: vec![chart.svg()?], legend: legend_of(&runs), reading })
 }

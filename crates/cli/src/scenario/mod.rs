@@ -171,6 +171,11 @@ fn check_references(top: &Reader<'_>, scenario: &Scenario) -> Result<(), Diagnos
             return Err(error("metrics", at, format!("the series '{}' {need}", metric.series.name())));
         }
     }
+    let mut swept = scenario.sweep.iter().flat_map(|sweep| &sweep.policies);
+    if let Some(policy) = swept.find(|name| !policy_names.contains(&name.as_str())) {
+        let message = missing("policy", policy, &policy_names);
+        return Err(top.get("sweep").map_or_else(|| top.error(message.clone()), |item| item.error(message.clone())));
+    }
     for (at, figure) in scenario.figures.iter().enumerate() {
         if let Some(policy) = figure.policies.iter().find(|name| !policy_names.contains(&name.as_str())) {
             return Err(error("figures", at, missing("policy", policy, &policy_names)));

@@ -263,6 +263,8 @@ pub struct Sweep {
     pub seeds: u32,
     /// What is measured.
     pub metric: String,
+    /// Which policies take part, by name; all if empty.
+    pub policies: Vec<String>,
 }
 
 /// What is made of a series over a stretch of time.

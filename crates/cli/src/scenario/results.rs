@@ -14,7 +14,7 @@ fn series(item: &Item<'_>) -> Result<Series, Diagnostic> {
 /// Reads `[sweep]`.
 pub fn sweep(top: &Reader<'_>) -> Result<Option<Sweep>, Diagnostic> {
     let Some(item) = top.get("sweep") else { return Ok(None) };
-    let table = item.table("a sweep", &["key", "label", "values", "quick", "seeds", "metric"])?;
+    let table = item.table("a sweep", &["key", "label", "values", "quick", "seeds", "metric", "policies"])?;
     let key = table.required("key")?.text()?.to_owned();
     let values_item = table.required("values")?;
     let values = values_item.texts()?;
@@ -34,6 +34,7 @@ pub fn sweep(top: &Reader<'_>) -> Result<Option<Sweep>, Diagnostic> {
         values,
         seeds: table.get("seeds").map_or(Ok(10), |item| item.count(1..=100_000))? as u32,
         metric,
+        policies: table.get("policies").map_or(Ok(Vec::new()), |item| item.texts())?,
     }))
 }
 

@@ -87,6 +87,7 @@ fn names_that_lead_nowhere_are_refused() {
         ("figures.0.series=cwmd", "did you mean 'cwnd'?"),
         ("metrics.0.series=cwnd", "needs a 'path'"),
         ("sweep.values=[\"32 kB\", \"1 B\"]", "at 1 B: a receive buffer of 1 bytes is not possible"),
+        ("sweep.policies=[\"lm4\"]", "there is no policy 'lm4'"),
         ("transfer.size=1 MB", "'size' has no meaning for a transfer of kind \"endless\""),
         ("paths.A.name=B", "two paths with the name 'B'"),
     ];
