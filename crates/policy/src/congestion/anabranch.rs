@@ -382,3 +382,6 @@ impl SinglePath for Anabranch {
         Some(bandwidth.mul_f64(self.state.pacing_gain().max(least)))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -229,3 +229,6 @@ impl Scheduler for Anabranch {
         16
     }
 }
+
+#[cfg(test)]
+mod tests;

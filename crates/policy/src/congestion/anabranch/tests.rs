@@ -1,0 +1,201 @@
+//! The default's rules with numbers worked by hand: segments of 1000 bytes, a path of 8 Mbit/s (1000 bytes per
+//! millisecond) and 100 ms, so that the bandwidth-delay product is 100 000 bytes.
+
+use super::*;
+use crate::congestion::harness::{NOW, START, ack, close_to, congestion, timeout};
+
+const RTT: Duration = Duration::from_millis(100);
+const BDP: u64 = 100_000;
+
+/// A flow whose acknowledgements are whole rounds.
+struct Flow {
+    control: Anabranch,
+    now: Instant,
+    delivered: u64,
+}
+
+impl Flow {
+    fn new() -> Self {
+        let control = Anabranch::start(&(), Start { smoothed_rtt: RTT, ..START });
+        Self { control, now: NOW, delivered: 0 }
+    }
+
+    /// An acknowledgement of a segment that was sent when all before was delivered: it ends a round.
+    fn round(&self, mbit: f64, in_flight: u64) -> Ack {
+        Ack {
+            now: self.now + RTT,
+            delivery_rate: Some(Rate::from_bits_per_second((mbit * 1e6) as u64)),
+            prior_delivered: Some(self.delivered),
+            total_delivered: self.delivered + BDP,
+            prior_in_flight: in_flight,
+            in_flight,
+            ..ack(BDP, 100)
+        }
+    }
+
+    fn take(&mut self, ack: Ack) {
+        (self.now, self.delivered) = (ack.now, ack.total_delivered);
+        self.control.on_ack(&ack);
+    }
+
+    fn pass(&mut self, rounds: usize, mbit: f64, in_flight: u64) {
+        for _ in 0..rounds {
+            self.take(self.round(mbit, in_flight));
+        }
+    }
+
+    /// A round that loses so much at such a round-trip time, and the next, without losses, with which it is judged.
+    fn lose(&mut self, lost: u64, rtt_ms: u64, in_flight: u64) {
+        let rtt = Some(Duration::from_millis(rtt_ms));
+        self.take(Ack { lost, rtt, ..self.round(8.0, in_flight) });
+        self.take(Ack { rtt, ..self.round(8.0, in_flight) });
+    }
+
+    /// Through start-up and drain; the window has room for twice what is in flight.
+    fn in_cruise() -> Self {
+        let mut flow = Self::new();
+        flow.pass(1 + PLATEAU as usize, 8.0, 2 * BDP);
+        flow.pass(1, 8.0, BDP);
+        assert_eq!(flow.control.state, State::Cruise);
+        flow
+    }
+}
+
+#[test]
+fn start_up_ends_after_three_rounds_without_a_quarter_more() {
+    let mut flow = Flow::new();
+    flow.pass(1, 8.0, BDP); // from nothing to 8
+    flow.pass(2, 9.9, BDP); // 9.9 < 1.25 x 8
+    assert_eq!((flow.control.state, flow.control.plateau.1), (State::StartUp, 2));
+    flow.pass(1, 10.0, BDP); // 10 = 1.25 x 8: the count begins again
+    assert_eq!(flow.control.plateau, (10_000_000, 0));
+    flow.pass(2, 10.0, BDP);
+    assert_eq!(flow.control.state, State::StartUp);
+    flow.pass(1, 10.0, BDP);
+    assert_eq!(flow.control.state, State::Drain);
+    // 10 Mbit/s x 100 ms are 125 000 bytes: it lasts while more is in flight.
+    flow.pass(1, 10.0, 125_001);
+    assert_eq!(flow.control.state, State::Drain);
+    flow.pass(1, 10.0, 125_000);
+    assert_eq!(flow.control.state, State::Cruise);
+}
+
+#[test]
+fn rounds_that_were_limited_elsewhere_do_not_end_start_up_unless_a_queue_stands() {
+    let mut flow = Flow::new();
+    flow.pass(1, 8.0, BDP);
+    // A bandwidth-delay product and a half and three segments are 153 000 bytes.
+    for (in_flight, counted) in [(153_000, 0), (153_001, 1)] {
+        let limited = Ack { app_limited: true, ..flow.round(8.0, in_flight) };
+        flow.take(limited);
+        assert_eq!(flow.control.plateau.1, counted);
+    }
+}
+
+#[test]
+fn losses_by_chance_do_not_lower_the_window() {
+    let mut flow = Flow::in_cruise();
+    // Twice the bandwidth-delay product, and two segments whose acknowledgements may be delayed.
+    assert_eq!(flow.control.window(), 202_000);
+    // 3000 of 103 000 bytes are lost in each of ten rounds without a queue, and the eleventh judges the tenth: what the
+    // path loses anyway becomes 0.029126 (1 - 0.9^10) = 0.018971.
+    for _ in 0..10 {
+        let lossy = Ack { lost: 3_000, ..flow.round(8.0, BDP) };
+        flow.take(lossy);
+    }
+    flow.pass(1, 8.0, BDP);
+    close_to(flow.control.chance, 0.018_971, 1e-6);
+    // With a queue the same losses are still chance: 0.029 < 0.019 + 0.02. 5000 are not: 0.048.
+    flow.lose(3_000, 150, 2 * BDP);
+    assert_eq!((flow.control.ceiling, flow.control.window()), (LARGEST_WINDOW, 202_000));
+    flow.lose(5_000, 150, 2 * BDP);
+    assert_eq!(flow.control.ceiling, (BETA * 200_000.0) as u64);
+}
+
+#[test]
+fn losses_under_a_standing_queue_bring_the_ceiling_to_what_the_path_holds_and_ascents_lift_it() {
+    let mut flow = Flow::in_cruise();
+    // The queue stands from a tenth of the least round-trip time on: 110 ms. A tenth lost at 110 ms is chance.
+    flow.lose(10_000, 110, 2 * BDP);
+    assert_eq!(flow.control.ceiling, LARGEST_WINDOW);
+    flow.control.chance = 0.0;
+    // 10 000 of 110 000 bytes: 0.85 of the 200 000 that were in flight.
+    flow.lose(10_000, 111, 2 * BDP);
+    assert_eq!((flow.control.ceiling, flow.control.window()), (170_000, 170_000));
+    // 0.85 x 120 000 = 102 000 is below the bandwidth-delay product, a sixteenth of it and two segments.
+    flow.lose(10_000, 111, 120_000);
+    assert_eq!((flow.control.ceiling, flow.control.window()), (108_250, 108_250));
+    // An ascent lifts it by 1, 2 and 4 segments.
+    for lifted in [109_250, 111_250, 115_250] {
+        flow.control.enter(State::Up, flow.now);
+        flow.pass(1, 8.0, BDP);
+        assert_eq!(flow.control.ceiling, lifted);
+    }
+}
+
+#[test]
+fn a_round_that_loses_a_quarter_has_met_a_slower_path() {
+    let mut flow = Flow::in_cruise();
+    let rtt = Some(Duration::from_millis(200));
+    // A quarter of a round: 33 000 of 133 000 bytes are less, 34 000 of 134 000 more.
+    for (lost, bandwidth) in [(33_000, 8_000_000), (34_000, 2_000_000)] {
+        let lossy = Ack { lost, rtt, ..flow.round(2.0, 2 * BDP) };
+        flow.take(lossy);
+        let next = Ack { rtt, ..flow.round(2.0, 2 * BDP) };
+        flow.take(next);
+        assert_eq!(flow.control.bandwidth.max(), bandwidth);
+    }
+}
+
+#[test]
+fn after_a_timeout_one_segment_goes_until_it_is_answered_and_then_half_of_the_model() {
+    let mut flow = Flow::in_cruise();
+    flow.control.on_congestion(&timeout(2 * BDP));
+    assert_eq!(flow.control.window(), 1_000);
+    flow.control.on_congestion(&CongestionEvent { repeated: true, ..timeout(0) });
+    assert_eq!(flow.control.window(), 1_000);
+    // Half of 100 000 bytes, and the segment that was answered.
+    let answer = Ack { delivered: 1_000, acked: 1_000, ..flow.round(0.1, 1_000) };
+    flow.take(answer);
+    assert_eq!((flow.control.state, flow.control.window()), (State::StartUp, 51_000));
+    // The next round doubles it, and more than 2.77 x 100 000 bytes and two segments it never is.
+    flow.pass(1, 8.0, BDP);
+    assert_eq!(flow.control.window(), 151_000);
+    flow.control.resize(10 * BDP);
+    assert_eq!(flow.control.window(), 279_000);
+}
+
+#[test]
+fn a_timeout_that_was_an_error_is_undone() {
+    let mut flow = Flow::in_cruise();
+    flow.control.on_congestion(&timeout(BDP));
+    flow.control.on_congestion(&CongestionEvent { repeated: true, ..timeout(0) });
+    flow.control.on_spurious(flow.now);
+    assert_eq!((flow.control.state, flow.control.window()), (State::Cruise, 202_000));
+    // A second report finds nothing to undo.
+    flow.control.on_congestion(&congestion(Congestion::Penalty, BDP));
+    flow.control.on_spurious(flow.now);
+    assert_eq!(flow.control.window(), 101_000);
+}
+
+#[test]
+fn a_least_round_trip_that_was_not_seen_for_ten_seconds_is_looked_for_with_less_in_flight() {
+    let mut flow = Flow::in_cruise();
+    let standing = |flow: &Flow| Ack { rtt: Some(Duration::from_millis(150)), ..flow.round(8.0, BDP) };
+    while flow.now + RTT <= NOW + MIN_RTT_WINDOW {
+        let ack = standing(&flow);
+        flow.take(ack);
+        flow.control.enter(State::Cruise, flow.now);
+    }
+    assert_eq!(flow.control.min_rtt(), RTT);
+    let limited = Ack { app_limited: true, ..standing(&flow) };
+    let mut idle = flow.control.clone();
+    idle.on_ack(&limited);
+    assert!(idle.state != State::Look); // what does not fill the path sees its round trip anyway
+    let ack = standing(&flow);
+    flow.take(ack);
+    // The old one is forgotten: 8 Mbit/s x 150 ms x 0.75.
+    assert_eq!((flow.control.state, flow.control.window()), (State::Look, 112_500));
+    flow.pass(1, 8.0, 75_000);
+    assert_eq!((flow.control.state, flow.control.min_rtt()), (State::Cruise, RTT));
+}

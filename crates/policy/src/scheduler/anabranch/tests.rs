@@ -1,0 +1,196 @@
+//! The default's decisions, worked by hand: segments of 1000 bytes, and windows of ten of them per round trip, so that a
+//! path of 20 ms carries 500 000 bytes per second and one of 100 ms 100 000.
+
+use super::*;
+use crate::scheduler::ChunkKind;
+use crate::scheduler::tests::{at, connection, subflow};
+use crate::time::Duration;
+
+fn near(value: f64, expected: f64) {
+    assert!((value - expected).abs() < 1e-9, "{value} is not {expected}");
+}
+
+fn new_data() -> Chunk {
+    Chunk { data_seq: 0, length: 1_000, kind: ChunkKind::New, last_sent_on: None }
+}
+
+/// A path of 20 ms with so much in flight of 10 000 bytes, and one of 100 ms of 40 000.
+fn fast_and_slow(fast: u64, slow: u64) -> [SubflowView; 2] {
+    let mut paths = [subflow(0, 20), subflow(1, 100)];
+    (paths[0].in_flight, paths[1].in_flight) = (fast, slow);
+    paths[1].cwnd = 40_000;
+    paths
+}
+
+#[test]
+fn an_answer_takes_as_long_as_what_is_ahead_and_a_round_trip_at_least() {
+    let mut path = subflow(0, 50); // 200 000 bytes per second
+    let idle = Forecast::of(&path, 1_000);
+    // 50 ms and 1000 / 200 000 s; the latest answer, 50 ms, may have been delayed by all of it.
+    near(idle.answer, 0.055);
+    near(idle.stay, 0.055);
+    near(idle.rate, 200_000.0);
+    assert!(idle.ready);
+    path.latest_rtt = Duration::from_millis(150);
+    near(Forecast::of(&path, 1_000).answer, 0.1); // 150 - 50 ms: no delayed acknowledgement explains this
+    (path.in_flight, path.cwnd) = (20_000, 30_000);
+    near(Forecast::of(&path, 1_000).answer, 0.105); // 21 000 / 200 000
+    path.smoothed_rtt = Duration::from_millis(120);
+    near(Forecast::of(&path, 1_000).answer, 0.12);
+    // Its ten segments per round trip lose one in a hundred: a tenth of a round trip more.
+    path.loss_rate = 0.01;
+    near(Forecast::of(&path, 1_000).stay, 0.06);
+}
+
+#[test]
+fn what_a_path_carries_that_was_never_filled_nobody_knows() {
+    let mut path = subflow(0, 50);
+    path.phase = Phase::SlowStart;
+    (path.in_flight, path.cwnd) = (13_900, 100_000);
+    // 14 900 / 200 000 s are less than 1.5 x 50 ms, 15 100 / 200 000 are not.
+    assert!(Forecast::of(&path, 1_000).rate.is_infinite());
+    path.in_flight = 14_100;
+    near(Forecast::of(&path, 1_000).rate, 200_000.0);
+}
+
+#[test]
+fn a_path_is_ready_with_room_and_no_more_than_two_segments_ahead_of_the_pacing() {
+    let mut path = subflow(0, 50);
+    for (in_flight, queued, ready) in [(0, 2_000, true), (0, 2_001, false), (9_000, 0, true), (9_001, 0, false)] {
+        (path.in_flight, path.queued) = (in_flight, queued);
+        assert_eq!(Forecast::of(&path, 1_000).ready, ready, "{in_flight} {queued}");
+    }
+}
+
+/// Numbers of the paths that are left in a plan, and what they carry; paths are (bytes per second, milliseconds).
+fn planned(window: f64, paths: &[(f64, f64)]) -> (Vec<u32>, f64) {
+    let forecast = |(id, (rate, stay)): (usize, &(f64, f64))| Forecast {
+        id: SubflowId(id as u32),
+        rate: *rate,
+        answer: stay / 1e3,
+        stay: stay / 1e3,
+        ready: true,
+    };
+    let mut paths: Vec<Forecast> = paths.iter().enumerate().map(forecast).collect();
+    let carried = plan(window, &mut paths);
+    (paths.iter().map(|path| path.id.0).collect(), carried)
+}
+
+#[test]
+fn a_window_is_spent_on_the_paths_with_which_it_carries_most() {
+    let fast_and_slow = [(2e6, 20.0), (250e3, 200.0)];
+    // 64 kB in 20 ms are 3.2 MB/s, more than the 2 of the fast path; with the slow one they take 200 ms: 320 kB/s.
+    assert_eq!(planned(64e3, &fast_and_slow), (vec![0], 2e6));
+    // 1 MB in 200 ms are 5 MB/s, more than the 2.25 of both. From 2.04 on it is worth it: 408 kB.
+    assert_eq!(planned(1e6, &fast_and_slow), (vec![0, 1], 2.25e6));
+    assert_eq!(planned(407e3, &fast_and_slow).0, [0]);
+    assert_eq!(planned(409e3, &fast_and_slow).0, [0, 1]);
+    // The order of the subflows says nothing.
+    assert_eq!(planned(64e3, &[(250e3, 200.0), (2e6, 20.0)]), (vec![1], 2e6));
+}
+
+#[test]
+fn a_path_that_adds_nothing_to_a_full_window_is_left_out() {
+    // 44 000 bytes in 22 ms are 2 MB/s, which the first and the third carry without the second.
+    let paths = [(1e6, 20.0), (10e3, 21.0), (1e6, 22.0)];
+    let (left, carried) = planned(44e3, &paths);
+    assert_eq!(left, [0, 2]);
+    near(carried, 2e6);
+    // With more window it adds half a percent.
+    assert_eq!(planned(440e3, &paths).0, [0, 1, 2]);
+}
+
+#[test]
+fn the_path_that_answers_first_gets_the_data() {
+    let mut scheduler = Anabranch::default();
+    // Idle: 22 ms against 110. With 9000 bytes in flight: 10 000 / 500 000 = 20 ms, still 22.
+    for fast in [0, 9_000] {
+        let decision = scheduler.schedule(&connection(0), &new_data(), &fast_and_slow(fast, 0));
+        assert_eq!(decision, Decision::Send(SubflowId(0)));
+    }
+    // Full, and there is window for both.
+    let decision = scheduler.schedule(&connection(0), &new_data(), &fast_and_slow(10_000, 0));
+    assert_eq!(decision, Decision::Send(SubflowId(1)));
+}
+
+#[test]
+fn a_full_fast_path_is_waited_for_where_the_end_would_be_late_on_the_slow_one() {
+    // The fast path has k bytes delivered after k / 500 000 s and 22 ms, the slow one its segment after 110 ms: equal at
+    // k = 44 000.
+    for (unsent, decision) in [(43_900, Decision::Wait(None)), (44_100, Decision::Send(SubflowId(1)))] {
+        let mut view = connection(0);
+        (view.unsent, view.backlogged) = (unsent, false);
+        let paths = fast_and_slow(10_000, 0);
+        assert_eq!(Anabranch::default().schedule(&view, &new_data(), &paths), decision);
+        // Behind what is written there is more, or it does not wait.
+        view.backlogged = true;
+        assert_eq!(Anabranch::default().schedule(&view, &new_data(), &paths), Decision::Send(SubflowId(1)));
+        view.backlogged = false;
+        let mut greedy = Anabranch { wait: false, ..Anabranch::default() };
+        assert_eq!(greedy.schedule(&view, &new_data(), &paths), Decision::Send(SubflowId(1)));
+    }
+}
+
+#[test]
+fn a_full_fast_path_is_waited_for_where_the_slow_one_would_stall_the_window() {
+    let decide = |window: u64, slow: u64| {
+        let view = ConnectionView { window, window_left: window, ..connection(0) };
+        Anabranch::default().schedule(&view, &new_data(), &fast_and_slow(10_000, slow))
+    };
+    // 56 100 bytes in the 110 ms of the slow path are 510 000 per second, 1.02 of the 500 000 of the fast one alone.
+    assert_eq!(decide(56_000, 0), Decision::Wait(None));
+    // With 20 000 bytes ahead it answers after 210 ms. Both are worth 600 000 bytes per second, so 180 000 bytes of
+    // window last for 300 ms, of which 0.7 are 210.
+    assert_eq!(decide(179_000, 20_000), Decision::Wait(None));
+    assert_eq!(decide(181_000, 20_000), Decision::Send(SubflowId(1)));
+}
+
+#[test]
+fn nobody_waits_for_a_silent_path() {
+    let mut paths = fast_and_slow(10_000, 0);
+    paths[0].stale = true;
+    let mut view = connection(0);
+    (view.unsent, view.backlogged) = (10_000, false);
+    assert_eq!(Anabranch::default().schedule(&view, &new_data(), &paths), Decision::Send(SubflowId(1)));
+    // Nor does one get what can go elsewhere, room or not.
+    paths[0].in_flight = 1_000;
+    assert_eq!(Anabranch::default().schedule(&view, &new_data(), &paths), Decision::Send(SubflowId(1)));
+}
+
+/// Who sends a segment too that the path of 50 ms holds since `waited` milliseconds, of so many that are outstanding.
+fn duplicated(waited: u64, outstanding: u64, paths: &[SubflowView]) -> Option<u32> {
+    let mut view = connection(1_000);
+    (view.data_nxt, view.unsent) = (outstanding * 1_000, 0);
+    let held = Outstanding { data_seq: 0, length: 1_000, holder: SubflowId(0), sent_at: at(1_000 - waited) };
+    Anabranch::default().duplicate(&view, &held, paths).map(|id| id.0)
+}
+
+#[test]
+fn what_arrives_earlier_elsewhere_or_is_overdue_goes_twice() {
+    let paths = [subflow(0, 50), subflow(1, 20)];
+    // The other answers after 22 ms, the holder is expected to after 50.
+    assert_eq!(duplicated(27, 100, &paths), Some(1));
+    assert_eq!(duplicated(29, 100, &paths), None);
+    // It is overdue four variations, 50 ms, after that.
+    assert_eq!(duplicated(100, 100, &paths), None);
+    assert_eq!(duplicated(101, 100, &paths), Some(1));
+    // Not to a path that is silent or has no room.
+    let mut other = paths.clone();
+    other[1].stale = true;
+    assert_eq!(duplicated(101, 100, &other), None);
+    let mut other = paths;
+    other[1].in_flight = 10_000;
+    assert_eq!(duplicated(101, 100, &other), None);
+}
+
+#[test]
+fn the_tail_goes_twice_where_its_path_loses() {
+    let mut paths = [subflow(0, 50), subflow(1, 100)];
+    assert_eq!(duplicated(0, TAIL, &paths), None);
+    paths[0].loss_rate = LOSSY * 1.01;
+    // 110 ms are less than 3 x 50.
+    assert_eq!(duplicated(0, TAIL, &paths), Some(1));
+    assert_eq!(duplicated(0, TAIL + 1, &paths), None);
+    paths[1] = subflow(1, 150); // 165 ms
+    assert_eq!(duplicated(0, TAIL, &paths), None);
+}
