@@ -52,6 +52,12 @@ pub fn trials() -> Vec<Trial> {
         add(format!("{who}_with_every_window_scale"), Box::new(move || scales(role)));
         add(format!("{who}_and_mappings_are_longer_than_segments"), Box::new(move || long_mappings(role)));
     }
+    for (congestion, loss, words) in
+        [("cubic", 0.0, "a_perfect"), ("bbr", 0.0, "a_steady"), ("cubic", 0.0005, "a_lossy")]
+    {
+        let name = format!("the_kernel_takes_several_segments_under_one_mapping_over_{words}_path");
+        add(name, Box::new(move || trains(congestion, loss)));
+    }
     for (v6, family) in [(false, "ipv4"), (true, "ipv6")] {
         add(format!("mappings_of_64_kb_over_devices_with_offloads_{family}"), Box::new(move || offloaded(v6)));
     }
@@ -235,6 +241,25 @@ fn long_mappings(role: Role) {
         };
         let longest = mapped.iter().map(length).max().unwrap_or(0);
         assert!(longest > 30_000, "the longest mapping has {longest} bytes");
+        hosts.nothing_lingers().await;
+    });
+}
+
+/// Segments that wait for pacing have one mapping, which only the first carries.
+fn trains(congestion: &'static str, loss: f64) {
+    let mut scene = slow(Scene::new(1, false).links(5, loss), 40);
+    let words = format!("scheduler=anabranch,congestion={congestion}");
+    scene.combination.apply(&words).expect("policies of ours");
+    scene.run(|hosts| async move {
+        let mut config = hosts.config();
+        config.tcp.pacing = true;
+        let (stream, socket) = hosts.open(Role::WeOpen, config).await;
+        exchange(stream, socket, &End::new(8_000_000), &End::new(0), PATIENCE).await;
+        let data =
+            hosts.middleboxes[0].seen(|seen| seen.way == Way::ToKernel && !seen.packet.segment.payload.is_empty());
+        let bare = data.iter().filter(|seen| seen.packet.segment.options.dss.is_none()).count();
+        eprintln!("{bare} of {} segments without a mapping of their own", data.len());
+        assert!(bare > 200, "{bare} of {} segments without a mapping of their own", data.len());
         hosts.nothing_lingers().await;
     });
 }
