@@ -156,6 +156,10 @@ fn metric_bars(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: &str) -
         Some(Bar { label: runs.label(), colour: *at, measured, published: published(&runs.contender.name) })
     };
     let bars: Vec<Bar> = runs.iter().filter_map(bar).collect();
+    if bars.is_empty() {
+        let reading = "None of the policies that this figure shows took part.".to_owned();
+        return Ok(Drawn { pictures: Vec::new(), legend: Vec::new(), reading });
+    }
     let (label, unit) = outcome.scenario.metric(metric).unwrap_or_default();
     let mut reading = "Bars are measured means with their 95 % confidence intervals".to_owned();
     let any_published = bars.iter().any(|bar| bar.published.is_some());
