@@ -91,7 +91,10 @@ impl Connection {
         {
             record.reinjected = true;
         }
-        let length = outstanding.length.min(mss) as usize;
-        self.give(id, outstanding.data_seq, length, SendKind::Duplicate)
+        let length = outstanding.length.min(mss);
+        // A segment without a mapping of its own holds more than one with; the rest goes as well.
+        let (start, end) = (outstanding.data_seq, outstanding.data_seq + u64::from(outstanding.length));
+        self.reinject_stretch(start + u64::from(length), end, outstanding.holder);
+        self.give(id, start, length as usize, SendKind::Duplicate)
     }
 }
