@@ -20,6 +20,9 @@
 //! overdue. At the end of what was written, the last [`TAIL`] segments go twice at once where the holder loses
 //! segments and the second path is not much slower: the loss of a tail costs a timeout.
 //!
+//! It comes before new data where the holder acknowledged nothing in sequence for [`DOUBT`] smoothed RTTs: a probe of
+//! the tail (RFC 8985, section 7) is due then, and what is overdue would stall the stream for longer.
+//!
 //! **A path that is silent** for three smoothed RTTs with data outstanding counts as stale: what it holds goes
 //! elsewhere, and it gets nothing new until it is heard of.
 //!
@@ -33,6 +36,8 @@ use crate::view::{ConnectionView, Phase, SubflowView};
 
 /// Segments that may wait for the pacing of a subflow.
 const BURST: u64 = 2;
+/// Smoothed round trips without progress after which what is overdue comes before new data.
+const DOUBT: u64 = 2;
 /// Segments at the end of what was written that may go twice.
 const TAIL: u64 = 8;
 /// Share of segments lost from which on the tail goes twice.
@@ -199,6 +204,14 @@ impl Scheduler for Anabranch {
 
     fn duplicates(&self) -> bool {
         self.duplicate
+    }
+
+    fn duplicates_first(&mut self, connection: &ConnectionView, subflows: &[SubflowView]) -> bool {
+        let silent = |subflow: &SubflowView| {
+            let silence = connection.now.since(subflow.last_progress);
+            subflow.usable() && !subflow.stale && subflow.in_flight > 0 && silence > subflow.smoothed_rtt * DOUBT
+        };
+        self.duplicate && subflows.iter().any(silent)
     }
 
     fn duplicate(

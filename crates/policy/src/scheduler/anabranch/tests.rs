@@ -194,3 +194,16 @@ fn the_tail_goes_twice_where_its_path_loses() {
     paths[1] = subflow(1, 150); // 165 ms
     assert_eq!(duplicated(0, TAIL, &paths), None);
 }
+
+#[test]
+fn what_is_overdue_comes_before_new_data_after_two_round_trips_without_progress() {
+    let mut paths = [subflow(0, 50), subflow(1, 20)];
+    let view = connection(1_000);
+    for (progress, in_flight, first) in [(900, 1_000, false), (899, 1_000, true), (899, 0, false)] {
+        (paths[0].last_progress, paths[0].in_flight) = (at(progress), in_flight);
+        assert_eq!(Anabranch::default().duplicates_first(&view, &paths), first, "{progress} {in_flight}");
+    }
+    // What a stale path holds was given to others.
+    (paths[0].in_flight, paths[0].stale) = (1_000, true);
+    assert!(!Anabranch::default().duplicates_first(&view, &paths));
+}
