@@ -2,20 +2,21 @@
 //! engine at both ends; emulated with Linux's TCP and MPTCP at both ends.
 
 mod cases;
-mod emulated;
+pub mod emulated;
 pub mod kernel_model;
-mod meter;
+pub mod meter;
 mod outcome;
 mod runs;
+pub mod side_by_side;
 
-pub use cases::Stack;
+pub use cases::{Span, Stack};
 pub use outcome::Outcome;
 
 use crate::arguments::CalibrateOptions;
 use crate::command::{print, remark};
 use crate::diagnostic::Diagnostic;
 use crate::report;
-use cases::{Case, Span};
+use cases::Case;
 use std::time::Instant;
 
 /// Calibrates; gives whether the lab is as close as is asked for.

@@ -1,25 +1,13 @@
-//! Does all runs: in the lab on all cores, then in real time side by side, as many as the machine can carry on time.
+//! Does all runs: in the lab on all cores, then in real time.
 
 use super::cases::{Case, Span, Stack};
 use super::emulated::{self, Done, Trial};
 use super::outcome::{Comparison, Outcome, Row};
+use super::side_by_side::{self, RealTimeRun};
 use crate::diagnostic::Diagnostic;
 use crate::lab::{self, Extras};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rayon::prelude::*;
-use std::sync::mpsc;
-use std::thread;
-
-/// Most that may be carried at once in real time, Mbit/s as the lab predicts it.
-const AT_ONCE: f64 = 200.0;
-/// Most runs at once.
-const RUNS_AT_ONCE: usize = 24;
-/// What a run costs beside its goodput, in the same measure.
-const OVERHEAD: f64 = 4.0;
-/// Times that a run is tried when the machine was too busy.
-const TRIES: u32 = 4;
-/// The share of packets that may leave the links more than a millisecond late.
-const LATE_SHARE: f64 = 0.01;
+use std::sync::atomic::AtomicBool;
 
 /// What is to be done.
 #[derive(Clone, Debug)]
@@ -41,12 +29,19 @@ struct Job<'a> {
     place: usize,
     /// Mbit/s in the lab.
     lab: f64,
-    tries: u32,
 }
 
-impl Job<'_> {
-    fn weight(&self) -> f64 {
-        self.lab + OVERHEAD
+impl RealTimeRun for Job<'_> {
+    fn rate(&self) -> f64 {
+        self.lab
+    }
+
+    fn name(&self) -> String {
+        format!("{} ({:?}, seed {})", self.trial.case.name, self.trial.stack, self.trial.seed)
+    }
+
+    fn run(&self) -> Result<Done, String> {
+        emulated::run(&self.trial)
     }
 }
 
@@ -62,7 +57,7 @@ pub fn all(plan: &Plan) -> Result<Outcome, Diagnostic> {
     }
     let jobs: Vec<Job<'_>> = trials
         .par_iter()
-        .map(|&(place, trial)| Ok(Job { trial, place, lab: in_the_lab(&trial)?, tries: 0 }))
+        .map(|&(place, trial)| Ok(Job { trial, place, lab: in_the_lab(&trial)? }))
         .collect::<Result<_, Diagnostic>>()?;
     let mut results = RealTime::default();
     results.run(jobs)?;
@@ -86,49 +81,12 @@ struct RealTime {
 }
 
 impl RealTime {
-    fn run(&mut self, mut waiting: Vec<Job<'_>>) -> Result<(), Diagnostic> {
-        let bar = ProgressBar::with_draw_target(Some(waiting.len() as u64), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{msg} [{wide_bar}] {pos}/{len} runs, {eta} left") {
-            bar.set_style(style.progress_chars("=> "));
-        }
-        bar.set_message("in real time");
-        // The heaviest last, where they can be taken from.
-        waiting.sort_by(|a, b| a.lab.total_cmp(&b.lab));
-        let (send, receive) = mpsc::channel();
-        let (mut carried, mut running) = (0.0, 0);
-        thread::scope(|scope| {
-            loop {
-                while let Some(job) = next(&mut waiting, carried, running) {
-                    (carried, running) = (carried + job.weight(), running + 1);
-                    let send = send.clone();
-                    let work = move || send.send((job, emulated::run(&job.trial))).map_err(drop);
-                    let started = thread::Builder::new().name("run".to_owned()).spawn_scoped(scope, work);
-                    started.map_err(|error| Diagnostic::plain(format!("cannot start a thread: {error}")))?;
-                }
-                if running == 0 {
-                    break;
-                }
-                let Ok((mut job, outcome)) = receive.recv() else { break };
-                (carried, running) = (carried - job.weight(), running - 1);
-                let name = format!("{} ({:?}, seed {})", job.trial.case.name, job.trial.stack, job.trial.seed);
-                let done = outcome.map_err(|error| Diagnostic::plain(format!("{name}: {error}")))?;
-                if on_time(&done) {
-                    self.done.push((job.place, job.trial.stack, job.trial.seed, job.lab, done));
-                    bar.inc(1);
-                    continue;
-                }
-                job.tries += 1;
-                if job.tries < TRIES {
-                    self.repeated += 1;
-                    waiting.push(job);
-                } else {
-                    self.given_up += 1;
-                    bar.inc(1);
-                }
-            }
+    fn run(&mut self, jobs: Vec<Job<'_>>) -> Result<(), Diagnostic> {
+        let tally = side_by_side::all(jobs, &AtomicBool::new(false), |job, done| {
+            self.done.push((job.place, job.trial.stack, job.trial.seed, job.lab, done));
             Ok(())
         })?;
-        bar.finish_and_clear();
+        (self.repeated, self.given_up) = (tally.repeated, tally.given_up);
         Ok(())
     }
 
@@ -161,21 +119,4 @@ impl RealTime {
             seconds: 0.0,
         }
     }
-}
-
-/// The heaviest that the machine can carry beside what is under way; any if nothing is.
-fn next<'a>(waiting: &mut Vec<Job<'a>>, carried: f64, running: usize) -> Option<Job<'a>> {
-    if running >= RUNS_AT_ONCE {
-        return None;
-    }
-    let fits = |job: &Job<'_>| running == 0 || carried + job.weight() <= AT_ONCE;
-    let place = waiting.iter().rposition(fits)?;
-    Some(waiting.remove(place))
-}
-
-/// Whether the machine was quick enough for a run to count.
-fn on_time(done: &Done) -> bool {
-    let report = &done.report;
-    let refused: u64 = report.ports.iter().map(|port| port.not_taken).sum();
-    refused == 0 && report.network.overruns == 0 && report.lateness.late_share() <= LATE_SHARE
 }

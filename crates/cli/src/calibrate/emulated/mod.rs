@@ -1,9 +1,10 @@
 //! Runs a case in real time: the lab's links between descriptors, and at both ends the engine or Linux.
 
 mod kernel;
-mod ours;
+pub mod linux_end;
+pub mod ours;
 
-pub use kernel::missing;
+pub use linux_end::missing;
 
 use super::cases::{Case, Span, Stack};
 use super::meter::Reading;
@@ -14,7 +15,7 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
 /// The server listens here.
-const PORT: u16 = 5001;
+pub const PORT: u16 = 5001;
 /// A run to be done.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial<'a> {
@@ -51,24 +52,35 @@ pub fn run(trial: &Trial<'_>) -> Result<Done, String> {
 }
 
 /// Says what could not be done, and why.
-fn failed<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> String {
+pub fn failed<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> String {
     move |error| format!("cannot {what}: {error}")
 }
 
 /// The lab's links between a descriptor per path at the client and one at the server.
-fn start_links(scenario: &Scenario, seed: u64, mut clients: Vec<OwnedFd>, server: OwnedFd) -> Result<Relay, String> {
+pub fn start_links(scenario: &Scenario, seed: u64, clients: Vec<OwnedFd>, server: OwnedFd) -> Result<Relay, String> {
     let paths: Vec<usize> = (0..scenario.paths.len()).collect();
-    let network = emulation::build(scenario, &paths, seed).map_err(|error| error.to_string())?;
+    start_some_links(scenario, &paths, seed, clients, server)
+}
+
+/// The same of those `paths`, given by their places.
+pub fn start_some_links(
+    scenario: &Scenario,
+    paths: &[usize],
+    seed: u64,
+    mut clients: Vec<OwnedFd>,
+    server: OwnedFd,
+) -> Result<Relay, String> {
+    let network = emulation::build(scenario, paths, seed).map_err(|error| error.to_string())?;
     clients.push(server);
     Relay::start(network, clients, None).map_err(failed("start the links"))
 }
 
 /// The client's address on each of so many paths.
-fn client_addresses(paths: usize) -> Vec<IpAddr> {
+pub fn client_addresses(paths: usize) -> Vec<IpAddr> {
     (1..).take(paths).map(|path| address::client(path)[0]).collect()
 }
 
 /// The server's one address, as in the lab.
-fn server_address() -> IpAddr {
+pub fn server_address() -> IpAddr {
     address::server()[0]
 }

@@ -38,7 +38,7 @@ pub fn run(trial: &Trial<'_>, scenario: &Scenario) -> Result<Done, String> {
 }
 
 /// A stack with a device for each of these addresses, and the other ends of their pipes.
-fn host(policies: &Combination, addresses: &[IpAddr]) -> Result<(Stack, Vec<OwnedFd>), String> {
+pub fn host(policies: &Combination, addresses: &[IpAddr]) -> Result<(Stack, Vec<OwnedFd>), String> {
     let path_manager = policies.build_path_manager().map_err(|error| error.to_string())?;
     let (stack, driver) = Stack::new(StackConfig::new(path_manager)).map_err(failed("start a stack"))?;
     let mut ends = Vec::new();
@@ -82,7 +82,8 @@ async fn transfer(
     outcome.unwrap_or_else(|_| Err("no connection came about".to_owned()))
 }
 
-async fn write_for_ever(stream: &Stream) -> Result<(), String> {
+/// Sends as much as it can.
+pub async fn write_for_ever(stream: &Stream) -> Result<(), String> {
     let block = Bytes::from(vec![0; WRITE]);
     let mut rest = block.clone();
     loop {
