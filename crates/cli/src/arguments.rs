@@ -230,6 +230,10 @@ pub struct SweepOptions {
     /// Print the network of a point as a scenario for `run`, and nothing else (repeatable)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..65_536))]
     pub point: Vec<u32>,
+    /// Run in real time against the kernel's MPTCP, Linux receiving, on 30 points on which nothing changes; as root. --policy
+    /// names who takes part on our side [default: anabranch]
+    #[arg(long, conflicts_with_all = ["subsets", "reference", "no_messages", "worst", "point", "jobs"])]
+    pub rivals: bool,
     /// Runs at the same time [default: the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,

@@ -299,6 +299,42 @@ fn calibrating_writes_what_the_lab_and_real_time_gave_and_judges_the_lab() {
     }
 }
 
+/// Needs root; without it the program says so.
+#[test]
+fn the_rivals_meet_on_a_point_in_real_time_and_what_they_did_is_not_done_again() {
+    let place = Place::new("rivals", SCENARIO);
+    // A point of 3.11 and 0.474 Mbit/s without loss.
+    let arguments = ["sweep", "--rivals", "--points", "1", "--from", "2", "--json"];
+    let output = place.run(&arguments);
+    if !output.status.success() {
+        let message = text(&output.stderr);
+        assert!(message.contains("there is no Linux to compete with"), "{message}");
+        eprintln!("skipped: {message}");
+        return;
+    }
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
+    if json["given_up"] != 0 {
+        eprintln!("skipped: the machine is too busy");
+        return;
+    }
+    let row = &json["rows"][0];
+    let mbits = |value: &serde_json::Value| value.as_f64().expect("a goodput");
+    for (single, rate) in row["singles"].as_array().expect("of each path").iter().zip([3.11, 0.474]) {
+        assert!((0.7 * rate..rate).contains(&mbits(single)), "{row}");
+    }
+    for who in ["ours", "kernel"] {
+        assert!((0.3..3.7).contains(&mbits(&row[who]["goodput"])), "{row}");
+    }
+    for file in ["results/rivals.json", "results/rivals.html"] {
+        assert!(std::fs::metadata(place.0.join(file)).expect("it was written").len() > 1_000);
+    }
+    let again = place.run(&arguments);
+    let runs = text(&again.stderr);
+    // Five, or four where the kernel has no BBR.
+    let none_new = |count: u8| runs.contains(&format!("{count} runs in real time, of which {count} are"));
+    assert!(again.status.success() && (none_new(5) || none_new(4)), "{runs}");
+}
+
 #[test]
 fn a_case_that_is_not_there_is_refused_with_the_names_of_those_that_are() {
     let message = refused(&Place::new("no_such_case", SCENARIO), &["calibrate", "--case", "seven"]);

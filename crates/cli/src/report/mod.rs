@@ -5,10 +5,12 @@ mod calibration;
 mod chart;
 mod distribution;
 mod figure;
+mod rivals;
 mod scatter;
 mod sweep;
 
 pub use calibration::calibration_page;
+pub use rivals::rivals_page;
 pub use sweep::sweep_page;
 
 use crate::diagnostic::Diagnostic;

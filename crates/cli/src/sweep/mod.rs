@@ -8,6 +8,7 @@ mod journal;
 mod network;
 mod outcome;
 mod plan;
+pub mod rivals;
 mod rows;
 mod runs;
 mod score;
@@ -42,6 +43,9 @@ pub fn sweep(options: &SweepOptions) -> Result<bool, Diagnostic> {
             print(&design::point(options.seed, *number).text(Ends::Ours, Load::Bulk));
         }
         return Ok(true);
+    }
+    if options.rivals {
+        return rivals::rivals(options);
     }
     let plan = plan_of(options)?;
     let points = points_of(options)?;

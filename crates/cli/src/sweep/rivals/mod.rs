@@ -1,0 +1,85 @@
+//! `sweep --rivals`: the default combination in real time against the kernel's own MPTCP, with Linux as receiver of both, on
+//! points of the design.
+
+mod draw;
+mod outcome;
+mod trial;
+
+pub use outcome::{HEAD, Rivals};
+
+use super::journal::{Journal, Line};
+use super::{cast, watch};
+use crate::arguments::SweepOptions;
+use crate::calibrate::{emulated, side_by_side};
+use crate::command::{print, remark};
+use crate::diagnostic::Diagnostic;
+use std::collections::BTreeMap;
+use trial::{Trial, Who};
+
+/// Points, and those of a quick try.
+const FULL: u32 = 30;
+const QUICK: u32 = 4;
+
+/// Does it; gives whether it came to its end.
+pub fn rivals(options: &SweepOptions) -> Result<bool, Diagnostic> {
+    if let Some(reason) = emulated::missing() {
+        return Err(Diagnostic::plain(format!("there is no Linux to compete with: {reason}")));
+    }
+    let ours = match options.policies.as_slice() {
+        [] => cast::one(cast::DEFAULT),
+        [name] => cast::one(name),
+        _ => Err("one policy at a time competes with the kernel".to_owned()),
+    }
+    .map_err(|message| Diagnostic::option("--policy", message))?;
+    let count = options.points.unwrap_or(if options.quick { QUICK } else { FULL });
+    let points = draw::points(options.seed, options.from, count);
+    std::fs::create_dir_all(&options.out)
+        .map_err(|error| Diagnostic::file(&options.out, "make the directory", &error))?;
+    let path = options.out.join("rivals.jsonl");
+    let journal = Journal::open(&path, options.any_program)?;
+    let stop = watch()?;
+    let bbr = trial::has_bbr();
+    let trials: Vec<Trial<'_>> = points.iter().flat_map(|point| trial::of_point(point, &ours, bbr)).collect();
+    let mut lines: BTreeMap<String, Line> = BTreeMap::new();
+    let mut open = Vec::new();
+    for one in &trials {
+        match journal.find(&one.key()) {
+            Some(line) => drop(lines.insert(one.key(), line.clone())),
+            None => open.push(one.clone()),
+        }
+    }
+    remark(&format!("{} runs in real time, of which {} are there already", trials.len(), lines.len()));
+    let tally = side_by_side::all(open, &stop, |one, done| {
+        let line = one.line(journal.program(), &done);
+        journal.append(&line)?;
+        lines.insert(line.key.clone(), line);
+        Ok(())
+    })?;
+    if stop.load(std::sync::atomic::Ordering::Relaxed) {
+        let path = path.display();
+        remark(&format!("ended before it was done; {path} has what was done, and the same command goes on from there"));
+        return Ok(false);
+    }
+    let goodput = |number: u32, who: Who| {
+        let one = trials.iter().find(|one| one.point.number == number && one.who == who)?;
+        lines.get(&one.key())?.measured.get("throughput").copied()
+    };
+    finish(options, &Rivals::new(ours.name(), &points, goodput, tally))?;
+    Ok(true)
+}
+
+fn finish(options: &SweepOptions, outcome: &Rivals) -> Result<(), Diagnostic> {
+    let json = serde_json::to_string_pretty(outcome)
+        .map_err(|error| Diagnostic::plain(format!("cannot write the results: {error}")))?
+        + "\n";
+    let [results, page] = ["rivals.json", "rivals.html"].map(|name| options.out.join(name));
+    std::fs::write(&results, &json).map_err(|error| Diagnostic::file(&results, "write", &error))?;
+    std::fs::write(&page, crate::report::rivals_page(outcome)?)
+        .map_err(|error| Diagnostic::file(&page, "write", &error))?;
+    if options.json {
+        print(&json);
+    } else {
+        print(&format!("{}written: {}, {}\n", outcome.table(), page.display(), results.display()));
+    }
+    Ok(())
+}

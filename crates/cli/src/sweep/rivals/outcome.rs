@@ -1,0 +1,230 @@
+//! What the runs in real time say together: the aggregation benefit of ours and of the kernel's MPTCP, point by point and in all.
+
+use super::trial::Who;
+use crate::calibrate::side_by_side::Tally;
+use crate::statistics::{median, quantile};
+use crate::sweep::design::{Class, Point};
+use crate::sweep::score::{Group, benefit};
+use crate::table;
+use serde::Serialize;
+
+/// One of the two on a point.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Carried {
+    /// Mbit/s.
+    pub goodput: f64,
+    /// Aggregation benefit.
+    pub benefit: f64,
+}
+
+/// A point.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Row {
+    /// Place in the design.
+    pub point: u32,
+    /// Where it belongs.
+    pub class: Class,
+    /// In words.
+    pub network: String,
+    /// The kernel's TCP on each path, Mbit/s.
+    pub singles: Vec<f64>,
+    /// Our stack.
+    pub ours: Carried,
+    /// The kernel's MPTCP.
+    pub kernel: Carried,
+    /// The same with BBR, if the kernel has it.
+    pub kernel_bbr: Option<Carried>,
+}
+
+/// One of the two on all points.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Summary {
+    /// Who.
+    pub name: String,
+    /// Points.
+    pub points: usize,
+    /// Of the aggregation benefit: the median.
+    pub median: f64,
+    /// Of those without loss.
+    pub median_no_loss: Option<f64>,
+    /// Of those with.
+    pub median_lossy: Option<f64>,
+    /// A tenth of the points are at it or below.
+    pub worst_decile: f64,
+    /// The least.
+    pub worst: f64,
+    /// Share of points below the best single path.
+    pub below_single: f64,
+    /// Share of points more than 5 % below it.
+    pub far_below_single: f64,
+}
+
+/// Everything.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Rivals {
+    /// The policy that ours had.
+    pub policy: String,
+    /// Commit that the program was built from.
+    pub commit: String,
+    /// The running kernel.
+    pub release: String,
+    /// Load of the machine in the last minute and quarter of an hour, at the end.
+    pub load: String,
+    /// Runs that were repeated because the machine was too busy.
+    pub repeated: usize,
+    /// Runs that could not be measured; their points are not in the table.
+    pub given_up: usize,
+    /// Ours, the kernel, and the kernel with BBR if it has it.
+    pub summaries: Vec<Summary>,
+    /// Points on which ours carried more.
+    pub ahead: usize,
+    /// Point by point.
+    pub rows: Vec<Row>,
+}
+
+/// The columns of the table of all points.
+pub const HEAD: [&str; 9] = ["", "points", "median", "no loss", "loss", "worst decile", "worst", "<0 %", "<-5 %"];
+/// The columns of the table point by point.
+const POINTS: [&str; 10] = ["point", "TCP", "", "", "ours", "Ben", "kernel", "Ben", "with BBR", "Ben"];
+
+impl Rivals {
+    /// From the goodputs in Mbit/s; points of which one is missing are left out.
+    pub fn new(policy: &str, points: &[Point], goodput: impl Fn(u32, Who) -> Option<f64>, tally: Tally) -> Self {
+        let row = |point: &Point| {
+            let of = |who| goodput(point.number, who);
+            let singles: Vec<f64> = (0..point.paths.len()).map(|path| of(Who::Tcp(path))).collect::<Option<_>>()?;
+            let result = |goodput| Carried { goodput, benefit: benefit(goodput, &singles) };
+            let (ours, kernel) = (result(of(Who::Ours)?), result(of(Who::Kernel)?));
+            let kernel_bbr = of(Who::KernelBbr).map(result);
+            let network = point.describe();
+            Some(Row { point: point.number, class: point.class, network, ours, kernel, kernel_bbr, singles })
+        };
+        let rows: Vec<Row> = points.iter().filter_map(row).collect();
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+        Self {
+            policy: policy.to_owned(),
+            commit: crate::summary::commit(),
+            release: read("/proc/sys/kernel/osrelease"),
+            load: read("/proc/loadavg"),
+            repeated: tally.repeated,
+            given_up: tally.given_up,
+            summaries: [
+                Summary::new(policy, &rows, |row| Some(row.ours)),
+                Summary::new("kernel", &rows, |row| Some(row.kernel)),
+                Summary::new("kernel_bbr", &rows, |row| row.kernel_bbr),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
+            ahead: rows.iter().filter(|row| row.ours.goodput > row.kernel.goodput).count(),
+            rows,
+        }
+    }
+
+    /// What was measured, in a sentence.
+    pub fn heading(&self) -> String {
+        format!(
+            "{} points in real time, Linux {} as receiver, load {}; {} runs repeated because the machine was too busy, {} given \
+             up; ours ahead on {}",
+            self.rows.len(),
+            self.release,
+            self.load,
+            self.repeated,
+            self.given_up,
+            self.ahead
+        )
+    }
+
+    /// For the terminal.
+    pub fn table(&self) -> String {
+        let lines = |row: &Row| format!("{:4} {}: {}\n", row.point, row.class.name(), row.network);
+        let networks: String = self.rows.iter().map(lines).collect();
+        let points: Vec<Vec<String>> = self.rows.iter().map(Row::cells).collect();
+        format!(
+            "{}\n\n{networks}\n{}\n{}\n",
+            self.heading(),
+            table::render(&POINTS, &points),
+            table::render(&HEAD, &self.cells())
+        )
+    }
+
+    /// The table of all points.
+    pub fn cells(&self) -> Vec<Vec<String>> {
+        self.summaries.iter().map(Summary::cells).collect()
+    }
+}
+
+impl Row {
+    fn cells(&self) -> Vec<String> {
+        let mut cells = vec![self.point.to_string()];
+        cells.extend((0..3).map(|path| self.singles.get(path).map_or(String::new(), |rate| format!("{rate:.2}"))));
+        cells.extend(self.carried());
+        cells
+    }
+
+    /// Goodput and benefit of each that took part; empty cells for one that did not.
+    pub fn carried(&self) -> Vec<String> {
+        let pair = |carried: Carried| [format!("{:.2}", carried.goodput), format!("{:+.2}", carried.benefit)];
+        let all = [Some(self.ours), Some(self.kernel), self.kernel_bbr];
+        all.into_iter().flat_map(|carried| carried.map_or_else(Default::default, pair)).collect()
+    }
+}
+
+impl Summary {
+    /// None if there is not a single point.
+    fn new(name: &str, rows: &[Row], of: impl Fn(&Row) -> Option<Carried>) -> Option<Self> {
+        let benefits = |group: Group| -> Vec<f64> {
+            let rows = rows.iter().filter(|row| group.has(row.class));
+            rows.filter_map(|row| of(row).map(|carried| carried.benefit)).collect()
+        };
+        let all = benefits(Group::All);
+        let below = |limit: f64| all.iter().filter(|benefit| **benefit < limit).count() as f64 / all.len() as f64;
+        let median_of = |group: Group| Some(benefits(group)).filter(|some| !some.is_empty()).map(|some| median(&some));
+        Some(Self {
+            name: name.to_owned(),
+            points: all.len(),
+            median: median_of(Group::All)?,
+            median_no_loss: median_of(Group::NoLoss),
+            median_lossy: median_of(Group::Lossy),
+            worst_decile: quantile(&all, 0.1),
+            worst: all.iter().copied().fold(f64::INFINITY, f64::min),
+            below_single: below(0.0),
+            far_below_single: below(-0.05),
+        })
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let benefit = |benefit: Option<f64>| benefit.map_or("–".to_owned(), |benefit| format!("{benefit:+.2}"));
+        let mut cells = vec![self.name.clone(), self.points.to_string()];
+        cells.extend([Some(self.median), self.median_no_loss, self.median_lossy].map(benefit));
+        cells.extend([Some(self.worst_decile), Some(self.worst)].map(benefit));
+        cells.extend([self.below_single, self.far_below_single].map(|share| format!("{:.1}", share * 100.0)));
+        cells
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sweep::rivals::draw;
+
+    #[test]
+    fn benefits_are_those_of_the_kernels_tcp_on_each_path_and_a_point_with_a_gap_is_left_out() {
+        let points = draw::points(1, 2, 2);
+        let goodput = |number: u32, who: Who| match who {
+            // TCP has 6 and 2 Mbit/s, and nothing on further paths: ours (7 - 6) / 2, the kernel (3 - 6) / 6.
+            Who::Tcp(0) => Some(6.0),
+            Who::Tcp(1) => Some(2.0),
+            Who::Tcp(_) => Some(0.0),
+            Who::Ours => Some(7.0),
+            Who::Kernel => (number == points[0].number).then_some(3.0),
+            Who::KernelBbr => None,
+        };
+        let outcome = Rivals::new("anabranch", &points, goodput, Tally::default());
+        assert_eq!((outcome.rows.len(), outcome.ahead), (1, 1));
+        assert_eq!((outcome.rows[0].ours.benefit, outcome.rows[0].kernel.benefit), (0.5, -0.5));
+        let worst: Vec<f64> = outcome.summaries.iter().map(|summary| summary.worst_decile).collect();
+        assert_eq!(worst, [0.5, -0.5]);
+        assert_eq!(outcome.summaries[1].far_below_single, 1.0);
+    }
+}
