@@ -58,6 +58,8 @@ struct Case {
     receive_buffer: u64,
     outages: Vec<Outage>,
     seed: u64,
+    /// The server sends.
+    download: bool,
 }
 
 impl Case {
@@ -68,10 +70,11 @@ impl Case {
             receive_buffer: 4_000_000,
             outages: outages.to_vec(),
             seed: 1,
+            download: false,
         }
     }
 
-    fn world(&self) -> (World, HostId) {
+    fn world(&self) -> (World, [HostId; 2]) {
         let manager = || table::build(path_manager::TABLE, DEFAULT, &Settings::new()).expect("in the table");
         let mut world = World::new(WorldConfig { seed: self.seed, ..WorldConfig::default() });
         let client = world.add_host("client", &EndpointConfig::default(), manager());
@@ -87,8 +90,9 @@ impl Case {
         let receive_buffer = BufferSize::Fixed(self.receive_buffer);
         let config = ConnectionConfig { receive_buffer, ..default_config() };
         let flow = upload("bulk", (client, paths[0].client), paths[0].server, Instant::ZERO, &config);
+        let direction = if self.download { Application::download } else { Application::upload };
         world.add_flow(FlowConfig {
-            application: Application::upload(self.sending.clone()),
+            application: direction(self.sending.clone()),
             record: Some(Duration::from_millis(5)),
             ..flow
         });
@@ -101,26 +105,27 @@ impl Case {
                 }
             }
         }
-        (world, client)
+        (world, [client, server])
     }
 
     /// Runs to `end`, and looks each millisecond at what the sender knows of its first outage.
     fn run(&self, end: u64) -> Seen {
-        let (mut world, client) = self.world();
+        let (mut world, [client, server]) = self.world();
+        let (sender, side) = if self.download { (server, Side::Server) } else { (client, Side::Client) };
         let first = self.outages[0];
         let mut evidence = None;
         let mut moved_at = None;
         for now in first.from..end.min(first.from + 1_000) {
             world.run_until(ms(now));
-            let id = world.connection(FlowId(0), Side::Client).expect("it is open");
-            let views = world.endpoint(client).subflow_views(world.now(), id);
+            let id = world.connection(FlowId(0), side).expect("it is open");
+            let views = world.endpoint(sender).subflow_views(world.now(), id);
             let view = &views[first.path];
             if view.stale && evidence.is_none() {
                 let silence = ms(now).since(view.last_progress);
-                let next = world.endpoint(client).connection_view(world.now(), id).expect("it is open").data_nxt;
+                let next = world.endpoint(sender).connection_view(world.now(), id).expect("it is open").data_nxt;
                 evidence = Some(Evidence { at: now, silence, smoothed: view.smoothed_rtt, next });
             }
-            let next = world.endpoint(client).connection_view(world.now(), id).expect("it is open").data_nxt;
+            let next = world.endpoint(sender).connection_view(world.now(), id).expect("it is open").data_nxt;
             if evidence.is_some_and(|evidence| next > evidence.next) {
                 moved_at = moved_at.or(Some(now));
             }
@@ -243,6 +248,24 @@ fn a_path_that_is_dead_in_one_direction_only_is_dead() {
     for ways in [Ways::Forward, Ways::Backward] {
         for outage in outages(0, ways, 20) {
             moves_and_comes_back(&Case::bulk(&[FIFTY; 2], &[outage]));
+        }
+    }
+}
+
+#[test]
+fn what_the_server_sends_moves_too() {
+    for ways in [Ways::Both, Ways::Forward, Ways::Backward] {
+        for outage in outages(0, ways, 10) {
+            moves_and_comes_back(&Case { download: true, ..Case::bulk(&[FIFTY; 2], &[outage]) });
+        }
+    }
+}
+
+#[test]
+fn a_queue_of_many_products_or_of_a_half_makes_no_difference() {
+    for queue in [21, 172, 860] {
+        for outage in outages(0, Ways::Forward, 10) {
+            moves_and_comes_back(&Case::bulk(&[Bottleneck { queue, ..FIFTY }; 2], &[outage]));
         }
     }
 }
