@@ -1,6 +1,7 @@
 //! Does runs in real time side by side, as many as the machine can carry on time, and repeats those that were late.
 
 use super::emulated::Done;
+use crate::command::remark;
 use crate::diagnostic::Diagnostic;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +32,7 @@ pub trait RealTimeRun: Clone + Send {
 /// Runs that did not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
-    /// Those that were thrown away because the machine was too busy, and repeated.
+    /// Those that were thrown away because the machine was too busy, or that failed, and were repeated.
     pub repeated: usize,
     /// Those that could not be measured within the tries.
     pub given_up: usize,
@@ -72,11 +73,22 @@ pub fn all<R: RealTimeRun>(
             }
             let Ok((run, tries, outcome)) = receive.recv() else { break };
             (carried, running) = (carried - weight(&run), running - 1);
-            let done = outcome.map_err(|error| Diagnostic::plain(format!("{}: {error}", run.name())))?;
-            if on_time(&done) {
-                keep(run, done)?;
-                bar.inc(1);
-            } else if tries + 1 < TRIES {
+            let missing = match outcome {
+                Ok(done) if on_time(&done) => {
+                    keep(run, done)?;
+                    bar.inc(1);
+                    continue;
+                }
+                Ok(_) => None,
+                Err(error) => Some(format!("{}: {error}", run.name())),
+            };
+            match missing {
+                // A kernel that resets a connection may do better next time.
+                Some(error) if tries + 1 == TRIES => return Err(Diagnostic::plain(error)),
+                Some(error) => remark(&format!("{error}; tried again")),
+                None => {}
+            }
+            if tries + 1 < TRIES {
                 tally.repeated += 1;
                 waiting.push((run, tries + 1));
             } else {
