@@ -130,7 +130,7 @@ struct Anabranch {
     plateau: (u64, u32),
     chance: f64,
     ceiling: u64,
-    /// Segments by which the next harmless round of an ascent lifts the ceiling.
+    /// Bytes by which the next harmless round of an ascent lifts the ceiling.
     lift: u64,
     /// A timeout is unanswered.
     timed_out: bool,
@@ -166,7 +166,11 @@ impl Anabranch {
         }
         let wanted = (self.bdp() as f64 * self.state.window_gain()) as u64;
         // Room for the acknowledgements of two segments that are delayed.
-        let wanted = wanted + if self.state == State::Look { 0 } else { 2 * u64::from(self.mss) };
+        if self.state == State::Look {
+            // Fewer than usually: on a slow path four segments are a queue by themselves.
+            return wanted.max(self.least() / 2);
+        }
+        let wanted = wanted + 2 * u64::from(self.mss);
         wanted.min(self.ceiling).clamp(self.least(), LARGEST_WINDOW)
     }
 
@@ -176,24 +180,27 @@ impl Anabranch {
     }
 
     /// What the round that is over says of the path.
-    fn end_round(&mut self, in_flight: u64) {
+    fn end_round(&mut self, now: Instant, in_flight: u64) {
         let round = core::mem::take(&mut self.round);
         let rate = round.loss_rate();
-        let congested = round.queue_stood && round.lost > 2 * u64::from(self.mss) && rate > self.chance + BEYOND_CHANCE;
-        if !round.queue_stood {
+        let full = round.queue_stood || in_flight > self.bdp() + self.bdp() / 8 + self.least();
+        let congested = full && round.lost > 2 * u64::from(self.mss) && rate > self.chance + BEYOND_CHANCE;
+        if !full {
             self.chance += (rate - self.chance) * CHANCE_WEIGHT;
         }
         if congested {
             let flight = (in_flight.max(round.delivered) as f64 * BETA) as u64;
             let least = self.bdp() + self.bdp() / 16 + 2 * u64::from(self.mss);
             self.ceiling = flight.min(self.ceiling).max(least).max(self.least());
-            self.lift = 1;
+            if self.state == State::Up {
+                self.enter(State::Down, now);
+            }
             if rate > COLLAPSE && self.state != State::StartUp {
                 self.bandwidth.forget_past();
             }
         } else if self.state == State::Up && self.ceiling < LARGEST_WINDOW {
-            self.ceiling += self.lift * u64::from(self.mss);
-            self.lift = (self.lift * 2).min(1 << 20);
+            self.ceiling = self.ceiling.saturating_add(self.lift);
+            self.lift = self.lift.saturating_mul(2).min(LARGEST_WINDOW);
         }
     }
 
@@ -249,6 +256,7 @@ impl Anabranch {
             }
             State::Cruise => {
                 if elapsed > least * self.cruise {
+                    self.lift = u64::from(self.mss);
                     self.enter(State::Up, now);
                 }
             }
@@ -267,7 +275,7 @@ impl Anabranch {
         let grown = self.window.saturating_add(delivered);
         // In start-up the window never waits for the model; later it never exceeds what the model says.
         self.window = if self.state == State::StartUp && self.bandwidth.max() == 0 { grown } else { grown.min(target) };
-        self.window = self.window.clamp(self.least().min(self.initial_window), LARGEST_WINDOW);
+        self.window = self.window.min(LARGEST_WINDOW);
     }
 }
 
@@ -310,7 +318,7 @@ impl SinglePath for Anabranch {
         let expired = self.min_rtt.update(ack.now, ack.rtt);
         if self.rounds.on_ack(ack.prior_delivered, ack.total_delivered) {
             self.bandwidth.advance();
-            self.end_round(ack.prior_in_flight);
+            self.end_round(ack.now, ack.prior_in_flight);
         }
         if let Some(rate) = ack.delivery_rate {
             let bits = rate.bits_per_second();

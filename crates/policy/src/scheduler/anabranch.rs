@@ -32,6 +32,7 @@ use super::candidates::{excluded, preferred};
 use super::{Chunk, Decision, Outstanding, Scheduler};
 use crate::ids::SubflowId;
 use crate::table::{Parameter, SettingError, Settings};
+use crate::time::{Duration, Instant};
 use crate::view::{ConnectionView, Phase, SubflowView};
 
 /// Segments that may wait for the pacing of a subflow.
@@ -42,16 +43,18 @@ const DOUBT: u64 = 2;
 const TAIL: u64 = 8;
 /// Share of segments lost from which on the tail goes twice.
 const LOSSY: f64 = 0.002;
-/// By what factor a slower subflow must raise what the window lets the faster ones carry.
-const WORTH: f64 = 1.02;
-/// By what factor a subflow of the plan must raise what the others carry.
-const IDLE_WORTH: f64 = 1.002;
+/// By what factor what is in flight must exceed the least round trip's worth to show that a path is full.
+const FILLED: f64 = 1.2;
+/// How much of a window is used where several paths fill it: they do not hold it up at the same moments.
+const MIXED: f64 = 0.85;
+/// Sets of paths that carry nearly the same are as good.
+const AS_GOOD: f64 = 1.003;
+/// Most paths of which all sets are looked at.
+const MOST_PLANNED: usize = 8;
 /// How much longer an answer may take than the longest planned.
 const SLACK: f64 = 1.1;
 /// How much of the time that the window lasts an answer may take.
-const SAFETY: f64 = 0.7;
-/// Seconds that a receiver may delay the acknowledgement of a single segment (40 ms), and some scheduling.
-const DELAYED: f64 = 0.05;
+const SAFETY: f64 = 0.85;
 
 /// The settings of [`Anabranch`].
 pub const PARAMETERS: &[Parameter] = &[
@@ -83,9 +86,12 @@ struct Forecast {
     rate: f64,
     /// Seconds until a segment given to it now is acknowledged: it goes behind what is in flight and queued.
     answer: f64,
-    /// Seconds that data stays in the connection's window if no queue stands: an answer, and a repair where the path
-    /// loses segments.
+    /// Seconds that data stays in the connection's window if no queue stands and nothing is lost.
     stay: f64,
+    /// The same for what is lost once.
+    repaired: f64,
+    /// Segments that are lost per second.
+    losses: f64,
     /// A segment given to it now leaves at once, or nearly.
     ready: bool,
 }
@@ -97,49 +103,71 @@ impl Forecast {
         let known = (subflow.bandwidth.bytes_per_second() as f64).max(1.0);
         let behind = (subflow.in_flight + subflow.queued + u64::from(length)) as f64;
         // The last answer on an idle path was to a single segment, which the peer may have delayed.
-        let seen = if subflow.in_flight == 0 { subflow.latest_rtt.as_secs_f64() - DELAYED } else { smoothed };
+        let seen = if subflow.in_flight < 2 * mss { 0.0 } else { subflow.latest_rtt.as_secs_f64() };
         let own = if subflow.app_limited { 0.0 } else { behind / known };
         let alone = least + f64::from(length) / known;
         let answer = own.max(alone).max(seen);
         // What a path can carry that was never filled, nobody knows: it is tried.
-        let never_filled = subflow.phase == Phase::SlowStart && behind / known < least * 1.5;
+        let never_filled = subflow.phase == Phase::SlowStart && behind / known < least * FILLED;
         let rate = if never_filled { f64::INFINITY } else { known };
-        let spoilt = (known * least / mss.max(1) as f64 * subflow.loss_rate).min(1.0);
+        let ever = subflow.bytes_lost as f64 / (subflow.bytes_sent + subflow.bytes_lost).max(1) as f64;
+        let losses = known / mss.max(1) as f64 * subflow.loss_rate.max(ever);
         let ready = subflow.queued <= BURST * mss && subflow.room() >= u64::from(length).min(mss);
-        Self { id: subflow.id, rate, answer, stay: alone + spoilt * least, ready }
+        Self { id: subflow.id, rate, answer, stay: alone, repaired: alone + 2.0 * smoothed, losses, ready }
     }
 }
 
-/// What a window of `window` bytes lets paths carry together, in bytes per second, that have `rate` and keep data in it
-/// for `stay` seconds.
-fn throughput(window: f64, rate: f64, stay: f64) -> f64 {
-    rate.min(window / stay.max(1e-9))
+/// The subflows to be used for a while.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    /// When to think again.
+    until: Instant,
+    /// Among whom the choice was, as bits of their numbers.
+    among: u64,
+    /// Who was chosen.
+    members: u64,
+    /// Bytes per second that they carry together.
+    carried: f64,
+    /// The longest of their stays, seconds.
+    longest: f64,
 }
 
-/// Leaves in `paths`, in order of their stay, those with which the window carries most; gives how much.
-fn plan(window: f64, paths: &mut Vec<Forecast>) -> f64 {
-    paths.sort_unstable_by(|a, b| a.stay.total_cmp(&b.stay));
-    let (mut rate, mut best, mut keep) = (0.0, 0.0, 1);
-    for (at, path) in paths.iter().enumerate() {
-        rate += path.rate;
-        let together = throughput(window, rate, path.stay);
-        if together > best * WORTH {
-            (best, keep) = (together, at + 1);
+impl Plan {
+    const NONE: Self = Self { until: Instant::ZERO, among: 0, members: u64::MAX, carried: 0.0, longest: 0.0 };
+
+    /// The set of paths with which a window of so many bytes carries most: of sets that are as good, within
+    /// [`AS_GOOD`], the one with the shortest stay.
+    fn best(window: f64, paths: &[Forecast]) -> Self {
+        let mut best = Self::NONE;
+        for set in 1..1_u32 << paths.len().min(MOST_PLANNED) {
+            let chosen = paths.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1).map(|(_, path)| path);
+            let (mut rate, mut longest, mut members) = (0.0, 0.0, 0);
+            for path in chosen {
+                rate += path.rate;
+                longest = f64::max(longest, path.stay);
+                members |= bit(path.id);
+            }
+            let usable = if set.count_ones() > 1 { window * MIXED } else { window };
+            let carried = f64::min(rate, usable / f64::max(longest, 1e-9));
+            let carried = carried / (1.0 + Self::standstill(window / carried.max(1.0), set, paths));
+            let better = carried > best.carried * AS_GOOD;
+            if better || (carried * AS_GOOD > best.carried && longest < best.longest) {
+                best = Self { members, carried: carried.max(best.carried), longest, ..best };
+            }
         }
+        best
     }
-    paths.truncate(keep);
-    // Where the window is the limit, who adds nothing only holds it up.
-    while paths.len() > 1 {
-        let Some((at, _)) = paths.iter().enumerate().min_by(|(_, a), (_, b)| a.rate.total_cmp(&b.rate)) else { break };
-        let without = paths.iter().enumerate().filter(|(other, _)| *other != at);
-        let (rate, stay) =
-            without.fold((0.0, 0.0), |(rate, stay): (f64, f64), (_, path)| (rate + path.rate, stay.max(path.stay)));
-        if throughput(window, rate, stay) * IDLE_WORTH < best {
-            break;
-        }
-        paths.remove(at);
+
+    /// How long the window stands still for repairs that take longer than it lasts, per time that it lasts.
+    fn standstill(lasts: f64, set: u32, paths: &[Forecast]) -> f64 {
+        let chosen = paths.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1).map(|(_, path)| path);
+        chosen.map(|path| (path.losses * lasts).min(1.0) * (path.repaired - lasts).max(0.0) / lasts).sum()
     }
-    best
+}
+
+/// A subflow in a set of them.
+fn bit(id: SubflowId) -> u64 {
+    1 << (id.0 % 64)
 }
 
 /// The scheduler `anabranch`.
@@ -148,13 +176,14 @@ pub struct Anabranch {
     wait: bool,
     duplicate: bool,
     silence: f32,
+    plan: Plan,
     /// The subflows at a decision: kept for its memory.
     paths: Vec<Forecast>,
 }
 
 impl Default for Anabranch {
     fn default() -> Self {
-        Self { wait: true, duplicate: true, silence: 3.0, paths: Vec::new() }
+        Self { wait: true, duplicate: true, silence: 3.0, plan: Plan::NONE, paths: Vec::new() }
     }
 }
 
@@ -163,22 +192,30 @@ impl Anabranch {
     pub fn build(settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
         let on = |name| settings.word(name, &["off", "on"], 1).map(|word| word == 1);
         let silence = settings.number("silence", 3.0, 2.0..=1000.0)? as f32;
-        Ok(Box::new(Self { wait: on("wait")?, duplicate: on("duplicate")?, silence, paths: Vec::new() }))
+        Ok(Box::new(Self { wait: on("wait")?, duplicate: on("duplicate")?, silence, plan: Plan::NONE, paths: Vec::new() }))
+    }
+
+    /// Takes in how the candidates are, and leaves out those that are better not used now.
+    fn look<'a>(&mut self, connection: &ConnectionView, length: u32, candidates: impl Iterator<Item = &'a SubflowView>) {
+        self.paths.clear();
+        self.paths.extend(candidates.map(|subflow| Forecast::of(subflow, length)));
+        if !self.wait || self.paths.len() < 2 {
+            return;
+        }
+        let among = self.paths.iter().fold(0, |among, path| among | bit(path.id));
+        if connection.now >= self.plan.until || among != self.plan.among {
+            let shortest = self.paths.iter().map(|path| path.stay).fold(f64::INFINITY, f64::min);
+            let until = connection.now + Duration::from_secs_f64((shortest / 8.0).clamp(0.001, 0.1));
+            self.plan = Plan { until, among, ..Plan::best(connection.window as f64, &self.paths) };
+        }
+        let members = self.plan.members;
+        self.paths.retain(|path| members & bit(path.id) != 0);
     }
 
     /// The subflow that answers first of those that can send now; none if it is better to wait for one that cannot.
-    fn choose<'a>(
-        &mut self,
-        connection: &ConnectionView,
-        length: u32,
-        candidates: impl Iterator<Item = &'a SubflowView>,
-    ) -> Option<SubflowId> {
-        self.paths.clear();
-        self.paths.extend(candidates.map(|subflow| Forecast::of(subflow, length)));
-        let window = connection.window as f64;
-        let carried = if self.wait { plan(window, &mut self.paths) } else { 0.0 };
+    fn choose(&self, connection: &ConnectionView) -> Option<SubflowId> {
         let able = self.paths.iter().filter(|path| path.ready);
-        let chosen = *able.min_by(|a, b| a.answer.total_cmp(&b.answer))?;
+        let chosen = able.min_by(|a, b| a.answer.total_cmp(&b.answer))?;
         let faster = self.paths.iter().filter(|other| other.answer < chosen.answer);
         let (rate, answer) = faster.fold((0.0, f64::INFINITY), |(rate, answer): (f64, f64), other| {
             (rate + other.rate, answer.min(other.answer))
@@ -186,8 +223,8 @@ impl Anabranch {
         if !self.wait || rate <= 0.0 {
             return Some(chosen.id);
         }
-        let longest = self.paths.iter().map(|path| path.stay).fold(0.0, f64::max);
-        let stalls = chosen.answer > (longest * SLACK).max(SAFETY * window / carried.max(1.0));
+        let lasts = connection.window as f64 / self.plan.carried.max(1.0);
+        let stalls = chosen.answer > (self.plan.longest * SLACK).max(SAFETY * lasts);
         let ends = !connection.backlogged && connection.unsent as f64 / rate + answer <= chosen.answer;
         (!stalls && !ends).then_some(chosen.id)
     }
@@ -195,8 +232,8 @@ impl Anabranch {
 
 impl Scheduler for Anabranch {
     fn schedule(&mut self, connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
-        let candidates = preferred(subflows, excluded(chunk));
-        match self.choose(connection, chunk.length, candidates) {
+        self.look(connection, chunk.length, preferred(subflows, excluded(chunk)));
+        match self.choose(connection) {
             Some(id) => Decision::Send(id),
             None => Decision::Wait(None),
         }
