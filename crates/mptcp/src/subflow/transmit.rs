@@ -122,10 +122,10 @@ impl Subflow {
         let id = self.identity.id;
         let rate = match cx.congestion.pacing_rate(id) {
             Some(rate) if rate > Rate::ZERO => {
-                // Who was woken late catches up by half a segment's time at most, so that timers' grain costs no rate.
-                let late = cx.now.since(self.pace_until);
+                // Two segments may leave together, as acknowledgements come for two (send_quantum, draft-ietf-ccwg-bbr,
+                // section 5.6.3); and who was woken late catches up.
                 let span = rate.time_for(bytes);
-                self.pace_until = self.pace_until.max(cx.now) + (span - late.min(span / 2));
+                self.pace_until = self.pace_until.max(cx.now - span) + span;
                 return;
             }
             None if cx.config.pacing => {

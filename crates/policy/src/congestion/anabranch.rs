@@ -136,6 +136,8 @@ struct Anabranch {
     timed_out: bool,
     /// Something else than this control limits what is sent.
     app_limited: bool,
+    /// The last round-trip time had a queue in it.
+    queue_stands: bool,
     window: u64,
     before: Option<(State, u64)>,
 }
@@ -174,7 +176,7 @@ impl Anabranch {
         wanted.min(self.ceiling).clamp(self.least(), LARGEST_WINDOW)
     }
 
-    fn queue_stands(&self, rtt: Duration) -> bool {
+    fn has_queue(&self, rtt: Duration) -> bool {
         let least = self.min_rtt();
         rtt > least + (least / 10).max(Duration::from_millis(1))
     }
@@ -207,7 +209,7 @@ impl Anabranch {
     /// Whether start-up has found what the path carries. A round that was limited elsewhere says so only if there was
     /// a queue nevertheless.
     fn consider_plateau(&mut self, ack: &Ack) {
-        let queued = ack.prior_in_flight > self.bdp() + self.bdp() / 2 + 3 * u64::from(self.mss);
+        let queued = self.queue_stands && ack.prior_in_flight > self.bdp().max(6 * u64::from(self.mss));
         let tried = !ack.app_limited || queued;
         let (last, rounds) = self.plateau;
         let bandwidth = self.bandwidth.max();
@@ -303,6 +305,7 @@ impl SinglePath for Anabranch {
             lift: 1,
             timed_out: false,
             app_limited: false,
+            queue_stands: false,
             window: start.initial_window,
             before: None,
         }
@@ -331,7 +334,8 @@ impl SinglePath for Anabranch {
         }
         self.round.delivered = self.round.delivered.saturating_add(ack.delivered);
         self.round.lost = self.round.lost.saturating_add(ack.lost);
-        self.round.queue_stood |= ack.rtt.is_some_and(|rtt| self.queue_stands(rtt));
+        self.queue_stands = ack.rtt.map_or(self.queue_stands, |rtt| self.has_queue(rtt));
+        self.round.queue_stood |= self.queue_stands;
         self.advance(ack, expired);
         self.resize(ack.delivered);
     }
@@ -386,7 +390,7 @@ impl SinglePath for Anabranch {
             bits => Rate::from_bits_per_second(bits),
         };
         // What is limited elsewhere need not be spread too: it would only be later.
-        let least: f64 = if self.app_limited { 2.0 } else { 0.0 };
+        let least: f64 = if self.app_limited && !self.queue_stands { 2.0 } else { 0.0 };
         Some(bandwidth.mul_f64(self.state.pacing_gain().max(least)))
     }
 }

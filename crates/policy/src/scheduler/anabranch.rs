@@ -29,14 +29,16 @@
 //! No window is halved as a punishment: a path that is not asked for what it would deliver late does no harm.
 
 use super::candidates::{excluded, preferred};
-use super::{Chunk, Decision, Outstanding, Scheduler};
+use super::{Chunk, ChunkKind, Decision, Outstanding, Scheduler};
 use crate::ids::SubflowId;
 use crate::table::{Parameter, SettingError, Settings};
 use crate::time::{Duration, Instant};
 use crate::view::{ConnectionView, Phase, SubflowView};
 
-/// Segments that may wait for the pacing of a subflow.
+/// Segments that may wait for the pacing of a subflow in any case, at most, and seconds that they may wait.
 const BURST: u64 = 2;
+const TRAIN: u64 = 16;
+const QUEUED: f64 = 0.01;
 /// Smoothed round trips without progress after which what is overdue comes before new data.
 const DOUBT: u64 = 2;
 /// Segments at the end of what was written that may go twice.
@@ -45,6 +47,8 @@ const TAIL: u64 = 8;
 const LOSSY: f64 = 0.002;
 /// By what factor what is in flight must exceed the least round trip's worth to show that a path is full.
 const FILLED: f64 = 1.2;
+/// Seconds that data may wait for more to share a mapping with.
+const GATHER: f64 = 0.002;
 /// How much of a window is used where several paths fill it: they do not hold it up at the same moments.
 const MIXED: f64 = 0.85;
 /// Sets of paths that carry nearly the same are as good.
@@ -100,19 +104,17 @@ impl Forecast {
     fn of(subflow: &SubflowView, length: u32) -> Self {
         let mss = u64::from(subflow.mss);
         let (least, smoothed) = (subflow.min_rtt.as_secs_f64(), subflow.smoothed_rtt.as_secs_f64());
-        let known = (subflow.bandwidth.bytes_per_second() as f64).max(1.0);
+        let known = bytes_per_second(subflow);
         let behind = (subflow.in_flight + subflow.queued + u64::from(length)) as f64;
-        // The last answer on an idle path was to a single segment, which the peer may have delayed.
-        let seen = if subflow.in_flight < 2 * mss { 0.0 } else { subflow.latest_rtt.as_secs_f64() };
-        let own = if subflow.app_limited { 0.0 } else { behind / known };
         let alone = least + f64::from(length) / known;
-        let answer = own.max(alone).max(seen);
         // What a path can carry that was never filled, nobody knows: it is tried.
         let never_filled = subflow.phase == Phase::SlowStart && behind / known < least * FILLED;
-        let rate = if never_filled { f64::INFINITY } else { known };
+        let (rate, queue) = if never_filled { (f64::INFINITY, 0.0) } else { (known, behind / known) };
+        let answer = alone.max(queue);
         let ever = subflow.bytes_lost as f64 / (subflow.bytes_sent + subflow.bytes_lost).max(1) as f64;
         let losses = known / mss.max(1) as f64 * subflow.loss_rate.max(ever);
-        let ready = subflow.queued <= BURST * mss && subflow.room() >= u64::from(length).min(mss);
+        let most = (known * QUEUED).clamp((BURST * mss) as f64, (TRAIN * mss) as f64);
+        let ready = subflow.queued as f64 <= most && subflow.room() >= u64::from(length).min(mss);
         Self { id: subflow.id, rate, answer, stay: alone, repaired: alone + 2.0 * smoothed, losses, ready }
     }
 }
@@ -163,6 +165,10 @@ impl Plan {
         let chosen = paths.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1).map(|(_, path)| path);
         chosen.map(|path| (path.losses * lasts).min(1.0) * (path.repaired - lasts).max(0.0) / lasts).sum()
     }
+}
+
+fn bytes_per_second(subflow: &SubflowView) -> f64 {
+    (subflow.bandwidth.bytes_per_second() as f64).max(1.0)
 }
 
 /// A subflow in a set of them.
@@ -230,10 +236,21 @@ impl Anabranch {
     }
 }
 
+/// Whether it is worth while to wait until the window lets several segments go, so that they share a mapping: it is the
+/// window that limits, and what is in flight will open it within [`GATHER`].
+fn gathers(connection: &ConnectionView, id: SubflowId, subflows: &[SubflowView]) -> bool {
+    let Some(subflow) = subflows.iter().find(|subflow| subflow.id == id) else { return false };
+    let mss = u64::from(subflow.mss);
+    let several = ((bytes_per_second(subflow) * GATHER) as u64).min(TRAIN * mss);
+    let queue = subflow.smoothed_rtt > subflow.min_rtt + (subflow.min_rtt / 10).max(Duration::from_millis(1));
+    let opens = queue && subflow.in_flight > 4 * several && subflow.queued == 0 && subflow.loss_rate < LOSSY / 2.0;
+    several >= 2 * mss && opens && connection.window_left < several && connection.unsent > several
+}
+
 impl Scheduler for Anabranch {
     fn schedule(&mut self, connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
         self.look(connection, chunk.length, preferred(subflows, excluded(chunk)));
-        match self.choose(connection) {
+        match self.choose(connection).filter(|id| chunk.kind != ChunkKind::New || !gathers(connection, *id, subflows)) {
             Some(id) => Decision::Send(id),
             None => Decision::Wait(None),
         }
