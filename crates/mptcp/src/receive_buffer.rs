@@ -179,6 +179,11 @@ impl ReceiveBuffer {
         self.right_edge - self.next
     }
 
+    /// Whether the application read in the last round trip nearly all that the buffer holds: it is what limits the peer.
+    pub fn is_tight(&self) -> bool {
+        self.round_bytes > self.size / 8 * 7
+    }
+
     /// The offset after the last one that may be sent: [`Self::next`] plus [`Self::window`]. A window update is
     /// due when it is ahead of what the peer was told.
     pub fn right_edge(&self) -> u64 {

@@ -338,7 +338,8 @@ impl Connection {
             subflow.receiver.acknowledge_now();
         } else {
             subflow.receiver.place(now, range.0, range.1, subflow.mss, &self.config.tcp);
-            if inserted.in_order_advance > length {
+            // Where the buffer is what limits the peer, it should not wait for a delayed acknowledgement too.
+            if inserted.in_order_advance > length || self.receive.is_tight() {
                 subflow.receiver.acknowledge_now();
             }
         }

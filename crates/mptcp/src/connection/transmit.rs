@@ -84,6 +84,12 @@ impl Connection {
             if !self.assign(now, workspace) {
                 return None;
             }
+            // What can go now is given before the first leaves, so that it can share a mapping.
+            for _ in 1..self.scheduler.mapping_train() {
+                if !self.assign(now, workspace) {
+                    break;
+                }
+            }
         }
     }
 

@@ -198,11 +198,22 @@ impl Anabranch {
     pub fn build(settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
         let on = |name| settings.word(name, &["off", "on"], 1).map(|word| word == 1);
         let silence = settings.number("silence", 3.0, 2.0..=1000.0)? as f32;
-        Ok(Box::new(Self { wait: on("wait")?, duplicate: on("duplicate")?, silence, plan: Plan::NONE, paths: Vec::new() }))
+        Ok(Box::new(Self {
+            wait: on("wait")?,
+            duplicate: on("duplicate")?,
+            silence,
+            plan: Plan::NONE,
+            paths: Vec::new(),
+        }))
     }
 
     /// Takes in how the candidates are, and leaves out those that are better not used now.
-    fn look<'a>(&mut self, connection: &ConnectionView, length: u32, candidates: impl Iterator<Item = &'a SubflowView>) {
+    fn look<'a>(
+        &mut self,
+        connection: &ConnectionView,
+        length: u32,
+        candidates: impl Iterator<Item = &'a SubflowView>,
+    ) {
         self.paths.clear();
         self.paths.extend(candidates.map(|subflow| Forecast::of(subflow, length)));
         if !self.wait || self.paths.len() < 2 {
