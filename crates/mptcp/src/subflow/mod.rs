@@ -408,7 +408,9 @@ impl Subflow {
     /// and hardly anything is lost; who loses the mapping drops all that relies on it.
     pub fn may_form_trains(&self) -> bool {
         let calm = self.loss_rate < MOST_LOSS_IN_TRAINS && self.scoreboard.lost() == 0 && self.timeouts_in_row == 0;
-        calm && self.negotiated.sack && self.counters.bytes_acked > 0 && self.receiver.due == AckDue::No
+        calm && self.negotiated.sack
+            && self.counters.bytes_acked > u64::from(self.mss)
+            && self.receiver.due == AckDue::No
     }
 
     /// Whether a record is so long that there is no room for a mapping beside it.

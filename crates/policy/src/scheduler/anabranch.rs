@@ -41,6 +41,8 @@ const TRAIN: u64 = 16;
 const QUEUED: f64 = 0.01;
 /// Smoothed round trips without progress after which what is overdue comes before new data.
 const DOUBT: u64 = 2;
+/// How long an acknowledgement may be delayed (40 ms), and some.
+const DELAYED: Duration = Duration::from_millis(50);
 /// Segments at the end of what was written that may go twice.
 const TAIL: u64 = 8;
 /// Share of segments lost from which on the tail goes twice.
@@ -274,7 +276,9 @@ impl Scheduler for Anabranch {
     fn duplicates_first(&mut self, connection: &ConnectionView, subflows: &[SubflowView]) -> bool {
         let silent = |subflow: &SubflowView| {
             let silence = connection.now.since(subflow.last_progress);
-            subflow.usable() && !subflow.stale && subflow.in_flight > 0 && silence > subflow.smoothed_rtt * DOUBT
+            // A single segment may be acknowledged late.
+            let patience = (subflow.smoothed_rtt * DOUBT).max(subflow.smoothed_rtt + DELAYED);
+            subflow.usable() && !subflow.stale && subflow.in_flight > u64::from(subflow.mss) && silence > patience
         };
         self.duplicate && subflows.iter().any(silent)
     }

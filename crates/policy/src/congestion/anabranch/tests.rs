@@ -84,9 +84,10 @@ fn start_up_ends_after_three_rounds_without_a_quarter_more() {
 fn rounds_that_were_limited_elsewhere_do_not_end_start_up_unless_a_queue_stands() {
     let mut flow = Flow::new();
     flow.pass(1, 8.0, BDP);
-    // A bandwidth-delay product and a half and three segments are 153 000 bytes.
-    for (in_flight, counted) in [(153_000, 0), (153_001, 1)] {
-        let limited = Ack { app_limited: true, ..flow.round(8.0, in_flight) };
+    // More in flight than the bandwidth-delay product of 100 000 bytes, and a tenth over the least round-trip time.
+    for (in_flight, millis, counted) in [(100_001, 110, 0), (100_000, 111, 0), (100_001, 111, 1)] {
+        let rtt = Some(Duration::from_millis(millis));
+        let limited = Ack { app_limited: true, rtt, ..flow.round(8.0, in_flight) };
         flow.take(limited);
         assert_eq!(flow.control.plateau.1, counted);
     }
@@ -115,8 +116,9 @@ fn losses_by_chance_do_not_lower_the_window() {
 #[test]
 fn losses_under_a_standing_queue_bring_the_ceiling_to_what_the_path_holds_and_ascents_lift_it() {
     let mut flow = Flow::in_cruise();
-    // The queue stands from a tenth of the least round-trip time on: 110 ms. A tenth lost at 110 ms is chance.
-    flow.lose(10_000, 110, 2 * BDP);
+    // The queue stands from a tenth of the least round-trip time on: 110 ms. A tenth lost at 110 ms is chance,
+    // with no more in flight than the path holds.
+    flow.lose(10_000, 110, BDP);
     assert_eq!(flow.control.ceiling, LARGEST_WINDOW);
     flow.control.chance = 0.0;
     // 10 000 of 110 000 bytes: 0.85 of the 200 000 that were in flight.
@@ -126,6 +128,7 @@ fn losses_under_a_standing_queue_bring_the_ceiling_to_what_the_path_holds_and_as
     flow.lose(10_000, 111, 120_000);
     assert_eq!((flow.control.ceiling, flow.control.window()), (108_250, 108_250));
     // An ascent lifts it by 1, 2 and 4 segments.
+    flow.control.lift = 1_000;
     for lifted in [109_250, 111_250, 115_250] {
         flow.control.enter(State::Up, flow.now);
         flow.pass(1, 8.0, BDP);
