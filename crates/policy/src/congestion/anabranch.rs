@@ -136,6 +136,8 @@ struct Anabranch {
     timed_out: bool,
     /// Something else than this control limits what is sent.
     app_limited: bool,
+    /// More was lost in the last round than by chance.
+    lossy: bool,
     /// The last round-trip time had a queue in it.
     queue_stands: bool,
     window: u64,
@@ -185,8 +187,9 @@ impl Anabranch {
     fn end_round(&mut self, now: Instant, in_flight: u64) {
         let round = core::mem::take(&mut self.round);
         let rate = round.loss_rate();
+        self.lossy = round.lost > 2 * u64::from(self.mss) && rate > self.chance + BEYOND_CHANCE;
         let full = round.queue_stood || in_flight > self.bdp() + self.bdp() / 8 + self.least();
-        let congested = full && round.lost > 2 * u64::from(self.mss) && rate > self.chance + BEYOND_CHANCE;
+        let congested = full && self.lossy;
         if !full {
             self.chance += (rate - self.chance) * CHANCE_WEIGHT;
         }
@@ -207,10 +210,10 @@ impl Anabranch {
     }
 
     /// Whether start-up has found what the path carries. A round that was limited elsewhere says so only if there was
-    /// a queue nevertheless.
+    /// a queue nevertheless, or losses.
     fn consider_plateau(&mut self, ack: &Ack) {
         let queued = self.queue_stands && ack.prior_in_flight > self.bdp().max(6 * u64::from(self.mss));
-        let tried = !ack.app_limited || queued;
+        let tried = !ack.app_limited || queued || self.lossy;
         let (last, rounds) = self.plateau;
         let bandwidth = self.bandwidth.max();
         if bandwidth as f64 >= last as f64 * GROWTH {
@@ -305,6 +308,7 @@ impl SinglePath for Anabranch {
             lift: 1,
             timed_out: false,
             app_limited: false,
+            lossy: false,
             queue_stands: false,
             window: start.initial_window,
             before: None,
@@ -390,7 +394,7 @@ impl SinglePath for Anabranch {
             bits => Rate::from_bits_per_second(bits),
         };
         // What is limited elsewhere need not be spread too: it would only be later.
-        let least: f64 = if self.app_limited && !self.queue_stands { 2.0 } else { 0.0 };
+        let least: f64 = if self.app_limited && !self.queue_stands && !self.lossy { 2.0 } else { 0.0 };
         Some(bandwidth.mul_f64(self.state.pacing_gain().max(least)))
     }
 }

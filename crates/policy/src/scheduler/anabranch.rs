@@ -51,6 +51,8 @@ const LOSSY: f64 = 0.002;
 const FILLED: f64 = 1.2;
 /// Seconds that data may wait for more to share a mapping with.
 const GATHER: f64 = 0.002;
+/// How many times what was seen a path is trusted with that was never filled.
+const OPTIMISM: f64 = 8.0;
 /// How much of a window is used where several paths fill it: they do not hold it up at the same moments.
 const MIXED: f64 = 0.85;
 /// Sets of paths that carry nearly the same are as good.
@@ -88,7 +90,7 @@ pub const PARAMETERS: &[Parameter] = &[
 #[derive(Clone, Copy, Debug)]
 struct Forecast {
     id: SubflowId,
-    /// Bytes per second; infinite if not known yet.
+    /// Bytes per second; [`OPTIMISM`] times what was seen if the path was never filled.
     rate: f64,
     /// Seconds until a segment given to it now is acknowledged: it goes behind what is in flight and queued.
     answer: f64,
@@ -109,9 +111,9 @@ impl Forecast {
         let known = bytes_per_second(subflow);
         let behind = (subflow.in_flight + subflow.queued + u64::from(length)) as f64;
         let alone = least + f64::from(length) / known;
-        // What a path can carry that was never filled, nobody knows: it is tried.
+        // What a path can carry that was never filled, nobody knows: it is given the benefit of the doubt.
         let never_filled = subflow.phase == Phase::SlowStart && behind / known < least * FILLED;
-        let (rate, queue) = if never_filled { (f64::INFINITY, 0.0) } else { (known, behind / known) };
+        let (rate, queue) = if never_filled { (known * OPTIMISM, 0.0) } else { (known, behind / known) };
         let answer = alone.max(queue);
         let ever = subflow.bytes_lost as f64 / (subflow.bytes_sent + subflow.bytes_lost).max(1) as f64;
         let losses = known / mss.max(1) as f64 * subflow.loss_rate.max(ever);

@@ -47,7 +47,7 @@ fn what_a_path_carries_that_was_never_filled_nobody_knows() {
     path.phase = Phase::SlowStart;
     (path.in_flight, path.cwnd) = (10_900, 100_000);
     // 11 900 / 200 000 s are less than 1.2 x 50 ms, 12 100 / 200 000 are not.
-    assert!(Forecast::of(&path, 1_000).rate.is_infinite());
+    near(Forecast::of(&path, 1_000).rate, 1_600_000.0);
     path.in_flight = 11_100;
     near(Forecast::of(&path, 1_000).rate, 200_000.0);
 }
