@@ -15,9 +15,10 @@ pub const MOST: u32 = 1 << 16;
 const PACKET: f64 = 1500.0;
 /// Least packets of a queue: with less, a window that halves leaves the link idle at any delay.
 const LEAST_QUEUE: f64 = 5.0;
-/// Receive buffers, bytes as a program asks for them; none is automatic.
-pub const BUFFERS: [Option<u64>; 6] =
-    [Some(64 << 10), Some(128 << 10), Some(256 << 10), Some(512 << 10), Some(1 << 20), None];
+/// Receive buffers, bytes as a program asks for them; none is automatic, which is what most programs have: half of the
+/// points. (A fixed one is shared by all paths: where it is less than they hold, no policy can have their sum.)
+pub const BUFFERS: [Option<u64>; 10] =
+    [Some(64 << 10), Some(128 << 10), Some(256 << 10), Some(512 << 10), Some(1 << 20), None, None, None, None, None];
 /// Where the classes end in the first dimension, in units of 1/128: 216, 216, 216, 216 and 160 of 1,024 points.
 const CLASSES: [(f64, Class); 5] = [
     (27.0, Class::LowBdp),
