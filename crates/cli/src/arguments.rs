@@ -243,7 +243,7 @@ pub struct SweepOptions {
     /// Directory for results; what is there of the same runs is not done again
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub out: PathBuf,
-    /// Few points: under a minute
+    /// Few points, and schedulers with LIA only: under a minute
     #[arg(long)]
     pub quick: bool,
     /// Print the scores as JSON on standard output, and nothing else there

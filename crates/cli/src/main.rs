@@ -1,7 +1,7 @@
 //! The one binary: scenarios in, tables, reports and captures out.
 //!
-//! Exit codes: 0 done, 1 a file did not arrive as it was sent or the lab is further from real time than is asked for, 2 something that the
-//! user gave is wrong.
+//! Exit codes: 0 done; 1 a file did not arrive as it was sent, the lab is further from real time than is asked for, or a sweep
+//! was ended before it was done; 2 something that the user gave is wrong.
 
 mod arguments;
 mod attachment;

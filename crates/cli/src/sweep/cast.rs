@@ -28,6 +28,9 @@ pub const DEFAULT: &str = "anabranch";
 /// The kernel's model, see [`kernel_model`].
 const LINUX: &str = "linux";
 
+/// Behind the name of a scheduler: with this in place of LIA.
+const WITH_CUBIC: &str = "+cubic";
+
 impl Entrant {
     fn ours(contender: Contender) -> Self {
         Self { contender, ends: Ends::Ours }
@@ -69,10 +72,11 @@ impl Entrant {
     }
 }
 
-/// Those that `--policy` names, or all that there are.
-pub fn choose(names: &[String]) -> Result<Vec<Entrant>, Diagnostic> {
+/// Those that `--policy` names, or all that there are; `quick`: without those that differ from another one in two families.
+pub fn choose(names: &[String], quick: bool) -> Result<Vec<Entrant>, Diagnostic> {
     if names.is_empty() {
-        return Ok(all());
+        let two = |entrant: &Entrant| entrant.name().ends_with(WITH_CUBIC);
+        return Ok(all().into_iter().filter(|entrant| !(quick && two(entrant))).collect());
     }
     let mut chosen: Vec<Entrant> = Vec::new();
     for text in names {
@@ -101,8 +105,8 @@ pub fn one(text: &str) -> Result<Entrant, String> {
     contender::from_option(text, &[]).map(Entrant::ours)
 }
 
-/// Each scheduler with LIA, each congestion control with lowest_rtt, each path manager with both; and Linux. The
-/// combination of all defaults has the name `plain`.
+/// The combinations that have a name of their own; each scheduler with LIA, each congestion control with lowest_rtt, each path
+/// manager with both; each scheduler with CUBIC, since LIA holds back on lossy paths whatever the scheduler does; and Linux.
 fn all() -> Vec<Entrant> {
     let ready = Contender::ready().into_iter().filter(|ready| ready.multipath && ready.route == Route::All);
     let mut made: Vec<Entrant> = ready.map(Entrant::ours).collect();
@@ -117,6 +121,15 @@ fn all() -> Vec<Entrant> {
             let name = if taken || member == LINUX { format!("{family}={member}") } else { member.to_owned() };
             made.push(Entrant::ours(Contender { label: name.clone(), name, policies, ..Contender::plain() }));
         }
+    }
+    for scheduler in Family::Scheduler.members() {
+        let congestion = Choice::new("cubic");
+        let policies = Combination { scheduler: Choice::new(scheduler), congestion, ..Combination::default() };
+        if made.iter().any(|known| known.contender.policies == policies) {
+            continue;
+        }
+        let name = format!("{scheduler}{WITH_CUBIC}");
+        made.push(Entrant::ours(Contender { label: name.clone(), name, policies, ..Contender::plain() }));
     }
     made.push(Entrant::linux());
     made

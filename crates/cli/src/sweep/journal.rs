@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     fn line(key: &str, program: &str) -> Line {
-        let measured = BTreeMap::from([("goodput".to_owned(), 1.0 / 3.0)]);
+        let measured = (1..50).map(|n| (format!("measured {n}"), f64::from(n).sqrt() / 7.0)).collect();
         let (key, program, policy) = (key.to_owned(), program.to_owned(), "plain".to_owned());
         Line { key, program, point: 3, policy, paths: vec![0, 1], measured }
     }

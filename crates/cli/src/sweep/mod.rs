@@ -99,7 +99,7 @@ fn measure(
 }
 
 fn plan_of(options: &SweepOptions) -> Result<Plan, Diagnostic> {
-    let cast = cast::choose(&options.policies)?;
+    let cast = cast::choose(&options.policies, options.quick)?;
     for name in &options.subsets {
         if !cast.iter().any(|entrant| entrant.name() == name) {
             let hint = did_you_mean(name, cast.iter().map(Entrant::name));

@@ -135,7 +135,7 @@ mod tests {
         let mut plan = Plan {
             tcp: Entrant::reference(),
             references: vec![Entrant::reference()],
-            cast: cast::choose(&["plain".to_owned(), "cubic".to_owned()]).unwrap(),
+            cast: cast::choose(&["plain".to_owned(), "cubic".to_owned()], false).unwrap(),
             subsets: vec!["plain".to_owned()],
         };
         assert_eq!(plan.bulk(&triple).len(), 3 + 7 + 1);
