@@ -115,8 +115,7 @@ impl Forecast {
         let never_filled = subflow.phase == Phase::SlowStart && behind / known < least * FILLED;
         let (rate, queue) = if never_filled { (known * OPTIMISM, 0.0) } else { (known, behind / known) };
         let answer = alone.max(queue);
-        let ever = subflow.bytes_lost as f64 / (subflow.bytes_sent + subflow.bytes_lost).max(1) as f64;
-        let losses = known / mss.max(1) as f64 * subflow.loss_rate.max(ever);
+        let losses = known / mss.max(1) as f64 * subflow.loss_rate;
         let most = (known * QUEUED).clamp((BURST * mss) as f64, (TRAIN * mss) as f64);
         let ready = subflow.queued as f64 <= most && subflow.room() >= u64::from(length).min(mss);
         Self { id: subflow.id, rate, answer, stay: alone, repaired: alone + 2.0 * smoothed, losses, ready }
