@@ -143,8 +143,9 @@ fn a_point_is_a_scenario_on_which_run_has_the_goodput_of_the_sweep() {
     place.done(&["sweep", "--points", "4", "--policy", "plain", "--no-messages"]);
     let lines = String::from_utf8(place.file("sweep.jsonl")).expect("text");
     let lines = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("a line of JSON"));
-    let of_plain = lines.filter(|line| line["policy"] == "plain" && line["point"] == 3);
-    let goodput = of_plain.last().and_then(|line| line["measured"]["throughput"].as_f64()).expect("point 3 was run");
+    let mut of_plain = lines.filter(|line| line["policy"] == "plain" && line["point"] == 3);
+    let goodput =
+        of_plain.next_back().and_then(|line| line["measured"]["throughput"].as_f64()).expect("point 3 was run");
     let scenario = place.run(&["sweep", "--point", "3"]).stdout;
     fs::write(place.0.join("point.toml"), scenario).expect("the scenario can be written");
     let output = place.run(&["run", "point.toml", "--seeds", "1", "--policy", "plain", "--json"]);
