@@ -1,6 +1,6 @@
 //! The design: which networks the policies are compared on, drawn evenly over the space of what paths are like.
 //!
-//! A point is a place in a unit cube of 24 dimensions, and the cube is filled by an Owen-scrambled Sobol sequence (Sobol 1967;
+//! A point is a place in a unit cube of 23 dimensions, and the cube is filled by an Owen-scrambled Sobol sequence (Sobol 1967;
 //! Owen 1995; the crate `sobol_burley`). The first dimension says which class a point belongs to: the four of Paasch,
 //! Khalili and Bonaventure, "On the Benefits of Applying Experimental Design to Improve Multipath TCP" (CoNEXT 2013),
 //! and a fifth of paths that change. What each dimension is spread over stands in `docs/sweep.md`.
