@@ -143,8 +143,7 @@ impl Connection {
             // Sender's silly-window avoidance (RFC 9293, section 3.8.6.2.1): a part only if it is half the window, or if
             // nothing better came for a while.
             let largest = self.subflows.iter().map(Subflow::largest_window).max().unwrap_or(0);
-            let worth_it = left >= u64::from(largest) / 2 || self.override_due || self.fills_window(left, mss);
-            if left == 0 || !worth_it {
+            if left == 0 || (left < u64::from(largest) / 2 && !self.override_due) {
                 return None;
             }
         }
@@ -155,13 +154,6 @@ impl Connection {
             return None; // Nagle (RFC 9293, section 3.7.4)
         }
         Some(length)
-    }
-
-    /// Whether a part of a segment may use up the window of a scheduler that wants it used ([`Scheduler::mapping_train`]
-    /// above 1): a quarter at least, and not where the last one was a part already, so that parts do not multiply.
-    fn fills_window(&self, left: u64, mss: u32) -> bool {
-        let last_is_whole = |s: &Subflow| s.scoreboard.last_length().is_none_or(|length| length >= s.mss);
-        left >= u64::from(mss) / 4 && self.scheduler.mapping_train() > 1 && self.subflows.iter().all(last_is_whole)
     }
 
     /// Data that another subflow failed to deliver comes before new data.

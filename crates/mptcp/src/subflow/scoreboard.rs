@@ -208,11 +208,6 @@ impl Scoreboard {
         self.records.get(self.sent)
     }
 
-    /// Length of the newest record, sent or not.
-    pub fn last_length(&self) -> Option<u32> {
-        self.records.back().map(|record| record.length)
-    }
-
     /// Data sequence of the oldest record, sent or not.
     pub fn first_data_seq(&self) -> Option<u64> {
         self.records.front().map(|record| record.data_seq)

@@ -210,10 +210,10 @@ impl Anabranch {
     }
 
     /// Whether start-up has found what the path carries. A round that was limited elsewhere says so only if there was
-    /// a queue nevertheless, or losses.
+    /// a queue nevertheless.
     fn consider_plateau(&mut self, ack: &Ack) {
         let queued = self.queue_stands && ack.prior_in_flight > self.bdp().max(6 * u64::from(self.mss));
-        let tried = !ack.app_limited || queued || self.lossy;
+        let tried = !ack.app_limited || queued;
         let (last, rounds) = self.plateau;
         let bandwidth = self.bandwidth.max();
         if bandwidth as f64 >= last as f64 * GROWTH {
@@ -393,9 +393,13 @@ impl SinglePath for Anabranch {
             0 => Rate::from_bytes_over(self.initial_window, self.first_rtt),
             bits => Rate::from_bits_per_second(bits),
         };
-        // What is limited elsewhere need not be spread too: it would only be later.
-        let least: f64 = if self.app_limited && !self.queue_stands && !self.lossy { 2.0 } else { 0.0 };
-        Some(bandwidth.mul_f64(self.state.pacing_gain().max(least)))
+        // What is limited elsewhere need not be spread too: it would only be later. Unless the bursts are lost.
+        let gain = match self.state.pacing_gain() {
+            gain if !self.app_limited || self.queue_stands => gain,
+            gain if self.lossy => gain.min(State::Up.pacing_gain()),
+            gain => gain.max(2.0),
+        };
+        Some(bandwidth.mul_f64(gain))
     }
 }
 
