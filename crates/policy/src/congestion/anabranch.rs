@@ -8,18 +8,21 @@
 //! |---|---|---|
 //! | start-up | 2.77 | three rounds without 25 % more bandwidth |
 //! | drain | 0.5 | in flight is at most bdp |
-//! | up | 1.25 | one min_rtt, and 1.25 bdp is in flight or the ceiling is reached |
+//! | up | 1.25 | 1.25 bdp is in flight, a round was congested, or 12 min_rtt; one min_rtt at least |
 //! | down | 0.75 | in flight is at most bdp, or one min_rtt |
 //! | cruise | 1 | 5 to 8 min_rtt, then up |
 //! | look | 1, with 0.75 bdp in flight | a round; entered from cruise when min_rtt was not seen for 10 s |
 //!
-//! **Losses.** On radio links packets are lost by chance; a window that answers to each starves (1 % at 100 ms leaves a
-//! standard TCP 1.2 Mbit/s, RFC 5681 after Mathis et al.). A round's losses count as congestion only if both
-//! are true: the queue stands (the round-trip time is a tenth and 1 ms above min_rtt), and more was lost than the path
-//! loses anyway, by 2 % of the flight: `chance`, the smoothed loss rate of the rounds without a queue. Then a *ceiling*
-//! comes down to 0.85 of what was in flight, though not below bdp; it is lifted again by each ascent, by 1, 2, 4 ...
-//! segments, for as long as it does no harm. A round that loses a quarter of its packets has met a slower path: the
-//! bandwidths of the rounds before are forgotten.
+//! **Losses.** On radio links packets are lost by chance; a window that answers to each starves (at 1 % and 100 ms a
+//! standard TCP gets 1.2 Mbit/s, after Mathis et al., 1997). A round's losses count as congestion only if both are true:
+//! the path is full (the round-trip time is a tenth and 1 ms above min_rtt, or more is in flight than 1.125 bdp and
+//! four segments), and more was lost than the path loses anyway, by 2 % of the flight: `chance`, the smoothed loss rate of
+//! the rounds in which it was not full. Then a *ceiling* comes down to 0.85 of what was in flight, though not below
+//! 1.06 bdp; each ascent lifts it by 1, 2, 4 ... segments a round, until that does harm. A round that loses a quarter of
+//! its packets has met a slower path: the bandwidths of the rounds before are forgotten.
+//!
+//! **Limited elsewhere** (by the application, the peer's window, the scheduler) it paces at twice the bandwidth, since a
+//! segment that waits here only comes later; unless a queue stands or such bursts are lost.
 //!
 //! **Timeouts.** The window is one segment until something is acknowledged; then the path is alive, and the start-up
 //! begins at half of what the model says: a path that was away carries its share after a few round trips.

@@ -1,26 +1,41 @@
-//! Our own: the fastest path first, and a slower one only for data that it delivers before the faster ones, or the
-//! receive window, would wait for it.
+//! Our own: plans on which paths the window is best spent, gives each segment to the one of them that answers first, and
+//! waits where a slower one would stall the window or deliver the end late.
 //!
-//! Per subflow: s smoothed RTT, B the bandwidth that its congestion control counts on. W is what is left of the
-//! connection's window, k what the application has written and nobody was given yet.
+//! Per subflow: B the bandwidth that its congestion control counts on, r its least round-trip time, s its smoothed one, f
+//! what is in flight and queued there; W is the whole window of the connection.
 //!
-//! **New data** is offered to the subflow S with the lowest s that can send now: room in the window, nothing to repair,
-//! and at most [`BURST`] segments waiting for the pacing. If faster subflows F exist that cannot, S gets the data
-//! unless one of these says that waiting is better:
+//! **What a subflow will do.** A segment of len bytes is answered after max(r + len / B, (f + len) / B): it goes behind what
+//! is there (Little's law). In the window it stays for r + len / B, or for 2 s more if it is lost. Of a path that was
+//! never filled (start-up, and no more in flight than 1.2 r B) nobody knows B: it is trusted with eight times
+//! what was seen, and so tried.
 //!
-//! - *The window would stall* (as BLEST, Networking 2016): while the data is on its way over S, for c s_S, the faster
-//!   ones send X = c s_S (sum of B_F). S is used only if X + len <= W. The caution c is 1 at the least; each time the
-//!   window really closed on a hole of S (once per s_S) it grows by half, to 8 at most, and it falls by 0.05 per s_S.
-//! - *The end would be late* (as ECF, CoNEXT 2017): if the application has nothing more to write than these k bytes,
-//!   the faster ones have them delivered after k / (sum of B_F) + s_F, S its part after s_S + len / B_S. S is used only
-//!   if that is earlier. While the application is ahead of the send buffer (`backlogged`), there is no end.
+//! **The plan**, made anew every eighth of the shortest stay (1 to 100 ms): of all sets of subflows the one that carries
+//! most,
+//!
+//! T = min(sum of B, m W / longest stay), m = 1 for one subflow and 0.85 for several,
+//!
+//! divided by one plus the share of time in which the window stands still for repairs that outlast it; of sets within
+//! 0.3 % the one with the shortest stay. With much window that is all paths. With little it is BLEST's condition
+//! (Networking 2016), for sets: a slow path is worth it only if W / stay is more than what the fast ones carry; and
+//! where one path alone would fill the window best, it gets all.
+//!
+//! **A segment** goes to the subflow of the plan with the earliest answer among those that can send now: room in the
+//! window, and at most 2 segments, or 10 ms and 16, waiting for the pacing. It waits instead if
+//!
+//! - *the window would stall*: the answer takes longer than 1.1 times the longest stay of the plan and than 0.85 W / T,
+//!   the time that the window lasts;
+//! - *the end would be late* (as ECF, CoNEXT 2017): the application has nothing more than these k bytes, and the
+//!   faster subflows have delivered them after k / (sum of B) and their answer before this one answers. While the
+//!   application is ahead of the send buffer (`backlogged`), there is no end;
+//! - *a mapping can be shared*: the window is what limits, a queue stands, and within 2 ms what is in flight will open it
+//!   for several segments ([`Scheduler::mapping_train`]).
 //!
 //! **Data on its way** is sent a second time on another subflow that can send now when nothing new can be sent anyway
-//! (nothing is there, or the window is shut): if it arrives there before the holder's copy is expected, or if that is
-//! overdue. At the end of what was written, the last [`TAIL`] segments go twice at once where the holder loses
+//! (nothing is there, or the window is shut): if it is answered there before it is expected from the holder, or if that is
+//! overdue. At the end of what was written, the last 8 segments go twice at once where the holder loses
 //! segments and the second path is not much slower: the loss of a tail costs a timeout.
 //!
-//! It comes before new data where the holder acknowledged nothing in sequence for [`DOUBT`] smoothed RTTs: a probe of
+//! It comes before new data where the holder acknowledged nothing in sequence for two smoothed RTTs: a probe of
 //! the tail (RFC 8985, section 7) is due then, and what is overdue would stall the stream for longer.
 //!
 //! **A path that is silent** for three smoothed RTTs with data outstanding counts as stale: what it holds goes
