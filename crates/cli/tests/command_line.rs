@@ -98,7 +98,12 @@ fn impossible_values_are_refused_with_the_reason() {
         ("tiny_buffer", "\"256 kB\"", "\"1 kB\"", "10:18: a receive buffer of 1000 bytes is not possible"),
         ("bare_range", "\"1 %\"", "\"1..2 %\"", "20:8: a share is expected here, not a range"),
         ("drawn_how", "per_run", "daily", "18:42: 'daily' is not one of per_run, per_packet, slowly_varying"),
-        ("kind", "\"endless\"", "\"endles\"", "7:8: 'endles' is not one of endless, finite, messages, request_response"),
+        (
+            "kind",
+            "\"endless\"",
+            "\"endles\"",
+            "7:8: 'endles' is not one of endless, finite, messages, request_response",
+        ),
     ];
     for (name, old, new, expected) in cases {
         let message = complaint(name, old, new);
