@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | start-up | 2.77 | three rounds without 25 % more bandwidth |
 //! | drain | 0.5 | in flight is at most bdp |
-//! | up | 1.25 | 1.25 bdp is in flight, a round was congested, or 12 min_rtt; one min_rtt at least |
+//! | up | 1.25 | a congested round; or, after one min_rtt: 1.25 bdp or the ceiling in flight, a loss, a limit elsewhere, 4 min_rtt |
 //! | down | 0.75 | in flight is at most bdp, or one min_rtt |
 //! | cruise | 1 | 5 to 8 min_rtt, then up |
 //! | look | 1, with 0.75 bdp in flight | a round; entered from cruise when min_rtt was not seen for 10 s |
@@ -172,11 +172,11 @@ impl Anabranch {
             return self.initial_window;
         }
         let wanted = (self.bdp() as f64 * self.state.window_gain()) as u64;
-        // Room for the acknowledgements of two segments that are delayed.
         if self.state == State::Look {
             // Fewer than usually: on a slow path four segments are a queue by themselves.
             return wanted.max(self.least() / 2);
         }
+        // Room for the acknowledgements of two segments that are delayed.
         let wanted = wanted + 2 * u64::from(self.mss);
         wanted.min(self.ceiling).clamp(self.least(), LARGEST_WINDOW)
     }

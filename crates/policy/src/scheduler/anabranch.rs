@@ -216,13 +216,7 @@ impl Anabranch {
     pub fn build(settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
         let on = |name| settings.word(name, &["off", "on"], 1).map(|word| word == 1);
         let silence = settings.number("silence", 3.0, 2.0..=1000.0)? as f32;
-        Ok(Box::new(Self {
-            wait: on("wait")?,
-            duplicate: on("duplicate")?,
-            silence,
-            plan: Plan::NONE,
-            paths: Vec::new(),
-        }))
+        Ok(Box::new(Self { wait: on("wait")?, duplicate: on("duplicate")?, silence, ..Self::default() }))
     }
 
     /// Takes in how the candidates are, and leaves out those that are better not used now.
@@ -324,7 +318,7 @@ impl Scheduler for Anabranch {
     }
 
     fn mapping_train(&self) -> u32 {
-        16
+        TRAIN as u32
     }
 }
 
