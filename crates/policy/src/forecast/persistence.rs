@@ -1,8 +1,8 @@
 //! Persistence: the link will be as it was last seen.
 //!
-//! The forecast is certain (1 after [`Observation::Heard`], 0 after [`Observation::Missed`]) and the same at every horizon;
-//! before the first observation it is 1/2, because nothing is known. It is the yardstick of forecasting: one that cannot
-//! beat persistence over a horizon has no skill there.
+//! The forecast is certain (1 after [`Observation::Heard`] and a frame that was delivered, 0 after [`Observation::Missed`] and
+//! a frame that was given up) and the same at every horizon; before the first observation it is 1/2, because nothing is
+//! known. It is the yardstick of forecasting: one that cannot beat persistence over a horizon has no skill there.
 
 use super::{LinkForecaster, Observation};
 use crate::table::{Member, SettingError, Settings};
@@ -24,17 +24,17 @@ fn build(_settings: &Settings) -> Result<Box<dyn LinkForecaster>, SettingError> 
 /// Remembers the last observation.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Persistence {
-    last: Option<Observation>,
+    carried: Option<bool>,
 }
 
 impl LinkForecaster for Persistence {
     fn observe(&mut self, _now: Instant, observation: Observation) {
-        self.last = Some(observation);
+        self.carried = observation.carried().or(self.carried);
     }
     fn probability_up(&self, _now: Instant, _horizon: Duration) -> f64 {
-        match self.last {
-            Some(Observation::Heard) => 1.0,
-            Some(Observation::Missed) => 0.0,
+        match self.carried {
+            Some(true) => 1.0,
+            Some(false) => 0.0,
             None => 0.5,
         }
     }
@@ -52,12 +52,17 @@ mod tests {
                 .map(|horizon| forecaster.probability_up(Instant::ZERO, horizon))
         };
         assert_eq!(forecast(&forecaster), [0.5; 3]);
-        forecaster.observe(Instant::from_nanos(1), Observation::Heard);
+        forecaster.observe(Instant::from_nanos(1), Observation::HEARD);
         assert_eq!(forecast(&forecaster), [1.0; 3]);
-        forecaster.observe(Instant::from_nanos(2), Observation::Heard);
-        forecaster.observe(Instant::from_nanos(3), Observation::Missed);
+        forecaster.observe(Instant::from_nanos(2), Observation::HEARD);
+        forecaster.observe(Instant::from_nanos(3), Observation::MISSED);
         assert_eq!(forecast(&forecaster), [0.0; 3]);
-        forecaster.observe(Instant::from_nanos(4), Observation::Heard);
+        forecaster.observe(Instant::from_nanos(4), Observation::heard_at(-70.0));
+        assert_eq!(forecast(&forecaster), [1.0; 3]);
+        forecaster.observe(Instant::from_nanos(5), Observation::Transmitted { delivered: false });
+        assert_eq!(forecast(&forecaster), [0.0; 3]);
+        forecaster.observe(Instant::from_nanos(6), Observation::Transmitted { delivered: true });
+        forecaster.observe(Instant::from_nanos(7), Observation::Missed { hellos: 0 });
         assert_eq!(forecast(&forecaster), [1.0; 3]);
     }
 }

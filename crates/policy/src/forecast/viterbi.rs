@@ -1,0 +1,108 @@
+//! Viterbi's most likely hidden states over the last symbols, with the paper's model: the link will be as its present state.
+//!
+//! Every observation decodes the last `window` steps ([`Sampling`]) anew, beginning with the model's start probabilities; the
+//! paper does not say how many observations it decodes, 10 is our choice. The forecast is 1 if the last state of the path
+//! is connect, else 0, at every horizon: the path says nothing of what comes after it. Before the first observation it is
+//! 1/2.
+//!
+//! With the paper's numbers and a window of up to 10 this is, without exception, a rule on the last two symbols: good is
+//! connect, bad is disconnect, moderate is disconnect only when the one before was bad. A test goes through all sequences.
+
+use super::hidden_markov::{MAX_WINDOW, Model, PAPER, State};
+use super::quality::Symbol;
+use super::sampling::{self, Sampling};
+use super::{LinkForecaster, Observation};
+use crate::table::{Member, Parameter, SettingError, Settings};
+use crate::time::{Duration, Instant};
+
+/// The line of [`super::TABLE`].
+pub const MEMBER: Member<dyn LinkForecaster> = Member {
+    name: "viterbi",
+    summary: "Present state on the most likely path through the paper's hidden Markov model, decoded correctly",
+    source: "Viterbi, IEEE Trans. Inf. Theory 13(2), 1967; model of Zhang, Zhao, Cheng, IEEE Access 8, 2020",
+    parameters: &[WINDOW, sampling::STEP, sampling::QUALITY, sampling::GAIN],
+    build,
+};
+
+/// How many steps are decoded.
+pub(super) const WINDOW: Parameter = Parameter {
+    name: "window",
+    default: "10",
+    values: "1 to 64 steps",
+    summary: "How many of the last steps are decoded; the paper does not say",
+};
+
+fn build(settings: &Settings) -> Result<Box<dyn LinkForecaster>, SettingError> {
+    Ok(Box::new(Viterbi::read(settings)?))
+}
+
+/// The last steps of a link, the latest of which may be replaced.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    sampling: Sampling,
+    symbols: [Option<Symbol>; MAX_WINDOW],
+    length: usize,
+    most: usize,
+}
+
+impl Window {
+    pub(super) fn read(settings: &Settings) -> Result<Self, SettingError> {
+        let most = settings.number("window", 10.0, 1.0..=MAX_WINDOW as f64)? as usize;
+        Ok(Self { sampling: Sampling::read(settings)?, symbols: [None; MAX_WINDOW], length: 0, most })
+    }
+
+    pub(super) fn observe(&mut self, now: Instant, observation: Observation) {
+        let Self { sampling, symbols, length, most } = self;
+        sampling.observe(now, observation, |sample| {
+            for _ in 0..sample.steps.min(*most as u64) {
+                if *length == *most {
+                    symbols.copy_within(1..*most, 0);
+                    *length -= 1;
+                }
+                symbols[*length] = None;
+                *length += 1;
+            }
+            symbols[*length - 1] = Some(sample.symbol);
+        });
+    }
+
+    pub(super) fn symbols(&self) -> &[Option<Symbol>] {
+        &self.symbols[..self.length]
+    }
+}
+
+/// Decodes a sliding window of steps.
+#[derive(Clone, Debug)]
+pub struct Viterbi {
+    model: Model,
+    window: Window,
+    state: Option<State>,
+}
+
+impl Viterbi {
+    /// Makes one from the settings of [`MEMBER`], with the paper's model.
+    pub fn read(settings: &Settings) -> Result<Self, SettingError> {
+        Ok(Self { model: PAPER, window: Window::read(settings)?, state: None })
+    }
+}
+
+impl LinkForecaster for Viterbi {
+    fn observe(&mut self, now: Instant, observation: Observation) {
+        self.window.observe(now, observation);
+        if !self.window.symbols().is_empty() {
+            self.state = Some(self.model.viterbi(self.window.symbols()).last());
+        }
+    }
+    fn probability_up(&self, _now: Instant, _horizon: Duration) -> f64 {
+        certain(self.state)
+    }
+}
+
+/// A decoded state as a probability.
+pub(super) fn certain(state: Option<State>) -> f64 {
+    match state {
+        Some(State::Connect) => 1.0,
+        Some(State::Disconnect) => 0.0,
+        None => 0.5,
+    }
+}
