@@ -5,3 +5,9 @@
 //! argument. What comes out is a function of the seed and the inputs alone.
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]
+
+pub mod election;
+pub mod graph;
+pub mod neighborhood;
+
+mod bit_matrix;

@@ -1,0 +1,136 @@
+//! Sets of small numbers as rows of bits: what lets an election over hundreds of neighbours pass before each Hello.
+//!
+//! A row is a slice of words; number n is bit n % 64 of word n / 64. A number beyond the row is in no set, and putting
+//! it into one does nothing: whoever sizes the rows decides what can be in them.
+
+/// Bits of a word.
+const WORD: usize = u64::BITS as usize;
+
+/// Words that a row needs for the numbers below `size`.
+pub(crate) fn words(size: usize) -> usize {
+    size.div_ceil(WORD)
+}
+
+/// Whether `number` is in the row.
+pub(crate) fn contains(row: &[u64], number: usize) -> bool {
+    row.get(number / WORD).is_some_and(|word| word >> (number % WORD) & 1 == 1)
+}
+
+/// Puts `number` into the row; true if it was not there.
+pub(crate) fn insert(row: &mut [u64], number: usize) -> bool {
+    let Some(word) = row.get_mut(number / WORD) else { return false };
+    let bit = 1 << (number % WORD);
+    let new = *word & bit == 0;
+    *word |= bit;
+    new
+}
+
+/// The numbers of a row, smallest first.
+pub(crate) fn ones(row: &[u64]) -> impl Iterator<Item = usize> + '_ {
+    row.iter().enumerate().flat_map(|(index, &word)| Bits(word).map(move |bit| index * WORD + bit))
+}
+
+/// How many numbers are in a row.
+pub(crate) fn count(row: &[u64]) -> usize {
+    row.iter().map(|word| word.count_ones() as usize).sum()
+}
+
+/// Adds to `row` what is in both `one` and `other`.
+pub(crate) fn add_common(row: &mut [u64], one: &[u64], other: &[u64]) {
+    for ((word, a), b) in row.iter_mut().zip(one).zip(other) {
+        *word |= a & b;
+    }
+}
+
+/// Makes `row` an empty set with room for the numbers below `size`.
+pub(crate) fn clear(row: &mut Vec<u64>, size: usize) {
+    row.clear();
+    row.resize(words(size), 0);
+}
+
+/// The bits of a word that are 1, lowest first.
+struct Bits(u64);
+
+impl Iterator for Bits {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
+        }
+        let bit = self.0.trailing_zeros() as usize;
+        self.0 &= self.0 - 1;
+        Some(bit)
+    }
+}
+
+/// As many rows as there are numbers, in one piece of memory that is used again.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct BitMatrix {
+    words: Vec<u64>,
+    stride: usize,
+}
+
+impl BitMatrix {
+    /// Makes it `size` empty rows for the numbers below `size`.
+    pub(crate) fn clear(&mut self, size: usize) {
+        self.stride = words(size);
+        self.words.clear();
+        self.words.resize(self.stride * size, 0);
+    }
+
+    /// A row; of no bits if there is none.
+    pub(crate) fn row(&self, number: usize) -> &[u64] {
+        let start = number * self.stride;
+        self.words.get(start..start + self.stride).unwrap_or(&[])
+    }
+
+    /// A row to change; of no bits if there is none.
+    pub(crate) fn row_mut(&mut self, number: usize) -> &mut [u64] {
+        let start = number * self.stride;
+        self.words.get_mut(start..start + self.stride).unwrap_or(&mut [])
+    }
+
+    /// Whether `column` is in row `row`.
+    pub(crate) fn contains(&self, row: usize, column: usize) -> bool {
+        contains(self.row(row), column)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_go_in_and_come_out_in_order() {
+        let mut row = Vec::new();
+        clear(&mut row, 130);
+        assert_eq!(row.len(), 3);
+        for number in [129, 0, 64, 63] {
+            assert!(insert(&mut row, number));
+            assert!(!insert(&mut row, number));
+        }
+        assert_eq!(ones(&row).collect::<Vec<_>>(), [0, 63, 64, 129]);
+        assert_eq!(count(&row), 4);
+        assert!(contains(&row, 129) && !contains(&row, 1));
+    }
+
+    #[test]
+    fn what_lies_beyond_a_row_is_not_in_it() {
+        let mut row = vec![0; words(64)];
+        assert!(!insert(&mut row, 64));
+        assert!(!contains(&row, 64));
+        let mut matrix = BitMatrix::default();
+        matrix.clear(3);
+        assert!(insert(matrix.row_mut(2), 1));
+        assert!(!insert(matrix.row_mut(3), 1));
+        assert!(matrix.contains(2, 1) && !matrix.contains(1, 2) && !matrix.contains(3, 1));
+    }
+
+    #[test]
+    fn what_two_rows_have_in_common_is_added() {
+        let mut row = [0b1_0000_u64];
+        add_common(&mut row, &[0b1110], &[0b0111]);
+        assert_eq!(row, [0b1_0110]);
+    }
+}
