@@ -1,7 +1,7 @@
 //! The Internet checksum (RFC 1071), over pieces of any length.
 
 use crate::ip::IpHeader;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv6Addr};
 
 /// A one's complement sum that grows piece by piece. Pieces may have odd lengths: bytes are paired as if all pieces
 /// lay one behind the other.
@@ -49,15 +49,25 @@ impl Checksum {
         for address in [ip.source, ip.destination] {
             match address {
                 IpAddr::V4(address) => self.add_u32(address.to_bits()),
-                IpAddr::V6(address) => {
-                    let bits = address.to_bits();
-                    self.add_u64((bits >> 64) as u64);
-                    self.add_u64(bits as u64);
-                }
+                IpAddr::V6(address) => self.add_ipv6(address),
             }
         }
         self.add_u16(u16::from(protocol));
         self.add_u32(length);
+    }
+
+    /// Adds the pseudo-header of what is carried over IPv6 (RFC 8200, section 8.1); `length` is that of the upper layer.
+    pub const fn add_ipv6_pseudo_header(&mut self, source: Ipv6Addr, destination: Ipv6Addr, protocol: u8, length: u32) {
+        self.add_ipv6(source);
+        self.add_ipv6(destination);
+        self.add_u16(protocol as u16);
+        self.add_u32(length);
+    }
+
+    const fn add_ipv6(&mut self, address: Ipv6Addr) {
+        let bits = address.to_bits();
+        self.add_u64((bits >> 64) as u64);
+        self.add_u64(bits as u64);
     }
 
     /// The folded sum, not complemented.

@@ -1,4 +1,4 @@
-//! Bytes to meaning and back: IP, TCP, TCP options, MPTCP options, pcapng. No state, no time.
+//! Bytes to meaning and back: IP, TCP, TCP options, MPTCP options, OSPFv3, pcapng. No state, no time.
 //!
 //! Parsing takes bytes that may be anything and gives a value or a [`ParseError`]; it never panics. Emitting a value
 //! and parsing it again gives the same value; a value for which that cannot be is an [`EmitError`].
@@ -10,6 +10,7 @@ pub mod encapsulation;
 pub mod error;
 pub mod ip;
 pub mod mptcp;
+pub mod ospf;
 pub mod packet;
 pub mod pcapng;
 mod reader;

@@ -1,0 +1,236 @@
+//! The authentication trailer (RFC 7166): its format, and the digest over a packet. Which sequence numbers were seen,
+//! and when a key may be used, is for the router to know.
+
+use super::codec::Frame;
+use super::{Compatibility, Integrity, Lls, Packet};
+use crate::error::EmitError;
+use crate::reader::Reader;
+use core::net::Ipv6Addr;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256, Sha384, Sha512};
+
+/// Length of the trailer without its digest, bytes.
+const FIXED: usize = 16;
+/// Authentication type of all there is here: HMAC (section 4.1).
+const TYPE_HMAC: u16 = 1;
+/// OSPFv3 among the protocols that may share a key (section 4.4).
+const PROTOCOL_ID: [u8; 2] = [0, 1];
+/// What fills the place of the digest behind the source address while it is computed (section 4.5).
+const PADDING: [u8; 4] = [0x87, 0x8f, 0xe1, 0xf3];
+
+/// How digests are computed (section 4.3). HMAC-SHA-1 is left out: it is no longer what one would choose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Algorithm {
+    /// HMAC-SHA-256, the default.
+    #[default]
+    HmacSha256,
+    /// HMAC-SHA-384.
+    HmacSha384,
+    /// HMAC-SHA-512.
+    HmacSha512,
+}
+
+impl Algorithm {
+    /// Length of the digest, bytes.
+    pub const fn digest_len(self) -> usize {
+        match self {
+            Self::HmacSha256 => 32,
+            Self::HmacSha384 => 48,
+            Self::HmacSha512 => 64,
+        }
+    }
+    /// Length of the whole trailer, bytes.
+    pub const fn trailer_len(self) -> usize {
+        FIXED + self.digest_len()
+    }
+}
+
+/// A key that routers share, and how it is used (section 3).
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecurityAssociation {
+    /// What stands in packets for it.
+    pub id: u16,
+    /// How digests are computed.
+    pub algorithm: Algorithm,
+    /// The key (K), of any length; 16 random bytes at least are recommended (section 6).
+    pub key: Vec<u8>,
+}
+
+impl core::fmt::Debug for SecurityAssociation {
+    /// Without the key.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("SecurityAssociation")
+            .field("id", &self.id)
+            .field("algorithm", &self.algorithm)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a trailer says before it is believed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Trailer {
+    /// The security association it is to be verified with.
+    pub association: u16,
+    /// Its sequence number: higher than the last one in a packet of the same type and neighbour.
+    pub sequence: u64,
+    /// Where it begins in the payload of the IPv6 packet.
+    start: usize,
+    /// Its length, bytes.
+    length: usize,
+}
+
+/// Why a packet is not authentic; it is dropped (section 4.6).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum AuthenticationError {
+    /// What precedes the trailer is no packet.
+    #[error("no OSPFv3 packet")]
+    NoPacket,
+    /// The options of the packet do not announce a trailer, or there is none.
+    #[error("no authentication trailer")]
+    NoTrailer,
+    /// Its type is not HMAC.
+    #[error("unknown authentication type")]
+    UnknownType,
+    /// Its length is not what the algorithm gives.
+    #[error("bad length of the authentication trailer")]
+    BadLength,
+    /// The digest is another one: another key, or something was changed.
+    #[error("wrong digest")]
+    WrongDigest,
+}
+
+impl Trailer {
+    /// Finds and reads the trailer of the payload of an IPv6 packet with next header 89.
+    ///
+    /// # Errors
+    /// [`AuthenticationError`] but for `WrongDigest`.
+    pub fn read(payload: &[u8]) -> Result<Self, AuthenticationError> {
+        let frame = Frame::read(payload).map_err(|_| AuthenticationError::NoPacket)?;
+        // For types without options the neighbour's last Hello says it, and who asks here expects a trailer.
+        if frame.authenticated == Some(false) {
+            return Err(AuthenticationError::NoTrailer);
+        }
+        let lls = match frame.lls {
+            Some(block) => Lls::extent(block).map_err(|_| AuthenticationError::NoTrailer)?,
+            None => 0,
+        };
+        let start = frame.packet.len() + lls;
+        let trailer = payload.get(start..).unwrap_or(&[]);
+        let mut reader = Reader(trailer);
+        let mut fields = || {
+            let (kind, length) = (reader.u16()?, usize::from(reader.u16()?));
+            let (_, association, sequence) = (reader.u16()?, reader.u16()?, reader.u64()?);
+            Some((kind, length, association, sequence))
+        };
+        let (kind, length, association, sequence) = fields().ok_or(AuthenticationError::NoTrailer)?;
+        if kind != TYPE_HMAC {
+            return Err(AuthenticationError::UnknownType);
+        }
+        if length < FIXED || length > trailer.len() {
+            return Err(AuthenticationError::BadLength);
+        }
+        Ok(Self { association, sequence, start, length })
+    }
+
+    /// Whether the digest is that of `payload`, which it was read from, received from `source`. Takes as long for a
+    /// digest that is wrong in its first byte as in its last.
+    ///
+    /// # Errors
+    /// [`AuthenticationError::BadLength`], [`AuthenticationError::WrongDigest`].
+    pub fn verify(
+        &self,
+        payload: &[u8],
+        source: Ipv6Addr,
+        association: &SecurityAssociation,
+    ) -> Result<(), AuthenticationError> {
+        if self.length != association.algorithm.trailer_len() {
+            return Err(AuthenticationError::BadLength);
+        }
+        let digest_at = self.start + FIXED;
+        let covered = payload.get(..digest_at).ok_or(AuthenticationError::BadLength)?;
+        let digest = payload.get(digest_at..self.start + self.length).ok_or(AuthenticationError::BadLength)?;
+        if association.verifies(source, covered, digest) { Ok(()) } else { Err(AuthenticationError::WrongDigest) }
+    }
+}
+
+impl SecurityAssociation {
+    /// Ko: the key with the protocol's number behind, as long as a digest (section 4.5, step 1).
+    fn prepared_key(&self) -> Vec<u8> {
+        let specific = [self.key.as_slice(), &PROTOCOL_ID].concat();
+        let length = self.algorithm.digest_len();
+        let mut key = if specific.len() <= length {
+            specific
+        } else {
+            match self.algorithm {
+                Algorithm::HmacSha256 => Sha256::digest(&specific).to_vec(),
+                Algorithm::HmacSha384 => Sha384::digest(&specific).to_vec(),
+                Algorithm::HmacSha512 => Sha512::digest(&specific).to_vec(),
+            }
+        };
+        key.resize(length, 0);
+        key
+    }
+
+    /// Apad: what is hashed in the place of the digest (section 4.5).
+    fn placeholder(&self, source: Ipv6Addr) -> Vec<u8> {
+        let mut placeholder = source.octets().to_vec();
+        placeholder.extend(PADDING.iter().cycle().take(self.algorithm.digest_len() - placeholder.len()));
+        placeholder
+    }
+
+    /// The HMAC over packet and trailer, the digest replaced, and what `finish` makes of it.
+    fn compute<M: Mac + KeyInit>(&self, source: Ipv6Addr, covered: &[u8]) -> M {
+        let mut mac = <M as KeyInit>::new_from_slice(&self.prepared_key()).expect("HMAC takes keys of any length");
+        mac.update(covered);
+        mac.update(&self.placeholder(source));
+        mac
+    }
+
+    /// The digest over a packet, its link-local signalling and the first 16 bytes of its trailer.
+    fn digest(&self, source: Ipv6Addr, covered: &[u8]) -> Vec<u8> {
+        match self.algorithm {
+            Algorithm::HmacSha256 => self.compute::<Hmac<Sha256>>(source, covered).finalize().into_bytes().to_vec(),
+            Algorithm::HmacSha384 => self.compute::<Hmac<Sha384>>(source, covered).finalize().into_bytes().to_vec(),
+            Algorithm::HmacSha512 => self.compute::<Hmac<Sha512>>(source, covered).finalize().into_bytes().to_vec(),
+        }
+    }
+
+    fn verifies(&self, source: Ipv6Addr, covered: &[u8], digest: &[u8]) -> bool {
+        match self.algorithm {
+            Algorithm::HmacSha256 => self.compute::<Hmac<Sha256>>(source, covered).verify_slice(digest).is_ok(),
+            Algorithm::HmacSha384 => self.compute::<Hmac<Sha384>>(source, covered).verify_slice(digest).is_ok(),
+            Algorithm::HmacSha512 => self.compute::<Hmac<Sha512>>(source, covered).verify_slice(digest).is_ok(),
+        }
+    }
+}
+
+impl Packet {
+    /// Appends the packet with an authentication trailer; `source` is that of the IPv6 packet it will travel in.
+    /// Checksums are zero. What [`Packet::decode`] reads from it as [`Integrity::Authenticated`] equals `self`.
+    ///
+    /// # Errors
+    /// See [`Packet::encode`]; [`EmitError::TooLong`] also if there is no room for the trailer.
+    pub fn encode_authenticated(
+        &self,
+        source: Ipv6Addr,
+        association: &SecurityAssociation,
+        sequence: u64,
+        compatibility: Compatibility,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EmitError> {
+        let trailer_len = association.algorithm.trailer_len();
+        if self.encoded_len() + trailer_len > usize::from(u16::MAX) {
+            return Err(EmitError::TooLong);
+        }
+        let start = out.len();
+        self.encode(Integrity::Authenticated, compatibility, out)?;
+        out.extend_from_slice(&TYPE_HMAC.to_be_bytes());
+        out.extend_from_slice(&(trailer_len as u16).to_be_bytes());
+        out.extend_from_slice(&[0, 0]);
+        out.extend_from_slice(&association.id.to_be_bytes());
+        out.extend_from_slice(&sequence.to_be_bytes());
+        let digest = association.digest(source, out.get(start..).unwrap_or(&[]));
+        out.extend_from_slice(&digest);
+        Ok(())
+    }
+}

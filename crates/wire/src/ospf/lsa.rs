@@ -1,0 +1,268 @@
+//! Link state advertisements (RFC 5340, section A.4): immutable, shared, and kept as the bytes that were received.
+
+mod codec;
+mod contents;
+
+pub use contents::{
+    AsExternalLsa, InterAreaPrefixLsa, InterAreaRouterLsa, IntraAreaPrefix, IntraAreaPrefixLsa, LinkKind, LinkLsa,
+    LinkPrefix, LsaBody, MetricType, NetworkLsa, RouterFlags, RouterLink, RouterLsa,
+};
+
+use super::{LinkStateId, RouterId, fletcher};
+use crate::error::{EmitError, ParseError};
+use core::cmp::Ordering;
+use core::fmt;
+use std::sync::Arc;
+
+/// Age at which an advertisement is flushed, seconds (RFC 2328, appendix B: MaxAge).
+pub const MAX_AGE: u16 = 3600;
+/// Ages that differ by more belong to different instances, seconds (RFC 2328, appendix B: MaxAgeDiff).
+pub const MAX_AGE_DIFFERENCE: u16 = 900;
+/// A cost that says "not reachable", 24 bits (RFC 2328, appendix B: LSInfinity).
+pub const INFINITY: u32 = 0x00ff_ffff;
+
+/// What an advertisement describes and how far it is flooded, 16 bits (RFC 5340, section A.4.2.1).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct LsaType(pub u16);
+
+/// How far an advertisement is flooded.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Scope {
+    /// Only on the link it was originated for.
+    Link,
+    /// In its area.
+    Area,
+    /// Everywhere.
+    AutonomousSystem,
+}
+
+impl LsaType {
+    /// A router's links.
+    pub const ROUTER: Self = Self(0x2001);
+    /// The routers of a transit network.
+    pub const NETWORK: Self = Self(0x2002);
+    /// A prefix of another area.
+    pub const INTER_AREA_PREFIX: Self = Self(0x2003);
+    /// A border router of another area.
+    pub const INTER_AREA_ROUTER: Self = Self(0x2004);
+    /// A prefix outside of the autonomous system.
+    pub const AS_EXTERNAL: Self = Self(0x4005);
+    /// A router's addresses on a link.
+    pub const LINK: Self = Self(0x0008);
+    /// Prefixes of a router or transit network.
+    pub const INTRA_AREA_PREFIX: Self = Self(0x2009);
+
+    /// Whether its contents are understood here.
+    pub const fn is_known(self) -> bool {
+        matches!(self.0, 0x2001..=0x2004 | 0x4005 | 0x0008 | 0x2009)
+    }
+
+    /// How far it is flooded: unknown types without the U-bit stay on the link (section A.4.2.1). None for the
+    /// reserved scope: such an advertisement is discarded (section 4.5.1).
+    pub const fn scope(self) -> Option<Scope> {
+        match (self.0 >> 13) & 3 {
+            3 => None,
+            _ if !self.is_known() && self.0 & 0x8000 == 0 => Some(Scope::Link),
+            0 => Some(Scope::Link),
+            1 => Some(Scope::Area),
+            _ => Some(Scope::AutonomousSystem),
+        }
+    }
+}
+
+impl fmt::Debug for LsaType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#06x}", self.0)
+    }
+}
+
+/// Which advertisement; its instances follow each other (RFC 5340, section A.4.2). The order is that in which databases
+/// are described: by type, advertising router, link state id (RFC 5243, section 3).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct LsaKey {
+    /// Type.
+    pub kind: LsaType,
+    /// Who originated it.
+    pub advertising: RouterId,
+    /// Which of that router's advertisements of the type.
+    pub id: LinkStateId,
+}
+
+/// Number of an instance: a signed number that only grows (RFC 2328, section 12.1.6).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LsaSequence(pub i32);
+
+impl LsaSequence {
+    /// That of the first instance, 0x80000001.
+    pub const INITIAL: Self = Self(i32::MIN + 1);
+    /// The last one, 0x7fffffff: the advertisement must be flushed before there can be another.
+    pub const MAX: Self = Self(i32::MAX);
+
+    /// The following number; none after the last.
+    pub const fn next(self) -> Option<Self> {
+        match self.0.checked_add(1) {
+            Some(next) => Some(Self(next)),
+            None => None,
+        }
+    }
+}
+
+impl Default for LsaSequence {
+    fn default() -> Self {
+        Self::INITIAL
+    }
+}
+
+impl fmt::Debug for LsaSequence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#010x}", self.0)
+    }
+}
+
+/// The header of an advertisement: which instance of which one (RFC 5340, section A.4.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LsaHeader {
+    /// Seconds since it was originated.
+    pub age: u16,
+    /// Which advertisement.
+    pub key: LsaKey,
+    /// Which instance.
+    pub sequence: LsaSequence,
+    /// Checksum of all but the age.
+    pub checksum: u16,
+    /// Length of the whole, header included, bytes.
+    pub length: u16,
+}
+
+impl LsaHeader {
+    /// Length as encoded, bytes.
+    pub const LENGTH: usize = 20;
+
+    /// Which of two instances of one advertisement is more recent: `Greater` if this one, `Equal` if they are to be
+    /// taken as the same (RFC 2328, section 13.1).
+    pub fn compare_instance(&self, other: &Self) -> Ordering {
+        let aged_out = |header: &Self| header.age >= MAX_AGE;
+        self.sequence
+            .cmp(&other.sequence)
+            .then(self.checksum.cmp(&other.checksum))
+            .then(aged_out(self).cmp(&aged_out(other)))
+            .then_with(|| match self.age.abs_diff(other.age) {
+                ..=MAX_AGE_DIFFERENCE => Ordering::Equal,
+                _ => other.age.cmp(&self.age),
+            })
+    }
+}
+
+/// An advertisement without its age: what all routers of its scope share.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Lsa {
+    key: LsaKey,
+    sequence: LsaSequence,
+    body: LsaBody,
+    /// As on the wire, with age zero. What is forwarded are these bytes: a field that is reserved today, or a bit behind
+    /// the end of a prefix, must reach everyone, or the checksum would not fit.
+    bytes: Box<[u8]>,
+}
+
+impl Lsa {
+    /// Makes an instance to originate.
+    ///
+    /// # Errors
+    /// [`EmitError::TooLong`] above 65 535 bytes; [`EmitError::BadValue`] if type and body do not fit together, or a
+    /// cost has more than 24 bits.
+    pub fn new(key: LsaKey, sequence: LsaSequence, body: LsaBody) -> Result<Arc<Self>, EmitError> {
+        body.check(key.kind)?;
+        let length = LsaHeader::LENGTH + body.encoded_len();
+        let header = LsaHeader {
+            age: 0,
+            key,
+            sequence,
+            checksum: 0,
+            length: u16::try_from(length).map_err(|_| EmitError::TooLong)?,
+        };
+        let mut bytes = Vec::with_capacity(length);
+        header.write(&mut bytes);
+        body.write(&mut bytes);
+        let checksum = fletcher::checksum(bytes.get(codec::AGE..).unwrap_or(&[]), codec::CHECKSUM - codec::AGE);
+        crate::ip::patch(&mut bytes, codec::CHECKSUM, checksum);
+        Ok(Arc::new(Self { key, sequence, body, bytes: bytes.into() }))
+    }
+
+    /// Reads one whole advertisement.
+    ///
+    /// # Errors
+    /// [`ParseError::Truncated`], [`ParseError::BadLength`], [`ParseError::BadChecksum`]; [`ParseError::BadValue`] for
+    /// contents that its type does not allow.
+    pub fn decode(bytes: &[u8]) -> Result<AgedLsa, ParseError> {
+        let header = LsaHeader::decode(bytes)?;
+        if usize::from(header.length) != bytes.len() {
+            return Err(ParseError::BadLength);
+        }
+        let (age, summed) = bytes.split_at_checked(codec::AGE).ok_or(ParseError::Truncated)?;
+        if !fletcher::is_valid(summed) || header.checksum == 0 {
+            return Err(ParseError::BadChecksum);
+        }
+        let body = LsaBody::read(header.key.kind, bytes.get(LsaHeader::LENGTH..).unwrap_or(&[]))?;
+        let mut kept: Box<[u8]> = bytes.into();
+        kept.iter_mut().take(age.len()).for_each(|byte| *byte = 0);
+        let lsa = Self { key: header.key, sequence: header.sequence, body, bytes: kept };
+        Ok(AgedLsa { age: header.age, lsa: Arc::new(lsa) })
+    }
+
+    /// Which advertisement.
+    pub const fn key(&self) -> LsaKey {
+        self.key
+    }
+    /// Which instance.
+    pub const fn sequence(&self) -> LsaSequence {
+        self.sequence
+    }
+    /// What it says.
+    pub const fn body(&self) -> &LsaBody {
+        &self.body
+    }
+    /// Checksum of all but the age.
+    pub fn checksum(&self) -> u16 {
+        let field = self.bytes.get(codec::CHECKSUM..).and_then(|tail| tail.first_chunk::<2>());
+        field.map_or(0, |field| u16::from_be_bytes(*field))
+    }
+    /// Length as encoded, bytes; at most 65 535.
+    pub const fn encoded_len(&self) -> usize {
+        self.bytes.len()
+    }
+    /// As on the wire, with age zero.
+    pub const fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+    /// Its header at an age.
+    pub fn header(&self, age: u16) -> LsaHeader {
+        let length = self.bytes.len() as u16;
+        LsaHeader { age, key: self.key, sequence: self.sequence, checksum: self.checksum(), length }
+    }
+}
+
+impl fmt::Debug for Lsa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lsa")
+            .field("key", &self.key)
+            .field("sequence", &self.sequence)
+            .field("body", &self.body)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An advertisement at an age: how it travels.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AgedLsa {
+    /// Seconds since it was originated.
+    pub age: u16,
+    /// The advertisement.
+    pub lsa: Arc<Lsa>,
+}
+
+impl AgedLsa {
+    /// Its header.
+    pub fn header(&self) -> LsaHeader {
+        self.lsa.header(self.age)
+    }
+}
