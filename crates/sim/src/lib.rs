@@ -15,6 +15,7 @@ pub mod histogram;
 pub mod link;
 pub mod network;
 mod pool;
+pub mod radio;
 pub mod random;
 pub mod recorder;
 pub mod reference;

@@ -1,0 +1,39 @@
+//! What an interface draws while it sends, receives and waits.
+
+use anabranch_policy::time::Duration;
+
+/// Power in watts. The default is what was measured of a WaveLAN 802.11 card at 11 Mbit/s (Feeney and Nilsson,
+/// "Investigating the energy consumption of a wireless network interface in an ad hoc networking environment", 2001).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Power {
+    /// While it sends.
+    pub send: f64,
+    /// While it receives a frame, for itself or for others.
+    pub receive: f64,
+    /// Else: an ad-hoc station never sleeps.
+    pub idle: f64,
+}
+
+impl Default for Power {
+    fn default() -> Self {
+        Self { send: 1.346_1, receive: 0.900_6, idle: 0.739_4 }
+    }
+}
+
+/// How long an interface was in each state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AirtimeUse {
+    /// Sending frames of any kind.
+    pub sending: Duration,
+    /// Receiving frames that could be decoded but for collisions, addressed to it or not.
+    pub receiving: Duration,
+}
+
+impl AirtimeUse {
+    /// The energy in joules that the interface drew, if it was on for so long.
+    pub fn joules(&self, on: Duration, power: &Power) -> f64 {
+        let (sending, receiving) = (self.sending.as_secs_f64(), self.receiving.as_secs_f64());
+        let idle = (on.as_secs_f64() - sending - receiving).max(0.0);
+        sending * power.send + receiving * power.receive + idle * power.idle
+    }
+}

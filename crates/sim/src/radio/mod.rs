@@ -1,0 +1,335 @@
+//! A radio channel: who may send when, who hears it, and what becomes of it.
+//!
+//! [`Medium`] is one channel with all its stations, each with the distributed coordination function (DCF) of IEEE
+//! 802.11 in it. It is a sans-IO machine: [`Medium::enqueue`] and [`Medium::handle_timeout`] are its inputs,
+//! [`Medium::poll_delivery`], [`Medium::poll_status`] and [`Medium::poll_timeout`] its outputs. A node with several
+//! radios has a station in several media. It carries anything that can be cloned: indices in the lab, bytes in real time.
+//!
+//! What a station hears is [`carrier`], its queue and the exchange it is in are [`station`], the rules by which an
+//! exchange goes on are [`exchange`], who reaches whom is [`reach`]. `docs/radio.md` has the model, its sources and the
+//! tables that it was held against.
+
+mod airtime;
+mod carrier;
+mod config;
+mod energy;
+mod exchange;
+mod propagation;
+mod reach;
+mod station;
+#[cfg(test)]
+mod tests;
+mod timers;
+
+pub use airtime::{ANSWER_BYTES, DATA_OVERHEAD, RTS_BYTES, Times, airtime};
+pub use config::{AnswerRate, MediumConfig, Preamble};
+pub use energy::{AirtimeUse, Power};
+pub use propagation::PathLoss;
+pub use reach::{Hears, Link, Position, Reach};
+pub use station::StationCounters;
+
+use crate::random::RandomStream;
+use anabranch_policy::time::Instant;
+use carrier::{Backoff, Carrier};
+use reach::{Neighbor, Neighborhood};
+use station::{Frame, Kind, Station, Waiting};
+use std::collections::VecDeque;
+use timers::{Due, Timers};
+
+/// A station of a channel; they are numbered from 0 in the order in which they were added.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct StationId(pub u32);
+
+/// A packet that has arrived at a station.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Delivery<C> {
+    /// At which.
+    pub to: StationId,
+    /// From which.
+    pub from: StationId,
+    /// It was sent to all.
+    pub broadcast: bool,
+    /// The packet.
+    pub cargo: C,
+    /// The strength of the signal in dBm, if the model has one.
+    pub signal: Option<f32>,
+}
+
+/// A station is done with a packet.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Status<C> {
+    /// Which.
+    pub station: StationId,
+    /// To whom the packet was sent, or to all.
+    pub destination: Option<StationId>,
+    /// It was acknowledged; of a packet to all, it was sent. A packet that arrived although all of its acknowledgments
+    /// were lost is not.
+    pub delivered: bool,
+    /// The packet.
+    pub cargo: C,
+}
+
+/// A station's frame on the air, and whom it reaches.
+#[derive(Clone, Debug, Default)]
+struct Transmission {
+    frame: Option<Frame>,
+    reached: Vec<Neighbor>,
+}
+
+/// A radio channel with its stations.
+#[derive(Clone, Debug)]
+pub struct Medium<C> {
+    config: MediumConfig,
+    times: Times,
+    seed: u64,
+    name: String,
+    neighborhood: Neighborhood,
+    carriers: Vec<Carrier>,
+    stations: Vec<Station<C>>,
+    transmissions: Vec<Transmission>,
+    timers: Timers,
+    errors: RandomStream,
+    deliveries: VecDeque<Delivery<C>>,
+    statuses: VecDeque<Status<C>>,
+}
+
+impl<C: Clone> Medium<C> {
+    /// A channel without stations. Its luck comes from streams derived from the run's seed and its own name.
+    pub fn new(config: MediumConfig, seed: u64, name: &str) -> Self {
+        Self {
+            times: Times::new(&config),
+            seed,
+            name: name.to_owned(),
+            neighborhood: Neighborhood::new(config.reach, seed, name),
+            config,
+            carriers: Vec::new(),
+            stations: Vec::new(),
+            transmissions: Vec::new(),
+            timers: Timers::default(),
+            errors: RandomStream::new(seed, &format!("{name}/errors")),
+            deliveries: VecDeque::new(),
+            statuses: VecDeque::new(),
+        }
+    }
+    /// Adds a station at a place.
+    ///
+    /// # Panics
+    /// If there are 2^24 already.
+    pub fn add_station(&mut self, position: Position) -> StationId {
+        let index = self.stations.len();
+        assert!(index < Timers::STATIONS, "too many stations on a channel");
+        let random = RandomStream::new(self.seed, &format!("{}/station {index}", self.name));
+        self.stations.push(Station::new(self.config.contention_window_min, random));
+        self.carriers.push(Carrier::new());
+        self.transmissions.push(Transmission::default());
+        self.neighborhood.add(position);
+        StationId(index as u32)
+    }
+    /// How many stations there are.
+    pub fn station_count(&self) -> usize {
+        self.stations.len()
+    }
+    /// What was configured.
+    pub fn config(&self) -> &MediumConfig {
+        &self.config
+    }
+    /// The times that follow from the configuration.
+    pub fn times(&self) -> &Times {
+        &self.times
+    }
+    /// Where a station is.
+    pub fn position(&self, station: StationId) -> Position {
+        self.neighborhood.position(station.0)
+    }
+    /// Moves a station. Frames that are on the air go on reaching whom they reached.
+    pub fn set_position(&mut self, station: StationId, position: Position) {
+        self.neighborhood.move_to(station.0, position);
+    }
+    /// Sets what `to` hears of `from`, whatever their positions; `None` leaves it to the positions again.
+    pub fn set_link(&mut self, from: StationId, to: StationId, link: Option<Link>) {
+        self.neighborhood.set_link(from.0, to.0, link);
+    }
+    /// Sets the probability with which a data frame on a link has an error.
+    pub fn set_error_rate(&mut self, from: StationId, to: StationId, rate: f64) {
+        self.neighborhood.set_error_rate(from.0, to.0, rate);
+    }
+    /// Whether frames of `from` can be received at `to`, and with which signal in dBm, as they stand now.
+    pub fn hears(&mut self, from: StationId, to: StationId) -> Option<Option<f32>> {
+        let reached = self.neighborhood.reached_by(from.0);
+        let neighbor = reached.iter().find(|neighbor| neighbor.station == to.0 && neighbor.decodes())?;
+        Some(signal(neighbor.signal))
+    }
+    /// The stations that can receive frames of `from`, as they stand now, in the order of their numbers.
+    pub fn neighbors(&mut self, from: StationId) -> impl Iterator<Item = StationId> {
+        let reached = self.neighborhood.reached_by(from.0).iter();
+        reached.filter(|neighbor| neighbor.decodes()).map(|neighbor| StationId(neighbor.station))
+    }
+    /// What a station has done up to the last input.
+    pub fn counters(&self, station: StationId) -> &StationCounters {
+        &self.stations[station.0 as usize].counters
+    }
+    /// Packets that wait at a station, the one being sent included.
+    pub fn waiting(&self, station: StationId) -> usize {
+        self.stations[station.0 as usize].queue.len()
+    }
+    /// How long a station's interface has sent and received, up to the last frame that ended.
+    pub fn airtime_use(&self, station: StationId) -> AirtimeUse {
+        self.carriers[station.0 as usize].airtime
+    }
+    /// The energy in joules that a station's interface has drawn by `now`, if it has been on from time zero.
+    pub fn energy(&self, station: StationId, now: Instant) -> f64 {
+        self.airtime_use(station).joules(now.since(Instant::ZERO), &self.config.power)
+    }
+
+    /// A packet of so many bytes (IP header included) is given to a station, for one other or, without destination,
+    /// for all that hear it. What happens then is due at once: see [`Self::poll_timeout`].
+    ///
+    /// # Errors
+    /// The packet is given back if the station's queue is full or the station is off.
+    pub fn enqueue(
+        &mut self,
+        now: Instant,
+        station: StationId,
+        destination: Option<StationId>,
+        cargo: C,
+        bytes: u32,
+    ) -> Result<(), C> {
+        // What ends now has ended; what begins now may yet begin at the same time as this.
+        self.advance(now, Due::Timeout);
+        let index = station.0 as usize;
+        let (sender, carrier) = (&mut self.stations[index], &mut self.carriers[index]);
+        sender.counters.offered += 1;
+        if sender.queue.len() >= self.config.queue_frames || !carrier.on {
+            sender.counters.refused += 1;
+            return Err(cargo);
+        }
+        let destination = destination.map(|destination| destination.0);
+        sender.queue.push_back(Waiting { destination, cargo, bytes, received: false });
+        if sender.queue.len() == 1 {
+            self.contend(now, index);
+        }
+        Ok(())
+    }
+    /// Switches a station off or on. What waits at a station that is switched off is given back as not delivered; the
+    /// frame that it sends goes on to its end.
+    pub fn set_on(&mut self, now: Instant, station: StationId, on: bool) {
+        self.advance(now, Due::Timeout);
+        let index = station.0 as usize;
+        if self.carriers[index].on == on {
+            return;
+        }
+        self.carriers[index].switch(now, on);
+        self.abandon(index);
+    }
+    /// The time that [`Self::poll_timeout`] named has come; early and late calls do no harm.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.advance(now, Due::Access);
+    }
+    /// When [`Self::handle_timeout`] is due, [`Instant::NEVER`] if nothing is going on.
+    pub fn poll_timeout(&self) -> Instant {
+        self.timers.next_time()
+    }
+    /// The next packet that has arrived.
+    pub fn poll_delivery(&mut self) -> Option<Delivery<C>> {
+        self.deliveries.pop_front()
+    }
+    /// The next packet that its station is done with.
+    pub fn poll_status(&mut self) -> Option<Status<C>> {
+        self.statuses.pop_front()
+    }
+
+    /// Does what is due before `now`, and at `now` up to the kind `last`.
+    fn advance(&mut self, now: Instant, last: Due) {
+        while let Some((time, due, station)) = self.timers.take(now, last) {
+            let index = station as usize;
+            match due {
+                Due::End => self.end(time, index),
+                Due::Answer => self.answer(time, index),
+                Due::Timeout => self.time_out(time, index),
+                Due::Access => self.on_access_timer(time, index),
+            }
+        }
+    }
+    /// A station begins to send a frame.
+    fn start(&mut self, now: Instant, index: usize, frame: Frame) {
+        let airtime = match frame.kind {
+            Kind::Request => self.times.request,
+            Kind::Clear => self.times.clear,
+            Kind::Acknowledgment => self.times.acknowledgment,
+            Kind::Data => {
+                let bytes = self.stations[index].queue.front().map_or(0, |head| head.bytes);
+                self.times.data(bytes, frame.to.is_none())
+            }
+        };
+        self.carriers[index].start_sending(now, &self.times);
+        let transmission = &mut self.transmissions[index];
+        transmission.frame = Some(frame);
+        transmission.reached.clear();
+        transmission.reached.extend_from_slice(self.neighborhood.reached_by(index as u32));
+        for neighbor in &transmission.reached {
+            let carrier = &mut self.carriers[neighbor.station as usize];
+            carrier.on_start(now, index as u32, neighbor, self.config.capture, &self.times);
+        }
+        self.timers.put(now + airtime, Due::End, index as u32);
+    }
+    /// The frame that a station sends has ended.
+    fn end(&mut self, now: Instant, index: usize) {
+        let reached = std::mem::take(&mut self.transmissions[index].reached);
+        let Some(frame) = self.transmissions[index].frame.take() else { return };
+        self.carriers[index].stop_sending(now);
+        for neighbor in &reached {
+            let other = neighbor.station as usize;
+            if let Some(reception) = self.carriers[other].on_end(now, index as u32, neighbor) {
+                let mistaken = !reception.spoiled && frame.kind == Kind::Data && self.errors.happens(neighbor.error);
+                let counters = &mut self.stations[other].counters;
+                counters.collisions += u64::from(reception.spoiled);
+                counters.errors += u64::from(mistaken);
+                if reception.spoiled || mistaken {
+                    self.carriers[other].on_error(now, &self.times);
+                    self.on_other_frame(now, other);
+                } else {
+                    self.carriers[other].on_frame();
+                    self.receive(now, other, index, &frame, reception.signal);
+                }
+            }
+            self.schedule(now, other);
+        }
+        self.transmissions[index].reached = reached;
+        self.on_sent(now, index, &frame);
+        self.schedule(now, index);
+    }
+    /// Sets the timer of a station that waits for the channel.
+    fn schedule(&mut self, now: Instant, index: usize) {
+        let carrier = &mut self.carriers[index];
+        if !carrier.contends || !carrier.is_clear() {
+            return;
+        }
+        if carrier.backoff == Backoff::Owed {
+            carrier.backoff = Backoff::Slots(self.stations[index].draw());
+        }
+        let slots = if let Backoff::Slots(slots) = carrier.backoff { slots } else { 0 };
+        carrier.access_at = carrier.free_at(slots, &self.times).max(now);
+        if carrier.access_at < carrier.timer_at {
+            carrier.timer_at = carrier.access_at;
+            self.timers.put(carrier.access_at, Due::Access, index as u32);
+        }
+    }
+    fn on_access_timer(&mut self, now: Instant, index: usize) {
+        let carrier = &mut self.carriers[index];
+        if now != carrier.timer_at {
+            return;
+        }
+        carrier.timer_at = Instant::NEVER;
+        if carrier.access_at == now {
+            self.access(now, index);
+        } else if carrier.access_at != Instant::NEVER {
+            carrier.timer_at = carrier.access_at;
+            self.timers.put(carrier.access_at, Due::Access, index as u32);
+        }
+    }
+}
+
+/// A signal as it is told to others.
+fn signal(signal: f32) -> Option<f32> {
+    (!signal.is_nan()).then_some(signal)
+}

@@ -1,0 +1,306 @@
+//! Who reaches whom: by three distances, by path loss, or link by link; found through a grid, so that a transmission
+//! costs as much as it has hearers, however many stations there are.
+
+use super::propagation::{PathLoss, Shadowing};
+use crate::random::Chance;
+use std::collections::BTreeMap;
+
+/// A place on the ground, in metres.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Position {
+    /// East.
+    pub x: f64,
+    /// North.
+    pub y: f64,
+}
+
+impl Position {
+    /// The distance to another place in metres.
+    pub fn distance(self, other: Self) -> f64 {
+        libm::hypot(self.x - other.x, self.y - other.y)
+    }
+}
+
+/// How it follows from positions who reaches whom.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Reach {
+    /// By distance alone, in metres; the radii are included.
+    Radii {
+        /// Frames can be received from this far.
+        decode: f64,
+        /// Frames disturb those of others from this far; at least `decode`.
+        interfere: f64,
+        /// The channel is busy from this far; at least `decode`.
+        sense: f64,
+    },
+    /// By the strength of the signal.
+    PathLoss(PathLoss),
+    /// Not at all: only links that are set.
+    Links,
+}
+
+impl Reach {
+    /// One radius for all three.
+    pub const fn disk(radius: f64) -> Self {
+        Self::Radii { decode: radius, interfere: radius, sense: radius }
+    }
+    /// The channel is sensed, and frames disturb, from 2.2 times as far as they can be received: 550 m for 250 m, as in
+    /// the WaveLAN model of ns-2.
+    pub const fn realistic(decode: f64) -> Self {
+        Self::Radii { decode, interfere: 2.2 * decode, sense: 2.2 * decode }
+    }
+    /// Nobody further away than this is reached.
+    fn limit(&self) -> f64 {
+        match self {
+            Self::Radii { decode, interfere, sense } => decode.max(*interfere).max(*sense),
+            Self::PathLoss(path_loss) => path_loss.limit(),
+            Self::Links => 0.0,
+        }
+    }
+}
+
+/// What one station is to another, in one direction.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Hears {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The channel is busy, but frames of others are not disturbed.
+    Busy,
+    /// Frames of others are disturbed, but the channel seems free.
+    Noise,
+    /// Both.
+    BusyAndNoise,
+    /// Its frames.
+    Frames,
+}
+
+/// What one station hears of another, set by hand.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Link {
+    /// What it hears.
+    pub hears: Hears,
+    /// The probability that a data frame has an error.
+    pub error_rate: f64,
+    /// The strength of the signal in dBm.
+    pub signal: Option<f32>,
+}
+
+impl Link {
+    /// A link without errors.
+    pub const GOOD: Self = Self { hears: Hears::Frames, error_rate: 0.0, signal: None };
+}
+
+/// A station that is reached by another.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Neighbor {
+    /// Which.
+    pub station: u32,
+    hears: Hears,
+    /// With which chance a data frame has an error.
+    pub error: Chance,
+    /// The strength of the signal in dBm, NaN if the model has none.
+    pub signal: f32,
+}
+
+impl Neighbor {
+    pub fn decodes(&self) -> bool {
+        self.hears == Hears::Frames
+    }
+    pub fn senses(&self) -> bool {
+        matches!(self.hears, Hears::Busy | Hears::BusyAndNoise | Hears::Frames)
+    }
+    pub fn interferes(&self) -> bool {
+        self.hears >= Hears::Noise
+    }
+}
+
+/// The stations of one square of the grid.
+#[derive(Clone, Debug, Default)]
+struct Cell {
+    members: Vec<u32>,
+    /// The change that was the last to concern it.
+    changed: u64,
+}
+
+/// Whom a station reached, as of a change.
+#[derive(Clone, Debug)]
+struct Reached {
+    as_of: u64,
+    neighbors: Vec<Neighbor>,
+}
+
+/// Positions and links, and who reaches whom by them.
+#[derive(Clone, Debug)]
+pub struct Neighborhood {
+    reach: Reach,
+    shadowing: Option<Shadowing>,
+    side: f64,
+    positions: Vec<Position>,
+    cells: BTreeMap<(i32, i32), Cell>,
+    /// By (from, to).
+    links: BTreeMap<(u32, u32), Link>,
+    error_rates: BTreeMap<(u32, u32), f64>,
+    reached: Vec<Reached>,
+    /// Counts changes of positions.
+    changes: u64,
+    /// The last change that concerned links.
+    relinked: u64,
+}
+
+impl Neighborhood {
+    pub fn new(reach: Reach, seed: u64, name: &str) -> Self {
+        let shadowing = match &reach {
+            Reach::PathLoss(path_loss) => Shadowing::new(path_loss, seed, name),
+            _ => None,
+        };
+        Self {
+            reach,
+            shadowing,
+            side: reach.limit().max(1.0),
+            positions: Vec::new(),
+            cells: BTreeMap::new(),
+            links: BTreeMap::new(),
+            error_rates: BTreeMap::new(),
+            reached: Vec::new(),
+            changes: 1,
+            relinked: 0,
+        }
+    }
+    fn cell_of(&self, position: Position) -> (i32, i32) {
+        let index = |metres: f64| libm::floor(metres / self.side) as i32;
+        (index(position.x), index(position.y))
+    }
+    pub fn add(&mut self, position: Position) {
+        let station = self.positions.len() as u32;
+        self.changes += 1;
+        self.positions.push(position);
+        self.reached.push(Reached { as_of: 0, neighbors: Vec::new() });
+        let changed = self.changes;
+        let cell = self.cells.entry(self.cell_of(position)).or_default();
+        cell.members.push(station);
+        cell.changed = changed;
+    }
+    pub fn position(&self, station: u32) -> Position {
+        self.positions[station as usize]
+    }
+    pub fn move_to(&mut self, station: u32, position: Position) {
+        let before = self.positions[station as usize];
+        if before == position {
+            return;
+        }
+        self.changes += 1;
+        let changed = self.changes;
+        let (old, new) = (self.cell_of(before), self.cell_of(position));
+        self.positions[station as usize] = position;
+        if let Some(cell) = self.cells.get_mut(&old) {
+            cell.changed = changed;
+            if old != new {
+                cell.members.retain(|member| *member != station);
+            }
+        }
+        if old != new {
+            let cell = self.cells.entry(new).or_default();
+            cell.members.push(station);
+            cell.changed = changed;
+        }
+    }
+    pub fn set_link(&mut self, from: u32, to: u32, link: Option<Link>) {
+        match link {
+            Some(link) => self.links.insert((from, to), link),
+            None => self.links.remove(&(from, to)),
+        };
+        self.relink();
+    }
+    pub fn set_error_rate(&mut self, from: u32, to: u32, rate: f64) {
+        if rate > 0.0 {
+            self.error_rates.insert((from, to), rate);
+        } else {
+            self.error_rates.remove(&(from, to));
+        }
+        self.relink();
+    }
+    fn relink(&mut self) {
+        self.changes += 1;
+        self.relinked = self.changes;
+    }
+
+    /// Whom a station reaches, in the order of their numbers.
+    pub fn reached_by(&mut self, station: u32) -> &[Neighbor] {
+        let index = station as usize;
+        if self.reached[index].as_of != self.changes {
+            if !self.is_current(station) {
+                let mut neighbors = std::mem::take(&mut self.reached[index].neighbors);
+                self.find(station, &mut neighbors);
+                self.reached[index].neighbors = neighbors;
+            }
+            self.reached[index].as_of = self.changes;
+        }
+        &self.reached[index].neighbors
+    }
+    /// Whether nothing has changed around a station since its neighbours were found.
+    fn is_current(&self, station: u32) -> bool {
+        let as_of = self.reached[station as usize].as_of;
+        self.relinked <= as_of && as_of > 0 && self.around(station).all(|cell| cell.changed <= as_of)
+    }
+    fn around(&self, station: u32) -> impl Iterator<Item = &Cell> {
+        let (x, y) = self.cell_of(self.positions[station as usize]);
+        (-1..=1)
+            .flat_map(move |dx| (-1..=1).map(move |dy| (x.saturating_add(dx), y.saturating_add(dy))))
+            .filter_map(|key| self.cells.get(&key))
+    }
+    fn find(&self, station: u32, neighbors: &mut Vec<Neighbor>) {
+        neighbors.clear();
+        if self.reach != Reach::Links {
+            for cell in self.around(station) {
+                neighbors.extend(cell.members.iter().filter_map(|other| self.judge(station, *other)));
+            }
+        }
+        for ((_, to), link) in self.links.range((station, 0)..=(station, u32::MAX)) {
+            neighbors.retain(|neighbor| neighbor.station != *to);
+            if link.hears != Hears::Nothing && (*to as usize) < self.positions.len() && *to != station {
+                let signal = link.signal.unwrap_or(f32::NAN);
+                neighbors.push(Neighbor {
+                    station: *to,
+                    hears: link.hears,
+                    error: Chance::new(link.error_rate),
+                    signal,
+                });
+            }
+        }
+        for ((_, to), rate) in self.error_rates.range((station, 0)..=(station, u32::MAX)) {
+            if let Some(neighbor) = neighbors.iter_mut().find(|neighbor| neighbor.station == *to) {
+                neighbor.error = Chance::new(*rate);
+            }
+        }
+        neighbors.sort_unstable_by_key(|neighbor| neighbor.station);
+    }
+    /// What `to` hears of `from` by their positions.
+    fn judge(&self, from: u32, to: u32) -> Option<Neighbor> {
+        if from == to {
+            return None;
+        }
+        let (here, there) = (self.positions[from as usize], self.positions[to as usize]);
+        let (decodes, interferes, senses, signal) = match &self.reach {
+            Reach::Links => return None,
+            Reach::Radii { decode, interfere, sense } => {
+                let distance = here.distance(there);
+                (distance <= *decode, distance <= *interfere, distance <= *sense, f32::NAN)
+            }
+            Reach::PathLoss(path_loss) => {
+                let (low, high) = if from < to { (here, there) } else { (there, here) };
+                let shadow = self.shadowing.as_ref().map_or(0.0, |shadowing| shadowing.between(low, high));
+                let signal = (path_loss.mean_signal(here.distance(there)) + shadow) as f32;
+                (signal >= path_loss.decode, signal >= path_loss.interfere, signal >= path_loss.sense, signal)
+            }
+        };
+        let hears = match (decodes, interferes, senses) {
+            (true, ..) => Hears::Frames,
+            (_, true, true) => Hears::BusyAndNoise,
+            (_, true, false) => Hears::Noise,
+            (_, false, true) => Hears::Busy,
+            _ => return None,
+        };
+        Some(Neighbor { station: to, hears, error: Chance::NEVER, signal })
+    }
+}
