@@ -6,8 +6,16 @@
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]
 
+pub mod config;
+pub mod counters;
 pub mod election;
 pub mod graph;
 pub mod neighborhood;
+pub mod router;
+pub mod routing_table;
 
 mod bit_matrix;
+
+pub use config::{Config, ConfigError, InterfaceConfig, InterfaceKind};
+pub use router::{Destination, Event, InterfaceChange, Outgoing, Reception, Router};
+pub use routing_table::{NextHop, Route, RoutingTable};

@@ -1,0 +1,330 @@
+//! What a router and its interfaces are told: every parameter of RFC 5614, 5340 and 2328 with its default.
+
+use core::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+
+use anabranch_policy::{Duration, LinkForecaster};
+use anabranch_wire::ospf::{AddressFamily, AreaId, InstanceId, InterfaceId, Prefix, RouterId};
+
+use crate::election::ElectionSettings;
+
+/// A router's configuration.
+#[derive(Clone)]
+pub struct Config {
+    /// The router's name in the network; not zero.
+    pub router_id: RouterId,
+    /// The one area of all its interfaces.
+    pub area: AreaId,
+    /// Instance ID; it also chooses the address family (RFC 5838, 2.1): 0 to 31 IPv6 unicast, 64 to 95 IPv4 unicast.
+    pub instance: InstanceId,
+    /// Seed of all jitter.
+    pub seed: u64,
+    /// LSRefreshTime: how often an own LSA is originated anew (RFC 2328, appendix B: 1800 s).
+    pub ls_refresh_time: Duration,
+    /// MinLSInterval: least time between two instances of an own LSA (RFC 2328, appendix B: 5 s).
+    pub min_ls_interval: Duration,
+    /// MinLSArrival: least time between two instances accepted by flooding (RFC 2328, appendix B: 1 s).
+    pub min_ls_arrival: Duration,
+    /// How long the first calculation of routes waits after a change, so that several changes share it.
+    pub spf_delay: Duration,
+    /// Least time between two calculations of routes.
+    pub spf_hold: Duration,
+    /// A flooded LSA waits a random time up to this one for company (RFC 5614, 2.2: less than 100 ms).
+    pub flood_delay: Duration,
+    /// Most next hops of equal cost per route.
+    pub maximum_paths: usize,
+    /// Prefixes behind this router that belong to none of its interfaces, with their metrics.
+    pub attached: Vec<(Prefix, u16)>,
+    /// What bounds its memory.
+    pub limits: Limits,
+    /// Forecasts of links, used for the local choice among next hops only.
+    pub forecast: Option<Forecast>,
+}
+
+impl Config {
+    /// The RFCs' defaults for the router `router_id` in area 0 of the base IPv6 instance.
+    pub fn new(router_id: RouterId) -> Self {
+        Self {
+            router_id,
+            area: AreaId::BACKBONE,
+            instance: InstanceId::IPV6,
+            seed: 0,
+            ls_refresh_time: Duration::from_secs(1800),
+            min_ls_interval: Duration::from_secs(5),
+            min_ls_arrival: Duration::from_secs(1),
+            spf_delay: Duration::from_millis(10),
+            spf_hold: Duration::from_millis(100),
+            flood_delay: Duration::from_millis(50),
+            maximum_paths: 16,
+            attached: Vec::new(),
+            limits: Limits::default(),
+            forecast: None,
+        }
+    }
+
+    /// Looks for what cannot be.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        if self.router_id == RouterId::NONE {
+            return Err(ConfigError::NoRouterId);
+        }
+        match self.instance.address_family() {
+            Some(AddressFamily::Ipv6Unicast | AddressFamily::Ipv4Unicast) => Ok(()),
+            Some(AddressFamily::Ipv6Multicast | AddressFamily::Ipv4Multicast) | None => {
+                Err(ConfigError::UnknownInstance(self.instance))
+            }
+        }
+    }
+}
+
+/// What bounds a router's memory, whatever the network sends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Neighbours per interface. A Hello lists at most 255 per list (RFC 5614, A.2.3).
+    pub neighbors: usize,
+    /// LSAs in the database, of all scopes.
+    pub lsas: usize,
+    /// LSAs waiting on one neighbour's retransmission list.
+    pub retransmissions: usize,
+    /// Acknowledgments remembered per neighbour for LSAs not yet seen (RFC 5614, 8.4).
+    pub acked: usize,
+    /// Events kept for the caller; the oldest is dropped.
+    pub events: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { neighbors: 255, lsas: 100_000, retransmissions: 20_000, acked: 20_000, events: 1024 }
+    }
+}
+
+/// Forecasts of links to neighbours: who makes them and how they are used.
+#[derive(Clone)]
+pub struct Forecast {
+    /// Makes the forecaster of one neighbour on one interface.
+    pub build: Arc<dyn Fn(InterfaceId, RouterId) -> Box<dyn LinkForecaster> + Send + Sync>,
+    /// How far ahead is asked.
+    pub horizon: Duration,
+    /// A next hop is left out below this probability, if another one remains.
+    pub exclude_below: f64,
+    /// A next hop that was left out returns above this probability.
+    pub include_above: f64,
+    /// How often the choice is looked at again.
+    pub period: Duration,
+}
+
+impl fmt::Debug for Forecast {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Forecast")
+            .field("horizon", &self.horizon)
+            .field("exclude_below", &self.exclude_below)
+            .field("include_above", &self.include_above)
+            .field("period", &self.period)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One interface's configuration.
+#[derive(Clone, PartialEq, Debug)]
+pub struct InterfaceConfig {
+    /// Its number, unlike that of every other interface of the router; not zero.
+    pub id: InterfaceId,
+    /// What kind of network it is attached to.
+    pub kind: InterfaceKind,
+    /// The interface's own link-local address, the source of what it sends.
+    pub link_local: Ipv6Addr,
+    /// Its addresses in the instance's family, each with the length of its prefix. Each is advertised as a host prefix
+    /// with the LA bit (RFC 5340, A.4.1.1), so that every address of every interface can be routed to; a shorter prefix
+    /// is advertised too where it belongs to one link (point-to-point, loopback).
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// Interface output cost, 1 to 65535.
+    pub cost: u16,
+    /// Router Priority: a larger one makes a router more likely to become MDR (RFC 5614, 3.1).
+    pub priority: u8,
+    /// HelloInterval.
+    pub hello_interval: Duration,
+    /// RouterDeadInterval.
+    pub router_dead_interval: Duration,
+    /// RxmtInterval.
+    pub rxmt_interval: Duration,
+    /// InfTransDelay: what the interface adds to the age of an LSA, rounded up to whole seconds (RFC 2328: 1 s).
+    pub inf_trans_delay: Duration,
+    /// A Hello is sent up to this part of HelloInterval early or late, so that neighbours do not keep step.
+    pub hello_jitter: f64,
+    /// Largest packet in bytes, IPv6 header included.
+    pub mtu: u16,
+    /// Whether a Database Description with a larger MTU is accepted (RFC 2328, 10.6 says no).
+    pub ignore_mtu: bool,
+}
+
+impl InterfaceConfig {
+    /// A MANET interface with RFC 5614's defaults (3.2).
+    pub fn manet(id: InterfaceId, link_local: Ipv6Addr) -> Self {
+        Self {
+            kind: InterfaceKind::Manet(Manet::default()),
+            hello_interval: Duration::from_secs(2),
+            router_dead_interval: Duration::from_secs(6),
+            rxmt_interval: Duration::from_secs(7),
+            hello_jitter: 0.05,
+            ..Self::point_to_point(id, link_local)
+        }
+    }
+
+    /// A point-to-point interface with RFC 2328's defaults (C.3).
+    pub fn point_to_point(id: InterfaceId, link_local: Ipv6Addr) -> Self {
+        Self {
+            id,
+            kind: InterfaceKind::PointToPoint,
+            link_local,
+            addresses: Vec::new(),
+            cost: 1,
+            priority: 1,
+            hello_interval: Duration::from_secs(10),
+            router_dead_interval: Duration::from_secs(40),
+            rxmt_interval: Duration::from_secs(5),
+            inf_trans_delay: Duration::from_secs(1),
+            hello_jitter: 0.0,
+            mtu: 1500,
+            ignore_mtu: false,
+        }
+    }
+
+    /// An interface on which no packet is sent; its addresses are advertised.
+    pub fn loopback(id: InterfaceId) -> Self {
+        Self { kind: InterfaceKind::Loopback, ..Self::point_to_point(id, Ipv6Addr::UNSPECIFIED) }
+    }
+}
+
+/// What kind of network an interface is attached to.
+#[derive(Clone, PartialEq, Debug)]
+pub enum InterfaceKind {
+    /// A wireless network in which not everyone hears everyone (RFC 5614).
+    Manet(Manet),
+    /// One peer (RFC 2328, 1.2), which may be a router that knows nothing of RFC 5614.
+    PointToPoint,
+    /// No network.
+    Loopback,
+}
+
+/// The parameters of a MANET interface (RFC 5614, 3.2).
+#[derive(Clone, PartialEq, Debug)]
+pub struct Manet {
+    /// AdjConnectivity, MDRConstraint and how MDRs are selected.
+    pub election: ElectionSettings,
+    /// BackupWaitInterval.
+    pub backup_wait_interval: Duration,
+    /// AckInterval, less than RxmtInterval.
+    pub ack_interval: Duration,
+    /// LSAFullness.
+    pub lsa_fullness: LsaFullness,
+    /// 2HopRefresh: one of so many Hellos is full.
+    pub two_hop_refresh: u16,
+    /// When a neighbour in state Down is accepted (RFC 5614, 4.3).
+    pub acceptance: Acceptance,
+    /// When a neighbour's link is good enough for its routes (RFC 5614, 9.1).
+    pub routable: RoutableQuality,
+}
+
+/// HelloRepeatCount, which must be 3 (RFC 5614, 3.2).
+pub const HELLO_REPEAT_COUNT: u16 = 3;
+
+impl Default for Manet {
+    fn default() -> Self {
+        Self {
+            election: ElectionSettings::default(),
+            backup_wait_interval: Duration::from_millis(500),
+            ack_interval: Duration::from_secs(1),
+            lsa_fullness: LsaFullness::MinCost,
+            two_hop_refresh: 1,
+            acceptance: Acceptance::default(),
+            routable: RoutableQuality::default(),
+        }
+    }
+}
+
+/// LSAFullness (RFC 5614, 9.3): which neighbours a Router-LSA tells of.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum LsaFullness {
+    /// 0: backbone neighbours only.
+    Minimal,
+    /// 1: enough for shortest paths (appendix C).
+    MinCost,
+    /// 2: enough for shortest paths, and some more.
+    MinCostRedundant,
+    /// 3: MDRs all, others the backbone only.
+    MdrFull,
+    /// 4: all.
+    Full,
+}
+
+/// The neighbour acceptance condition (RFC 5614, 4.3). Met when each part is met.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Acceptance {
+    /// So many Hellos in a row, by their sequence numbers; 1 or more.
+    pub consecutive_hellos: u16,
+    /// The Hello's signal, where the radio tells it, is at least this, in dBm.
+    pub signal_dbm: Option<f32>,
+    /// The forecaster, where there is one, gives the link at least this probability at its horizon.
+    pub forecast: Option<f64>,
+}
+
+impl Default for Acceptance {
+    fn default() -> Self {
+        Self { consecutive_hellos: 1, signal_dbm: None, forecast: None }
+    }
+}
+
+/// The routable neighbour quality condition (RFC 5614, 9.1). Met when each part is met.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct RoutableQuality {
+    /// So many Hellos in a row said, openly or by silence, that the neighbour hears this router; 1 or more.
+    pub hellos: u16,
+    /// The forecaster, where there is one, gives the link at least this probability at its horizon.
+    pub forecast: Option<f64>,
+}
+
+impl Default for RoutableQuality {
+    fn default() -> Self {
+        Self { hellos: 1, forecast: None }
+    }
+}
+
+/// Why a configuration is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConfigError {
+    /// The router ID is zero.
+    NoRouterId,
+    /// The instance belongs to an address family that is not routed here.
+    UnknownInstance(InstanceId),
+    /// The interface's number is zero or taken.
+    InterfaceId(InterfaceId),
+    /// No interface has this number.
+    NoSuchInterface(InterfaceId),
+    /// An address is not of the instance's family, or its prefix is longer than it.
+    Address,
+    /// MDRConstraint is below 2, or 2HopRefresh, a cost or a count is zero.
+    OutOfRange(&'static str),
+    /// AdjConnectivity 0 with LSAFullness 0 or 3 (RFC 5614, 9.3).
+    AdjacencyAndFullness,
+    /// AckInterval is not less than RxmtInterval (RFC 5614, 3.2), or HelloInterval not less than RouterDeadInterval.
+    Intervals,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRouterId => f.write_str("the router ID is zero"),
+            Self::UnknownInstance(instance) => write!(f, "instance {} is neither IPv6 nor IPv4 unicast", instance.0),
+            Self::InterfaceId(id) => write!(f, "interface number {} is zero or taken", id.0),
+            Self::NoSuchInterface(id) => write!(f, "there is no interface {}", id.0),
+            Self::Address => f.write_str("an address does not belong to the instance's family"),
+            Self::OutOfRange(what) => write!(f, "{what} is out of range"),
+            Self::AdjacencyAndFullness => f.write_str("AdjConnectivity 0 needs LSAFullness 1, 2 or 4"),
+            Self::Intervals => {
+                f.write_str("AckInterval and HelloInterval must lie below RxmtInterval and dead interval")
+            }
+        }
+    }
+}
+
+impl core::error::Error for ConfigError {}

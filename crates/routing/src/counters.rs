@@ -1,0 +1,110 @@
+//! What a router counts: packets by type, and every drop by its reason.
+
+/// Why a packet, or a part of one, was not used.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum DropReason {
+    /// The interface is down, a loopback or unknown.
+    Interface,
+    /// Of another area.
+    Area,
+    /// Of another instance.
+    Instance,
+    /// The router ID is zero or the router's own.
+    RouterId,
+    /// The source is no link-local address.
+    Source,
+    /// HelloInterval differs (RFC 5340, 4.2.2.1).
+    HelloInterval,
+    /// RouterDeadInterval differs (RFC 5340, 4.2.2.1).
+    DeadInterval,
+    /// The options E and N do not match the area's (RFC 5340, 4.2.2.1).
+    Options,
+    /// The AF bit is missing (RFC 5838, 2.4).
+    AddressFamily,
+    /// A MANET Hello without the L bit or the MDR-Hello TLV (RFC 5614, 4.2).
+    NoMdrHello,
+    /// A full Hello with neighbours in its List 1, or lists longer than the Hello (RFC 5614, 4.2.1).
+    HelloLists,
+    /// The interface has as many neighbours as it may.
+    NeighborLimit,
+    /// The neighbour is not accepted yet (RFC 5614, 4.3).
+    NotAccepted,
+    /// From no known neighbour.
+    UnknownNeighbor,
+    /// The neighbour's state does not allow this packet.
+    NeighborState,
+    /// A Database Description's MTU is larger than the interface's (RFC 2328, 10.6).
+    Mtu,
+    /// A Database Description seen before (RFC 2328, 10.6).
+    DuplicateDescription,
+    /// An LSA whose checksum is wrong (RFC 2328, 13, step 1).
+    LsaChecksum,
+    /// An LSA of an unknown or reserved type or scope that may not be kept (RFC 5340, 4.5.1).
+    LsaType,
+    /// An LSA whose header cannot be: age above MaxAge, sequence number 0x80000000.
+    LsaHeader,
+    /// An LSA that came sooner than MinLSArrival after the one in the database (RFC 2328, 13, step 5a).
+    LsaTooSoon,
+    /// An LSA older than the one in the database (RFC 2328, 13, step 8).
+    LsaOlder,
+    /// The database is full.
+    LsaLimit,
+    /// A MaxAge LSA that is in nobody's database (RFC 2328, 13, step 4).
+    LsaMaxAge,
+    /// A retransmission list is full; the adjacency starts anew.
+    RetransmissionLimit,
+    /// An acknowledgment of an LSA that was not sent (RFC 2328, 13.7).
+    QuestionableAcknowledgment,
+    /// A prefix that is not of the instance's family (RFC 5838, 2.3).
+    PrefixFamily,
+    /// An event that the caller did not fetch.
+    Event,
+}
+
+/// How many reasons there are.
+const DROPS: usize = DropReason::Event as usize + 1;
+
+/// The types of packet, in the order of their numbers.
+const TYPES: usize = 5;
+
+/// Counters since the start.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Packets sent by type less one: Hello, Database Description, Link State Request, Update, Acknowledgment.
+    pub sent: [u64; TYPES],
+    /// Bytes sent by type less one, IPv6 header included.
+    pub sent_bytes: [u64; TYPES],
+    /// Packets received by type less one.
+    pub received: [u64; TYPES],
+    /// LSAs sent for the first time on an interface.
+    pub lsas_flooded: u64,
+    /// LSAs sent again.
+    pub lsas_retransmitted: u64,
+    /// LSAs received, duplicates included.
+    pub lsas_received: u64,
+    /// Instances of own LSAs originated.
+    pub lsas_originated: u64,
+    /// Calculations of routes.
+    pub calculations: u64,
+    dropped: [u64; DROPS],
+}
+
+impl Counters {
+    /// How often something was dropped for `reason`.
+    pub fn dropped(&self, reason: DropReason) -> u64 {
+        self.dropped.get(reason as usize).copied().unwrap_or(0)
+    }
+
+    /// Counts a drop.
+    pub(crate) fn drop(&mut self, reason: DropReason) {
+        if let Some(count) = self.dropped.get_mut(reason as usize) {
+            *count += 1;
+        }
+    }
+
+    /// Bytes of all packets sent, IPv6 header included.
+    pub fn all_sent_bytes(&self) -> u64 {
+        self.sent_bytes.iter().sum()
+    }
+}

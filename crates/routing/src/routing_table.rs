@@ -1,0 +1,69 @@
+//! The routes: from prefix to the set of next hops of equal cost.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use anabranch_wire::ospf::{InterfaceId, Prefix, RouterId};
+
+/// The neighbour that takes a packet one hop further.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NextHop {
+    /// Its router ID.
+    pub router: RouterId,
+    /// The interface on which it is heard.
+    pub interface: InterfaceId,
+    /// Its address there: link-local in IPv6, from its Link-LSA in IPv4 (RFC 5838, 2.5); its link-local IPv6 address while
+    /// that Link-LSA is missing.
+    pub address: IpAddr,
+}
+
+/// How to reach a prefix.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Route {
+    /// Cost of the whole path.
+    pub cost: u32,
+    /// Who advertises the prefix at that cost (the smallest router ID if several do).
+    pub destination: RouterId,
+    /// Next hops of equal cost, in order of router ID, then interface; empty for a prefix of this router itself.
+    pub next_hops: Vec<NextHop>,
+}
+
+/// All routes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RoutingTable {
+    /// Routes by prefix.
+    pub prefixes: BTreeMap<Prefix, Route>,
+    /// Routes to routers.
+    pub routers: BTreeMap<RouterId, Route>,
+}
+
+impl RoutingTable {
+    /// The route of the longest prefix that holds `address`.
+    pub fn lookup(&self, address: IpAddr) -> Option<(&Prefix, &Route)> {
+        let host = Prefix::host(address);
+        (0..=host.length()).rev().find_map(|length| self.prefixes.get_key_value(&Prefix::new(host.bits(), length)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefix(text: &str, length: u8) -> Prefix {
+        Prefix::v4(text.parse().unwrap(), length).unwrap()
+    }
+
+    #[test]
+    fn the_longest_prefix_that_holds_the_address_is_found() {
+        let route = |cost| Route { cost, destination: RouterId(1), next_hops: Vec::new() };
+        let mut table = RoutingTable::default();
+        table.prefixes.insert(prefix("10.0.0.0", 8), route(1));
+        table.prefixes.insert(prefix("10.1.0.0", 16), route(2));
+        table.prefixes.insert(prefix("10.1.0.7", 32), route(3));
+        let cost = |address: &str| table.lookup(address.parse().unwrap()).map(|(_, route)| route.cost);
+        assert_eq!(
+            [cost("10.1.0.7"), cost("10.1.0.8"), cost("10.2.0.0"), cost("11.0.0.0")],
+            [Some(3), Some(2), Some(1), None]
+        );
+    }
+}
