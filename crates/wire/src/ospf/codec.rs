@@ -29,6 +29,18 @@ pub struct Compatibility {
     pub send_checksum_over_lls: bool,
 }
 
+impl Compatibility {
+    /// Takes what such an implementation sends, and sends what the RFCs say.
+    pub const ACCEPTING: Self = Self {
+        accept_misplaced_mdr_bits: true,
+        send_misplaced_mdr_bits: false,
+        accept_checksum_over_lls: true,
+        send_checksum_over_lls: false,
+    };
+    /// Sends as such an implementation does, and takes either.
+    pub const ALIKE: Self = Self { send_misplaced_mdr_bits: true, send_checksum_over_lls: true, ..Self::ACCEPTING };
+}
+
 /// What protects a packet from damage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Integrity {

@@ -51,7 +51,11 @@ impl LsaBody {
     pub(super) fn check(&self, kind: LsaType) -> Result<(), EmitError> {
         let fits = |metric: u32| metric <= 0x00ff_ffff;
         let fine = match self {
-            Self::Router(_) => kind == LsaType::ROUTER,
+            Self::Router(body) => {
+                // A kind that has a name is not another one.
+                let named = |link: &RouterLink| link.kind == LinkKind::from_number(link.kind.number());
+                kind == LsaType::ROUTER && body.links.iter().all(named)
+            }
             Self::Network(_) => kind == LsaType::NETWORK,
             Self::InterAreaPrefix(body) => kind == LsaType::INTER_AREA_PREFIX && fits(body.metric),
             Self::InterAreaRouter(body) => kind == LsaType::INTER_AREA_ROUTER && fits(body.metric),
