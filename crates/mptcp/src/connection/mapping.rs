@@ -14,7 +14,7 @@ use anabranch_wire::mptcp::{CapableKeys, DataAck, DataSequence, Mapping};
 use anabranch_wire::{Segment, SeqNumber};
 use bytes::Bytes;
 
-/// Most mappings that wait for their bytes on a subflow: behind one missing byte a window of them may arrive.
+/// Most mappings that wait for their bytes on a subflow, beside one for the byte expected next.
 const MAX_STORED: usize = 512;
 
 /// Segments in a row without a mapping after which the path is taken to strip options.
@@ -256,7 +256,9 @@ impl Connection {
         }
     }
 
-    /// Remembers a mapping for segments that come without one. Gives false if there is no room.
+    /// Remembers a mapping for segments that come without one. Gives false if there is no room, though never to that
+    /// of the byte expected next: the subflow would wait for it for good. Behind a missing byte a window of mappings may
+    /// arrive; those of which all bytes are here have done their work.
     fn store(&mut self, index: usize, mapping: &Resolved) -> bool {
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
         let stored = StoredMapping { seq: mapping.seq, length: mapping.length, data_seq: mapping.data_seq };
@@ -265,11 +267,19 @@ impl Connection {
         if subflow.mappings.contains(&stored) {
             return true;
         }
+        if subflow.mappings.len() >= MAX_STORED {
+            let receiver = &subflow.receiver;
+            subflow.mappings.retain(|old| !receiver.has(old.seq, old.seq + old.length));
+        }
+        let is_next = stored.seq.at_or_before(next) && (stored.seq + stored.length).after(next);
         let room = subflow.mappings.len() < MAX_STORED;
-        if room {
+        if is_next && !room {
+            subflow.mappings.retain(|old| old.seq.after(next));
+        }
+        if is_next || room {
             subflow.mappings.push_back(stored);
         }
-        room
+        is_next || room
     }
 
     /// Payload that relies on mappings stored before, possibly several.

@@ -83,6 +83,13 @@ impl Receiver {
         !self.ranges.is_empty()
     }
 
+    /// Whether all of `start..end` is here.
+    pub fn has(&self, start: SeqNumber, end: SeqNumber) -> bool {
+        let start = start.max(self.next);
+        end.at_or_before(start)
+            || self.ranges.iter().any(|range| range.start.at_or_before(start) && range.end.at_or_after(end))
+    }
+
     /// Whether a segment from `start` could be placed; a cheap test before its bytes are used.
     pub fn has_place(&self, start: SeqNumber) -> bool {
         start.at_or_before(self.next) || self.ranges.len() < MAX_RANGES

@@ -344,27 +344,50 @@ fn bytes_that_overtake_the_mapping_of_a_train_do_not_end_their_subflow() {
     assert_eq!(peer.received, train);
 }
 
+/// Trains of two segments of ten bytes, behind one missing byte.
+fn send_train(peer: &mut Peer, bytes: &[u8], train: usize) {
+    let at = 1 + 20 * train;
+    let dss = peer.map(at as u64, 1 + at as u32, &bytes[at..at + 20], false);
+    let with = TcpOptions { dss: Some(dss), ..TcpOptions::default() };
+    peer.send_at(1, 1 + at as u32, Flags::ACK, with, &bytes[at..at + 10]);
+    peer.send_at(1, 11 + at as u32, Flags::ACK, TcpOptions::default(), &bytes[at + 10..at + 20]);
+}
+
 #[test]
-fn a_mapping_that_cannot_be_remembered_is_not_acknowledged() {
+fn behind_a_missing_byte_more_trains_may_come_than_mappings_are_remembered() {
     let mut peer = Peer::connected(config());
     peer.join(1);
     peer.take();
-    // 600 trains of two segments of ten bytes behind one missing byte; 512 mappings are remembered.
     let bytes = pattern(12_001);
-    let with = |dss| TcpOptions { dss: Some(dss), ..TcpOptions::default() };
-    let send = |peer: &mut Peer, train: usize| {
-        let at = 1 + 20 * train;
-        let dss = peer.map(at as u64, 1 + at as u32, &bytes[at..at + 20], false);
-        peer.send_at(1, 1 + at as u32, Flags::ACK, with(dss), &bytes[at..at + 10]);
-        peer.send_at(1, 11 + at as u32, Flags::ACK, TcpOptions::default(), &bytes[at + 10..at + 20]);
-    };
-    (0..600).for_each(|train| send(&mut peer, train));
+    (0..600).for_each(|train| send_train(&mut peer, &bytes, train));
     let state = peer.host.receive_state(peer.id()).unwrap();
-    assert_eq!(state.out_of_order, 512 * 20);
+    assert_eq!(state.out_of_order, 12_000);
     let dss = peer.map(0, 1, &bytes[..1], false);
-    peer.send_at(1, 1, Flags::ACK, with(dss), &bytes[..1]);
-    assert_eq!(peer.received.len(), 1 + 512 * 20);
-    (512..600).for_each(|train| send(&mut peer, train));
+    peer.send_at(1, 1, Flags::ACK, TcpOptions { dss: Some(dss), ..TcpOptions::default() }, &bytes[..1]);
     assert_eq!(peer.received, bytes);
+}
+
+#[test]
+fn a_mapping_that_cannot_be_remembered_is_not_acknowledged_but_that_of_the_next_byte_always_can_be() {
+    let mut peer = Peer::connected(config());
+    peer.join(1);
+    peer.take();
+    let bytes = pattern(30_000);
+    let with = |dss| TcpOptions { dss: Some(dss), ..TcpOptions::default() };
+    // 600 mappings of what is to come from byte 10,000 on; 512 are remembered.
+    for at in (10_000..22_000).step_by(20) {
+        let dss = peer.map(at as u64, 1 + at as u32, &bytes[at..at + 20], false);
+        peer.send_at(1, 1, Flags::ACK, with(dss), &[]);
+    }
+    let dss = peer.map(25_000, 25_001, &bytes[25_000..25_020], false);
+    peer.send_at(1, 25_001, Flags::ACK, with(dss), &bytes[25_000..25_010]);
+    assert_eq!(peer.host.receive_state(peer.id()).unwrap().out_of_order, 0);
+    // What waits first is a train too.
+    let dss = peer.map(0, 1, &bytes[..10_000], false);
+    for at in (0..10_000).step_by(1_000) {
+        let options = if at == 0 { with(dss) } else { TcpOptions::default() };
+        peer.send_at(1, 1 + at as u32, Flags::ACK, options, &bytes[at..at + 1_000]);
+    }
+    assert_eq!(peer.received, bytes[..10_000]);
     assert!(peer.take().iter().all(|packet| reset_reason(packet).is_none()));
 }
