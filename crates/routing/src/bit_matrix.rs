@@ -25,9 +25,21 @@ pub(crate) fn insert(row: &mut [u64], number: usize) -> bool {
     new
 }
 
+/// Takes `number` out of the row.
+pub(crate) fn remove(row: &mut [u64], number: usize) {
+    if let Some(word) = row.get_mut(number / WORD) {
+        *word &= !(1 << (number % WORD));
+    }
+}
+
 /// The numbers of a row, smallest first.
 pub(crate) fn ones(row: &[u64]) -> impl Iterator<Item = usize> + '_ {
     row.iter().enumerate().flat_map(|(index, &word)| Bits(word).map(move |bit| index * WORD + bit))
+}
+
+/// How many numbers two rows have in common.
+pub(crate) fn common(one: &[u64], other: &[u64]) -> usize {
+    one.iter().zip(other).map(|(a, b)| (a & b).count_ones() as usize).sum()
 }
 
 /// How many numbers are in a row.
@@ -110,8 +122,9 @@ mod tests {
             assert!(insert(&mut row, number));
             assert!(!insert(&mut row, number));
         }
-        assert_eq!(ones(&row).collect::<Vec<_>>(), [0, 63, 64, 129]);
-        assert_eq!(count(&row), 4);
+        remove(&mut row, 64);
+        assert_eq!(ones(&row).collect::<Vec<_>>(), [0, 63, 129]);
+        assert_eq!(count(&row), 3);
         assert!(contains(&row, 129) && !contains(&row, 1));
     }
 
@@ -128,7 +141,8 @@ mod tests {
     }
 
     #[test]
-    fn what_two_rows_have_in_common_is_added() {
+    fn what_two_rows_have_in_common_is_counted_and_added() {
+        assert_eq!(common(&[0b1110], &[0b0111]), 2);
         let mut row = [0b1_0000_u64];
         add_common(&mut row, &[0b1110], &[0b0111]);
         assert_eq!(row, [0b1_0110]);

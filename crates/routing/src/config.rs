@@ -8,6 +8,7 @@ use anabranch_policy::{Duration, LinkForecaster};
 use anabranch_wire::ospf::{AddressFamily, AreaId, InstanceId, InterfaceId, Prefix, RouterId};
 
 use crate::election::ElectionSettings;
+use crate::lsa_fullness::LsaFullness;
 
 /// A router's configuration.
 #[derive(Clone)]
@@ -240,21 +241,6 @@ impl Default for Manet {
             routable: RoutableQuality::default(),
         }
     }
-}
-
-/// LSAFullness (RFC 5614, 9.3): which neighbours a Router-LSA tells of.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum LsaFullness {
-    /// 0: backbone neighbours only.
-    Minimal,
-    /// 1: enough for shortest paths (appendix C).
-    MinCost,
-    /// 2: enough for shortest paths, and some more.
-    MinCostRedundant,
-    /// 3: MDRs all, others the backbone only.
-    MdrFull,
-    /// 4: all.
-    Full,
 }
 
 /// The neighbour acceptance condition (RFC 5614, 4.3). Met when each part is met.

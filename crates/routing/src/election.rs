@@ -17,8 +17,8 @@
 mod two_paths;
 
 use crate::bit_matrix;
-use crate::graph::RouterId;
 use crate::neighborhood::{Level, Neighborhood, Rank};
+use anabranch_wire::ospf::RouterId;
 use two_paths::TwoPaths;
 
 /// Which adjacencies there are to be (RFC 5614, section 3.2).

@@ -1,13 +1,268 @@
-//! Router IDs and the link-state database seen as a graph.
+//! The link-state database seen as a directed graph: who can be reached from whom at what cost.
+//!
+//! Kept up to date as advertisements come and go, so that a shortest-path run walks over arrays. Each link knows whether
+//! the vertex it leads to links back (RFC 2328, section 16.1, step 2b).
 
-use core::fmt;
+use anabranch_wire::ospf::{InterfaceId, RouterId};
+use std::collections::BTreeMap;
 
-/// The 32-bit number of a router, written like an IPv4 address (RFC 5340, section 2.11).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct RouterId(pub u32);
+/// A vertex of the graph (RFC 5340, section 4.8.1).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Vertex {
+    /// A router, by its router-LSAs.
+    Router(RouterId),
+    /// A transit network, by its network-LSA: the Designated Router and the number of its interface there.
+    Network(RouterId, InterfaceId),
+}
 
-impl fmt::Debug for RouterId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", core::net::Ipv4Addr::from(self.0))
+/// A link from a vertex.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Link {
+    /// Index of the vertex it leads to.
+    pub to: u32,
+    /// Cost; at least 1 from a router, 0 from a network.
+    pub cost: u16,
+    /// Whether that vertex links back.
+    pub back: bool,
+}
+
+/// The graph. Indices of vertices are reused once nothing refers to them.
+#[derive(Clone, Default, Debug)]
+pub struct Graph {
+    indices: BTreeMap<Vertex, u32>,
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+    /// The links of a vertex before a change.
+    before: Vec<Link>,
+}
+
+/// A vertex that has an advertisement or that one refers to.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub vertex: Vertex,
+    /// In the order of the indices that they lead to.
+    pub links: Vec<Link>,
+    /// Whether it carries traffic that is not for itself.
+    pub transit: bool,
+    advertised: bool,
+    /// How many links lead here.
+    referred: u32,
+}
+
+impl Graph {
+    /// Sets the links that a vertex advertises; true if that changed the graph. Of several links to one vertex the
+    /// cheapest counts. `transit` is false for a router that only takes what is for itself (R-bit or V6-bit clear, RFC 5340,
+    /// section A.2).
+    ///
+    /// A metric of 0 on a router's link, which RFC 2328, section C.3, forbids, counts as 1: distances must fall along every
+    /// link, or packets can go round.
+    pub fn set(&mut self, vertex: Vertex, transit: bool, links: impl IntoIterator<Item = (Vertex, u16)>) -> bool {
+        let least = u16::from(matches!(vertex, Vertex::Router(_)));
+        let index = self.intern(vertex);
+        let mut new: Vec<Link> = Vec::new();
+        for (to, metric) in links.into_iter().filter(|(to, _)| *to != vertex) {
+            let to = self.intern(to);
+            // Held by a reference from the start, so that its index stays its own.
+            self.refer(to, 1);
+            new.push(Link { to, cost: metric.max(least), back: false });
+        }
+        new.sort_unstable_by_key(|link| (link.to, link.cost));
+        for pair in new.windows(2) {
+            if let [one, other] = pair
+                && one.to == other.to
+            {
+                self.refer(one.to, -1);
+            }
+        }
+        new.dedup_by_key(|link| link.to);
+        for link in &mut new {
+            link.back = self.entry(link.to).is_some_and(|entry| entry.link(index).is_some());
+        }
+        let Some(entry) = self.entries.get_mut(index as usize) else { return false };
+        let changed = !entry.advertised || entry.transit != transit || entry.links != new;
+        entry.advertised = true;
+        entry.transit = transit;
+        self.replace(index, new);
+        changed
+    }
+
+    /// Takes away what a vertex advertises; true if that changed the graph.
+    pub fn remove(&mut self, vertex: Vertex) -> bool {
+        let Some(&index) = self.indices.get(&vertex) else { return false };
+        let Some(entry) = self.entries.get_mut(index as usize) else { return false };
+        let changed = entry.advertised;
+        entry.advertised = false;
+        self.replace(index, Vec::new());
+        self.release(index);
+        changed
+    }
+
+    /// Number of vertices that are advertised or referred to.
+    pub fn len(&self) -> usize {
+        self.indices.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.indices.is_empty()
+    }
+
+    /// What a vertex advertises, cheapest link to each; empty if nothing.
+    pub fn links(&self, vertex: Vertex) -> impl Iterator<Item = (Vertex, u16)> + '_ {
+        let entry = self.index(vertex).and_then(|index| self.entry(index));
+        let links = entry.map_or(&[][..], |entry| &entry.links);
+        links.iter().filter_map(|link| Some((self.entry(link.to)?.vertex, link.cost)))
+    }
+
+    /// One more than the largest index.
+    pub(crate) fn bound(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn index(&self, vertex: Vertex) -> Option<u32> {
+        self.indices.get(&vertex).copied()
+    }
+
+    pub(crate) fn entry(&self, index: u32) -> Option<&Entry> {
+        self.entries.get(index as usize)
+    }
+
+    /// The index of a vertex, a new one if it has none.
+    fn intern(&mut self, vertex: Vertex) -> u32 {
+        if let Some(index) = self.indices.get(&vertex) {
+            return *index;
+        }
+        let entry = Entry { vertex, links: Vec::new(), transit: true, advertised: false, referred: 0 };
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None => self.entries.len() as u32,
+        };
+        match self.entries.get_mut(index as usize) {
+            Some(slot) => *slot = entry,
+            None => self.entries.push(entry),
+        }
+        self.indices.insert(vertex, index);
+        index
+    }
+
+    /// Puts new links, for which references are counted already, in the place of the old ones.
+    fn replace(&mut self, index: u32, new: Vec<Link>) {
+        for link in &new {
+            self.set_back(link.to, index, true);
+        }
+        let Some(entry) = self.entries.get_mut(index as usize) else { return };
+        let kept = |to: u32, links: &[Link]| links.binary_search_by_key(&to, |link| link.to).is_ok();
+        let mut before = core::mem::take(&mut self.before);
+        before.clear();
+        before.extend_from_slice(&entry.links);
+        entry.links.clear();
+        entry.links.extend_from_slice(&new);
+        for link in &before {
+            if !kept(link.to, &new) {
+                self.set_back(link.to, index, false);
+            }
+            self.refer(link.to, -1);
+            self.release(link.to);
+        }
+        self.before = before;
+    }
+
+    /// Notes at `at`, if it links to `to`, whether `to` links back.
+    fn set_back(&mut self, at: u32, to: u32, back: bool) {
+        let links = self.entries.get_mut(at as usize).map(|entry| &mut entry.links);
+        if let Some(links) = links
+            && let Ok(place) = links.binary_search_by_key(&to, |link| link.to)
+            && let Some(link) = links.get_mut(place)
+        {
+            link.back = back;
+        }
+    }
+
+    fn refer(&mut self, index: u32, by: i32) {
+        if let Some(entry) = self.entries.get_mut(index as usize) {
+            entry.referred = entry.referred.saturating_add_signed(by);
+        }
+    }
+
+    /// Frees the index of a vertex that has no advertisement and that no link leads to.
+    fn release(&mut self, index: u32) {
+        let unused = self.entry(index).filter(|entry| !entry.advertised && entry.referred == 0);
+        if let Some(vertex) = unused.map(|entry| entry.vertex)
+            && self.indices.remove(&vertex).is_some()
+        {
+            self.free.push(index);
+        }
+    }
+}
+
+impl Entry {
+    /// Its link to a vertex.
+    pub(crate) fn link(&self, to: u32) -> Option<&Link> {
+        self.links.binary_search_by_key(&to, |link| link.to).ok().and_then(|place| self.links.get(place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn router(id: u32) -> Vertex {
+        Vertex::Router(RouterId(id))
+    }
+
+    /// (to, cost, back) of each link.
+    fn links(graph: &Graph, from: u32) -> Vec<(Vertex, u16, bool)> {
+        let entry = graph.index(router(from)).and_then(|index| graph.entry(index)).unwrap();
+        entry.links.iter().map(|link| (graph.entry(link.to).unwrap().vertex, link.cost, link.back)).collect()
+    }
+
+    #[test]
+    fn a_link_knows_whether_the_other_end_links_back() {
+        let mut graph = Graph::default();
+        assert!(graph.set(router(1), true, [(router(2), 5)]));
+        assert_eq!(links(&graph, 1), [(router(2), 5, false)]);
+        assert!(graph.set(router(2), true, [(router(1), 7), (router(3), 1)]));
+        assert_eq!(links(&graph, 1), [(router(2), 5, true)]);
+        assert_eq!(links(&graph, 2), [(router(1), 7, true), (router(3), 1, false)]);
+        assert!(graph.set(router(2), true, [(router(3), 1)]));
+        assert_eq!(links(&graph, 1), [(router(2), 5, false)]);
+        assert!(graph.remove(router(1)));
+        assert!(!graph.remove(router(1)));
+    }
+
+    #[test]
+    fn what_says_the_same_again_changes_nothing() {
+        let mut graph = Graph::default();
+        let lsa = [(router(3), 4), (router(2), 5)];
+        assert!(graph.set(router(1), true, lsa));
+        assert!(!graph.set(router(1), true, lsa.into_iter().rev()));
+        assert!(graph.set(router(1), false, lsa));
+        assert!(graph.set(router(1), false, [(router(3), 4), (router(2), 6)]));
+    }
+
+    #[test]
+    fn of_two_links_to_one_router_the_cheaper_counts_and_none_is_free() {
+        let mut graph = Graph::default();
+        graph.set(router(1), true, [(router(2), 5), (router(2), 0), (router(1), 1)]);
+        assert_eq!(links(&graph, 1), [(router(2), 1, false)]);
+    }
+
+    #[test]
+    fn vertices_that_nothing_refers_to_leave_no_trace() {
+        let mut graph = Graph::default();
+        graph.set(router(1), true, [(router(2), 5), (router(2), 6), (router(3), 5)]);
+        graph.set(router(2), true, [(router(1), 5)]);
+        assert_eq!(graph.len(), 3);
+        graph.remove(router(1));
+        // 2 still refers to 1.
+        assert_eq!(graph.len(), 2);
+        graph.remove(router(2));
+        assert!(graph.is_empty());
+        // A thousand routers in turn need no more than two indices.
+        for id in 1..1000 {
+            graph.set(router(id), true, [(router(id + 1), 1)]);
+            graph.remove(router(id));
+        }
+        assert!(graph.is_empty() && graph.bound() <= 3);
     }
 }

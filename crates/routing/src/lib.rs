@@ -10,9 +10,11 @@ pub mod config;
 pub mod counters;
 pub mod election;
 pub mod graph;
+pub mod lsa_fullness;
 pub mod neighborhood;
 pub mod router;
 pub mod routing_table;
+pub mod spf;
 
 mod bit_matrix;
 

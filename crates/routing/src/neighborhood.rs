@@ -2,7 +2,7 @@
 //! them hear each other (RFC 5614, section 5.1).
 
 use crate::bit_matrix::{self, BitMatrix};
-use crate::graph::RouterId;
+use anabranch_wire::ospf::RouterId;
 
 /// The role of a router on a MANET interface; a larger one is preferred in the election (RFC 5614, section 3.1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -140,6 +140,11 @@ impl Neighborhood {
     /// NCM(j, k): whether two neighbours are taken to be bidirectional neighbours of each other.
     pub fn connected(&self, j: usize, k: usize) -> bool {
         self.connected.contains(j, k)
+    }
+
+    /// The neighbours that neighbour `j` is connected with by NCM, in ascending order.
+    pub fn connected_with(&self, j: usize) -> impl Iterator<Item = RouterId> + '_ {
+        bit_matrix::ones(self.row(j)).filter_map(|k| self.get(k)).map(|neighbor| neighbor.rank.id)
     }
 
     /// Row j of NCM.

@@ -160,16 +160,11 @@ fn is_explained(routers: &Routers, cut: usize) -> bool {
     })
 }
 
-/// How many random graphs to try of each AdjConnectivity: a part, or as many as the variable says.
-fn graphs(default: usize) -> usize {
-    std::env::var("ANABRANCH_GRAPHS").ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
 #[test]
 fn on_random_graphs_the_election_is_the_references_at_every_step_and_keeps_its_promises() {
     let mut random = Random::new(2);
     let (mut longest, mut biconnected, mut split) = (0, 0, 0);
-    for number in 0..graphs(600) {
+    for number in 0..mesh::graphs(600) {
         let connectivity = CONNECTIVITIES[number % 3];
         let graph = Graph::any(&mut random, 40);
         let nodes = graph.len();

@@ -4,8 +4,8 @@
 pub mod reference;
 
 use anabranch_routing::election::{AdjConnectivity, Election, ElectionSettings, Selection};
-use anabranch_routing::graph::RouterId;
 use anabranch_routing::neighborhood::{Level, Neighbor, Neighborhood, Rank};
+use anabranch_wire::ospf::RouterId;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
@@ -271,4 +271,9 @@ impl Routers {
 
 pub fn id(node: usize) -> RouterId {
     RouterId(node as u32 + 1)
+}
+
+/// How many random graphs to try: a part, or as many as the variable says.
+pub fn graphs(default: usize) -> usize {
+    std::env::var("ANABRANCH_GRAPHS").ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }

@@ -1,0 +1,361 @@
+//! Which neighbours a router advertises in its router-LSA: the Selected Advertised Neighbor Set (SANS) for each
+//! LSAFullness, RFC 5614, section 9 and appendix C.
+//!
+//! Two of the choices are our own, as the RFC allows any set of neighbours beside the backbone:
+//! - LSAFullness 2 shall "provide redundant routes" and include the set of 1; here a router gives up a neighbour only to
+//!   two others that advertise it, where 1 gives it up to one.
+//! - [`LsaFullness::Multipath`] does the same for any number of lanes. Then between any two routers the advertised links
+//!   have as many shortest paths without a common router as all links have, up to that number. Why: let fewer than that
+//!   number of routers fail, and a shortest path be left. Go back along it from the destination. Where its last two links
+//!   are a, b, c, and fewer than that number of routers lie between a and c, all of them advertise c. Otherwise at least
+//!   that number do, and one of them is up. Put it in the place of b, and go on with the links before it. The first link
+//!   leaves the root, which knows all its neighbours (section 10). By Menger's theorem, if that many routers cannot cut
+//!   off the destination, that many paths have no router in common. A test counts them.
+
+mod min_cost;
+
+use crate::neighborhood::{Level, Neighborhood};
+use anabranch_wire::ospf::RouterId;
+use min_cost::{Costs, Key};
+
+/// Cost of a link that does not exist (RFC 2328, appendix B).
+pub const LS_INFINITY: u32 = 0x00ff_ffff;
+
+/// How much of the topology router-LSAs hold (RFC 5614, section 3.2).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum LsaFullness {
+    /// 0: the backbone only; paths are not the shortest.
+    Minimal,
+    /// 1: enough for one shortest path to each destination.
+    #[default]
+    MinCost,
+    /// 2: where there are two shortest paths, enough for two.
+    MinCostRedundant,
+    /// 3: MDRs advertise all neighbours, the others the backbone; paths are nearly the shortest.
+    MdrFull,
+    /// 4: all neighbours.
+    Full,
+    /// Not in the RFC: enough for this number of shortest paths without a common router, where they exist. 0 counts as 1.
+    Multipath(u8),
+}
+
+impl LsaFullness {
+    /// How many shortest paths it keeps by way of costs; none if it does not look at costs.
+    fn paths(self) -> Option<usize> {
+        match self {
+            Self::Minimal | Self::MdrFull | Self::Full => None,
+            Self::MinCost => Some(1),
+            Self::MinCostRedundant => Some(2),
+            Self::Multipath(lanes) => Some(usize::from(lanes.max(1))),
+        }
+    }
+}
+
+/// What decides whether a MANET neighbour stands in the router-LSA.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Standing {
+    /// Its state is Full.
+    pub full: bool,
+    /// It is routable (section 9.1).
+    pub routable: bool,
+    /// It is a backbone neighbour (section 9.2).
+    pub backbone: bool,
+    /// The router's SANS, of any interface, holds it.
+    pub selected: bool,
+    /// Its SANS holds the router.
+    pub selector: bool,
+}
+
+impl Standing {
+    /// Whether the neighbour is advertised (section 9.4); `reduction` is false with AdjConnectivity 0.
+    pub fn is_advertised(self, reduction: bool) -> bool {
+        let wanted = self.selected || self.selector || self.backbone;
+        if reduction { self.full || self.routable && wanted } else { self.full && wanted }
+    }
+}
+
+/// A MANET interface of the router's own.
+#[derive(Clone, Copy, Debug)]
+pub struct ManetInterface {
+    /// Router Priority on it.
+    pub priority: u8,
+    /// MDR Level on it.
+    pub level: Level,
+    /// Whether adjacency reduction is used: false with AdjConnectivity 0. Then LSAFullness must be 1, 2, 4 or multipath
+    /// (section 9.3), and 0 and 3 count as 1.
+    pub reduction: bool,
+    /// How much is advertised.
+    pub fullness: LsaFullness,
+}
+
+impl ManetInterface {
+    fn fullness(&self) -> LsaFullness {
+        match self.fullness {
+            LsaFullness::Minimal | LsaFullness::MdrFull if !self.reduction => LsaFullness::MinCost,
+            other => other,
+        }
+    }
+}
+
+/// What a router knows of a bidirectional MANET neighbour beside what is in the [`Neighborhood`].
+#[derive(Clone, Copy, Debug)]
+pub struct Advertised {
+    /// Router ID; a neighbour that the neighbourhood does not have is ignored.
+    pub id: RouterId,
+    /// Metric of the router's own link to it.
+    pub metric: u16,
+    /// Its metric for links that it lists no other for (Metric TLV); 1 if it sends none.
+    pub default_metric: u16,
+    /// Its Parent and Backup Parent.
+    pub parents: [Option<RouterId>; 2],
+    /// Whether it is a backbone neighbour (section 9.2) on the interface.
+    pub backbone: bool,
+    /// Whether the SANS of the interface holds it now.
+    pub selected: bool,
+}
+
+/// A neighbour on an interface that is no MANET.
+#[derive(Clone, Copy, Debug)]
+pub struct WiredNeighbor {
+    /// Router ID.
+    pub id: RouterId,
+    /// Its Router Priority.
+    pub priority: u8,
+    /// Metric of the link to it.
+    pub metric: u16,
+    /// Metric of its link to the router, from its router-LSA.
+    pub metric_back: u16,
+}
+
+/// Selects the neighbours to advertise. Filled anew each time, into the same memory: [`clear`](Self::clear);
+/// [`add_interface`](Self::add_interface), each followed by [`add_neighbor`](Self::add_neighbor) for all its neighbours;
+/// [`select`](Self::select).
+#[derive(Clone, Default, Debug)]
+pub struct AdvertisedNeighbors {
+    interfaces: Vec<ManetInterface>,
+    views: Vec<View>,
+    wired: Vec<WiredNeighbor>,
+    wired_links: Vec<(RouterId, RouterId, u16)>,
+    /// Lists of Router IDs that views refer to.
+    ids: Vec<RouterId>,
+    metrics: Vec<(RouterId, u16)>,
+    costs: Costs,
+}
+
+/// A neighbour on an interface. Lists are ranges of `ids` and `metrics`.
+#[derive(Clone, Copy, Debug)]
+struct View {
+    interface: usize,
+    priority: u8,
+    advertised: Advertised,
+    /// Neighbours it is connected with, its DNS and its SANS.
+    connected: [usize; 2],
+    dependent: [usize; 2],
+    selected: [usize; 2],
+    metrics: [usize; 2],
+    /// Whether the last run selected it.
+    outcome: bool,
+}
+
+impl AdvertisedNeighbors {
+    /// Forgets all interfaces and neighbours.
+    pub fn clear(&mut self) {
+        self.interfaces.clear();
+        self.views.clear();
+        self.wired.clear();
+        self.wired_links.clear();
+        self.ids.clear();
+        self.metrics.clear();
+    }
+
+    /// Adds a MANET interface; returns its index.
+    pub fn add_interface(&mut self, interface: ManetInterface) -> usize {
+        self.interfaces.push(interface);
+        self.interfaces.len() - 1
+    }
+
+    /// Adds a neighbour on the last interface added, whose neighbours `neighborhood` holds, with its DNS, its SANS and the
+    /// metrics it lists.
+    pub fn add_neighbor(
+        &mut self,
+        neighborhood: &Neighborhood,
+        advertised: Advertised,
+        dependent: impl IntoIterator<Item = RouterId>,
+        selected: impl IntoIterator<Item = RouterId>,
+        metrics: impl IntoIterator<Item = (RouterId, u16)>,
+    ) {
+        let Some(index) = neighborhood.index(advertised.id) else { return };
+        let (Some(neighbor), Some(interface)) = (neighborhood.get(index), self.interfaces.len().checked_sub(1)) else {
+            return;
+        };
+        let start = self.ids.len();
+        self.ids.extend(neighborhood.connected_with(index));
+        let connected = [start, self.ids.len()];
+        self.ids.extend(dependent);
+        let dependent = [connected[1], self.ids.len()];
+        self.ids.extend(selected);
+        let selected = [dependent[1], self.ids.len()];
+        let start = self.metrics.len();
+        self.metrics.extend(metrics);
+        let metrics = [start, self.metrics.len()];
+        let priority = neighbor.rank.priority;
+        self.views.push(View {
+            interface,
+            priority,
+            advertised,
+            connected,
+            dependent,
+            selected,
+            metrics,
+            outcome: false,
+        });
+    }
+
+    /// Adds a neighbour on an interface that is no MANET.
+    pub fn add_wired_neighbor(&mut self, neighbor: WiredNeighbor) {
+        self.wired.push(neighbor);
+    }
+
+    /// Adds a link between two neighbours on such interfaces that the link-state database has.
+    pub fn add_wired_link(&mut self, from: RouterId, to: RouterId, metric: u16) {
+        self.wired_links.push((from, to, metric));
+    }
+
+    /// Selects for the router `id`.
+    pub fn select(&mut self, id: RouterId) {
+        if self.interfaces.iter().any(|one| one.fullness().paths().is_some()) {
+            self.fill_matrices(id);
+        }
+        for index in 0..self.views.len() {
+            let outcome = self.is_selected(index);
+            if let Some(view) = self.views.get_mut(index) {
+                view.outcome = outcome;
+            }
+        }
+    }
+
+    /// Whether the neighbour of a view belongs to the SANS of the interface.
+    fn is_selected(&mut self, index: usize) -> bool {
+        let Some(view) = self.views.get(index) else { return false };
+        let Some(interface) = self.interfaces.get(view.interface) else { return false };
+        match interface.fullness() {
+            LsaFullness::Minimal => false,
+            LsaFullness::MdrFull => interface.level == Level::Mdr && !view.advertised.backbone,
+            LsaFullness::Full => !view.advertised.backbone,
+            by_cost => {
+                let (paths, neighbor) = (by_cost.paths().unwrap_or(1), self.costs.index(view.advertised.id));
+                self.is_preferred(index) && self.costs.is_needed(neighbor, paths)
+            }
+        }
+    }
+
+    /// The SANS of an interface by the last run, in the order in which its neighbours were added.
+    pub fn selected(&self, interface: usize) -> impl Iterator<Item = RouterId> + '_ {
+        let chosen = self.views.iter().filter(move |view| view.interface == interface && view.outcome);
+        chosen.map(|view| view.advertised.id)
+    }
+}
+
+impl AdvertisedNeighbors {
+    /// Steps 1 to 4.
+    fn fill_matrices(&mut self, own: RouterId) {
+        let ids = self.views.iter().map(|view| view.advertised.id).chain(self.wired.iter().map(|one| one.id));
+        self.costs.begin(own, ids);
+        self.fill_costs(own);
+        self.fill_backbone();
+        self.fill_selected(own);
+    }
+
+    /// Steps 1 and 2, and the priorities.
+    fn fill_costs(&mut self, own: RouterId) {
+        let Self { costs, views, ids, metrics, wired, wired_links, interfaces } = self;
+        for view in views.iter() {
+            let Advertised { id, metric, default_metric, .. } = view.advertised;
+            costs.raise_priority(id, view.priority);
+            costs.link(own, id, metric);
+            let own_priority = interfaces.get(view.interface).map_or(0, |one| one.priority);
+            costs.raise_priority(own, own_priority);
+            let listed = range(metrics, view.metrics);
+            let metric_to = |to| listed.iter().find(|(id, _)| *id == to).map_or(default_metric, |(_, metric)| *metric);
+            costs.link(id, own, metric_to(own));
+            for to in range(ids, view.connected) {
+                costs.link(id, *to, metric_to(*to));
+            }
+        }
+        for neighbor in wired.iter() {
+            costs.raise_priority(neighbor.id, neighbor.priority);
+            costs.link(own, neighbor.id, neighbor.metric);
+            costs.link(neighbor.id, own, neighbor.metric_back);
+        }
+        for (from, to, metric) in wired_links.iter() {
+            costs.link(*from, *to, *metric);
+        }
+    }
+
+    /// Whether a view's link to `to` has the least cost of all links there, so that its interface is a candidate.
+    fn is_candidate(costs: &Costs, metrics: &[(RouterId, u16)], view: &View, to: RouterId) -> bool {
+        let listed = range(metrics, view.metrics).iter().find(|(id, _)| *id == to);
+        let metric = listed.map_or(view.advertised.default_metric, |(_, metric)| *metric);
+        costs.cost(view.advertised.id, to) == u32::from(metric)
+    }
+
+    /// Step 3: BNM.
+    fn fill_backbone(&mut self) {
+        let Self { costs, views, ids, metrics, interfaces, .. } = self;
+        for view in views.iter().filter(|view| interfaces.get(view.interface).is_some_and(|one| one.reduction)) {
+            let (from, near) = (view.advertised.id, range(ids, view.connected));
+            let parents = view.advertised.parents.iter().flatten();
+            for to in range(ids, view.dependent).iter().chain(parents).filter(|to| near.contains(to)) {
+                if Self::is_candidate(costs, metrics, view, *to) {
+                    costs.set(Key::Backbone, from, *to);
+                }
+                // What one says holds for both directions, each if its own cost makes the interface a candidate.
+                let back = views.iter().find(|one| one.interface == view.interface && one.advertised.id == *to);
+                if back.is_some_and(|back| Self::is_candidate(costs, metrics, back, from)) {
+                    costs.set(Key::Backbone, *to, from);
+                }
+            }
+        }
+    }
+
+    /// Step 4: SANM.
+    fn fill_selected(&mut self, own: RouterId) {
+        let Self { costs, views, ids, metrics, .. } = self;
+        for view in views.iter() {
+            let (from, near) = (view.advertised.id, range(ids, view.connected));
+            if view.advertised.selected && costs.cost(own, from) == u32::from(view.advertised.metric) {
+                costs.set(Key::Selected, own, from);
+            }
+            for to in range(ids, view.selected).iter().filter(|to| **to == own || near.contains(to)) {
+                if Self::is_candidate(costs, metrics, view, *to) {
+                    costs.set(Key::Selected, from, *to);
+                }
+            }
+        }
+    }
+
+    /// Steps 5a to 5c: whether a neighbour may be selected, and on the interface of this view.
+    fn is_preferred(&self, index: usize) -> bool {
+        let Some(view) = self.views.get(index) else { return false };
+        let id = view.advertised.id;
+        let others = || self.views.iter().enumerate().filter(|(_, one)| one.advertised.id == id);
+        let wired = self.wired.iter().filter(|one| one.id == id);
+        let least = others().map(|(_, one)| one.advertised.metric).chain(wired.clone().map(|one| one.metric)).min();
+        let candidates = || others().filter(|(_, one)| Some(one.advertised.metric) == least);
+        if wired.clone().any(|one| Some(one.metric) == least) || candidates().any(|(_, one)| one.advertised.backbone) {
+            // It is advertised anyway.
+            return false;
+        }
+        let preference = |(index, view): &(usize, &View)| {
+            let interface = self.interfaces.get(view.interface);
+            let own = interface.map(|one| (one.priority, one.level));
+            (view.advertised.selected, own, core::cmp::Reverse(*index))
+        };
+        candidates().max_by_key(preference).is_some_and(|(best, _)| best == index)
+    }
+}
+
+/// A range of a list.
+fn range<T>(list: &[T], [from, to]: [usize; 2]) -> &[T] {
+    list.get(from..to).unwrap_or(&[])
+}

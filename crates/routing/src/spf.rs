@@ -1,0 +1,374 @@
+//! Shortest paths with all next hops of equal cost: RFC 2328, section 16.1, with the changes of RFC 5614, section 10.
+//!
+//! The root's own router-LSA is not looked at. In its place stand the links to all neighbours that may be next hops, which
+//! the caller gives: Full ones, and with adjacency reduction routable ones, advertised or not.
+//!
+//! Every router counts the same database and prefers nothing else, so for each next hop of each destination the distance
+//! that the next hop itself finds is smaller: packets come nearer with every hop, whichever of the next hops each router
+//! takes. That needs costs of at least 1, which [`Graph::set`] sees to.
+
+use crate::bit_matrix;
+use crate::graph::{Entry, Graph, Vertex};
+use anabranch_wire::ospf::RouterId;
+use core::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A neighbour of the root, on one interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RootNeighbor {
+    /// The neighbour, or the transit network that the root is attached to.
+    pub vertex: Vertex,
+    /// Cost of the root's link; 0 counts as 1.
+    pub cost: u16,
+    /// Whether it is a MANET neighbour.
+    pub manet: bool,
+    /// Whether its state is 2-Way or greater.
+    pub bidirectional: bool,
+    /// Whether its state is Full; true for a network.
+    pub full: bool,
+    /// Whether it is routable. [`ShortestPaths::run`] may set it.
+    pub routable: bool,
+    /// The routable neighbour quality condition (RFC 5614, section 9.1).
+    pub quality: bool,
+}
+
+/// Which parts of RFC 5614 are in use; what section 10 depends on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Reduction {
+    /// AdjConnectivity 0 and LSAFullness 4: nothing is changed.
+    None,
+    /// AdjConnectivity 0 and LSAFullness 1 or 2.
+    PartialTopology,
+    /// AdjConnectivity 1 or 2.
+    #[default]
+    Adjacencies,
+}
+
+impl RootNeighbor {
+    /// Whether it may be a next hop.
+    fn is_usable(&self, reduction: Reduction) -> bool {
+        self.full || reduction == Reduction::Adjacencies && self.manet && self.routable
+    }
+
+    /// Whether it must link back to the root (step 2b).
+    fn must_link_back(&self, reduction: Reduction) -> bool {
+        match reduction {
+            Reduction::None => true,
+            Reduction::PartialTopology => !(self.manet && self.full),
+            Reduction::Adjacencies => !(self.manet && self.routable),
+        }
+    }
+}
+
+/// The one that a packet goes to first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct FirstHop {
+    /// Index of the [`RootNeighbor`] whose interface it leaves by.
+    pub neighbor: usize,
+    /// The router that takes it.
+    pub router: RouterId,
+}
+
+/// The shortest paths from one router; keeps its memory from run to run. What it says is good until the graph changes.
+#[derive(Clone, Default, Debug)]
+pub struct ShortestPaths {
+    /// By index of the graph.
+    distances: Vec<u32>,
+    /// Sets of indices of `hops`, `width` words each, by index of the graph.
+    sets: Vec<u64>,
+    width: usize,
+    hops: Vec<FirstHop>,
+    /// By index of the graph: where in `hops` the routers of a network begin that the root is attached to.
+    attached: Vec<(u32, usize)>,
+    queue: BinaryHeap<Reverse<(u32, bool, u32)>>,
+    done: Vec<bool>,
+    set: Vec<u64>,
+}
+
+/// Distance of what cannot be reached.
+const UNREACHED: u32 = u32::MAX;
+
+impl ShortestPaths {
+    /// Finds the shortest paths from `root` and updates which neighbours are routable. If that lets more be used, finds
+    /// them once more: two runs are enough, as section 10 says. Returns how many there were.
+    pub fn run(
+        &mut self,
+        graph: &Graph,
+        root: RouterId,
+        neighbors: &mut [RootNeighbor],
+        reduction: Reduction,
+    ) -> usize {
+        self.run_once(graph, root, neighbors, reduction);
+        if reduction == Reduction::Adjacencies && self.update_routable(graph, neighbors) {
+            self.run_once(graph, root, neighbors, reduction);
+            return 2;
+        }
+        1
+    }
+
+    /// Distance of a vertex; none if it cannot be reached.
+    pub fn distance(&self, graph: &Graph, vertex: Vertex) -> Option<u32> {
+        let index = graph.index(vertex)?;
+        self.distances.get(index as usize).copied().filter(|distance| *distance != UNREACHED)
+    }
+
+    /// The next hops towards a vertex, in the order of the root's neighbours; none for the root itself.
+    pub fn next_hops(&self, graph: &Graph, vertex: Vertex) -> impl Iterator<Item = FirstHop> + '_ {
+        let set = graph.index(vertex).map_or(&[][..], |index| self.set(index));
+        bit_matrix::ones(set).filter_map(|hop| self.hops.get(hop).copied())
+    }
+
+    /// RFC 5614, section 9.1: true if that changed anything.
+    fn update_routable(&self, graph: &Graph, neighbors: &mut [RootNeighbor]) -> bool {
+        let mut changed = false;
+        for neighbor in neighbors.iter_mut().filter(|neighbor| neighbor.manet) {
+            let reached = || self.distance(graph, neighbor.vertex).is_some();
+            let routable = neighbor.bidirectional && (neighbor.routable || neighbor.quality && reached());
+            changed |= routable != neighbor.routable;
+            neighbor.routable = routable;
+        }
+        changed
+    }
+
+    fn run_once(&mut self, graph: &Graph, root: RouterId, neighbors: &[RootNeighbor], reduction: Reduction) {
+        let usable = || neighbors.iter().enumerate().filter(|(_, one)| one.is_usable(reduction));
+        self.list_hops(graph, usable());
+        self.begin(graph);
+        let own = graph.index(Vertex::Router(root));
+        if let Some(slot) = own.and_then(|own| self.distances.get_mut(own as usize)) {
+            *slot = 0;
+        }
+        if let Some(slot) = own.and_then(|own| self.done.get_mut(own as usize)) {
+            *slot = true;
+        }
+        let mut first = 0;
+        for (_, neighbor) in usable() {
+            let Some(index) = graph.index(neighbor.vertex) else { continue };
+            let attached = matches!(neighbor.vertex, Vertex::Network(..));
+            let from = first;
+            first += if attached { graph.entry(index).map_or(0, |entry| entry.links.len()) } else { 1 };
+            let back = graph.entry(index).is_some_and(|entry| own.is_some_and(|own| entry.link(own).is_some()));
+            if !back && neighbor.must_link_back(reduction) || Some(index) == own {
+                continue;
+            }
+            let cost = u32::from(neighbor.cost.max(1));
+            self.set.fill(0);
+            if attached {
+                self.attached.push((index, from));
+            } else {
+                bit_matrix::insert(&mut self.set, from);
+            }
+            self.reach(graph, index, cost);
+        }
+        while let Some(Reverse((distance, _, index))) = self.queue.pop() {
+            self.walk(graph, index, distance);
+        }
+    }
+
+    /// Numbers all that may be first hops: usable neighbours, and the routers on networks that the root is attached to.
+    fn list_hops<'a>(&mut self, graph: &Graph, usable: impl Iterator<Item = (usize, &'a RootNeighbor)>) {
+        self.hops.clear();
+        for (neighbor, one) in usable {
+            match one.vertex {
+                Vertex::Router(router) if graph.index(one.vertex).is_some() => {
+                    self.hops.push(FirstHop { neighbor, router });
+                }
+                Vertex::Router(_) => {}
+                Vertex::Network(..) => {
+                    let routers = graph.links(one.vertex).map(|(to, _)| match to {
+                        Vertex::Router(router) | Vertex::Network(router, _) => FirstHop { neighbor, router },
+                    });
+                    self.hops.extend(routers);
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, graph: &Graph) {
+        let size = graph.bound();
+        self.width = bit_matrix::words(self.hops.len());
+        self.distances.clear();
+        self.distances.resize(size, UNREACHED);
+        self.sets.clear();
+        self.sets.resize(size * self.width, 0);
+        self.done.clear();
+        self.done.resize(size, false);
+        self.set.clear();
+        self.set.resize(self.width, 0);
+        self.attached.clear();
+        self.queue.clear();
+    }
+
+    /// Goes on from a vertex whose distance is final.
+    fn walk(&mut self, graph: &Graph, index: u32, distance: u32) {
+        match self.done.get_mut(index as usize) {
+            Some(done) if !*done => *done = true,
+            _ => return,
+        }
+        let Some(entry) = graph.entry(index).filter(|entry| entry.transit) else { return };
+        let mut set = core::mem::take(&mut self.set);
+        set.copy_from_slice(self.set(index));
+        self.set = set;
+        if !self.attached.is_empty() && matches!(entry.vertex, Vertex::Network(..)) {
+            self.walk_network(graph, entry, index, distance);
+            return;
+        }
+        for link in entry.links.iter().filter(|link| link.back) {
+            self.reach(graph, link.to, distance + u32::from(link.cost));
+        }
+    }
+
+    /// The same for a network: routers on one that the root is attached to are first hops themselves.
+    fn walk_network(&mut self, graph: &Graph, entry: &Entry, index: u32, distance: u32) {
+        let common = self.set.clone();
+        for (place, link) in entry.links.iter().enumerate().filter(|(_, link)| link.back) {
+            self.set.copy_from_slice(&common);
+            for (_, from) in self.attached.iter().filter(|(network, _)| *network == index) {
+                bit_matrix::insert(&mut self.set, from + place);
+            }
+            self.reach(graph, link.to, distance + u32::from(link.cost));
+        }
+    }
+
+    /// A way to a vertex, with the next hops in `set`.
+    fn reach(&mut self, graph: &Graph, index: u32, distance: u32) {
+        let at = index as usize;
+        let (Some(known), Some(false)) = (self.distances.get_mut(at), self.done.get(at)) else { return };
+        let Some(set) = self.sets.get_mut(at * self.width..(at + 1) * self.width) else { return };
+        if distance < *known {
+            *known = distance;
+            set.copy_from_slice(&self.set);
+            // Networks first, as they add next hops to routers at the same distance.
+            let router = graph.entry(index).is_some_and(|entry| matches!(entry.vertex, Vertex::Router(_)));
+            self.queue.push(Reverse((distance, router, index)));
+        } else if distance == *known {
+            for (word, more) in set.iter_mut().zip(&self.set) {
+                *word |= more;
+            }
+        }
+    }
+
+    fn set(&self, index: u32) -> &[u64] {
+        let at = index as usize;
+        self.sets.get(at * self.width..(at + 1) * self.width).unwrap_or(&[])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_wire::ospf::InterfaceId;
+
+    fn router(id: u32) -> Vertex {
+        Vertex::Router(RouterId(id))
+    }
+
+    fn manet(id: u32, full: bool, routable: bool) -> RootNeighbor {
+        let vertex = router(id);
+        RootNeighbor { vertex, cost: 1, manet: true, bidirectional: true, full, routable, quality: true }
+    }
+
+    /// Distance and next hops of a router.
+    fn path(paths: &ShortestPaths, graph: &Graph, to: u32) -> (Option<u32>, Vec<u32>) {
+        let hops = paths.next_hops(graph, router(to)).map(|hop| hop.router.0).collect();
+        (paths.distance(graph, router(to)), hops)
+    }
+
+    /// Routers 1 - 2 - 3 advertise a chain.
+    fn chain() -> Graph {
+        let mut graph = Graph::default();
+        graph.set(router(1), true, [(router(2), 1)]);
+        graph.set(router(2), true, [(router(1), 1), (router(3), 1)]);
+        graph.set(router(3), true, [(router(2), 1)]);
+        graph
+    }
+
+    #[test]
+    fn a_bidirectional_neighbour_with_a_route_becomes_routable_and_the_second_run_takes_the_short_cut() {
+        // 3 is heard but not adjacent: the first run finds it behind 2, the second uses it, though nobody advertises that
+        // link.
+        let graph = chain();
+        let mut neighbors = [manet(2, true, false), manet(3, false, false)];
+        let mut paths = ShortestPaths::default();
+        assert_eq!(paths.run(&graph, RouterId(1), &mut neighbors, Reduction::Adjacencies), 2);
+        assert!(neighbors[1].routable);
+        assert_eq!(path(&paths, &graph, 3), (Some(1), vec![3]));
+        assert_eq!(paths.run(&graph, RouterId(1), &mut neighbors, Reduction::Adjacencies), 1);
+    }
+
+    #[test]
+    fn a_neighbour_of_poor_quality_or_lost_is_not_routable() {
+        let graph = chain();
+        let mut paths = ShortestPaths::default();
+        let mut neighbors = [manet(2, true, true), manet(3, false, false)];
+        neighbors[1].quality = false;
+        assert_eq!(paths.run(&graph, RouterId(1), &mut neighbors, Reduction::Adjacencies), 1);
+        assert_eq!(path(&paths, &graph, 3), (Some(2), vec![2]));
+        // Quality is asked once: a routable neighbour stays so while it is bidirectional.
+        neighbors[1].routable = true;
+        assert_eq!(paths.run(&graph, RouterId(1), &mut neighbors, Reduction::Adjacencies), 1);
+        assert_eq!(path(&paths, &graph, 3), (Some(1), vec![3]));
+        neighbors[1].bidirectional = false;
+        assert_eq!(paths.run(&graph, RouterId(1), &mut neighbors, Reduction::Adjacencies), 2);
+        assert_eq!(path(&paths, &graph, 3), (Some(2), vec![2]));
+    }
+
+    #[test]
+    fn a_link_back_is_asked_of_all_but_the_neighbours_that_section_10_names() {
+        // 2 does not advertise 1.
+        let mut graph = chain();
+        graph.set(router(2), true, [(router(3), 1)]);
+        let mut paths = ShortestPaths::default();
+        let mut reached = |reduction, full, routable| {
+            paths.run(&graph, RouterId(1), &mut [manet(2, full, routable)], reduction);
+            path(&paths, &graph, 3).0
+        };
+        assert_eq!(reached(Reduction::Adjacencies, false, true), Some(2));
+        assert_eq!(reached(Reduction::Adjacencies, true, false), None);
+        assert_eq!(reached(Reduction::PartialTopology, true, false), Some(2));
+        assert_eq!(reached(Reduction::PartialTopology, false, true), None);
+        assert_eq!(reached(Reduction::None, true, true), None);
+    }
+
+    #[test]
+    fn two_interfaces_to_one_neighbour_are_two_next_hops() {
+        let graph = chain();
+        let mut neighbors = [manet(2, true, true), manet(2, true, true)];
+        let mut paths = ShortestPaths::default();
+        paths.run(&graph, RouterId(1), &mut neighbors, Reduction::Adjacencies);
+        let hops: Vec<_> = paths.next_hops(&graph, router(3)).map(|hop| hop.neighbor).collect();
+        assert_eq!(hops, [0, 1]);
+    }
+
+    #[test]
+    fn the_routers_on_a_network_that_the_root_is_attached_to_are_next_hops() {
+        // Network N joins 1, 2 and 3; 4 is behind both 2 and 3.
+        let network = Vertex::Network(RouterId(3), InterfaceId(7));
+        let mut graph = Graph::default();
+        graph.set(network, true, [(router(1), 0), (router(2), 0), (router(3), 0)]);
+        graph.set(router(1), true, [(network, 1)]);
+        graph.set(router(2), true, [(network, 1), (router(4), 1)]);
+        graph.set(router(3), true, [(network, 1), (router(4), 1)]);
+        graph.set(router(4), true, [(router(2), 1), (router(3), 1)]);
+        let attached = RootNeighbor { vertex: network, manet: false, ..manet(3, true, false) };
+        let mut paths = ShortestPaths::default();
+        paths.run(&graph, RouterId(1), &mut [attached], Reduction::Adjacencies);
+        assert_eq!(path(&paths, &graph, 2), (Some(1), vec![2]));
+        assert_eq!(path(&paths, &graph, 4), (Some(2), vec![2, 3]));
+        // From 4, both 2 and 3 lead to the network and to 1 behind it.
+        let mut neighbors = [manet(2, true, true), manet(3, true, true)];
+        paths.run(&graph, RouterId(4), &mut neighbors, Reduction::Adjacencies);
+        assert_eq!(path(&paths, &graph, 1), (Some(2), vec![2, 3]));
+        assert_eq!(paths.distance(&graph, network), Some(2));
+    }
+
+    #[test]
+    fn a_router_without_the_r_bit_is_reached_but_not_passed() {
+        let mut graph = chain();
+        graph.set(router(2), false, [(router(1), 1), (router(3), 1)]);
+        let mut paths = ShortestPaths::default();
+        paths.run(&graph, RouterId(1), &mut [manet(2, true, true)], Reduction::Adjacencies);
+        assert_eq!(path(&paths, &graph, 2), (Some(1), vec![2]));
+        assert_eq!(path(&paths, &graph, 3), (None, vec![]));
+    }
+}
