@@ -11,18 +11,18 @@ use anabranch_policy::time::Instant;
 pub struct Target(u32);
 
 /// The bits of a [`Target`] that hold its index.
-const INDEX_BITS: u32 = 21;
+const INDEX_BITS: u32 = 20;
 
 impl Target {
     /// Most targets of one kind.
     pub const LIMIT: usize = 1 << INDEX_BITS;
 
-    /// The target with this kind (0 to 7) and index.
+    /// The target with this kind (0 to 15) and index.
     ///
     /// # Panics
-    /// If the index is not below [`Self::LIMIT`]: a network of two million links is a caller's mistake.
+    /// If the index is not below [`Self::LIMIT`]: a network of a million links is a caller's mistake.
     pub fn new(kind: u32, index: usize) -> Self {
-        assert!(index < Self::LIMIT && kind < 8, "too many targets of one kind");
+        assert!(index < Self::LIMIT && kind < 16, "too many targets of one kind");
         Self(kind << INDEX_BITS | index as u32)
     }
     /// Its kind.

@@ -13,6 +13,7 @@ pub mod event_queue;
 pub mod flow;
 pub mod histogram;
 pub mod link;
+pub mod mesh;
 pub mod network;
 mod pool;
 pub mod radio;

@@ -3,6 +3,7 @@
 use crate::address::{self, InterfaceId};
 use crate::event_queue::{EventQueue, Target};
 use crate::link::{Cargo, DropCause, Drops, Link, LinkConfig};
+use crate::mesh::{Mesh, NodeId};
 use crate::pool::{Header, PacketId, Pool, digest_of};
 use crate::trace_hash::{Digest, TraceHash};
 use anabranch_policy::rate::Rate;
@@ -29,6 +30,9 @@ impl LinkId {
     }
 }
 impl HostId {
+    /// No host: of an address that is kept free.
+    const NOBODY: Self = Self(u32::MAX);
+
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
@@ -41,6 +45,8 @@ pub enum End {
     Router(RouterId),
     /// The interfaces that are attached to the link: one host, or several that share it.
     Hosts,
+    /// A node of the mesh.
+    Node(NodeId),
 }
 
 /// The kind of a [`Target`] that is a link; the others are the world's.
@@ -112,7 +118,8 @@ pub(crate) struct Network {
     pub(crate) hash: TraceHash,
     pub(crate) wire: Option<WireCheck>,
     pub(crate) tap: Option<Tap>,
-    pool: Pool,
+    pub(crate) mesh: Mesh,
+    pub(crate) pool: Pool,
     links: Vec<LinkSlot>,
     routers: Vec<Router>,
     interfaces: Vec<Interface>,
@@ -131,6 +138,7 @@ impl Network {
             hash: TraceHash::default(),
             wire: None,
             tap: None,
+            mesh: Mesh::default(),
             pool: Pool::default(),
             links: Vec::new(),
             routers: Vec::new(),
@@ -174,8 +182,16 @@ impl Network {
         self.routes_are_stale = true;
         id
     }
+    /// The next interface that is added has this index, if it would not have a higher one anyway.
+    pub(crate) fn skip_interfaces(&mut self, next: InterfaceId) {
+        while self.interfaces.len() < next.index() {
+            let nobody = Interface { host: HostId::NOBODY, sends_on: LinkId(u32::MAX), receives_on: Vec::new() };
+            self.interfaces.push(nobody);
+        }
+    }
     pub(crate) fn host_of(&self, interface: InterfaceId) -> Option<HostId> {
-        self.interfaces.get(interface.index()).map(|interface| interface.host)
+        let host = self.interfaces.get(interface.index()).map(|interface| interface.host);
+        host.filter(|host| *host != HostId::NOBODY)
     }
     pub(crate) fn links(&self) -> impl Iterator<Item = (&str, &Link<PacketId>)> {
         self.links.iter().map(|slot| (slot.name.as_str(), &slot.link))
@@ -187,6 +203,7 @@ impl Network {
     pub(crate) fn node_drops(&self) -> Drops {
         let mut total = self.host_drops;
         self.routers.iter().for_each(|router| total.add_all(&router.drops));
+        self.mesh.add_drops(&mut total);
         total
     }
     /// Packets on links.
@@ -244,6 +261,7 @@ impl Network {
             hop_limit: packet.ip.hop_limit,
             ecn: packet.ip.ecn,
             corrupt: false,
+            radio_hops: 0,
         };
         let id = self.pool.insert_tcp(header, packet);
         self.offer(now, link, id);
@@ -251,14 +269,16 @@ impl Network {
     /// Sends a UDP packet of cross traffic; its `number` within its source makes it distinct in the trace hash.
     pub(crate) fn send_udp(&mut self, now: Instant, ends: (InterfaceId, InterfaceId), length: u32, number: u64) {
         let (source, destination) = ends;
-        let link = self.interfaces.get(source.index()).map(|interface| interface.sends_on);
-        let Some(link) = link else { return self.host_drops.add(DropCause::NoRoute) };
+        let interface = self.interfaces.get(source.index()).filter(|interface| interface.host != HostId::NOBODY);
+        let Some(link) = interface.map(|interface| interface.sends_on) else {
+            return self.host_drops.add(DropCause::NoRoute);
+        };
         let mut digest = Digest::default();
         digest.add(u64::from(source.0) << 32 | u64::from(destination.0));
         digest.add(number << 16 ^ u64::from(length));
         let digest = digest.value();
         let ecn = Ecn::NotCapable;
-        let header = Header { digest, source, destination, length, hop_limit: 64, ecn, corrupt: false };
+        let header = Header { digest, source, destination, length, hop_limit: 64, ecn, corrupt: false, radio_hops: 0 };
         let id = self.pool.insert_udp(header);
         self.offer(now, link, id);
     }
@@ -283,7 +303,7 @@ impl Network {
         result.unwrap_or(packet)
     }
     #[inline]
-    fn offer(&mut self, now: Instant, link: LinkId, id: PacketId) {
+    pub(crate) fn offer(&mut self, now: Instant, link: LinkId, id: PacketId) {
         let slot = &mut self.links[link.index()];
         if slot.transparent {
             slot.link.pass(self.pool.header(id).length);
@@ -339,6 +359,10 @@ impl Network {
             End::Hosts => self.arrive(link, id),
             End::Router(router) => {
                 self.forward(now, router, id);
+                None
+            }
+            End::Node(node) => {
+                self.handle_node_packet(now, node, id);
                 None
             }
         }

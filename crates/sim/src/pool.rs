@@ -25,6 +25,8 @@ pub(crate) struct Header {
     pub(crate) hop_limit: u8,
     pub(crate) ecn: Ecn,
     pub(crate) corrupt: bool,
+    /// Radios that have received it so far.
+    pub(crate) radio_hops: u8,
 }
 
 impl Header {
@@ -72,6 +74,12 @@ impl Pool {
     }
     pub(crate) fn header_mut(&mut self, id: PacketId) -> &mut Header {
         &mut self.headers[id.0 as usize]
+    }
+    /// Source and destination port; 0 for UDP, whose ports nobody knows.
+    pub(crate) fn ports(&self, id: PacketId) -> u32 {
+        let ports =
+            |packet: &Packet| u32::from(packet.segment.source_port) << 16 | u32::from(packet.segment.destination_port);
+        self.packets[id.0 as usize].as_ref().map_or(0, ports)
     }
     /// The packet as it is now on its way; none for UDP.
     pub(crate) fn packet(&self, id: PacketId) -> Option<Packet> {

@@ -83,7 +83,7 @@ const FIRST_PORT: u16 = 5001;
 pub struct World {
     config: WorldConfig,
     now: Instant,
-    network: Network,
+    pub(crate) network: Network,
     hosts: Vec<Host>,
     flows: Vec<Flow>,
     udp: Vec<UdpSource>,
@@ -246,7 +246,8 @@ impl World {
             UDP_EVENT => self.handle_udp(index),
             CHANGE_EVENT => self.apply(self.changes[index]),
             START_EVENT => self.start_flow(index),
-            _ => self.stop_flow(index),
+            STOP_EVENT => self.stop_flow(index),
+            _ => self.network.handle_mesh(self.now, target),
         }
     }
     fn handle_link(&mut self, link: LinkId) {

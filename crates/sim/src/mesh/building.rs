@@ -1,0 +1,136 @@
+//! How a world gets a mesh: channels, nodes, radios, hosts attached to nodes, and routes that somebody else worked out.
+
+use super::forwarding::NextHop;
+use super::results::NodeResult;
+use super::{Channel, ChannelId, FreightId, Mesh, Node, NodeId, Radio, RadioId};
+use crate::address::InterfaceId;
+use crate::link::LinkConfig;
+use crate::network::{End, HostId};
+use crate::radio::{Medium, MediumConfig, Position, StationId};
+use crate::random::derive_key;
+use crate::world::World;
+use anabranch_policy::time::Instant;
+use std::collections::BTreeMap;
+
+/// A way on to a neighbouring node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Hop {
+    /// The node's own radio.
+    pub radio: RadioId,
+    /// The neighbour, who must have a radio on the same channel.
+    pub neighbor: NodeId,
+    /// Its share of the flows, as in [`NextHop::weight`].
+    pub weight: u32,
+}
+
+impl World {
+    /// Adds a channel. Its luck depends on its name, which must be its own.
+    pub fn add_channel(&mut self, name: &str, config: MediumConfig) -> ChannelId {
+        let medium = Medium::new(config, self.seed(), &format!("channel/{name}"));
+        self.network.mesh.channels.push(Channel { medium, armed: Instant::NEVER, owners: Vec::new() });
+        ChannelId(self.network.mesh.channels.len() as u32 - 1)
+    }
+    /// Adds a node without radios. Its luck depends on its name, which must be its own.
+    pub fn add_node(&mut self, name: &str, position: Position) -> NodeId {
+        let key = derive_key(self.seed(), &format!("node/{name}"));
+        let salt = key.iter().take(8).fold(0, |salt, byte| salt << 8 | u64::from(*byte));
+        self.network.mesh.nodes.push(Node {
+            name: name.to_owned(),
+            position,
+            radios: Vec::new(),
+            table: super::ForwardingTable::default(),
+            local: BTreeMap::new(),
+            salt,
+            counters: super::NodeCounters::default(),
+            drops: super::Drops::default(),
+        });
+        NodeId(self.network.mesh.nodes.len() as u32 - 1)
+    }
+    /// Gives a node a radio on a channel.
+    pub fn add_radio(&mut self, node: NodeId, channel: ChannelId) -> RadioId {
+        let mesh = &mut self.network.mesh;
+        let Channel { medium, owners, .. } = &mut mesh.channels[channel.index()];
+        let Node { radios, position, .. } = &mut mesh.nodes[node.index()];
+        let station = medium.add_station(*position);
+        let id = RadioId(u8::try_from(radios.len()).expect("a node has less than 256 radios"));
+        radios.push(Radio { channel, station });
+        owners.push((node, id));
+        id
+    }
+    /// Attaches a host to a node with one more interface.
+    pub fn attach_to_node(&mut self, host: HostId, node: NodeId) -> InterfaceId {
+        let mesh = &self.network.mesh.nodes[node.index()];
+        let name = format!("node {}/{}", mesh.name, mesh.local.len());
+        let free = LinkConfig::default();
+        let out = self.add_link(&format!("{name} out"), &free, End::Hosts, End::Node(node));
+        let into = self.add_link(&format!("{name} in"), &free, End::Node(node), End::Hosts);
+        let interface = self.add_interface(host, out, &[into]);
+        self.network.mesh.nodes[node.index()].local.insert(interface, into);
+        interface
+    }
+    /// Attaches a host to a node with an interface whose index, and thereby address, is given: as the paper's
+    /// network has them, where the address says lane and node.
+    ///
+    /// # Panics
+    /// If the index is used already, or a higher one is.
+    pub fn attach_to_node_as(&mut self, host: HostId, node: NodeId, interface: InterfaceId) {
+        self.network.skip_interfaces(interface);
+        assert_eq!(self.attach_to_node(host, node), interface, "interfaces are added in the order of their indices");
+    }
+    /// Sets a node's next hops to an interface; none: there is no route. Neighbours without a radio on the channel are
+    /// left out.
+    pub fn set_route(&mut self, node: NodeId, destination: InterfaceId, hops: &[Hop]) {
+        let mesh = &mut self.network.mesh;
+        let hops: Vec<NextHop> = hops.iter().filter_map(|hop| mesh.next_hop(node, *hop)).collect();
+        mesh.nodes[node.index()].table.set(destination, &hops);
+    }
+    /// Moves a node, and all its radios with it.
+    pub fn move_node(&mut self, node: NodeId, position: Position) {
+        self.network.mesh.move_node(node, position);
+    }
+    /// Where a node is.
+    pub fn position(&self, node: NodeId) -> Position {
+        self.network.mesh.nodes[node.index()].position
+    }
+    /// The medium of a channel, to look at.
+    pub fn medium(&self, channel: ChannelId) -> &Medium<FreightId> {
+        &self.network.mesh.channels[channel.index()].medium
+    }
+    /// The medium of a channel, to set links and error rates.
+    pub fn medium_mut(&mut self, channel: ChannelId) -> &mut Medium<FreightId> {
+        &mut self.network.mesh.channels[channel.index()].medium
+    }
+    /// The station of a node's radio.
+    pub fn station(&self, node: NodeId, radio: RadioId) -> Option<StationId> {
+        self.network.mesh.station(node, radio).map(|radio| radio.station)
+    }
+    /// How many nodes there are.
+    pub fn nodes(&self) -> usize {
+        self.network.mesh.nodes.len()
+    }
+    /// What the nodes counted so far.
+    pub fn node_results(&self) -> Vec<NodeResult> {
+        let result = |node: &Node| NodeResult { name: node.name.clone(), counters: node.counters, drops: node.drops };
+        self.network.mesh.nodes.iter().map(result).collect()
+    }
+    /// Frames in the queues of the radios and on the air.
+    pub fn frames_under_way(&self) -> usize {
+        self.network.mesh.freight.len()
+    }
+}
+
+impl Mesh {
+    fn move_node(&mut self, node: NodeId, position: Position) {
+        let Node { radios, position: place, .. } = &mut self.nodes[node.index()];
+        *place = position;
+        for radio in radios {
+            self.channels[radio.channel.index()].medium.set_position(radio.station, position);
+        }
+    }
+    fn next_hop(&self, node: NodeId, hop: Hop) -> Option<NextHop> {
+        let own = self.station(node, hop.radio)?;
+        let neighbor = self.nodes.get(hop.neighbor.index())?;
+        let radio = neighbor.radios.iter().find(|radio| radio.channel == own.channel)?;
+        Some(NextHop { radio: hop.radio, station: radio.station, weight: hop.weight })
+    }
+}

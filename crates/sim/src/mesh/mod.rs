@@ -1,0 +1,108 @@
+//! The mesh: nodes that forward packets over radio channels, with the hosts of the lab attached to them.
+//!
+//! A node has one or more radios, each a station of one channel. A host is attached to a node by links that cost
+//! nothing ([`World::attach_to_node`]), with as many interfaces as it has lanes; what it sends is forwarded from node to
+//! node by their forwarding tables ([`forwarding`]) until it is at the node of its destination.
+//!
+//! The [`World`] owns time: channels have events of their own kind in its queue, and every frame that is
+//! received counts for the trace hash. A world without nodes does not notice that meshes exist.
+
+pub mod building;
+pub mod forwarding;
+mod freight;
+pub mod results;
+pub mod static_routes;
+mod work;
+
+use crate::address::InterfaceId;
+use crate::link::{DropCause, Drops};
+use crate::network::LinkId;
+use crate::radio::{Medium, Position, StationId};
+use anabranch_policy::time::Instant;
+use forwarding::ForwardingTable;
+pub use freight::FreightId;
+use freight::Warehouse;
+use results::NodeCounters;
+use std::collections::{BTreeMap, VecDeque};
+
+/// A node of the mesh; counts up from 0 in the world.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NodeId(pub u32);
+
+/// A radio channel; counts up from 0 in the world.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ChannelId(pub u32);
+
+/// A radio of a node; counts up from 0 at each node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RadioId(pub u8);
+
+impl NodeId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+impl ChannelId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+impl RadioId {
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// The kind of an event that is a channel's; the world's own kinds are below it.
+pub(crate) const CHANNEL_EVENT: u32 = 8;
+
+/// A radio: a station of a channel.
+#[derive(Clone, Copy, Debug)]
+struct Radio {
+    channel: ChannelId,
+    station: StationId,
+}
+
+struct Node {
+    name: String,
+    position: Position,
+    radios: Vec<Radio>,
+    table: ForwardingTable,
+    /// The link to the host of each interface that is attached here.
+    local: BTreeMap<InterfaceId, LinkId>,
+    /// Makes its choice among next hops its own.
+    salt: u64,
+    counters: NodeCounters,
+    drops: Drops,
+}
+
+struct Channel {
+    medium: Medium<FreightId>,
+    /// The earliest of its events that is in the queue.
+    armed: Instant,
+    /// Whose radio each station is.
+    owners: Vec<(NodeId, RadioId)>,
+}
+
+/// All nodes and channels of a world.
+#[derive(Default)]
+pub(crate) struct Mesh {
+    nodes: Vec<Node>,
+    channels: Vec<Channel>,
+    freight: Warehouse,
+    /// Channels whose outputs must be looked at.
+    touched: VecDeque<ChannelId>,
+}
+
+impl Mesh {
+    /// Adds what the nodes dropped.
+    pub(crate) fn add_drops(&self, total: &mut Drops) {
+        self.nodes.iter().for_each(|node| total.add_all(&node.drops));
+    }
+    fn station(&self, node: NodeId, radio: RadioId) -> Option<Radio> {
+        self.nodes.get(node.index())?.radios.get(radio.index()).copied()
+    }
+    fn drop_at(&mut self, node: NodeId, cause: DropCause) {
+        self.nodes[node.index()].drops.add(cause);
+    }
+}

@@ -1,0 +1,29 @@
+//! What the nodes of a mesh count.
+
+use crate::link::Drops;
+
+/// What a node counted. Packets are those of hosts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NodeCounters {
+    /// Packets that its own hosts sent.
+    pub originated: u64,
+    /// Packets that it received by radio and sent on.
+    pub forwarded: u64,
+    /// Packets that it handed to its own hosts.
+    pub delivered: u64,
+    /// Hops over radios that these had taken, all together.
+    pub hops: u64,
+    /// Frames that a next hop did not acknowledge to the end of all attempts.
+    pub unacknowledged: u64,
+}
+
+/// A node when the run ended.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NodeResult {
+    /// Its name.
+    pub name: String,
+    /// What it counted.
+    pub counters: NodeCounters,
+    /// Packets that it dropped.
+    pub drops: Drops,
+}

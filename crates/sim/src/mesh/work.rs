@@ -1,0 +1,117 @@
+//! How packets move through the mesh: from a host to its node, by radio from node to node, and to a host again.
+
+use super::forwarding::flow_hash;
+use super::freight::Freight;
+use super::{CHANNEL_EVENT, ChannelId, FreightId, NodeId, RadioId};
+use crate::event_queue::Target;
+use crate::link::{Cargo, DropCause};
+use crate::network::Network;
+use crate::pool::PacketId;
+use crate::radio::{Delivery, StationId, Status};
+use anabranch_policy::time::Instant;
+
+/// Set in the link number of the trace hash for what stations receive.
+const BY_RADIO: u32 = 1 << 31;
+
+impl Network {
+    /// An event of the mesh has come.
+    pub(crate) fn handle_mesh(&mut self, now: Instant, target: Target) {
+        if target.kind() == CHANNEL_EVENT {
+            let id = ChannelId(target.index() as u32);
+            let channel = &mut self.mesh.channels[id.index()];
+            if channel.armed <= now {
+                channel.armed = Instant::NEVER;
+                channel.medium.handle_timeout(now);
+                self.mesh.touched.push_back(id);
+            }
+        }
+        self.drain_mesh(now);
+    }
+    /// A packet has come to a node from a host that is attached to it.
+    pub(crate) fn handle_node_packet(&mut self, now: Instant, node: NodeId, id: PacketId) {
+        self.mesh.nodes[node.index()].counters.originated += 1;
+        self.forward_at_node(now, node, id);
+        self.drain_mesh(now);
+    }
+    /// Sends a packet on from a node: to a host, or to the next hop.
+    fn forward_at_node(&mut self, now: Instant, node: NodeId, id: PacketId) {
+        let header = *self.pool.header(id);
+        let place = &mut self.mesh.nodes[node.index()];
+        if let Some(link) = place.local.get(&header.destination).copied() {
+            place.counters.delivered += 1;
+            place.counters.hops += u64::from(header.radio_hops);
+            return self.offer(now, link, id);
+        }
+        let flow = flow_hash(place.salt, header.source, header.destination, self.pool.ports(id));
+        match place.table.choose(header.destination, flow) {
+            Some(hop) => self.transmit(now, node, hop.radio, Some(hop.station), id),
+            None => self.drop_at_node(node, id, DropCause::NoRoute),
+        }
+    }
+    fn drop_at_node(&mut self, node: NodeId, id: PacketId, cause: DropCause) {
+        self.mesh.drop_at(node, cause);
+        self.pool.discard(id, cause);
+    }
+    fn transmit(&mut self, now: Instant, node: NodeId, radio: RadioId, to: Option<StationId>, id: PacketId) {
+        let Some(radio) = self.mesh.station(node, radio) else {
+            return self.drop_at_node(node, id, DropCause::NoRoute);
+        };
+        let length = self.pool.header(id).length;
+        let freight = self.mesh.freight.store(Freight::Packet(id));
+        let medium = &mut self.mesh.channels[radio.channel.index()].medium;
+        if let Err(freight) = medium.enqueue(now, radio.station, to, freight, length) {
+            self.mesh.freight.release(freight);
+            self.drop_at_node(node, id, DropCause::Overflow);
+        }
+        self.mesh.touched.push_back(radio.channel);
+    }
+    /// Takes everything that channels give after an input.
+    fn drain_mesh(&mut self, now: Instant) {
+        while let Some(id) = self.mesh.touched.pop_front() {
+            while let Some(delivery) = self.mesh.channels[id.index()].medium.poll_delivery() {
+                self.on_delivery(now, id, &delivery);
+            }
+            while let Some(status) = self.mesh.channels[id.index()].medium.poll_status() {
+                self.on_status(id, &status);
+            }
+            let channel = &mut self.mesh.channels[id.index()];
+            let due = channel.medium.poll_timeout();
+            if due < channel.armed {
+                channel.armed = due;
+                self.events.put(due, Target::new(CHANNEL_EVENT, id.index()));
+            }
+        }
+    }
+    /// A station has received a frame.
+    fn on_delivery(&mut self, now: Instant, channel: ChannelId, delivery: &Delivery<FreightId>) {
+        let (node, _) = self.mesh.channels[channel.index()].owners[delivery.to.0 as usize];
+        let Freight::Packet(id) = self.mesh.freight.take(delivery.cargo) else { return };
+        let header = self.pool.header_mut(id);
+        header.radio_hops = header.radio_hops.saturating_add(1);
+        let header = *header;
+        let at = BY_RADIO | channel.0 << 20 | delivery.to.0;
+        self.hash.add(now.as_nanos(), at, header.digest, header.changing());
+        let place = &mut self.mesh.nodes[node.index()];
+        if place.local.contains_key(&header.destination) {
+            return self.forward_at_node(now, node, id);
+        }
+        // RFC 1812, section 5.3.1: the hop limit is counted down before the packet is sent on.
+        if header.hop_limit <= 1 {
+            return self.drop_at_node(node, id, DropCause::HopLimit);
+        }
+        place.counters.forwarded += 1;
+        self.pool.header_mut(id).hop_limit -= 1;
+        self.forward_at_node(now, node, id);
+    }
+    /// A sender knows what became of a frame.
+    fn on_status(&mut self, channel: ChannelId, status: &Status<FreightId>) {
+        let (node, _) = self.mesh.channels[channel.index()].owners[status.station.0 as usize];
+        let left = self.mesh.freight.release(status.cargo);
+        if !status.delivered {
+            self.mesh.nodes[node.index()].counters.unacknowledged += 1;
+        }
+        if let Freight::Packet(id) = left {
+            self.drop_at_node(node, id, DropCause::Loss);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! TCP over chains and over the paper's mesh, against tables that were made with ns-3 3.37 (NewReno, segments of 1448 bytes, long
+//! preamble, range 150 m for decoding, disturbing and sensing, 100 m from node to node, 60 s; kB/s of 1000 bytes).
+//! The slower rates are with the medium's own tests.
+
+use crate::scene::{FIGURE_8, flow, host, lanes, mesh_at, route, seconds};
+use anabranch_mptcp::{BufferSize, ConnectionConfig};
+use anabranch_policy::rate::Rate;
+use anabranch_policy::time::Duration;
+use anabranch_sim::Application;
+use anabranch_sim::application::Sending;
+use anabranch_sim::mesh::NodeId;
+use anabranch_sim::radio::{AnswerRate, MediumConfig, Position};
+use anabranch_sim::reference::connection;
+
+/// What ns-3 does: acknowledgements at the data rate.
+fn like_ns3(megabits: f64) -> MediumConfig {
+    MediumConfig {
+        data_rate: Rate::from_bits_per_second((megabits * 1e6) as u64),
+        acknowledgment_rate: AnswerRate::Data,
+        ..MediumConfig::default()
+    }
+}
+
+fn new_reno() -> ConnectionConfig {
+    let mut config = connection("new_reno", false);
+    config.receive_buffer = BufferSize::Fixed(131_072);
+    config.send_buffer = 131_072;
+    config.tcp.min_rto = Duration::from_secs(1);
+    config.tcp.delayed_ack = Duration::from_millis(200);
+    config
+}
+
+/// kB/s of one TCP over so many hops.
+fn chain(seed: u64, hops: u32, medium: &MediumConfig) -> f64 {
+    let positions: Vec<Position> = (0..=hops).map(|node| Position { x: f64::from(node) * 100.0, y: 0.0 }).collect();
+    let links: Vec<(u32, u32)> = (0..hops).map(|node| (node, node + 1)).collect();
+    let mut world = mesh_at(seed, &positions, std::slice::from_ref(medium));
+    let [from, to] = [0, hops].map(|node| {
+        let host = host(&mut world, &format!("host {node}"), "full_mesh");
+        let interface = world.attach_to_node(host, NodeId(node));
+        route(&mut world, &links, interface, NodeId(node), 0);
+        interface
+    });
+    flow(&mut world, "tcp", (from, to), Application::upload(Sending::Endless), &new_reno());
+    world.run_until(seconds(60));
+    world.results().flows[0].server.read as f64 / 60e3
+}
+
+/// The mean over three seeds.
+fn chains(hops: u32, medium: &MediumConfig) -> f64 {
+    (1..=3).map(|seed| chain(seed, hops, medium)).sum::<f64>() / 3.0
+}
+
+#[test]
+fn tcp_over_one_to_four_hops_is_as_fast_as_in_ns3() {
+    let rows = [(11.0, 0.10, [570.3, 272.3, 183.1, 143.3]), (5.5, 0.15, [427.4, 161.2, 114.4, 88.1])];
+    let mut wrong = Vec::new();
+    for (rate, tolerance, row) in rows {
+        for (hops, expected) in (1..).zip(row) {
+            let seen = chains(hops, &like_ns3(rate));
+            if (seen / expected - 1.0).abs() > tolerance {
+                wrong.push((rate, hops, seen, expected));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+/// The paper's nodes M1 to M8.
+const PLACES: [(f64, f64); 8] = [
+    (0.0, 0.0),
+    (100.0, 100.0),
+    (100.0, 0.0),
+    (100.0, -100.0),
+    (200.0, 100.0),
+    (200.0, 0.0),
+    (200.0, -100.0),
+    (300.0, 0.0),
+];
+
+/// kB/s of one TCP on each plane, each on its lane of the paper's table 3 (the first on M2 and M5, as the second).
+fn figure_8(planes: &[MediumConfig]) -> Vec<f64> {
+    let positions: Vec<Position> = PLACES.iter().map(|(x, y)| Position { x: *x, y: *y }).collect();
+    let mut world = mesh_at(1, &positions, planes);
+    let hosts = [("M1", NodeId(0)), ("M8", NodeId(7))].map(|(name, node)| (host(&mut world, name, "full_mesh"), node));
+    let made = lanes(&mut world, &FIGURE_8, &hosts, planes.len() as u8);
+    for lane in 0..planes.len() {
+        let middle = [(1, 4), (1, 4), (2, 5), (3, 6)][lane];
+        let chain = [(0, middle.0), middle, (middle.1, 7)];
+        for (end, node) in [(0, NodeId(0)), (1, NodeId(7))] {
+            route(&mut world, &chain, made[end][lane], node, lane as u8);
+        }
+        let ends = (made[0][lane], made[1][lane]);
+        flow(&mut world, &format!("lane {lane}"), ends, Application::upload(Sending::Endless), &new_reno());
+    }
+    world.run_until(seconds(60));
+    world.results().flows.iter().map(|flow| flow.server.read as f64 / 60e3).collect()
+}
+
+#[test]
+fn tcp_on_the_planes_of_figure_8_is_as_fast_as_in_ns3() {
+    let rts = |rate| MediumConfig { rts_threshold: 0, ..like_ns3(rate) };
+    let rows: [(&[f64], bool, &[f64]); 4] = [
+        (&[11.0], false, &[185.0]),
+        (&[11.0], true, &[135.7]),
+        (&[11.0, 5.5, 2.0, 1.0], true, &[135.7, 97.6, 52.1, 29.7]),
+        (&[11.0; 4], true, &[136.0, 135.0, 136.0, 135.0]),
+    ];
+    let mut wrong = Vec::new();
+    for (rates, with_rts, expected) in rows {
+        let planes: Vec<MediumConfig> =
+            rates.iter().map(|rate| if with_rts { rts(*rate) } else { like_ns3(*rate) }).collect();
+        let seen = figure_8(&planes);
+        for ((seen, expected), rate) in seen.iter().zip(expected).zip(rates) {
+            if (seen / expected - 1.0).abs() > if *rate > 10.0 { 0.10 } else { 0.15 } {
+                wrong.push((*rate, with_rts, *seen, *expected));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
