@@ -1,6 +1,6 @@
 //! How long frames and the gaps between them take (IEEE 802.11-2016, clauses 15 and 16).
 
-use super::config::{AnswerRate, MediumConfig, Preamble};
+use super::config::{AnswerRate, Interrupted, MediumConfig, Preamble};
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Duration;
 
@@ -41,6 +41,8 @@ pub struct Times {
     pub answer_timeout: Duration,
     /// After an RTS for others, when the reservation lapses if nothing has begun (10.3.2.4).
     pub reservation_lapse: Duration,
+    /// What who is interrupted in DIFS does.
+    pub interrupted: Interrupted,
     data_rate: Rate,
     basic_rate: Rate,
     preamble: Preamble,
@@ -70,6 +72,7 @@ impl Times {
             acknowledgment: airtime(ANSWER_BYTES, answer_rate, preamble),
             answer_timeout: short_space + slot + header,
             reservation_lapse: short_space * 2 + clear + header + slot * 2,
+            interrupted: config.interrupted,
             data_rate: config.data_rate,
             basic_rate,
             preamble,

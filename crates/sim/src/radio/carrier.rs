@@ -1,6 +1,7 @@
 //! What a station hears: carrier sense, physical and virtual, the frame it receives, and the back-off that both hold up.
 
 use super::airtime::Times;
+use super::config::Interrupted;
 use super::energy::AirtimeUse;
 use super::reach::Neighbor;
 use anabranch_policy::time::{Duration, Instant};
@@ -124,7 +125,9 @@ impl Carrier {
                     };
                 }
             }
-            Backoff::None if self.contends && !committed => self.backoff = Backoff::Owed,
+            Backoff::None if self.contends && !committed && times.interrupted == Interrupted::BacksOff => {
+                self.backoff = Backoff::Owed;
+            }
             Backoff::None | Backoff::Owed => {}
         }
     }

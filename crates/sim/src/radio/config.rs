@@ -26,6 +26,17 @@ pub enum AnswerRate {
     Data,
 }
 
+/// What a station does that found the channel idle, so that it needed no back-off, and saw it become busy before DIFS had
+/// passed; for example because a packet that it forwards reaches its queue before it has sent the ACK for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Interrupted {
+    /// It draws a back-off (IEEE 802.11-2016, 10.3.4.2: the channel must stay idle for DIFS, otherwise there is one).
+    #[default]
+    BacksOff,
+    /// It sends without back-off one DIFS after the channel is idle again, as ns-3.37 does.
+    Waits,
+}
+
 /// What is the same for all stations of a channel. The default is 802.11b at 11 Mbit/s with a basic rate of 1 Mbit/s
 /// (IEEE 802.11-2016, tables 15-6 and 16-4), disks of 150 m, no RTS and no capture.
 #[derive(Clone, PartialEq, Debug)]
@@ -44,6 +55,8 @@ pub struct MediumConfig {
     pub basic_rate: Rate,
     /// Rate of ACK.
     pub acknowledgment_rate: AnswerRate,
+    /// Whether who was interrupted in DIFS draws a back-off.
+    pub interrupted: Interrupted,
     /// The back-off of a first attempt is drawn from 0 to this.
     pub contention_window_min: u32,
     /// The back-off is never drawn from more than this.
@@ -75,6 +88,7 @@ impl Default for MediumConfig {
             data_rate: Rate::from_bits_per_second(11_000_000),
             basic_rate: Rate::from_bits_per_second(1_000_000),
             acknowledgment_rate: AnswerRate::Basic,
+            interrupted: Interrupted::default(),
             contention_window_min: 31,
             contention_window_max: 1023,
             short_retry_limit: 7,
@@ -84,6 +98,20 @@ impl Default for MediumConfig {
             reach: Reach::disk(150.0),
             capture: None,
             power: Power::default(),
+        }
+    }
+}
+
+impl MediumConfig {
+    /// The default as ns-3.37 would have it: ACK at the data rate, no back-off for who was interrupted, seven attempts
+    /// also behind RTS, queues of 500.
+    pub fn as_in_ns3() -> Self {
+        Self {
+            acknowledgment_rate: AnswerRate::Data,
+            interrupted: Interrupted::Waits,
+            long_retry_limit: 7,
+            queue_frames: 500,
+            ..Self::default()
         }
     }
 }

@@ -22,7 +22,7 @@ mod tests;
 mod timers;
 
 pub use airtime::{ANSWER_BYTES, DATA_OVERHEAD, RTS_BYTES, Times, airtime};
-pub use config::{AnswerRate, MediumConfig, Preamble};
+pub use config::{AnswerRate, Interrupted, MediumConfig, Preamble};
 pub use energy::{AirtimeUse, Power};
 pub use propagation::PathLoss;
 pub use reach::{Hears, Link, Position, Reach};

@@ -1,7 +1,12 @@
 //! The channel held against formulas, against small cases worked by hand, and against itself.
 
+mod bianchi;
+mod chains;
 mod exchange;
+mod hidden;
+mod reservation;
 mod timing;
+mod whole;
 
 use super::*;
 use anabranch_policy::rate::Rate;

@@ -1,0 +1,84 @@
+//! Saturation throughput against the fixed point of G. Bianchi, "Performance analysis of the IEEE 802.11 distributed
+//! coordination function" (2000).
+
+use super::*;
+
+/// The probability that a station sends in a slot, when a frame collides with probability `p` (equation 7), for a window
+/// of 32 slots that doubles five times.
+fn sends(p: f64) -> f64 {
+    let (window, doublings) = (32.0, 5);
+    2.0 * (1.0 - 2.0 * p) / ((1.0 - 2.0 * p) * (window + 1.0) + p * window * (1.0 - (2.0 * p).powi(doublings)))
+}
+
+/// The fixed point of equations 7 and 9 for so many stations, by bisection: tau.
+fn fixed_point(stations: i32) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..100 {
+        let p = 0.5 * (low + high);
+        if 1.0 - (1.0 - sends(p)).powi(stations - 1) > p { low = p } else { high = p }
+    }
+    sends(low)
+}
+
+/// Packets per second (equation 13), with the times that a success and a collision take in microseconds.
+fn throughput(stations: i32, slot: f64, success: f64, collision: f64) -> f64 {
+    let tau = fixed_point(stations);
+    let some = 1.0 - (1.0 - tau).powi(stations);
+    let one = f64::from(stations) * tau * (1.0 - tau).powi(stations - 1) / some;
+    1e6 * some * one / ((1.0 - some) * slot + some * one * success + some * (1.0 - one) * collision)
+}
+
+/// Packets per second of stations that are all in range of each other and always have one for the next.
+fn measured(config: MediumConfig, stations: u32, seconds: f64) -> (f64, Vec<u64>) {
+    let mut medium = Medium::new(config, 3, "saturated");
+    for _ in 0..stations {
+        medium.add_station(Position::default());
+    }
+    let pairs: Vec<(u32, u32)> = (0..stations).map(|station| (station, (station + 1) % stations)).collect();
+    let acknowledged = saturate(&mut medium, &pairs, 1500, seconds);
+    (acknowledged.iter().sum::<u64>() as f64 / seconds, acknowledged)
+}
+
+/// Equation 7 has no limit of attempts, so there is none here.
+fn unlimited() -> MediumConfig {
+    MediumConfig { short_retry_limit: u32::MAX, long_retry_limit: u32::MAX, ..MediumConfig::default() }
+}
+
+#[test]
+fn the_fixed_point_is_bianchis() {
+    // Without others, half the window of 32 and one slot: tau = 2 / 33.
+    assert!((fixed_point(1) - 2.0 / 33.0).abs() < 1e-9);
+    // With one other p = tau, so tau solves equation 7 with itself.
+    let tau = fixed_point(2);
+    assert!((sends(tau) - tau).abs() < 1e-9, "{tau}");
+}
+
+#[test]
+fn saturated_stations_reach_bianchis_throughput() {
+    for stations in 2..=10 {
+        // Success: data, SIFS, ACK, DIFS. Collision: data, and EIFS by those who heard it.
+        let (success, collision) = (1310.0 + 10.0 + 304.0 + 50.0, 1310.0 + 364.0);
+        let formula = throughput(stations as i32, 20.0, success, collision);
+        let (seen, _) = measured(unlimited(), stations, 30.0);
+        assert!((seen / formula - 1.0).abs() < 0.05, "{stations} stations: {seen} packets/s, {formula} by the formula");
+    }
+}
+
+#[test]
+fn with_rts_they_do_as_well() {
+    for stations in [2, 5, 10] {
+        let config = MediumConfig { rts_threshold: 0, ..unlimited() };
+        // RTS, SIFS, CTS, SIFS, data, SIFS, ACK, DIFS; collision: RTS and EIFS.
+        let success = 352.0 + 10.0 + 304.0 + 10.0 + 1310.0 + 10.0 + 304.0 + 50.0;
+        let formula = throughput(stations as i32, 20.0, success, 352.0 + 364.0);
+        let (seen, _) = measured(config, stations, 30.0);
+        assert!((seen / formula - 1.0).abs() < 0.05, "{stations} stations: {seen} packets/s, {formula} by the formula");
+    }
+}
+
+#[test]
+fn saturated_stations_share_evenly() {
+    let (_, acknowledged) = measured(MediumConfig::default(), 5, 60.0);
+    let mean = acknowledged.iter().sum::<u64>() as f64 / 5.0;
+    assert!(acknowledged.iter().all(|one| (*one as f64 / mean - 1.0).abs() < 0.05), "{acknowledged:?}");
+}

@@ -1,0 +1,50 @@
+//! Packets over several hops of one channel, held against ns-3.37 (`docs/radio.md` has the settings).
+
+use super::*;
+
+/// Bytes per second of UDP that arrive at the end of a chain whose first station always has packets, each with 1472
+/// bytes of payload.
+fn udp(config: MediumConfig, hops: u32, seconds: f64) -> f64 {
+    let mut medium = chain(config, hops as usize + 1);
+    let (end, mut arrived) = (at((seconds * 1e6) as u64), 0);
+    let offer = |medium: &mut Medium<u32>, now, station: u32| {
+        medium.enqueue(now, StationId(station), Some(StationId(station + 1)), 0, 1500).is_ok()
+    };
+    while offer(&mut medium, Instant::ZERO, 0) {}
+    while medium.poll_timeout() <= end {
+        let now = medium.poll_timeout();
+        medium.handle_timeout(now);
+        while let Some(delivery) = medium.poll_delivery() {
+            if delivery.to.0 == hops {
+                arrived += 1472;
+            } else {
+                let _ = offer(&mut medium, now, delivery.to.0);
+            }
+        }
+        while let Some(status) = medium.poll_status() {
+            if status.station.0 == 0 {
+                let _ = offer(&mut medium, now, 0);
+            }
+        }
+    }
+    f64::from(arrived) / seconds
+}
+
+/// In kB/s: ns-3.37 gave 782.0, 421.2, 256.5 and 232 (seeds 1 and 2).
+#[test]
+fn udp_over_one_to_four_hops_is_as_fast_as_in_ns3() {
+    let seen: Vec<f64> = (1..=4).map(|hops| udp(MediumConfig::as_in_ns3(), hops, 60.0) / 1000.0).collect();
+    for (seen_one, expected) in seen.iter().zip([782.0, 421.2, 256.5, 232.0]) {
+        assert!((seen_one / expected - 1.0).abs() < 0.02, "{seen:?}");
+    }
+}
+
+/// A forwarder's packet is in its queue before its ACK is sent. If that counts as an interruption, the forwarder backs
+/// off, meets the source more often, and long chains carry less.
+#[test]
+fn who_backs_off_after_an_interruption_carries_less_over_long_chains() {
+    let standard = MediumConfig { interrupted: Interrupted::BacksOff, ..MediumConfig::as_in_ns3() };
+    let ratio = |hops| udp(standard.clone(), hops, 30.0) / udp(MediumConfig::as_in_ns3(), hops, 30.0);
+    assert!((ratio(1) - 1.0).abs() < 0.01);
+    assert!(ratio(4) < 0.95);
+}

@@ -1,0 +1,73 @@
+//! A channel as a whole: the same seed gives the same run, chains carry what they should, queues and switches.
+
+use super::*;
+use crate::random::RandomStream;
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_another_a_different_one() {
+    let hash = |seed| {
+        let mut medium = Medium::new(MediumConfig::default(), seed, "channel");
+        let mut random = RandomStream::new(1, "places");
+        for _ in 0..30 {
+            medium.add_station(Position { x: random.between(0.0, 400.0), y: random.between(0.0, 400.0) });
+        }
+        for packet in 0..300 {
+            let (station, to) = (random.below(30) as u32, random.below(40) as u32);
+            enqueue(&mut medium, u64::from(packet) * 500, station, (to < 30).then_some(to), packet, 400);
+        }
+        run(&mut medium, 10_000_000).deliveries
+    };
+    assert_eq!(hash(1), hash(1));
+    assert_ne!(hash(1), hash(2));
+}
+
+#[test]
+fn a_full_queue_refuses_and_counts() {
+    let mut medium = chain(MediumConfig { queue_frames: 50, ..MediumConfig::default() }, 2);
+    let taken = (0..60).filter(|_| medium.enqueue(at(0), StationId(0), Some(StationId(1)), 1, 1000).is_ok()).count();
+    assert_eq!((taken, medium.counters(StationId(0)).refused), (50, 10));
+}
+
+#[test]
+fn what_waits_at_a_station_that_is_switched_off_is_given_back() {
+    let mut medium = chain(MediumConfig::default(), 3);
+    for packet in 0..3 {
+        enqueue(&mut medium, 1000, 0, Some(1), packet, 1000);
+    }
+    let _ = run(&mut medium, 1100);
+    medium.set_on(at(1200), StationId(0), false);
+    let log = run(&mut medium, 1_000_000);
+    // The frame on the air ends, and its receiver has it; its sender does not hear the acknowledgment.
+    assert_eq!(log.deliveries.len(), 1);
+    let mut statuses = log.statuses;
+    statuses.sort();
+    assert_eq!(statuses, [(0, false, 0), (0, false, 1), (0, false, 2)]);
+    assert_eq!(medium.enqueue(at(1_000_000), StationId(0), None, 9, 100), Err(9));
+    medium.set_on(at(2_000_000), StationId(0), true);
+    enqueue(&mut medium, 2_000_000, 0, Some(1), 5, 1000);
+    assert_eq!(run(&mut medium, 3_000_000).statuses, [(0, true, 5)]);
+}
+
+#[test]
+fn a_station_that_moves_away_is_not_reached_any_more() {
+    let mut medium = chain(MediumConfig::default(), 2);
+    enqueue(&mut medium, 0, 0, None, 1, 100);
+    assert_eq!(run(&mut medium, 10_000).deliveries.len(), 1);
+    medium.set_position(StationId(1), Position { x: 151.0, y: 0.0 });
+    enqueue(&mut medium, 20_000, 0, None, 2, 100);
+    assert_eq!(run(&mut medium, 40_000).deliveries, []);
+    medium.set_position(StationId(1), Position { x: 0.0, y: -150.0 });
+    enqueue(&mut medium, 50_000, 0, None, 3, 100);
+    assert_eq!(run(&mut medium, 60_000).deliveries.len(), 1);
+}
+
+#[test]
+fn energy_is_power_by_time_in_each_state() {
+    let mut medium = chain(MediumConfig::default(), 2);
+    enqueue(&mut medium, 0, 0, Some(1), 1, 1500);
+    let _ = run(&mut medium, 1_000_000);
+    let used = medium.airtime_use(StationId(0));
+    assert_eq!((used.sending, used.receiving), (micros(1310), micros(304)));
+    let expected = 0.001310 * 1.346_1 + 0.000304 * 0.900_6 + (1.0 - 0.001614) * 0.739_4;
+    assert!((medium.energy(StationId(0), at(1_000_000)) - expected).abs() < 1e-9);
+}
