@@ -108,7 +108,7 @@ fn every_captured_packet_is_understood_and_comes_out_as_it_was() {
             *seen.entry(kind).or_default() += 1;
         }
     }
-    println!("{} packets: {seen:?}", captures.len());
+    eprintln!("{} packets: {seen:?}", captures.len());
     assert!(seen.values().all(|count| *count > 0), "{seen:?}");
 }
 

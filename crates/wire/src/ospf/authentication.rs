@@ -178,7 +178,7 @@ impl SecurityAssociation {
         placeholder
     }
 
-    /// The HMAC over packet and trailer, the digest replaced, and what `finish` makes of it.
+    /// The HMAC over packet and trailer with the placeholder for the digest.
     fn compute<M: Mac + KeyInit>(&self, source: Ipv6Addr, covered: &[u8]) -> M {
         let mut mac = <M as KeyInit>::new_from_slice(&self.prepared_key()).expect("HMAC takes keys of any length");
         mac.update(covered);
@@ -234,3 +234,6 @@ impl Packet {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,10 +16,18 @@ use std::sync::Arc;
 
 /// Age at which an advertisement is flushed, seconds (RFC 2328, appendix B: MaxAge).
 pub const MAX_AGE: u16 = 3600;
+/// Says in an age that it does not grow (RFC 1793, section 2.2). Routers here do not offer that, but may hear of it.
+pub const DO_NOT_AGE: u16 = 0x8000;
 /// Ages that differ by more belong to different instances, seconds (RFC 2328, appendix B: MaxAgeDiff).
 pub const MAX_AGE_DIFFERENCE: u16 = 900;
 /// A cost that says "not reachable", 24 bits (RFC 2328, appendix B: LSInfinity).
 pub const INFINITY: u32 = 0x00ff_ffff;
+
+/// The seconds that an age on the wire stands for: without [`DO_NOT_AGE`], and [`MAX_AGE`] at most, as nobody grows older.
+pub const fn seconds(age: u16) -> u16 {
+    let seconds = age & !DO_NOT_AGE;
+    if seconds < MAX_AGE { seconds } else { MAX_AGE }
+}
 
 /// What an advertisement describes and how far it is flooded, 16 bits (RFC 5340, section A.4.2.1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -141,14 +149,14 @@ impl LsaHeader {
     /// Which of two instances of one advertisement is more recent: `Greater` if this one, `Equal` if they are to be
     /// taken as the same (RFC 2328, section 13.1).
     pub fn compare_instance(&self, other: &Self) -> Ordering {
-        let aged_out = |header: &Self| header.age >= MAX_AGE;
+        let (age, other_age) = (seconds(self.age), seconds(other.age));
         self.sequence
             .cmp(&other.sequence)
             .then(self.checksum.cmp(&other.checksum))
-            .then(aged_out(self).cmp(&aged_out(other)))
-            .then_with(|| match self.age.abs_diff(other.age) {
+            .then((age == MAX_AGE).cmp(&(other_age == MAX_AGE)))
+            .then_with(|| match age.abs_diff(other_age) {
                 ..=MAX_AGE_DIFFERENCE => Ordering::Equal,
-                _ => other.age.cmp(&self.age),
+                _ => other_age.cmp(&age),
             })
     }
 }
