@@ -14,6 +14,7 @@ pub mod host;
 pub mod namespace;
 pub mod perf;
 pub mod proxy;
+pub mod route;
 mod slots;
 pub mod stack;
 mod timer;

@@ -10,7 +10,7 @@ pub use crate::host::{HostError, Plan};
 pub use ending::{asked_to_end, listen_for_the_end};
 
 use crate::device::TunConfig;
-use crate::host::{Layout, PathPlan, Prospect, ReservedPorts, Setup, Step, prospect};
+use crate::host::{Layout, PathPlan, Prospect, ReservedPorts, Setup, Step, Watch, prospect};
 use crate::stack::DeviceId;
 use crate::{Device, Stack, StackConfig};
 use anabranch_policy::ids::AddressId;
@@ -182,7 +182,7 @@ fn attach_to_host(attachment: &Attachment, config: StackConfig) -> Result<Attach
         Attachment::Uplinks(uplinks) => {
             let following = Following { uplinks: uplinks.clone(), layout: plan.layout };
             // The watch begins before the last look, so that nothing is missed.
-            let watch = follow::Watch::open().map_err(HostError::system("watch the network over rtnetlink"))?;
+            let watch = Watch::open().map_err(HostError::system("watch the network over rtnetlink"))?;
             following.adjust(&mut works)?;
             Some((following, watch))
         }

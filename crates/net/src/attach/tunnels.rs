@@ -3,7 +3,7 @@
 use super::uplinks::choose;
 use super::{Attached, AttachedPath, Ground, HostError, Tunnels, follow, lock};
 use crate::device::{MAX_TUNNEL_PACKET, TunnelConfig};
-use crate::host::{MAX_PATHS, Netlink, Snapshot};
+use crate::host::{MAX_PATHS, Netlink, Snapshot, Watch};
 use crate::stack::{DeviceId, Driver};
 use crate::{Device, Stack, StackConfig};
 use anabranch_policy::ids::AddressId;
@@ -40,7 +40,7 @@ pub(super) fn attach(tunnels: &Tunnels, config: StackConfig) -> Result<Attached,
         netlink: Netlink::open().map_err(HostError::system("talk to the kernel over rtnetlink"))?,
     };
     let lanes = Arc::new(Mutex::new(Lanes { stack: stack.clone(), lanes: Vec::new() }));
-    let watch = follow::Watch::open().map_err(HostError::system("watch the network over rtnetlink"))?;
+    let watch = Watch::open().map_err(HostError::system("watch the network over rtnetlink"))?;
     following.begin(&mut lock(&lanes))?;
     let followed = Arc::clone(&lanes);
     let follower = tokio::spawn(follow::follow(watch, move || following.adjust(&mut lock(&followed))));

@@ -10,7 +10,7 @@ mod tunnel;
 mod virtio;
 
 pub use counters::DeviceCounters;
-pub use packets::{Packets, open_tun};
+pub use packets::{Packets, open_tap, open_tun};
 pub use pipe::packet_pipe;
 pub use tun::Tun;
 pub(crate) use tunnel::MAX_TUNNEL_PACKET;

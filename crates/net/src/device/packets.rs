@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::task::{Context, Poll, ready};
 use tokio::io::unix::AsyncFd;
-use tun_rs::DeviceBuilder;
+use tun_rs::{DeviceBuilder, Layer};
 
 /// Bytes of the largest IP packet.
 const LARGEST: usize = 65_535;
@@ -20,6 +20,24 @@ const LARGEST: usize = 65_535;
 /// As for [`super::Device::tun`].
 pub fn open_tun(name: &str, mtu: u16) -> io::Result<OwnedFd> {
     let device = DeviceBuilder::new().name(name).mtu(mtu).tx_queue_len(TUN_QUEUE).build_sync()?;
+    device.set_nonblocking(true)?;
+    // A second descriptor of the same device; the device's own wrapper has done its part.
+    device.as_fd().try_clone_to_owned()
+}
+
+/// A new TAP device with this hardware address in the caller's namespace, non-blocking: one Ethernet frame per read and
+/// write. It is gone when its last descriptor is.
+///
+/// # Errors
+/// As for [`super::Device::tun`].
+pub fn open_tap(name: &str, mtu: u16, hardware: [u8; 6]) -> io::Result<OwnedFd> {
+    let device = DeviceBuilder::new()
+        .layer(Layer::L2)
+        .name(name)
+        .mtu(mtu)
+        .mac_addr(hardware)
+        .tx_queue_len(TUN_QUEUE)
+        .build_sync()?;
     device.set_nonblocking(true)?;
     // A second descriptor of the same device; the device's own wrapper has done its part.
     device.as_fd().try_clone_to_owned()

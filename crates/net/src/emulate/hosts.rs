@@ -26,7 +26,7 @@ const ENDPOINTS: usize = 8;
 /// The first table of routes, of path 1.
 const TABLES: u32 = 1_000;
 /// Whether new devices give themselves addresses of their link: 1 is no.
-const NO_ADDRESSES: &str = "/proc/sys/net/ipv6/conf/default/addr_gen_mode";
+pub(super) const NO_ADDRESSES: &str = "/proc/sys/net/ipv6/conf/default/addr_gen_mode";
 /// How long programs that are asked to end have for it.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -88,7 +88,7 @@ pub enum HostsError {
     },
 }
 
-fn system(doing: &'static str) -> impl Fn(io::Error) -> HostsError {
+pub(super) fn system(doing: &'static str) -> impl Fn(io::Error) -> HostsError {
     move |error| match error.kind() {
         io::ErrorKind::PermissionDenied => HostsError::NoPermission,
         _ => HostsError::System { doing, error },
@@ -159,39 +159,43 @@ impl Hosts {
 
     /// Ends what still runs in the hosts: asks, and after two seconds does not ask any more.
     pub fn end(&self) {
-        let end = Instant::now() + GRACE;
-        let mut signal = Signal::SIGTERM;
-        loop {
-            let left = self.processes();
-            if left.is_empty() {
-                return;
-            }
-            // One that has ended meanwhile needs nothing more.
-            left.iter().for_each(|process| {
-                let _ = kill(*process, signal);
-            });
-            if signal == Signal::SIGKILL {
-                return;
-            }
-            while !self.processes().is_empty() && Instant::now() < end {
-                thread::sleep(Duration::from_millis(10));
-            }
-            signal = Signal::SIGKILL;
-        }
+        end(&[&self.client, &self.server]);
     }
+}
 
-    /// The processes in the hosts.
-    fn processes(&self) -> Vec<Pid> {
-        let number = |file: &fs::File| file.metadata().map(|data| data.ino()).ok();
-        let ours = [number(self.client.file()), number(self.server.file())];
-        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-        let inside = |entry: fs::DirEntry| {
-            let process: i32 = entry.file_name().to_str()?.parse().ok()?;
-            let place = fs::metadata(entry.path().join("ns/net")).ok()?.ino();
-            ours.contains(&Some(place)).then(|| Pid::from_raw(process))
-        };
-        entries.flatten().filter_map(inside).filter(|process| *process != Pid::this()).collect()
+/// Ends what still runs in these hosts.
+pub(super) fn end(hosts: &[&Namespace]) {
+    let end = Instant::now() + GRACE;
+    let mut signal = Signal::SIGTERM;
+    loop {
+        let left = processes(hosts);
+        if left.is_empty() {
+            return;
+        }
+        // One that has ended meanwhile needs nothing more.
+        left.iter().for_each(|process| {
+            let _ = kill(*process, signal);
+        });
+        if signal == Signal::SIGKILL {
+            return;
+        }
+        while !processes(hosts).is_empty() && Instant::now() < end {
+            thread::sleep(Duration::from_millis(10));
+        }
+        signal = Signal::SIGKILL;
     }
+}
+
+/// The processes in the hosts.
+fn processes(hosts: &[&Namespace]) -> Vec<Pid> {
+    let ours: Vec<u64> = hosts.iter().filter_map(|host| Some(host.file().metadata().ok()?.ino())).collect();
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let inside = |entry: fs::DirEntry| {
+        let process: i32 = entry.file_name().to_str()?.parse().ok()?;
+        let place = fs::metadata(entry.path().join("ns/net")).ok()?.ino();
+        ours.contains(&place).then(|| Pid::from_raw(process))
+    };
+    entries.flatten().filter_map(inside).filter(|process| *process != Pid::this()).collect()
 }
 
 /// The name of a path's device.
@@ -242,7 +246,7 @@ fn furnish(
 }
 
 /// Writes a setting of the calling thread's namespace.
-fn set(key: &str, value: &str) -> Result<(), HostsError> {
+pub(super) fn set(key: &str, value: &str) -> Result<(), HostsError> {
     // What is not below `net` would change the machine.
     let path = key.strip_prefix("net.").map(|rest| Path::new("/proc/sys/net").join(rest.replace('.', "/")));
     let outcome = path.map_or(Err(io::ErrorKind::NotFound.into()), |path| fs::write(path, value));
@@ -250,7 +254,7 @@ fn set(key: &str, value: &str) -> Result<(), HostsError> {
 }
 
 /// Runs commands of `ip`, one a line, for an address family, in the calling thread's namespace.
-fn ip(family: &str, commands: &str) -> Result<(), HostsError> {
+pub(super) fn ip(family: &str, commands: &str) -> Result<(), HostsError> {
     let doing = "the program `ip` could not be run";
     let child = Command::new("ip")
         .args([family, "-batch", "-"])

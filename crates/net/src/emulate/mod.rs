@@ -7,10 +7,13 @@
 //! packet goes from link to link at the computed instants, however late they are noticed.
 
 pub mod address;
+mod air;
 mod capture;
+mod ether;
 mod frame;
 mod hosts;
 mod lateness;
+pub mod mesh;
 mod network;
 mod priority;
 mod relay;
@@ -18,10 +21,13 @@ mod session;
 #[cfg(test)]
 mod tests;
 
+pub use air::{Air, AirCounters, AntennaId, ChannelId, ChannelModel, Hardware, Landing};
 pub use capture::Capture;
+pub use ether::Ether;
 pub use frame::Frame;
 pub use hosts::{Hosts, HostsConfig, HostsError};
 pub use lateness::Lateness;
+pub use mesh::{Mesh, MeshConfig, Node};
 pub use network::{Change, Delivery, Hop, LinkId, Network, NetworkCounters, PortId, Prefix, RoutesId};
 pub use priority::{Priority, raise as raise_priority};
 pub use relay::{LinkReport, PortReport, Relay, Report};

@@ -10,6 +10,7 @@ mod ports;
 mod setup;
 mod snapshot;
 mod step;
+mod watch;
 
 pub use error::HostError;
 pub use layout::{Layout, MAX_INSTANCES, MAX_PATHS, PRIORITY, PROTOCOL};
@@ -19,4 +20,6 @@ pub(crate) use plan::{filter_step, forwarding, uplink_path, uplink_steps, ways_o
 pub(crate) use ports::ReservedPorts;
 pub(crate) use setup::{Prospect, Setup, prospect};
 pub(crate) use snapshot::{Interface, Snapshot};
+pub(crate) use step::read_setting;
 pub use step::{Route, Rule, Selector, Step, Target};
+pub(crate) use watch::Watch;

@@ -1,0 +1,155 @@
+//! The thread that runs the air between the network devices of hosts in real time.
+
+use super::air::{Air, AirCounters, AntennaId};
+use super::priority;
+use crate::clock::Clock;
+use anabranch_policy::time::Instant;
+use bytes::Bytes;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::time::TimeSpec;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Bytes of the largest frame.
+const LARGEST: usize = 65_535 + 14;
+
+/// Frames read from a device before the others have their turn.
+const BATCH: usize = 32;
+
+/// The air at work on a thread of its own. It ends when this is dropped.
+pub struct Ether {
+    clock: Clock,
+    air: Arc<Mutex<Air>>,
+    stop: Arc<EventFd>,
+    thread: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl Ether {
+    /// Starts it at time zero. Each antenna's descriptor, non-blocking, gives an Ethernet frame per read and takes one per
+    /// write: a TAP device (see [`crate::device::open_tap`]).
+    ///
+    /// # Errors
+    /// What the kernel says; [`io::ErrorKind::InvalidInput`] if there is not a descriptor for each antenna.
+    pub fn start(air: Air, descriptors: Vec<OwnedFd>) -> io::Result<Self> {
+        if descriptors.len() != air.antennas() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let stop = Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?);
+        let clock = Clock::new();
+        let air = Arc::new(Mutex::new(air));
+        let worker = Worker { clock, air: Arc::clone(&air), stop: Arc::clone(&stop) };
+        let thread = thread::Builder::new().name("ether".to_owned()).spawn(move || worker.run(&descriptors))?;
+        Ok(Self { clock, air, stop, thread: Some(thread) })
+    }
+
+    /// The clock of the air: zero is the start.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Looks at the air, or changes it, between two frames.
+    pub fn with<T>(&self, work: impl FnOnce(&mut Air) -> T) -> T {
+        work(&mut lock(&self.air))
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// What the kernel said to waiting for frames.
+    pub fn stop(mut self) -> io::Result<AirCounters> {
+        self.end()?;
+        Ok(self.with(|air| air.counters()))
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        // The counter cannot be full after a single write.
+        let _ = self.stop.write(1);
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl Drop for Ether {
+    fn drop(&mut self) {
+        // Nobody wants to know how it ended.
+        let _ = self.end();
+    }
+}
+
+fn lock(air: &Mutex<Air>) -> MutexGuard<'_, Air> {
+    air.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct Worker {
+    clock: Clock,
+    air: Arc<Mutex<Air>>,
+    stop: Arc<EventFd>,
+}
+
+impl Worker {
+    fn run(self, descriptors: &[OwnedFd]) -> io::Result<()> {
+        priority::raise();
+        let mut inbox = vec![0; LARGEST];
+        let mut watched = vec![PollFd::new(self.stop.as_fd(), PollFlags::POLLIN)];
+        watched.extend(descriptors.iter().map(|descriptor| PollFd::new(descriptor.as_fd(), PollFlags::POLLIN)));
+        // A device that is gone is not asked again.
+        let mut places: Vec<usize> = (0..descriptors.len()).collect();
+        loop {
+            let until = self.turn(descriptors);
+            let wait =
+                (until != Instant::NEVER).then(|| Duration::from_nanos(until.since(self.clock.now()).as_nanos()));
+            match ppoll(&mut watched, wait.map(TimeSpec::from), None) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if watched.first().is_some_and(|stop| stop.any() == Some(true)) {
+                return Ok(());
+            }
+            for place in (0..places.len()).rev() {
+                let ready = watched.get(place + 1).is_some_and(|device| device.any() != Some(false));
+                let Some(&antenna) = places.get(place).filter(|_| ready) else { continue };
+                if !self.read(antenna, descriptors, &mut inbox) {
+                    places.remove(place);
+                    watched.remove(place + 1);
+                }
+            }
+        }
+    }
+
+    /// Does what is due, and gives when the next is.
+    fn turn(&self, descriptors: &[OwnedFd]) -> Instant {
+        let mut air = lock(&self.air);
+        air.handle_timeout(self.clock.now());
+        while let Some(landing) = air.poll_landing() {
+            if let Some(descriptor) = descriptors.get(landing.antenna.0) {
+                // A host whose device is down or full does not hear it.
+                let _ = nix::unistd::write(descriptor, &landing.frame);
+            }
+        }
+        air.poll_timeout()
+    }
+
+    /// Reads what a host sends, but not too much of it; gives whether its device is still there.
+    fn read(&self, antenna: usize, descriptors: &[OwnedFd], inbox: &mut [u8]) -> bool {
+        let Some(descriptor) = descriptors.get(antenna) else { return false };
+        for _ in 0..BATCH {
+            let length = match nix::unistd::read(descriptor, inbox) {
+                Ok(0) => return false,
+                Ok(length) => length,
+                Err(Errno::EAGAIN) => return true,
+                Err(Errno::EINTR) => continue,
+                // A TAP device that is down says so; it may come up again.
+                Err(Errno::EIO) => return true,
+                Err(_) => return false,
+            };
+            let frame = Bytes::copy_from_slice(inbox.get(..length).unwrap_or_default());
+            lock(&self.air).handle_frame(self.clock.now(), AntennaId(antenna), frame);
+        }
+        true
+    }
+}

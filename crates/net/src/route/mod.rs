@@ -1,0 +1,24 @@
+//! The ad-hoc router on a real host: OSPF-MDR on its interfaces, routes in its kernel, and a word to those who ask.
+//!
+//! [`RouteDaemon`] drives an [`anabranch_routing::Router`] for each address family. What it sets on the host is marked with a
+//! protocol number of its own, is removed at its end, and after a kill by the next start. [`ask`] asks a router at work.
+
+mod config;
+mod control;
+mod daemon;
+mod error;
+mod ground;
+mod instance;
+mod kernel;
+mod ports;
+mod settings;
+mod show;
+mod socket;
+mod transport;
+
+pub use config::{Family, MeshInterface, RouteConfig};
+pub use control::{Question, ask};
+pub use daemon::RouteDaemon;
+pub use error::RouteError;
+pub use kernel::{MAIN_TABLE, PROTOCOL, TABLE};
+pub use transport::Refusal;

@@ -1,0 +1,85 @@
+//! The router's interfaces on the host's: which is which, what each is told when something changes.
+
+use super::config::{Family, RouteConfig};
+use super::ground::{Device, Ground};
+use anabranch_routing::InterfaceConfig;
+use anabranch_wire::ospf::InterfaceId;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// What a port is there for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Role {
+    /// The protocol is spoken: with many, or with one.
+    Mesh { point_to_point: bool, cost: Option<u16> },
+    /// Others are told of its networks.
+    Passive,
+    /// Others are told of its addresses.
+    Loopback,
+}
+
+/// An interface of the router on one of the host's.
+#[derive(Clone, Debug)]
+pub(super) struct Port {
+    pub id: InterfaceId,
+    pub name: String,
+    pub role: Role,
+    /// The kernel's number, while it is there.
+    pub index: Option<u32>,
+    /// From where the protocol speaks, while it can.
+    pub source: Option<Ipv6Addr>,
+}
+
+/// All of them; the numbers count from 1.
+pub(super) fn ports(config: &RouteConfig, ground: &Ground) -> Vec<Port> {
+    let mesh = config.interfaces.iter().map(|interface| {
+        let role = Role::Mesh { point_to_point: interface.point_to_point, cost: interface.cost };
+        (interface.name.clone(), role)
+    });
+    let passive = config.passive.iter().map(|name| (name.clone(), Role::Passive));
+    let loopback =
+        ground.devices.values().filter(|device| device.loopback).map(|device| (device.name.clone(), Role::Loopback));
+    let mut ports: Vec<Port> = Vec::new();
+    for (name, role) in mesh.chain(passive).chain(loopback) {
+        if ports.iter().all(|known| known.name != name) {
+            let id = InterfaceId(ports.len() as u32 + 1);
+            ports.push(Port { id, name, role, index: None, source: None });
+        }
+    }
+    ports
+}
+
+/// The addresses of a device that others are told of.
+pub(super) fn addresses(device: &Device, family: Family) -> Vec<(IpAddr, u8)> {
+    let known = |address: &IpAddr| family.has(*address) && !address.is_loopback() && !address.is_multicast();
+    let networks = device.networks.iter().filter(|network| known(&network.address));
+    networks.map(|network| (network.address, network.length)).collect()
+}
+
+impl Port {
+    /// Whether the protocol is spoken on it.
+    pub(super) fn is_mesh(&self) -> bool {
+        matches!(self.role, Role::Mesh { .. })
+    }
+
+    /// What the router is told of it.
+    pub(super) fn config(&self, config: &RouteConfig, device: Option<&Device>, family: Family) -> InterfaceConfig {
+        let addresses = device.map(|device| addresses(device, family)).unwrap_or_default();
+        let template = match self.role {
+            Role::Mesh { point_to_point: true, .. } => config.point_to_point.clone(),
+            Role::Mesh { .. } => config.manet.clone(),
+            Role::Passive | Role::Loopback => InterfaceConfig::loopback(self.id),
+        };
+        let cost = match self.role {
+            Role::Mesh { cost: Some(cost), .. } => cost,
+            _ => template.cost,
+        };
+        InterfaceConfig {
+            id: self.id,
+            link_local: device.and_then(|device| device.link_local).unwrap_or(Ipv6Addr::UNSPECIFIED),
+            addresses,
+            cost,
+            mtu: device.map_or(template.mtu, |device| u16::try_from(device.mtu).unwrap_or(u16::MAX)),
+            ..template
+        }
+    }
+}
