@@ -56,7 +56,16 @@ pub struct AirCounters {
 
 enum Kind {
     Radio(Box<Medium<Bytes>>),
-    Ideal { links: BTreeMap<(u32, u32), f64>, luck: RandomStream, landings: VecDeque<(u32, Bytes)> },
+    Ideal(Box<Ideal>),
+}
+
+/// A channel on which frames arrive at once or not at all.
+struct Ideal {
+    /// The chance to be lost from one station to another.
+    links: BTreeMap<(u32, u32), f64>,
+    luck: RandomStream,
+    /// Stations and what has reached them.
+    landings: VecDeque<(u32, Bytes)>,
 }
 
 struct Channel {
@@ -86,9 +95,11 @@ impl Air {
         let name = format!("channel {}", self.channels.len());
         let kind = match model {
             ChannelModel::Radio(config) => Kind::Radio(Box::new(Medium::new((**config).clone(), seed, &name))),
-            ChannelModel::Ideal => {
-                Kind::Ideal { links: BTreeMap::new(), luck: RandomStream::new(seed, &name), landings: VecDeque::new() }
-            }
+            ChannelModel::Ideal => Kind::Ideal(Box::new(Ideal {
+                links: BTreeMap::new(),
+                luck: RandomStream::new(seed, &name),
+                landings: VecDeque::new(),
+            })),
         };
         self.channels.push(Channel { kind, stations: BTreeMap::new(), antennas: Vec::new() });
         ChannelId(self.channels.len() - 1)
@@ -100,7 +111,7 @@ impl Air {
         let place = self.channels.get_mut(channel.0)?;
         let station = match &mut place.kind {
             Kind::Radio(medium) => medium.add_station(position).0,
-            Kind::Ideal { .. } => place.antennas.len() as u32,
+            Kind::Ideal(_) => place.antennas.len() as u32,
         };
         place.stations.insert(hardware, station);
         place.antennas.push(antenna);
@@ -134,9 +145,9 @@ impl Air {
                 };
                 medium.set_link(StationId(from), StationId(to), Some(link));
             }
-            Kind::Ideal { links, .. } => match loss {
-                Some(loss) => drop(links.insert((from, to), loss)),
-                None => drop(links.remove(&(from, to))),
+            Kind::Ideal(ideal) => match loss {
+                Some(loss) => drop(ideal.links.insert((from, to), loss)),
+                None => drop(ideal.links.remove(&(from, to))),
             },
         }
     }
@@ -171,7 +182,8 @@ impl Air {
                 let refused = medium.enqueue(now, StationId(station), to.map(StationId), frame, bytes).is_err();
                 self.counters.refused += u64::from(refused);
             }
-            Kind::Ideal { links, luck, landings } => {
+            Kind::Ideal(ideal) => {
+                let Ideal { links, luck, landings } = &mut **ideal;
                 for ((_, other), loss) in links.range((station, 0)..=(station, u32::MAX)) {
                     if to.is_some_and(|to| to != *other) {
                         continue;
@@ -199,7 +211,7 @@ impl Air {
     pub fn poll_timeout(&self) -> Instant {
         let due = self.channels.iter().map(|channel| match &channel.kind {
             Kind::Radio(medium) => medium.poll_timeout(),
-            Kind::Ideal { .. } => Instant::NEVER,
+            Kind::Ideal(_) => Instant::NEVER,
         });
         due.min().unwrap_or(Instant::NEVER)
     }
@@ -214,7 +226,7 @@ impl Air {
                     }
                     medium.poll_delivery().map(|delivery| (delivery.to.0, delivery.cargo))
                 }
-                Kind::Ideal { landings, .. } => landings.pop_front(),
+                Kind::Ideal(ideal) => ideal.landings.pop_front(),
             };
             if let Some((station, frame)) = landed
                 && let Some(antenna) = channel.antennas.get(station as usize)
