@@ -116,6 +116,10 @@ impl World {
     pub fn seed(&self) -> u64 {
         self.config.seed
     }
+    /// Whether hosts have IPv6 addresses.
+    pub fn uses_ipv6(&self) -> bool {
+        self.config.ipv6
+    }
     /// Adds a router.
     pub fn add_router(&mut self) -> RouterId {
         self.network.add_router()

@@ -1,15 +1,19 @@
 //! How a world gets a mesh: channels, nodes, radios, hosts attached to nodes, and routes that somebody else worked out.
 
+use super::control::{Agent, interface_id, link_local, router_id};
 use super::forwarding::NextHop;
 use super::results::NodeResult;
-use super::{Channel, ChannelId, FreightId, Mesh, Node, NodeId, Radio, RadioId};
+use super::{Channel, ChannelId, FreightId, Mesh, Node, NodeId, ROUTER_EVENT, Radio, RadioId};
 use crate::address::InterfaceId;
+use crate::event_queue::Target;
 use crate::link::LinkConfig;
 use crate::network::{End, HostId};
 use crate::radio::{Medium, MediumConfig, Position, StationId};
 use crate::random::derive_key;
 use crate::world::World;
 use anabranch_policy::time::Instant;
+use anabranch_routing::{Config, ConfigError, InterfaceConfig, Router};
+use anabranch_wire::ospf::InstanceId;
 use std::collections::BTreeMap;
 
 /// A way on to a neighbouring node.
@@ -39,6 +43,7 @@ impl World {
             position,
             radios: Vec::new(),
             table: super::ForwardingTable::default(),
+            agent: None,
             local: BTreeMap::new(),
             salt,
             counters: super::NodeCounters::default(),
@@ -84,6 +89,54 @@ impl World {
         let hops: Vec<NextHop> = hops.iter().filter_map(|hop| mesh.next_hop(node, *hop)).collect();
         mesh.nodes[node.index()].table.set(destination, &hops);
     }
+    /// Puts a router on a node: its interfaces come up at `start`. They are numbered as [`interface_id`] says.
+    ///
+    /// # Errors
+    /// When the router refuses its configuration or that of an interface.
+    pub fn add_mesh_router(
+        &mut self,
+        node: NodeId,
+        start: Instant,
+        config: Config,
+        interfaces: Vec<InterfaceConfig>,
+    ) -> Result<(), ConfigError> {
+        let mut router = Router::new(config)?;
+        for interface in interfaces {
+            router.add_interface(self.now(), interface)?;
+        }
+        self.network.mesh.ipv6 = self.uses_ipv6();
+        self.network.mesh.nodes[node.index()].agent = Some(Agent { router, armed: start, started: false });
+        self.network.events.put(start, Target::new(ROUTER_EVENT, node.index()));
+        Ok(())
+    }
+    /// The configuration of a node's router as the lab wants it: its name, the family of the lab's addresses, and a seed
+    /// of its own; the rest are the RFCs' defaults.
+    pub fn router_config(&self, node: NodeId) -> Config {
+        let name = format!("router/{}", self.network.mesh.nodes[node.index()].name);
+        let key = derive_key(self.seed(), &name);
+        Config {
+            seed: key.iter().take(8).fold(0, |seed, byte| seed << 8 | u64::from(*byte)),
+            instance: if self.uses_ipv6() { InstanceId::IPV6 } else { InstanceId::IPV4 },
+            ..Config::new(router_id(node))
+        }
+    }
+    /// The configuration of a radio as an interface of its node's router: its number, link-local address, and the
+    /// addresses of the hosts' interfaces that it is to advertise; the rest are RFC 5614's defaults.
+    pub fn radio_interface(&self, node: NodeId, radio: RadioId, addresses: &[InterfaceId]) -> InterfaceConfig {
+        let host = |interface: &InterfaceId| (self.address(*interface), if self.uses_ipv6() { 128 } else { 32 });
+        InterfaceConfig {
+            addresses: addresses.iter().map(host).collect(),
+            ..InterfaceConfig::manet(interface_id(radio), link_local(node, radio))
+        }
+    }
+    /// The interfaces of hosts that are attached to a node.
+    pub fn attached_to_node(&self, node: NodeId) -> Vec<InterfaceId> {
+        self.network.mesh.nodes[node.index()].local.keys().copied().collect()
+    }
+    /// The router of a node, to look at.
+    pub fn mesh_router(&self, node: NodeId) -> Option<&Router> {
+        self.network.mesh.nodes[node.index()].agent.as_ref().map(|agent| &agent.router)
+    }
     /// Moves a node, and all its radios with it.
     pub fn move_node(&mut self, node: NodeId, position: Position) {
         self.network.mesh.move_node(node, position);
@@ -120,7 +173,7 @@ impl World {
 }
 
 impl Mesh {
-    fn move_node(&mut self, node: NodeId, position: Position) {
+    pub(super) fn move_node(&mut self, node: NodeId, position: Position) {
         let Node { radios, position: place, .. } = &mut self.nodes[node.index()];
         *place = position;
         for radio in radios {

@@ -39,6 +39,10 @@ impl ForwardingTable {
         }
         self.ways[destination.index()] = hops.into();
     }
+    /// Forgets everything.
+    pub fn forget(&mut self) {
+        self.ways.clear();
+    }
     /// The next hops to a destination; empty: no route.
     pub fn hops(&self, destination: InterfaceId) -> &[NextHop] {
         self.ways.get(destination.index()).map_or(&[], |hops| hops)

@@ -2,6 +2,9 @@
 //! of the frame.
 
 use crate::pool::PacketId;
+use anabranch_wire::ospf::Packet;
+use core::net::Ipv6Addr;
+use std::sync::Arc;
 
 /// What a frame carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,8 +15,20 @@ pub struct FreightId(u32);
 pub(crate) enum Freight {
     /// A packet of the pool that is still with the sender.
     Packet(PacketId),
+    /// A packet of a router, for whoever receives it.
+    Control(Control),
     /// It has been received, or given up.
     Gone,
+}
+
+/// A packet of a router.
+#[derive(Clone, Debug)]
+pub(crate) struct Control {
+    pub(crate) packet: Arc<Packet>,
+    /// The link-local address it comes from.
+    pub(crate) source: Ipv6Addr,
+    /// For the trace hash.
+    pub(crate) digest: u64,
 }
 
 /// Everything that is in the queues of the radios or on the air.
@@ -36,8 +51,14 @@ impl Warehouse {
             }
         }
     }
-    /// The receiver of a unicast frame takes what it carries; a second time there is nothing.
-    pub(crate) fn take(&mut self, id: FreightId) -> Freight {
+    /// A receiver takes what a frame carries: a packet of the pool is there once, one of a router for all.
+    pub(crate) fn receive(&mut self, id: FreightId) -> Freight {
+        match &self.places[id.0 as usize] {
+            Freight::Control(control) => Freight::Control(control.clone()),
+            Freight::Packet(_) | Freight::Gone => self.take(id),
+        }
+    }
+    fn take(&mut self, id: FreightId) -> Freight {
         core::mem::replace(&mut self.places[id.0 as usize], Freight::Gone)
     }
     /// The sender is done with it; gives what nobody has taken.

@@ -8,8 +8,11 @@
 //! received counts for the trace hash. A world without nodes does not notice that meshes exist.
 
 pub mod building;
+pub mod control;
 pub mod forwarding;
 mod freight;
+pub mod movement;
+pub mod probes;
 pub mod results;
 pub mod static_routes;
 mod work;
@@ -55,6 +58,12 @@ impl RadioId {
 
 /// The kind of an event that is a channel's; the world's own kinds are below it.
 pub(crate) const CHANNEL_EVENT: u32 = 8;
+/// The kind of an event that is a router's.
+pub(crate) const ROUTER_EVENT: u32 = 9;
+/// The kind of the event at which nodes move on.
+pub(crate) const MOVEMENT_EVENT: u32 = 10;
+/// The kind of the event at which a probe is sent.
+pub(crate) const PROBE_EVENT: u32 = 11;
 
 /// A radio: a station of a channel.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +77,8 @@ struct Node {
     position: Position,
     radios: Vec<Radio>,
     table: ForwardingTable,
+    /// The router that fills the table, if there is one.
+    agent: Option<control::Agent>,
     /// The link to the host of each interface that is attached here.
     local: BTreeMap<InterfaceId, LinkId>,
     /// Makes its choice among next hops its own.
@@ -92,12 +103,19 @@ pub(crate) struct Mesh {
     freight: Warehouse,
     /// Channels whose outputs must be looked at.
     touched: VecDeque<ChannelId>,
+    /// Addresses are those of IPv6.
+    ipv6: bool,
+    movement: Option<movement::Movements>,
+    probes: Vec<probes::Probes>,
 }
 
 impl Mesh {
     /// Adds what the nodes dropped.
     pub(crate) fn add_drops(&self, total: &mut Drops) {
         self.nodes.iter().for_each(|node| total.add_all(&node.drops));
+    }
+    fn touch(&mut self, channel: ChannelId) {
+        self.touched.push_back(channel);
     }
     fn station(&self, node: NodeId, radio: RadioId) -> Option<Radio> {
         self.nodes.get(node.index())?.radios.get(radio.index()).copied()

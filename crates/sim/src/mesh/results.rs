@@ -15,6 +15,23 @@ pub struct NodeCounters {
     pub hops: u64,
     /// Frames that a next hop did not acknowledge to the end of all attempts.
     pub unacknowledged: u64,
+    /// How often its router found other routes.
+    pub route_changes: u64,
+    /// What its router sent and received.
+    pub control: ControlCounters,
+}
+
+/// What the router of a node sent and received.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ControlCounters {
+    /// Packets sent by type: Hello, database description, link state request, update, acknowledgement.
+    pub packets: [u64; 5],
+    /// Their bytes, IPv6 header included.
+    pub bytes: [u64; 5],
+    /// Packets that the queue of a radio had no place for, among those sent.
+    pub refused: u64,
+    /// Packets received.
+    pub received_packets: u64,
 }
 
 /// A node when the run ended.

@@ -2,7 +2,7 @@
 
 use super::forwarding::flow_hash;
 use super::freight::Freight;
-use super::{CHANNEL_EVENT, ChannelId, FreightId, NodeId, RadioId};
+use super::{CHANNEL_EVENT, ChannelId, FreightId, MOVEMENT_EVENT, NodeId, PROBE_EVENT, ROUTER_EVENT, RadioId};
 use crate::event_queue::Target;
 use crate::link::{Cargo, DropCause};
 use crate::network::Network;
@@ -11,21 +11,28 @@ use crate::radio::{Delivery, StationId, Status};
 use anabranch_policy::time::Instant;
 
 /// Set in the link number of the trace hash for what stations receive.
-const BY_RADIO: u32 = 1 << 31;
+pub(super) const BY_RADIO: u32 = 1 << 31;
 
 impl Network {
     /// An event of the mesh has come.
     pub(crate) fn handle_mesh(&mut self, now: Instant, target: Target) {
-        if target.kind() == CHANNEL_EVENT {
-            let id = ChannelId(target.index() as u32);
-            let channel = &mut self.mesh.channels[id.index()];
-            if channel.armed <= now {
-                channel.armed = Instant::NEVER;
-                channel.medium.handle_timeout(now);
-                self.mesh.touched.push_back(id);
-            }
+        match target.kind() {
+            CHANNEL_EVENT => self.handle_channel(now, ChannelId(target.index() as u32)),
+            ROUTER_EVENT => self.handle_router_event(now, NodeId(target.index() as u32)),
+            MOVEMENT_EVENT => self.handle_movement(now),
+            PROBE_EVENT => self.handle_probe(now, target.index()),
+            _ => {}
         }
         self.drain_mesh(now);
+    }
+    fn handle_channel(&mut self, now: Instant, id: ChannelId) {
+        let channel = &mut self.mesh.channels[id.index()];
+        // An event that was put in for a later time than another one, which did its work, counts no more.
+        if channel.armed <= now {
+            channel.armed = Instant::NEVER;
+            channel.medium.handle_timeout(now);
+            self.mesh.touch(id);
+        }
     }
     /// A packet has come to a node from a host that is attached to it.
     pub(crate) fn handle_node_packet(&mut self, now: Instant, node: NodeId, id: PacketId) {
@@ -43,7 +50,10 @@ impl Network {
             return self.offer(now, link, id);
         }
         let flow = flow_hash(place.salt, header.source, header.destination, self.pool.ports(id));
-        match place.table.choose(header.destination, flow) {
+        if place.agent.is_some() && place.table.hops(header.destination).is_empty() {
+            self.mesh.ask_router(node, header.destination);
+        }
+        match self.mesh.nodes[node.index()].table.choose(header.destination, flow) {
             Some(hop) => self.transmit(now, node, hop.radio, Some(hop.station), id),
             None => self.drop_at_node(node, id, DropCause::NoRoute),
         }
@@ -63,7 +73,7 @@ impl Network {
             self.mesh.freight.release(freight);
             self.drop_at_node(node, id, DropCause::Overflow);
         }
-        self.mesh.touched.push_back(radio.channel);
+        self.mesh.touch(radio.channel);
     }
     /// Takes everything that channels give after an input.
     fn drain_mesh(&mut self, now: Instant) {
@@ -72,7 +82,7 @@ impl Network {
                 self.on_delivery(now, id, &delivery);
             }
             while let Some(status) = self.mesh.channels[id.index()].medium.poll_status() {
-                self.on_status(id, &status);
+                self.on_status(now, id, &status);
             }
             let channel = &mut self.mesh.channels[id.index()];
             let due = channel.medium.poll_timeout();
@@ -84,12 +94,19 @@ impl Network {
     }
     /// A station has received a frame.
     fn on_delivery(&mut self, now: Instant, channel: ChannelId, delivery: &Delivery<FreightId>) {
-        let (node, _) = self.mesh.channels[channel.index()].owners[delivery.to.0 as usize];
-        let Freight::Packet(id) = self.mesh.freight.take(delivery.cargo) else { return };
+        let owner = self.mesh.channels[channel.index()].owners[delivery.to.0 as usize];
+        match self.mesh.freight.receive(delivery.cargo) {
+            Freight::Packet(id) => self.on_packet(now, channel, owner.0, delivery.to, id),
+            Freight::Control(control) => self.on_control(now, owner, delivery, &control),
+            Freight::Gone => {}
+        }
+    }
+    /// A packet has come to a node by radio.
+    fn on_packet(&mut self, now: Instant, channel: ChannelId, node: NodeId, station: StationId, id: PacketId) {
         let header = self.pool.header_mut(id);
         header.radio_hops = header.radio_hops.saturating_add(1);
         let header = *header;
-        let at = BY_RADIO | channel.0 << 20 | delivery.to.0;
+        let at = BY_RADIO | channel.0 << 20 | station.0;
         self.hash.add(now.as_nanos(), at, header.digest, header.changing());
         let place = &mut self.mesh.nodes[node.index()];
         if place.local.contains_key(&header.destination) {
@@ -104,14 +121,15 @@ impl Network {
         self.forward_at_node(now, node, id);
     }
     /// A sender knows what became of a frame.
-    fn on_status(&mut self, channel: ChannelId, status: &Status<FreightId>) {
-        let (node, _) = self.mesh.channels[channel.index()].owners[status.station.0 as usize];
+    fn on_status(&mut self, now: Instant, channel: ChannelId, status: &Status<FreightId>) {
+        let owner = self.mesh.channels[channel.index()].owners[status.station.0 as usize];
         let left = self.mesh.freight.release(status.cargo);
         if !status.delivered {
-            self.mesh.nodes[node.index()].counters.unacknowledged += 1;
+            self.mesh.nodes[owner.0.index()].counters.unacknowledged += 1;
         }
         if let Freight::Packet(id) = left {
-            self.drop_at_node(node, id, DropCause::Loss);
+            self.drop_at_node(owner.0, id, DropCause::Loss);
         }
+        self.tell_router(now, owner, status);
     }
 }

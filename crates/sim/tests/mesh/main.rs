@@ -1,5 +1,6 @@
 //! Meshes in the lab: what nodes forward, and transport over several hops.
 
 mod forwarding;
+mod moving;
 mod scene;
 mod tables;

@@ -1,0 +1,213 @@
+//! Routers on the nodes: what they say goes by radio as packets of their exact length, what they hear and which frames
+//! were acknowledged comes back to them, and what they find out is what their node forwards by.
+//!
+//! Packets for all routers are broadcast frames, packets for one neighbour are acknowledged ones. In the lab packets are
+//! shared and not encoded; with `--wire` each is written, read and compared. A node asks its router for a way when it
+//! first needs one, and again when the routes have changed.
+
+use super::forwarding::NextHop;
+use super::freight::{Control, Freight};
+use super::{Mesh, NodeId, Radio, RadioId};
+use crate::address::InterfaceId;
+use crate::event_queue::Target;
+use crate::network::Network;
+use crate::radio::{Delivery, Status};
+use crate::trace_hash::Digest;
+use anabranch_policy::time::Instant;
+use anabranch_routing::{Destination, InterfaceChange, Outgoing, Reception, Router};
+use anabranch_wire::ospf::{self, ALL_SPF_ROUTERS, Compatibility, Integrity, Packet, Prefix, RouterId};
+use core::net::Ipv6Addr;
+use std::sync::Arc;
+
+/// Bytes of an IPv6 header.
+const IPV6_HEADER: u32 = 40;
+
+/// A router at a node.
+pub(crate) struct Agent {
+    pub(crate) router: Router,
+    /// The earliest of its events that is in the queue.
+    pub(crate) armed: Instant,
+    /// Its interfaces are up.
+    pub(crate) started: bool,
+}
+
+/// The name of a node's router.
+pub fn router_id(node: NodeId) -> RouterId {
+    RouterId(node.0 + 1)
+}
+
+/// The node of a router.
+pub fn node_of(router: RouterId) -> Option<NodeId> {
+    router.0.checked_sub(1).map(NodeId)
+}
+
+/// The number that a node's router knows a radio by.
+pub fn interface_id(radio: RadioId) -> ospf::InterfaceId {
+    ospf::InterfaceId(u32::from(radio.0) + 1)
+}
+
+fn radio_of(interface: ospf::InterfaceId) -> Option<RadioId> {
+    interface.0.checked_sub(1).and_then(|radio| u8::try_from(radio).ok()).map(RadioId)
+}
+
+/// The link-local address of a radio: fe80::NODE:RADIO, both counted from 1.
+pub fn link_local(node: NodeId, radio: RadioId) -> Ipv6Addr {
+    let number = u128::from(node.0 + 1) << 16 | u128::from(interface_id(radio).0);
+    Ipv6Addr::from_bits(0xfe80 << 112 | number)
+}
+
+impl Network {
+    /// The time of a router's event has come.
+    pub(crate) fn handle_router_event(&mut self, now: Instant, node: NodeId) {
+        let place = &mut self.mesh.nodes[node.index()];
+        let Some(agent) = &mut place.agent else { return };
+        if agent.armed > now {
+            return;
+        }
+        agent.armed = Instant::NEVER;
+        if agent.started {
+            agent.router.handle_timeout(now);
+        } else {
+            agent.started = true;
+            for radio in 0..place.radios.len() {
+                let interface = interface_id(RadioId(radio as u8));
+                // A radio that the router was not given is none of its own.
+                let _ = agent.router.handle_interface(now, interface, InterfaceChange::Up);
+            }
+        }
+        self.drain_router(now, node);
+    }
+    /// A router's packet has been received.
+    pub(super) fn on_control(
+        &mut self,
+        now: Instant,
+        (node, radio): (NodeId, RadioId),
+        delivery: &Delivery<super::FreightId>,
+        control: &Control,
+    ) {
+        let at = super::work::BY_RADIO | delivery.to.0;
+        self.hash.add(now.as_nanos(), at, control.digest, u32::from(delivery.broadcast));
+        let place = &mut self.mesh.nodes[node.index()];
+        let Some(agent) = place.agent.as_mut().filter(|agent| agent.started) else { return };
+        place.counters.control.received_packets += 1;
+        let how = Reception { source: control.source, multicast: delivery.broadcast, signal: delivery.signal };
+        agent.router.handle_packet(now, interface_id(radio), &how, &control.packet);
+        self.drain_router(now, node);
+    }
+    /// A router learns what became of a unicast frame, whatever was in it.
+    pub(super) fn tell_router(
+        &mut self,
+        now: Instant,
+        (node, radio): (NodeId, RadioId),
+        status: &Status<super::FreightId>,
+    ) {
+        let Some(to) = status.destination else { return };
+        let Some(Radio { channel, .. }) = self.mesh.station(node, radio) else { return };
+        let (neighbor, _) = self.mesh.channels[channel.index()].owners[to.0 as usize];
+        let Some(agent) = self.mesh.nodes[node.index()].agent.as_mut().filter(|agent| agent.started) else { return };
+        agent.router.handle_transmit_status(now, interface_id(radio), router_id(neighbor), status.delivered);
+        self.drain_router(now, node);
+    }
+    /// Takes everything that a router gives after an input.
+    fn drain_router(&mut self, now: Instant, node: NodeId) {
+        while let Some(outgoing) = self.mesh.agent(node).and_then(|agent| agent.router.poll_transmit()) {
+            self.send_control(now, node, &outgoing);
+        }
+        let place = &mut self.mesh.nodes[node.index()];
+        let Some(agent) = &mut place.agent else { return };
+        let mut changed = false;
+        while let Some(anabranch_routing::Event::Routes) = agent.router.poll_event() {
+            changed = true;
+        }
+        if changed {
+            place.table.forget();
+            place.counters.route_changes += 1;
+        }
+        let due = agent.router.poll_timeout().unwrap_or(Instant::NEVER);
+        if due < agent.armed {
+            agent.armed = due.max(now);
+            self.events.put(agent.armed, Target::new(super::ROUTER_EVENT, node.index()));
+        }
+    }
+    fn send_control(&mut self, now: Instant, node: NodeId, outgoing: &Outgoing) {
+        let Some(radio) = radio_of(outgoing.interface) else { return };
+        let Some(Radio { channel, station }) = self.mesh.station(node, radio) else { return };
+        let source = link_local(node, radio);
+        let (to, address) = match outgoing.destination {
+            Destination::AllSpfRouters => (None, ALL_SPF_ROUTERS),
+            Destination::Neighbor(neighbor, address) => {
+                // A neighbour that has no radio here cannot have been heard here.
+                let Some(to) = self.mesh.station_of(neighbor, channel) else { return };
+                (Some(to), address)
+            }
+        };
+        let packet = self.control_through_bytes(&outgoing.packet, source, address);
+        let length = packet.encoded_len() as u32 + IPV6_HEADER;
+        let kind = usize::from(packet.body.packet_type()) - 1;
+        let digest = digest_of(&packet, length);
+        let freight = self.mesh.freight.store(Freight::Control(Control { packet, source, digest }));
+        let sent = self.mesh.channels[channel.index()].medium.enqueue(now, station, to, freight, length);
+        let counters = &mut self.mesh.nodes[node.index()].counters.control;
+        counters.packets[kind] += 1;
+        counters.bytes[kind] += u64::from(length);
+        if let Err(freight) = sent {
+            counters.refused += 1;
+            self.mesh.freight.release(freight);
+        }
+        self.mesh.touch(channel);
+    }
+    /// With `--wire`: writes a packet as bytes and reads it again.
+    fn control_through_bytes(&mut self, packet: &Arc<Packet>, source: Ipv6Addr, destination: Ipv6Addr) -> Arc<Packet> {
+        let Some(check) = &mut self.wire else { return Arc::clone(packet) };
+        let integrity = Integrity::Checksum { source, destination };
+        let mut bytes = Vec::new();
+        let result = match packet.encode(integrity, Compatibility::default(), &mut bytes) {
+            Err(error) => Err(format!("cannot be written ({error}): {packet:?}")),
+            Ok(()) if bytes.len() != packet.encoded_len() => {
+                Err(format!("is {} bytes and not {}: {packet:?}", bytes.len(), packet.encoded_len()))
+            }
+            Ok(()) => match Packet::decode(&bytes, integrity, Compatibility::default()) {
+                Err(error) => Err(format!("cannot be read ({error}): {packet:?}")),
+                Ok(read) if read.packet != **packet => Err(format!("differs: sent {packet:?}, read {read:?}")),
+                Ok(read) => Ok(Arc::new(read.packet)),
+            },
+        };
+        check.packets += 1;
+        result.unwrap_or_else(|mismatch| {
+            check.mismatches += 1;
+            check.first_mismatch.get_or_insert(mismatch);
+            Arc::clone(packet)
+        })
+    }
+}
+
+/// What distinguishes a packet for the trace hash: who sent it, of which kind and how long.
+fn digest_of(packet: &Packet, length: u32) -> u64 {
+    let mut digest = Digest::default();
+    digest.add(u64::from(packet.router.0) << 32 | u64::from(length) << 8 | u64::from(packet.body.packet_type()));
+    digest.value()
+}
+
+impl Mesh {
+    fn agent(&mut self, node: NodeId) -> Option<&mut Agent> {
+        self.nodes[node.index()].agent.as_mut()
+    }
+    /// The station on a channel of a router's node.
+    fn station_of(&self, router: RouterId, channel: super::ChannelId) -> Option<crate::radio::StationId> {
+        let radios = &self.nodes.get(node_of(router)?.index())?.radios;
+        radios.iter().find(|radio| radio.channel == channel).map(|radio| radio.station)
+    }
+    /// What a node's router says about a destination, put into its table.
+    pub(super) fn ask_router(&mut self, node: NodeId, destination: InterfaceId) {
+        let Some(agent) = &self.nodes[node.index()].agent else { return };
+        let address = if self.ipv6 { destination.ipv6() } else { destination.ipv4() };
+        let Some(route) = agent.router.routes().prefixes.get(&Prefix::host(address)) else { return };
+        let hop = |hop: &anabranch_routing::NextHop| {
+            let radio = radio_of(hop.interface)?;
+            let channel = self.station(node, radio)?.channel;
+            Some(NextHop { radio, station: self.station_of(hop.router, channel)?, weight: 1 })
+        };
+        let hops: Vec<NextHop> = route.next_hops.iter().filter_map(hop).collect();
+        self.nodes[node.index()].table.set(destination, &hops);
+    }
+}
