@@ -14,6 +14,7 @@ pub mod flow;
 pub mod histogram;
 pub mod link;
 pub mod mesh;
+pub mod mobility;
 pub mod network;
 mod pool;
 pub mod radio;

@@ -1,0 +1,183 @@
+//! The models that draw movements, and what can be chosen about them.
+
+use super::{MAX_NODES, MobilityError, Movement, Track, gauss_markov, group, random_direction, random_waypoint};
+use crate::radio::Position;
+use crate::random::RandomStream;
+use anabranch_policy::time::Duration;
+
+/// A rectangle from the origin.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Area {
+    /// Extent to the east in metres.
+    pub x: f64,
+    /// Extent to the north in metres.
+    pub y: f64,
+}
+
+impl Area {
+    /// A place in it, all equally likely.
+    pub(super) fn draw(self, random: &mut RandomStream) -> Position {
+        Position { x: random.between(0.0, self.x), y: random.between(0.0, self.y) }
+    }
+    /// The longest way in it.
+    pub(super) fn diagonal(self) -> f64 {
+        libm::hypot(self.x, self.y)
+    }
+}
+
+/// All values from one to another are equally likely.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Span {
+    /// The least.
+    pub least: f64,
+    /// The most; the same if there is nothing to draw.
+    pub most: f64,
+}
+
+impl Span {
+    /// From `least` to `most`.
+    pub const fn new(least: f64, most: f64) -> Self {
+        Self { least, most }
+    }
+    /// Always the same.
+    pub const fn only(value: f64) -> Self {
+        Self { least: value, most: value }
+    }
+    /// A value.
+    pub(super) fn draw(self, random: &mut RandomStream) -> f64 {
+        random.between(self.least, self.most)
+    }
+    /// The mean.
+    pub(super) fn mean(self) -> f64 {
+        f64::midpoint(self.least, self.most)
+    }
+    fn check(self, name: &'static str, floor: f64, expected: &'static str) -> Result<(), MobilityError> {
+        if self.least >= floor && self.least <= self.most && self.most.is_finite() {
+            return Ok(());
+        }
+        let value = if self.least >= floor && self.least.is_finite() { self.most } else { self.least };
+        Err(MobilityError::BadValue { name, value, expected })
+    }
+}
+
+/// How nodes move. All models are in their steady state from the start: nothing has to be dropped.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Model {
+    /// To a place, all of the area equally likely, straight and at one speed; there a pause; and so on (Broch et al., MobiCom
+    /// 1998). The first leg is drawn as the long run has it (Navidi and Camp, IEEE Trans. Mobile Computing 3(1), 2004).
+    RandomWaypoint {
+        /// In metres per second. The least must be above 0, or the mean speed falls towards 0 for ever (Yoon, Liu and
+        /// Noble, INFOCOM 2003).
+        speed: Span,
+        /// In seconds.
+        pause: Span,
+    },
+    /// For some time in one direction at one speed, then another; at the edge as a ball off a cushion. Places stay equally
+    /// likely (Nain, Towsley, Liu and Liu, INFOCOM 2005).
+    RandomDirection {
+        /// In metres per second.
+        speed: Span,
+        /// Mean duration of a leg in seconds, exponentially distributed.
+        leg: f64,
+    },
+    /// Speed and direction change a little each second (Liang and Haas, INFOCOM 1999, as in Camp, Boleng and Davies, WCMC
+    /// 2(5), 2002); at the edge as a ball off a cushion.
+    GaussMarkov {
+        /// Mean speed in metres per second.
+        speed: f64,
+        /// Standard deviation of the speed in metres per second. A speed below 0 is 0.
+        speed_deviation: f64,
+        /// Standard deviation of the direction in radians.
+        direction_deviation: f64,
+        /// How much of a second's speed and direction is the last one's, 0 to 1: 0.75 usually.
+        memory: f64,
+    },
+    /// Groups whose centres go by random waypoint, and in each its members around the centre, by random waypoint in a disc
+    /// (reference point group mobility: Hong, Gerla, Pei and Chiang, MSWiM 1999).
+    ReferencePointGroup {
+        /// Members of a group; the last group has what is left.
+        members: usize,
+        /// Speed of the centres in metres per second; the least above 0.
+        speed: Span,
+        /// Pause of the centres in seconds.
+        pause: Span,
+        /// How far members go from their centre, in metres.
+        radius: f64,
+        /// Speed of the members against their centre in metres per second; the least above 0.
+        member_speed: Span,
+    },
+}
+
+impl Model {
+    /// Draws the ways of `nodes` nodes for `duration`.
+    pub fn draw(self, area: Area, nodes: usize, duration: Duration, seed: u64) -> Result<Movement, MobilityError> {
+        self.check(area)?;
+        if nodes > MAX_NODES {
+            return Err(MobilityError::TooManyNodes);
+        }
+        let seconds = duration.as_secs_f64();
+        let stream = |name: &str, number: usize| RandomStream::new(seed, &format!("mobility/{name}/{number}"));
+        let each = |draw: &dyn Fn(&mut RandomStream) -> Track| {
+            (0..nodes).map(|node| draw(&mut stream("node", node))).collect::<Vec<_>>()
+        };
+        let tracks = match self {
+            Self::RandomWaypoint { speed, pause } => {
+                each(&|random| random_waypoint::draw(area, speed, pause, seconds, random))
+            }
+            Self::RandomDirection { speed, leg } => {
+                each(&|random| random_direction::draw(area, speed, leg, seconds, random))
+            }
+            Self::GaussMarkov { speed, speed_deviation, direction_deviation, memory } => {
+                let habit = gauss_markov::Habit { speed, speed_deviation, direction_deviation, memory };
+                each(&|random| gauss_markov::draw(area, habit, seconds, random))
+            }
+            Self::ReferencePointGroup { members, speed, pause, radius, member_speed } => {
+                let inner = Area { x: area.x - 2.0 * radius, y: area.y - 2.0 * radius };
+                let groups = nodes.div_ceil(members);
+                let centre = |group| random_waypoint::draw(inner, speed, pause, seconds, &mut stream("group", group));
+                let centres: Vec<Track> = (0..groups).map(centre).collect();
+                let member = |node: usize| {
+                    let around = group::draw_around(radius, member_speed, seconds, &mut stream("node", node));
+                    group::sum(&centres[node / members], &around, Position { x: radius, y: radius })
+                };
+                (0..nodes).map(member).collect()
+            }
+        };
+        Ok(Movement { tracks })
+    }
+
+    fn check(self, area: Area) -> Result<(), MobilityError> {
+        const ABOVE_ZERO: &str = "above 0, finite, and in order";
+        const NOT_BELOW_ZERO: &str = "0 or more, finite, and in order";
+        let number = |name, value: f64, good: bool, expected| {
+            if good { Ok(()) } else { Err(MobilityError::BadValue { name, value, expected }) }
+        };
+        let positive = |name, value: f64| number(name, value, value > 0.0 && value.is_finite(), "a number above 0");
+        positive("the area's extent x", area.x)?;
+        positive("the area's extent y", area.y)?;
+        match self {
+            Self::RandomWaypoint { speed, pause } => {
+                speed.check("speed", f64::MIN_POSITIVE, ABOVE_ZERO)?;
+                pause.check("pause", 0.0, NOT_BELOW_ZERO)
+            }
+            Self::RandomDirection { speed, leg } => {
+                speed.check("speed", 0.0, NOT_BELOW_ZERO)?;
+                positive("leg", leg)
+            }
+            Self::GaussMarkov { speed, speed_deviation, direction_deviation, memory } => {
+                Span::only(speed).check("speed", 0.0, NOT_BELOW_ZERO)?;
+                Span::only(speed_deviation).check("speed_deviation", 0.0, NOT_BELOW_ZERO)?;
+                Span::only(direction_deviation).check("direction_deviation", 0.0, NOT_BELOW_ZERO)?;
+                number("memory", memory, (0.0..=1.0).contains(&memory), "a number from 0 to 1")
+            }
+            Self::ReferencePointGroup { members, speed, pause, radius, member_speed } => {
+                number("members", members as f64, members > 0, "1 or more")?;
+                speed.check("speed", f64::MIN_POSITIVE, ABOVE_ZERO)?;
+                pause.check("pause", 0.0, NOT_BELOW_ZERO)?;
+                member_speed.check("member_speed", f64::MIN_POSITIVE, ABOVE_ZERO)?;
+                let room = area.x.min(area.y) / 2.0;
+                number("radius", radius, radius > 0.0 && radius < room, "above 0 and below half of the area's extent")
+            }
+        }
+    }
+}

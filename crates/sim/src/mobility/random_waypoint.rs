@@ -1,0 +1,93 @@
+//! Random waypoint in its steady state.
+//!
+//! A node that is looked at at some moment is more likely on a long leg than a short one, on a slow one than a fast one, and
+//! pausing for as large a share of time as pauses take. With leg length L, speed V from v0 to v1, pause P (Navidi and Camp
+//! 2004):
+//!
+//!     P(pausing) = E[P] / (E[P] + E[L] E[1/V])         E[1/V] = ln(v1 / v0) / (v1 - v0)
+//!     the leg under way: ends with a density proportional to its length, the node anywhere on it,
+//!     its speed with a density proportional to 1/v: v0 (v1 / v0)^U
+//!     the pause under way: with a density proportional to its length, the node anywhere in it
+//!
+//! E[L] of a rectangle a x b is in closed form, with d its diagonal:
+//!
+//!     (a^3/b^2 + b^3/a^2 + d (3 - a^2/b^2 - b^2/a^2)) / 15 + (b^2/a arcosh(d/b) + a^2/b arcosh(d/a)) / 6
+
+use super::model::{Area, Span};
+use super::{Track, at_seconds, between};
+use crate::radio::Position;
+use crate::random::RandomStream;
+use anabranch_policy::time::Instant;
+
+/// The mean distance of two places in a rectangle.
+pub(super) fn mean_leg(area: Area) -> f64 {
+    let Area { x: a, y: b } = area;
+    let d = area.diagonal();
+    let (aa, bb) = (a * a / (b * b), b * b / (a * a));
+    (a * aa + b * bb + d * (3.0 - aa - bb)) / 15.0
+        + (b * b / a * libm::acosh(d / b) + a * a / b * libm::acosh(d / a)) / 6.0
+}
+
+/// The mean of 1 / V, in seconds per metre.
+fn mean_slowness(speed: Span) -> f64 {
+    if speed.most - speed.least < 1e-9 * speed.most {
+        return 1.0 / speed.least;
+    }
+    libm::log(speed.most / speed.least) / (speed.most - speed.least)
+}
+
+/// A speed as it is found under way: density proportional to 1 / v.
+pub(super) fn speed_under_way(speed: Span, random: &mut RandomStream) -> f64 {
+    speed.least * libm::pow(speed.most / speed.least, random.uniform())
+}
+
+/// Ends of a leg as it is found under way: density proportional to its length, which is `longest` at most.
+pub(super) fn leg_under_way(
+    longest: f64,
+    random: &mut RandomStream,
+    place: impl Fn(&mut RandomStream) -> Position,
+) -> (Position, Position) {
+    loop {
+        let (from, to) = (place(random), place(random));
+        if random.uniform() * longest < from.distance(to) {
+            return (from, to);
+        }
+    }
+}
+
+/// A pause as it is found under way, density proportional to its length; what is left of it.
+fn pause_under_way(pause: Span, random: &mut RandomStream) -> f64 {
+    let (low, high) = (pause.least * pause.least, pause.most * pause.most);
+    random.uniform() * libm::sqrt(random.between(low, high))
+}
+
+pub(super) fn draw(area: Area, speed: Span, pause: Span, duration: f64, random: &mut RandomStream) -> Track {
+    let mut track = Track::default();
+    let moving = mean_leg(area) * mean_slowness(speed);
+    let mut time = 0.0;
+    let mut here;
+    if random.uniform() * (moving + pause.mean()) < pause.mean() {
+        here = area.draw(random);
+        track.push(Instant::ZERO, here);
+        time = pause_under_way(pause, random);
+        track.push(at_seconds(time), here);
+    } else {
+        let (from, to) = leg_under_way(area.diagonal(), random, |random| area.draw(random));
+        let start = between(from, to, random.uniform());
+        track.push(Instant::ZERO, start);
+        time += start.distance(to) / speed_under_way(speed, random);
+        track.push(at_seconds(time), to);
+        here = to;
+        time += pause.draw(random);
+        track.push(at_seconds(time), here);
+    }
+    while time < duration {
+        let to = area.draw(random);
+        time += here.distance(to) / speed.draw(random);
+        track.push(at_seconds(time), to);
+        time += pause.draw(random);
+        track.push(at_seconds(time), to);
+        here = to;
+    }
+    track
+}
