@@ -104,12 +104,14 @@ pub(super) fn subflows(socket: &impl AsRawFd) -> Result<Vec<PathReading>, Errno>
     let length = option(socket.as_raw_fd(), SOL_MPTCP, MPTCP_FULL_INFO, &mut full)?;
     let full = Fields(full.get(..length).unwrap_or_default());
     let count = (full.u32(16) as usize).min(SUBFLOWS);
-    let given = |size: u32, room: usize| (size as usize).min(room);
-    let (tcp_size, info_size) = (given(full.u32(0), TCP_INFO), given(full.u32(8), SUBFLOW_INFO));
-    let paths = infos.chunks(SUBFLOW_INFO).zip(tcp_infos.chunks(TCP_INFO)).take(count).filter_map(|(info, tcp)| {
-        let info = Fields(info.get(..info_size)?);
+    // The kernel packs the elements as tightly as its own structures are, and says so where it was told our sizes.
+    let stride = |at: usize, room: usize| (full.u32(at) as usize).clamp(1, room);
+    let (tcp_stride, info_stride) = (stride(4, TCP_INFO), stride(12, SUBFLOW_INFO));
+    let elements = infos.chunks(info_stride).zip(tcp_infos.chunks(tcp_stride));
+    let paths = elements.take(count).filter_map(|(info, tcp)| {
+        let info = Fields(info);
         let (local, remote) = (info.address(8)?, info.address(136)?);
-        Some(of_tcp_info(&Fields(tcp.get(..tcp_size)?), info.u32(0), local, remote, true))
+        Some(of_tcp_info(&Fields(tcp), info.u32(0), local, remote, true))
     });
     Ok(paths.collect())
 }

@@ -85,6 +85,9 @@ fn assert_side_is_sound(side: &Side, plan: &Plan) {
     assert_eq!(counted.map(|interval| interval.bytes).sum::<u64>(), side.bytes);
     let shares: f64 = side.paths.iter().map(|path| path.share).sum();
     assert!((shares - 1.0).abs() < 1e-9, "{:?}", side.paths);
+    // Of what the paths carried a part was sent twice, and a part was under way at the ends of the measurement.
+    let carried: u64 = side.paths.iter().map(|path| path.bytes).sum();
+    assert!((side.bytes / 2..side.bytes.saturating_mul(2)).contains(&carried), "{} bytes, {:?}", side.bytes, side.paths);
 }
 
 fn a_second_over_two_paths(we_serve: bool, direction: Direction) {
