@@ -451,7 +451,12 @@ impl Subflow {
         } else {
             self.window(congestion, config)
         };
-        let pacing = congestion.pacing_rate(self.id());
+        let (pacing, bandwidth) = (congestion.pacing_rate(self.id()), congestion.bandwidth(self.id()));
+        // A division for each view: once, and only for those that say nothing themselves.
+        let window_rate = match (pacing, bandwidth) {
+            (Some(pacing), Some(_)) => pacing,
+            _ => Rate::from_bytes_over(cwnd, smoothed_rtt),
+        };
         SubflowView {
             id: self.id(),
             local_address: self.identity.local_address,
@@ -472,8 +477,8 @@ impl Subflow {
             min_rtt: self.rtt.min(),
             latest_rtt: self.rtt.latest(),
             rto: self.rtt.base_rto(config),
-            pacing_rate: pacing.unwrap_or_else(|| Rate::from_bytes_over(cwnd, smoothed_rtt)),
-            bandwidth: congestion.bandwidth(self.id()).unwrap_or_else(|| Rate::from_bytes_over(cwnd, smoothed_rtt)),
+            pacing_rate: pacing.unwrap_or(window_rate),
+            bandwidth: bandwidth.unwrap_or(window_rate),
             app_limited: self.scoreboard.sampler.is_application_limited(),
             delivery_rate: self.delivery_rate,
             bytes_sent: self.counters.bytes_sent,
