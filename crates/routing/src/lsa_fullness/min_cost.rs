@@ -141,10 +141,12 @@ impl Costs {
     fn is_needed_from(&self, k: usize, j: usize, better: &[u64], paths: usize) -> bool {
         let own = self.ids.len();
         let via_own = self.at(k, own) + self.at(own, j);
-        if self.at(k, j) <= via_own {
+        // A direct link that costs as much is a path too; for the RFC's one path that settles it.
+        let direct = self.at(k, j);
+        let mut before = usize::from(direct == via_own);
+        if direct < via_own || before >= paths {
             return false;
         }
-        let mut before = 0;
         for u in (0..own).filter(|u| *u != k && *u != j) {
             let via = self.at(k, u) + self.at(u, j);
             before += usize::from(via == via_own && bit_matrix::contains(better, u));

@@ -1,6 +1,7 @@
 //! Small networks for the tests: made at random or by hand, and a plain model of what converges on them.
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub mod converged;
 pub mod reference;
 
 use anabranch_routing::election::{AdjConnectivity, Election, ElectionSettings, Selection};
