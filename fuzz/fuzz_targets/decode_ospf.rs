@@ -25,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
     check(&repaired, Integrity::Authenticated, Compatibility::default());
     repair_packet(&mut repaired);
     check(&repaired, SUMMED, Compatibility::default());
-    let association = SecurityAssociation { id: 1, algorithm: Default::default(), key: b"key".to_vec() };
+    let association = SecurityAssociation::new(1, Default::default(), b"key".to_vec());
     if let Ok(trailer) = Trailer::read(data) {
         assert!(trailer.verify(data, SOURCE, &association).is_err(), "nobody guesses a digest");
     }
@@ -39,7 +39,7 @@ fn check(data: &[u8], integrity: Integrity, ways: Compatibility) {
     packet.encode(SUMMED, ways, &mut again).expect("what was decoded fits");
     assert_eq!(again.len(), packet.encoded_len());
     assert_eq!(Packet::decode(&again, SUMMED, ways), whole(packet.clone()));
-    let association = SecurityAssociation { id: 1, algorithm: Default::default(), key: b"key".to_vec() };
+    let association = SecurityAssociation::new(1, Default::default(), b"key".to_vec());
     let mut authentic = Vec::new();
     if packet.encode_authenticated(SOURCE, &association, 1, ways, &mut authentic).is_ok() {
         let trailer = Trailer::read(&authentic).expect("there is one");

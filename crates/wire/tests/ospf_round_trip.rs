@@ -26,7 +26,7 @@ fn whole(packet: Packet) -> Decoded {
 fn association() -> impl Strategy<Value = SecurityAssociation> {
     let algorithm = prop_oneof![Just(Algorithm::HmacSha256), Just(Algorithm::HmacSha384), Just(Algorithm::HmacSha512)];
     (any::<u16>(), algorithm, proptest::collection::vec(any::<u8>(), 0..100))
-        .prop_map(|(id, algorithm, key)| SecurityAssociation { id, algorithm, key })
+        .prop_map(|(id, algorithm, key)| SecurityAssociation::new(id, algorithm, key))
 }
 
 proptest! {

@@ -174,7 +174,7 @@ fn tshark_has_no_complaint_about_a_thousand_packets_of_all_kinds() {
 
 #[test]
 fn tshark_finds_the_authentication_trailer() {
-    let association = SecurityAssociation { id: 258, algorithm: Default::default(), key: b"secret".to_vec() };
+    let association = SecurityAssociation::new(258, Default::default(), b"secret".to_vec());
     let mut payload = Vec::new();
     // Behind link-local signalling tshark 4.0 does not find it: it looks where that begins.
     let hello = Packet { lls: None, ..mesh_hello() };

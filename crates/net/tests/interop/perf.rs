@@ -87,7 +87,12 @@ fn assert_side_is_sound(side: &Side, plan: &Plan) {
     assert!((shares - 1.0).abs() < 1e-9, "{:?}", side.paths);
     // Of what the paths carried a part was sent twice, and a part was under way at the ends of the measurement.
     let carried: u64 = side.paths.iter().map(|path| path.bytes).sum();
-    assert!((side.bytes / 2..side.bytes.saturating_mul(2)).contains(&carried), "{} bytes, {:?}", side.bytes, side.paths);
+    assert!(
+        (side.bytes / 2..side.bytes.saturating_mul(2)).contains(&carried),
+        "{} bytes, {:?}",
+        side.bytes,
+        side.paths
+    );
 }
 
 fn a_second_over_two_paths(we_serve: bool, direction: Direction) {

@@ -13,8 +13,6 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 const FIXED: usize = 16;
 /// Authentication type of all there is here: HMAC (section 4.1).
 const TYPE_HMAC: u16 = 1;
-/// OSPFv3 among the protocols that may share a key (section 4.4).
-const PROTOCOL_ID: [u8; 2] = [0, 1];
 /// What fills the place of the digest behind the source address while it is computed (section 4.5).
 const PADDING: [u8; 4] = [0x87, 0x8f, 0xe1, 0xf3];
 
@@ -45,6 +43,26 @@ impl Algorithm {
     }
 }
 
+/// OSPFv3's number among the protocols that may share a key, which is put behind the key (section 4.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ProtocolId {
+    /// As numbers are on the wire.
+    #[default]
+    Rfc7166,
+    /// With its two octets exchanged, as FRR had it on most machines until it was mended in 2023 (FRRouting/frr#14146):
+    /// Debian 12 has that version.
+    Swapped,
+}
+
+impl ProtocolId {
+    const fn octets(self) -> [u8; 2] {
+        match self {
+            Self::Rfc7166 => [0, 1],
+            Self::Swapped => [1, 0],
+        }
+    }
+}
+
 /// A key that routers share, and how it is used (section 3).
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecurityAssociation {
@@ -54,6 +72,8 @@ pub struct SecurityAssociation {
     pub algorithm: Algorithm,
     /// The key (K), of any length; 16 random bytes at least are recommended (section 6).
     pub key: Vec<u8>,
+    /// What is put behind the key.
+    pub protocol_id: ProtocolId,
 }
 
 impl core::fmt::Debug for SecurityAssociation {
@@ -62,6 +82,7 @@ impl core::fmt::Debug for SecurityAssociation {
         f.debug_struct("SecurityAssociation")
             .field("id", &self.id)
             .field("algorithm", &self.algorithm)
+            .field("protocol_id", &self.protocol_id)
             .finish_non_exhaustive()
     }
 }
@@ -154,9 +175,14 @@ impl Trailer {
 }
 
 impl SecurityAssociation {
+    /// As the RFC has it.
+    pub const fn new(id: u16, algorithm: Algorithm, key: Vec<u8>) -> Self {
+        Self { id, algorithm, key, protocol_id: ProtocolId::Rfc7166 }
+    }
+
     /// Ko: the key with the protocol's number behind, as long as a digest (section 4.5, step 1).
     fn prepared_key(&self) -> Vec<u8> {
-        let specific = [self.key.as_slice(), &PROTOCOL_ID].concat();
+        let specific = [self.key.as_slice(), &self.protocol_id.octets()].concat();
         let length = self.algorithm.digest_len();
         let mut key = if specific.len() <= length {
             specific

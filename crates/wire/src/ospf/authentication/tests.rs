@@ -20,7 +20,7 @@ fn hello() -> Packet {
 }
 
 fn association(key: &[u8]) -> SecurityAssociation {
-    SecurityAssociation { id: 0x1234, algorithm: Algorithm::HmacSha256, key: key.to_vec() }
+    SecurityAssociation::new(0x1234, Algorithm::HmacSha256, key.to_vec())
 }
 
 fn sent(packet: &Packet, association: &SecurityAssociation) -> Vec<u8> {
@@ -71,13 +71,29 @@ fn the_digest_is_that_of_section_4_5() {
              c5010165a33416814873cc0dd064ef3f4add8d85585a87e1e39f13f8f1179548",
         ),
     ] {
-        let association = SecurityAssociation { id: 0x1234, algorithm, key: key.to_vec() };
+        let association = SecurityAssociation::new(0x1234, algorithm, key.to_vec());
         let bytes = sent(&acknowledgment, &association);
         let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let trailer = format!("0001{:04x}0000123400000001{:08x}", 16 + digest.len() / 2, 2);
         assert_eq!(text, format!("03050010c00101030000000100004100{trailer}{digest}"));
         assert_eq!(believed(&bytes, &association), Ok(()));
     }
+}
+
+/// A Hello as FRR 8.4.4 sent it from fe80::a0c6:a6ff:fef0:a471 with this key.
+#[test]
+fn frr_s_hello_is_authentic_with_the_protocols_number_as_it_has_it() {
+    let text = "03010024010101010000000000000000000000020100041300010004000000000000000000010030\
+                000001020000000300000001bc6a7725b53d53324359058b355addd2f0e136f64cc10b3d8f58c03631f58b04";
+    let digits: Vec<u32> = text.chars().map(|digit| digit.to_digit(16).unwrap()).collect();
+    let bytes: Vec<u8> = digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect();
+    let source = Ipv6Addr::new(0xfe80, 0, 0, 0, 0xa0c6, 0xa6ff, 0xfef0, 0xa471);
+    let trailer = Trailer::read(&bytes).unwrap();
+    assert_eq!((trailer.association, trailer.sequence), (258, 0x3_0000_0001));
+    let rfc = SecurityAssociation::new(258, Algorithm::HmacSha256, b"secret-of-the-mesh".to_vec());
+    let frr = SecurityAssociation { protocol_id: ProtocolId::Swapped, ..rfc.clone() };
+    assert_eq!(trailer.verify(&bytes, source, &frr), Ok(()));
+    assert_eq!(trailer.verify(&bytes, source, &rfc), Err(AuthenticationError::WrongDigest));
 }
 
 #[test]
