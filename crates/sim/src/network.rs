@@ -193,6 +193,11 @@ impl Network {
         let host = self.interfaces.get(interface.index()).map(|interface| interface.host);
         host.filter(|host| *host != HostId::NOBODY)
     }
+    /// The link that packets from an interface leave on.
+    pub(crate) fn sends_on(&self, interface: InterfaceId) -> Option<LinkId> {
+        let interface = self.interfaces.get(interface.index()).filter(|interface| interface.host != HostId::NOBODY)?;
+        Some(interface.sends_on)
+    }
     pub(crate) fn links(&self) -> impl Iterator<Item = (&str, &Link<PacketId>)> {
         self.links.iter().map(|slot| (slot.name.as_str(), &slot.link))
     }
@@ -269,8 +274,7 @@ impl Network {
     /// Sends a UDP packet of cross traffic; its `number` within its source makes it distinct in the trace hash.
     pub(crate) fn send_udp(&mut self, now: Instant, ends: (InterfaceId, InterfaceId), length: u32, number: u64) {
         let (source, destination) = ends;
-        let interface = self.interfaces.get(source.index()).filter(|interface| interface.host != HostId::NOBODY);
-        let Some(link) = interface.map(|interface| interface.sends_on) else {
+        let Some(link) = self.sends_on(source) else {
             return self.host_drops.add(DropCause::NoRoute);
         };
         let mut digest = Digest::default();

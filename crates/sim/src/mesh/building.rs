@@ -7,7 +7,7 @@ use super::{Channel, ChannelId, FreightId, Mesh, Node, NodeId, ROUTER_EVENT, Rad
 use crate::address::InterfaceId;
 use crate::event_queue::Target;
 use crate::link::LinkConfig;
-use crate::network::{End, HostId};
+use crate::network::{End, HostId, LinkId};
 use crate::radio::{Medium, MediumConfig, Position, StationId};
 use crate::random::derive_key;
 use crate::world::World;
@@ -132,6 +132,11 @@ impl World {
     /// The interfaces of hosts that are attached to a node.
     pub fn attached_to_node(&self, node: NodeId) -> Vec<InterfaceId> {
         self.network.mesh.nodes[node.index()].local.keys().copied().collect()
+    }
+    /// The links between a host's interface and the node that it is attached to: out of the host, and into it.
+    pub fn node_links(&self, interface: InterfaceId) -> Option<(LinkId, LinkId)> {
+        let into = self.network.mesh.nodes.iter().find_map(|node| node.local.get(&interface))?;
+        Some((self.network.sends_on(interface)?, *into))
     }
     /// The router of a node, to look at.
     pub fn mesh_router(&self, node: NodeId) -> Option<&Router> {

@@ -7,6 +7,7 @@
 
 use super::forwarding::NextHop;
 use super::freight::{Control, Freight};
+use super::lanes::Interfaces;
 use super::{Mesh, NodeId, Radio, RadioId};
 use crate::address::InterfaceId;
 use crate::event_queue::Target;
@@ -192,6 +193,25 @@ impl Mesh {
     fn agent(&mut self, node: NodeId) -> Option<&mut Agent> {
         self.nodes[node.index()].agent.as_mut()
     }
+    /// The next hops to an address of a lane, out of those to the address that it goes by.
+    fn on_lane(&self, node: NodeId, destination: InterfaceId, mut hops: Vec<NextHop>) -> Vec<NextHop> {
+        let Some((lane, rules)) = self.lanes.of(destination) else { return hops };
+        if let Some(place) = rules.place(lane, hops.len()) {
+            hops = hops.get(place).copied().into_iter().collect();
+        }
+        if rules.interfaces == Interfaces::Real {
+            let radio = RadioId(lane);
+            hops = hops.into_iter().filter_map(|hop| self.same_node(node, hop, radio)).collect();
+        }
+        hops
+    }
+    /// The same neighbour by another radio, if both have one on its channel.
+    fn same_node(&self, node: NodeId, hop: NextHop, radio: RadioId) -> Option<NextHop> {
+        let before = self.station(node, hop.radio)?.channel;
+        let (neighbor, _) = *self.channels[before.index()].owners.get(hop.station.0 as usize)?;
+        let channel = self.station(node, radio)?.channel;
+        Some(NextHop { radio, station: self.station_of(router_id(neighbor), channel)?, ..hop })
+    }
     /// The station on a channel of a router's node.
     fn station_of(&self, router: RouterId, channel: super::ChannelId) -> Option<crate::radio::StationId> {
         let radios = &self.nodes.get(node_of(router)?.index())?.radios;
@@ -200,7 +220,8 @@ impl Mesh {
     /// What a node's router says about a destination, put into its table.
     pub(super) fn ask_router(&mut self, node: NodeId, destination: InterfaceId) {
         let Some(agent) = &self.nodes[node.index()].agent else { return };
-        let address = if self.ipv6 { destination.ipv6() } else { destination.ipv4() };
+        let asked = self.lanes.base(destination);
+        let address = if self.ipv6 { asked.ipv6() } else { asked.ipv4() };
         let Some(route) = agent.router.routes().prefixes.get(&Prefix::host(address)) else { return };
         let hop = |hop: &anabranch_routing::NextHop| {
             let radio = radio_of(hop.interface)?;
@@ -208,6 +229,7 @@ impl Mesh {
             Some(NextHop { radio, station: self.station_of(hop.router, channel)?, weight: 1 })
         };
         let hops: Vec<NextHop> = route.next_hops.iter().filter_map(hop).collect();
+        let hops = self.on_lane(node, destination, hops);
         self.nodes[node.index()].table.set(destination, &hops);
     }
 }

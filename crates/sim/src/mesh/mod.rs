@@ -11,7 +11,9 @@ pub mod building;
 pub mod control;
 pub mod forwarding;
 mod freight;
+pub mod lanes;
 pub mod movement;
+pub mod paper;
 pub mod probes;
 pub mod results;
 pub mod static_routes;
@@ -25,6 +27,7 @@ use anabranch_policy::time::Instant;
 use forwarding::ForwardingTable;
 pub use freight::FreightId;
 use freight::Warehouse;
+use lanes::Lanes;
 use results::NodeCounters;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -106,6 +109,7 @@ pub(crate) struct Mesh {
     /// Addresses are those of IPv6.
     ipv6: bool,
     movement: Option<movement::Movements>,
+    lanes: Lanes,
     probes: Vec<probes::Probes>,
 }
 

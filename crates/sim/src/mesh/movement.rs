@@ -2,6 +2,7 @@
 
 use super::{MOVEMENT_EVENT, NodeId};
 use crate::event_queue::Target;
+use crate::mobility::Movement;
 use crate::network::Network;
 use crate::radio::Position;
 use crate::world::World;
@@ -11,6 +12,12 @@ use anabranch_policy::time::{Duration, Instant};
 pub trait Positions {
     /// Where a node is at a moment.
     fn position(&self, node: usize, at: Instant) -> Position;
+}
+
+impl Positions for Movement {
+    fn position(&self, node: usize, at: Instant) -> Position {
+        Self::position(self, node, at)
+    }
 }
 
 /// The movement of all nodes.

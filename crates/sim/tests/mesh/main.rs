@@ -2,5 +2,6 @@
 
 mod forwarding;
 mod moving;
+mod paper;
 mod scene;
 mod tables;

@@ -1,0 +1,128 @@
+//! The experiments of Zhang, Zhao, Cheng, "Multipath Routing and MPTCP-Based Data Delivery Over MANETs", IEEE Access 8, 2020,
+//! section V: one host downloads from another over three hops of an ad-hoc network with four interfaces per node.
+//!
+//! [`combination`] has the paper's combinations of protocols, [`network`] builds the mesh for one of them, [`run`](run())
+//! runs it, and [`measure`] is what is seen. What the paper leaves open, or contradicts itself in, is a field of
+//! [`Case`] or of [`combination::Combination`].
+
+pub mod combination;
+pub mod measure;
+pub mod network;
+
+use crate::application::{Application, Sending};
+use crate::flow::{FlowConfig, Side};
+use crate::link::DropCause;
+use anabranch_mptcp::config::BufferSize;
+use anabranch_policy::time::{Duration, Instant};
+use combination::Combination;
+use measure::{Measured, Observer};
+use network::{Built, LANES, Routes};
+
+/// Rates of the interfaces (table 4), Mbit/s.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rates {
+    /// 11 each.
+    Homogeneous,
+    /// 11, 5.5, 2 and 1.
+    Heterogeneous,
+}
+
+impl Rates {
+    /// Bits per second of each interface.
+    pub fn bits_per_second(self) -> [u64; LANES] {
+        match self {
+            Self::Homogeneous => [11_000_000; LANES],
+            Self::Heterogeneous => [11_000_000, 5_500_000, 2_000_000, 1_000_000],
+        }
+    }
+}
+
+/// What is downloaded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Transfer {
+    /// As much as there is time for (iperf3: 180 s).
+    For(Duration),
+    /// So many bytes (nc: 1.8 MB and 3.6 MB).
+    Bytes(u64),
+}
+
+/// The longest that a file may take.
+pub const PATIENCE: Duration = Duration::from_secs(1800);
+
+/// One experiment.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Case {
+    /// The combination of protocols.
+    pub combination: Combination,
+    /// The rates.
+    pub rates: Rates,
+    /// Where routes come from.
+    pub routes: Routes,
+    /// RTS and CTS before each data frame. The paper does not say; its figure for plain TCP is met with them.
+    pub reservations: bool,
+    /// What is downloaded.
+    pub transfer: Transfer,
+    /// Receive buffer of the host that downloads, bytes of payload; none: the engine's, which grows.
+    pub receive_buffer: Option<u64>,
+    /// All luck comes from it.
+    pub seed: u64,
+    /// Write every packet as bytes and read it again.
+    pub wire: bool,
+}
+
+impl Case {
+    /// A combination as the paper runs it for 180 s over static routes, with RTS.
+    pub fn new(combination: Combination, rates: Rates, seed: u64) -> Self {
+        Self {
+            combination,
+            rates,
+            routes: Routes::Static,
+            reservations: true,
+            transfer: Transfer::For(Duration::from_secs(180)),
+            receive_buffer: None,
+            seed,
+            wire: false,
+        }
+    }
+}
+
+/// Runs an experiment.
+///
+/// # Errors
+/// When a policy or a router refuses its settings: the text says which.
+pub fn run(case: &Case) -> Result<Measured, String> {
+    let Built { mut world, server, client, start } = network::build(case)?;
+    let observer = Observer::install(&mut world, &server, &client);
+    let mut config = case.combination.connection()?;
+    let server_config = config.clone();
+    if let Some(bytes) = case.receive_buffer {
+        config.receive_buffer = BufferSize::Fixed(bytes);
+    }
+    let sending = match case.transfer {
+        Transfer::For(_) => Sending::Endless,
+        Transfer::Bytes(bytes) => Sending::Bytes(bytes),
+    };
+    let flow = world.add_flow(FlowConfig {
+        name: "download".to_owned(),
+        client: client.host,
+        from: client.lanes.first().copied(),
+        to: server.lanes.first().copied().ok_or("a host without lanes")?,
+        start,
+        stop: Instant::NEVER,
+        application: Application::download(sending).verified(),
+        client_config: config,
+        server_config,
+        record: Some(Duration::from_secs(1)),
+    });
+    let before = world.node_results();
+    match case.transfer {
+        Transfer::For(duration) => world.run_until(start + duration),
+        Transfer::Bytes(_) => {
+            world.run_until_finished(start + PATIENCE);
+        }
+    }
+    debug_assert!(
+        world.connection(flow, Side::Client).is_some() || world.results().drops().get(DropCause::NoRoute) > 0
+    );
+    Ok(observer.measure(&mut world, case, start, &before))
+}

@@ -1,0 +1,252 @@
+//! The paper's mesh: eight nodes on a grid of 100 m with a range of 150 m, four channels, a host at M1 and one at M8.
+//!
+//! M1 reaches M2, M3, M4; these reach M5, M6, M7; these reach M8. Neighbours of one column hear each other too, which
+//! figure 8 does not draw: with disks there is no other way. The address of node Y on lane X is 10.0.X.Y, where the
+//! paper has 112.26.X.Y.
+
+use super::{Case, Rates};
+use crate::address::InterfaceId;
+use crate::mesh::building::Hop;
+use crate::mesh::lanes::Interfaces;
+use crate::mesh::static_routes::next_hops;
+use crate::mesh::{NodeId, RadioId};
+use crate::network::HostId;
+use crate::radio::{AnswerRate, MediumConfig, Position, Reach};
+use crate::random::RandomStream;
+use crate::world::{World, WorldConfig};
+use anabranch_mptcp::EndpointConfig;
+use anabranch_policy::forecast;
+use anabranch_policy::rate::Rate;
+use anabranch_policy::table::{self, Settings};
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_routing::config::{Forecast, Manet};
+use anabranch_routing::lsa_fullness::LsaFullness;
+use anabranch_routing::{InterfaceConfig, InterfaceKind};
+use std::sync::Arc;
+
+/// Lanes of a node.
+pub const LANES: usize = 4;
+
+/// Where M1 to M8 are, in metres.
+const PLACES: [(f64, f64); 8] = [
+    (0.0, 0.0),
+    (100.0, 100.0),
+    (100.0, 0.0),
+    (100.0, -100.0),
+    (200.0, 100.0),
+    (200.0, 0.0),
+    (200.0, -100.0),
+    (300.0, 0.0),
+];
+/// How far radio reaches, in metres; nodes two columns apart are hidden from each other.
+const RANGE: f64 = 150.0;
+/// M1, which serves.
+const SERVER: NodeId = NodeId(0);
+/// M8, which downloads.
+const CLIENT: NodeId = NodeId(7);
+
+/// Where routes come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Routes {
+    /// All shortest paths, from the start and for ever.
+    Static,
+    /// OSPF-MDR on lane 0: HelloInterval 1 s, RouterDeadInterval 3 s, 2HopRefresh 3.
+    Routers {
+        /// What routers advertise; the paper has [`LsaFullness::MdrFull`].
+        fullness: LsaFullness,
+        /// Which forecaster, by its name in the table, chooses among next hops in a combination that has one.
+        forecaster: &'static str,
+    },
+}
+
+/// How long routers have before the transfer begins.
+pub const WARM_UP: Duration = Duration::from_secs(20);
+
+/// A host at an end.
+#[derive(Clone, Debug)]
+pub struct EndHost {
+    /// The host.
+    pub host: HostId,
+    /// Its interfaces by lane.
+    pub lanes: Vec<InterfaceId>,
+}
+
+/// A world to run.
+pub struct Built {
+    /// It.
+    pub world: World,
+    /// At M1.
+    pub server: EndHost,
+    /// At M8.
+    pub client: EndHost,
+    /// When the transfer begins.
+    pub start: Instant,
+}
+
+fn medium(bits_per_second: u64, reservations: bool) -> MediumConfig {
+    MediumConfig {
+        data_rate: Rate::from_bits_per_second(bits_per_second),
+        // As in the simulator that the authors used.
+        acknowledgment_rate: AnswerRate::Data,
+        rts_threshold: if reservations { 0 } else { u32::MAX },
+        reach: Reach::disk(RANGE),
+        ..MediumConfig::default()
+    }
+}
+
+/// The address of a node on a lane.
+fn address(node: NodeId, lane: usize) -> InterfaceId {
+    InterfaceId((lane as u32) << 8 | node.0)
+}
+
+/// Builds the world of a case.
+///
+/// # Errors
+/// When a policy or a router refuses its settings: the text says which.
+pub fn build(case: &Case) -> Result<Built, String> {
+    let combination = &case.combination;
+    let mut world = World::new(WorldConfig { seed: case.seed, wire: case.wire, ipv6: false });
+    let nodes: Vec<NodeId> = PLACES
+        .iter()
+        .enumerate()
+        .map(|(index, (x, y))| world.add_node(&format!("M{}", index + 1), Position { x: *x, y: *y }))
+        .collect();
+    let channels = if combination.interfaces == Interfaces::Real { combination.lanes } else { 1 };
+    for (lane, rate) in case.rates.bits_per_second().into_iter().enumerate().take(channels) {
+        let channel = world.add_channel(&format!("lane {lane}"), medium(rate, case.reservations));
+        for node in &nodes {
+            world.add_radio(*node, channel);
+        }
+    }
+    let [server, client] = add_hosts(&mut world, case)?;
+    let start = match case.routes {
+        Routes::Static => {
+            set_routes(&mut world, case);
+            Instant::ZERO
+        }
+        Routes::Routers { fullness, forecaster } => {
+            let forecaster = combination.markov.then_some(forecaster);
+            add_routers(&mut world, case, fullness, forecaster)?;
+            Instant::ZERO + WARM_UP
+        }
+    };
+    Ok(Built { world, server, client, start })
+}
+
+fn add_hosts(world: &mut World, case: &Case) -> Result<[EndHost; 2], String> {
+    let mut ends = Vec::new();
+    for (name, node) in [("server", SERVER), ("client", CLIENT)] {
+        let host = world.add_host(name, &EndpointConfig::default(), case.combination.path_manager()?);
+        ends.push((node, EndHost { host, lanes: Vec::new() }));
+    }
+    for lane in 0..case.combination.lanes {
+        for (node, end) in &mut ends {
+            let interface = address(*node, lane);
+            world.attach_to_node_as(end.host, *node, interface);
+            end.lanes.push(interface);
+        }
+    }
+    let mut ends = ends.into_iter().map(|(_, end)| end);
+    let mut end = || ends.next().ok_or_else(|| "two ends were made".to_owned());
+    Ok([end()?, end()?])
+}
+
+/// Which nodes are in range of each.
+fn graph() -> Vec<Vec<NodeId>> {
+    let near = |(x, y): (f64, f64)| {
+        let others = PLACES.iter().enumerate().filter(move |(_, other)| {
+            let distance = libm::hypot(other.0 - x, other.1 - y);
+            distance > 0.0 && distance <= RANGE
+        });
+        others.map(|(index, _)| NodeId(index as u32)).collect()
+    };
+    PLACES.into_iter().map(near).collect()
+}
+
+/// What routers that know everything would install.
+fn set_routes(world: &mut World, case: &Case) {
+    let (graph, rules) = (graph(), case.combination.lane_rules());
+    for end in [SERVER, CLIENT] {
+        for (node, ways) in next_hops(&graph, end).iter().enumerate() {
+            for lane in 0..case.combination.lanes {
+                let radio = if rules.interfaces == Interfaces::Real { lane as u8 } else { 0 };
+                let hop = |neighbor: &NodeId| Hop { radio: RadioId(radio), neighbor: *neighbor, weight: 1 };
+                let ways: Vec<Hop> = match rules.place(lane as u8, ways.len()) {
+                    Some(place) => ways.get(place).map(hop).into_iter().collect(),
+                    None => ways.iter().map(hop).collect(),
+                };
+                world.set_route(NodeId(node as u32), address(end, lane), &ways);
+            }
+        }
+    }
+}
+
+fn add_routers(
+    world: &mut World,
+    case: &Case,
+    fullness: LsaFullness,
+    forecaster: Option<&'static str>,
+) -> Result<(), String> {
+    world.set_lane_rules(case.combination.lane_rules());
+    for end in [SERVER, CLIENT] {
+        for lane in 1..case.combination.lanes {
+            world.add_lane(address(end, 0), address(end, lane), lane as u8);
+        }
+    }
+    let mut random = RandomStream::new(case.seed, "starts of the routers");
+    for index in 0..PLACES.len() {
+        let node = NodeId(index as u32);
+        let mut config = world.router_config(node);
+        config.forecast = forecaster.map(forecast_by).transpose()?;
+        let interface = InterfaceConfig {
+            kind: InterfaceKind::Manet(Manet { lsa_fullness: fullness, two_hop_refresh: 3, ..Manet::default() }),
+            hello_interval: Duration::from_secs(1),
+            router_dead_interval: Duration::from_secs(3),
+            ..world.radio_interface(node, RadioId(0), &[address(node, 0)])
+        };
+        let start = Instant::ZERO + Duration::from_secs_f64(random.uniform());
+        world.add_mesh_router(node, start, config, vec![interface]).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// The forecaster of this name, asked as the paper asks its model: every 2 s, whether the link is connected.
+fn forecast_by(name: &'static str) -> Result<Forecast, String> {
+    let build = move || table::build(forecast::TABLE, name, &Settings::new());
+    build().map_err(|error| error.to_string())?;
+    Ok(Forecast {
+        build: Arc::new(move |_, _| build().expect("it was built before")),
+        horizon: Duration::from_secs(2),
+        exclude_below: 0.5,
+        include_above: 0.5,
+        period: Duration::from_secs(2),
+    })
+}
+
+impl Rates {
+    /// A name for tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Homogeneous => "homogeneous",
+            Self::Heterogeneous => "heterogeneous",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ways_are_those_of_figure_8() {
+        let numbers = |nodes: &[NodeId]| nodes.iter().map(|node| node.0 + 1).collect::<Vec<_>>();
+        let ways = next_hops(&graph(), CLIENT);
+        assert_eq!(numbers(&ways[0]), [2, 3, 4]);
+        assert_eq!(numbers(&ways[1]), [5, 6]);
+        assert_eq!(numbers(&ways[2]), [5, 6, 7]);
+        assert_eq!(numbers(&ways[3]), [6, 7]);
+        assert!(ways[4..7].iter().all(|ways| numbers(ways) == [8]));
+        // 13 links that are drawn, and 4 within the columns.
+        assert_eq!(graph().iter().map(Vec::len).sum::<usize>(), 2 * 17);
+    }
+}
