@@ -156,26 +156,22 @@ fn check(network: &Converged, context: &str) {
     let (graph, nodes) = (&network.routers.graph, network.routers.len());
     let shortest = distances(graph, &network.costs);
     let exact = !matches!(network.fullness, LsaFullness::Minimal | LsaFullness::MdrFull);
-    for from in 0..nodes {
+    for (from, shortest_from) in shortest.iter().enumerate() {
         for to in (0..nodes).filter(|to| *to != from) {
             let both = [network.advertised[from][to], network.advertised[to][from]];
             assert_eq!(both[0], both[1], "{context}: {from} and {to} do not agree");
-            assert_eq!(
-                network.distances[from][to].is_some(),
-                shortest[from][to].is_some(),
-                "{context}: {from} to {to}"
-            );
+            assert_eq!(network.distances[from][to].is_some(), shortest_from[to].is_some(), "{context}: {from} to {to}");
             if exact {
-                assert_eq!(network.distances[from][to], shortest[from][to], "{context}: {from} to {to}");
+                assert_eq!(network.distances[from][to], shortest_from[to], "{context}: {from} to {to}");
             }
             let hops = &network.next_hops[from][to];
-            assert_eq!(hops.is_empty(), shortest[from][to].is_none(), "{context}: {from} to {to}");
+            assert_eq!(hops.is_empty(), shortest_from[to].is_none(), "{context}: {from} to {to}");
             for hop in hops {
                 assert!(network.distances[*hop][to] < network.distances[from][to], "{context}: {from} to {to}");
             }
             if let LsaFullness::Multipath(lanes) = network.fullness {
                 let count = |open: &dyn Fn(usize, usize) -> bool| {
-                    disjoint_paths(graph, &network.costs, (from, to), &shortest[from], lanes.into(), open)
+                    disjoint_paths(graph, &network.costs, (from, to), shortest_from, lanes.into(), open)
                 };
                 let (all, known) = (count(&|_, _| true), count(&|a, b| network.knows(from, a, b)));
                 assert_eq!(all, known, "{context}: lanes from {from} to {to}");
