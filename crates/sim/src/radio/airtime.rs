@@ -43,8 +43,12 @@ pub struct Times {
     pub reservation_lapse: Duration,
     /// What who is interrupted in DIFS does.
     pub interrupted: Interrupted,
-    data_rate: Rate,
-    basic_rate: Rate,
+    /// The rate of unicast data.
+    pub data_rate: Rate,
+    /// The rate of broadcast data, RTS and CTS.
+    pub basic_rate: Rate,
+    /// The rate of ACK.
+    pub answer_rate: Rate,
     preamble: Preamble,
 }
 
@@ -75,8 +79,13 @@ impl Times {
             interrupted: config.interrupted,
             data_rate: config.data_rate,
             basic_rate,
+            answer_rate,
             preamble,
         }
+    }
+    /// The preamble and header of a frame at this rate.
+    pub fn header(&self, rate: Rate) -> Duration {
+        airtime(0, rate, self.preamble)
     }
     /// A data frame with a packet of so many bytes in it.
     pub fn data(&self, packet_bytes: u32, broadcast: bool) -> Duration {

@@ -1,9 +1,11 @@
 //! What a station hears: carrier sense, physical and virtual, the frame it receives, and the back-off that both hold up.
 
 use super::airtime::Times;
-use super::config::Interrupted;
+use super::config::{Interrupted, MediumConfig};
 use super::energy::AirtimeUse;
+use super::overlap::{Despreading, Modulation, Overlap};
 use super::reach::Neighbor;
+use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
 
 /// Where a station is with its back-off.
@@ -17,16 +19,84 @@ pub enum Backoff {
     Slots(u32),
 }
 
+/// What is the same wherever a station listens.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    pub times: Times,
+    overlap: Overlap,
+    despreading: Option<Box<Despreading>>,
+}
+
+impl Surroundings {
+    pub fn new(config: &MediumConfig) -> Self {
+        let despreading = (config.overlap == Overlap::Despreads).then(|| Box::new(Despreading::new()));
+        Self { times: Times::new(config), overlap: config.overlap, despreading }
+    }
+    /// What a signal counts for among others, zero unless that is asked.
+    fn power(&self, signal: f32) -> f64 {
+        match self.overlap {
+            Overlap::Despreads if signal.is_nan() => 1.0,
+            Overlap::Despreads => libm::pow(10.0, f64::from(signal) / 10.0),
+            Overlap::Spoils | Overlap::Capture(_) => 0.0,
+        }
+    }
+    /// Whether a receiver notices a frame at all that begins with this signal, given the strongest and the sum of what
+    /// disturbs it. 4 dB are ns-3's threshold for preambles.
+    fn is_noticed(&self, signal: f32, loudest: f32, noise: f64) -> bool {
+        match self.overlap {
+            Overlap::Spoils => false,
+            Overlap::Capture(margin) => signal >= loudest + margin,
+            Overlap::Despreads => self.power(signal) >= noise * 2.512,
+        }
+    }
+}
+
+/// A preamble is recognised within this time; until then another frame of like strength hides it.
+const DETECTION: Duration = Duration::from_micros(4);
+
+/// A frame that begins.
+#[derive(Clone, Copy, Debug)]
+pub struct Onset {
+    at: Instant,
+    from: u32,
+    modulation: Modulation,
+    header_until: Instant,
+}
+
+impl Onset {
+    pub fn new(at: Instant, from: u32, rate: Rate, times: &Times) -> Self {
+        Self { at, from, modulation: Modulation::of(rate), header_until: at + times.header(rate) }
+    }
+}
+
 /// A frame being received.
 #[derive(Clone, Copy, Debug)]
 pub struct Reception {
-    /// Its sender.
-    pub from: u32,
-    /// Its signal in dBm, if the model has one.
+    onset: Onset,
+    /// Its signal in dBm, NaN if the model has none.
     pub signal: f32,
-    /// Another frame overlapped it.
+    /// Another frame overlapped it and it did not survive.
     pub spoiled: bool,
-    since: Instant,
+    /// What has been reckoned up until then of what others did to it: the negative logarithm of its chance.
+    damage: f64,
+    reckoned: Instant,
+}
+
+impl Reception {
+    /// The probability that what overlapped it has broken it.
+    pub fn broken(&self) -> f64 {
+        if self.damage > 0.0 { -libm::expm1(-self.damage) } else { 0.0 }
+    }
+    /// Reckons up what this noise has done to it until now.
+    fn expose(&mut self, now: Instant, noise: f64, surroundings: &Surroundings) {
+        let from = std::mem::replace(&mut self.reckoned, now);
+        let Some(despreading) = surroundings.despreading.as_deref().filter(|_| noise > 0.0) else { return };
+        let ratio = surroundings.power(self.signal) / noise;
+        let border = self.onset.header_until.max(from).min(now);
+        let micros = |from: Instant, until: Instant| until.since(from).as_nanos() as f64 / 1000.0;
+        self.damage += despreading.damage(Modulation::Binary, ratio, micros(from, border));
+        self.damage += despreading.damage(self.onset.modulation, ratio, micros(border, now));
+    }
 }
 
 /// What one station hears.
@@ -38,6 +108,8 @@ pub struct Carrier {
     disturbing: u32,
     /// The strongest of those, since there was none.
     loudest: f32,
+    /// The sum of their powers.
+    noise: f64,
     /// It sends.
     pub sending: bool,
     /// It is switched on.
@@ -71,6 +143,7 @@ impl Carrier {
             sensed: 0,
             disturbing: 0,
             loudest: f32::NEG_INFINITY,
+            noise: 0.0,
             sending: false,
             on: true,
             contends: false,
@@ -154,49 +227,86 @@ impl Carrier {
         self.thaw(now);
     }
     /// A transmission that reaches it begins.
-    pub fn on_start(&mut self, now: Instant, from: u32, neighbor: &Neighbor, capture: Option<f32>, times: &Times) {
+    pub fn on_start(&mut self, onset: &Onset, neighbor: &Neighbor, surroundings: &Surroundings) {
+        let now = onset.at;
         if neighbor.senses() {
             if self.is_clear() {
-                self.freeze(now, times);
+                self.freeze(now, &surroundings.times);
             }
             self.sensed += 1;
         }
         let signal = neighbor.signal;
-        let stronger = |this: f32, other: f32| capture.is_some_and(|margin| this >= other + margin);
+        if neighbor.interferes() {
+            self.disturb(now, signal, surroundings);
+        }
         let free = self.on && !self.sending && self.reception.is_none();
-        if neighbor.decodes() && free && (self.disturbing == 0 || stronger(signal, self.loudest)) {
-            self.reception = Some(Reception { from, signal, spoiled: false, since: now });
+        let noticed = self.disturbing == 0 || surroundings.is_noticed(signal, self.loudest, self.noise);
+        if neighbor.decodes() && free && noticed {
+            self.reception = Some(Reception { onset: *onset, signal, spoiled: false, damage: 0.0, reckoned: now });
             if self.lapses_at <= now {
                 self.reserved_until = self.lapses_at;
             }
             self.lapses_at = Instant::NEVER;
-        } else if neighbor.interferes()
-            && let Some(reception) = &mut self.reception
-        {
-            reception.spoiled |= !stronger(reception.signal, signal);
         }
         if neighbor.interferes() {
             self.disturbing += 1;
             self.loudest = self.loudest.max(signal);
+            self.noise += surroundings.power(signal);
+        }
+    }
+    /// Another frame with this signal begins while it may be receiving one.
+    fn disturb(&mut self, now: Instant, signal: f32, surroundings: &Surroundings) {
+        let Some(reception) = &mut self.reception else { return };
+        match surroundings.overlap {
+            Overlap::Spoils => reception.spoiled = true,
+            Overlap::Capture(margin) => reception.spoiled |= !(reception.signal >= signal + margin),
+            Overlap::Despreads => {
+                let own = surroundings.power(reception.signal);
+                let others = if self.disturbing > 1 { (self.noise - own).max(0.0) } else { 0.0 };
+                reception.expose(now, others, surroundings);
+                let hidden = !surroundings.is_noticed(reception.signal, 0.0, others + surroundings.power(signal));
+                if hidden && now.since(reception.onset.at) <= DETECTION {
+                    self.end_reception(now);
+                }
+            }
         }
     }
     /// A transmission that reaches it has ended; gives what it received of it.
-    pub fn on_end(&mut self, now: Instant, from: u32, neighbor: &Neighbor) -> Option<Reception> {
+    pub fn on_end(
+        &mut self,
+        now: Instant,
+        from: u32,
+        neighbor: &Neighbor,
+        surroundings: &Surroundings,
+    ) -> Option<Reception> {
         if neighbor.interferes() {
+            if let Some(reception) = &mut self.reception
+                && surroundings.overlap == Overlap::Despreads
+            {
+                let own = surroundings.power(reception.signal);
+                let others = if self.disturbing > 1 { (self.noise - own).max(0.0) } else { 0.0 };
+                reception.expose(now, others, surroundings);
+            }
             self.disturbing -= 1;
+            self.noise -= surroundings.power(neighbor.signal);
             if self.disturbing == 0 {
                 self.loudest = f32::NEG_INFINITY;
+                self.noise = 0.0;
             }
         }
         if neighbor.senses() {
             self.sensed -= 1;
             self.thaw(now);
         }
-        if self.reception.is_some_and(|reception| reception.from == from) { self.end_reception(now) } else { None }
+        if self.reception.is_some_and(|reception| reception.onset.from == from) {
+            self.end_reception(now)
+        } else {
+            None
+        }
     }
     fn end_reception(&mut self, now: Instant) -> Option<Reception> {
         let reception = self.reception.take()?;
-        self.airtime.receiving += now.since(reception.since);
+        self.airtime.receiving += now.since(reception.onset.at);
         Some(reception)
     }
     /// What it received was erroneous.

@@ -1,6 +1,7 @@
 //! What can be chosen about a channel: its timing, its rates, who reaches whom, and the defaults of IEEE 802.11b.
 
 use super::energy::Power;
+use super::overlap::Overlap;
 use super::reach::Reach;
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Duration;
@@ -71,9 +72,8 @@ pub struct MediumConfig {
     pub queue_frames: usize,
     /// Who reaches whom.
     pub reach: Reach,
-    /// A frame survives others that overlap it if it came first and its signal is stronger than each of theirs by so
-    /// many dB; without a value nothing survives.
-    pub capture: Option<f32>,
+    /// What becomes of a frame that others overlap.
+    pub overlap: Overlap,
     /// What the interface draws.
     pub power: Power,
 }
@@ -96,19 +96,20 @@ impl Default for MediumConfig {
             rts_threshold: u32::MAX,
             queue_frames: 100,
             reach: Reach::disk(150.0),
-            capture: None,
+            overlap: Overlap::default(),
             power: Power::default(),
         }
     }
 }
 
 impl MediumConfig {
-    /// The default as ns-3.37 would have it: ACK at the data rate, no back-off for who was interrupted, seven attempts
-    /// also behind RTS, queues of 500.
+    /// The default as ns-3.37 would have it: ACK at the data rate, no back-off for who was interrupted, slow frames that
+    /// survive others, seven attempts also behind RTS, queues of 500.
     pub fn as_in_ns3() -> Self {
         Self {
             acknowledgment_rate: AnswerRate::Data,
             interrupted: Interrupted::Waits,
+            overlap: Overlap::Despreads,
             long_retry_limit: 7,
             queue_frames: 500,
             ..Self::default()

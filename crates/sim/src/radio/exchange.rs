@@ -19,7 +19,7 @@ impl<C: Clone> Medium<C> {
         // The back-off behind the last packet may have passed while there was nothing to send.
         if let Backoff::Slots(slots) = carrier.backoff
             && carrier.is_clear()
-            && carrier.free_at(slots, &self.times) < now
+            && carrier.free_at(slots, &self.surroundings.times) < now
         {
             carrier.backoff = Backoff::None;
         }
@@ -37,7 +37,7 @@ impl<C: Clone> Medium<C> {
         let station = &mut self.stations[index];
         let Some(head) = station.queue.front() else { return };
         station.stage = Stage::Sending;
-        let times = &self.times;
+        let times = &self.surroundings.times;
         let Some(to) = head.destination else {
             return self.start(now, index, Frame { kind: Kind::Data, to: None, reservation: Duration::ZERO });
         };
@@ -51,7 +51,7 @@ impl<C: Clone> Medium<C> {
     }
     /// A station has sent a frame.
     pub(super) fn on_sent(&mut self, now: Instant, index: usize, frame: &Frame) {
-        let timeout = now + self.times.answer_timeout;
+        let timeout = now + self.surroundings.times.answer_timeout;
         let station = &mut self.stations[index];
         let counters = &mut station.counters;
         match frame.kind {
@@ -81,7 +81,7 @@ impl<C: Clone> Medium<C> {
     /// A station has received a frame without error.
     pub(super) fn receive(&mut self, now: Instant, index: usize, from: usize, frame: &Frame, strength: f32) {
         if frame.to.is_some_and(|to| to as usize != index) {
-            let lapse = (frame.kind == Kind::Request).then_some(self.times.reservation_lapse);
+            let lapse = (frame.kind == Kind::Request).then_some(self.surroundings.times.reservation_lapse);
             self.carriers[index].reserve(now, frame.reservation, lapse);
             return self.on_other_frame(now, index);
         }
@@ -89,7 +89,7 @@ impl<C: Clone> Medium<C> {
             (Kind::Clear, Stage::AwaitClear(_)) => {
                 self.stations[index].short_retries = 0;
                 self.stations[index].stage = Stage::Sending;
-                let reservation = self.times.short_space + self.times.acknowledgment;
+                let reservation = self.surroundings.times.short_space + self.surroundings.times.acknowledgment;
                 self.answer_with(now, index, Frame { kind: Kind::Data, to: Some(from as u32), reservation });
             }
             (Kind::Acknowledgment, Stage::AwaitAcknowledgment(_)) => self.finish(now, index, true),
@@ -97,7 +97,8 @@ impl<C: Clone> Medium<C> {
             (Kind::Request, _) => {
                 self.on_other_frame(now, index);
                 if !self.carriers[index].is_reserved(now) {
-                    let reservation = frame.reservation - self.times.short_space - self.times.clear;
+                    let reservation =
+                        frame.reservation - self.surroundings.times.short_space - self.surroundings.times.clear;
                     self.answer_with(now, index, Frame { kind: Kind::Clear, to: Some(from as u32), reservation });
                 }
             }
@@ -130,7 +131,7 @@ impl<C: Clone> Medium<C> {
     fn answer_with(&mut self, now: Instant, index: usize, frame: Frame) {
         if self.carriers[index].on {
             self.stations[index].answer = Some(frame);
-            self.timers.put(now + self.times.short_space, Due::Answer, index as u32);
+            self.timers.put(now + self.surroundings.times.short_space, Due::Answer, index as u32);
         }
     }
     pub(super) fn answer(&mut self, now: Instant, index: usize) {
@@ -160,7 +161,7 @@ impl<C: Clone> Medium<C> {
             .front()
             .is_some_and(|head| head.destination.is_some() && head.bytes + DATA_OVERHEAD > self.config.rts_threshold);
         let station = &mut self.stations[index];
-        self.carriers[index].on_silence(now, &self.times);
+        self.carriers[index].on_silence(now, &self.surroundings.times);
         let last = if matches!(station.stage, Stage::AwaitClear(_)) {
             station.counters.requests_failed += 1;
             station.short_retries += 1;

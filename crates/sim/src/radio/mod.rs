@@ -14,6 +14,7 @@ mod carrier;
 mod config;
 mod energy;
 mod exchange;
+mod overlap;
 mod propagation;
 mod reach;
 mod station;
@@ -24,13 +25,14 @@ mod timers;
 pub use airtime::{ANSWER_BYTES, DATA_OVERHEAD, RTS_BYTES, Times, airtime};
 pub use config::{AnswerRate, Interrupted, MediumConfig, Preamble};
 pub use energy::{AirtimeUse, Power};
+pub use overlap::Overlap;
 pub use propagation::PathLoss;
 pub use reach::{Hears, Link, Position, Reach};
 pub use station::StationCounters;
 
-use crate::random::RandomStream;
+use crate::random::{Chance, RandomStream};
 use anabranch_policy::time::Instant;
-use carrier::{Backoff, Carrier};
+use carrier::{Backoff, Carrier, Onset, Surroundings};
 use reach::{Neighbor, Neighborhood};
 use station::{Frame, Kind, Station, Waiting};
 use std::collections::VecDeque;
@@ -80,7 +82,7 @@ struct Transmission {
 #[derive(Clone, Debug)]
 pub struct Medium<C> {
     config: MediumConfig,
-    times: Times,
+    surroundings: Surroundings,
     seed: u64,
     name: String,
     neighborhood: Neighborhood,
@@ -97,7 +99,7 @@ impl<C: Clone> Medium<C> {
     /// A channel without stations. Its luck comes from streams derived from the run's seed and its own name.
     pub fn new(config: MediumConfig, seed: u64, name: &str) -> Self {
         Self {
-            times: Times::new(&config),
+            surroundings: Surroundings::new(&config),
             seed,
             name: name.to_owned(),
             neighborhood: Neighborhood::new(config.reach, seed, name),
@@ -135,7 +137,7 @@ impl<C: Clone> Medium<C> {
     }
     /// The times that follow from the configuration.
     pub fn times(&self) -> &Times {
-        &self.times
+        &self.surroundings.times
     }
     /// Where a station is.
     pub fn position(&self, station: StationId) -> Position {
@@ -252,23 +254,26 @@ impl<C: Clone> Medium<C> {
     }
     /// A station begins to send a frame.
     fn start(&mut self, now: Instant, index: usize, frame: Frame) {
-        let airtime = match frame.kind {
-            Kind::Request => self.times.request,
-            Kind::Clear => self.times.clear,
-            Kind::Acknowledgment => self.times.acknowledgment,
+        let times = &self.surroundings.times;
+        let (airtime, rate) = match frame.kind {
+            Kind::Request => (times.request, times.basic_rate),
+            Kind::Clear => (times.clear, times.basic_rate),
+            Kind::Acknowledgment => (times.acknowledgment, times.answer_rate),
             Kind::Data => {
                 let bytes = self.stations[index].queue.front().map_or(0, |head| head.bytes);
-                self.times.data(bytes, frame.to.is_none())
+                let rate = if frame.to.is_none() { times.basic_rate } else { times.data_rate };
+                (times.data(bytes, frame.to.is_none()), rate)
             }
         };
-        self.carriers[index].start_sending(now, &self.times);
+        let onset = Onset::new(now, index as u32, rate, times);
+        self.carriers[index].start_sending(now, times);
         let transmission = &mut self.transmissions[index];
         transmission.frame = Some(frame);
         transmission.reached.clear();
         transmission.reached.extend_from_slice(self.neighborhood.reached_by(index as u32));
         for neighbor in &transmission.reached {
             let carrier = &mut self.carriers[neighbor.station as usize];
-            carrier.on_start(now, index as u32, neighbor, self.config.capture, &self.times);
+            carrier.on_start(&onset, neighbor, &self.surroundings);
         }
         self.timers.put(now + airtime, Due::End, index as u32);
     }
@@ -279,13 +284,14 @@ impl<C: Clone> Medium<C> {
         self.carriers[index].stop_sending(now);
         for neighbor in &reached {
             let other = neighbor.station as usize;
-            if let Some(reception) = self.carriers[other].on_end(now, index as u32, neighbor) {
-                let mistaken = !reception.spoiled && frame.kind == Kind::Data && self.errors.happens(neighbor.error);
+            if let Some(reception) = self.carriers[other].on_end(now, index as u32, neighbor, &self.surroundings) {
+                let spoiled = reception.spoiled || self.errors.happens(Chance::new(reception.broken()));
+                let mistaken = !spoiled && frame.kind == Kind::Data && self.errors.happens(neighbor.error);
                 let counters = &mut self.stations[other].counters;
-                counters.collisions += u64::from(reception.spoiled);
+                counters.collisions += u64::from(spoiled);
                 counters.errors += u64::from(mistaken);
-                if reception.spoiled || mistaken {
-                    self.carriers[other].on_error(now, &self.times);
+                if spoiled || mistaken {
+                    self.carriers[other].on_error(now, &self.surroundings.times);
                     self.on_other_frame(now, other);
                 } else {
                     self.carriers[other].on_frame();
@@ -308,7 +314,7 @@ impl<C: Clone> Medium<C> {
             carrier.backoff = Backoff::Slots(self.stations[index].draw());
         }
         let slots = if let Backoff::Slots(slots) = carrier.backoff { slots } else { 0 };
-        carrier.access_at = carrier.free_at(slots, &self.times).max(now);
+        carrier.access_at = carrier.free_at(slots, &self.surroundings.times).max(now);
         if carrier.access_at < carrier.timer_at {
             carrier.timer_at = carrier.access_at;
             self.timers.put(carrier.access_at, Due::Access, index as u32);
