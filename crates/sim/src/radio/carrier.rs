@@ -259,7 +259,10 @@ impl Carrier {
         let Some(reception) = &mut self.reception else { return };
         match surroundings.overlap {
             Overlap::Spoils => reception.spoiled = true,
-            Overlap::Capture(margin) => reception.spoiled |= !(reception.signal >= signal + margin),
+            Overlap::Capture(margin) => {
+                let survives = reception.signal >= signal + margin;
+                reception.spoiled |= !survives;
+            }
             Overlap::Despreads => {
                 let own = surroundings.power(reception.signal);
                 let others = if self.disturbing > 1 { (self.noise - own).max(0.0) } else { 0.0 };

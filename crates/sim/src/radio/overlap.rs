@@ -35,9 +35,9 @@ impl Modulation {
     /// That of a rate, or of the next higher.
     pub fn of(rate: Rate) -> Self {
         match rate.bits_per_second() {
-            ..=1_000_000 => Self::Binary,
-            ..=2_000_000 => Self::Quadrature,
-            ..=5_500_000 => Self::FourBits,
+            0..=1_000_000 => Self::Binary,
+            1_000_001..=2_000_000 => Self::Quadrature,
+            2_000_001..=5_500_000 => Self::FourBits,
             _ => Self::EightBits,
         }
     }
