@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anabranch_policy::{Duration, LinkForecaster};
 use anabranch_wire::ospf::{AddressFamily, AreaId, InstanceId, InterfaceId, Prefix, RouterId};
 
-use crate::election::ElectionSettings;
+use crate::election::{AdjConnectivity, ElectionSettings};
 use crate::lsa_fullness::LsaFullness;
 
 /// A router's configuration.
@@ -62,6 +62,11 @@ impl Config {
             limits: Limits::default(),
             forecast: None,
         }
+    }
+
+    /// Whether the instance is one of IPv4.
+    pub(crate) fn is_ipv4(&self) -> bool {
+        self.instance.address_family() == Some(AddressFamily::Ipv4Unicast)
     }
 
     /// Looks for what cannot be.
@@ -156,6 +161,9 @@ pub struct InterfaceConfig {
     pub mtu: u16,
     /// Whether a Database Description with a larger MTU is accepted (RFC 2328, 10.6 says no).
     pub ignore_mtu: bool,
+    /// LinkLSASuppression (RFC 5340, C.3): no Link-LSA is originated. In IPv6 the source of Hellos tells the next hop as
+    /// well; in IPv4 the Link-LSA is needed.
+    pub link_lsa_suppression: bool,
 }
 
 impl InterfaceConfig {
@@ -187,13 +195,52 @@ impl InterfaceConfig {
             hello_jitter: 0.0,
             mtu: 1500,
             ignore_mtu: false,
+            link_lsa_suppression: false,
         }
+    }
+
+    /// Looks for what cannot be.
+    pub(crate) fn check(&self, ipv4: bool) -> Result<(), ConfigError> {
+        if self.id == InterfaceId(0) {
+            return Err(ConfigError::InterfaceId(self.id));
+        }
+        check_addresses(&self.addresses, ipv4)?;
+        if self.cost == 0 {
+            return Err(ConfigError::OutOfRange("cost"));
+        }
+        if self.hello_interval.is_zero() || self.hello_interval >= self.router_dead_interval {
+            return Err(ConfigError::Intervals);
+        }
+        if self.mtu < 1280 {
+            return Err(ConfigError::OutOfRange("mtu"));
+        }
+        let InterfaceKind::Manet(manet) = &self.kind else { return Ok(()) };
+        if manet.ack_interval >= self.rxmt_interval {
+            return Err(ConfigError::Intervals);
+        }
+        if manet.two_hop_refresh == 0 || manet.election.mdr_constraint < 2 {
+            return Err(ConfigError::OutOfRange("2HopRefresh or MDRConstraint"));
+        }
+        if manet.acceptance.consecutive_hellos == 0 || manet.routable.hellos == 0 {
+            return Err(ConfigError::OutOfRange("a number of Hellos"));
+        }
+        let reduced = matches!(manet.lsa_fullness, LsaFullness::Minimal | LsaFullness::MdrFull);
+        if manet.election.adj_connectivity == AdjConnectivity::Full && reduced {
+            return Err(ConfigError::AdjacencyAndFullness);
+        }
+        Ok(())
     }
 
     /// An interface on which no packet is sent; its addresses are advertised.
     pub fn loopback(id: InterfaceId) -> Self {
         Self { kind: InterfaceKind::Loopback, ..Self::point_to_point(id, Ipv6Addr::UNSPECIFIED) }
     }
+}
+
+/// Whether addresses are of the instance's family.
+pub(crate) fn check_addresses(addresses: &[(IpAddr, u8)], ipv4: bool) -> Result<(), ConfigError> {
+    let fits = |(address, length): &(IpAddr, u8)| address.is_ipv4() == ipv4 && *length <= if ipv4 { 32 } else { 128 };
+    if addresses.iter().all(fits) { Ok(()) } else { Err(ConfigError::Address) }
 }
 
 /// What kind of network an interface is attached to.

@@ -18,8 +18,23 @@ pub mod router;
 pub mod routing_table;
 pub mod spf;
 
+mod adjacency;
+mod ageing;
 mod bit_matrix;
+mod calculation;
+mod database;
+mod database_exchange;
+mod flooding;
+mod forecasting;
+mod hello;
+mod interface;
+mod interface_events;
+mod neighbor;
+mod neighbor_events;
+mod origination;
 
 pub use config::{Config, ConfigError, InterfaceConfig, InterfaceKind};
+pub use interface::InterfaceState;
+pub use neighbor::NeighborState;
 pub use router::{Destination, Event, InterfaceChange, Outgoing, Reception, Router};
 pub use routing_table::{NextHop, Route, RoutingTable};

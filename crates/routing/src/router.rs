@@ -1,15 +1,29 @@
 //! The router: its verbs, and what it owns.
 
-use std::collections::VecDeque;
-use std::net::Ipv6Addr;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
-use anabranch_policy::Instant;
-use anabranch_wire::ospf::{InterfaceId, Packet, RouterId};
+use anabranch_policy::{Duration, Instant};
+use anabranch_wire::ospf::{Body, InterfaceId, Lls, Options, Packet, RouterId};
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
 
+use crate::calculation::Calculation;
 use crate::config::{Config, ConfigError, InterfaceConfig};
 use crate::counters::{Counters, DropReason};
+use crate::database::{Database, Place};
+use crate::election::Election;
+use crate::flooding::BackupWait;
+use crate::interface::Interface;
+use crate::lsa_fullness::AdvertisedNeighbors;
+use crate::neighbor::{Neighbor, NeighborState};
+use crate::neighborhood::{Level, Neighborhood};
+use crate::origination::Origination;
 use crate::routing_table::RoutingTable;
+
+/// Bytes of an IPv6 header.
+pub(crate) const IPV6_HEADER: usize = 40;
 
 /// How a packet came in.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -50,7 +64,7 @@ pub enum InterfaceChange {
     /// It cannot (InterfaceDown).
     Down,
     /// It has these addresses now, as [`InterfaceConfig::addresses`].
-    Addresses(Vec<(std::net::IpAddr, u8)>),
+    Addresses(Vec<(IpAddr, u8)>),
     /// Its cost is this now.
     Cost(u16),
     /// The link to one neighbour costs this now; none: as the interface.
@@ -64,15 +78,53 @@ pub enum InterfaceChange {
 pub enum Event {
     /// The routes are others now.
     Routes,
+    /// A neighbour is in another state now.
+    Neighbor {
+        /// On which interface.
+        interface: InterfaceId,
+        /// Which one.
+        neighbor: RouterId,
+        /// The state it was in.
+        from: NeighborState,
+        /// The state it is in.
+        to: NeighborState,
+    },
+    /// The router has another MDR Level on an interface now.
+    Level {
+        /// On which interface.
+        interface: InterfaceId,
+        /// Its level there.
+        level: Level,
+    },
+}
+
+/// A neighbour on the interface of an index.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct At {
+    pub interface: usize,
+    pub router: RouterId,
 }
 
 /// One router of an ad-hoc network, in one area.
 pub struct Router {
-    config: Config,
+    pub(crate) config: Config,
+    pub(crate) interfaces: Vec<Interface>,
+    pub(crate) database: Database,
+    pub(crate) origination: Origination,
+    pub(crate) calculation: Calculation,
+    /// What Backup MDRs wait to flood.
+    pub(crate) backup_wait: BTreeMap<Place, BackupWait>,
+    /// Neighbours whose adjacency is to be decided.
+    pub(crate) adj_ok: BTreeSet<At>,
+    pub(crate) election: Election,
+    pub(crate) neighborhood: Neighborhood,
+    pub(crate) advertised: AdvertisedNeighbors,
+    pub(crate) random: ChaCha8Rng,
+    pub(crate) counters: Counters,
     outgoing: VecDeque<Outgoing>,
     events: VecDeque<Event>,
-    table: RoutingTable,
-    counters: Counters,
+    pub(crate) table: RoutingTable,
+    wake: Instant,
 }
 
 impl Router {
@@ -82,12 +134,24 @@ impl Router {
     /// When the configuration cannot be.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         config.check()?;
+        let random = ChaCha8Rng::seed_from_u64(config.seed ^ u64::from(config.router_id.0) << 32);
         Ok(Self {
             config,
+            interfaces: Vec::new(),
+            database: Database::default(),
+            origination: Origination::default(),
+            calculation: Calculation::default(),
+            backup_wait: BTreeMap::new(),
+            adj_ok: BTreeSet::new(),
+            election: Election::default(),
+            neighborhood: Neighborhood::default(),
+            advertised: AdvertisedNeighbors::default(),
+            random,
+            counters: Counters::default(),
             outgoing: VecDeque::new(),
             events: VecDeque::new(),
             table: RoutingTable::default(),
-            counters: Counters::default(),
+            wake: Instant::NEVER,
         })
     }
 
@@ -95,7 +159,13 @@ impl Router {
     ///
     /// # Errors
     /// When its configuration cannot be.
-    pub fn add_interface(&mut self, _now: Instant, _config: InterfaceConfig) -> Result<(), ConfigError> {
+    pub fn add_interface(&mut self, now: Instant, config: InterfaceConfig) -> Result<(), ConfigError> {
+        config.check(self.config.is_ipv4())?;
+        if self.interfaces.iter().any(|interface| interface.config.id == config.id) {
+            return Err(ConfigError::InterfaceId(config.id));
+        }
+        self.interfaces.push(Interface::new(config));
+        self.settle(now);
         Ok(())
     }
 
@@ -105,30 +175,48 @@ impl Router {
     /// When there is no such interface, or the change cannot be.
     pub fn handle_interface(
         &mut self,
-        _now: Instant,
-        _interface: InterfaceId,
-        _change: InterfaceChange,
+        now: Instant,
+        interface: InterfaceId,
+        change: InterfaceChange,
     ) -> Result<(), ConfigError> {
+        let index = self.index_of(interface).ok_or(ConfigError::NoSuchInterface(interface))?;
+        self.change_interface(now, index, change)?;
+        self.settle(now);
         Ok(())
     }
 
     /// A packet came in on an interface. Its checksum and its authentication are the caller's.
-    pub fn handle_packet(&mut self, _now: Instant, _interface: InterfaceId, _how: &Reception, _packet: &Packet) {
-        self.counters.drop(DropReason::Interface);
+    pub fn handle_packet(&mut self, now: Instant, interface: InterfaceId, how: &Reception, packet: &Packet) {
+        if let Err(reason) = self.receive(now, interface, how, packet) {
+            self.counters.drop(reason);
+        }
+        self.settle(now);
     }
 
     /// The link layer delivered a unicast frame to a neighbour, or gave up.
     pub fn handle_transmit_status(
         &mut self,
-        _now: Instant,
-        _interface: InterfaceId,
-        _neighbor: RouterId,
-        _delivered: bool,
+        now: Instant,
+        interface: InterfaceId,
+        neighbor: RouterId,
+        delivered: bool,
     ) {
+        let Some(index) = self.index_of(interface) else { return };
+        self.observe_transmission(now, At { interface: index, router: neighbor }, delivered);
+        self.settle(now);
     }
 
     /// The time of [`Self::poll_timeout`] has come.
-    pub fn handle_timeout(&mut self, _now: Instant) {}
+    pub fn handle_timeout(&mut self, now: Instant) {
+        for index in 0..self.interfaces.len() {
+            self.interface_timeouts(now, index);
+        }
+        self.backup_wait_timeouts(now);
+        self.ageing_timeouts(now);
+        self.origination_timeouts(now);
+        self.calculation_timeouts(now);
+        self.settle(now);
+    }
 
     /// The next packet to be sent.
     pub fn poll_transmit(&mut self) -> Option<Outgoing> {
@@ -142,7 +230,7 @@ impl Router {
 
     /// When [`Self::handle_timeout`] wants to be called.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        None
+        (self.wake != Instant::NEVER).then_some(self.wake)
     }
 
     /// The routes.
@@ -158,5 +246,126 @@ impl Router {
     /// What was counted.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    pub(crate) fn index_of(&self, interface: InterfaceId) -> Option<usize> {
+        self.interfaces.iter().position(|one| one.config.id == interface)
+    }
+
+    pub(crate) fn neighbor(&self, at: At) -> Option<&Neighbor> {
+        self.interfaces.get(at.interface)?.neighbors.get(&at.router)
+    }
+
+    pub(crate) fn neighbor_mut(&mut self, at: At) -> Option<&mut Neighbor> {
+        self.interfaces.get_mut(at.interface)?.neighbors.get_mut(&at.router)
+    }
+
+    /// The checks of RFC 5340, 4.2.2, that are not the caller's, and the way to the packet's type.
+    fn receive(&mut self, now: Instant, id: InterfaceId, how: &Reception, packet: &Packet) -> Result<(), DropReason> {
+        let index = self.index_of(id).ok_or(DropReason::Interface)?;
+        let active = self.interfaces.get(index).is_some_and(Interface::is_active);
+        if !active {
+            return Err(DropReason::Interface);
+        }
+        if let Some(count) = self.counters.received.get_mut(usize::from(packet.body.packet_type()) - 1) {
+            *count += 1;
+        }
+        if packet.area != self.config.area {
+            return Err(DropReason::Area);
+        }
+        if packet.instance != self.config.instance {
+            return Err(DropReason::Instance);
+        }
+        if packet.router == RouterId::NONE || packet.router == self.config.router_id {
+            return Err(DropReason::RouterId);
+        }
+        if !how.source.is_unicast_link_local() {
+            return Err(DropReason::Source);
+        }
+        let at = At { interface: index, router: packet.router };
+        if let Body::Hello(hello) = &packet.body {
+            return self.receive_hello(now, at, how, hello, packet.lls.as_ref());
+        }
+        if self.neighbor(at).is_none() {
+            return Err(DropReason::UnknownNeighbor);
+        }
+        self.hear(now, at, how);
+        match &packet.body {
+            Body::Hello(_) => Ok(()),
+            Body::DatabaseDescription(description) => {
+                self.receive_description(now, at, description, packet.lls.as_ref())
+            }
+            Body::LinkStateRequest(request) => self.receive_request(now, at, request),
+            Body::LinkStateUpdate(update) => self.receive_update(now, at, how, update),
+            Body::LinkStateAcknowledgment(acknowledgment) => self.receive_acknowledgment(now, at, acknowledgment),
+        }
+    }
+
+    /// What is left to do after every input, and when the next one is due at the latest.
+    fn settle(&mut self, now: Instant) {
+        while let Some(at) = self.adj_ok.pop_first() {
+            self.decide_adjacency(now, at);
+        }
+        self.originate_due(now);
+        self.remove_aged_out(now);
+        for index in 0..self.interfaces.len() {
+            self.flush_flood(now, index);
+        }
+        let interfaces = self.interfaces.iter().map(Interface::deadline);
+        let backup = self.backup_wait.values().map(|wait| wait.at);
+        let own = [self.origination.deadline(), self.calculation.deadline()];
+        let ageing = self.database.next_expiry();
+        self.wake = interfaces.chain(backup).chain(own).chain(ageing).min().unwrap_or(Instant::NEVER);
+    }
+
+    /// Puts a packet into the queue.
+    pub(crate) fn transmit(
+        &mut self,
+        index: usize,
+        destination: Destination,
+        body: Body,
+        lls: Option<Lls>,
+    ) -> Arc<Packet> {
+        let (router, area, instance) = (self.config.router_id, self.config.area, self.config.instance);
+        let packet = Arc::new(Packet { router, area, instance, body, lls });
+        self.transmit_again(index, destination, &packet);
+        packet
+    }
+
+    /// Puts a packet into the queue that was sent before.
+    pub(crate) fn transmit_again(&mut self, index: usize, destination: Destination, packet: &Arc<Packet>) {
+        let Some(interface) = self.interfaces.get(index) else { return };
+        let kind = usize::from(packet.body.packet_type()) - 1;
+        if let (Some(sent), Some(bytes)) = (self.counters.sent.get_mut(kind), self.counters.sent_bytes.get_mut(kind)) {
+            *sent += 1;
+            *bytes += (IPV6_HEADER + packet.encoded_len()) as u64;
+        }
+        let packet = Arc::clone(packet);
+        self.outgoing.push_back(Outgoing { interface: interface.config.id, destination, packet });
+    }
+
+    /// Tells the caller something.
+    pub(crate) fn tell(&mut self, event: Event) {
+        if self.events.len() >= self.config.limits.events {
+            self.events.pop_front();
+            self.counters.drop(DropReason::Event);
+        }
+        self.events.push_back(event);
+    }
+
+    /// What this router can do, for Hellos, Database Descriptions and LSAs (RFC 5340, A.2; RFC 5838, 2.2).
+    pub(crate) fn options(&self) -> Options {
+        let options = Options::V6 | Options::E | Options::R;
+        if self.config.is_ipv4() { options | Options::AF } else { options }
+    }
+
+    /// A random span below `most`.
+    pub(crate) fn random_span(&mut self, most: Duration) -> Duration {
+        most.mul_f64(self.random_unit())
+    }
+
+    /// A random number from 0 to 1.
+    pub(crate) fn random_unit(&mut self) -> f64 {
+        f64::from(self.random.next_u32()) / f64::from(u32::MAX)
     }
 }

@@ -221,6 +221,7 @@ impl RouteDaemon {
         while let Some(event) = instance.router.poll_event() {
             match event {
                 Event::Routes => self.apply_at = Instant::ZERO,
+                Event::Neighbor { .. } | Event::Level { .. } => {}
             }
         }
     }

@@ -1,0 +1,224 @@
+//! Calculating the routes: when, and from the database to the table (RFC 5614, 10; RFC 5340, 4.8; RFC 2328, 16).
+
+mod prefixes;
+
+use std::collections::BTreeSet;
+
+use anabranch_policy::Instant;
+use anabranch_wire::ospf::lsa::LinkKind;
+use anabranch_wire::ospf::{InterfaceId, LsaBody, LsaType, Options, RouterId};
+
+use crate::config::RoutableQuality;
+use crate::database::Place;
+use crate::election::AdjConnectivity;
+use crate::graph::{Graph, Vertex};
+use crate::interface::Interface;
+use crate::lsa_fullness::LsaFullness;
+use crate::neighbor::{Neighbor, NeighborState};
+use crate::router::{At, Event, Router};
+use crate::spf::{Reduction, RootNeighbor, ShortestPaths};
+
+/// When routes are calculated, and what from.
+#[derive(Clone, Debug)]
+pub(crate) struct Calculation {
+    at: Instant,
+    last: Option<Instant>,
+    /// Routers and networks whose LSAs changed since the graph was brought up to date.
+    changed: BTreeSet<Vertex>,
+    pub graph: Graph,
+    pub paths: ShortestPaths,
+    /// The neighbours that the paths begin with, by the index of [`RootNeighbor`].
+    pub roots: Vec<At>,
+}
+
+impl Default for Calculation {
+    fn default() -> Self {
+        Self {
+            at: Instant::NEVER,
+            last: None,
+            changed: BTreeSet::new(),
+            graph: Graph::default(),
+            paths: ShortestPaths::default(),
+            roots: Vec::new(),
+        }
+    }
+}
+
+impl Calculation {
+    /// When routes are to be calculated next.
+    pub fn deadline(&self) -> Instant {
+        self.at
+    }
+
+    /// Whether the last calculation found a way to a router.
+    fn reaches(&self, router: RouterId) -> bool {
+        self.paths.distance(&self.graph, Vertex::Router(router)).is_some()
+    }
+}
+
+/// Which parts of RFC 5614, 10, are in use.
+fn reduction(interfaces: &[Interface]) -> Reduction {
+    let manets = || interfaces.iter().filter_map(Interface::manet);
+    if manets().any(|manet| manet.election.adj_connectivity != AdjConnectivity::Full) {
+        Reduction::Adjacencies
+    } else if manets().all(|manet| manet.lsa_fullness == LsaFullness::Full) {
+        Reduction::None
+    } else {
+        Reduction::PartialTopology
+    }
+}
+
+/// The routable neighbour quality condition (RFC 5614, 9.1).
+fn is_good(condition: &RoutableQuality, neighbor: &Neighbor, forecast: Option<f64>) -> bool {
+    neighbor.manet.hears_us >= condition.hellos
+        && condition.forecast.is_none_or(|least| forecast.is_none_or(|forecast| forecast >= least))
+}
+
+impl Router {
+    /// The contents of an LSA changed.
+    pub(crate) fn contents_changed(&mut self, now: Instant, place: Place) {
+        let key = place.key;
+        match key.kind {
+            LsaType::ROUTER => {
+                self.calculation.changed.insert(Vertex::Router(key.advertising));
+            }
+            LsaType::NETWORK => {
+                self.calculation.changed.insert(Vertex::Network(key.advertising, InterfaceId(key.id.0)));
+            }
+            _ => {}
+        }
+        self.schedule_calculation(now);
+    }
+
+    /// Routes are to be calculated, together with what else happens soon.
+    pub(crate) fn schedule_calculation(&mut self, now: Instant) {
+        let soonest = now + self.config.spf_delay;
+        let after_last = self.calculation.last.map_or(soonest, |last| last + self.config.spf_hold);
+        self.calculation.at = self.calculation.at.min(soonest.max(after_last));
+    }
+
+    pub(crate) fn calculation_timeouts(&mut self, now: Instant) {
+        if self.calculation.at <= now {
+            self.calculate(now);
+        }
+    }
+
+    /// Brings the graph up to date with the database.
+    fn update_graph(&mut self, now: Instant) {
+        let ipv6 = !self.config.is_ipv4();
+        while let Some(vertex) = self.calculation.changed.pop_first() {
+            let (kind, router) = match vertex {
+                Vertex::Router(router) => (LsaType::ROUTER, router),
+                Vertex::Network(router, _) => (LsaType::NETWORK, router),
+            };
+            let mut links = Vec::new();
+            let mut transit = None;
+            for entry in self.database.of_router(kind, router).filter(|entry| !entry.is_aged_out(now)) {
+                match (entry.lsa.body(), vertex) {
+                    // All of a router's LSAs count as one; its options stand in the first (RFC 5340, 4.8.1).
+                    (LsaBody::Router(lsa), Vertex::Router(_)) => {
+                        let forwards = lsa.options.contains(Options::R);
+                        transit.get_or_insert(forwards && (!ipv6 || lsa.options.contains(Options::V6)));
+                        links.extend(lsa.links.iter().filter_map(|link| match link.kind {
+                            LinkKind::PointToPoint => Some((Vertex::Router(link.neighbor), link.metric)),
+                            LinkKind::Transit => {
+                                Some((Vertex::Network(link.neighbor, link.neighbor_interface), link.metric))
+                            }
+                            LinkKind::Virtual | LinkKind::Other(_) => None,
+                        }));
+                    }
+                    (LsaBody::Network(lsa), Vertex::Network(_, interface)) if entry.lsa.key().id.0 == interface.0 => {
+                        transit = Some(true);
+                        links.extend(lsa.attached.iter().map(|router| (Vertex::Router(*router), 0)));
+                    }
+                    _ => {}
+                }
+            }
+            match transit {
+                Some(transit) => self.calculation.graph.set(vertex, transit, links),
+                None => self.calculation.graph.remove(vertex),
+            };
+        }
+    }
+
+    /// What the root's dummy Router-LSA holds (RFC 5614, 10).
+    fn root_neighbors(&mut self, now: Instant) -> Vec<RootNeighbor> {
+        let mut roots = Vec::new();
+        self.calculation.roots.clear();
+        let Self { interfaces, calculation, config, .. } = self;
+        let horizon = config.forecast.as_ref().map(|forecast| forecast.horizon);
+        for (index, interface) in interfaces.iter().enumerate().filter(|(_, interface)| interface.is_active()) {
+            for (router, neighbor) in interface.neighbors.iter().filter(|(_, neighbor)| neighbor.is_bidirectional()) {
+                let forecast = horizon.and_then(|at| Some(neighbor.forecaster.as_ref()?.probability_up(now, at)));
+                roots.push(RootNeighbor {
+                    vertex: Vertex::Router(*router),
+                    cost: interface.cost_to(*router),
+                    manet: interface.manet().is_some(),
+                    bidirectional: true,
+                    full: neighbor.state == NeighborState::Full,
+                    routable: neighbor.manet.routable,
+                    quality: interface.manet().is_some_and(|manet| is_good(&manet.routable, neighbor, forecast)),
+                });
+                calculation.roots.push(At { interface: index, router: *router });
+            }
+        }
+        roots
+    }
+
+    fn calculate(&mut self, now: Instant) {
+        self.calculation.at = Instant::NEVER;
+        self.calculation.last = Some(now);
+        self.counters.calculations += 1;
+        self.update_graph(now);
+        let mut roots = self.root_neighbors(now);
+        let reduction = reduction(&self.interfaces);
+        let Calculation { graph, paths, .. } = &mut self.calculation;
+        paths.run(graph, self.config.router_id, &mut roots, reduction);
+        let mut changed = false;
+        let ats = core::mem::take(&mut self.calculation.roots);
+        for (at, root) in ats.iter().zip(&roots) {
+            if let Some(neighbor) = self.neighbor_mut(*at) {
+                changed |= neighbor.manet.routable != root.routable;
+                neighbor.manet.routable = root.routable;
+            }
+        }
+        self.calculation.roots = ats;
+        self.build_table(now);
+        if changed {
+            self.check_router_lsa(now);
+        }
+    }
+
+    /// Builds the table anew, and tells if it is another.
+    fn build_table(&mut self, now: Instant) {
+        let table = self.make_table(now);
+        if table != self.table {
+            self.table = table;
+            self.tell(Event::Routes);
+        }
+    }
+
+    /// Makes neighbours routable to whom the last calculation found a way (RFC 5614, 9.1).
+    pub(crate) fn update_routable(&mut self, now: Instant, index: usize) {
+        let Self { interfaces, calculation, config, .. } = self;
+        let horizon = config.forecast.as_ref().map(|forecast| forecast.horizon);
+        let Some(interface) = interfaces.get_mut(index) else { return };
+        let Some(manet) = interface.manet() else { return };
+        if manet.election.adj_connectivity == AdjConnectivity::Full {
+            return;
+        }
+        let condition = manet.routable;
+        let mut changed = false;
+        for (router, neighbor) in &mut interface.neighbors {
+            let candidate = neighbor.is_bidirectional() && !neighbor.manet.routable;
+            if candidate && calculation.reaches(*router) {
+                let forecast = horizon.and_then(|at| Some(neighbor.forecaster.as_ref()?.probability_up(now, at)));
+                neighbor.manet.routable = is_good(&condition, neighbor, forecast);
+                changed |= neighbor.manet.routable;
+            }
+        }
+        if changed {
+            self.schedule_calculation(now);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! From paths to routers to routes to prefixes (RFC 5340, 4.8.1, second stage, and 4.8.2; RFC 5838, 2.3 and 2.5).
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use anabranch_policy::Instant;
+use anabranch_wire::ospf::{InterfaceId, LsaBody, LsaType, Prefix, PrefixOptions, RouterId};
+
+use crate::counters::DropReason;
+use crate::graph::Vertex;
+use crate::router::{At, Router};
+use crate::routing_table::{NextHop, Route, RoutingTable};
+
+impl Router {
+    /// The address of a neighbour as a next hop.
+    fn address_of(&self, at: At) -> Option<IpAddr> {
+        let neighbor = self.neighbor(at)?;
+        if self.config.is_ipv4() {
+            let address =
+                self.link_lsa_of(at).map(|link| link.address_v4()).filter(|address| !address.is_unspecified());
+            if let Some(address) = address {
+                return Some(address.into());
+            }
+        }
+        Some(neighbor.address.into())
+    }
+
+    /// The first hops of the paths that were found, as next hops, by the index of their neighbour.
+    fn next_hops(&self) -> Vec<Option<NextHop>> {
+        let hop = |at: &At| {
+            let interface: InterfaceId = self.interfaces.get(at.interface)?.config.id;
+            Some(NextHop { router: at.router, interface, address: self.address_of(*at)? })
+        };
+        self.calculation.roots.iter().map(hop).collect()
+    }
+
+    /// The route to a vertex; none if there is no way.
+    fn route_to(&self, hops: &[Option<NextHop>], vertex: Vertex, destination: RouterId) -> Option<Route> {
+        let cost = self.calculation.paths.distance(&self.calculation.graph, vertex)?;
+        let first = self.calculation.paths.next_hops(&self.calculation.graph, vertex);
+        let mut next_hops: Vec<NextHop> = first.filter_map(|hop| *hops.get(hop.neighbor)?).collect();
+        next_hops.sort_unstable();
+        next_hops.truncate(self.config.maximum_paths);
+        Some(Route { cost, destination, next_hops })
+    }
+
+    /// Makes the table from the paths of the last calculation.
+    pub(super) fn make_table(&mut self, now: Instant) -> RoutingTable {
+        let hops = self.next_hops();
+        let ipv4 = self.config.is_ipv4();
+        let mut foreign = 0;
+        let mut table = RoutingTable::default();
+        for entry in self.database.of_type(LsaType::ROUTER).filter(|entry| !entry.is_aged_out(now)) {
+            let router = entry.lsa.key().advertising;
+            if router != self.config.router_id && !table.routers.contains_key(&router) {
+                let route = self.route_to(&hops, Vertex::Router(router), router);
+                table.routers.extend(route.map(|route| (router, route)));
+            }
+        }
+        for entry in self.database.of_type(LsaType::INTRA_AREA_PREFIX).filter(|entry| !entry.is_aged_out(now)) {
+            let LsaBody::IntraAreaPrefix(lsa) = entry.lsa.body() else { continue };
+            let router = lsa.referenced.advertising;
+            let own = router == self.config.router_id;
+            let route = match lsa.referenced.kind {
+                LsaType::ROUTER if own => Some(Route { cost: 0, destination: router, next_hops: Vec::new() }),
+                LsaType::ROUTER => table.routers.get(&router).cloned(),
+                LsaType::NETWORK => {
+                    let network = Vertex::Network(router, InterfaceId(lsa.referenced.id.0));
+                    self.route_to(&hops, network, router)
+                }
+                _ => None,
+            };
+            let Some(route) = route else { continue };
+            for prefix in lsa.prefixes.iter().filter(|prefix| !prefix.options.contains(PrefixOptions::NU)) {
+                // RFC 5838, 2.3.
+                if ipv4 && prefix.prefix.length() > 32 {
+                    foreign += 1;
+                    continue;
+                }
+                let cost = route.cost.saturating_add(prefix.metric.into());
+                add(&mut table.prefixes, prefix.prefix, Route { cost, ..route.clone() });
+            }
+        }
+        for _ in 0..foreign {
+            self.counters.drop(DropReason::PrefixFamily);
+        }
+        let most = self.config.maximum_paths;
+        for route in table.prefixes.values_mut() {
+            route.next_hops.truncate(most);
+        }
+        table
+    }
+}
+
+/// Adds a way to a prefix: the cheapest counts, and all that are as cheap together. What is this router's own has no next
+/// hop.
+fn add(prefixes: &mut BTreeMap<Prefix, Route>, prefix: Prefix, route: Route) {
+    let Some(known) = prefixes.get_mut(&prefix) else {
+        prefixes.insert(prefix, route);
+        return;
+    };
+    match route.cost.cmp(&known.cost) {
+        core::cmp::Ordering::Less => *known = route,
+        core::cmp::Ordering::Equal => {
+            known.destination = known.destination.min(route.destination);
+            if known.next_hops.is_empty() || route.next_hops.is_empty() {
+                known.next_hops.clear();
+            } else {
+                known.next_hops.extend(route.next_hops);
+                known.next_hops.sort_unstable();
+                known.next_hops.dedup();
+            }
+        }
+        core::cmp::Ordering::Greater => {}
+    }
+}

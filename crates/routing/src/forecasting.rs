@@ -1,0 +1,72 @@
+//! What the forecasters of links are told: packets that come, Hellos that do not, and what became of frames.
+
+use anabranch_policy::Instant;
+use anabranch_policy::forecast::Observation;
+
+use crate::router::{At, Reception, Router};
+
+/// A Hello is missing if it is this part of HelloInterval late: more than two neighbours' jitter, and what a busy channel
+/// adds.
+const LATENESS: f64 = 0.25;
+
+impl Router {
+    /// A packet other than a Hello came from a neighbour.
+    pub(crate) fn hear(&mut self, now: Instant, at: At, how: &Reception) {
+        let Some(neighbor) = self.neighbor_mut(at) else { return };
+        if let Some(forecaster) = &mut neighbor.forecaster {
+            forecaster.observe(now, Observation::Heard { signal: how.signal });
+        }
+    }
+
+    /// A Hello came, with its sequence number if it has one.
+    pub(crate) fn hear_hello(&mut self, now: Instant, at: At, how: &Reception, sequence: Option<u16>) {
+        let Some(interface) = self.interfaces.get_mut(at.interface) else { return };
+        let interval = interface.config.hello_interval;
+        let dead_interval = interface.config.router_dead_interval;
+        let Some(neighbor) = interface.neighbors.get_mut(&at.router) else { return };
+        neighbor.manet.heard = now;
+        let reported = core::mem::take(&mut neighbor.missed);
+        let Some(forecaster) = &mut neighbor.forecaster else { return };
+        if let (Some(last), Some(sequence)) = (neighbor.manet.sequence, sequence) {
+            let gap = sequence.wrapping_sub(last).saturating_sub(1);
+            // A larger gap is a neighbour that started anew rather than one that was not heard.
+            let most = u16::try_from(dead_interval.as_nanos() / interval.as_nanos().max(1)).unwrap_or(u16::MAX);
+            let unreported = gap.saturating_sub(reported);
+            if unreported > 0 && gap <= most.saturating_mul(2) {
+                forecaster.observe(now, Observation::Missed { hellos: unreported });
+            }
+        }
+        forecaster.observe(now, Observation::Heard { signal: how.signal });
+        neighbor.missed_at = now + interval + interval.mul_f64(LATENESS);
+    }
+
+    /// A Hello of a neighbour is late.
+    pub(crate) fn miss_hello(&mut self, now: Instant, at: At) {
+        let Some(interface) = self.interfaces.get_mut(at.interface) else { return };
+        let interval = interface.config.hello_interval;
+        let Some(neighbor) = interface.neighbors.get_mut(&at.router) else { return };
+        neighbor.missed_at = if neighbor.state == crate::neighbor::NeighborState::Down {
+            Instant::NEVER
+        } else {
+            neighbor.missed_at + interval
+        };
+        neighbor.missed = neighbor.missed.saturating_add(1);
+        if let Some(forecaster) = &mut neighbor.forecaster {
+            forecaster.observe(now, Observation::MISSED);
+        }
+    }
+
+    /// The link layer is done with a frame for a neighbour.
+    pub(crate) fn observe_transmission(&mut self, now: Instant, at: At, delivered: bool) {
+        let Some(neighbor) = self.neighbor_mut(at) else { return };
+        if let Some(forecaster) = &mut neighbor.forecaster {
+            forecaster.observe(now, Observation::Transmitted { delivered });
+        }
+    }
+
+    /// Probability that the link to a neighbour is up at the horizon; none without a forecaster.
+    pub(crate) fn forecast_of(&self, now: Instant, at: At) -> Option<f64> {
+        let horizon = self.config.forecast.as_ref()?.horizon;
+        Some(self.neighbor(at)?.forecaster.as_ref()?.probability_up(now, horizon))
+    }
+}
