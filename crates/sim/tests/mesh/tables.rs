@@ -1,6 +1,8 @@
 //! TCP over chains and over the paper's mesh, against tables that were made with ns-3 3.37 (NewReno, segments of 1448 bytes, long
 //! preamble, range 150 m for decoding, disturbing and sensing, 100 m from node to node, 60 s; kB/s of 1000 bytes).
-//! The slower rates are with the medium's own tests.
+//! One figure is another than in the design: over one hop at 11 Mbit/s ns-3 gave 570.3 with an application that wrote 512
+//! bytes at a time into a buffer that was always full, so that half of the segments were not. With full segments it gave
+//! 663.5. `docs/radio.md` has the settings and all figures.
 
 use crate::scene::{FIGURE_8, flow, host, lanes, mesh_at, route, seconds};
 use anabranch_mptcp::{BufferSize, ConnectionConfig};
@@ -9,22 +11,21 @@ use anabranch_policy::time::Duration;
 use anabranch_sim::Application;
 use anabranch_sim::application::Sending;
 use anabranch_sim::mesh::NodeId;
-use anabranch_sim::radio::{AnswerRate, MediumConfig, Position};
+use anabranch_sim::radio::{MediumConfig, Position};
 use anabranch_sim::reference::connection;
 
-/// What ns-3 does: acknowledgements at the data rate.
+/// A channel as ns-3 has it.
 fn like_ns3(megabits: f64) -> MediumConfig {
-    MediumConfig {
-        data_rate: Rate::from_bits_per_second((megabits * 1e6) as u64),
-        acknowledgment_rate: AnswerRate::Data,
-        ..MediumConfig::default()
-    }
+    MediumConfig { data_rate: Rate::from_bits_per_second((megabits * 1e6) as u64), ..MediumConfig::as_in_ns3() }
 }
 
+/// Packets of 1500 bytes, at most 90 under way. The receive buffer must not be what limits the sender: our receiver then
+/// acknowledges every segment, ns-3's every second all the same.
 fn new_reno() -> ConnectionConfig {
     let mut config = connection("new_reno", false);
-    config.receive_buffer = BufferSize::Fixed(131_072);
+    config.receive_buffer = BufferSize::Fixed(524_288);
     config.send_buffer = 131_072;
+    config.tcp.mtu = 1500;
     config.tcp.min_rto = Duration::from_secs(1);
     config.tcp.delayed_ack = Duration::from_millis(200);
     config
@@ -53,11 +54,17 @@ fn chains(hops: u32, medium: &MediumConfig) -> f64 {
 
 #[test]
 fn tcp_over_one_to_four_hops_is_as_fast_as_in_ns3() {
-    let rows = [(11.0, 0.10, [570.3, 272.3, 183.1, 143.3]), (5.5, 0.15, [427.4, 161.2, 114.4, 88.1])];
+    let rows = [
+        (11.0, 0.10, [663.5, 272.3, 183.1, 143.3]),
+        (5.5, 0.15, [427.4, 161.2, 114.4, 88.1]),
+        (2.0, 0.15, [192.1, 81.2, 56.4, 46.2]),
+        (1.0, 0.15, [102.5, 43.6, 32.8, 26.5]),
+    ];
     let mut wrong = Vec::new();
     for (rate, tolerance, row) in rows {
         for (hops, expected) in (1..).zip(row) {
             let seen = chains(hops, &like_ns3(rate));
+            eprintln!("{rate} Mbit/s, {hops} hops: {seen:.1} kB/s, {expected} in ns-3");
             if (seen / expected - 1.0).abs() > tolerance {
                 wrong.push((rate, hops, seen, expected));
             }
@@ -65,6 +72,13 @@ fn tcp_over_one_to_four_hops_is_as_fast_as_in_ns3() {
     }
     assert!(wrong.is_empty(), "{wrong:?}");
 }
+
+#[test]
+fn rts_costs_a_chain_of_three_hops_a_quarter_as_in_ns3() {
+    let seen = chains(3, &MediumConfig { rts_threshold: 0, ..like_ns3(11.0) });
+    assert!((seen / 136.5 - 1.0).abs() < 0.10, "{seen}");
+}
+
 /// The paper's nodes M1 to M8.
 const PLACES: [(f64, f64); 8] = [
     (0.0, 0.0),
@@ -99,10 +113,11 @@ fn figure_8(planes: &[MediumConfig]) -> Vec<f64> {
 #[test]
 fn tcp_on_the_planes_of_figure_8_is_as_fast_as_in_ns3() {
     let rts = |rate| MediumConfig { rts_threshold: 0, ..like_ns3(rate) };
-    let rows: [(&[f64], bool, &[f64]); 4] = [
+    let rows: [(&[f64], bool, &[f64]); 5] = [
         (&[11.0], false, &[185.0]),
         (&[11.0], true, &[135.7]),
         (&[11.0, 5.5, 2.0, 1.0], true, &[135.7, 97.6, 52.1, 29.7]),
+        (&[11.0, 5.5, 2.0, 1.0], false, &[185.0, 115.0, 56.0, 33.0]),
         (&[11.0; 4], true, &[136.0, 135.0, 136.0, 135.0]),
     ];
     let mut wrong = Vec::new();
@@ -110,6 +125,7 @@ fn tcp_on_the_planes_of_figure_8_is_as_fast_as_in_ns3() {
         let planes: Vec<MediumConfig> =
             rates.iter().map(|rate| if with_rts { rts(*rate) } else { like_ns3(*rate) }).collect();
         let seen = figure_8(&planes);
+        eprintln!("planes {rates:?}, RTS {with_rts}: {seen:.1?} kB/s, {expected:?} in ns-3");
         for ((seen, expected), rate) in seen.iter().zip(expected).zip(rates) {
             if (seen / expected - 1.0).abs() > if *rate > 10.0 { 0.10 } else { 0.15 } {
                 wrong.push((*rate, with_rts, *seen, *expected));
