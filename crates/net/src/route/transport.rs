@@ -120,7 +120,7 @@ mod tests {
     }
 
     fn keyed(key: &[u8]) -> Transport {
-        let association = SecurityAssociation { id: 1, algorithm: Algorithm::default(), key: key.to_vec() };
+        let association = SecurityAssociation::new(1, Algorithm::default(), key.to_vec());
         Transport::new(Compatibility::default(), Some(association), 7)
     }
 
