@@ -7,7 +7,6 @@
 
 use super::forwarding::NextHop;
 use super::freight::{Control, Freight};
-use super::lanes::Interfaces;
 use super::{Mesh, NodeId, Radio, RadioId};
 use crate::address::InterfaceId;
 use crate::event_queue::Target;
@@ -193,25 +192,6 @@ impl Mesh {
     fn agent(&mut self, node: NodeId) -> Option<&mut Agent> {
         self.nodes[node.index()].agent.as_mut()
     }
-    /// The next hops to an address of a lane, out of those to the address that it goes by.
-    fn on_lane(&self, node: NodeId, destination: InterfaceId, mut hops: Vec<NextHop>) -> Vec<NextHop> {
-        let Some((lane, rules)) = self.lanes.of(destination) else { return hops };
-        if let Some(place) = rules.place(lane, hops.len()) {
-            hops = hops.get(place).copied().into_iter().collect();
-        }
-        if rules.interfaces == Interfaces::Real {
-            let radio = RadioId(lane);
-            hops = hops.into_iter().filter_map(|hop| self.same_node(node, hop, radio)).collect();
-        }
-        hops
-    }
-    /// The same neighbour by another radio, if both have one on its channel.
-    fn same_node(&self, node: NodeId, hop: NextHop, radio: RadioId) -> Option<NextHop> {
-        let before = self.station(node, hop.radio)?.channel;
-        let (neighbor, _) = *self.channels[before.index()].owners.get(hop.station.0 as usize)?;
-        let channel = self.station(node, radio)?.channel;
-        Some(NextHop { radio, station: self.station_of(router_id(neighbor), channel)?, ..hop })
-    }
     /// The station on a channel of a router's node.
     fn station_of(&self, router: RouterId, channel: super::ChannelId) -> Option<crate::radio::StationId> {
         let radios = &self.nodes.get(node_of(router)?.index())?.radios;
@@ -228,8 +208,8 @@ impl Mesh {
             let channel = self.station(node, radio)?.channel;
             Some(NextHop { radio, station: self.station_of(hop.router, channel)?, weight: 1 })
         };
-        let hops: Vec<NextHop> = route.next_hops.iter().filter_map(hop).collect();
-        let hops = self.on_lane(node, destination, hops);
+        let hops = self.on_lane(destination, route.destination, &route.next_hops);
+        let hops: Vec<NextHop> = hops.iter().filter_map(hop).collect();
         self.nodes[node.index()].table.set(destination, &hops);
     }
 }

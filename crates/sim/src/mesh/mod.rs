@@ -13,6 +13,7 @@ pub mod forwarding;
 mod freight;
 pub mod lanes;
 pub mod movement;
+pub mod moving_network;
 pub mod paper;
 pub mod probes;
 pub mod results;

@@ -21,7 +21,7 @@ fn four_radios_carry_at_least_2_2_times_what_one_does_and_four_addresses_on_one_
         assert!(goodput("MFxM", rates) > 2.2 * one);
         assert!(goodput("MPxM", rates) > 2.2 * one);
         let virtual_interfaces = goodput("MFm", rates) / one;
-        assert!((0.8..1.2).contains(&virtual_interfaces), "{virtual_interfaces}");
+        assert!((0.7..1.1).contains(&virtual_interfaces), "{virtual_interfaces}");
     }
 }
 

@@ -15,12 +15,12 @@
 //! [`Combination::literal_lanes`].
 
 use super::network::LANES;
-use crate::mesh::lanes::{Interfaces, LanePolicy, LaneRules, Paths};
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_mptcp::config::Policies;
 use anabranch_policy::combination::Combination as PolicyCombination;
 use anabranch_policy::path_manager::PathManager;
 use anabranch_policy::time::Duration;
+use anabranch_routing::lanes::{LaneAddresses, LaneInterfaces, LanePolicy, LaneSettings, PathMode};
 
 /// Which pairs of addresses have a subflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,10 +52,8 @@ pub struct Combination {
     pub name: &'static str,
     /// Lanes in use, from the first.
     pub lanes: usize,
-    /// Which radios the lanes have.
-    pub interfaces: Interfaces,
-    /// Which next hops the lanes have.
-    pub paths: Paths,
+    /// Which radios and next hops the lanes have.
+    pub routes: LaneSettings,
     /// The hidden Markov model chooses among next hops, where routers run.
     pub markov: bool,
     /// Which pairs of addresses have a subflow.
@@ -68,19 +66,24 @@ pub struct Combination {
     pub minimum_timeout: Duration,
 }
 
+const FULL: LaneSettings = LaneSettings {
+    paths: PathMode::Full,
+    policy: LanePolicy::Spread,
+    interfaces: LaneInterfaces::Real,
+    addresses: LaneAddresses::HostPrefixes,
+};
+const PART: LaneSettings = LaneSettings { paths: PathMode::Part, ..FULL };
 /// Standard MPTCP on four radios, over all next hops.
 const STANDARD: Combination = Combination {
     name: "MFxM",
     lanes: LANES,
-    interfaces: Interfaces::Real,
-    paths: Paths::Full,
+    routes: FULL,
     markov: false,
     subflows: Subflows::FullMesh,
     scheduler: "lowest_rtt",
     congestion: "lia",
     minimum_timeout: Duration::from_millis(200),
 };
-const PART: Paths = Paths::Part(LanePolicy::Spread { lanes: 3 });
 const PREDICTED: Combination = Combination { name: "MMFxM", markov: true, ..STANDARD };
 const IMPROVED: Combination =
     Combination { name: "PMMFxM", lanes: 2, subflows: Subflows::SameSubnet, scheduler: "qoe", ..PREDICTED };
@@ -88,13 +91,13 @@ const IMPROVED: Combination =
 /// All of them, in the order of the paper; the last three are those of its figure 24.
 pub const ALL: [Combination; 11] = [
     Combination { name: "TM", lanes: 1, subflows: Subflows::One, congestion: "cubic", ..STANDARD },
-    Combination { name: "MFm", interfaces: Interfaces::Virtual, ..STANDARD },
+    Combination { name: "MFm", routes: LaneSettings { interfaces: LaneInterfaces::Virtual, ..FULL }, ..STANDARD },
     STANDARD,
-    Combination { name: "MPxM", paths: PART, ..STANDARD },
+    Combination { name: "MPxM", routes: PART, ..STANDARD },
     PREDICTED,
-    Combination { name: "MMPxM", paths: PART, ..PREDICTED },
+    Combination { name: "MMPxM", routes: PART, ..PREDICTED },
     IMPROVED,
-    Combination { name: "PMMPxM", paths: PART, ..IMPROVED },
+    Combination { name: "PMMPxM", routes: PART, ..IMPROVED },
     Combination { name: "PMMFxM100", minimum_timeout: Duration::from_millis(100), ..IMPROVED },
     Combination { name: "PMMFxM200", minimum_timeout: Duration::from_millis(200), ..IMPROVED },
     Combination { name: "PMMFxM300", minimum_timeout: Duration::from_millis(300), ..IMPROVED },
@@ -108,14 +111,8 @@ impl Combination {
     /// The same, with appendix C's rule for the lanes of part path.
     #[must_use]
     pub fn literal_lanes(mut self) -> Self {
-        if let Paths::Part(policy) = &mut self.paths {
-            *policy = LanePolicy::Paper;
-        }
+        self.routes.policy = LanePolicy::Paper;
         self
-    }
-    /// How its lanes are routed.
-    pub fn lane_rules(&self) -> LaneRules {
-        LaneRules { interfaces: self.interfaces, paths: self.paths }
     }
     fn policies(&self) -> Result<PolicyCombination, String> {
         let mut policies = PolicyCombination::default();

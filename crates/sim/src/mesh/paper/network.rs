@@ -7,11 +7,12 @@
 use super::{Case, Rates};
 use crate::address::InterfaceId;
 use crate::mesh::building::Hop;
-use crate::mesh::lanes::Interfaces;
+use crate::mesh::control::{interface_id, link_local, node_of, router_id};
+use crate::mesh::lanes;
 use crate::mesh::static_routes::next_hops;
 use crate::mesh::{NodeId, RadioId};
 use crate::network::HostId;
-use crate::radio::{AnswerRate, MediumConfig, Position, Reach};
+use crate::radio::{MediumConfig, Position, Reach};
 use crate::random::RandomStream;
 use crate::world::{World, WorldConfig};
 use anabranch_mptcp::EndpointConfig;
@@ -20,8 +21,9 @@ use anabranch_policy::rate::Rate;
 use anabranch_policy::table::{self, Settings};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_routing::config::{Forecast, Manet};
+use anabranch_routing::lanes::LaneInterfaces;
 use anabranch_routing::lsa_fullness::LsaFullness;
-use anabranch_routing::{InterfaceConfig, InterfaceKind};
+use anabranch_routing::{InterfaceConfig, InterfaceKind, NextHop};
 use std::sync::Arc;
 
 /// Lanes of a node.
@@ -86,11 +88,10 @@ pub struct Built {
 fn medium(bits_per_second: u64, reservations: bool) -> MediumConfig {
     MediumConfig {
         data_rate: Rate::from_bits_per_second(bits_per_second),
-        // As in the simulator that the authors used.
-        acknowledgment_rate: AnswerRate::Data,
         rts_threshold: if reservations { 0 } else { u32::MAX },
         reach: Reach::disk(RANGE),
-        ..MediumConfig::default()
+        // The authors' radio was that simulator.
+        ..MediumConfig::as_in_ns3()
     }
 }
 
@@ -111,7 +112,7 @@ pub fn build(case: &Case) -> Result<Built, String> {
         .enumerate()
         .map(|(index, (x, y))| world.add_node(&format!("M{}", index + 1), Position { x: *x, y: *y }))
         .collect();
-    let channels = if combination.interfaces == Interfaces::Real { combination.lanes } else { 1 };
+    let channels = if combination.routes.interfaces == LaneInterfaces::Real { combination.lanes } else { 1 };
     for (lane, rate) in case.rates.bits_per_second().into_iter().enumerate().take(channels) {
         let channel = world.add_channel(&format!("lane {lane}"), medium(rate, case.reservations));
         for node in &nodes {
@@ -165,16 +166,23 @@ fn graph() -> Vec<Vec<NodeId>> {
 
 /// What routers that know everything would install.
 fn set_routes(world: &mut World, case: &Case) {
-    let (graph, rules) = (graph(), case.combination.lane_rules());
+    let (graph, settings, lanes) = (graph(), &case.combination.routes, case.combination.lanes);
+    let first = RadioId(0);
     for end in [SERVER, CLIENT] {
         for (node, ways) in next_hops(&graph, end).iter().enumerate() {
-            for lane in 0..case.combination.lanes {
-                let radio = if rules.interfaces == Interfaces::Real { lane as u8 } else { 0 };
-                let hop = |neighbor: &NodeId| Hop { radio: RadioId(radio), neighbor: *neighbor, weight: 1 };
-                let ways: Vec<Hop> = match rules.place(lane as u8, ways.len()) {
-                    Some(place) => ways.get(place).map(hop).into_iter().collect(),
-                    None => ways.iter().map(hop).collect(),
+            let hop = |neighbor: &NodeId| NextHop {
+                router: router_id(*neighbor),
+                interface: interface_id(first),
+                address: link_local(*neighbor, first).into(),
+            };
+            let ways: Vec<NextHop> = ways.iter().map(hop).collect();
+            for lane in 0..lanes {
+                let ways = lanes::next_hops(settings, (lane, lanes), router_id(end), &ways, |_, _| true);
+                let hop = |hop: &NextHop| {
+                    let radio = RadioId(u8::try_from(hop.interface.0 - 1).ok()?);
+                    Some(Hop { radio, neighbor: node_of(hop.router)?, weight: 1 })
                 };
+                let ways: Vec<Hop> = ways.iter().filter_map(hop).collect();
                 world.set_route(NodeId(node as u32), address(end, lane), &ways);
             }
         }
@@ -187,10 +195,10 @@ fn add_routers(
     fullness: LsaFullness,
     forecaster: Option<&'static str>,
 ) -> Result<(), String> {
-    world.set_lane_rules(case.combination.lane_rules());
+    world.set_lane_settings(case.combination.routes);
     for end in [SERVER, CLIENT] {
         for lane in 1..case.combination.lanes {
-            world.add_lane(address(end, 0), address(end, lane), lane as u8);
+            world.add_lane(address(end, 0), address(end, lane), lane);
         }
     }
     let mut random = RandomStream::new(case.seed, "starts of the routers");

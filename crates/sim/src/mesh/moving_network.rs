@@ -1,0 +1,297 @@
+//! Networks of moving nodes with a router each and probes between random pairs: RFC 5614, appendix E, and what can be asked
+//! beyond it (other sizes, speeds, parameters, forecasters).
+//!
+//! Overhead is every packet that routers send, as the IPv6 packet that it is; the appendix does not say which headers its
+//! figures contain, so the sum without the 40 bytes of IPv6 header stands beside it. Nothing of 802.11 is in either. The
+//! delivery ratio is that of probes sent after the warm-up, packets still under way at the end counting as lost.
+
+use super::results::{NodeCounters, NodeResult};
+use super::{ChannelId, NodeId, RadioId};
+use crate::address::InterfaceId;
+use crate::link::DropCause;
+use crate::mesh::probes::ProbeConfig;
+use crate::mobility::{Area, Model, Span};
+use crate::radio::{MediumConfig, Reach};
+use crate::random::RandomStream;
+use crate::topology::NoPaths;
+use crate::world::{World, WorldConfig};
+use anabranch_mptcp::EndpointConfig;
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_routing::config::{Config, Manet};
+use anabranch_routing::lsa_fullness::LsaFullness;
+use anabranch_routing::{InterfaceConfig, InterfaceKind};
+use std::sync::Arc;
+
+/// Bytes of an IPv6 header.
+const IPV6_HEADER: u64 = 40;
+
+/// Changes a router's configuration before it starts.
+pub type RouterChange = Arc<dyn Fn(NodeId, &mut Config) + Send + Sync>;
+
+/// What can be chosen about a network of moving nodes.
+#[derive(Clone)]
+pub struct MovingNetwork {
+    /// How many nodes.
+    pub nodes: usize,
+    /// Where they move.
+    pub area: Area,
+    /// How they move.
+    pub model: Model,
+    /// The channel that all share.
+    pub medium: MediumConfig,
+    /// The parameters of RFC 5614.
+    pub manet: Manet,
+    /// HelloInterval.
+    pub hello_interval: Duration,
+    /// RouterDeadInterval.
+    pub router_dead_interval: Duration,
+    /// Whatever else is to be different about a router.
+    pub router: Option<RouterChange>,
+    /// Mean time from one probe to the next, in the whole network.
+    pub probe_interval: Duration,
+    /// Whole probe, bytes.
+    pub probe_bytes: u32,
+    /// Before anything is counted.
+    pub warm_up: Duration,
+    /// For how long it is counted.
+    pub duration: Duration,
+    /// Places are looked at so often.
+    pub step: Duration,
+    /// All luck comes from it.
+    pub seed: u64,
+    /// Write every packet as bytes and read it again.
+    pub wire: bool,
+}
+
+impl MovingNetwork {
+    /// The scenario of RFC 5614, appendix E: 500 x 500 m, random waypoint without pause, 10 probes of 40 bytes per second,
+    /// HelloInterval 2 s, RouterDeadInterval 6 s, differential Hellos with 2HopRefresh 3. `range` in metres: 200 or 250 there.
+    ///
+    /// "Maximum velocity 10 m/s" with no least one: see [`Self::SLOWEST`]. The rates of 802.11b are not given either; 11
+    /// Mbit/s for probes and 1 Mbit/s for broadcast frames.
+    pub fn appendix_e(nodes: usize, range: f64, fullness: LsaFullness, seed: u64) -> Self {
+        Self {
+            nodes,
+            area: Area { x: 500.0, y: 500.0 },
+            model: Model::RandomWaypoint { speed: Span::new(Self::SLOWEST, 10.0), pause: Span::only(0.0) },
+            medium: MediumConfig { reach: Reach::disk(range), ..MediumConfig::default() },
+            manet: Manet { lsa_fullness: fullness, two_hop_refresh: 3, ..Manet::default() },
+            hello_interval: Duration::from_secs(2),
+            router_dead_interval: Duration::from_secs(6),
+            router: None,
+            probe_interval: Duration::from_millis(100),
+            probe_bytes: 40,
+            warm_up: Duration::from_secs(60),
+            duration: Duration::from_secs(600),
+            step: Duration::from_millis(100),
+            seed,
+            wire: false,
+        }
+    }
+    /// The least speed of appendix E's nodes, metres per second. With 0 the mean speed falls for ever, so that figures
+    /// would depend on when they are taken.
+    pub const SLOWEST: f64 = 0.1;
+
+    /// The same with so many nodes in as large an area as keeps their density.
+    #[must_use]
+    pub fn with_nodes(mut self, nodes: usize) -> Self {
+        let scale = libm::sqrt(nodes as f64 / self.nodes.max(1) as f64);
+        self.area = Area { x: self.area.x * scale, y: self.area.y * scale };
+        self.nodes = nodes;
+        self
+    }
+    /// Makes the network.
+    ///
+    /// # Errors
+    /// When the movement or a router cannot be: the text says why.
+    pub fn build(&self) -> Result<World, String> {
+        let mut world = World::new(WorldConfig { seed: self.seed, wire: self.wire, ipv6: false });
+        let channel = world.add_channel("channel", self.medium.clone());
+        let length = self.warm_up + self.duration;
+        let movement = self.model.draw(self.area, self.nodes, length, self.seed).map_err(|error| error.to_string())?;
+        let mut random = RandomStream::new(self.seed, "starts of the routers");
+        let mut among = Vec::new();
+        for index in 0..self.nodes {
+            let node = world.add_node(&index.to_string(), movement.position(index, Instant::ZERO));
+            let radio = world.add_radio(node, channel);
+            let host = world.add_host(&format!("host {index}"), &EndpointConfig::default(), Box::new(NoPaths));
+            let interface = world.attach_to_node(host, node);
+            among.push(interface);
+            // Hellos of nodes that are switched on at once would collide for ever.
+            let start = Instant::ZERO + self.hello_interval.mul_f64(random.uniform());
+            self.add_router(&mut world, node, radio, interface, start)?;
+        }
+        world.set_movement(Box::new(movement), self.step);
+        world.add_probes(ProbeConfig {
+            name: "probes".to_owned(),
+            among,
+            interval: self.probe_interval,
+            bytes: self.probe_bytes,
+            start: Instant::ZERO + self.warm_up,
+            stop: Instant::ZERO + length,
+        });
+        Ok(world)
+    }
+    fn add_router(
+        &self,
+        world: &mut World,
+        node: NodeId,
+        radio: RadioId,
+        interface: InterfaceId,
+        start: Instant,
+    ) -> Result<(), String> {
+        let mut config = world.router_config(node);
+        if let Some(change) = &self.router {
+            change(node, &mut config);
+        }
+        let interface = InterfaceConfig {
+            kind: InterfaceKind::Manet(self.manet.clone()),
+            hello_interval: self.hello_interval,
+            router_dead_interval: self.router_dead_interval,
+            ..world.radio_interface(node, radio, &[interface])
+        };
+        world.add_mesh_router(node, start, config, vec![interface]).map_err(|error| error.to_string())
+    }
+    /// Makes the network and runs it.
+    ///
+    /// # Errors
+    /// As [`Self::build`].
+    pub fn run(&self) -> Result<Seen, String> {
+        let mut world = self.build()?;
+        world.run_until(Instant::ZERO + self.warm_up);
+        let before = world.node_results();
+        let mut links = Links::default();
+        let mut at = world.now();
+        let end = at + self.duration;
+        while at < end {
+            at = (at + Duration::from_secs(1)).min(end);
+            world.run_until(at);
+            links.look(&mut world, self.nodes);
+        }
+        Ok(self.sum_up(&mut world, &before, &links))
+    }
+    fn sum_up(&self, world: &mut World, before: &[NodeResult], links: &Links) -> Seen {
+        let after = world.node_results();
+        let sum = |count: fn(&NodeCounters) -> u64| {
+            let sum = |all: &[NodeResult]| all.iter().map(|node| count(&node.counters)).sum::<u64>();
+            sum(&after) - sum(before)
+        };
+        let drops = |cause| {
+            let sum = |all: &[NodeResult]| all.iter().map(|node| node.drops.get(cause)).sum::<u64>();
+            sum(&after) - sum(before)
+        };
+        let seconds = self.duration.as_secs_f64();
+        let (packets, bytes) =
+            (sum(|node| node.control.packets.iter().sum()), sum(|node| node.control.bytes.iter().sum()));
+        let probes = world.probes_sent();
+        let delivered = sum(|node| node.delivered);
+        let mut by_type = [(0, 0); 5];
+        for (kind, total) in by_type.iter_mut().enumerate() {
+            let sum = |all: &[NodeResult]| {
+                all.iter().fold((0, 0), |(packets, bytes), node| {
+                    let control = &node.counters.control;
+                    (packets + control.packets[kind], bytes + control.bytes[kind])
+                })
+            };
+            let (after, before) = (sum(&after), sum(before));
+            *total = (after.0 - before.0, after.1 - before.1);
+        }
+        let result = world.results();
+        Seen {
+            overhead: bytes as f64 * 8.0 / seconds,
+            overhead_without_ip: (bytes - packets * IPV6_HEADER) as f64 * 8.0 / seconds,
+            packets: packets as f64 / seconds,
+            by_type,
+            probes,
+            delivered,
+            hops: sum(|node| node.hops) as f64 / delivered.max(1) as f64,
+            no_route: drops(DropCause::NoRoute),
+            not_acknowledged: drops(DropCause::Loss),
+            looped: drops(DropCause::HopLimit),
+            neighbors: links.neighbors(self.nodes),
+            neighbor_changes: links.changes(self.nodes),
+            route_changes: sum(|node| node.route_changes) as f64 / self.nodes.max(1) as f64 / seconds,
+            trace_hash: result.trace_hash,
+            events: result.events,
+        }
+    }
+}
+
+/// What was seen of a network of moving nodes, from the end of the warm-up on.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Seen {
+    /// What routers sent, bits per second in the whole network, IPv6 headers included.
+    pub overhead: f64,
+    /// The same without IPv6 headers.
+    pub overhead_without_ip: f64,
+    /// Packets of routers per second.
+    pub packets: f64,
+    /// Packets and bytes by type: Hello, database description, link state request, update, acknowledgement.
+    pub by_type: [(u64, u64); 5],
+    /// Probes sent.
+    pub probes: u64,
+    /// Probes that arrived.
+    pub delivered: u64,
+    /// Mean hops of those that arrived.
+    pub hops: f64,
+    /// Probes dropped at a node that knew no way.
+    pub no_route: u64,
+    /// Probes given up since the next hop did not acknowledge them.
+    pub not_acknowledged: u64,
+    /// Probes that went round until their hop limit was used up.
+    pub looped: u64,
+    /// Mean number of nodes in range.
+    pub neighbors: f64,
+    /// Nodes that came into range or left it, per node and second, seen once a second.
+    pub neighbor_changes: f64,
+    /// How often a router found other routes, per node and second.
+    pub route_changes: f64,
+    /// The trace hash.
+    pub trace_hash: u64,
+    /// Events of the run.
+    pub events: u64,
+}
+
+impl Seen {
+    /// The share of the probes that arrived.
+    pub fn delivery(&self) -> f64 {
+        self.delivered as f64 / self.probes.max(1) as f64
+    }
+}
+
+/// Who was in range of whom, once a second.
+#[derive(Default)]
+struct Links {
+    last: Vec<Vec<u32>>,
+    looks: u64,
+    in_range: u64,
+    changed: u64,
+}
+
+impl Links {
+    fn look(&mut self, world: &mut World, nodes: usize) {
+        let first = self.last.is_empty();
+        self.last.resize_with(nodes, Vec::new);
+        for (node, last) in self.last.iter_mut().enumerate() {
+            let Some(station) = world.station(NodeId(node as u32), RadioId(0)) else { continue };
+            let mut now: Vec<u32> =
+                world.medium_mut(ChannelId(0)).neighbors(station).map(|station| station.0).collect();
+            now.sort_unstable();
+            self.in_range += now.len() as u64;
+            if !first {
+                let missing = |from: &[u32], there: &[u32]| {
+                    from.iter().filter(|one| there.binary_search(one).is_err()).count() as u64
+                };
+                self.changed += missing(&now, last) + missing(last, &now);
+            }
+            *last = now;
+        }
+        self.looks += 1;
+    }
+    fn neighbors(&self, nodes: usize) -> f64 {
+        self.in_range as f64 / (self.looks.max(1) * nodes.max(1) as u64) as f64
+    }
+    fn changes(&self, nodes: usize) -> f64 {
+        self.changed as f64 / (self.looks.saturating_sub(1).max(1) * nodes.max(1) as u64) as f64
+    }
+}
