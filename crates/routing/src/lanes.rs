@@ -9,11 +9,11 @@
 //! - `interfaces` real | virtual. Equations 3 and 4 have packets for e(1) to e(3) leave on eth0 as well, which fits virtual
 //!   interfaces (the combination MFm) only: where nodes have four real ones (MFxM, MPxM), the paper's counts of packets per
 //!   interface show that these were used. Real: by interface X, to the address of interface X of the next hop.
-//! - `policy` spread | paper | colour. With two next hops, appendix C gives lane 3 the first one. At M4, with M6 and M7, that
+//! - `policy` spread | paper | disjoint. With two next hops, appendix C gives lane 3 the first one. At M4, with M6 and M7, that
 //!   is M6, where Table 3 has M7; on the way back M7 takes M3 where Table 3 has M4. Spread: next hop number
 //!   (X - 1) n / lanes of n, rounded down, which is Table 3. For more than three next hops or lanes appendix C says nothing;
-//!   its rule goes on as (X - 1) mod n. Colour is ours: each router has a colour, the same for everybody, and lane X prefers
-//!   next hops of colour X, so that lanes which found routers of their colours cannot meet there.
+//!   its rule goes on as (X - 1) mod n. Disjoint is ours, see [`LanePlan`](crate::lane_plan::LanePlan): routers
+//!   take into account where the lanes go on to.
 //! - `addresses` host_prefixes | arithmetic. Appendix C makes 112.26.X.5 of 112.26.0.5. Here every router advertises the
 //!   addresses of all its interfaces, so nothing has to be made of anything.
 //!
@@ -43,8 +43,8 @@ pub enum LanePolicy {
     Spread,
     /// Appendix C: in turn.
     Paper,
-    /// One of the lane's colour, or else as spread.
-    Colour,
+    /// As planned for the whole network, or where there is no plan, as spread.
+    Disjoint,
 }
 
 /// Which interface packets of the lanes beside the first leave by.
@@ -103,6 +103,18 @@ impl LaneSettings {
         destination: RouterId,
         address: impl Fn(RouterId, usize) -> Option<IpAddr>,
     ) -> Vec<LaneRoute> {
+        self.planned_routes(interfaces, next_hops, destination, address, |_| None)
+    }
+
+    /// The same; with policy disjoint, `planned` tells the next hop of each lane from 1 on.
+    pub fn planned_routes(
+        &self,
+        interfaces: &[InterfaceId],
+        next_hops: &[NextHop],
+        destination: RouterId,
+        address: impl Fn(RouterId, usize) -> Option<IpAddr>,
+        planned: impl Fn(usize) -> Option<RouterId>,
+    ) -> Vec<LaneRoute> {
         let address = |router, lane| match self.addresses {
             LaneAddresses::HostPrefixes => address(router, lane),
             LaneAddresses::Arithmetic => address(router, 0).and_then(|first| by_arithmetic(first, lane)),
@@ -115,8 +127,9 @@ impl LaneSettings {
                 chosen = next_hops.to_vec();
             }
             if lane > 0 && self.paths == PathMode::Part {
-                let one = self.choose(lane, lanes, &chosen);
-                chosen = one.into_iter().collect();
+                let plan = || planned(lane).filter(|_| self.policy == LanePolicy::Disjoint);
+                let by_plan = plan().and_then(|router| chosen.iter().find(|hop| hop.router == router)).copied();
+                chosen = by_plan.or_else(|| self.choose(lane, lanes, &chosen)).into_iter().collect();
             }
             Some(LaneRoute { lane, destination: to, next_hops: chosen }).filter(|route| !route.next_hops.is_empty())
         };
@@ -143,22 +156,10 @@ impl LaneSettings {
     fn choose(&self, lane: usize, lanes: usize, next_hops: &[NextHop]) -> Option<NextHop> {
         let index = match self.policy {
             LanePolicy::Paper => (lane - 1) % next_hops.len().max(1),
-            LanePolicy::Spread => (lane - 1) * next_hops.len() / lanes.max(1),
-            LanePolicy::Colour => {
-                let mut own = next_hops.iter().filter(|hop| colour(hop.router, lanes) == lane);
-                return own
-                    .next()
-                    .copied()
-                    .or_else(|| Self { policy: LanePolicy::Spread, ..*self }.choose(lane, lanes, next_hops));
-            }
+            LanePolicy::Spread | LanePolicy::Disjoint => (lane - 1) * next_hops.len() / lanes.max(1),
         };
         next_hops.get(index).copied()
     }
-}
-
-/// The lane, 1 to `lanes`, whose colour a router has. Router IDs that follow each other have different ones.
-fn colour(router: RouterId, lanes: usize) -> usize {
-    1 + router.0 as usize % lanes.max(1)
 }
 
 /// Appendix C, lines 4 to 8: 112.26.X.5 of 112.26.0.5.
@@ -204,7 +205,7 @@ impl Disjointness {
 mod tests {
     use super::*;
     use LaneInterfaces::{Real, Virtual};
-    use LanePolicy::{Colour, Paper, Spread};
+    use LanePolicy::{Disjoint, Paper, Spread};
     use PathMode::{Full, Part};
 
     const INTERFACES: [InterfaceId; 4] = [InterfaceId(1), InterfaceId(2), InterfaceId(3), InterfaceId(4)];
@@ -293,11 +294,16 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_takes_a_next_hop_of_its_colour_if_there_is_one() {
-        // Colours: 6 has 1, 7 has 2, 5 has 3.
-        assert_eq!(taken(Colour, &[6, 7]), [6, 7, 7]);
-        assert_eq!(taken(Colour, &[5, 6, 7]), [6, 7, 5]);
-        assert_eq!(taken(Colour, &[5]), [5, 5, 5]);
+    fn a_planned_next_hop_is_taken_if_it_is_one_of_equal_cost() {
+        let taken = |policy, planned: u32| {
+            let settings = settings(Part, policy, Real);
+            let planned = |_| Some(RouterId(planned));
+            let routes = settings.planned_routes(&INTERFACES, &hops(&[6, 7]), RouterId(8), address, planned);
+            routes.iter().skip(1).map(|route| route.next_hops[0].router.0).collect::<Vec<_>>()
+        };
+        assert_eq!(taken(Disjoint, 7), [7, 7, 7]);
+        assert_eq!(taken(Disjoint, 5), [6, 6, 7]);
+        assert_eq!(taken(Spread, 7), [6, 6, 7]);
     }
 
     #[test]

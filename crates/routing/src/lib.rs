@@ -10,6 +10,7 @@ pub mod config;
 pub mod counters;
 pub mod election;
 pub mod graph;
+pub mod lane_plan;
 pub mod lanes;
 pub mod lsa_fullness;
 pub mod neighborhood;

@@ -1,0 +1,240 @@
+//! Lanes that keep out of each other's way: for one destination, which next hop each router takes for each lane.
+//!
+//! Every router computes the same from the same database, so that it knows where the lanes of its next hops go on to, and
+//! nobody has to tell. Routers choose in the order of their distance from the destination. Each lane of a router gets a next
+//! hop of equal cost such that as few lanes as possible have a router in common, then as few routers as possible are
+//! common; the paths of the next hops are known already. As each chooses among its next hops of equal cost, packets come
+//! nearer with every hop even where two routers' databases differ for a while; only then may lanes meet that need not.
+//!
+//! The choice is greedy: the first lane tries each next hop, the others follow in turn. With n routers, h next hops and l
+//! lanes one destination costs n h^2 l^2 / 64 steps of n bits, so this is for networks of tens of routers, such as those
+//! with several radios.
+
+use crate::bit_matrix;
+use crate::graph::{Graph, Vertex};
+use anabranch_wire::ospf::RouterId;
+use core::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// The choice of all routers for one destination; keeps its memory for the next.
+#[derive(Clone, Default, Debug)]
+pub struct LanePlan {
+    lanes: usize,
+    width: usize,
+    /// By index of the graph.
+    distances: Vec<u32>,
+    order: Vec<u32>,
+    /// By index of the graph and lane: the next hop.
+    chosen: Vec<Option<u32>>,
+    /// By index of the graph and lane: the routers that the lane passes, the destination not among them.
+    passed: Vec<u64>,
+    queue: BinaryHeap<Reverse<(u32, u32)>>,
+    candidates: Vec<u32>,
+    attempt: Vec<u32>,
+    best: Vec<u32>,
+}
+
+/// Distance of what does not reach the destination.
+const UNREACHED: u32 = u32::MAX;
+
+impl LanePlan {
+    /// Plans the lanes 1 to `lanes` to `destination`.
+    pub fn compute(&mut self, graph: &Graph, destination: RouterId, lanes: usize) {
+        let size = graph.bound();
+        self.lanes = lanes;
+        self.width = bit_matrix::words(size);
+        self.chosen.clear();
+        self.chosen.resize(size * lanes, None);
+        self.passed.clear();
+        self.passed.resize(size * lanes * self.width, 0);
+        let Some(to) = graph.index(Vertex::Router(destination)) else { return };
+        self.measure(graph, to);
+        let order = core::mem::take(&mut self.order);
+        for router in order.iter().filter(|router| **router != to) {
+            self.choose(graph, *router, to);
+        }
+        self.order = order;
+    }
+
+    /// The next hop of a router on a lane, from 1; none if the plan has none.
+    pub fn next_hop(&self, graph: &Graph, router: RouterId, lane: usize) -> Option<RouterId> {
+        let index = graph.index(Vertex::Router(router))?;
+        let hop =
+            (*self.chosen.get(index as usize * self.lanes + lane.checked_sub(1)?)?).filter(|_| lane <= self.lanes)?;
+        match graph.entry(hop)?.vertex {
+            Vertex::Router(hop) => Some(hop),
+            Vertex::Network(..) => None,
+        }
+    }
+
+    /// Distances to the destination, over links that exist both ways, and the order by them.
+    fn measure(&mut self, graph: &Graph, to: u32) {
+        self.distances.clear();
+        self.distances.resize(graph.bound(), UNREACHED);
+        self.order.clear();
+        self.queue.clear();
+        self.queue.push(Reverse((0, to)));
+        if let Some(slot) = self.distances.get_mut(to as usize) {
+            *slot = 0;
+        }
+        while let Some(Reverse((distance, index))) = self.queue.pop() {
+            if self.distances.get(index as usize) != Some(&distance) {
+                continue;
+            }
+            let Some(entry) = graph.entry(index) else { continue };
+            self.order.push(index);
+            if !entry.transit && index != to {
+                continue;
+            }
+            for link in entry.links.iter().filter(|link| link.back) {
+                let cost =
+                    graph.entry(link.to).and_then(|from| from.link(index)).map_or(0, |link| u32::from(link.cost));
+                match self.distances.get_mut(link.to as usize) {
+                    Some(known) if distance + cost < *known => {
+                        *known = distance + cost;
+                        self.queue.push(Reverse((*known, link.to)));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Chooses the next hops of a router, those nearer having chosen theirs.
+    fn choose(&mut self, graph: &Graph, router: u32, to: u32) {
+        let Some(entry) = graph.entry(router) else { return };
+        let distance = |index: u32| self.distances.get(index as usize).copied().unwrap_or(UNREACHED);
+        let own = distance(router);
+        self.candidates.clear();
+        for link in entry.links.iter().filter(|link| link.back) {
+            let open = link.to == to || graph.entry(link.to).is_some_and(|entry| entry.transit);
+            if open && distance(link.to) != UNREACHED && distance(link.to) + u32::from(link.cost) == own {
+                self.candidates.push(link.to);
+            }
+        }
+        // In the order of Router IDs, since indices depend on who was heard of first.
+        self.candidates.sort_unstable_by_key(|index| graph.entry(*index).map(|entry| entry.vertex));
+        let mut least = (usize::MAX, usize::MAX);
+        for first in 0..self.candidates.len() {
+            let overlap = self.attempt(first, to);
+            if overlap < least {
+                least = overlap;
+                core::mem::swap(&mut self.attempt, &mut self.best);
+            }
+        }
+        if self.candidates.is_empty() {
+            return;
+        }
+        for lane in 0..self.lanes {
+            if let Some(hop) = self.best.get(lane).copied() {
+                self.take(router, lane, hop, to);
+            }
+        }
+    }
+
+    /// Gives the first lane a candidate and the others what overlaps least; how many pairs of lanes meet, and where.
+    fn attempt(&mut self, first: usize, to: u32) -> (usize, usize) {
+        let mut attempt = core::mem::take(&mut self.attempt);
+        attempt.clear();
+        let mut total = (0, 0);
+        for lane in 0..self.lanes {
+            let overlap = |hop: u32| {
+                attempt.iter().enumerate().fold((0, 0), |(pairs, routers), (other, chosen)| {
+                    let common = self.common((lane, hop), (other, *chosen), to);
+                    (pairs + usize::from(common > 0), routers + common)
+                })
+            };
+            // Where all are equal, the lanes spread.
+            let count = self.candidates.len();
+            let start = if lane == 0 { first } else { (first + lane * count / self.lanes.max(1)) % count.max(1) };
+            let turns = if lane == 0 { 1 } else { count };
+            let hops = (0..turns).filter_map(|turn| self.candidates.get((start + turn) % count.max(1)).copied());
+            let Some((least, hop)) = hops.map(|hop| (overlap(hop), hop)).min_by_key(|(overlap, _)| *overlap) else {
+                break;
+            };
+            total = (total.0 + least.0, total.1 + least.1);
+            attempt.push(hop);
+        }
+        self.attempt = attempt;
+        total
+    }
+
+    /// How many routers two lanes have in common that go on by these next hops.
+    fn common(&self, (lane, hop): (usize, u32), (other, chosen): (usize, u32), to: u32) -> usize {
+        let meets = usize::from(hop == chosen && hop != to);
+        // Nobody is on a path of those that are not farther from the destination than itself, so a next hop of the one
+        // lane can be on the other only if distances differ.
+        let (one, two) = (self.row(hop, lane), self.row(chosen, other));
+        let crossed = usize::from(bit_matrix::contains(one, chosen as usize))
+            + usize::from(bit_matrix::contains(two, hop as usize));
+        meets + crossed + bit_matrix::common(one, two)
+    }
+
+    fn take(&mut self, router: u32, lane: usize, hop: u32, to: u32) {
+        let place = router as usize * self.lanes + lane;
+        if let Some(slot) = self.chosen.get_mut(place) {
+            *slot = Some(hop);
+        }
+        if hop == to {
+            return;
+        }
+        let from = (hop as usize * self.lanes + lane) * self.width;
+        let row = place * self.width;
+        if from + self.width <= self.passed.len() && row + self.width <= self.passed.len() {
+            self.passed.copy_within(from..from + self.width, row);
+        }
+        if let Some(row) = self.passed.get_mut(row..row + self.width) {
+            bit_matrix::insert(row, hop as usize);
+        }
+    }
+
+    /// The routers that a lane of a router passes.
+    fn row(&self, router: u32, lane: usize) -> &[u64] {
+        let start = (router as usize * self.lanes + lane) * self.width;
+        self.passed.get(start..start + self.width).unwrap_or(&[])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A database of undirected links of cost 1.
+    fn database(links: &[(u32, u32)]) -> Graph {
+        let mut graph = Graph::default();
+        let most = links.iter().map(|(a, b)| *a.max(b)).max().unwrap_or(0);
+        for from in 1..=most {
+            let to = links.iter().filter_map(|(a, b)| match from {
+                from if from == *a => Some(*b),
+                from if from == *b => Some(*a),
+                _ => None,
+            });
+            let to: Vec<_> = to.map(|to| (Vertex::Router(RouterId(to)), 1)).collect();
+            graph.set(Vertex::Router(RouterId(from)), true, to);
+        }
+        graph
+    }
+
+    fn lane(graph: &Graph, plan: &LanePlan, from: u32, to: u32, lane: usize) -> Vec<u32> {
+        let mut passed = Vec::new();
+        let mut at = RouterId(from);
+        while let Some(next) = plan.next_hop(graph, at, lane).filter(|next| next.0 != to) {
+            passed.push(next.0);
+            at = next;
+        }
+        passed
+    }
+
+    #[test]
+    fn lanes_that_each_router_would_lead_together_by_itself_are_kept_apart() {
+        // 1 has 2 and 3; 2 has 4 and 5, 3 has 4 alone: lane 1 must leave 4 to lane 2.
+        let graph = database(&[(1, 2), (1, 3), (2, 4), (2, 5), (3, 4), (4, 6), (5, 6)]);
+        let mut plan = LanePlan::default();
+        plan.compute(&graph, RouterId(6), 2);
+        let lanes = [lane(&graph, &plan, 1, 6, 1), lane(&graph, &plan, 1, 6, 2)];
+        assert!(lanes.contains(&vec![2, 5]) && lanes.contains(&vec![3, 4]), "{lanes:?}");
+        assert_eq!(plan.next_hop(&graph, RouterId(6), 1), None);
+        assert_eq!(plan.next_hop(&graph, RouterId(1), 3), None);
+        assert_eq!(plan.next_hop(&graph, RouterId(9), 1), None);
+    }
+}
