@@ -1,24 +1,30 @@
 //! Our own: sends at the rate at which the path was seen to deliver, and tells losses by congestion from losses by chance.
 //!
 //! A model of the path, as BBR has it: `bandwidth`, the largest delivery rate of the last ten rounds; `min_rtt`, the
-//! least round-trip time of ten seconds; bdp = bandwidth min_rtt. Segments are paced at gain x bandwidth, at most
+//! least round-trip time of 15 seconds; bdp = bandwidth min_rtt. Segments are paced at gain x bandwidth, at most
 //! 2 bdp (in start-up 2.77 bdp) are in flight, never fewer than four segments.
 //!
 //! | state | gain | until |
 //! |---|---|---|
-//! | start-up | 2.77 | three rounds without 25 % more bandwidth |
+//! | start-up | 2.77 | three rounds without 25 % more bandwidth; one, if a tenth of the flight is lost while a queue stands |
 //! | drain | 0.5 | in flight is at most bdp |
-//! | up | 1.25 | a congested round; or, after one min_rtt: 1.25 bdp or the ceiling in flight, a loss, a limit elsewhere, 4 min_rtt |
+//! | up | 1.25, 2 after one that found more | a congested round; or, after one min_rtt: 1.25 bdp or the ceiling in flight, a loss, a limit elsewhere, 4 min_rtt |
 //! | down | 0.75 | in flight is at most bdp, or one min_rtt |
 //! | cruise | 1 | 5 to 8 min_rtt, then up |
-//! | look | 1, with 0.75 bdp in flight | a round; entered from cruise when min_rtt was not seen for 10 s |
+//! | look | 1, with 0.75 bdp in flight | a round; entered from cruise when min_rtt, within a 64th, was not seen for 10 s |
+//!
+//! **A path that has more.** What an ascent sends shows in acknowledgements a round trip later, when it is over. If they say,
+//! within 4 min_rtt of its beginning, that the bandwidth grew by 15 % and no queue is left, it is followed by another at once,
+//! and with the double rate; behind that one the queue is drained. So a path whose rate has risen tenfold is found in a
+//! dozen round trips, and not in a hundred.
 //!
 //! **Losses.** On radio links packets are lost by chance; a window that answers to each starves (at 1 % and 100 ms a
 //! standard TCP gets 1.2 Mbit/s, after Mathis et al., 1997). A round's losses count as congestion only if both are true:
 //! the path is full (the round-trip time is a tenth and 1 ms above min_rtt, or more is in flight than 1.125 bdp and
 //! four segments), and more was lost than the path loses anyway, by 2 % of the flight: `chance`, the smoothed loss rate of
 //! the rounds in which it was not full. Then a *ceiling* comes down to 0.85 of what was in flight, though not below
-//! 1.06 bdp; each ascent lifts it by 1, 2, 4 ... segments a round, until that does harm. A round that loses a quarter of
+//! 1.06 bdp; ascents lift it by 1, 2, 4 ... segments a round, one ascent
+//! going on where the last ended, until that does harm. A round that loses a quarter of
 //! its packets has met a slower path: the bandwidths of the rounds before are forgotten.
 //!
 //! **Limited elsewhere** (by the application, the peer's window, the scheduler) it paces at twice the bandwidth, since a
@@ -54,14 +60,19 @@ fn build(_settings: &Settings) -> Result<Box<dyn CongestionControl>, SettingErro
 
 /// Least window, segments.
 const LEAST_WINDOW: u64 = 4;
-/// Window of the least round-trip time, and when it is looked for.
-const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
+/// Window of the least round-trip time, and after how long without it it is looked for.
+const MIN_RTT_WINDOW: Duration = Duration::from_secs(15);
+const LOOK_AFTER: Duration = Duration::from_secs(10);
 /// Rounds without growth that end the start-up.
 const PLATEAU: u32 = 3;
 /// What counts as growth.
 const GROWTH: f64 = 1.25;
 /// Share of a flight beyond chance that must be lost for congestion.
 const BEYOND_CHANCE: f64 = 0.02;
+/// By what factor the bandwidth must have grown in an ascent for another at once.
+const FOUND: f64 = 1.15;
+/// Share of the flight lost in a round that ends the start-up.
+const OVERSHOT: f64 = 0.1;
 /// What stays of the flight when the ceiling comes down.
 const BETA: f64 = 0.85;
 /// Share of a round lost that makes the model start afresh.
@@ -113,6 +124,16 @@ impl Round {
     }
 }
 
+/// An ascent, and those before it that found more.
+#[derive(Clone, Copy, Debug)]
+struct Ascent {
+    began: Instant,
+    /// Bandwidth at its beginning.
+    bandwidth: u64,
+    /// Ascents in a row before it that found more.
+    found: u32,
+}
+
 /// One subflow.
 #[derive(Clone, Debug)]
 struct Anabranch {
@@ -122,6 +143,8 @@ struct Anabranch {
     since: Instant,
     /// How long to cruise, in min_rtt.
     cruise: u64,
+    /// The latest ascent.
+    ascent: Ascent,
     draws: Draws,
     /// Bits per second, by rounds.
     bandwidth: WindowedMax<10>,
@@ -129,6 +152,8 @@ struct Anabranch {
     round: Round,
     min_rtt: MinRtt,
     first_rtt: Duration,
+    /// The least round-trip time was not seen for [`LOOK_AFTER`].
+    look_due: bool,
     /// Bandwidth of the last round with growth, and rounds since.
     plateau: (u64, u32),
     chance: f64,
@@ -186,6 +211,19 @@ impl Anabranch {
         rtt > least + (least / 10).max(Duration::from_millis(1))
     }
 
+    fn ascend(&mut self, now: Instant, found: u32) {
+        self.ascent = Ascent { began: now, bandwidth: self.bandwidth.max(), found };
+        self.enter(State::Up, now);
+    }
+
+    /// Whether most of what the ascent sent more was delivered, and no queue is left of it.
+    fn found_more(&self, now: Instant) -> bool {
+        let since = now.since(self.ascent.began);
+        self.bandwidth.max() as f64 >= self.ascent.bandwidth as f64 * FOUND
+            && !self.queue_stands
+            && since <= self.min_rtt() * 4
+    }
+
     /// What the round that is over says of the path.
     fn end_round(&mut self, now: Instant, in_flight: u64) {
         let round = core::mem::take(&mut self.round);
@@ -200,6 +238,7 @@ impl Anabranch {
             let flight = (in_flight.max(round.delivered) as f64 * BETA) as u64;
             let least = self.bdp() + self.bdp() / 16 + 2 * u64::from(self.mss);
             self.ceiling = flight.min(self.ceiling).max(least).max(self.least());
+            self.lift = u64::from(self.mss);
             if self.state == State::Up {
                 self.enter(State::Down, now);
             }
@@ -229,13 +268,19 @@ impl Anabranch {
         }
     }
 
-    fn advance(&mut self, ack: &Ack, expired: bool) {
+    fn advance(&mut self, ack: &Ack) {
         let (now, bdp) = (ack.now, self.bdp().max(self.least()));
         let elapsed = now.since(self.since);
         let least = self.min_rtt();
         match self.state {
+            State::Down | State::Drain | State::Cruise if self.found_more(now) => {
+                self.ascend(now, self.ascent.found.saturating_add(1));
+            }
             State::StartUp => {
-                if self.rounds.is_start() {
+                let overshot = self.round.lost as f64 > OVERSHOT * ack.prior_in_flight as f64;
+                if overshot && self.plateau.1 > 0 && self.queue_stands && self.round.lost > 6 * u64::from(self.mss) {
+                    self.enter(State::Drain, now);
+                } else if self.rounds.is_start() {
                     self.consider_plateau(ack);
                 }
             }
@@ -249,7 +294,7 @@ impl Anabranch {
                 let high =
                     ack.prior_in_flight >= bdp + bdp / 4 || ack.prior_in_flight + u64::from(self.mss) >= self.ceiling;
                 if elapsed > least && (high || ack.app_limited || ack.lost > 0 || elapsed > least * 4) {
-                    self.enter(State::Down, now);
+                    self.enter(if self.ascent.found > 0 { State::Drain } else { State::Down }, now);
                 }
             }
             State::Down => {
@@ -258,19 +303,19 @@ impl Anabranch {
                     self.enter(State::Cruise, now);
                 }
             }
-            State::Cruise if expired && !ack.app_limited => {
+            State::Cruise if self.look_due && !ack.app_limited => {
                 self.rounds.restart(ack.total_delivered);
                 self.enter(State::Look, now);
             }
             State::Cruise => {
                 if elapsed > least * self.cruise {
-                    self.lift = u64::from(self.mss);
-                    self.enter(State::Up, now);
+                    self.ascend(now, 0);
                 }
             }
             State::Look => {
                 if self.rounds.is_start() {
                     self.min_rtt.probed(now);
+                    self.look_due = false;
                     self.cruise = 5;
                     self.enter(State::Cruise, now);
                 }
@@ -299,11 +344,13 @@ impl SinglePath for Anabranch {
             state: State::StartUp,
             since: start.now,
             cruise: 1,
+            ascent: Ascent { began: start.now, bandwidth: u64::MAX, found: 0 },
             draws: Draws::new(start.now.as_nanos() ^ start.smoothed_rtt.as_nanos()),
             bandwidth: WindowedMax::new(),
             rounds: RoundCounter::default(),
             round: Round::default(),
-            min_rtt: MinRtt::new(MIN_RTT_WINDOW, MIN_RTT_WINDOW, start.now, first),
+            min_rtt: MinRtt::new(MIN_RTT_WINDOW, LOOK_AFTER, start.now, first),
+            look_due: false,
             first_rtt: first.unwrap_or(Duration::from_millis(1)),
             plateau: (0, 0),
             chance: 0.0,
@@ -325,7 +372,12 @@ impl SinglePath for Anabranch {
             self.enter(State::StartUp, ack.now);
         }
         self.app_limited = ack.app_limited;
-        let expired = self.min_rtt.update(ack.now, ack.rtt);
+        let seen = ack.rtt.is_some_and(|rtt| self.min_rtt.get().is_some_and(|least| rtt <= least + least / 64));
+        self.look_due |= self.min_rtt.update(ack.now, ack.rtt);
+        if seen {
+            self.min_rtt.seen(ack.now);
+            self.look_due = false;
+        }
         if self.rounds.on_ack(ack.prior_delivered, ack.total_delivered) {
             self.bandwidth.advance();
             self.end_round(ack.now, ack.prior_in_flight);
@@ -343,7 +395,7 @@ impl SinglePath for Anabranch {
         self.round.lost = self.round.lost.saturating_add(ack.lost);
         self.queue_stands = ack.rtt.map_or(self.queue_stands, |rtt| self.has_queue(rtt));
         self.round.queue_stood |= self.queue_stands;
-        self.advance(ack, expired);
+        self.advance(ack);
         self.resize(ack.delivered);
     }
 
@@ -397,7 +449,8 @@ impl SinglePath for Anabranch {
             bits => Rate::from_bits_per_second(bits),
         };
         // What is limited elsewhere need not be spread too: it would only be later. Unless the bursts are lost.
-        let gain = match self.state.pacing_gain() {
+        let ascends_again = self.state == State::Up && self.ascent.found > 0;
+        let gain = match if ascends_again { 2.0 } else { self.state.pacing_gain() } {
             gain if !self.app_limited || self.queue_stands => gain,
             gain if self.lossy => gain.min(State::Up.pacing_gain()),
             gain => gain.max(2.0),

@@ -139,6 +139,12 @@ impl MinRtt {
         self.expired
     }
 
+    /// A sample was as good as the least one.
+    pub(super) fn seen(&mut self, now: Instant) {
+        self.at = now;
+        self.interval_at = now;
+    }
+
     /// The queue was drained to look: the next interval begins now.
     pub(super) fn probed(&mut self, now: Instant) {
         self.interval_at = now;

@@ -184,21 +184,70 @@ fn a_timeout_that_was_an_error_is_undone() {
 #[test]
 fn a_least_round_trip_that_was_not_seen_for_ten_seconds_is_looked_for_with_less_in_flight() {
     let mut flow = Flow::in_cruise();
+    let seen = flow.now;
     let standing = |flow: &Flow| Ack { rtt: Some(Duration::from_millis(150)), ..flow.round(8.0, BDP) };
-    while flow.now + RTT <= NOW + MIN_RTT_WINDOW {
+    while flow.now + RTT <= seen + LOOK_AFTER {
         let ack = standing(&flow);
         flow.take(ack);
         flow.control.enter(State::Cruise, flow.now);
     }
-    assert_eq!(flow.control.min_rtt(), RTT);
+    // What does not fill the path sees its round trip anyway; and it is not forgotten that it is time.
     let limited = Ack { app_limited: true, ..standing(&flow) };
-    let mut idle = flow.control.clone();
-    idle.on_ack(&limited);
-    assert!(idle.state != State::Look); // what does not fill the path sees its round trip anyway
+    flow.take(limited);
+    assert_eq!(flow.control.state, State::Cruise);
     let ack = standing(&flow);
     flow.take(ack);
-    // The old one is forgotten: 8 Mbit/s x 150 ms x 0.75.
-    assert_eq!((flow.control.state, flow.control.window()), (State::Look, 112_500));
+    // The old one still counts: 8 Mbit/s x 100 ms x 0.75.
+    assert_eq!((flow.control.state, flow.control.window()), (State::Look, 75_000));
     flow.pass(1, 8.0, 75_000);
     assert_eq!((flow.control.state, flow.control.min_rtt()), (State::Cruise, RTT));
+}
+
+#[test]
+fn a_least_round_trip_that_is_seen_again_within_a_64th_need_not_be_looked_for() {
+    let mut flow = Flow::in_cruise();
+    let end = flow.now + LOOK_AFTER * 3;
+    while flow.now < end {
+        let ack = Ack { rtt: Some(Duration::from_millis(101)), ..flow.round(8.0, BDP) };
+        flow.take(ack);
+        assert!(flow.control.state != State::Look);
+        flow.control.enter(State::Cruise, flow.now);
+    }
+    assert_eq!(flow.control.min_rtt(), RTT);
+}
+
+#[test]
+fn an_ascent_that_found_more_is_followed_by_another_at_twice_the_bandwidth() {
+    let mut flow = Flow::in_cruise();
+    flow.control.ascend(flow.now, 0);
+    flow.pass(2, 8.0, BDP * 5 / 4);
+    assert_eq!(flow.control.state, State::Down);
+    // What was sent more is delivered, 9.3 of 10 Mbit/s, and no queue is left: up again.
+    flow.pass(1, 9.3, BDP);
+    assert_eq!(flow.control.state, State::Up);
+    assert_eq!(flow.control.pacing_rate(), Some(Rate::from_bits_per_second(18_600_000)));
+    // Nothing more, at least not 15 %: what stands is drained.
+    flow.pass(2, 10.0, BDP * 2);
+    assert_eq!(flow.control.state, State::Drain);
+    flow.pass(1, 10.6, BDP);
+    assert_eq!(flow.control.state, State::Cruise);
+}
+
+#[test]
+fn a_start_up_that_loses_a_tenth_of_the_flight_under_a_queue_and_finds_no_more_is_over() {
+    let mut flow = Flow::new();
+    flow.pass(1, 8.0, 2 * BDP);
+    let growing = flow.control.clone();
+    flow.pass(1, 8.0, 2 * BDP);
+    let lossy = |lost, rtt_ms| Ack { lost, rtt: Some(Duration::from_millis(rtt_ms)), ..flow.round(8.0, 2 * BDP) };
+    for (lost, rtt_ms, state) in
+        [(20_000, 200, State::StartUp), (21_000, 100, State::StartUp), (21_000, 200, State::Drain)]
+    {
+        let mut control = flow.control.clone();
+        control.on_ack(&lossy(lost, rtt_ms));
+        assert_eq!(control.state, state, "{lost} bytes at {rtt_ms} ms");
+    }
+    let mut control = growing;
+    control.on_ack(&Ack { delivery_rate: Some(Rate::from_bits_per_second(16_000_000)), ..lossy(21_000, 200) });
+    assert_eq!(control.state, State::StartUp);
 }
