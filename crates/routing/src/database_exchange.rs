@@ -104,12 +104,22 @@ impl Router {
         let rxmt = interface.config.rxmt_interval;
         let Some(neighbor) = interface.neighbors.get_mut(&at.router) else { return };
         let exchange = &mut neighbor.exchange;
-        if exchange.master && matches!(neighbor.state, NeighborState::ExStart | NeighborState::Exchange) {
-            exchange.description_at = Some(now + rxmt);
-            self.repeat_description(at);
-        } else {
-            exchange.description_at = None;
-            exchange.sent = None;
+        match neighbor.state {
+            // Made anew: the roles it tells may have changed, and old ones would undo the adjacency.
+            NeighborState::ExStart => self.send_description(now, at, true),
+            NeighborState::Exchange if exchange.master => {
+                exchange.description_at = Some(now + rxmt);
+                self.repeat_description(at);
+            }
+            NeighborState::Down
+            | NeighborState::Init
+            | NeighborState::TwoWay
+            | NeighborState::Exchange
+            | NeighborState::Loading
+            | NeighborState::Full => {
+                exchange.description_at = None;
+                exchange.sent = None;
+            }
         }
     }
 
@@ -201,6 +211,11 @@ impl Router {
         } else if !flags.init && !flags.master && exchange.sequence == Some(description.sequence) && at.router < own {
             exchange.master = true;
         } else {
+            // It is ignored, as RFC 2328 says. But one that begins, and will be the slave, has not heard our beginning: it is
+            // repeated now rather than after RxmtInterval.
+            if flags.init && flags.master && at.router < own {
+                self.send_description(now, at, true);
+            }
             return Err(DropReason::NeighborState);
         }
         self.neighbor_event(now, at, NeighborEvent::NegotiationDone);

@@ -17,6 +17,7 @@ pub mod neighborhood;
 pub mod next_hops;
 pub mod router;
 pub mod routing_table;
+pub mod show;
 pub mod spf;
 
 mod adjacency;

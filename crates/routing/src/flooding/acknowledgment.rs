@@ -26,12 +26,24 @@ fn delays(interface: &Interface) -> (Duration, Duration) {
 }
 
 impl Router {
-    fn acknowledge_later(&mut self, now: Instant, index: usize, header: LsaHeader) {
+    /// A delayed acknowledgment. `since` is when the instance came in first; the newest instance takes the place of those
+    /// before, and waits anew.
+    fn acknowledge_later(&mut self, index: usize, header: LsaHeader, since: Instant) {
         let Some(interface) = self.interfaces.get_mut(index) else { return };
         let (_, latest) = delays(interface);
-        // The newest instance takes the place of those before, and waits anew.
-        interface.acknowledgments.insert(header.key, (header, now));
-        interface.acknowledge_at = interface.acknowledge_at.min(now + latest);
+        let scheduled = interface.acknowledgments.get(&header.key);
+        if scheduled.is_some_and(|(scheduled, _)| scheduled.compare_instance(&header).is_eq()) {
+            return;
+        }
+        interface.acknowledgments.insert(header.key, (header, since));
+        interface.acknowledge_at = interface.acknowledge_at.min(since + latest);
+    }
+
+    /// A delayed acknowledgment of an instance that came in long ago: it leaves within AckInterval.
+    fn acknowledge_soon(&mut self, now: Instant, index: usize, header: LsaHeader) {
+        let Some(interface) = self.interfaces.get(index) else { return };
+        let (soonest, _) = delays(interface);
+        self.acknowledge_later(index, header, now - soonest);
     }
 
     /// The acknowledgment goes with the next packet of them, which is sent before this input is done with.
@@ -57,7 +69,7 @@ impl Router {
             // Acknowledgments are read by adjacent neighbours only (8.4).
             let read = interface.neighbors.values().any(|neighbor| neighbor.is_exchanging());
             if concerned && read && interface.is_active() {
-                self.acknowledge_later(now, index, header);
+                self.acknowledge_later(index, header, now);
             }
         }
     }
@@ -80,7 +92,7 @@ impl Router {
             if Self::acknowledges_at_once(interface) {
                 self.acknowledge_now(now, index, header);
             } else {
-                self.acknowledge_later(now, index, header);
+                self.acknowledge_soon(now, index, header);
             }
         } else if !implied {
             self.acknowledge_now(now, index, header);
@@ -90,7 +102,7 @@ impl Router {
     /// A MaxAge LSA that nobody has (RFC 2328, 13, step 4).
     pub(super) fn acknowledge_unknown(&mut self, now: Instant, arrival: Arrival, header: LsaHeader) {
         if arrival.multicast && self.interfaces.get(arrival.at.interface).is_some_and(|one| one.manet().is_some()) {
-            self.acknowledge_later(now, arrival.at.interface, header);
+            self.acknowledge_soon(now, arrival.at.interface, header);
         } else {
             self.acknowledge_now(now, arrival.at.interface, header);
         }
