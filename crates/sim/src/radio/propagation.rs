@@ -6,7 +6,7 @@ use crate::random::RandomStream;
 
 /// The log-distance path loss model with log-normal shadowing (Rappaport, "Wireless Communications", 4.9), and what a
 /// receiver makes of the signal. The default is a card of 15 dBm at 2.4 GHz, whose frames at 11 Mbit/s need -82 dBm, in
-/// a place with exponent 3: a mean reach of 114 m.
+/// a place with exponent 3: a mean reach of 79 m.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PathLoss {
     /// Power of the sender, antennas included, in dBm.

@@ -5,6 +5,7 @@ mod chains;
 mod exchange;
 mod hidden;
 mod reservation;
+mod signals;
 mod timing;
 mod whole;
 
