@@ -37,7 +37,7 @@ fn control_traffic((mut medium, mut random, side): (Medium<u32>, RandomStream, f
     let stations = medium.station_count() as u32;
     let mut next: Vec<(u64, u32)> = (0..stations).map(|station| (random.below(250_000), station)).collect();
     next.sort_unstable();
-    let moves_each = if moves == 0 { u64::MAX } else { 1_000_000 / moves };
+    let moves_each = 1_000_000_u64.checked_div(moves).unwrap_or(u64::MAX);
     let mut moved = 0;
     for turn in 0..seconds * 4 {
         for (offset, station) in &next {

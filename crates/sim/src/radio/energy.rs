@@ -2,8 +2,8 @@
 
 use anabranch_policy::time::Duration;
 
-/// Power in watts. The default is what was measured of a WaveLAN 802.11 card at 11 Mbit/s (Feeney and Nilsson,
-/// "Investigating the energy consumption of a wireless network interface in an ad hoc networking environment", 2001).
+/// Power in watts. The default is what is commonly quoted for a WaveLAN card at 11 Mbit/s from Feeney and Nilsson,
+/// "Investigating the energy consumption of a wireless network interface in an ad hoc networking environment" (2001).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Power {
     /// While it sends.
