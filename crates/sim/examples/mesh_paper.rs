@@ -3,7 +3,7 @@
 #![allow(clippy::print_stdout)]
 
 use anabranch_policy::time::Duration;
-use anabranch_sim::mesh::paper::combination::ALL;
+use anabranch_sim::mesh::paper::combination::all;
 use anabranch_sim::mesh::paper::{Case, Rates, Transfer, run};
 
 fn main() -> Result<(), String> {
@@ -13,18 +13,12 @@ fn main() -> Result<(), String> {
     println!(
         "kB/s, packets out of order at most; per interface: new+again sent, again received, delay and round trip in ms"
     );
-    for rates in [Rates::Homogeneous, Rates::Heterogeneous] {
-        for combination in ALL {
+    for (name, rates) in [("homogeneous", Rates::HOMOGENEOUS), ("heterogeneous", Rates::HETEROGENEOUS)] {
+        for combination in all() {
             let mut case = Case::new(combination, rates, seed);
             case.transfer = Transfer::For(Duration::from_secs(seconds));
             let seen = run(&case)?;
-            print!(
-                "{} {:10} {:6.1} {:8}",
-                rates.name(),
-                case.combination.name,
-                seen.goodput / 1e3,
-                seen.most_out_of_order
-            );
+            print!("{} {:10} {:6.1} {:8}", name, case.combination.name, seen.goodput / 1e3, seen.most_out_of_order);
             for lane in &seen.lanes {
                 let delay = lane.delay.mean().as_secs_f64() * 1e3;
                 print!(

@@ -16,7 +16,7 @@ fn goodput(name: &str, rates: Rates) -> f64 {
 
 #[test]
 fn four_radios_carry_at_least_2_2_times_what_one_does_and_four_addresses_on_one_radio_do_not() {
-    for rates in [Rates::Homogeneous, Rates::Heterogeneous] {
+    for rates in [Rates::HOMOGENEOUS, Rates::HETEROGENEOUS] {
         let one = goodput("TM", rates);
         assert!(goodput("MFxM", rates) > 2.2 * one);
         assert!(goodput("MPxM", rates) > 2.2 * one);
@@ -27,7 +27,7 @@ fn four_radios_carry_at_least_2_2_times_what_one_does_and_four_addresses_on_one_
 
 #[test]
 fn on_part_path_each_lane_has_the_nodes_of_table_3() {
-    let mut case = case("MPxM", Rates::Homogeneous);
+    let mut case = case("MPxM", Rates::HOMOGENEOUS);
     case.transfer = Transfer::Bytes(400_000);
     let seen = run(&case).unwrap();
     assert_eq!(seen.bytes, 400_000);
@@ -39,8 +39,8 @@ fn on_part_path_each_lane_has_the_nodes_of_table_3() {
 
 #[test]
 fn appendix_c_taken_literally_leads_lane_3_over_m6() {
-    let mut spread = case("MPxM", Rates::Homogeneous);
-    spread.combination.subflows = Subflows::SameSubnet;
+    let mut spread = case("MPxM", Rates::HOMOGENEOUS);
+    spread.combination = Combination::with_subflows("MPxM", Subflows::SameSubnet).unwrap();
     let literal = Case { combination: spread.combination.clone().literal_lanes(), ..spread.clone() };
     let [spread, literal] = [spread, literal].map(|case| run(&case).unwrap());
     // Acknowledgements come by M7 in both: M8 has three next hops, and lane 3 takes the third.
@@ -51,7 +51,7 @@ fn appendix_c_taken_literally_leads_lane_3_over_m6() {
 
 #[test]
 fn bytes_on_the_wire_change_nothing() {
-    let mut case = case("MFxM", Rates::Heterogeneous);
+    let mut case = case("MFxM", Rates::HETEROGENEOUS);
     case.transfer = Transfer::For(Duration::from_secs(5));
     let plain = run(&case).unwrap();
     case.wire = true;
@@ -60,7 +60,7 @@ fn bytes_on_the_wire_change_nothing() {
 
 #[test]
 fn a_segment_is_sent_and_received_for_the_first_time_once() {
-    let mut case = case("TM", Rates::Homogeneous);
+    let mut case = case("TM", Rates::HOMOGENEOUS);
     case.transfer = Transfer::Bytes(1_800_000);
     let seen = run(&case).unwrap();
     let lane = &seen.lanes[0];

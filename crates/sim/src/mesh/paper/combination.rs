@@ -17,7 +17,7 @@
 use super::network::LANES;
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_mptcp::config::Policies;
-use anabranch_policy::combination::Combination as PolicyCombination;
+use anabranch_policy::combination::{Choice, Combination as PolicyCombination};
 use anabranch_policy::path_manager::PathManager;
 use anabranch_policy::time::Duration;
 use anabranch_routing::lanes::{LaneAddresses, LaneInterfaces, LanePolicy, LaneSettings, PathMode};
@@ -45,25 +45,34 @@ impl Subflows {
     }
 }
 
-/// A combination of protocols.
-#[derive(Clone, PartialEq, Debug)]
+/// A combination of protocols: one of the paper's, or any other.
+#[derive(Clone, Debug)]
 pub struct Combination {
-    /// The paper's name for it.
-    pub name: &'static str,
+    /// Its name.
+    pub name: String,
     /// Lanes in use, from the first.
     pub lanes: usize,
     /// Which radios and next hops the lanes have.
     pub routes: LaneSettings,
-    /// The hidden Markov model chooses among next hops, where routers run.
-    pub markov: bool,
-    /// Which pairs of addresses have a subflow.
-    pub subflows: Subflows,
-    /// The scheduler, by its name in the table.
-    pub scheduler: &'static str,
-    /// The congestion control, by its name in the table.
-    pub congestion: &'static str,
-    /// Least retransmission timeout.
-    pub minimum_timeout: Duration,
+    /// The forecaster of the policies chooses among next hops, where routers run.
+    pub predicted: bool,
+    /// Both hosts' policies.
+    pub policies: PolicyCombination,
+    /// Both ends' settings; their policies are those above.
+    pub connection: ConnectionConfig,
+}
+
+/// What the paper's combinations differ in.
+#[derive(Clone, Copy)]
+struct Published {
+    name: &'static str,
+    lanes: usize,
+    routes: LaneSettings,
+    predicted: bool,
+    subflows: Subflows,
+    scheduler: &'static str,
+    congestion: &'static str,
+    minimum_timeout: Duration,
 }
 
 const FULL: LaneSettings = LaneSettings {
@@ -74,39 +83,71 @@ const FULL: LaneSettings = LaneSettings {
 };
 const PART: LaneSettings = LaneSettings { paths: PathMode::Part, ..FULL };
 /// Standard MPTCP on four radios, over all next hops.
-const STANDARD: Combination = Combination {
+const STANDARD: Published = Published {
     name: "MFxM",
     lanes: LANES,
     routes: FULL,
-    markov: false,
+    predicted: false,
     subflows: Subflows::FullMesh,
     scheduler: "lowest_rtt",
     congestion: "lia",
     minimum_timeout: Duration::from_millis(200),
 };
-const PREDICTED: Combination = Combination { name: "MMFxM", markov: true, ..STANDARD };
-const IMPROVED: Combination =
-    Combination { name: "PMMFxM", lanes: 2, subflows: Subflows::SameSubnet, scheduler: "qoe", ..PREDICTED };
+const PREDICTED: Published = Published { name: "MMFxM", predicted: true, ..STANDARD };
+const IMPROVED: Published =
+    Published { name: "PMMFxM", lanes: 2, subflows: Subflows::SameSubnet, scheduler: "qoe", ..PREDICTED };
 
 /// All of them, in the order of the paper; the last three are those of its figure 24.
-pub const ALL: [Combination; 11] = [
-    Combination { name: "TM", lanes: 1, subflows: Subflows::One, congestion: "cubic", ..STANDARD },
-    Combination { name: "MFm", routes: LaneSettings { interfaces: LaneInterfaces::Virtual, ..FULL }, ..STANDARD },
+const PUBLISHED: [Published; 11] = [
+    Published { name: "TM", lanes: 1, subflows: Subflows::One, congestion: "cubic", ..STANDARD },
+    Published { name: "MFm", routes: LaneSettings { interfaces: LaneInterfaces::Virtual, ..FULL }, ..STANDARD },
     STANDARD,
-    Combination { name: "MPxM", routes: PART, ..STANDARD },
+    Published { name: "MPxM", routes: PART, ..STANDARD },
     PREDICTED,
-    Combination { name: "MMPxM", routes: PART, ..PREDICTED },
+    Published { name: "MMPxM", routes: PART, ..PREDICTED },
     IMPROVED,
-    Combination { name: "PMMPxM", routes: PART, ..IMPROVED },
-    Combination { name: "PMMFxM100", minimum_timeout: Duration::from_millis(100), ..IMPROVED },
-    Combination { name: "PMMFxM200", minimum_timeout: Duration::from_millis(200), ..IMPROVED },
-    Combination { name: "PMMFxM300", minimum_timeout: Duration::from_millis(300), ..IMPROVED },
+    Published { name: "PMMPxM", routes: PART, ..IMPROVED },
+    Published { name: "PMMFxM100", minimum_timeout: Duration::from_millis(100), ..IMPROVED },
+    Published { name: "PMMFxM200", minimum_timeout: Duration::from_millis(200), ..IMPROVED },
+    Published { name: "PMMFxM300", minimum_timeout: Duration::from_millis(300), ..IMPROVED },
 ];
 
+/// The paper's combinations, in its order.
+pub fn all() -> Vec<Combination> {
+    PUBLISHED.iter().map(Published::combination).collect()
+}
+
+impl Published {
+    fn combination(&self) -> Combination {
+        let mut policies = PolicyCombination { forecaster: Choice::new("viterbi"), ..PolicyCombination::default() };
+        let (congestion, scheduler) = (self.congestion, self.scheduler);
+        let words = format!("congestion={congestion},scheduler={scheduler},{}", self.subflows.path_manager());
+        policies.apply(&words).expect("the paper's policies are in the tables");
+        let factories = Policies::of(&policies).expect("the paper's policies are in the tables");
+        let mut connection = ConnectionConfig::new(factories);
+        connection.multipath = self.subflows != Subflows::One;
+        connection.max_subflows = LANES * LANES;
+        connection.tcp.min_rto = self.minimum_timeout;
+        Combination {
+            name: self.name.to_owned(),
+            lanes: self.lanes,
+            routes: self.routes,
+            predicted: self.predicted,
+            policies,
+            connection,
+        }
+    }
+}
+
 impl Combination {
-    /// The one of this name.
+    /// The paper's of this name.
     pub fn named(name: &str) -> Option<Self> {
-        ALL.into_iter().find(|combination| combination.name == name)
+        PUBLISHED.iter().find(|published| published.name == name).map(Published::combination)
+    }
+    /// The paper's of this name with other subflows.
+    pub fn with_subflows(name: &str, subflows: Subflows) -> Option<Self> {
+        let published = PUBLISHED.iter().find(|published| published.name == name)?;
+        Some(Published { subflows, ..*published }.combination())
     }
     /// The same, with appendix C's rule for the lanes of part path.
     #[must_use]
@@ -114,31 +155,16 @@ impl Combination {
         self.routes.policy = LanePolicy::Paper;
         self
     }
-    fn policies(&self) -> Result<PolicyCombination, String> {
-        let mut policies = PolicyCombination::default();
-        let (congestion, scheduler) = (self.congestion, self.scheduler);
-        let words = format!("congestion={congestion},scheduler={scheduler},{}", self.subflows.path_manager());
-        policies.apply(&words).map_err(|error| error.to_string())?;
-        Ok(policies)
-    }
     /// A path manager for one of the hosts.
     ///
     /// # Errors
     /// When a policy does not exist: the text says which.
     pub fn path_manager(&self) -> Result<Box<dyn PathManager>, String> {
-        self.policies()?.build_path_manager().map_err(|error| error.to_string())
+        self.policies.build_path_manager().map_err(|error| error.to_string())
     }
-    /// The settings of the connection.
-    ///
-    /// # Errors
-    /// When a policy does not exist: the text says which.
-    pub fn connection(&self) -> Result<ConnectionConfig, String> {
-        let policies = Policies::of(&self.policies()?).map_err(|error| error.to_string())?;
-        let mut config = ConnectionConfig::new(policies);
-        config.multipath = self.subflows != Subflows::One;
-        config.max_subflows = LANES * LANES;
-        config.tcp.min_rto = self.minimum_timeout;
-        Ok(config)
+    /// The forecaster that chooses among next hops, if one does.
+    pub fn forecaster(&self) -> Option<&Choice> {
+        self.predicted.then_some(&self.policies.forecaster)
     }
 }
 
@@ -148,10 +174,11 @@ mod tests {
 
     #[test]
     fn every_combination_can_be_made_and_has_its_own_name() {
-        for combination in &ALL {
-            combination.connection().unwrap();
+        for combination in all() {
             combination.path_manager().unwrap();
-            assert_eq!(Combination::named(combination.name).as_ref(), Some(combination));
+            assert_eq!(Combination::named(&combination.name).unwrap().policies, combination.policies);
         }
+        let names: std::collections::BTreeSet<String> = all().into_iter().map(|combination| combination.name).collect();
+        assert_eq!(names.len(), 11);
     }
 }

@@ -12,29 +12,28 @@ pub mod network;
 use crate::application::{Application, Sending};
 use crate::flow::{FlowConfig, Side};
 use crate::link::DropCause;
+use crate::results::RunResult;
 use anabranch_mptcp::config::BufferSize;
+use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
 use combination::Combination;
 use measure::{Measured, Observer};
 use network::{Built, LANES, Routes};
 
-/// Rates of the interfaces (table 4), Mbit/s.
+/// Rates of the interfaces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Rates {
-    /// 11 each.
-    Homogeneous,
-    /// 11, 5.5, 2 and 1.
-    Heterogeneous,
-}
+pub struct Rates(pub [Rate; LANES]);
 
 impl Rates {
-    /// Bits per second of each interface.
-    pub fn bits_per_second(self) -> [u64; LANES] {
-        match self {
-            Self::Homogeneous => [11_000_000; LANES],
-            Self::Heterogeneous => [11_000_000, 5_500_000, 2_000_000, 1_000_000],
-        }
-    }
+    /// Of table 4: 11 Mbit/s each.
+    pub const HOMOGENEOUS: Self = Self([Rate::from_bits_per_second(11_000_000); LANES]);
+    /// Of table 4: 11, 5.5, 2 and 1 Mbit/s.
+    pub const HETEROGENEOUS: Self = Self([
+        Rate::from_bits_per_second(11_000_000),
+        Rate::from_bits_per_second(5_500_000),
+        Rate::from_bits_per_second(2_000_000),
+        Rate::from_bits_per_second(1_000_000),
+    ]);
 }
 
 /// What is downloaded.
@@ -46,11 +45,14 @@ pub enum Transfer {
     Bytes(u64),
 }
 
+/// The name of the download among the flows of the world.
+pub const FLOW: &str = "transfer";
+
 /// The longest that a file may take.
 pub const PATIENCE: Duration = Duration::from_secs(1800);
 
 /// One experiment.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Case {
     /// The combination of protocols.
     pub combination: Combination,
@@ -64,6 +66,8 @@ pub struct Case {
     pub transfer: Transfer,
     /// Receive buffer of the host that downloads, bytes of payload; none: the engine's, which grows.
     pub receive_buffer: Option<u64>,
+    /// Spacing of the series over time.
+    pub sample: Duration,
     /// All luck comes from it.
     pub seed: u64,
     /// Write every packet as bytes and read it again.
@@ -80,20 +84,29 @@ impl Case {
             reservations: true,
             transfer: Transfer::For(Duration::from_secs(180)),
             receive_buffer: None,
+            sample: Duration::from_secs(1),
             seed,
             wire: false,
         }
     }
 }
 
-/// Runs an experiment.
+/// Runs an experiment; what is seen of it.
 ///
 /// # Errors
 /// When a policy or a router refuses its settings: the text says which.
 pub fn run(case: &Case) -> Result<Measured, String> {
+    run_with_results(case).map(|(measured, _)| measured)
+}
+
+/// Runs an experiment; what is seen of it, and the world's results, in which the download is the flow [`FLOW`].
+///
+/// # Errors
+/// When a policy or a router refuses its settings: the text says which.
+pub fn run_with_results(case: &Case) -> Result<(Measured, RunResult), String> {
     let Built { mut world, server, client, start } = network::build(case)?;
     let observer = Observer::install(&mut world, &server, &client);
-    let mut config = case.combination.connection()?;
+    let mut config = case.combination.connection.clone();
     let server_config = config.clone();
     if let Some(bytes) = case.receive_buffer {
         config.receive_buffer = BufferSize::Fixed(bytes);
@@ -103,7 +116,7 @@ pub fn run(case: &Case) -> Result<Measured, String> {
         Transfer::Bytes(bytes) => Sending::Bytes(bytes),
     };
     let flow = world.add_flow(FlowConfig {
-        name: "download".to_owned(),
+        name: FLOW.to_owned(),
         client: client.host,
         from: client.lanes.first().copied(),
         to: server.lanes.first().copied().ok_or("a host without lanes")?,
@@ -112,7 +125,7 @@ pub fn run(case: &Case) -> Result<Measured, String> {
         application: Application::download(sending).verified(),
         client_config: config,
         server_config,
-        record: Some(Duration::from_secs(1)),
+        record: Some(case.sample),
     });
     let before = world.node_results();
     match case.transfer {
@@ -124,5 +137,6 @@ pub fn run(case: &Case) -> Result<Measured, String> {
     debug_assert!(
         world.connection(flow, Side::Client).is_some() || world.results().drops().get(DropCause::NoRoute) > 0
     );
-    Ok(observer.measure(&mut world, case, start, &before))
+    let measured = observer.measure(&mut world, case, start, &before);
+    Ok((measured, world.results()))
 }

@@ -4,7 +4,7 @@
 //! figure 8 does not draw: with disks there is no other way. The address of node Y on lane X is 10.0.X.Y, where the
 //! paper has 112.26.X.Y.
 
-use super::{Case, Rates};
+use super::Case;
 use crate::address::InterfaceId;
 use crate::mesh::building::Hop;
 use crate::mesh::control::{interface_id, link_local, node_of, router_id};
@@ -16,9 +16,10 @@ use crate::radio::{MediumConfig, Position, Reach};
 use crate::random::RandomStream;
 use crate::world::{World, WorldConfig};
 use anabranch_mptcp::EndpointConfig;
+use anabranch_policy::combination::Choice;
 use anabranch_policy::forecast;
 use anabranch_policy::rate::Rate;
-use anabranch_policy::table::{self, Settings};
+use anabranch_policy::table;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_routing::config::{Forecast, Manet};
 use anabranch_routing::lanes::LaneInterfaces;
@@ -56,8 +57,6 @@ pub enum Routes {
     Routers {
         /// What routers advertise; the paper has [`LsaFullness::MdrFull`].
         fullness: LsaFullness,
-        /// Which forecaster, by its name in the table, chooses among next hops in a combination that has one.
-        forecaster: &'static str,
     },
 }
 
@@ -85,9 +84,9 @@ pub struct Built {
     pub start: Instant,
 }
 
-fn medium(bits_per_second: u64, reservations: bool) -> MediumConfig {
+fn medium(data_rate: Rate, reservations: bool) -> MediumConfig {
     MediumConfig {
-        data_rate: Rate::from_bits_per_second(bits_per_second),
+        data_rate,
         rts_threshold: if reservations { 0 } else { u32::MAX },
         reach: Reach::disk(RANGE),
         // The authors' radio was that simulator.
@@ -113,7 +112,7 @@ pub fn build(case: &Case) -> Result<Built, String> {
         .map(|(index, (x, y))| world.add_node(&format!("M{}", index + 1), Position { x: *x, y: *y }))
         .collect();
     let channels = if combination.routes.interfaces == LaneInterfaces::Real { combination.lanes } else { 1 };
-    for (lane, rate) in case.rates.bits_per_second().into_iter().enumerate().take(channels) {
+    for (lane, rate) in case.rates.0.into_iter().enumerate().take(channels) {
         let channel = world.add_channel(&format!("lane {lane}"), medium(rate, case.reservations));
         for node in &nodes {
             world.add_radio(*node, channel);
@@ -125,9 +124,8 @@ pub fn build(case: &Case) -> Result<Built, String> {
             set_routes(&mut world, case);
             Instant::ZERO
         }
-        Routes::Routers { fullness, forecaster } => {
-            let forecaster = combination.markov.then_some(forecaster);
-            add_routers(&mut world, case, fullness, forecaster)?;
+        Routes::Routers { fullness } => {
+            add_routers(&mut world, case, fullness)?;
             Instant::ZERO + WARM_UP
         }
     };
@@ -189,12 +187,7 @@ fn set_routes(world: &mut World, case: &Case) {
     }
 }
 
-fn add_routers(
-    world: &mut World,
-    case: &Case,
-    fullness: LsaFullness,
-    forecaster: Option<&'static str>,
-) -> Result<(), String> {
+fn add_routers(world: &mut World, case: &Case, fullness: LsaFullness) -> Result<(), String> {
     world.set_lane_settings(case.combination.routes);
     for end in [SERVER, CLIENT] {
         for lane in 1..case.combination.lanes {
@@ -205,7 +198,7 @@ fn add_routers(
     for index in 0..PLACES.len() {
         let node = NodeId(index as u32);
         let mut config = world.router_config(node);
-        config.forecast = forecaster.map(forecast_by).transpose()?;
+        config.forecast = case.combination.forecaster().map(forecast_by).transpose()?;
         let interface = InterfaceConfig {
             kind: InterfaceKind::Manet(Manet { lsa_fullness: fullness, two_hop_refresh: 3, ..Manet::default() }),
             hello_interval: Duration::from_secs(1),
@@ -219,8 +212,9 @@ fn add_routers(
 }
 
 /// The forecaster of this name, asked as the paper asks its model: every 2 s, whether the link is connected.
-fn forecast_by(name: &'static str) -> Result<Forecast, String> {
-    let build = move || table::build(forecast::TABLE, name, &Settings::new());
+fn forecast_by(choice: &Choice) -> Result<Forecast, String> {
+    let choice = choice.clone();
+    let build = move || table::build(forecast::TABLE, &choice.name, &choice.settings);
     build().map_err(|error| error.to_string())?;
     Ok(Forecast {
         build: Arc::new(move |_, _| build().expect("it was built before")),
@@ -229,16 +223,6 @@ fn forecast_by(name: &'static str) -> Result<Forecast, String> {
         include_above: 0.5,
         period: Duration::from_secs(2),
     })
-}
-
-impl Rates {
-    /// A name for tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Homogeneous => "homogeneous",
-            Self::Heterogeneous => "heterogeneous",
-        }
-    }
 }
 
 #[cfg(test)]
