@@ -29,14 +29,21 @@ impl Router {
     /// A delayed acknowledgment. `since` is when the instance came in first; the newest instance takes the place of those
     /// before, and waits anew.
     fn acknowledge_later(&mut self, index: usize, header: LsaHeader, since: Instant) {
+        let Some(leaves) = self.leaves_after(index) else { return };
         let Some(interface) = self.interfaces.get_mut(index) else { return };
-        let (_, latest) = delays(interface);
         let scheduled = interface.acknowledgments.get(&header.key);
         if scheduled.is_some_and(|(scheduled, _)| scheduled.compare_instance(&header).is_eq()) {
             return;
         }
         interface.acknowledgments.insert(header.key, (header, since));
-        interface.acknowledge_at = interface.acknowledge_at.min(since + latest);
+        interface.acknowledge_at = interface.acknowledge_at.min(since + leaves);
+    }
+
+    /// How long a delayed acknowledgment waits: a random time within the bounds, since all that hear an LSA hear it at once,
+    /// and acknowledgments that leave at once collide.
+    fn leaves_after(&mut self, index: usize) -> Option<Duration> {
+        let (soonest, latest) = delays(self.interfaces.get(index)?);
+        Some(soonest + self.random_span(latest - soonest))
     }
 
     /// A delayed acknowledgment of an instance that came in long ago: it leaves within AckInterval.
@@ -124,8 +131,8 @@ impl Router {
 
     /// Sends the acknowledgments of LSAs that came in `waited` ago or earlier.
     fn send_all(&mut self, now: Instant, index: usize, waited: Duration) {
+        let Some(wait) = self.leaves_after(index) else { return };
         let Some(interface) = self.interfaces.get_mut(index) else { return };
-        let (_, latest) = delays(interface);
         let mut headers = Vec::new();
         interface.acknowledgments.retain(|_, (header, since)| {
             let leaves = now.since(*since) >= waited;
@@ -135,7 +142,7 @@ impl Router {
             !leaves
         });
         let oldest = interface.acknowledgments.values().map(|(_, since)| *since).min();
-        interface.acknowledge_at = oldest.map_or(Instant::NEVER, |since| since + latest);
+        interface.acknowledge_at = oldest.map_or(Instant::NEVER, |since| since + wait);
         let most = usize::from(interface.config.mtu).saturating_sub(IPV6_HEADER + HEADER) / LsaHeader::LENGTH;
         for some in headers.chunks(most.max(1)) {
             let acknowledgment = LinkStateAcknowledgment { headers: some.to_vec() };
