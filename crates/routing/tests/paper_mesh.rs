@@ -3,7 +3,8 @@
 mod harness;
 
 use anabranch_policy::Duration;
-use harness::{Net, Setup, figure_8_lateral};
+use anabranch_routing::lsa_fullness::LsaFullness;
+use harness::{FIGURE_8, Net, Node, Setup, figure_8_lateral};
 
 #[test]
 fn all_routers_of_the_paper_s_mesh_reach_each_other() {
@@ -18,4 +19,81 @@ fn all_routers_of_the_paper_s_mesh_reach_each_other() {
         }
     }
     assert_eq!(net.next_hops(0, 7), [1, 2, 3]);
+}
+
+/// Control bytes per second and router, IPv6 headers included, when nothing happens.
+fn quiet_bytes(links: &[(Node, Node)], two_hop_refresh: u16, fullness: LsaFullness) -> f64 {
+    let mut setup = Setup::new(8, 3);
+    setup.manet.two_hop_refresh = two_hop_refresh;
+    setup.manet.lsa_fullness = fullness;
+    let mut net = Net::with_links(setup, links);
+    net.run_for(Duration::from_secs(60));
+    let before: u64 = (0..8).map(|node| net.bytes(node)).sum();
+    net.run_for(Duration::from_secs(600));
+    let after: u64 = (0..8).map(|node| net.bytes(node)).sum();
+    (after - before) as f64 / 600.0 / 8.0
+}
+
+/// The way that packets take now, by the first of the next hops; none if it ends at a link that is cut.
+fn way(net: &Net, from: Node, to: Node) -> Option<Vec<Node>> {
+    let mut way = vec![from];
+    while *way.last()? != to {
+        let at = *way.last()?;
+        let next = *net.next_hops(at, to).first()?;
+        if !net.is_linked(at, next) || way.contains(&next) {
+            return None;
+        }
+        way.push(next);
+    }
+    Some(way)
+}
+
+/// Seconds for which packets between M1 and M8 and back are lost after one link of the way is cut silently.
+fn outage(seed: u64) -> f64 {
+    let mut setup = Setup::new(8, seed);
+    setup.delay = Duration::from_millis(5);
+    let mut net = Net::with_links(setup, &figure_8_lateral());
+    let wait = Duration::from_secs(40) + Duration::from_secs(3).mul_f64(net.random());
+    net.run_for(wait);
+    let used = way(&net, 0, 7).unwrap();
+    let cut = net.below(used.len() - 1);
+    net.set_link(used[cut], used[cut + 1], false);
+    let start = net.now;
+    let step = Duration::from_millis(10);
+    while way(&net, 0, 7).is_none() || way(&net, 7, 0).is_none() {
+        net.run_for(step);
+        assert!(net.now.since(start) < Duration::from_secs(20), "no way after 20 s");
+    }
+    net.now.since(start).as_secs_f64()
+}
+
+#[test]
+fn after_a_silent_cut_packets_flow_again_within_the_dead_interval_and_little_more() {
+    let mut outages: Vec<f64> = (0..100).map(outage).collect();
+    outages.sort_by(f64::total_cmp);
+    println!("median {:.2} s, from {:.2} to {:.2} s", outages[50], outages[0], outages[99]);
+    // The bound; the daemon that was measured had 2.73 s in the mean.
+    assert!(outages[50] <= 2.9, "{outages:?}");
+    assert!(outages[99] <= 3.5, "{outages:?}");
+}
+
+#[test]
+fn quiet_routers_send_hellos_only() {
+    let lateral = figure_8_lateral();
+    // 40 bytes of IPv6, 16 of OSPF, 20 of Hello, 16 of LLS; each neighbour, 34 / 8 of them, 4 bytes in each third one.
+    let expected = 92.0 + 4.0 * 34.0 / 8.0 / 3.0;
+    for (links, refresh, fullness) in [
+        (&lateral[..], 3, LsaFullness::MdrFull),
+        (&lateral[..], 6, LsaFullness::Full),
+        (&lateral[..], 1, LsaFullness::Full),
+        (&FIGURE_8[..], 3, LsaFullness::Full),
+    ] {
+        println!(
+            "2HopRefresh {refresh}, {fullness:?}, {} links: {:.1} B/s",
+            links.len(),
+            quiet_bytes(links, refresh, fullness)
+        );
+    }
+    let bytes = quiet_bytes(&lateral, 3, LsaFullness::MdrFull);
+    assert!((bytes - expected).abs() < 0.5, "{bytes} and not {expected}");
 }
