@@ -9,6 +9,7 @@ use anabranch_wire::ospf::{AddressFamily, AreaId, InstanceId, InterfaceId, Prefi
 
 use crate::election::{AdjConnectivity, ElectionSettings};
 use crate::lsa_fullness::LsaFullness;
+use crate::next_hops::ForecastUse;
 
 /// A router's configuration.
 #[derive(Clone)]
@@ -111,10 +112,8 @@ pub struct Forecast {
     pub build: Arc<dyn Fn(InterfaceId, RouterId) -> Box<dyn LinkForecaster> + Send + Sync>,
     /// How far ahead is asked.
     pub horizon: Duration,
-    /// A next hop is left out below this probability, if another one remains.
-    pub exclude_below: f64,
-    /// A next hop that was left out returns above this probability.
-    pub include_above: f64,
+    /// How the choice among next hops uses them.
+    pub usage: ForecastUse,
     /// How often the choice is looked at again.
     pub period: Duration,
 }
@@ -123,8 +122,7 @@ impl fmt::Debug for Forecast {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Forecast")
             .field("horizon", &self.horizon)
-            .field("exclude_below", &self.exclude_below)
-            .field("include_above", &self.include_above)
+            .field("usage", &self.usage)
             .field("period", &self.period)
             .finish_non_exhaustive()
     }

@@ -3,7 +3,7 @@
 use anabranch_policy::Instant;
 use anabranch_policy::forecast::Observation;
 
-use crate::router::{At, Reception, Router};
+use crate::router::{At, Event, Reception, Router};
 
 /// A Hello is missing if it is this part of HelloInterval late: more than two neighbours' jitter, and what a busy channel
 /// adds.
@@ -38,6 +38,25 @@ impl Router {
         }
         forecaster.observe(now, Observation::Heard { signal: how.signal });
         neighbor.missed_at = now + interval + interval.mul_f64(LATENESS);
+    }
+
+    /// Looks at the forecasts of all links, once per period.
+    pub(crate) fn forecast_timeouts(&mut self, now: Instant) {
+        if self.forecast_at > now {
+            return;
+        }
+        let Self { interfaces, filter, config, .. } = self;
+        let Some(forecast) = &config.forecast else { return };
+        self.forecast_at = now + forecast.period;
+        let neighbors = interfaces.iter().flat_map(|interface| {
+            let id = interface.config.id;
+            let up = interface.neighbors.iter().filter(|(_, neighbor)| neighbor.is_bidirectional());
+            up.filter_map(move |(router, neighbor)| Some((id, *router, neighbor.forecaster.as_ref()?)))
+        });
+        let forecasts = neighbors.map(|(id, router, one)| (id, router, one.probability_up(now, forecast.horizon)));
+        if filter.update(forecasts) {
+            self.tell(Event::Routes);
+        }
     }
 
     /// A Hello of a neighbour is late.

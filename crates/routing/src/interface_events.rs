@@ -53,6 +53,9 @@ impl Router {
     }
 
     fn interface_up(&mut self, now: Instant, index: usize) {
+        if let Some(forecast) = &self.config.forecast {
+            self.forecast_at = self.forecast_at.min(now + forecast.period);
+        }
         let unit = self.random_unit();
         let Some(interface) = self.interfaces.get_mut(index) else { return };
         if interface.state != InterfaceState::Down {

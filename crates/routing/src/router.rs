@@ -19,8 +19,9 @@ use crate::interface::Interface;
 use crate::lsa_fullness::AdvertisedNeighbors;
 use crate::neighbor::{Neighbor, NeighborState};
 use crate::neighborhood::{Level, Neighborhood};
+use crate::next_hops::{ForecastUse, NextHopFilter, WeightedHop};
 use crate::origination::Origination;
-use crate::routing_table::RoutingTable;
+use crate::routing_table::{NextHop, RoutingTable};
 
 /// Bytes of an IPv6 header.
 pub(crate) const IPV6_HEADER: usize = 40;
@@ -76,7 +77,7 @@ pub enum InterfaceChange {
 /// What a caller may want to know.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Event {
-    /// The routes are others now.
+    /// The routes are others now, or what [`Router::choose`] makes of them.
     Routes,
     /// A neighbour is in another state now.
     Neighbor {
@@ -124,6 +125,9 @@ pub struct Router {
     outgoing: VecDeque<Outgoing>,
     events: VecDeque<Event>,
     pub(crate) table: RoutingTable,
+    pub(crate) filter: NextHopFilter,
+    /// When the forecasts are looked at next.
+    pub(crate) forecast_at: Instant,
     wake: Instant,
 }
 
@@ -134,6 +138,8 @@ impl Router {
     /// When the configuration cannot be.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         config.check()?;
+        let filter =
+            NextHopFilter::new(config.forecast.as_ref().map_or(ForecastUse::Ignored, |forecast| forecast.usage));
         let random = ChaCha8Rng::seed_from_u64(config.seed ^ u64::from(config.router_id.0) << 32);
         Ok(Self {
             config,
@@ -151,6 +157,8 @@ impl Router {
             outgoing: VecDeque::new(),
             events: VecDeque::new(),
             table: RoutingTable::default(),
+            filter,
+            forecast_at: Instant::NEVER,
             wake: Instant::NEVER,
         })
     }
@@ -215,6 +223,7 @@ impl Router {
         self.ageing_timeouts(now);
         self.origination_timeouts(now);
         self.calculation_timeouts(now);
+        self.forecast_timeouts(now);
         self.settle(now);
     }
 
@@ -233,9 +242,15 @@ impl Router {
         (self.wake != Instant::NEVER).then_some(self.wake)
     }
 
-    /// The routes.
+    /// The routes, with all next hops of equal cost.
     pub fn routes(&self) -> &RoutingTable {
         &self.table
+    }
+
+    /// The next hops to use of those of a route, or of a part of them, and each one's share of the traffic, by what is
+    /// forecast of their links. All with equal shares if nothing is forecast. [`Event::Routes`] tells of changes.
+    pub fn choose(&self, next_hops: &[NextHop]) -> Vec<WeightedHop> {
+        self.filter.choose(next_hops)
     }
 
     /// The configuration.
@@ -313,7 +328,7 @@ impl Router {
         }
         let interfaces = self.interfaces.iter().map(Interface::deadline);
         let backup = self.backup_wait.values().map(|wait| wait.at);
-        let own = [self.origination.deadline(), self.calculation.deadline()];
+        let own = [self.origination.deadline(), self.calculation.deadline(), self.forecast_at];
         let ageing = self.database.next_expiry();
         self.wake = interfaces.chain(backup).chain(own).chain(ageing).min().unwrap_or(Instant::NEVER);
     }

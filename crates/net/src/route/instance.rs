@@ -101,10 +101,11 @@ impl Instance {
             if on_link(network) {
                 continue;
             }
-            let ways = route
-                .next_hops
-                .iter()
-                .filter_map(|hop| Some(Way { interface: index(hop.interface)?, gateway: hop.address, weight: 1 }));
+            let chosen = self.router.choose(&route.next_hops);
+            let ways = chosen.iter().filter_map(|one| {
+                let weight = one.weight.into();
+                Some(Way { interface: index(one.hop.interface)?, gateway: one.hop.address, weight })
+            });
             let ways: std::collections::BTreeSet<Way> = ways.collect();
             if !ways.is_empty() {
                 table.insert(network, ways);

@@ -203,13 +203,14 @@ impl Mesh {
         let asked = self.lanes.base(destination);
         let address = if self.ipv6 { asked.ipv6() } else { asked.ipv4() };
         let Some(route) = agent.router.routes().prefixes.get(&Prefix::host(address)) else { return };
-        let hop = |hop: &anabranch_routing::NextHop| {
-            let radio = radio_of(hop.interface)?;
+        let hop = |chosen: &anabranch_routing::next_hops::WeightedHop| {
+            let radio = radio_of(chosen.hop.interface)?;
             let channel = self.station(node, radio)?.channel;
-            Some(NextHop { radio, station: self.station_of(hop.router, channel)?, weight: 1 })
+            let weight = chosen.weight.into();
+            Some(NextHop { radio, station: self.station_of(chosen.hop.router, channel)?, weight })
         };
         let hops = self.on_lane(destination, route.destination, &route.next_hops);
-        let hops: Vec<NextHop> = hops.iter().filter_map(hop).collect();
+        let hops: Vec<NextHop> = agent.router.choose(&hops).iter().filter_map(hop).collect();
         self.nodes[node.index()].table.set(destination, &hops);
     }
 }

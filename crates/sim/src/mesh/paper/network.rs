@@ -24,6 +24,7 @@ use anabranch_policy::time::{Duration, Instant};
 use anabranch_routing::config::{Forecast, Manet};
 use anabranch_routing::lanes::LaneInterfaces;
 use anabranch_routing::lsa_fullness::LsaFullness;
+use anabranch_routing::next_hops::{ForecastUse, SoftUse};
 use anabranch_routing::{InterfaceConfig, InterfaceKind, NextHop};
 use std::sync::Arc;
 
@@ -211,6 +212,10 @@ fn add_routers(world: &mut World, case: &Case, fullness: LsaFullness) -> Result<
     Ok(())
 }
 
+/// What the model says is done: a link counts or does not, and a route keeps its last next hop.
+const THE_MODEL_S_WORD: SoftUse =
+    SoftUse { trust: 0.5, doubt: 0.5, exclude: 0.5, readmit: 0.5, hold: 0, trusted_weight: 1 };
+
 /// The forecaster of this name, asked as the paper asks its model: every 2 s, whether the link is connected.
 fn forecast_by(choice: &Choice) -> Result<Forecast, String> {
     let choice = choice.clone();
@@ -219,8 +224,7 @@ fn forecast_by(choice: &Choice) -> Result<Forecast, String> {
     Ok(Forecast {
         build: Arc::new(move |_, _| build().expect("it was built before")),
         horizon: Duration::from_secs(2),
-        exclude_below: 0.5,
-        include_above: 0.5,
+        usage: ForecastUse::Soft(THE_MODEL_S_WORD),
         period: Duration::from_secs(2),
     })
 }
