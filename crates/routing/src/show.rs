@@ -45,6 +45,10 @@ pub struct NeighborView {
     pub selected: bool,
     /// Whether it is routable.
     pub routable: bool,
+    /// The cost of the link to it.
+    pub cost: u16,
+    /// How long ago its last Hello came.
+    pub heard: Duration,
     /// LSAs it has not acknowledged.
     pub unacknowledged: usize,
     /// LSAs that are being fetched from it.
@@ -78,6 +82,8 @@ impl Router {
                 dependent: neighbor.manet.dependent,
                 selected: neighbor.manet.selected,
                 routable: neighbor.manet.routable,
+                cost: interface.cost_to(*router),
+                heard: now.since(neighbor.manet.heard),
                 unacknowledged: neighbor.retransmissions.len(),
                 requested: neighbor.requests.len(),
                 forecast: self.forecast_of(now, At { interface: index, router: *router }),

@@ -73,8 +73,8 @@ pub struct RouteConfig {
     pub families: Vec<Family>,
     /// The number of the instance within each family, 0 to 31.
     pub instance: u8,
-    /// The router's name; none: the highest IPv4 address of the loopback, else of all interfaces, else made of a link-local
-    /// address.
+    /// The router's name; none: the highest IPv4 address of the loopback, else of all interfaces, else the last four bytes of
+    /// a hardware address.
     pub router_id: Option<Ipv4Addr>,
     /// The kernel's table for the routes.
     pub table: u32,
@@ -158,9 +158,9 @@ impl RouteConfig {
             })
         };
         let names = self.interfaces.iter().map(|interface| &interface.name);
-        let link_local = names.filter_map(|name| ground.devices.get(name)?.link_local).max();
         // The last bytes are those in which neighbours differ.
-        let made = link_local.map(|address| address.to_bits() as u32).filter(|number| *number != 0);
+        let last = |device: &Device| device.hardware.last_chunk().map(|bytes| u32::from_be_bytes(*bytes));
+        let made = names.filter_map(|name| ground.devices.get(name).and_then(last)).find(|number| *number != 0);
         let number = ipv4(true).max().or_else(|| ipv4(false).max()).or(made);
         number.map(RouterId).ok_or(RouteError::NoRouterId)
     }

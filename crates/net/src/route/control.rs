@@ -183,8 +183,15 @@ pub fn ask(table: u32, question: Question) -> Result<serde_json::Value, RouteErr
         io::Result::Ok(text)
     };
     let text = asking().map_err(|error| match error.kind() {
-        io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => RouteError::NotRunning { table },
+        // The last two are those of a router that ends.
+        io::ErrorKind::ConnectionRefused
+        | io::ErrorKind::NotFound
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::BrokenPipe => RouteError::NotRunning { table },
         _ => RouteError::system("ask the router at work")(error),
     })?;
+    if text.is_empty() {
+        return Err(RouteError::NotRunning { table });
+    }
     serde_json::from_str(&text).map_err(|error| RouteError::NotUnderstood(error.to_string()))
 }

@@ -5,7 +5,7 @@ use super::config::RouteConfig;
 use super::control::{Asked, Control, is_taken};
 use super::ground::Ground;
 use super::instance::Instance;
-use super::kernel::{Applied, KernelTable, Table, tables};
+use super::kernel::{Applied, KernelTable, PROTOCOL, Table, tables};
 use super::ports::{Port, ports};
 use super::settings;
 use super::socket::{ALL_SPF_ROUTERS, OspfSocket};
@@ -18,6 +18,7 @@ use anabranch_routing::{Destination, Event, Outgoing, Reception};
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::net::Ipv4Addr;
 use std::pin::pin;
 
 /// Packets read before timers have their turn.
@@ -140,6 +141,19 @@ impl RouteDaemon {
         };
         daemon.adjust(ground)?;
         Ok(daemon)
+    }
+
+    /// What it is and does, in a line for the log.
+    pub fn describe(&self) -> String {
+        let names = self.config.interfaces.iter().map(|interface| interface.name.as_str());
+        let families = self.config.families.iter().map(|family| family.name());
+        let router = self.instances.first().map_or(Ipv4Addr::UNSPECIFIED, Instance::router_id);
+        format!(
+            "router {router} on {}: {}, routes in table {} with protocol {PROTOCOL}",
+            names.collect::<Vec<_>>().join(", "),
+            families.collect::<Vec<_>>().join(" and "),
+            self.config.table
+        )
     }
 
     /// Routes until `end` completes, then removes what was set up.

@@ -46,6 +46,8 @@ pub(super) struct Device {
     /// Largest packet, bytes of IP.
     pub mtu: u32,
     pub loopback: bool,
+    /// Its hardware address, if it has one.
+    pub hardware: Vec<u8>,
     /// It carries multicast.
     pub multicast: bool,
     /// It is up and has a carrier.
@@ -101,6 +103,7 @@ fn device(message: &LinkMessage) -> Device {
         name: String::new(),
         mtu: 1_500,
         loopback: flags.contains(LinkFlags::Loopback),
+        hardware: Vec::new(),
         multicast: flags.contains(LinkFlags::Multicast),
         running: flags.contains(LinkFlags::Up | LinkFlags::Running),
         link_local: None,
@@ -110,6 +113,7 @@ fn device(message: &LinkMessage) -> Device {
         match attribute {
             LinkAttribute::IfName(name) => device.name.clone_from(name),
             LinkAttribute::Mtu(mtu) => device.mtu = *mtu,
+            LinkAttribute::Address(hardware) => device.hardware.clone_from(hardware),
             _ => {}
         }
     }

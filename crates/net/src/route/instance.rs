@@ -9,7 +9,7 @@ use anabranch_policy::time::Instant;
 use anabranch_routing::{Config, InterfaceChange, Router};
 use anabranch_wire::ospf::{InstanceId, InterfaceId, Prefix, RouterId};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A router and its family.
 pub(super) struct Instance {
@@ -44,6 +44,11 @@ impl Instance {
         whole.attached.extend(attached);
         let router = Router::new(whole).map_err(|error| RouteError::Setting(error.to_string()))?;
         Ok(Self { family, number, router, told: BTreeMap::new() })
+    }
+
+    /// The router's name.
+    pub(super) fn router_id(&self) -> Ipv4Addr {
+        Ipv4Addr::from_bits(self.router.config().router_id.0)
     }
 
     /// Tells the router what has changed on the host.

@@ -13,6 +13,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{Ipv6Addr, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// OSPF's protocol number (IANA).
@@ -98,15 +99,19 @@ impl OspfSocket {
     /// The next packet, if there is one. One whose origin the kernel does not tell is skipped.
     pub(super) fn receive(&mut self) -> io::Result<Option<Received<'_>>> {
         loop {
-            match receive(self.descriptor.get_ref(), &mut self.buffer) {
+            let buffer = &mut self.buffer;
+            // When there is none, the next wait is for a new one.
+            let read = self.descriptor.try_io(Interest::READABLE, |socket| Ok(receive(socket, buffer)?));
+            match read {
                 Ok(Some((length, interface, source, destination))) => {
                     let bytes = self.buffer.get(..length).unwrap_or_default();
                     return Ok(Some(Received { interface, source, destination, bytes }));
                 }
+                Ok(None) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 // An interface that went down tells so once; the socket lives on.
-                Ok(None) | Err(Errno::ENETDOWN) => {}
-                Err(Errno::EAGAIN) => return Ok(None),
-                Err(error) => return Err(error.into()),
+                Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => {}
+                Err(error) => return Err(error),
             }
         }
     }
