@@ -91,9 +91,11 @@ pub struct Limits {
     pub neighbors: usize,
     /// LSAs in the database, of all scopes.
     pub lsas: usize,
+    /// Bytes of the LSAs in the database that are not the router's own.
+    pub lsa_bytes: usize,
     /// LSAs waiting on one neighbour's retransmission list.
     pub retransmissions: usize,
-    /// Acknowledgments remembered per neighbour for LSAs not yet seen (RFC 5614, 8.4).
+    /// Acknowledgments remembered per neighbour for LSAs not yet seen (RFC 5614, 8.4), and waiting to be sent on an interface.
     pub acked: usize,
     /// Events kept for the caller; the oldest is dropped.
     pub events: usize,
@@ -101,7 +103,14 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { neighbors: 255, lsas: 100_000, retransmissions: 20_000, acked: 20_000, events: 1024 }
+        Self {
+            neighbors: 255,
+            lsas: 100_000,
+            lsa_bytes: 64 << 20,
+            retransmissions: 20_000,
+            acked: 20_000,
+            events: 1024,
+        }
     }
 }
 

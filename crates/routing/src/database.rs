@@ -89,6 +89,8 @@ pub(crate) struct Database {
     /// No entry that is younger than MaxAge reaches it before this.
     next_expiry: Option<Instant>,
     length: usize,
+    /// Bytes of the LSAs.
+    bytes: usize,
 }
 
 impl Database {
@@ -116,6 +118,11 @@ impl Database {
         self.length
     }
 
+    /// How many bytes its LSAs have.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// The LSA of a place.
     pub fn get(&self, place: Place) -> Option<&Entry> {
         self.map(place.link)?.get(&place.key)
@@ -140,17 +147,21 @@ impl Database {
             self.next_expiry = Some(self.next_expiry.map_or(entry.expires(), |next| next.min(entry.expires())));
         }
         let flushed = entry.age >= MAX_AGE;
+        let length = entry.lsa.encoded_len();
         let Some(map) = self.map_mut(place.link) else { return false };
         match map.get_mut(&place.key) {
             Some(old) => {
+                let before = old.lsa.encoded_len();
                 let changed = old.is_aged_out(now) != flushed
                     || !Arc::ptr_eq(&old.lsa, &entry.lsa) && old.lsa.body() != entry.lsa.body();
                 *old = entry;
+                self.bytes = self.bytes + length - before;
                 changed
             }
             None => {
                 map.insert(place.key, entry);
                 self.length += 1;
+                self.bytes += length;
                 !flushed
             }
         }
@@ -171,6 +182,7 @@ impl Database {
         self.aged_out.remove(&place);
         let removed = self.map_mut(place.link)?.remove(&place.key)?;
         self.length -= 1;
+        self.bytes -= removed.lsa.encoded_len();
         Some(removed)
     }
 
@@ -178,6 +190,7 @@ impl Database {
     pub fn clear_link(&mut self, interface: usize) {
         if let Some(map) = self.links.get_mut(interface) {
             self.length -= map.len();
+            self.bytes -= map.values().map(|entry| entry.lsa.encoded_len()).sum::<usize>();
             map.clear();
         }
         self.aged_out.retain(|place| place.link != Some(interface));

@@ -1,11 +1,13 @@
 //! The exchange of databases with a neighbour: Database Descriptions and Link State Requests (RFC 2328, 10.6 to 10.9;
 //! RFC 5614, 7.4 and 7.5; RFC 5243).
 
+use std::collections::BTreeSet;
+
 use anabranch_policy::{Duration, Instant};
 use anabranch_wire::ospf::lls::MdrDescription;
 use anabranch_wire::ospf::lsa::MAX_AGE;
 use anabranch_wire::ospf::{
-    Body, DatabaseDescription, DescriptionFlags, HEADER, LinkStateRequest, Lls, LsaHeader, RouterId, Tlv,
+    Body, DatabaseDescription, DescriptionFlags, HEADER, LinkStateRequest, Lls, LsaHeader, LsaKey, RouterId, Tlv,
 };
 use rand_core::Rng;
 
@@ -361,8 +363,10 @@ impl Router {
         if self.neighbor(at).is_none_or(|neighbor| !neighbor.is_exchanging()) {
             return Err(DropReason::NeighborState);
         }
-        let places: Vec<Place> = request.keys.iter().filter_map(|key| Place::on(at.interface, *key)).collect();
-        if places.len() < request.keys.len() || places.iter().any(|place| self.database.get(*place).is_none()) {
+        // What is asked for twice is sent once.
+        let keys: BTreeSet<LsaKey> = request.keys.iter().copied().collect();
+        let places: Vec<Place> = keys.iter().filter_map(|key| Place::on(at.interface, *key)).collect();
+        if places.len() < keys.len() || places.iter().any(|place| self.database.get(*place).is_none()) {
             self.neighbor_event(now, at, NeighborEvent::BadLsReq);
             return Ok(());
         }

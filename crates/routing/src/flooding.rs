@@ -69,8 +69,9 @@ impl Router {
                 self.acknowledge_unknown(now, arrival, header);
                 return Err(DropReason::LsaMaxAge);
             }
-            if self.database.len() >= self.config.limits.lsas {
-                return Err(DropReason::LsaLimit);
+            let full = self.database.len() >= self.config.limits.lsas;
+            if full || !self.has_room(place, aged.lsa.encoded_len()) {
+                return self.refuse_lsa(place);
             }
             self.accept_lsa(now, arrival, place, aged);
             return Ok(());
@@ -81,6 +82,10 @@ impl Router {
             core::cmp::Ordering::Greater => {
                 if entry.received && now.since(entry.installed) < self.config.min_ls_arrival {
                     return Err(DropReason::LsaTooSoon);
+                }
+                let more = aged.lsa.encoded_len().saturating_sub(entry.lsa.encoded_len());
+                if !self.has_room(place, more) {
+                    return self.refuse_lsa(place);
                 }
                 self.accept_lsa(now, arrival, place, aged);
                 Ok(())
@@ -110,6 +115,25 @@ impl Router {
                 Err(DropReason::LsaOlder)
             }
         }
+    }
+
+    /// Whether the database takes so many bytes more. What is said in this router's name must be answered.
+    fn has_room(&self, place: Place, bytes: usize) -> bool {
+        let own = place.key.advertising == self.config.router_id;
+        own || bytes == 0 || self.database.bytes() + bytes <= self.config.limits.lsa_bytes
+    }
+
+    /// There is no room for an LSA. Nobody is asked for it any more, or no exchange would end, and no LSA of age MaxAge make
+    /// room (RFC 2328, 14).
+    fn refuse_lsa(&mut self, place: Place) -> Result<(), DropReason> {
+        for (index, interface) in self.interfaces.iter_mut().enumerate() {
+            if place.is_eligible(index) {
+                for neighbor in interface.neighbors.values_mut() {
+                    neighbor.requests.remove(&place.key);
+                }
+            }
+        }
+        Err(DropReason::LsaLimit)
     }
 
     /// Step 5b to 5f: a new LSA is installed, flooded and acknowledged.

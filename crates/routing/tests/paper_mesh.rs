@@ -71,7 +71,7 @@ fn outage(seed: u64) -> f64 {
 fn after_a_silent_cut_packets_flow_again_within_the_dead_interval_and_little_more() {
     let mut outages: Vec<f64> = (0..100).map(outage).collect();
     outages.sort_by(f64::total_cmp);
-    println!("median {:.2} s, from {:.2} to {:.2} s", outages[50], outages[0], outages[99]);
+    eprintln!("median {:.2} s, from {:.2} to {:.2} s", outages[50], outages[0], outages[99]);
     // The bound; the daemon that was measured had 2.73 s in the mean.
     assert!(outages[50] <= 2.9, "{outages:?}");
     assert!(outages[99] <= 3.5, "{outages:?}");
@@ -88,7 +88,7 @@ fn quiet_routers_send_hellos_only() {
         (&lateral[..], 1, LsaFullness::Full),
         (&FIGURE_8[..], 3, LsaFullness::Full),
     ] {
-        println!(
+        eprintln!(
             "2HopRefresh {refresh}, {fullness:?}, {} links: {:.1} B/s",
             links.len(),
             quiet_bytes(links, refresh, fullness)

@@ -1,7 +1,7 @@
 //! Link State Acknowledgments, sent and received (RFC 5614, 8.2 and 8.4; RFC 2328, 13.5 and 13.7).
 
 use anabranch_policy::{Duration, Instant};
-use anabranch_wire::ospf::{Body, HEADER, LinkStateAcknowledgment, LsaHeader};
+use anabranch_wire::ospf::{Body, HEADER, LinkStateAcknowledgment, LsaHeader, LsaKey};
 
 use super::Arrival;
 use crate::counters::DropReason;
@@ -25,14 +25,24 @@ fn delays(interface: &Interface) -> (Duration, Duration) {
     }
 }
 
+/// Whether one more acknowledgment may wait to be sent.
+fn has_room(interface: &Interface, key: &LsaKey, limit: usize) -> bool {
+    interface.acknowledgments.len() < limit || interface.acknowledgments.contains_key(key)
+}
+
 impl Router {
     /// A delayed acknowledgment. `since` is when the instance came in first; the newest instance takes the place of those
     /// before, and waits anew.
     fn acknowledge_later(&mut self, index: usize, header: LsaHeader, since: Instant) {
         let Some(leaves) = self.leaves_after(index) else { return };
+        let limit = self.config.limits.acked;
         let Some(interface) = self.interfaces.get_mut(index) else { return };
         let scheduled = interface.acknowledgments.get(&header.key);
         if scheduled.is_some_and(|(scheduled, _)| scheduled.compare_instance(&header).is_eq()) {
+            return;
+        }
+        if !has_room(interface, &header.key, limit) {
+            self.counters.drop(DropReason::AcknowledgmentLimit);
             return;
         }
         interface.acknowledgments.insert(header.key, (header, since));
@@ -55,7 +65,12 @@ impl Router {
 
     /// The acknowledgment goes with the next packet of them, which is sent before this input is done with.
     fn acknowledge_now(&mut self, now: Instant, index: usize, header: LsaHeader) {
+        let limit = self.config.limits.acked;
         if let Some(interface) = self.interfaces.get_mut(index) {
+            if !has_room(interface, &header.key, limit) {
+                self.counters.drop(DropReason::AcknowledgmentLimit);
+                return;
+            }
             interface.acknowledgments.insert(header.key, (header, now));
             interface.acknowledge_at = now;
         }

@@ -71,6 +71,8 @@ pub struct Net {
     random: ChaCha8Rng,
     pub events: Vec<(Instant, Node, Event)>,
     pub starts: u64,
+    /// What was sent and by whom, if somebody listens.
+    pub overheard: Option<Vec<(Node, Arc<Packet>)>>,
 }
 
 pub fn id(node: Node) -> RouterId {
@@ -104,6 +106,7 @@ impl Net {
             random: ChaCha8Rng::seed_from_u64(setup.seed),
             events: Vec::new(),
             starts: 0,
+            overheard: None,
             setup,
         }
     }
@@ -230,6 +233,9 @@ impl Net {
     }
 
     fn send(&mut self, from: Node, outgoing: Outgoing) {
+        if let Some(overheard) = &mut self.overheard {
+            overheard.push((from, Arc::clone(&outgoing.packet)));
+        }
         let channel = outgoing.interface.0 as usize - 1;
         let source = link_local(from, channel);
         let heard = self.links.range((channel, from, 0)..(channel, from + 1, 0)).map(|(_, _, to)| *to);
