@@ -1,0 +1,105 @@
+//! What forecasts do to the routes of whole routers: nothing to what they tell each other.
+
+mod harness;
+
+use std::sync::Arc;
+
+use anabranch_policy::forecast::Observation;
+use anabranch_policy::{Duration, Instant, LinkForecaster};
+use anabranch_routing::config::Forecast;
+use anabranch_routing::next_hops::{ForecastUse, SoftUse};
+use anabranch_routing::{Config, Router};
+use anabranch_wire::ospf::RouterId;
+use harness::{Net, Setup, id};
+
+/// Says the same of a link until a time, and then another thing.
+struct Said {
+    until: Instant,
+    before: f64,
+    after: f64,
+}
+
+impl LinkForecaster for Said {
+    fn observe(&mut self, _: Instant, _: Observation) {}
+
+    fn probability_up(&self, now: Instant, _: Duration) -> f64 {
+        if now < self.until { self.before } else { self.after }
+    }
+}
+
+fn at(seconds: u64) -> Instant {
+    Instant::ZERO + Duration::from_secs(seconds)
+}
+
+/// Forecasts of the links of a router to its neighbours 2, 3 and 4 (Router IDs) from second 20 on.
+fn forecast(usage: ForecastUse, after: [f64; 3]) -> impl Fn(&mut Config) {
+    move |config| {
+        let build = move |_, router: RouterId| -> Box<dyn LinkForecaster> {
+            let after = after.get(router.0 as usize - 2).copied().unwrap_or(1.0);
+            Box::new(Said { until: at(20), before: 1.0, after })
+        };
+        config.forecast = Some(Forecast {
+            build: Arc::new(build),
+            horizon: Duration::from_secs(2),
+            usage,
+            period: Duration::from_secs(1),
+        });
+    }
+}
+
+/// Routers 1 and 5 with 2, 3 and 4 between them; router 1 uses forecasts.
+fn network(usage: ForecastUse, after: [f64; 3]) -> Net {
+    let links = [(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 4)];
+    let mut network = Net::with_links(Setup::new(5, 9), &links);
+    network.start_with(0, forecast(usage, after));
+    (1..5).for_each(|node| network.start(node));
+    network
+}
+
+/// The next hops that router 1 uses to a node, with their weights, by Router ID; none without a route.
+fn next_hops(router: &Router, to: usize) -> Option<Vec<(u32, u8)>> {
+    let route = router.routes().routers.get(&id(to))?;
+    Some(router.choose(&route.next_hops).iter().map(|one| (one.hop.router.0, one.weight)).collect())
+}
+
+/// The same at second 18 and second 25.
+fn before_and_after(usage: ForecastUse, after: [f64; 3]) -> [Option<Vec<(u32, u8)>>; 2] {
+    let mut network = network(usage, after);
+    [18, 25].map(|seconds| {
+        network.run_until(at(seconds));
+        next_hops(network.router(0), 4)
+    })
+}
+
+#[test]
+fn a_doubtful_next_hop_gets_less_and_a_lost_one_nothing() {
+    let soft = ForecastUse::Soft(SoftUse::default());
+    let [before, after] = before_and_after(soft, [0.9, 0.4, 0.1]);
+    assert_eq!(before, Some(vec![(2, 4), (3, 4), (4, 4)]));
+    assert_eq!(after, Some(vec![(2, 4), (3, 1)]));
+    // The neighbours themselves are reached all the same, each by its last next hop.
+    let mut network = network(soft, [0.1, 0.1, 0.1]);
+    network.run_until(at(25));
+    for node in 1..5 {
+        assert!(next_hops(network.router(0), node).is_some_and(|hops| !hops.is_empty()));
+    }
+}
+
+#[test]
+fn the_papers_rule_leaves_a_hole_where_all_next_hops_are_forecast_to_be_lost() {
+    let [before, after] = before_and_after(ForecastUse::PaperLiteral, [0.4, 0.4, 0.4]);
+    assert_eq!(before, Some(vec![(2, 1), (3, 1), (4, 1)]));
+    assert_eq!(after, Some(vec![]));
+    let [_, soft] = before_and_after(ForecastUse::default(), [0.4, 0.4, 0.4]);
+    assert_eq!(soft, Some(vec![(2, 1), (3, 1), (4, 1)]));
+}
+
+#[test]
+fn forecasts_change_no_lsa() {
+    let bytes = |after| {
+        let mut network = network(ForecastUse::default(), after);
+        network.run_until(at(40));
+        (0..5).map(|node| network.bytes(node)).collect::<Vec<_>>()
+    };
+    assert_eq!(bytes([1.0, 1.0, 1.0]), bytes([0.3, 0.1, 0.0]));
+}
