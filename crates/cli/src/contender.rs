@@ -1,6 +1,7 @@
 //! Who takes part in a comparison: a combination of policies, multipath or plain TCP, and the paths it may use.
 
 use crate::diagnostic::did_you_mean;
+use crate::scenario::model::MeshRoutes;
 use anabranch_policy::combination::{Choice, Combination, CombinationError, Family};
 use anabranch_policy::table::{Member, Parameter, SettingError};
 use anabranch_policy::{congestion, forecast, path_manager, reliability, scheduler};
@@ -67,6 +68,8 @@ pub struct Contender {
     pub multipath: bool,
     /// Which paths.
     pub route: Route,
+    /// How an ad-hoc network routes what it sends.
+    pub mesh: MeshRoutes,
     /// The policies of both ends.
     pub policies: Combination,
 }
@@ -89,6 +92,7 @@ impl Contender {
             label: "plain MPTCP".to_owned(),
             multipath: true,
             route: Route::All,
+            mesh: MeshRoutes::default(),
             policies: Combination::default(),
         }
     }
@@ -100,6 +104,7 @@ impl Contender {
             label: "TCP on the best path".to_owned(),
             multipath: false,
             route: Route::Best,
+            mesh: MeshRoutes::default(),
             policies: Combination { congestion: Choice::new("new_reno"), ..Combination::default() },
         }
     }

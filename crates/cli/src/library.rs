@@ -22,6 +22,22 @@ pub const SCENARIOS: &[Embedded] = &[
     Embedded { name: "maps", text: include_str!("../../../scenarios/maps.toml"), experiment: true },
     Embedded { name: "maps_stream", text: include_str!("../../../scenarios/maps_stream.toml"), experiment: true },
     Embedded { name: "recpr_bulk", text: include_str!("../../../scenarios/recpr_bulk.toml"), experiment: true },
+    Embedded {
+        name: "manet_homogeneous",
+        text: include_str!("../../../scenarios/manet_homogeneous.toml"),
+        experiment: true,
+    },
+    Embedded {
+        name: "manet_heterogeneous",
+        text: include_str!("../../../scenarios/manet_heterogeneous.toml"),
+        experiment: true,
+    },
+    Embedded {
+        name: "manet_receive_buffer",
+        text: include_str!("../../../scenarios/manet_receive_buffer.toml"),
+        experiment: true,
+    },
+    Embedded { name: "manet_timeouts", text: include_str!("../../../scenarios/manet_timeouts.toml"), experiment: true },
     Embedded { name: "two_paths", text: include_str!("../../../scenarios/two_paths.toml"), experiment: false },
     Embedded { name: "wifi-lte", text: include_str!("../../../scenarios/wifi-lte.toml"), experiment: false },
 ];

@@ -5,7 +5,7 @@
 //! a fixed seed shuffles them and places the value within its stratum. Rates, round trips and queues are spread
 //! evenly over their logarithms, losses over 0 to 3 %, with every third path free of loss.
 
-use crate::contender::{Contender, Route};
+use crate::contender::Contender;
 use crate::diagnostic::Diagnostic;
 use crate::scenario::{Document, Scenario};
 use crate::spread::{logarithmic, rounded, tidy};
@@ -185,8 +185,8 @@ impl Case {
             name: name.to_owned(),
             label: name.to_owned(),
             multipath: self.multipath(),
-            route: Route::All,
             policies,
+            ..Contender::plain()
         }
     }
 }

@@ -3,6 +3,7 @@
 pub mod capacity;
 mod capture;
 mod measure;
+mod mesh;
 pub mod network;
 mod settings;
 pub mod traffic;
@@ -16,7 +17,7 @@ use anabranch_mptcp::{ConnectionConfig, EndpointConfig};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_sim::application::Sending;
-use anabranch_sim::{Application, FlowConfig, World, WorldConfig};
+use anabranch_sim::{Application, FlowConfig, RunResult, World, WorldConfig};
 use bytes::Bytes;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -58,6 +59,9 @@ pub fn run(
     seed: u64,
     extras: &Extras,
 ) -> Result<Record, Diagnostic> {
+    if let Some(mesh) = &scenario.mesh {
+        return mesh::run(scenario, mesh, contender, paths, seed, extras);
+    }
     let mut world = World::new(WorldConfig { seed, wire: extras.wire, ..WorldConfig::default() });
     let manager = |policies: &Combination| {
         policies.build_path_manager().map_err(|error| Diagnostic::plain(format!("{}: {error}", contender.name)))
@@ -98,15 +102,16 @@ pub fn run(
     let results = world.results();
     drop(world);
     capture.map_or(Ok(()), capture::Capture::finish)?;
-    if let Some(check) = results.wire.as_ref().filter(|check| check.mismatches > 0) {
-        let first = check.first_mismatch.as_deref().unwrap_or("unknown");
-        let message = format!(
-            "--wire: {} of {} packets came back different; the first: {first}",
-            check.mismatches, check.packets
-        );
-        return Err(Diagnostic::plain(message));
-    }
+    check_wire(&results)?;
     measure::record(scenario, contender, paths, &results, extras.curves)
+}
+
+/// With `--wire` every packet must come back as it was.
+fn check_wire(results: &RunResult) -> Result<(), Diagnostic> {
+    let Some(check) = results.wire.as_ref().filter(|check| check.mismatches > 0) else { return Ok(()) };
+    let first = check.first_mismatch.as_deref().unwrap_or("unknown");
+    let (mismatches, packets) = (check.mismatches, check.packets);
+    Err(Diagnostic::plain(format!("--wire: {mismatches} of {packets} packets came back different; the first: {first}")))
 }
 
 fn application(scenario: &Scenario, extras: &Extras) -> Application {

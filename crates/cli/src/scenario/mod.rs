@@ -1,6 +1,7 @@
 //! Scenarios: experiments as data. Reads a TOML file into a [`Scenario`] or into one message that says what is wrong where.
 
 mod connection;
+mod mesh;
 pub mod model;
 mod network;
 mod policies;
@@ -34,6 +35,7 @@ const KEYS: &[&str] = &[
     "transfer",
     "connection",
     "paths",
+    "mesh",
     "shared",
     "policies",
     "sweep",
@@ -124,6 +126,10 @@ fn read(top: &Reader<'_>, directory: &Path) -> Result<Scenario, Diagnostic> {
     let quick_seeds = top.get("quick_seeds").map_or(Ok(3), |item| item.count(1..=100_000))? as u32;
     let shared = top.get("shared").map(|item| network::links(&item, directory)).transpose()?.unwrap_or_default();
     let (transfer, heading) = connection::transfer(top)?;
+    let (mesh, paths) = match mesh::mesh(top)? {
+        Some((mesh, lanes)) => (Some(mesh), lanes),
+        None => (None, network::paths(top, directory)?),
+    };
     Ok(Scenario {
         title: top.text_or("title", &name)?,
         name,
@@ -137,7 +143,8 @@ fn read(top: &Reader<'_>, directory: &Path) -> Result<Scenario, Diagnostic> {
         transfer,
         heading,
         connection: connection::connection(top)?,
-        paths: network::paths(top, directory)?,
+        paths,
+        mesh,
         shared,
         policies: policies::policies(top)?,
         sweep: results::sweep(top)?,

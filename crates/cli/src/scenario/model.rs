@@ -3,7 +3,10 @@
 use super::quantity::{Change, Packets, Share, Size};
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Duration;
+use anabranch_routing::lanes::LaneSettings;
+use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_sim::link::RateTrace;
+use anabranch_sim::mesh::paper::network::LANES;
 use std::sync::Arc;
 
 /// When a value that is given as a range is drawn from it. All draws are uniform over the range and come from
@@ -157,6 +160,26 @@ pub struct Path {
     pub links: Vec<Link>,
     /// Other people's traffic.
     pub background: Option<Background>,
+}
+
+/// An ad-hoc network: the eight nodes of the paper's figure 8, with a radio for each path.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Mesh {
+    /// What the radios send at, in the order of the paths.
+    pub rates: [Rate; LANES],
+    /// RTS and CTS before each data frame.
+    pub reservations: bool,
+    /// What the routers advertise; none: the routes are the shortest ones from the beginning.
+    pub routers: Option<LsaFullness>,
+}
+
+/// How an ad-hoc network routes what a contender sends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MeshRoutes {
+    /// Which radios and which next hops the paths have.
+    pub lanes: LaneSettings,
+    /// Whether the contender's forecaster chooses among next hops.
+    pub predicted: bool,
 }
 
 /// What is carried.
@@ -405,6 +428,8 @@ pub struct Scenario {
     pub connection: Connection,
     /// The paths.
     pub paths: Vec<Path>,
+    /// The ad-hoc network whose lanes the paths are, if they are that.
+    pub mesh: Option<Mesh>,
     /// Links that all paths share, behind their own.
     pub shared: Vec<Link>,
     /// What is compared.

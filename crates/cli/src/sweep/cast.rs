@@ -40,7 +40,7 @@ impl Entrant {
     pub fn tcp(congestion: &Choice) -> Self {
         let name = format!("tcp_{}", congestion.name);
         let policies = Combination { congestion: congestion.clone(), ..Combination::default() };
-        Self::ours(Contender { label: name.clone(), name, multipath: false, route: Route::All, policies })
+        Self::ours(Contender { label: name.clone(), name, multipath: false, policies, ..Contender::plain() })
     }
 
     /// What the hosts at both ends of most connections have.

@@ -1,0 +1,56 @@
+//! Reads an ad-hoc network: `[mesh]` in place of `[[paths]]`, and what a contender's lanes are like.
+
+use super::model::{Mesh, MeshRoutes, Path};
+use super::reader::{Item, Reader};
+use crate::diagnostic::Diagnostic;
+use anabranch_policy::rate::Rate;
+use anabranch_routing::lanes::{LaneInterfaces, LanePolicy, LaneSettings, PathMode};
+use anabranch_routing::lsa_fullness::LsaFullness;
+use anabranch_sim::mesh::paper::network::LANES;
+
+/// Reads `[mesh]`: the network, and its lanes as the paths of the scenario.
+pub fn mesh(top: &Reader<'_>) -> Result<Option<(Mesh, Vec<Path>)>, Diagnostic> {
+    let Some(item) = top.get("mesh") else { return Ok(None) };
+    for key in ["paths", "shared"] {
+        if let Some(item) = top.get(key) {
+            return Err(item.error(format!("a scenario with a [mesh] has no [[{key}]]: its lanes are the paths")));
+        }
+    }
+    let table = item.table("a mesh", &["rates", "reservations", "routes"])?;
+    let rates_item = table.required("rates")?;
+    let rates = rates_item.list()?.iter().map(Item::quantity).collect::<Result<Vec<Rate>, _>>()?;
+    let rates: [Rate; LANES] = rates.try_into().map_err(|given: Vec<Rate>| {
+        rates_item.error(format!("{} rates are not possible: a node has {LANES} radios", given.len()))
+    })?;
+    let kinds = [
+        ("static", None),
+        ("minimal", Some(LsaFullness::Minimal)),
+        ("min_cost", Some(LsaFullness::MinCost)),
+        ("min_cost_2", Some(LsaFullness::MinCostRedundant)),
+        ("mdr_full", Some(LsaFullness::MdrFull)),
+        ("full", Some(LsaFullness::Full)),
+        ("multipath", Some(LsaFullness::Multipath(LANES as u8 - 1))),
+    ];
+    let routers = table.get("routes").map_or(Ok(None), |item| item.word(&kinds))?;
+    let lane = |at| Path { name: format!("e{at}"), links: Vec::new(), background: None };
+    let mesh = Mesh { rates, reservations: table.flag("reservations", true)?, routers };
+    Ok(Some((mesh, (0..LANES).map(lane).collect())))
+}
+
+/// Reads the `mesh` of a contender; a `forecaster` of its own is meant to be used.
+pub fn routes(policy: &Reader<'_>) -> Result<MeshRoutes, Diagnostic> {
+    let lanes = LaneSettings { paths: PathMode::Full, ..LaneSettings::default() };
+    let mut routes = MeshRoutes { lanes, predicted: policy.get("forecaster").is_some() };
+    let Some(item) = policy.get("mesh") else { return Ok(routes) };
+    let table = item.table("a policy's mesh", &["interfaces", "next_hops", "lane_policy"])?;
+    if let Some(item) = table.get("interfaces") {
+        routes.lanes.interfaces = item.word(&[("real", LaneInterfaces::Real), ("virtual", LaneInterfaces::Virtual)])?;
+    }
+    if let Some(item) = table.get("next_hops") {
+        routes.lanes.paths = item.word(&[("all", PathMode::Full), ("one", PathMode::Part)])?;
+    }
+    if let Some(item) = table.get("lane_policy") {
+        routes.lanes.policy = item.word(&[("spread", LanePolicy::Spread), ("paper", LanePolicy::Paper)])?;
+    }
+    Ok(routes)
+}
