@@ -2,6 +2,7 @@
 
 use crate::command::{ProxyOptions, ServeOptions};
 use crate::perf::PerfOptions;
+use crate::route::RouteOptions;
 use crate::scenario::quantity;
 use anabranch_policy::time::Duration;
 use clap::{Args, Parser, Subcommand};
@@ -72,6 +73,12 @@ pub enum Command {
         /// The new file
         file: PathBuf,
     },
+    /// Be a router of an ad-hoc network: OSPF-MDR on this host's interfaces, routes with several next hops in its kernel
+    #[command(after_help = ROUTE_EXAMPLES)]
+    Route {
+        #[command(flatten)]
+        options: Box<RouteOptions>,
+    },
     /// Measure what the paths carry, second by second and path by path: a client and a server, like iperf3
     Perf {
         #[command(flatten)]
@@ -129,6 +136,17 @@ pub struct EmulateOptions {
     #[arg(long)]
     pub quiet: bool,
 }
+
+/// What stands below the help of `route`.
+const ROUTE_EXAMPLES: &str = "\
+Needs root. It routes until it is ended by SIGTERM, SIGINT or SIGHUP, and leaves nothing on the host then; what a killed one left
+is removed by the next. See docs/route.md.
+
+Examples:
+  anabranch route --interface wlan0 --profile multipath
+  anabranch route --interface wlan0 --point-to-point eth0=10 --passive lan0 --network 0.0.0.0/0
+  anabranch route --show neighbors
+  anabranch route --show routes --json";
 
 /// What stands below the help of `emulate`.
 const EMULATE_EXAMPLES: &str = "\

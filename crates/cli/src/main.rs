@@ -18,6 +18,7 @@ mod metric;
 mod perf;
 mod record;
 mod report;
+mod route;
 mod scenario;
 mod spread;
 mod statistics;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Proxy { options } => command::proxy(&options).map(|()| true),
         Command::Serve { options } => command::serve(&options).map(|()| true),
         Command::Key { file } => command::key(&file).map(|()| true),
+        Command::Route { options } => route::route(&options).map(|()| true),
         Command::Perf { options } => perf::perf(&options),
         Command::List { json } => command::list(json).map(|()| true),
     };

@@ -73,7 +73,8 @@ impl Key {
         file.sync_all()
     }
 
-    pub(super) fn bytes(&self) -> &[u8; LENGTH] {
+    /// The key itself.
+    pub fn bytes(&self) -> &[u8; LENGTH] {
         &self.0
     }
 }

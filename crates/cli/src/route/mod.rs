@@ -1,0 +1,55 @@
+//! `anabranch route`: this host as a router of an ad-hoc network, and what a router at work says.
+
+mod options;
+mod profile;
+mod show;
+
+pub use options::RouteOptions;
+
+use crate::command::print;
+use crate::command::serving::block_on;
+use crate::diagnostic::Diagnostic;
+use anabranch_net::attach;
+use anabranch_net::route::{Question, RouteConfig, RouteDaemon, RouteError, ask};
+
+/// Routes until it is asked to end, or shows what a router at work knows.
+///
+/// # Errors
+/// What is wrong with the options or the host.
+pub fn route(options: &RouteOptions) -> Result<(), Diagnostic> {
+    match options.show {
+        Some(what) => show(options, what.question()),
+        None => run(options.config()?),
+    }
+}
+
+fn show(options: &RouteOptions, question: Question) -> Result<(), Diagnostic> {
+    let answer = ask(options.table, question).map_err(|error| diagnostic(&error))?;
+    if options.json {
+        print(&format!("{answer:#}\n"));
+    } else {
+        print(&show::text(question, &answer));
+    }
+    Ok(())
+}
+
+fn run(config: RouteConfig) -> Result<(), Diagnostic> {
+    let unheard = |error: std::io::Error| Diagnostic::plain(format!("signals cannot be waited for: {error}"));
+    // Before anything is set up that must be undone.
+    attach::listen_for_the_end().map_err(unheard)?;
+    block_on(async {
+        let daemon = RouteDaemon::start(config).await.map_err(|error| diagnostic(&error))?;
+        print(&format!("{}\n", daemon.describe()));
+        let end = async {
+            if attach::asked_to_end().await.is_err() {
+                // Then only a signal that cannot be caught ends it.
+                std::future::pending::<()>().await;
+            }
+        };
+        daemon.run(end).await.map_err(|error| diagnostic(&error))
+    })
+}
+
+fn diagnostic(error: &RouteError) -> Diagnostic {
+    Diagnostic::plain(error.to_string())
+}

@@ -1,0 +1,356 @@
+//! What can be asked of `anabranch route`.
+
+use super::profile::Profile;
+use crate::diagnostic::Diagnostic;
+use crate::scenario::quantity;
+use anabranch_net::proxy::Key;
+use anabranch_net::route::{Family, MAIN_TABLE, MeshInterface, Question, RouteConfig, TABLE};
+use anabranch_policy::combination::{self, Combination};
+use anabranch_policy::time::Duration;
+use anabranch_routing::InterfaceKind;
+use anabranch_routing::config::{Forecast, Manet};
+use anabranch_routing::election::AdjConnectivity;
+use anabranch_routing::lsa_fullness::LsaFullness;
+use anabranch_routing::next_hops::ForecastUse;
+use anabranch_wire::ospf::Compatibility;
+use anabranch_wire::ospf::authentication::{Algorithm, SecurityAssociation};
+use clap::{Args, ValueEnum};
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What a router at work can be asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Show {
+    /// The router as a whole: interfaces, counters
+    Status,
+    /// Who is heard, and what he is to us
+    Neighbors,
+    /// The link-state database
+    Lsdb,
+    /// The routes, and whether the kernel has them
+    Routes,
+    /// What is expected of the links
+    Forecast,
+}
+
+impl Show {
+    /// The question.
+    pub const fn question(self) -> Question {
+        match self {
+            Self::Status => Question::Status,
+            Self::Neighbors => Question::Neighbors,
+            Self::Lsdb => Question::Database,
+            Self::Routes => Question::Routes,
+            Self::Forecast => Question::Forecast,
+        }
+    }
+}
+
+/// An address family.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum FamilyOption {
+    /// IPv6
+    Ipv6,
+    /// IPv4 (RFC 5838), beside IPv6 link-local addresses
+    Ipv4,
+}
+
+/// How to get on with an implementation that places bits wrongly.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Dialect {
+    /// As RFC 5614 has it
+    Rfc,
+    /// Read misplaced bits and sums too
+    Accept,
+    /// Read and write them
+    Misplaced,
+}
+
+/// How to route.
+#[derive(Clone, Debug, Args)]
+pub struct RouteOptions {
+    /// Speak OSPF-MDR on this interface, with a cost of its own if one is given (repeatable)
+    #[arg(long = "interface", short, value_name = "NAME[=COST]", value_parser = interface)]
+    pub interfaces: Vec<(String, Option<u16>)>,
+    /// Speak OSPFv3 with the one router at the other end of this interface, which may be any (repeatable)
+    #[arg(long = "point-to-point", value_name = "NAME[=COST]", value_parser = interface)]
+    pub point_to_point: Vec<(String, Option<u16>)>,
+    /// Tell others of this interface's networks, without a word on it (repeatable)
+    #[arg(long = "passive", value_name = "NAME")]
+    pub passive: Vec<String>,
+    /// Tell others of this network too, e.g. 0.0.0.0/0 of a way to everywhere (repeatable)
+    #[arg(long = "network", value_name = "PREFIX", value_parser = network)]
+    pub networks: Vec<(IpAddr, u8)>,
+    /// Route this family only (repeatable) [default: both]
+    #[arg(long = "family", value_name = "FAMILY")]
+    pub families: Vec<FamilyOption>,
+    /// The router's name in the mesh [default: the highest IPv4 address of the loopback, else of all interfaces, else made of
+    /// a hardware address]
+    #[arg(long, value_name = "A.B.C.D")]
+    pub router_id: Option<Ipv4Addr>,
+    /// Number of the instance within each family; all routers of a mesh have the same
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=31))]
+    pub instance: u8,
+    /// The kernel's routing table, a number or `main`; of a table of its own the host is told by two rules
+    #[arg(long, value_name = "TABLE", default_value_t = TABLE, value_parser = table)]
+    pub table: u32,
+    /// Leave the kernel's settings (forwarding, reverse path filter, redirects) as they are
+    #[arg(long)]
+    pub keep_settings: bool,
+    /// Where to note which settings are to be put back after a crash [default: /run/anabranch]
+    #[arg(long, value_name = "DIR")]
+    pub journal: Option<PathBuf>,
+    /// Show what a router at work in this network namespace knows
+    #[arg(long, value_name = "WHAT", conflicts_with_all = ["interfaces", "point_to_point", "passive", "networks"])]
+    pub show: Option<Show>,
+    /// Print as JSON
+    #[arg(long, requires = "show")]
+    pub json: bool,
+    #[command(flatten)]
+    pub protocol: ProtocolOptions,
+}
+
+/// The protocol's parameters.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Protocol")]
+pub struct ProtocolOptions {
+    /// Where the parameters begin that are not given
+    #[arg(long, value_name = "NAME", default_value = "rfc")]
+    pub profile: Profile,
+    /// HelloInterval, whole seconds, e.g. "1 s" [default of RFC 5614: 2 s]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub hello_interval: Option<Duration>,
+    /// RouterDeadInterval, whole seconds [default of RFC 5614: 6 s]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub dead_interval: Option<Duration>,
+    /// One of so many Hellos is full, the others tell of changes [default of RFC 5614: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub two_hop_refresh: Option<u16>,
+    /// AdjConnectivity: adjacencies with all (0), connected (1), biconnected (2) [default of RFC 5614: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=2))]
+    pub adjacency: Option<u8>,
+    /// LSAFullness, from minimal (0) to full (4) [default of RFC 5614: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=4))]
+    pub lsa_fullness: Option<u8>,
+    /// MDRConstraint [default of RFC 5614: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(2..))]
+    pub mdr_constraint: Option<u8>,
+    /// RxmtInterval [default of RFC 5614: 7 s]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub retransmit_interval: Option<Duration>,
+    /// AckInterval [default of RFC 5614: 1 s]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub ack_interval: Option<Duration>,
+    /// BackupWaitInterval [default of RFC 5614: 500 ms]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub backup_wait: Option<Duration>,
+    /// MinLSInterval [default of RFC 2328: 5 s]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub min_ls_interval: Option<Duration>,
+    /// Router Priority: a larger one makes a router more likely to carry the mesh
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub priority: u8,
+    /// Most next hops of equal cost of a route
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub maximum_paths: u16,
+    /// Forecast links and choose among next hops by it: a name of `anabranch list`, with settings such as
+    /// forward,forecaster.SETTING=VALUE
+    #[arg(long, value_name = "NAME")]
+    pub forecaster: Option<String>,
+    /// How far ahead is asked [default: 2 s]
+    #[arg(long, value_name = "TIME", value_parser = time, requires = "forecaster")]
+    pub horizon: Option<Duration>,
+    /// The dialect of the routers around
+    #[arg(long, value_name = "DIALECT", default_value = "rfc")]
+    pub dialect: Dialect,
+    /// Authenticate packets with this key (RFC 7166, HMAC-SHA-256); all routers have the same file (see `anabranch key`)
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// The number of the key
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "key")]
+    pub key_id: u16,
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    quantity::parse(text)
+}
+
+fn table(text: &str) -> Result<u32, String> {
+    if text == "main" {
+        return Ok(MAIN_TABLE);
+    }
+    // 255 is the kernel's own, 253 the one called default.
+    let wrong = || format!("'{text}' is neither `main` nor a number of a table from 1 on but for 253 and 255");
+    text.parse().ok().filter(|number| ![0, 253, 255].contains(number)).ok_or_else(wrong)
+}
+
+fn interface(text: &str) -> Result<(String, Option<u16>), String> {
+    let Some((name, cost)) = text.split_once('=') else { return Ok((text.to_owned(), None)) };
+    let cost: u16 = cost.parse().map_err(|_| format!("'{cost}' is no cost from 1 to 65535"))?;
+    if cost == 0 { Err("a cost is at least 1".to_owned()) } else { Ok((name.to_owned(), Some(cost))) }
+}
+
+fn network(text: &str) -> Result<(IpAddr, u8), String> {
+    let wrong = || format!("'{text}' is no network such as 10.1.0.0/16 or 2001:db8::/32");
+    let (address, length) = text.split_once('/').ok_or_else(wrong)?;
+    let address: IpAddr = address.parse().map_err(|_| wrong())?;
+    let length: u8 = length.parse().map_err(|_| wrong())?;
+    if length > if address.is_ipv4() { 32 } else { 128 } { Err(wrong()) } else { Ok((address, length)) }
+}
+
+impl RouteOptions {
+    /// All that the router is told.
+    pub fn config(&self) -> Result<RouteConfig, Diagnostic> {
+        let mut config = RouteConfig { table: self.table, ..RouteConfig::default() };
+        let mesh = |point_to_point| {
+            move |(name, cost): &(String, Option<u16>)| MeshInterface {
+                name: name.clone(),
+                point_to_point,
+                cost: *cost,
+            }
+        };
+        config.interfaces.extend(self.interfaces.iter().map(mesh(false)));
+        config.interfaces.extend(self.point_to_point.iter().map(mesh(true)));
+        config.passive.clone_from(&self.passive);
+        config.networks.clone_from(&self.networks);
+        if !self.families.is_empty() {
+            config.families = self.families.iter().map(|family| family.family()).collect();
+            config.families.sort_unstable();
+            config.families.dedup();
+        }
+        config.router_id = self.router_id;
+        config.instance = self.instance;
+        config.keep_settings = self.keep_settings;
+        config.journal.clone_from(&self.journal);
+        self.protocol.apply(&mut config)?;
+        Ok(config)
+    }
+}
+
+impl FamilyOption {
+    const fn family(self) -> Family {
+        match self {
+            Self::Ipv6 => Family::Ipv6,
+            Self::Ipv4 => Family::Ipv4,
+        }
+    }
+}
+
+impl Dialect {
+    const fn compatibility(self) -> Compatibility {
+        let (accept, send) = match self {
+            Self::Rfc => (false, false),
+            Self::Accept => (true, false),
+            Self::Misplaced => (true, true),
+        };
+        Compatibility {
+            accept_misplaced_mdr_bits: accept,
+            send_misplaced_mdr_bits: send,
+            accept_checksum_over_lls: accept,
+            send_checksum_over_lls: send,
+        }
+    }
+}
+
+impl ProtocolOptions {
+    fn apply(&self, config: &mut RouteConfig) -> Result<(), Diagnostic> {
+        self.profile.apply(config);
+        for interface in [&mut config.manet, &mut config.point_to_point] {
+            interface.hello_interval = whole(self.hello_interval, interface.hello_interval, "--hello-interval")?;
+            let dead = whole(self.dead_interval, interface.router_dead_interval, "--dead-interval")?;
+            interface.router_dead_interval = dead;
+            interface.rxmt_interval = self.retransmit_interval.unwrap_or(interface.rxmt_interval);
+            interface.priority = self.priority;
+        }
+        if let InterfaceKind::Manet(manet) = &mut config.manet.kind {
+            self.apply_to_manet(manet);
+        }
+        config.router.min_ls_interval = self.min_ls_interval.unwrap_or(config.router.min_ls_interval);
+        config.router.maximum_paths = self.maximum_paths.into();
+        config.compatibility = self.dialect.compatibility();
+        if let Some(text) = &self.forecaster {
+            config.router.forecast = Some(self.forecast(text)?);
+        }
+        if let Some(path) = &self.key {
+            let key = crate::command::serving::read_key(path)?;
+            config.authentication = Some(self.association(&key));
+        }
+        Ok(())
+    }
+
+    fn apply_to_manet(&self, manet: &mut Manet) {
+        manet.two_hop_refresh = self.two_hop_refresh.unwrap_or(manet.two_hop_refresh);
+        manet.election.mdr_constraint = self.mdr_constraint.unwrap_or(manet.election.mdr_constraint);
+        manet.ack_interval = self.ack_interval.unwrap_or(manet.ack_interval);
+        manet.backup_wait_interval = self.backup_wait.unwrap_or(manet.backup_wait_interval);
+        manet.election.adj_connectivity = match self.adjacency {
+            Some(0) => AdjConnectivity::Full,
+            Some(1) => AdjConnectivity::Uniconnected,
+            Some(_) => AdjConnectivity::Biconnected,
+            None => manet.election.adj_connectivity,
+        };
+        manet.lsa_fullness = match self.lsa_fullness {
+            Some(0) => LsaFullness::Minimal,
+            Some(1) => LsaFullness::MinCost,
+            Some(2) => LsaFullness::MinCostRedundant,
+            Some(3) => LsaFullness::MdrFull,
+            Some(_) => LsaFullness::Full,
+            None => manet.lsa_fullness,
+        };
+    }
+
+    fn forecast(&self, text: &str) -> Result<Forecast, Diagnostic> {
+        let wrong = |error: combination::CombinationError| {
+            Diagnostic::option(&format!("--forecaster {text}"), error.to_string())
+        };
+        let combination: Combination = format!("forecaster={text}").parse().map_err(wrong)?;
+        combination.build_forecaster().map_err(wrong)?;
+        let build = Arc::new(move |_, _| combination.build_forecaster().expect("it was built a moment ago"));
+        Ok(Forecast {
+            build,
+            horizon: self.horizon.unwrap_or(Duration::from_secs(2)),
+            usage: ForecastUse::default(),
+            period: Duration::from_secs(1),
+        })
+    }
+
+    fn association(&self, key: &Key) -> SecurityAssociation {
+        SecurityAssociation::new(self.key_id, Algorithm::HmacSha256, key.bytes().to_vec())
+    }
+}
+
+/// Packets have whole seconds.
+fn whole(given: Option<Duration>, otherwise: Duration, option: &str) -> Result<Duration, Diagnostic> {
+    let Some(given) = given else { return Ok(otherwise) };
+    let seconds = given.as_nanos() / 1_000_000_000;
+    if Duration::from_secs(seconds) == given && (1..=65_535).contains(&seconds) {
+        return Ok(given);
+    }
+    Err(Diagnostic::option(option, "the protocol has whole seconds from 1 to 65535 for it, e.g. \"2 s\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interfaces_networks_and_tables_are_read_and_nonsense_is_not() {
+        assert_eq!(interface("wlan0"), Ok(("wlan0".to_owned(), None)));
+        assert_eq!(interface("wlan0=10"), Ok(("wlan0".to_owned(), Some(10))));
+        assert!(interface("wlan0=0").is_err() && interface("wlan0=far").is_err());
+        assert_eq!(network("10.0.0.0/8"), Ok(("10.0.0.0".parse().expect("an address"), 8)));
+        assert_eq!(network("::/0"), Ok(("::".parse().expect("an address"), 0)));
+        assert!(network("10.0.0.0").is_err() && network("10.0.0.0/33").is_err() && network("x/8").is_err());
+        assert_eq!(table("main"), Ok(254));
+        assert!(table("0").is_err() && table("255").is_err() && table("mine").is_err());
+    }
+
+    #[test]
+    fn intervals_are_whole_seconds() {
+        let second = Duration::from_secs(1);
+        assert_eq!(whole(Some(second), Duration::ZERO, "x").expect("whole"), second);
+        assert!(whole(Some(Duration::from_millis(1_500)), second, "x").is_err());
+        assert!(whole(Some(Duration::ZERO), second, "x").is_err());
+    }
+}
