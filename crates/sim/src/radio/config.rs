@@ -70,6 +70,8 @@ pub struct MediumConfig {
     pub rts_threshold: u32,
     /// Most frames that wait at a station, the one being sent included; what comes on top is refused.
     pub queue_frames: usize,
+    /// A packet that has waited for longer when its turn comes is given up (dot11MaxTransmitMSDULifetime).
+    pub lifetime: Option<Duration>,
     /// Who reaches whom.
     pub reach: Reach,
     /// What becomes of a frame that others overlap.
@@ -95,6 +97,7 @@ impl Default for MediumConfig {
             long_retry_limit: 4,
             rts_threshold: u32::MAX,
             queue_frames: 100,
+            lifetime: None,
             reach: Reach::disk(150.0),
             overlap: Overlap::default(),
             power: Power::default(),
@@ -104,7 +107,7 @@ impl Default for MediumConfig {
 
 impl MediumConfig {
     /// The default as ns-3.37 would have it: ACK at the data rate, no back-off for who was interrupted, slow frames that
-    /// survive others, seven attempts also behind RTS, queues of 500.
+    /// survive others, seven attempts also behind RTS, queues of 500 packets and 500 ms.
     pub fn as_in_ns3() -> Self {
         Self {
             acknowledgment_rate: AnswerRate::Data,
@@ -112,6 +115,7 @@ impl MediumConfig {
             overlap: Overlap::Despreads,
             long_retry_limit: 7,
             queue_frames: 500,
+            lifetime: Some(Duration::from_millis(500)),
             ..Self::default()
         }
     }

@@ -34,6 +34,7 @@ impl<C: Clone> Medium<C> {
         carrier.access_at = Instant::NEVER;
         carrier.contends = false;
         carrier.backoff = Backoff::None;
+        self.expire(now, index);
         let station = &mut self.stations[index];
         let Some(head) = station.queue.front() else { return };
         station.stage = Stage::Sending;
@@ -199,6 +200,18 @@ impl<C: Clone> Medium<C> {
             self.statuses.push_back(Status { station, destination, delivered, cargo: done.cargo });
         }
         self.contend(now, index);
+    }
+    /// Gives up what has waited for too long. The window and the attempts stay: only an acknowledgment or the last attempt
+    /// resets them (10.3.3).
+    fn expire(&mut self, now: Instant, index: usize) {
+        let station = &mut self.stations[index];
+        while station.queue.front().is_some_and(|head| head.expires < now) {
+            let Some(done) = station.queue.pop_front() else { return };
+            station.counters.expired += 1;
+            let destination = done.destination.map(StationId);
+            let id = StationId(index as u32);
+            self.statuses.push_back(Status { station: id, destination, delivered: false, cargo: done.cargo });
+        }
     }
     /// A station that was switched forgets what it was at. The packet whose frame is on the air stays until its end.
     pub(super) fn abandon(&mut self, index: usize) {

@@ -206,7 +206,8 @@ impl<C: Clone> Medium<C> {
             return Err(cargo);
         }
         let destination = destination.map(|destination| destination.0);
-        sender.queue.push_back(Waiting { destination, cargo, bytes, received: false });
+        let expires = self.config.lifetime.map_or(Instant::NEVER, |lifetime| now + lifetime);
+        sender.queue.push_back(Waiting { destination, cargo, bytes, expires, received: false });
         if sender.queue.len() == 1 {
             self.contend(now, index);
         }

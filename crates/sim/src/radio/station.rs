@@ -10,6 +10,8 @@ pub struct Waiting<C> {
     pub destination: Option<u32>,
     pub cargo: C,
     pub bytes: u32,
+    /// When it is given up.
+    pub expires: Instant,
     /// The destination has it already and will know repetitions as such.
     pub received: bool,
 }
@@ -77,6 +79,8 @@ pub struct StationCounters {
     pub acknowledged: u64,
     /// Packets given up after the last attempt.
     pub given_up: u64,
+    /// Packets given up because they had waited for too long.
+    pub expired: u64,
     /// Packets given to it as receiver, without repetitions.
     pub received: u64,
     /// Data frames received a second time.

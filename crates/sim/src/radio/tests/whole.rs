@@ -71,3 +71,17 @@ fn energy_is_power_by_time_in_each_state() {
     let expected = 0.001310 * 1.346_1 + 0.000304 * 0.900_6 + (1.0 - 0.001614) * 0.739_4;
     assert!((medium.energy(StationId(0), at(1_000_000)) - expected).abs() < 1e-9);
 }
+
+#[test]
+fn what_has_waited_for_longer_than_its_lifetime_is_given_up() {
+    let mut medium = chain(MediumConfig { lifetime: Some(micros(3000)), ..MediumConfig::default() }, 2);
+    // A packet takes 50 to 670 us of waiting and 1624 of exchange: the second begins before 3000 us, the third after.
+    for packet in 0..4 {
+        enqueue(&mut medium, 0, 0, Some(1), packet, 1500);
+    }
+    let log = run(&mut medium, 1_000_000);
+    assert_eq!(log.statuses, [(0, true, 0), (0, true, 1), (0, false, 2), (0, false, 3)]);
+    assert_eq!(medium.counters(StationId(0)).expired, 2);
+    enqueue(&mut medium, 1_000_000, 0, Some(1), 4, 1500);
+    assert_eq!(run(&mut medium, 2_000_000).statuses, [(0, true, 4)]);
+}
