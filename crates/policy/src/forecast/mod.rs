@@ -13,20 +13,26 @@
 //! | [`PaperLiteral`] | the hidden Markov model of the paper with its pseudo-code as printed |
 //! | [`Viterbi`] | the same, decoded correctly |
 //! | [`Forward`] | the same model as a filter, carried to the horizon |
+//! | [`Online`] | a model of level and slope that learns its numbers on line |
+//! | [`Trend`] | level and slope of the signal itself, carried to the horizon |
 
 mod forward;
 mod hidden_markov;
+mod online;
 mod paper_literal;
 mod persistence;
 mod quality;
 mod sampling;
+mod trend;
 mod viterbi;
 
 pub use forward::Forward;
 pub use hidden_markov::{Decoding, MAX_WINDOW, Model, PAPER, STATES, State};
+pub use online::Online;
 pub use paper_literal::PaperLiteral;
 pub use persistence::Persistence;
 pub use quality::{InterfaceQuality, Symbol};
+pub use trend::Trend;
 pub use viterbi::Viterbi;
 
 use crate::table::Member;
@@ -34,7 +40,7 @@ use crate::time::{Duration, Instant};
 
 /// The forecasters.
 pub const TABLE: &[Member<dyn LinkForecaster>] =
-    &[forward::MEMBER, paper_literal::MEMBER, persistence::MEMBER, viterbi::MEMBER];
+    &[forward::MEMBER, online::MEMBER, paper_literal::MEMBER, persistence::MEMBER, trend::MEMBER, viterbi::MEMBER];
 
 /// What was seen of a link, at the time of the call that reports it.
 #[derive(Clone, Copy, PartialEq, Debug)]

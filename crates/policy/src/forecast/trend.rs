@@ -1,0 +1,342 @@
+//! Where the signal is going: its level and slope, carried ahead as of two nodes that pass each other, with Hellos that did
+//! not come as evidence that it was too weak.
+//!
+//! The state of a link is a Gaussian over (L, S, X, R): the level of the signal in dB that the distance makes, its slope in
+//! dB per second, the shadow that obstacles lay over it, and the level that is required, at which every second packet is
+//! received. A packet is received if its own signal, L + X + N(0, `fading`^2), reaches R, and only then its strength is seen.
+//! So (Tobin 1958; as a Kalman filter: Allik, Miller, Piovoso and Zurakowski, IEEE TCST 24(1), 2016):
+//!
+//!     heard at z          z = L + X + N(0, fading^2), and R <= z
+//!     heard               Phi((L + X - R) / fading)
+//!     missed              e + (1 - e) Phi((R - L - X) / fading)            e: lost for another reason (`collisions`)
+//!     transmitted         as heard or missed, with less required: it was tried several times
+//!
+//! The factors that are not Gaussian are taken in by matching mean and variance (assumed density filtering: Maybeck 1982).
+//! L, X and R are only known against each other, so a link whose receiver tells no strength is followed as well.
+//!
+//! Two nodes on straight courses with relative speed v, in ranges per second, have a squared distance q = e^l, in
+//! squared ranges, that is quadratic in time. With L - R = -k l, k = 6.5 dB (path loss exponent 3), and g = dl/dt = -S / k:
+//!
+//!     l(t) = l + ln a          g(t) = (g + 2 c t) / a          a = 1 + g t + c t^2, c = v^2 e^-l (at least g^2 / 4: 1)
+//!
+//! 1: nobody is nearer than on a straight course; a slope too steep for v means a higher one. So what comes nearer will go
+//! away again, the sooner the faster. Turns add noise to the slope; the shadow is forgotten over `shadow_time` (Gudmundson
+//! 1991), and its variance is `shadowing`^2. A link is up at a horizon if L + X > R then:
+//!
+//!     P(up at t + h) = Phi((E[L'] + E[X'] - E[R]) / sqrt(var(L' + X' - R)))
+//!
+//! How fast a pair is nobody says: four filters run side by side, for pairs that stand, walk and drive, and for open ground ([`PACES`]), averaged
+//! with weights that learn on line from how likely each thought what came, forgetting by `forget` (Raftery, Karny and
+//! Ettler, Technometrics 52(1), 2010). R is learnt as well. A new neighbour is thought weak and coming nearer ([`FIRST`]).
+
+use super::{LinkForecaster, Observation};
+use crate::table::{Member, Parameter, SettingError, Settings};
+use crate::time::{Duration, Instant};
+
+/// The line of [`super::TABLE`].
+pub const MEMBER: Member<dyn LinkForecaster> = Member {
+    name: "trend",
+    summary: "Level and slope of the signal, filtered, against the level that reception takes, carried to the horizon",
+    source: "ours; after Allik et al., IEEE TCST 24(1), 2016, and Raftery, Karny and Ettler, Technometrics 52(1), 2010",
+    parameters: &[REQUIRED, FADING, SHADOWING, COLLISIONS, FORGET],
+    build,
+};
+
+const REQUIRED: Parameter = Parameter {
+    name: "required",
+    default: "-82",
+    values: "dBm, -150 to 0",
+    summary: "Signal at which every second packet is thought to be received before more is learnt, give or take 4 dB",
+};
+const FADING: Parameter = Parameter {
+    name: "fading",
+    default: "2",
+    values: "dB, 0.5 to 10",
+    summary: "Standard deviation of a packet's signal around the level",
+};
+const SHADOWING: Parameter = Parameter {
+    name: "shadowing",
+    default: "6",
+    values: "dB, 0 to 20",
+    summary: "Standard deviation of the shadow over a link",
+};
+const COLLISIONS: Parameter = Parameter {
+    name: "collisions",
+    default: "0.03",
+    values: "0.001 to 0.5",
+    summary: "Share of packets that are lost however strong the signal",
+};
+const FORGET: Parameter = Parameter {
+    name: "forget",
+    default: "0.9",
+    values: "0.5 to 1",
+    summary: "How much of the evidence for a pace is left after an observation",
+};
+
+/// How fast two nodes pass each other.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Pace {
+    /// Relative speed in ranges per second.
+    speed: f64,
+    /// What turns do to the slope: standard deviation in dB per second after one second.
+    turns: f64,
+    /// For how long a shadow lasts, in seconds.
+    shadow_time: f64,
+    /// How deep shadows are against what is set.
+    shadow_depth: f64,
+}
+
+impl Pace {
+    /// Of a speed in ranges per second. Turns are as frequent as legs are short against the range, a shadow is half a range
+    /// wide: both were chosen on the development seeds of `docs/forecasters.md`.
+    const fn new(speed: f64, turns: f64, shadow_depth: f64) -> Self {
+        Self { speed, turns, shadow_time: 0.45 / speed, shadow_depth }
+    }
+}
+
+/// Pairs that stand or stroll, walk or cycle, and drive among obstacles; and any in the open.
+const PACES: [Pace; 4] =
+    [Pace::new(0.02, 0.028, 1.0), Pace::new(0.08, 0.226, 1.0), Pace::new(0.25, 1.25, 1.0), Pace::new(0.12, 0.4, 0.2)];
+/// How many models run side by side.
+const MODELS: usize = PACES.len();
+/// The state's dimensions: level, slope, shadow, required level.
+const STATES: usize = 4;
+/// dB per unit of the squared distance's logarithm: 5 n / ln 10 for an exponent n of 3.
+const KAPPA: f64 = 6.514;
+/// What is thought of a link before its first packet: how far it is below what is required, in dB, its slope in dB per
+/// second for a speed of one range per second, and the doubts about both.
+const FIRST: First = First { below: 3.0, below_doubt: 5.0, nearing: 8.0, nearing_doubt: 4.0, required_doubt: 4.0 };
+/// How much weaker a signal carries a frame that is tried again and again, in dB.
+const TRIED_AGAIN: f64 = 4.0;
+/// The most missing Hellos of one report that count.
+const MOST_MISSED: u16 = 64;
+/// The longest time that is carried ahead, in seconds.
+const LONGEST: f64 = 600.0;
+
+struct First {
+    below: f64,
+    below_doubt: f64,
+    nearing: f64,
+    nearing_doubt: f64,
+    required_doubt: f64,
+}
+
+fn build(settings: &Settings) -> Result<Box<dyn LinkForecaster>, SettingError> {
+    Ok(Box::new(Trend::read(settings)?))
+}
+
+/// Density of the normal distribution.
+fn density(x: f64) -> f64 {
+    libm::exp(-0.5 * x * x) * 0.398_942_280_401_432_7
+}
+
+/// Distribution function of the normal distribution.
+fn distribution(x: f64) -> f64 {
+    0.5 * libm::erfc(-x * core::f64::consts::FRAC_1_SQRT_2)
+}
+
+/// The logarithm of the squared distance, its rate, and how the next ones follow from them.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Passing {
+    /// What is added to l, and g then.
+    step: f64,
+    rate: f64,
+    /// Derivatives of l' and g' with respect to l and g.
+    jacobian: [[f64; 2]; 2],
+}
+
+/// Two nodes that pass each other at `speed`, some seconds on.
+fn passing(l: f64, g: f64, speed: f64, seconds: f64) -> Passing {
+    let t = seconds;
+    // Nearer than e^-3 of the range it does not matter any more.
+    let c = (speed * speed * libm::exp(-l.clamp(-6.0, 6.0))).max(0.26 * g * g);
+    let a = 1.0 + g * t + c * t * t;
+    let rate = (g + 2.0 * c * t) / a;
+    let bend = c * t * t / a;
+    Passing {
+        step: libm::log(a),
+        rate,
+        jacobian: [[1.0 - bend, t / a], [rate * bend - 2.0 * c * t / a, (1.0 - rate * t) / a]],
+    }
+}
+
+/// Level, slope, shadow and required level of one link, as a Gaussian.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Filter {
+    mean: [f64; STATES],
+    variance: [[f64; STATES]; STATES],
+}
+
+impl Filter {
+    fn first(required: f64, shadowing: f64, pace: &Pace) -> Self {
+        let doubts =
+            [FIRST.below_doubt, FIRST.nearing_doubt * pace.speed, shadowing * pace.shadow_depth, FIRST.required_doubt]
+                .map(|doubt| doubt * doubt);
+        let mut variance = [[0.0; STATES]; STATES];
+        (0..STATES).for_each(|i| variance[i][i] = doubts[i]);
+        Self { mean: [required - FIRST.below, FIRST.nearing * pace.speed, 0.0, required], variance }
+    }
+
+    /// The state some seconds on.
+    fn ahead(&self, seconds: f64, pace: &Pace, shadowing: f64) -> Self {
+        let [level, slope, shadow, required] = self.mean;
+        let Passing { step, rate, jacobian: [[ll, lg], [gl, gg]] } =
+            passing((required - level) / KAPPA, -slope / KAPPA, pace.speed, seconds);
+        let shadowing = shadowing * pace.shadow_depth;
+        let stays = libm::exp(-seconds / pace.shadow_time);
+        let mean = [level - KAPPA * step, -KAPPA * rate, stays * shadow, required];
+        let f = [[ll, lg, 0.0, 1.0 - ll], [gl, gg, 0.0, -gl], [0.0, 0.0, stays, 0.0], [0.0, 0.0, 0.0, 1.0]];
+        let columns = [0, 1, 2, 3];
+        let half = f.map(|row| columns.map(|j| (0..STATES).map(|k| row[k] * self.variance[k][j]).sum::<f64>()));
+        let mut variance = half.map(|row| columns.map(|j| (0..STATES).map(|k| row[k] * f[j][k]).sum::<f64>()));
+        // White noise on the slope's rate, for no longer than a leg may last.
+        let (q, t) = (pace.turns * pace.turns, seconds.min(10.0));
+        variance[0][0] += q * t * t * t / 3.0;
+        variance[0][1] += q * t * t / 2.0;
+        variance[1][0] += q * t * t / 2.0;
+        variance[1][1] += q * t;
+        variance[2][2] += shadowing * shadowing * (1.0 - stays * stays);
+        Self { mean, variance }
+    }
+
+    /// Moves the state by a likelihood of a . state, whose logarithm has these derivatives at the state's mean.
+    fn shift(&mut self, a: [f64; STATES], first: f64, second: f64) {
+        let gain = [0, 1, 2, 3].map(|i| (0..STATES).map(|j| self.variance[i][j] * a[j]).sum::<f64>());
+        for i in 0..STATES {
+            self.mean[i] += gain[i] * first;
+            for j in 0..STATES {
+                self.variance[i][j] += gain[i] * gain[j] * second;
+            }
+        }
+    }
+
+    /// Mean and variance of a . state.
+    fn along(&self, a: [f64; STATES]) -> (f64, f64) {
+        let mean = (0..STATES).map(|i| a[i] * self.mean[i]).sum();
+        let variance: f64 =
+            (0..STATES).map(|i| (0..STATES).map(|j| a[i] * a[j] * self.variance[i][j]).sum::<f64>()).sum();
+        (mean, variance.max(0.0))
+    }
+
+    /// Takes in a measurement of level and shadow; gives its likelihood.
+    fn measure(&mut self, signal: f64, fading: f64) -> f64 {
+        let (mean, spread) = self.along([1.0, 0.0, 1.0, 0.0]);
+        let variance = spread + fading * fading;
+        self.shift([1.0, 0.0, 1.0, 0.0], (signal - mean) / variance, -1.0 / variance);
+        let deviation = libm::sqrt(variance);
+        density((signal - mean) / deviation) / deviation
+    }
+
+    /// Takes in a factor floor + (1 - floor) Phi((a . state + offset) / noise); gives its mean.
+    fn judge(&mut self, a: [f64; STATES], offset: f64, noise: f64, floor: f64) -> f64 {
+        let (mean, spread) = self.along(a);
+        let deviation = libm::sqrt(spread + noise * noise);
+        let u = (mean + offset) / deviation;
+        let sum = floor + (1.0 - floor) * distribution(u);
+        let first = (1.0 - floor) * density(u) / (deviation * sum);
+        self.shift(a, first, -u * first / deviation - first * first);
+        sum
+    }
+
+    /// Probability that level and shadow are above the level that is required.
+    fn probability_up(&self) -> f64 {
+        let (mean, variance) = self.along(MARGIN);
+        distribution(mean / libm::sqrt(variance.max(1e-6)))
+    }
+}
+
+/// What is left over what is required, and what is missing.
+const MARGIN: [f64; STATES] = [1.0, 0.0, 1.0, -1.0];
+const LACK: [f64; STATES] = [-1.0, 0.0, -1.0, 1.0];
+/// A packet was received: the level that is required is below its signal.
+const BELOW: [f64; STATES] = [0.0, 0.0, 0.0, -1.0];
+
+/// Follows the signal of one link.
+#[derive(Clone, Debug)]
+pub struct Trend {
+    fading: f64,
+    shadowing: f64,
+    collisions: f64,
+    forget: f64,
+    latest: Option<Instant>,
+    filters: [Filter; MODELS],
+    weights: [f64; MODELS],
+}
+
+impl Trend {
+    /// Makes one from the settings of [`MEMBER`].
+    pub fn read(settings: &Settings) -> Result<Self, SettingError> {
+        let required = settings.number("required", -82.0, -150.0..=0.0)?;
+        let shadowing = settings.number("shadowing", 6.0, 0.0..=20.0)?;
+        Ok(Self {
+            fading: settings.number("fading", 2.0, 0.5..=10.0)?,
+            shadowing,
+            collisions: settings.number("collisions", 0.03, 0.001..=0.5)?,
+            forget: settings.number("forget", 0.9, 0.5..=1.0)?,
+            latest: None,
+            filters: PACES.map(|pace| Filter::first(required, shadowing, &pace)),
+            weights: [1.0 / MODELS as f64; MODELS],
+        })
+    }
+
+    fn advance(&mut self, now: Instant) {
+        let seconds = self.latest.map_or(0.0, |latest| now.since(latest).as_secs_f64().min(LONGEST));
+        if seconds > 0.0 {
+            for (filter, pace) in self.filters.iter_mut().zip(&PACES) {
+                *filter = filter.ahead(seconds, pace, self.shadowing);
+            }
+        }
+        self.latest = self.latest.max(Some(now));
+    }
+
+    fn take(&mut self, observation: Observation) {
+        let (fading, collisions) = (self.fading, self.collisions);
+        for (filter, weight) in self.filters.iter_mut().zip(&mut self.weights) {
+            let likelihood = match observation {
+                Observation::Heard { signal: Some(signal) } if (-200.0..=100.0).contains(&signal) => {
+                    let signal = f64::from(signal);
+                    let likelihood = filter.measure(signal, fading);
+                    filter.judge(BELOW, signal, 1.0, 0.01);
+                    likelihood
+                }
+                Observation::Heard { .. } => filter.judge(MARGIN, 0.0, fading, 1e-3),
+                Observation::Missed { .. } => filter.judge(LACK, 0.0, fading, collisions),
+                Observation::Transmitted { delivered: true } => filter.judge(MARGIN, TRIED_AGAIN, fading, 1e-3),
+                Observation::Transmitted { delivered: false } => filter.judge(LACK, -TRIED_AGAIN, fading, collisions),
+            };
+            *weight = libm::pow(*weight, self.forget) * likelihood.max(1e-12);
+        }
+        let sum: f64 = self.weights.iter().sum();
+        for weight in &mut self.weights {
+            *weight = (*weight / sum).max(1e-3);
+        }
+    }
+}
+
+impl LinkForecaster for Trend {
+    fn observe(&mut self, now: Instant, observation: Observation) {
+        let count = match observation {
+            Observation::Missed { hellos } => u64::from(hellos.min(MOST_MISSED)),
+            _ => 1,
+        };
+        let since = self.latest.map_or(Duration::ZERO, |latest| now.since(latest));
+        for number in 1..=count {
+            self.advance(now - since + (since * number) / count);
+            self.take(observation);
+        }
+    }
+
+    fn probability_up(&self, now: Instant, horizon: Duration) -> f64 {
+        let Some(latest) = self.latest else { return 0.5 };
+        let seconds = (now + horizon).since(latest).as_secs_f64().min(LONGEST);
+        let (mut sum, mut total) = (0.0, 0.0);
+        for ((filter, pace), weight) in self.filters.iter().zip(&PACES).zip(self.weights) {
+            sum += weight * filter.ahead(seconds, pace, self.shadowing).probability_up();
+            total += weight;
+        }
+        (sum / total).clamp(0.0, 1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests;
