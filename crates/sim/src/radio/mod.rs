@@ -155,7 +155,8 @@ impl<C: Clone> Medium<C> {
     pub fn set_error_rate(&mut self, from: StationId, to: StationId, rate: f64) {
         self.neighborhood.set_error_rate(from.0, to.0, rate);
     }
-    /// Whether frames of `from` can be received at `to`, and with which signal in dBm, as they stand now.
+    /// Whether frames of `from` can be received at `to`, and with which signal in dBm, as they stand now and before
+    /// fading.
     pub fn hears(&mut self, from: StationId, to: StationId) -> Option<Option<f32>> {
         let reached = self.neighborhood.reached_by(from.0);
         let neighbor = reached.iter().find(|neighbor| neighbor.station == to.0 && neighbor.decodes())?;
@@ -272,6 +273,7 @@ impl<C: Clone> Medium<C> {
         transmission.frame = Some(frame);
         transmission.reached.clear();
         transmission.reached.extend_from_slice(self.neighborhood.reached_by(index as u32));
+        self.neighborhood.fade(&mut transmission.reached);
         for neighbor in &transmission.reached {
             let carrier = &mut self.carriers[neighbor.station as usize];
             carrier.on_start(&onset, neighbor, &self.surroundings);

@@ -1,7 +1,7 @@
 //! How strong a signal arrives: path loss by the logarithm of the distance, and shadowing that is alike in places that
 //! are near each other.
 
-use super::reach::Position;
+use super::reach::{Hears, Position};
 use crate::random::RandomStream;
 
 /// The log-distance path loss model with log-normal shadowing (Rappaport, "Wireless Communications", 4.9), and what a
@@ -20,6 +20,9 @@ pub struct PathLoss {
     /// At this distance in metres, travelled by one end, the correlation of the shadowing has fallen to 1/e
     /// (Gudmundson 1991).
     pub correlation_distance: f64,
+    /// The shape of the Nakagami fading that each frame has anew at each receiver: 0 for none, 1 for Rayleigh's (no line
+    /// of sight), more for milder. It is cut off at 9 dB above the mean; at shape 1 one frame in 2,800 would be above.
+    pub fading: u32,
     /// The weakest signal in dBm whose frames can be received.
     pub decode: f32,
     /// The weakest signal in dBm that disturbs other frames.
@@ -36,6 +39,7 @@ impl Default for PathLoss {
             exponent: 3.0,
             shadowing: 0.0,
             correlation_distance: 20.0,
+            fading: 0,
             decode: -82.0,
             interfere: -92.0,
             sense: -92.0,
@@ -52,10 +56,35 @@ impl PathLoss {
     /// The distance in metres beyond which nothing is heard however lucky the place.
     pub(super) fn limit(&self) -> f64 {
         let weakest = f64::from(self.decode.min(self.interfere).min(self.sense));
-        let budget = self.transmit_power - self.reference_loss - weakest + 3.0 * self.shadowing;
+        let luck = 3.0 * self.shadowing + self.headroom();
+        let budget = self.transmit_power - self.reference_loss - weakest + luck;
         libm::pow(10.0, budget / (10.0 * self.exponent.max(0.1))).clamp(1.0, 1e7)
     }
 }
+
+impl PathLoss {
+    /// How far in dB fading may lift a signal above its mean.
+    fn headroom(&self) -> f64 {
+        if self.fading > 0 { MOST_FADING } else { 0.0 }
+    }
+    /// Whether a signal of this mean is ever heard.
+    pub(super) fn is_ever_heard(&self, mean: f32) -> bool {
+        f64::from(mean) + self.headroom() >= f64::from(self.decode.min(self.interfere).min(self.sense))
+    }
+    /// What fading adds to one frame at one receiver, in dB: its power has a gamma distribution with mean 1.
+    pub(super) fn fade(&self, random: &mut RandomStream) -> f32 {
+        let sum: f64 = (0..self.fading).map(|_| random.exponential(1.0)).sum();
+        let decibels = 10.0 * libm::log10((sum / f64::from(self.fading.max(1))).max(1e-9));
+        decibels.min(MOST_FADING) as f32
+    }
+    /// What is heard of a signal of this strength.
+    pub(super) fn hears(&self, signal: f32) -> Hears {
+        Hears::of(signal >= self.decode, signal >= self.interfere, signal >= self.sense)
+    }
+}
+
+/// Where fading is cut off, dB.
+const MOST_FADING: f64 = 9.0;
 
 /// Waves that the field of shadows is made of.
 const WAVES: usize = 96;

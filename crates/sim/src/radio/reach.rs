@@ -2,7 +2,7 @@
 //! costs as much as it has hearers, however many stations there are.
 
 use super::propagation::{PathLoss, Shadowing};
-use crate::random::Chance;
+use crate::random::{Chance, RandomStream};
 use std::collections::BTreeMap;
 
 /// A place on the ground, in metres.
@@ -75,6 +75,18 @@ pub enum Hears {
     Frames,
 }
 
+impl Hears {
+    pub(super) fn of(decodes: bool, interferes: bool, senses: bool) -> Self {
+        match (decodes, interferes, senses) {
+            (true, ..) => Self::Frames,
+            (_, true, true) => Self::BusyAndNoise,
+            (_, true, false) => Self::Noise,
+            (_, false, true) => Self::Busy,
+            (_, false, false) => Self::Nothing,
+        }
+    }
+}
+
 /// What one station hears of another, set by hand.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Link {
@@ -97,6 +109,8 @@ pub struct Neighbor {
     /// Which.
     pub station: u32,
     hears: Hears,
+    /// It was set by hand and does not fade.
+    steady: bool,
     /// With which chance a data frame has an error.
     pub error: Chance,
     /// The strength of the signal in dBm, NaN if the model has none.
@@ -135,6 +149,7 @@ struct Reached {
 pub struct Neighborhood {
     reach: Reach,
     shadowing: Option<Shadowing>,
+    fading: RandomStream,
     side: f64,
     positions: Vec<Position>,
     cells: BTreeMap<(i32, i32), Cell>,
@@ -157,6 +172,7 @@ impl Neighborhood {
         Self {
             reach,
             shadowing,
+            fading: RandomStream::new(seed, &format!("{name}/fading")),
             side: reach.limit().max(1.0),
             positions: Vec::new(),
             cells: BTreeMap::new(),
@@ -238,6 +254,17 @@ impl Neighborhood {
         }
         &self.reached[index].neighbors
     }
+    /// Gives each of those that a frame reaches its own fading, if the model has any.
+    pub fn fade(&mut self, reached: &mut [Neighbor]) {
+        let Reach::PathLoss(path_loss) = &self.reach else { return };
+        if path_loss.fading == 0 {
+            return;
+        }
+        for neighbor in reached.iter_mut().filter(|neighbor| !neighbor.steady) {
+            neighbor.signal += path_loss.fade(&mut self.fading);
+            neighbor.hears = path_loss.hears(neighbor.signal);
+        }
+    }
     /// Whether nothing has changed around a station since its neighbours were found.
     fn is_current(&self, station: u32) -> bool {
         let as_of = self.reached[station as usize].as_of;
@@ -263,6 +290,7 @@ impl Neighborhood {
                 neighbors.push(Neighbor {
                     station: *to,
                     hears: link.hears,
+                    steady: true,
                     error: Chance::new(link.error_rate),
                     signal,
                 });
@@ -281,26 +309,25 @@ impl Neighborhood {
             return None;
         }
         let (here, there) = (self.positions[from as usize], self.positions[to as usize]);
-        let (decodes, interferes, senses, signal) = match &self.reach {
+        let (hears, signal) = match &self.reach {
             Reach::Links => return None,
             Reach::Radii { decode, interfere, sense } => {
                 let distance = here.distance(there);
-                (distance <= *decode, distance <= *interfere, distance <= *sense, f32::NAN)
+                (Hears::of(distance <= *decode, distance <= *interfere, distance <= *sense), f32::NAN)
             }
             Reach::PathLoss(path_loss) => {
                 let (low, high) = if from < to { (here, there) } else { (there, here) };
                 let shadow = self.shadowing.as_ref().map_or(0.0, |shadowing| shadowing.between(low, high));
                 let signal = (path_loss.mean_signal(here.distance(there)) + shadow) as f32;
-                (signal >= path_loss.decode, signal >= path_loss.interfere, signal >= path_loss.sense, signal)
+                if !path_loss.is_ever_heard(signal) {
+                    return None;
+                }
+                (path_loss.hears(signal), signal)
             }
         };
-        let hears = match (decodes, interferes, senses) {
-            (true, ..) => Hears::Frames,
-            (_, true, true) => Hears::BusyAndNoise,
-            (_, true, false) => Hears::Noise,
-            (_, false, true) => Hears::Busy,
-            _ => return None,
-        };
-        Some(Neighbor { station: to, hears, error: Chance::NEVER, signal })
+        if hears == Hears::Nothing && !matches!(self.reach, Reach::PathLoss(_)) {
+            return None;
+        }
+        Some(Neighbor { station: to, hears, steady: false, error: Chance::NEVER, signal })
     }
 }

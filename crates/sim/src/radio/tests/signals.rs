@@ -104,3 +104,40 @@ fn a_slow_frame_survives_an_equal_one_if_it_came_first_and_a_fast_one_does_not()
     assert_eq!(failed(1.0), 0);
     assert!(failed(11.0) >= 1);
 }
+
+#[test]
+fn fading_softens_the_edge_of_a_disk() {
+    // At so many dB above the threshold, Rayleigh's fading loses 1 - exp(-10^(-dB / 10)) of the frames.
+    for (decibels, expected) in [(0.0, 0.632), (3.0, 0.394), (10.0, 0.095), (-3.0, 0.864)] {
+        let distance = 10.0_f64.powf((57.0 - decibels) / 30.0);
+        let mut medium = medium(PathLoss { fading: 1, ..path_loss(0.0) }, 1, &[(0.0, 0.0), (distance, 0.0)]);
+        let (frames, mut received, mut signals) = (4000, 0, 0.0);
+        for frame in 0..frames {
+            enqueue(&mut medium, frame * 10_000, 0, None, 0, 100);
+            medium.handle_timeout(at(frame * 10_000 + 9_000));
+            while let Some(delivery) = medium.poll_delivery() {
+                received += 1;
+                signals += f64::from(delivery.signal.unwrap());
+            }
+        }
+        let lost = 1.0 - f64::from(received) / frames as f64;
+        assert!((lost - expected).abs() < 0.03, "{decibels} dB: {lost}");
+        // Only the stronger ones are heard, so that their mean tells little of the distance.
+        assert!(signals / f64::from(received) > -82.0);
+    }
+}
+
+#[test]
+fn more_scattered_ways_make_fading_milder() {
+    let lost = |fading| {
+        let distance = 10.0_f64.powf((57.0 - 3.0) / 30.0);
+        let mut medium = medium(PathLoss { fading, ..path_loss(0.0) }, 1, &[(0.0, 0.0), (distance, 0.0)]);
+        for frame in 0..2000 {
+            enqueue(&mut medium, frame * 10_000, 0, None, 0, 100);
+            medium.handle_timeout(at(frame * 10_000 + 9_000));
+        }
+        2000 - medium.counters(StationId(1)).received
+    };
+    let [none, one, three] = [0, 1, 3].map(lost);
+    assert!(none == 0 && three < one && three > 0, "{none} {one} {three}");
+}
