@@ -79,7 +79,7 @@ impl PathLoss {
     }
     /// What is heard of a signal of this strength.
     pub(super) fn hears(&self, signal: f32) -> Hears {
-        Hears::of(signal >= self.decode, signal >= self.interfere, signal >= self.sense)
+        Hears::of([self.decode, self.interfere, self.sense].map(|weakest| signal >= weakest))
     }
 }
 

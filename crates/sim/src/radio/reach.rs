@@ -76,13 +76,14 @@ pub enum Hears {
 }
 
 impl Hears {
-    pub(super) fn of(decodes: bool, interferes: bool, senses: bool) -> Self {
-        match (decodes, interferes, senses) {
-            (true, ..) => Self::Frames,
-            (_, true, true) => Self::BusyAndNoise,
-            (_, true, false) => Self::Noise,
-            (_, false, true) => Self::Busy,
-            (_, false, false) => Self::Nothing,
+    /// By whether frames can be received, disturb others, and make the channel busy.
+    pub(super) fn of(receive_disturb_sense: [bool; 3]) -> Self {
+        match receive_disturb_sense {
+            [true, ..] => Self::Frames,
+            [_, true, true] => Self::BusyAndNoise,
+            [_, true, false] => Self::Noise,
+            [_, false, true] => Self::Busy,
+            [_, false, false] => Self::Nothing,
         }
     }
 }
@@ -313,7 +314,7 @@ impl Neighborhood {
             Reach::Links => return None,
             Reach::Radii { decode, interfere, sense } => {
                 let distance = here.distance(there);
-                (Hears::of(distance <= *decode, distance <= *interfere, distance <= *sense), f32::NAN)
+                (Hears::of([decode, interfere, sense].map(|radius| distance <= *radius)), f32::NAN)
             }
             Reach::PathLoss(path_loss) => {
                 let (low, high) = if from < to { (here, there) } else { (there, here) };
