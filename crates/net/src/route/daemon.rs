@@ -257,10 +257,17 @@ impl RouteDaemon {
             let how =
                 Reception { source: received.source, multicast: received.destination.is_multicast(), signal: None };
             match self.transport.decode(&received) {
-                Ok(packet) => {
+                Ok(decoded) => {
                     let id = port.id;
+                    let parts = [
+                        (Refusal::Signalling, u64::from(decoded.dropped_lls.is_some())),
+                        (Refusal::Advertisement, decoded.dropped_lsas.len() as u64),
+                    ];
+                    for (refusal, count) in parts.into_iter().filter(|(_, count)| *count > 0) {
+                        *self.counters.refused.entry(refusal).or_default() += count;
+                    }
                     if let Some(instance) = self.instances.get_mut(place) {
-                        instance.router.handle_packet(now, id, &how, &packet);
+                        instance.router.handle_packet(now, id, &how, &decoded.packet);
                     }
                     self.drain(place);
                 }

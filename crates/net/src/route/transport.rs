@@ -3,14 +3,14 @@
 
 use super::socket::Received;
 use anabranch_wire::ospf::authentication::{SecurityAssociation, Trailer};
-use anabranch_wire::ospf::{Compatibility, Integrity, Packet};
+use anabranch_wire::ospf::{Compatibility, Decoded, Integrity, Packet};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 /// Sources whose sequence numbers are remembered, at most; they have shown that they hold the key.
 const MAX_SOURCES: usize = 65_536;
 
-/// Why a packet goes no further.
+/// Why a packet, or a part of one, goes no further.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Refusal {
     /// It is no OSPFv3 packet.
@@ -21,6 +21,10 @@ pub enum Refusal {
     NotAuthentic,
     /// It has been received before.
     Replayed,
+    /// Its link-local signalling is damaged; the rest is used.
+    Signalling,
+    /// One of its advertisements is damaged; the rest is used.
+    Advertisement,
 }
 
 impl Refusal {
@@ -31,6 +35,8 @@ impl Refusal {
             Self::Checksum => "checksum",
             Self::NotAuthentic => "not_authentic",
             Self::Replayed => "replayed",
+            Self::Signalling => "signalling",
+            Self::Advertisement => "advertisement",
         }
     }
 }
@@ -68,8 +74,8 @@ impl Transport {
         outcome.is_ok().then_some(self.bytes.as_slice())
     }
 
-    /// The packet in the payload of an IPv6 packet.
-    pub(super) fn decode(&mut self, received: &Received<'_>) -> Result<Packet, Refusal> {
+    /// The packet in the payload of an IPv6 packet, and what of it had to be dropped.
+    pub(super) fn decode(&mut self, received: &Received<'_>) -> Result<Decoded, Refusal> {
         use anabranch_wire::ParseError;
         let (source, destination) = (received.source, received.destination);
         let integrity = match &self.association {
@@ -86,11 +92,10 @@ impl Transport {
             None => Integrity::Checksum { source, destination },
         };
         let decoded = Packet::decode(received.bytes, integrity, self.compatibility);
-        let decoded = decoded.map_err(|error| match error {
+        decoded.map_err(|error| match error {
             ParseError::BadChecksum => Refusal::Checksum,
             _ => Refusal::Malformed,
-        })?;
-        Ok(decoded.packet)
+        })
     }
 
     /// Takes a sequence number that is above all before it.
@@ -135,9 +140,9 @@ mod tests {
         let first = sender.encode(US, to, &hello()).expect("it fits").to_vec();
         let second = sender.encode(US, to, &hello()).expect("it fits").to_vec();
         assert!(receiver.decode(&received(&first)).is_ok());
-        assert_eq!(receiver.decode(&received(&first)), Err(Refusal::Replayed));
+        assert_eq!(receiver.decode(&received(&first)).map(|_| ()), Err(Refusal::Replayed));
         assert!(receiver.decode(&received(&second)).is_ok());
-        assert_eq!(receiver.decode(&received(&first)), Err(Refusal::Replayed));
+        assert_eq!(receiver.decode(&received(&first)).map(|_| ()), Err(Refusal::Replayed));
     }
 
     #[test]
@@ -145,13 +150,26 @@ mod tests {
         let to = super::super::socket::ALL_SPF_ROUTERS;
         let mut receiver = keyed(b"sixteen bytes it");
         let other = keyed(b"another key of us").encode(US, to, &hello()).expect("it fits").to_vec();
-        assert_eq!(receiver.decode(&received(&other)), Err(Refusal::NotAuthentic));
+        assert_eq!(receiver.decode(&received(&other)).map(|_| ()), Err(Refusal::NotAuthentic));
         let mut open = Transport::new(Compatibility::default(), None, 7);
         let bare = open.encode(US, to, &hello()).expect("it fits").to_vec();
-        assert_eq!(receiver.decode(&received(&bare)), Err(Refusal::NotAuthentic));
+        assert_eq!(receiver.decode(&received(&bare)).map(|_| ()), Err(Refusal::NotAuthentic));
         let damaged: Vec<u8> =
             bare.iter().enumerate().map(|(at, byte)| if at == 20 { byte ^ 1 } else { *byte }).collect();
-        assert_eq!(open.decode(&received(&damaged)), Err(Refusal::Checksum));
-        assert_eq!(open.decode(&received(&bare[..9])), Err(Refusal::Malformed));
+        assert_eq!(open.decode(&received(&damaged)).map(|_| ()), Err(Refusal::Checksum));
+        assert_eq!(open.decode(&received(&bare[..9])).map(|_| ()), Err(Refusal::Malformed));
+    }
+
+    #[test]
+    fn each_type_has_its_own_order_as_some_are_sent_before_others() {
+        let (mut sender, mut receiver) = (keyed(b"sixteen bytes it"), keyed(b"sixteen bytes it"));
+        let to = super::super::socket::ALL_SPF_ROUTERS;
+        let body = Body::LinkStateAcknowledgment(anabranch_wire::ospf::LinkStateAcknowledgment::default());
+        let acknowledgment = Packet { body, ..hello() };
+        let first = sender.encode(US, to, &acknowledgment).expect("it fits").to_vec();
+        let second = sender.encode(US, to, &hello()).expect("it fits").to_vec();
+        assert!(receiver.decode(&received(&second)).is_ok());
+        assert!(receiver.decode(&received(&first)).is_ok());
+        assert_eq!(receiver.decode(&received(&first)).map(|_| ()), Err(Refusal::Replayed));
     }
 }
