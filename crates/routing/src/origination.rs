@@ -99,6 +99,9 @@ impl Router {
                 Some(next) => next,
                 None => {
                     // The numbers are used up: the LSA is flushed first, and begins anew when it is gone (12.1.6).
+                    if let Some(own) = self.origination.own.get_mut(&place) {
+                        own.refresh = Instant::NEVER;
+                    }
                     if is_alive {
                         self.flush(now, place);
                     }

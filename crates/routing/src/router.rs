@@ -322,10 +322,10 @@ impl Router {
             self.decide_adjacency(now, at);
         }
         self.originate_due(now);
-        self.remove_aged_out(now);
         for index in 0..self.interfaces.len() {
             self.flush_flood(now, index);
         }
+        self.remove_aged_out(now);
         let interfaces = self.interfaces.iter().map(Interface::deadline);
         let backup = self.backup_wait.values().map(|wait| wait.at);
         let own = [self.origination.deadline(), self.calculation.deadline(), self.forecast_at];

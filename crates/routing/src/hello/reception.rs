@@ -291,7 +291,7 @@ fn read_hello(
     };
     let manet = &mut neighbor.manet;
     let (level, was_child, was_selector) = (manet.level, manet.child, manet.dependent_selector);
-    let (priority, was_full) = (neighbor.priority, manet.full_hello_received);
+    let (priority, was_full, had_a_bit) = (neighbor.priority, manet.full_hello_received, manet.a_bit);
     neighbor.priority = hello.priority;
     manet.a_bit = mdr.full_adjacencies;
     manet.parent = hello.designated_router;
@@ -316,7 +316,10 @@ fn read_hello(
             || priority != neighbor.priority
             || was_full != manet.full_hello_received
             || bidirectional,
-        adjacency: level != manet.level || manet.child && !was_child || manet.dependent_selector && !was_selector,
+        adjacency: level != manet.level
+            || manet.child && !was_child
+            || manet.dependent_selector && !was_selector
+            || manet.a_bit != had_a_bit,
         advertised,
     }
 }

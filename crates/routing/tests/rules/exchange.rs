@@ -1,0 +1,223 @@
+//! The exchange of databases (RFC 2328, 10; RFC 5614, 7; RFC 5243).
+
+use anabranch_routing::NeighborState;
+use anabranch_routing::counters::DropReason;
+use anabranch_wire::ospf::lls::MdrDescription;
+use anabranch_wire::ospf::{
+    Body, DatabaseDescription, DescriptionFlags, LinkStateRequest, Lls, LsaHeader, LsaKey, LsaType, RouterId, Tlv,
+};
+
+use crate::bench::{Bench, OPTIONS, Says, eager, hears, mdr, mdr_hears, other, router_lsa};
+
+fn description(flags: [bool; 3], sequence: u32, headers: Vec<LsaHeader>) -> Body {
+    let flags = DescriptionFlags { init: flags[0], more: flags[1], master: flags[2], ipv6_mtu_differs: false };
+    Body::DatabaseDescription(DatabaseDescription { options: OPTIONS, interface_mtu: 1500, flags, sequence, headers })
+}
+
+/// A router of number 5 and its neighbour, on the way to an adjacency.
+fn beginning(neighbor: u32) -> Bench {
+    let mut bench = Bench::new(5, |_, interface| eager(interface));
+    bench.pass_with(2, &[(neighbor, hears(&[5]))]);
+    assert_eq!(bench.state(neighbor), NeighborState::ExStart);
+    bench
+}
+
+#[test]
+fn rfc5614_7_4_the_first_description_tells_the_roles_and_the_others_do_not() {
+    let mut bench = beginning(9);
+    let (first, lls) = bench.descriptions().remove(0);
+    assert!(first.flags.init && first.flags.more && first.flags.master && first.headers.is_empty());
+    // It was sent while the interface was Waiting, so there is no Parent yet.
+    assert_eq!(lls.unwrap().mdr_description().unwrap().designated_router, RouterId::NONE);
+    bench.give(9, false, description([true, true, true], 500, vec![]), None);
+    let (second, lls) = bench.descriptions().remove(0);
+    assert_eq!((second.flags.master, second.sequence, lls), (false, 500, None));
+}
+
+#[test]
+fn rfc5614_7_4_a_first_description_that_is_repeated_tells_the_roles_of_now() {
+    let mut bench = Bench::new(5, |_, interface| eager(interface));
+    // Waiting: the adjacency is wanted before the first election.
+    bench.hello(9, hears(&[5]));
+    let (_, lls) = bench.descriptions().remove(0);
+    assert_eq!(lls.unwrap().mdr_description().unwrap().designated_router, RouterId(0));
+    bench.pass_with(8, &[(9, hears(&[5]))]);
+    let all = bench.descriptions();
+    let roles = all.last().unwrap().1.as_ref().unwrap().mdr_description().unwrap();
+    assert_ne!(roles.designated_router, RouterId(0));
+}
+
+#[test]
+fn rfc2328_10_6_the_larger_router_id_is_the_master() {
+    let mut bench = beginning(3);
+    let sequence = bench.descriptions().last().unwrap().0.sequence;
+    // The neighbour's own claim is ignored; ours is repeated at once, so that it need not wait for RxmtInterval.
+    bench.give(3, false, description([true, true, true], 700, vec![]), None);
+    assert_eq!(bench.state(3), NeighborState::ExStart);
+    assert_eq!(bench.descriptions().len(), 1);
+    bench.give(3, false, description([false, false, false], sequence, vec![]), None);
+    assert_eq!(bench.state(3), NeighborState::Exchange);
+    let (next, _) = bench.descriptions().remove(0);
+    assert_eq!((next.flags.master, next.sequence), (true, sequence.wrapping_add(1)));
+    assert!(!next.headers.is_empty());
+}
+
+#[test]
+fn rfc2328_10_8_the_master_repeats_its_description_after_rxmt_interval() {
+    let mut bench = beginning(3);
+    let sequence = bench.descriptions().last().unwrap().0.sequence;
+    bench.give(3, false, description([false, true, false], sequence, vec![]), None);
+    bench.sent.clear();
+    bench.pass_with(8, &[(3, hears(&[5]))]);
+    let all = bench.descriptions();
+    assert_eq!(all.len(), 1);
+    assert_eq!(all[0].0.sequence, sequence.wrapping_add(1));
+}
+
+#[test]
+fn rfc2328_10_6_the_slave_answers_a_description_again_that_comes_again() {
+    let mut bench = beginning(9);
+    bench.give(9, false, description([true, true, true], 500, vec![]), None);
+    let first = bench.descriptions();
+    bench.give(9, false, description([true, true, true], 500, vec![]), None);
+    assert_eq!(bench.descriptions().last(), first.last());
+    assert_eq!(bench.dropped(DropReason::DuplicateDescription), 1);
+}
+
+#[test]
+fn rfc2328_10_6_a_description_out_of_sequence_begins_the_exchange_again() {
+    for wrong in [
+        description([false, true, true], 502, vec![]),
+        description([false, true, false], 501, vec![]),
+        description([true, true, true], 501, vec![]),
+    ] {
+        let mut bench = beginning(9);
+        bench.give(9, false, description([true, true, true], 500, vec![]), None);
+        assert_eq!(bench.state(9), NeighborState::Exchange);
+        bench.give(9, false, wrong, None);
+        assert_eq!(bench.state(9), NeighborState::ExStart);
+    }
+}
+
+#[test]
+fn rfc2328_10_6_a_description_with_a_larger_mtu_is_rejected() {
+    let mut bench = beginning(9);
+    let Body::DatabaseDescription(mut body) = description([true, true, true], 500, vec![]) else { unreachable!() };
+    body.interface_mtu = 1501;
+    bench.give(9, false, Body::DatabaseDescription(body), None);
+    assert_eq!((bench.state(9), bench.dropped(DropReason::Mtu)), (NeighborState::ExStart, 1));
+}
+
+#[test]
+fn rfc5614_7_5_and_rfc5243_what_the_neighbour_described_is_not_described_to_it() {
+    let mut bench = beginning(9);
+    bench.update(9, true, &[router_lsa(77, 5, &[]), router_lsa(78, 5, &[]), router_lsa(79, 5, &[])]);
+    bench.sent.clear();
+    // The master has 77 as we have it, 78 older, and 79 newer.
+    let headers =
+        vec![router_lsa(77, 5, &[]).header(), router_lsa(78, 4, &[]).header(), router_lsa(79, 6, &[]).header()];
+    let Body::DatabaseDescription(mut first) = description([true, true, true], 500, vec![]) else { unreachable!() };
+    bench.give(9, false, Body::DatabaseDescription(first.clone()), None);
+    let described: Vec<u32> = bench.descriptions()[0].0.headers.iter().map(|one| one.key.advertising.0).collect();
+    assert!([77, 78, 79].iter().all(|router| described.contains(router)), "the first answer comes before it is known");
+    // Once more, with a larger sequence: begin anew with many LSAs, so that the answer to the second packet shows it.
+    let many: Vec<_> = (1000..1100).map(|router| router_lsa(router, 0, &[])).collect();
+    let mut bench = beginning(9);
+    bench.update(9, true, &many);
+    bench.update(9, true, &[router_lsa(1200, 5, &[]), router_lsa(1201, 5, &[]), router_lsa(1202, 5, &[])]);
+    bench.sent.clear();
+    first.sequence = 600;
+    bench.give(9, false, Body::DatabaseDescription(first), None);
+    bench.sent.clear();
+    let renumbered: Vec<LsaHeader> = headers
+        .iter()
+        .zip([(1200, 5), (1201, 4), (1202, 6)])
+        .map(|(_, (router, sequence))| router_lsa(router, sequence, &[]).header())
+        .collect();
+    bench.give(9, false, description([false, true, true], 601, renumbered), None);
+    let described: Vec<u32> = bench.descriptions()[0].0.headers.iter().map(|one| one.key.advertising.0).collect();
+    assert!(!described.contains(&1200) && described.contains(&1201) && !described.contains(&1202), "{described:?}");
+}
+
+#[test]
+fn rfc2328_10_9_what_is_lacking_is_requested_and_the_adjacency_is_full_when_it_came() {
+    let mut bench = beginning(9);
+    let lsa = router_lsa(77, 0, &[9]);
+    bench.give(9, false, description([true, true, true], 500, vec![]), None);
+    bench.give(9, false, description([false, false, true], 501, vec![lsa.header()]), None);
+    assert_eq!(bench.state(9), NeighborState::Loading);
+    let requests = bench.take(|packet| match &packet.body {
+        Body::LinkStateRequest(request) => Some(request.keys.clone()),
+        _ => None,
+    });
+    assert_eq!(requests.iter().map(|(_, _, keys)| keys.clone()).collect::<Vec<_>>(), [vec![lsa.lsa.key()]]);
+    // It is lost; the request comes again after RxmtInterval.
+    bench.pass_with(8, &[(9, hears(&[5]))]);
+    let again = bench.take(|packet| matches!(packet.body, Body::LinkStateRequest(_)).then_some(()));
+    assert_eq!(again.len(), 1);
+    bench.update(9, false, &[lsa]);
+    assert_eq!(bench.state(9), NeighborState::Full);
+}
+
+#[test]
+fn rfc2328_10_7_a_request_is_answered_and_one_for_what_is_not_there_begins_the_exchange_again() {
+    let mut bench = beginning(9);
+    bench.make_full(9);
+    let key = LsaKey { kind: LsaType::ROUTER, advertising: RouterId(5), ..LsaKey::default() };
+    bench.sent.clear();
+    bench.give(9, false, Body::LinkStateRequest(LinkStateRequest { keys: vec![key] }), None);
+    assert_eq!(bench.updates()[0].2[0].lsa.key(), key);
+    let missing = LsaKey { advertising: RouterId(66), ..key };
+    bench.give(9, false, Body::LinkStateRequest(LinkStateRequest { keys: vec![missing] }), None);
+    assert_eq!(bench.state(9), NeighborState::ExStart);
+}
+
+#[test]
+fn rfc2328_13_step_6_an_lsa_older_than_what_its_sender_described_is_a_bad_exchange() {
+    let mut bench = beginning(9);
+    bench.update(9, true, &[router_lsa(77, 1, &[9])]);
+    bench.give(9, false, description([true, true, true], 500, vec![]), None);
+    bench.give(9, false, description([false, false, true], 501, vec![router_lsa(77, 2, &[9]).header()]), None);
+    assert_eq!(bench.state(9), NeighborState::Loading);
+    bench.update(9, false, &[router_lsa(77, 1, &[9])]);
+    assert_eq!(bench.state(9), NeighborState::ExStart);
+}
+
+#[test]
+fn rfc5614_7_5_a_description_from_an_mdr_makes_an_adjacency_at_once() {
+    // The neighbour is in state Init; its description says that it is an MDR and that we are its backup parent.
+    let mut bench = mdr();
+    bench.hello(200, hears(&[]));
+    assert_eq!(bench.state(200), NeighborState::Init);
+    let roles = MdrDescription { designated_router: RouterId(200), backup_designated_router: RouterId(100) };
+    let lls = Lls { tlvs: vec![Tlv::MdrDescription(roles)] };
+    bench.give(200, false, description([true, true, true], 500, vec![]), Some(lls));
+    assert_eq!(bench.state(200), NeighborState::Exchange);
+}
+
+#[test]
+fn rfc5614_7_2_an_mdr_other_is_adjacent_with_its_parent_only_and_with_who_asks_by_the_a_bit() {
+    let (mut bench, hellos) = other();
+    bench.pass_with(1, &hellos);
+    assert_eq!(bench.state(9), NeighborState::ExStart, "its Parent");
+    assert_eq!((bench.state(8), bench.state(7)), (NeighborState::TwoWay, NeighborState::TwoWay));
+    bench.hello(7, Says { a_bit: true, ..hears(&[1, 8, 9]) });
+    bench.pass_with(1, &hellos[..2]);
+    assert_eq!(bench.state(7), NeighborState::ExStart);
+}
+
+#[test]
+fn rfc5614_7_3_an_adjacency_of_two_mdr_others_is_given_up() {
+    let (mut bench, _) = other();
+    assert_eq!(bench.state(9), NeighborState::ExStart);
+    // 9 is an MDR no more.
+    bench.hello(9, hears(&[1, 7, 8]));
+    assert_eq!(bench.state(9), NeighborState::TwoWay);
+    bench.hello(9, mdr_hears(9, &[1, 7, 8]));
+    assert_eq!(bench.state(9), NeighborState::ExStart);
+}
+
+/// A description that no adjacency survives.
+pub fn mismatch() -> Body {
+    description([true, true, true], 9999, vec![])
+}

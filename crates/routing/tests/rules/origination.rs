@@ -1,0 +1,246 @@
+//! Originating LSAs (RFC 2328, 12.4 and 13.4; RFC 5340, 4.4.3; RFC 5614, 9.4; RFC 5838).
+
+use anabranch_policy::Duration;
+use anabranch_routing::config::Manet;
+use anabranch_routing::{InterfaceChange, InterfaceKind, NextHop};
+use anabranch_wire::ospf::lsa::{IntraAreaPrefix, IntraAreaPrefixLsa, LinkLsa, LsaSequence, MAX_AGE};
+use anabranch_wire::ospf::{
+    AgedLsa, Body, InstanceId, InterfaceId, LinkStateId, Lsa, LsaBody, LsaKey, LsaType, Options, Prefix, PrefixOptions,
+    RouterId,
+};
+
+use crate::bench::{Bench, eager, hears, hello, mdr, router_lsa, source};
+
+fn links_of(bench: &Bench, router: u32) -> Vec<u32> {
+    match bench.lsa(LsaType::ROUTER, router).expect("a Router-LSA").lsa.body() {
+        LsaBody::Router(lsa) => lsa.links.iter().map(|link| link.neighbor.0).collect(),
+        _ => unreachable!(),
+    }
+}
+
+#[test]
+fn rfc2328_12_4_two_instances_of_an_lsa_are_min_ls_interval_apart() {
+    let mut bench = Bench::new(5, |_, interface| eager(interface));
+    bench.pass_with(10, &[(9, hears(&[5])), (8, hears(&[5]))]);
+    bench.make_full(9);
+    let first = bench.lsa(LsaType::ROUTER, 5).unwrap().lsa.sequence();
+    let start = bench.now;
+    assert_eq!(links_of(&bench, 5), [9]);
+    bench.make_full(8);
+    while bench.lsa(LsaType::ROUTER, 5).unwrap().lsa.sequence() == first {
+        bench.hello(9, hears(&[5]));
+        bench.hello(8, hears(&[5]));
+        bench.pass(0.5);
+    }
+    let waited = bench.now.since(start);
+    assert!(waited >= Duration::from_secs(5) && waited <= Duration::from_millis(5500), "{waited}");
+    assert_eq!(links_of(&bench, 5), [8, 9]);
+}
+
+#[test]
+fn rfc2328_12_4_an_lsa_is_originated_anew_after_ls_refresh_time() {
+    let mut bench = Bench::new(5, |_, _| {});
+    bench.pass(1799.0);
+    let before = bench.lsa(LsaType::ROUTER, 5).unwrap();
+    bench.pass(2.0);
+    let after = bench.lsa(LsaType::ROUTER, 5).unwrap();
+    assert_eq!(Some(after.lsa.sequence()), before.lsa.sequence().next());
+    assert!(before.age >= 1798 && after.age <= 2);
+}
+
+#[test]
+fn rfc2328_13_4_an_own_lsa_from_before_a_restart_is_overtaken() {
+    let mut bench = mdr();
+    bench.update(1, true, &[router_lsa(100, 50, &[7, 8])]);
+    bench.pass(0.1);
+    let own = bench.lsa(LsaType::ROUTER, 100).unwrap().lsa;
+    assert_eq!(own.sequence(), LsaSequence(LsaSequence::INITIAL.0 + 51));
+    assert!(!links_of(&bench, 100).contains(&7));
+    assert!(bench.updates().iter().any(|(_, _, lsas)| lsas.iter().any(|aged| aged.lsa == own)));
+}
+
+#[test]
+fn rfc2328_13_4_an_own_lsa_that_is_not_wanted_any_more_is_flushed() {
+    let mut bench = mdr();
+    let key = LsaKey { kind: LsaType::INTRA_AREA_PREFIX, advertising: RouterId(100), id: LinkStateId(9) };
+    let body = LsaBody::IntraAreaPrefix(IntraAreaPrefixLsa::default());
+    let lsa = AgedLsa { age: 5, lsa: Lsa::new(key, LsaSequence::INITIAL, body).unwrap() };
+    bench.update(1, true, &[lsa]);
+    bench.pass(0.1);
+    let flushed = bench.updates().into_iter().flat_map(|(_, _, lsas)| lsas).filter(|aged| aged.lsa.key() == key);
+    assert_eq!(flushed.map(|aged| aged.age).collect::<Vec<_>>(), [MAX_AGE]);
+    assert!(bench.lsa(LsaType::INTRA_AREA_PREFIX, 100).is_none(), "nobody is adjacent: it is gone at once");
+}
+
+#[test]
+fn rfc2328_12_1_6_when_the_sequence_numbers_are_used_up_the_lsa_is_flushed_and_begins_anew() {
+    let mut bench = Bench::new(100, |config, _| config.ls_refresh_time = Duration::from_secs(10));
+    let quiet = [(1, hears(&[100])), (2, hears(&[100]))];
+    bench.pass_with(3, &quiet);
+    // Somebody forged an instance with the last number but one.
+    bench.update(1, true, &[forge(i32::MAX - 1)]);
+    bench.pass(0.1);
+    assert_eq!(bench.lsa(LsaType::ROUTER, 100).unwrap().lsa.sequence(), LsaSequence::MAX);
+    // The refreshment needs a number more.
+    bench.sent.clear();
+    bench.pass_with(18, &quiet);
+    let sent: Vec<_> = bench.updates().into_iter().flat_map(|(_, _, lsas)| lsas).collect();
+    let own = |aged: &&AgedLsa| aged.lsa.key().kind == LsaType::ROUTER && aged.lsa.key().advertising == RouterId(100);
+    let numbers: Vec<_> = sent.iter().filter(own).map(|aged| (aged.lsa.sequence(), aged.age == MAX_AGE)).collect();
+    assert!(numbers.contains(&(LsaSequence::MAX, true)), "{numbers:?}");
+    assert_eq!(numbers.last(), Some(&(LsaSequence::INITIAL, false)));
+}
+
+fn forge(sequence: i32) -> AgedLsa {
+    let aged = router_lsa(100, 0, &[sequence as u32 & 0xff]);
+    let lsa = Lsa::new(aged.lsa.key(), LsaSequence(sequence), aged.lsa.body().clone()).unwrap();
+    AgedLsa { age: 1, lsa }
+}
+
+#[test]
+fn rfc5614_9_4_a_neighbour_that_need_not_be_advertised_any_more_is_no_reason_for_a_new_lsa() {
+    let mut bench = Bench::new(5, |_, interface| eager(interface));
+    bench.pass_with(10, &[(9, hears(&[5])), (8, hears(&[5]))]);
+    bench.make_full(9);
+    bench.pass_with(6, &[(9, hears(&[5])), (8, hears(&[5]))]);
+    let before = bench.lsa(LsaType::ROUTER, 5).unwrap().lsa.sequence();
+    assert_eq!(links_of(&bench, 5), [9]);
+    // Adjacent again from the start: not Full, but bidirectional.
+    bench.give(9, false, crate::exchange::mismatch(), None);
+    assert_ne!(bench.state(9), anabranch_routing::NeighborState::Full);
+    bench.pass_with(6, &[(9, hears(&[5])), (8, hears(&[5]))]);
+    assert_eq!(bench.lsa(LsaType::ROUTER, 5).unwrap().lsa.sequence(), before);
+    // One that is lost is.
+    bench.pass_with(6, &[(8, hears(&[5]))]);
+    assert!(links_of(&bench, 5).is_empty());
+}
+
+#[test]
+fn rfc5614_9_4_a_changed_cost_is_a_reason_for_a_new_lsa() {
+    let mut bench = Bench::new(5, |_, interface| eager(interface));
+    bench.pass_with(10, &[(9, hears(&[5]))]);
+    bench.make_full(9);
+    bench.pass_with(6, &[(9, hears(&[5]))]);
+    let change = InterfaceChange::LinkCost(RouterId(9), Some(7));
+    bench.router.handle_interface(bench.now, InterfaceId(1), change).unwrap();
+    let LsaBody::Router(lsa) = bench.lsa(LsaType::ROUTER, 5).unwrap().lsa.body().clone() else { unreachable!() };
+    assert_eq!(lsa.links[0].metric, 7);
+}
+
+#[test]
+fn rfc5340_4_4_3_9_every_own_address_is_a_host_prefix_with_the_la_bit() {
+    let mut bench = Bench::new(5, |config, interface| {
+        interface.addresses = vec![("fd00::5".parse().unwrap(), 64), ("fd01::5".parse().unwrap(), 128)];
+        config.attached = vec![(Prefix::v6("fd77::".parse().unwrap(), 48).unwrap(), 3)];
+    });
+    bench.pass(1.0);
+    let LsaBody::IntraAreaPrefix(lsa) = bench.lsa(LsaType::INTRA_AREA_PREFIX, 5).unwrap().lsa.body().clone() else {
+        unreachable!()
+    };
+    assert_eq!((lsa.referenced.kind, lsa.referenced.advertising), (LsaType::ROUTER, RouterId(5)));
+    let host = |text: &str| IntraAreaPrefix {
+        prefix: Prefix::host(text.parse().unwrap()),
+        options: PrefixOptions::LA,
+        metric: 0,
+    };
+    let attached = IntraAreaPrefix {
+        prefix: Prefix::v6("fd77::".parse().unwrap(), 48).unwrap(),
+        options: PrefixOptions::NONE,
+        metric: 3,
+    };
+    assert_eq!(lsa.prefixes, [host("fd00::5"), host("fd01::5"), attached]);
+}
+
+#[test]
+fn rfc5340_4_4_3_8_a_link_lsa_tells_the_link_local_address() {
+    let mut bench = Bench::new(5, |_, _| {});
+    bench.pass(1.0);
+    let LsaBody::Link(lsa) = bench.lsa(LsaType::LINK, 5).unwrap().lsa.body().clone() else { unreachable!() };
+    assert_eq!((lsa.address, lsa.prefixes.len()), (source(5), 0));
+    assert_eq!(bench.lsa(LsaType::LINK, 5).unwrap().lsa.key().id, LinkStateId(1));
+}
+
+#[test]
+fn rfc5340_c_3_a_link_lsa_can_be_suppressed() {
+    let mut bench = Bench::new(5, |_, interface| interface.link_lsa_suppression = true);
+    bench.pass(1.0);
+    assert!(bench.lsa(LsaType::LINK, 5).is_none());
+}
+
+#[test]
+fn rfc5838_2_5_the_ipv4_next_hop_is_that_of_the_link_lsa() {
+    let mut bench = Bench::new(5, |config, interface| {
+        config.instance = InstanceId(65);
+        interface.addresses = vec![("10.0.0.5".parse().unwrap(), 24)];
+        eager(interface);
+    });
+    let say = |bench: &mut Bench| {
+        let (mut body, lls) = hello(&hears(&[5]));
+        body.options = body.options.with(Options::AF);
+        bench.give(9, true, Body::Hello(body), Some(lls));
+    };
+    say(&mut bench);
+    bench.make_full(9);
+    let link = LinkLsa {
+        priority: 1,
+        options: Options::AF,
+        address: LinkLsa::field_of_v4("10.0.0.9".parse().unwrap()),
+        prefixes: vec![],
+    };
+    let prefixes = |prefix| IntraAreaPrefixLsa {
+        referenced: LsaKey { kind: LsaType::ROUTER, advertising: RouterId(9), id: LinkStateId(0) },
+        prefixes: vec![IntraAreaPrefix { prefix, options: PrefixOptions::LA, metric: 0 }],
+    };
+    let lsa = |kind, id, body| {
+        let key = LsaKey { kind, advertising: RouterId(9), id: LinkStateId(id) };
+        AgedLsa { age: 1, lsa: Lsa::new(key, LsaSequence::INITIAL, body).unwrap() }
+    };
+    let host = Prefix::host("10.0.0.9".parse().unwrap());
+    // RFC 5838, 2.3: a prefix of the other family is not used.
+    let foreign = Prefix::host("fd00::9".parse().unwrap());
+    bench.update(
+        9,
+        true,
+        &[
+            router_lsa(9, 0, &[5]),
+            lsa(LsaType::INTRA_AREA_PREFIX, 0, LsaBody::IntraAreaPrefix(prefixes(host))),
+            lsa(LsaType::INTRA_AREA_PREFIX, 1, LsaBody::IntraAreaPrefix(prefixes(foreign))),
+        ],
+    );
+    bench.pass(0.5);
+    say(&mut bench);
+    let hop = |bench: &Bench| bench.router.routes().prefixes.get(&host).map(|route| route.next_hops.clone());
+    let by = |address: &str| {
+        let address = address.parse().unwrap();
+        Some(vec![NextHop { router: RouterId(9), interface: InterfaceId(1), address }])
+    };
+    assert_eq!(hop(&bench), by("fe80::9"), "while the Link-LSA is missing");
+    bench.update(9, true, &[lsa(LsaType::LINK, 1, LsaBody::Link(link))]);
+    bench.pass(0.5);
+    assert_eq!(hop(&bench), by("10.0.0.9"));
+    assert!(!bench.router.routes().prefixes.contains_key(&foreign));
+    // Our own.
+    let own = bench.lsa(LsaType::LINK, 5).unwrap();
+    let LsaBody::Link(own) = own.lsa.body() else { unreachable!() };
+    assert_eq!(own.address_v4().to_string(), "10.0.0.5");
+}
+
+#[test]
+fn rfc5614_3_2_the_defaults_are_those_of_the_rfc() {
+    let interface = anabranch_routing::InterfaceConfig::manet(InterfaceId(1), source(1));
+    let seconds = [interface.hello_interval, interface.router_dead_interval, interface.rxmt_interval];
+    assert_eq!(seconds.map(Duration::as_millis), [2000, 6000, 7000]);
+    let InterfaceKind::Manet(Manet {
+        election, backup_wait_interval, ack_interval, lsa_fullness, two_hop_refresh, ..
+    }) = interface.kind
+    else {
+        unreachable!()
+    };
+    assert_eq!((backup_wait_interval.as_millis(), ack_interval.as_millis(), two_hop_refresh), (500, 1000, 1));
+    assert_eq!(election.adj_connectivity, anabranch_routing::election::AdjConnectivity::Uniconnected);
+    assert_eq!((election.mdr_constraint, anabranch_routing::config::HELLO_REPEAT_COUNT), (3, 3));
+    assert_eq!(lsa_fullness, anabranch_routing::lsa_fullness::LsaFullness::MinCost);
+    let config = anabranch_routing::Config::new(RouterId(1));
+    let seconds = [config.ls_refresh_time, config.min_ls_interval, config.min_ls_arrival];
+    assert_eq!(seconds.map(Duration::as_millis), [1_800_000, 5000, 1000]);
+}
