@@ -31,7 +31,7 @@ fn every_test_and_file_named_in_the_table_exists() {
         let text = std::fs::read_to_string(file).unwrap();
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         for (number, line) in lines.iter().enumerate() {
-            let is_test = lines[number.saturating_sub(3)..number].iter().any(|line| *line == "#[test]");
+            let is_test = lines[number.saturating_sub(3)..number].contains(&"#[test]");
             if let Some(name) = line.strip_prefix("fn ").and_then(|rest| rest.split('(').next()).filter(|_| is_test) {
                 tests.insert(name.to_owned());
             }
