@@ -4,6 +4,7 @@ use crate::contender::Contender;
 use crate::metric::Series;
 use crate::scenario::Scenario;
 use crate::statistics::Estimate;
+use anabranch_sim::mesh::snapshot::Snapshot;
 
 /// A series over time. Value `i` belongs to the stretch from `i` to `i + 1` sampling intervals; not a number where there
 /// was nothing to measure.
@@ -30,6 +31,8 @@ pub struct Record {
     pub curves: Vec<Curve>,
     /// Bytes of cross traffic that arrived on each of the paths in use, by their places in the scenario.
     pub background: Vec<(usize, u64)>,
+    /// The ad-hoc network at a few moments, with the next hops to the receiver on each path; empty for other networks.
+    pub mesh: Vec<Snapshot>,
     /// SHA-256 of what the receiver read, in hexadecimal, if it was asked for and all of it arrived.
     pub received_digest: Option<String>,
 }

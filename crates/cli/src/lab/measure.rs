@@ -49,7 +49,8 @@ pub fn record(
         curves.clear();
     }
     let background = capacity::background(scenario, paths, results);
-    Ok(Record { seed: results.seed, trace_hash: results.trace_hash, metrics, curves, background, received_digest })
+    let (seed, trace_hash) = (results.seed, results.trace_hash);
+    Ok(Record { seed, trace_hash, metrics, curves, background, received_digest, ..Record::default() })
 }
 
 /// What a metric of the scenario's own makes of the values whose interval lies in its window.

@@ -9,7 +9,7 @@ use crate::scenario::model::{Heading, Mesh, Transfer};
 use anabranch_sim::mesh::paper::combination::Combination;
 use anabranch_sim::mesh::paper::measure::Measured;
 use anabranch_sim::mesh::paper::network::{LANES, Routes};
-use anabranch_sim::mesh::paper::{self, Case, Rates};
+use anabranch_sim::mesh::paper::{self, Case, Rates, Whole};
 
 /// Runs `contender` over those lanes of the scenario's mesh, given by their places.
 pub fn run(
@@ -54,10 +54,13 @@ pub fn run(
             connection,
         },
     };
-    let (measured, results) = paper::run_with_results(&case).map_err(|error| fail(&error))?;
+    let Whole { measured, results, snapshots } = paper::run_whole(&case).map_err(|error| fail(&error))?;
     super::check_wire(&results)?;
     let mut record = measure::record(scenario, contender, paths, &results, extras.curves)?;
     record.metrics.extend(own_metrics(&measured, mesh));
+    if extras.curves {
+        record.mesh = snapshots;
+    }
     Ok(record)
 }
 

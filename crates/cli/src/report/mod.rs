@@ -5,6 +5,7 @@ mod calibration;
 mod chart;
 mod distribution;
 mod figure;
+mod mesh;
 mod rivals;
 mod scatter;
 mod sweep;
@@ -15,11 +16,12 @@ pub use sweep::sweep_page;
 
 use crate::diagnostic::Diagnostic;
 use crate::metric::Series;
-use crate::record::Outcome;
+use crate::record::{Outcome, PolicyRuns};
 use crate::scenario::model::{Figure, FigureKind};
 use crate::statistics::readable;
 use crate::summary;
 use crate::verdict::{self, Verdict};
+use anabranch_routing::lanes::{LaneInterfaces, PathMode};
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("style.css");
@@ -86,6 +88,7 @@ fn experiment(html: &mut String, outcome: &Outcome) -> Result<(), chart::ChartEr
     );
     combinations(html, outcome);
     claims_table(html, outcome);
+    meshes(html, outcome)?;
     let figures = if scenario.figures.is_empty() { default_figures() } else { scenario.figures.clone() };
     for figure in &figures {
         one_figure(html, outcome, figure)?;
@@ -111,6 +114,34 @@ fn combinations(html: &mut String, outcome: &Outcome) {
         let _ = writeln!(html, "<dt>{label}</dt><dd>{made_of}</dd>");
     }
     html.push_str("</dl>\n");
+}
+
+/// The ad-hoc network during the first run of a contender that sends on all next hops, and of one that sends on one.
+fn meshes(html: &mut String, outcome: &Outcome) -> Result<(), chart::ChartError> {
+    let with_pictures = |runs: &&PolicyRuns| {
+        let lanes = runs.records.first().and_then(|record| record.mesh.first()).and_then(|mesh| mesh.nodes.first());
+        lanes.is_some_and(|node| node.next_hops.len() > 1) && !runs.contender.mesh.predicted
+    };
+    let real = |runs: &&PolicyRuns| runs.contender.mesh.lanes.interfaces == LaneInterfaces::Real;
+    for paths in [PathMode::Full, PathMode::Part] {
+        let mut candidates = outcome.policies.iter().filter(with_pictures).filter(real);
+        let Some(runs) = candidates.find(|runs| runs.contender.mesh.lanes.paths == paths) else { continue };
+        let Some(record) = runs.records.first() else { continue };
+        let _ =
+            writeln!(html, "<figure>\n<h3>The network during {}</h3>\n<ul class=\"legend\">", escape(&runs.label()));
+        for (at, path) in outcome.scenario.paths.iter().enumerate() {
+            let _ = write!(html, "<li><span style=\"background:{}\"></span>{}</li>", chart::css_colour(at), path.name);
+        }
+        html.push_str("</ul>\n<div class=\"pictures many\">");
+        for moment in &record.mesh {
+            html.push_str(&mesh::moment(moment, mesh::SENDER)?);
+        }
+        html.push_str(
+            "</div>\n<figcaption><p class=\"reading\">The ways that packets from M1 to M8 can take on each interface, at a few moments of the \
+             first run. Filled: MDR; grey: Backup MDR; light: MDR Other, or no router.</p></figcaption>\n</figure>\n",
+        );
+    }
+    Ok(())
 }
 
 /// What a scenario without figures of its own gets.

@@ -17,6 +17,7 @@ pub mod moving_network;
 pub mod paper;
 pub mod probes;
 pub mod results;
+pub mod snapshot;
 pub mod static_routes;
 mod work;
 

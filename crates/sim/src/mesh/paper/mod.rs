@@ -12,6 +12,7 @@ pub mod network;
 use crate::application::{Application, Sending};
 use crate::flow::{FlowConfig, Side};
 use crate::link::DropCause;
+use crate::mesh::snapshot::Snapshot;
 use crate::results::RunResult;
 use anabranch_mptcp::config::BufferSize;
 use anabranch_policy::rate::Rate;
@@ -96,14 +97,28 @@ impl Case {
 /// # Errors
 /// When a policy or a router refuses its settings: the text says which.
 pub fn run(case: &Case) -> Result<Measured, String> {
-    run_with_results(case).map(|(measured, _)| measured)
+    run_whole(case).map(|whole| whole.measured)
 }
 
-/// Runs an experiment; what is seen of it, and the world's results, in which the download is the flow [`FLOW`].
+/// All that a run leaves.
+#[derive(Clone, Debug)]
+pub struct Whole {
+    /// What is seen of the experiment.
+    pub measured: Measured,
+    /// The world's results, in which the download is the flow [`FLOW`].
+    pub results: RunResult,
+    /// The mesh at [`MOMENTS`] moments, the first at the beginning of the download, with the next hops to M8's lanes.
+    pub snapshots: Vec<Snapshot>,
+}
+
+/// How often the mesh is looked at during a download that lasts for a given time; the others are looked at once.
+pub const MOMENTS: u32 = 6;
+
+/// Runs an experiment and keeps everything.
 ///
 /// # Errors
 /// When a policy or a router refuses its settings: the text says which.
-pub fn run_with_results(case: &Case) -> Result<(Measured, RunResult), String> {
+pub fn run_whole(case: &Case) -> Result<Whole, String> {
     let Built { mut world, server, client, start } = network::build(case)?;
     let observer = Observer::install(&mut world, &server, &client);
     let mut config = case.combination.connection.clone();
@@ -128,9 +143,18 @@ pub fn run_with_results(case: &Case) -> Result<(Measured, RunResult), String> {
         record: Some(case.sample),
     });
     let before = world.node_results();
+    let mut snapshots = Vec::new();
     match case.transfer {
-        Transfer::For(duration) => world.run_until(start + duration),
+        Transfer::For(duration) => {
+            for moment in 0..MOMENTS {
+                world.run_until(start + duration.mul_f64(f64::from(moment) / f64::from(MOMENTS)));
+                snapshots.push(world.mesh_snapshot(&client.lanes));
+            }
+            world.run_until(start + duration);
+        }
         Transfer::Bytes(_) => {
+            world.run_until(start);
+            snapshots.push(world.mesh_snapshot(&client.lanes));
             world.run_until_finished(start + PATIENCE);
         }
     }
@@ -138,5 +162,5 @@ pub fn run_with_results(case: &Case) -> Result<(Measured, RunResult), String> {
         world.connection(flow, Side::Client).is_some() || world.results().drops().get(DropCause::NoRoute) > 0
     );
     let measured = observer.measure(&mut world, case, start, &before);
-    Ok((measured, world.results()))
+    Ok(Whole { measured, results: world.results(), snapshots })
 }
