@@ -125,6 +125,24 @@ pub struct Forecast {
     pub usage: ForecastUse,
     /// How often the choice is looked at again.
     pub period: Duration,
+    /// What a link that is not trusted costs in addition, for all routers to know; 0 keeps forecasts out of LSAs. The choice
+    /// among next hops of equal cost helps only where there are several. A cost leads around a link by a longer way too,
+    /// from both its ends and from afar, and no cost makes a loop that lasts. It changes no more often than trust does,
+    /// which [`crate::next_hops::SoftUse::hold`] bounds.
+    pub doubt_cost: u16,
+}
+
+impl Forecast {
+    /// Asks these forecasters once per second what will be in two, for the choice among next hops alone.
+    pub fn new(build: Arc<dyn Fn(InterfaceId, RouterId) -> Box<dyn LinkForecaster> + Send + Sync>) -> Self {
+        Self {
+            build,
+            horizon: Duration::from_secs(2),
+            usage: ForecastUse::default(),
+            period: Duration::from_secs(1),
+            doubt_cost: 0,
+        }
+    }
 }
 
 impl fmt::Debug for Forecast {
@@ -133,6 +151,7 @@ impl fmt::Debug for Forecast {
             .field("horizon", &self.horizon)
             .field("usage", &self.usage)
             .field("period", &self.period)
+            .field("doubt_cost", &self.doubt_cost)
             .finish_non_exhaustive()
     }
 }

@@ -1,8 +1,12 @@
 //! What the forecasters of links are told: packets that come, Hellos that do not, and what became of frames.
 
+use std::collections::BTreeMap;
+
 use anabranch_policy::Instant;
 use anabranch_policy::forecast::Observation;
+use anabranch_wire::ospf::RouterId;
 
+use crate::next_hops::Trust;
 use crate::router::{At, Event, Reception, Router};
 
 /// A Hello is missing if it is this part of HelloInterval late: more than two neighbours' jitter, and what a busy channel
@@ -56,6 +60,32 @@ impl Router {
         let forecasts = neighbors.map(|(id, router, one)| (id, router, one.probability_up(now, forecast.horizon)));
         if filter.update(forecasts) {
             self.tell(Event::Routes);
+            self.cost_doubts(now);
+        }
+    }
+
+    /// Gives links that are not trusted their additional cost, and takes it from those that are again.
+    fn cost_doubts(&mut self, now: Instant) {
+        let Some(doubt_cost) =
+            self.config.forecast.as_ref().map(|forecast| forecast.doubt_cost).filter(|cost| *cost > 0)
+        else {
+            return;
+        };
+        let mut changed = false;
+        for interface in &mut self.interfaces {
+            let id = interface.config.id;
+            let doubted = |router: &&RouterId| self.filter.trust(id, **router) != Trust::Trusted;
+            let costs: BTreeMap<RouterId, u16> =
+                interface.neighbors.keys().filter(doubted).map(|router| (*router, doubt_cost)).collect();
+            if costs != interface.doubt_costs {
+                interface.doubt_costs = costs;
+                interface.advertised_change = true;
+                changed = true;
+            }
+        }
+        if changed {
+            self.schedule_calculation(now);
+            self.check_router_lsa(now);
         }
     }
 

@@ -99,6 +99,8 @@ pub struct Interface {
     pub(crate) neighbors: BTreeMap<RouterId, Neighbor>,
     /// Costs of links to neighbours that are not the interface's.
     pub(crate) link_costs: BTreeMap<RouterId, u16>,
+    /// What links that are doubted cost in addition.
+    pub(crate) doubt_costs: BTreeMap<RouterId, u16>,
     /// LSAs to be flooded, and when.
     pub(crate) flood: BTreeSet<LsaKey>,
     pub(crate) flood_at: Instant,
@@ -122,6 +124,7 @@ impl Interface {
             advertised_change: false,
             neighbors: BTreeMap::new(),
             link_costs: BTreeMap::new(),
+            doubt_costs: BTreeMap::new(),
             flood: BTreeSet::new(),
             flood_at: Instant::NEVER,
             acknowledgments: BTreeMap::new(),
@@ -159,7 +162,8 @@ impl Interface {
 
     /// The cost of the link to a neighbour.
     pub(crate) fn cost_to(&self, neighbor: RouterId) -> u16 {
-        self.link_costs.get(&neighbor).copied().unwrap_or(self.config.cost)
+        let usual = self.link_costs.get(&neighbor).copied().unwrap_or(self.config.cost);
+        usual.saturating_add(self.doubt_costs.get(&neighbor).copied().unwrap_or(0))
     }
 
     /// InfTransDelay in whole seconds, at least 1.

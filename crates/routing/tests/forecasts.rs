@@ -43,6 +43,7 @@ fn forecast(usage: ForecastUse, after: [f64; 3]) -> impl Fn(&mut Config) {
             horizon: Duration::from_secs(2),
             usage,
             period: Duration::from_secs(1),
+            doubt_cost: 0,
         });
     }
 }
@@ -102,4 +103,27 @@ fn forecasts_change_no_lsa() {
         (0..5).map(|node| network.bytes(node)).collect::<Vec<_>>()
     };
     assert_eq!(bytes([1.0, 1.0, 1.0]), bytes([0.3, 0.1, 0.0]));
+}
+
+#[test]
+fn a_doubted_link_that_costs_more_is_gone_around_from_both_its_ends_and_from_afar() {
+    // Router 4 reaches router 1 by router 2 or router 3, which hear each other.
+    let links = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)];
+    let mut network = Net::with_links(Setup::new(4, 9), &links);
+    let doubt = |config: &mut Config| {
+        forecast(ForecastUse::default(), [0.4, 1.0, 1.0])(config);
+        if let Some(forecast) = &mut config.forecast {
+            forecast.doubt_cost = 2;
+        }
+    };
+    network.start_with(0, doubt);
+    (1..4).for_each(|node| network.start(node));
+    network.run_until(at(18));
+    assert_eq!(next_hops(network.router(0), 1), Some(vec![(2, 4)]));
+    assert_eq!(next_hops(network.router(0), 3), Some(vec![(2, 4), (3, 4)]));
+    network.run_until(at(40));
+    assert_eq!(next_hops(network.router(0), 1), Some(vec![(3, 4)]), "the long way, since the link costs 3");
+    assert_eq!(next_hops(network.router(0), 3), Some(vec![(3, 4)]));
+    // The other end has no forecaster and goes straight.
+    assert_eq!(next_hops(network.router(1), 0), Some(vec![(1, 1)]));
 }

@@ -11,13 +11,17 @@ use anabranch_routing::InterfaceKind;
 use anabranch_routing::config::{Forecast, Manet};
 use anabranch_routing::election::AdjConnectivity;
 use anabranch_routing::lsa_fullness::LsaFullness;
-use anabranch_routing::next_hops::ForecastUse;
+use anabranch_routing::next_hops::{ForecastUse, SoftUse};
 use anabranch_wire::ospf::Compatibility;
 use anabranch_wire::ospf::authentication::{Algorithm, SecurityAssociation};
 use clap::{Args, ValueEnum};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// How often forecasts are looked at, and how many of these looks what they changed stays: 3 s.
+const PERIOD: Duration = Duration::from_millis(250);
+const HOLD: u32 = 12;
 
 /// What a router at work can be asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -161,6 +165,10 @@ pub struct ProtocolOptions {
     /// How far ahead is asked [default: 2 s]
     #[arg(long, value_name = "TIME", value_parser = time, requires = "forecaster")]
     pub horizon: Option<Duration>,
+    /// What a link costs in addition while its forecast is bad, which all routers are told; 0: they are not, and the forecast
+    /// chooses among next hops of equal cost only
+    #[arg(long, value_name = "N", default_value_t = 2, requires = "forecaster")]
+    pub doubt_cost: u16,
     /// The dialect of the routers around
     #[arg(long, value_name = "DIALECT", default_value = "rfc")]
     pub dialect: Dialect,
@@ -307,11 +315,13 @@ impl ProtocolOptions {
         let combination: Combination = format!("forecaster={text}").parse().map_err(wrong)?;
         combination.build_forecaster().map_err(wrong)?;
         let build = Arc::new(move |_, _| combination.build_forecaster().expect("it was built a moment ago"));
+        let usage = SoftUse { hold: HOLD, ..SoftUse::default() };
         Ok(Forecast {
-            build,
             horizon: self.horizon.unwrap_or(Duration::from_secs(2)),
-            usage: ForecastUse::default(),
-            period: Duration::from_secs(1),
+            usage: ForecastUse::Soft(usage),
+            period: PERIOD,
+            doubt_cost: self.doubt_cost,
+            ..Forecast::new(build)
         })
     }
 

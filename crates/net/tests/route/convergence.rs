@@ -4,20 +4,27 @@
 //! silent cut is made, which only has to be survived.
 
 use crate::mesh::routes_are_there;
-use crate::probe::{PORTS, Probe, Seen, Target};
+use crate::probe::{Probe, Seen, Target, ports};
 use crate::scene::{Scene, config, wait_for};
 use anabranch_net::emulate::{ChannelModel, mesh};
 use anabranch_net::route::{Family, Question, RouteConfig};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::time::Duration as Span;
 use anabranch_routing::config::Forecast;
-use anabranch_routing::next_hops::ForecastUse;
+use anabranch_routing::next_hops::{ForecastUse, SoftUse};
 use libtest_mimic::Trial;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Seconds over which a fading link's loss rises from none to all.
 const FADE: u64 = 10;
+
+/// How often forecasts are looked at, and how many of these looks what they changed stays: 3 s.
+const PERIOD: Span = Span::from_millis(250);
+const HOLD: u32 = 12;
+
+/// Flows of probes that go at the same time while links fade.
+const FLOWS: u16 = 6;
 
 /// After a cut, until it is over for certain: longer than the dead interval.
 const AFTER: Duration = Duration::from_secs(6);
@@ -42,13 +49,13 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// The nodes by which the probe goes from M1 to M8 now.
-fn way(scene: &Scene) -> Vec<usize> {
+/// The nodes by which a flow of probes goes from M1 to M8 now.
+fn way(scene: &Scene, flow: u16) -> Vec<usize> {
     let (from, to) = (mesh::loopback_ipv4(1), mesh::loopback_ipv4(8));
     let mut way = vec![1];
     while let Some(&here) = way.last().filter(|here| **here != 8 && way.len() < 9) {
         let came_in = if here == 1 { "" } else { "iif e0" };
-        let (sport, dport) = PORTS;
+        let (sport, dport) = ports(flow);
         let words = format!("ip route get {to} from {from} {came_in} ipproto udp sport {sport} dport {dport}");
         let text = scene.output(here, &words);
         let mut words = text.split_whitespace().skip_while(|word| *word != "via").skip(1);
@@ -64,14 +71,14 @@ fn way(scene: &Scene) -> Vec<usize> {
 fn a_silent_cut_is_survived() {
     let scene = Scene::new(vec![ChannelModel::Ideal], &config(Family::Ipv4, 1));
     routes_are_there(&scene);
-    let probe = Probe::start(&scene, Target::Ipv4);
+    let probe = Probe::start(&scene, Target::Ipv4, 0);
     wait_for("answers", || if probe.answered() > 50 { Ok(()) } else { Err(probe.answered()) });
-    let way = way(&scene);
+    let way = way(&scene, 0);
     scene.set_link(way[0], way[1], 0, None);
     std::thread::sleep(Duration::from_millis(200));
     let before = probe.answered();
     wait_for("answers on another way", || if probe.answered() > before + 50 { Ok(()) } else { Err(probe.answered()) });
-    assert_ne!(self::way(&scene)[1], way[1]);
+    assert_ne!(self::way(&scene, 0)[1], way[1]);
 }
 
 /// Bytes of IP that each node has sent.
@@ -83,8 +90,13 @@ fn sent_bytes(scene: &Scene) -> Vec<u64> {
 fn control_rate(scene: &Scene, time: Duration) -> f64 {
     let (before, begun) = (sent_bytes(scene), Instant::now());
     std::thread::sleep(time);
+    rate_since(scene, &before, begun)
+}
+
+/// Control bytes per second and node since a moment.
+fn rate_since(scene: &Scene, before: &[u64], begun: Instant) -> f64 {
     let (after, spent) = (sent_bytes(scene), begun.elapsed().as_secs_f64());
-    let total: u64 = after.iter().zip(&before).map(|(after, before)| after - before).sum();
+    let total: u64 = after.iter().zip(before).map(|(after, before)| after - before).sum();
     total as f64 / spent / scene.routers.len() as f64
 }
 
@@ -95,11 +107,11 @@ fn silent_cuts(cuts: usize) {
     std::thread::sleep(Duration::from_secs(15));
     let rate = control_rate(&scene, Duration::from_secs(60));
     eprintln!("control bytes per second and node, nothing happening: {rate:.1}");
-    let probe = Probe::start(&scene, Target::Ipv4);
+    let probe = Probe::start(&scene, Target::Ipv4, 0);
     let (mut local, mut remote) = (Vec::new(), Vec::new());
     for number in 0..2 * cuts {
         std::thread::sleep(Duration::from_secs(2) + Duration::from_millis(137) * number as u32);
-        let way = way(&scene);
+        let way = way(&scene, 0);
         // The first link of the way, then the last one, in turns.
         let (from, to, gaps) = match number % 2 {
             0 => (way[0], way[1], &mut local),
@@ -137,47 +149,48 @@ fn forecasting(name: Option<&str>) -> RouteConfig {
         Forecast {
             build: Arc::new(move |_, _| combination.build_forecaster().expect("it was built before")),
             horizon: Span::from_secs(2),
-            usage: ForecastUse::default(),
-            period: Span::from_secs(1),
+            usage: ForecastUse::Soft(SoftUse { hold: HOLD, ..SoftUse::default() }),
+            period: PERIOD,
+            doubt_cost: 2,
         }
     });
     config
 }
 
+/// What a forecaster made of fading cuts.
 fn fading_cuts(cuts: usize) {
     let names = std::env::var("ANABRANCH_FORECASTERS").unwrap_or_else(|_| "-,persistence,viterbi,forward".to_owned());
     for name in names.split(',') {
         let scene = Scene::new(vec![ChannelModel::Ideal], &forecasting(Some(name).filter(|name| *name != "-")));
         routes_are_there(&scene);
         std::thread::sleep(Duration::from_secs(15));
-        let rate = control_rate(&scene, Duration::from_secs(30));
-        let probe = Probe::start(&scene, Target::Ipv4);
-        let (mut lost, mut gaps) = (Vec::new(), Vec::new());
-        for _ in 0..cuts {
-            std::thread::sleep(Duration::from_secs(3));
-            let seen = fade(&scene, &probe);
-            lost.push(f64::from(seen.lost));
-            gaps.push(seen.longest_gap.as_secs_f64());
+        let probes: Vec<Probe> = (0..FLOWS).map(|flow| Probe::start(&scene, Target::Ipv4, flow)).collect();
+        let (before, begun) = (sent_bytes(&scene), Instant::now());
+        let mut lost = Vec::new();
+        for number in 0..cuts {
+            std::thread::sleep(Duration::from_secs(3) + Duration::from_millis(137) * number as u32);
+            let all: u32 = fade(&scene, &probes, number).iter().map(|seen| seen.lost).sum();
+            eprintln!("{name}: {all} lost of {FLOWS} flows");
+            lost.push(f64::from(all));
             routes_are_there(&scene);
         }
-        eprintln!("{name}: lost probes {}", summary(&mut lost));
-        eprintln!("{name}: longest gap {}", summary(&mut gaps));
-        eprintln!("{name}: control bytes per second and node {rate:.1}");
+        let rate = rate_since(&scene, &before, begun);
+        eprintln!("{name}: lost probes of {FLOWS} flows: {}", summary(&mut lost));
+        eprintln!("{name}: control bytes per second and node, cuts included: {rate:.1}");
     }
 }
 
-/// Lets the first link of the way fade, and gives what became of the probes.
-fn fade(scene: &Scene, probe: &Probe) -> Seen {
-    let way = way(scene);
-    let mark = probe.mark();
+/// Lets the first link of a flow's way fade, and gives what became of all flows' probes.
+fn fade(scene: &Scene, probes: &[Probe], number: usize) -> Vec<Seen> {
+    let way = way(scene, number as u16 % FLOWS);
+    let marks: Vec<_> = probes.iter().map(Probe::mark).collect();
     let steps = FADE * 10;
     for step in 1..=steps {
         scene.set_link(way[0], way[1], 0, Some(step as f64 / steps as f64));
         std::thread::sleep(Duration::from_millis(100));
     }
     std::thread::sleep(AFTER);
-    let seen = probe.since(&mark);
-    eprintln!("faded M{}-M{}: {seen:?}", way[0], way[1]);
+    let seen = probes.iter().zip(&marks).map(|(probe, mark)| probe.since(mark)).collect();
     scene.set_link(way[0], way[1], 0, Some(0.0));
     seen
 }

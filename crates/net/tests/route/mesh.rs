@@ -40,7 +40,7 @@ pub fn routes_are_there(scene: &Scene) {
 fn every_node_has_the_next_hops_of_figure_8() {
     let scene = Scene::new(vec![ChannelModel::Ideal], &config(Family::Ipv4, 1));
     routes_are_there(&scene);
-    let probe = Probe::start(&scene, Target::Ipv4);
+    let probe = Probe::start(&scene, Target::Ipv4, 0);
     // Those of the last second do not count.
     std::thread::sleep(Duration::from_secs(3));
     let seen = probe.stop();
@@ -56,12 +56,12 @@ fn every_node_has_the_next_hops_of_figure_8() {
 
 fn ipv6_is_routed_too() {
     let scene = Scene::new(vec![ChannelModel::Ideal], &config(Family::Ipv6, 1));
-    let probe = Probe::start(&scene, Target::Ipv6);
+    let probe = Probe::start(&scene, Target::Ipv6, 0);
     wait_for("an answer over IPv6", || if probe.answered() > 20 { Ok(()) } else { Err(probe.answered()) });
 }
 
 fn over_the_labs_radio() {
     let scene = Scene::new(vec![ChannelModel::Radio(Box::default())], &config(Family::Ipv4, 1));
-    let probe = Probe::start(&scene, Target::Ipv4);
+    let probe = Probe::start(&scene, Target::Ipv4, 0);
     wait_for("an answer over the radio", || if probe.answered() > 20 { Ok(()) } else { Err(probe.answered()) });
 }

@@ -8,8 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The ports of both ends.
-pub const PORTS: (u16, u16) = (4_001, 4_008);
+/// The ports of both ends: flows differ in them, so that they do not all go the same way.
+pub fn ports(flow: u16) -> (u16, u16) {
+    (4_100 + flow, 4_800 + flow)
+}
 
 /// Time between two probes.
 pub const INTERVAL: Duration = Duration::from_millis(10);
@@ -57,9 +59,9 @@ pub struct Probe {
 }
 
 impl Probe {
-    pub fn start(scene: &Scene, target: Target) -> Self {
-        let (here, there) = target.addresses();
-        let (from, to) = (SocketAddr::new(here, PORTS.0), SocketAddr::new(there, PORTS.1));
+    pub fn start(scene: &Scene, target: Target, flow: u16) -> Self {
+        let ((here, there), (near, far)) = (target.addresses(), ports(flow));
+        let (from, to) = (SocketAddr::new(here, near), SocketAddr::new(there, far));
         let socket = |node: usize, address: SocketAddr| {
             let socket = scene.node(node).run(|| UdpSocket::bind(address)).expect("it can be entered");
             let socket = socket.expect("the address is the node's");

@@ -226,6 +226,7 @@ fn forecast_by(choice: &Choice) -> Result<Forecast, String> {
         horizon: Duration::from_secs(2),
         usage: ForecastUse::Soft(THE_MODEL_S_WORD),
         period: Duration::from_secs(2),
+        doubt_cost: 0,
     })
 }
 
