@@ -1,5 +1,6 @@
 //! The channel held against formulas, against small cases worked by hand, and against itself.
 
+mod anything;
 mod bianchi;
 mod chains;
 mod exchange;
