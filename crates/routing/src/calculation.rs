@@ -3,6 +3,7 @@
 mod prefixes;
 
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use anabranch_policy::Instant;
 use anabranch_wire::ospf::lsa::LinkKind;
@@ -27,6 +28,10 @@ pub(crate) struct Calculation {
     changed: BTreeSet<Vertex>,
     pub graph: Graph,
     pub paths: ShortestPaths,
+    /// Digest of the paths and next hops of the last calculation, by which the next one knows whether it found others.
+    digest: u64,
+    /// Whether LSAs changed since that say what is behind a router or how it is addressed.
+    prefixes_changed: bool,
     /// The neighbours that the paths begin with, by the index of [`RootNeighbor`].
     pub roots: Vec<At>,
 }
@@ -39,12 +44,19 @@ impl Default for Calculation {
             changed: BTreeSet::new(),
             graph: Graph::default(),
             paths: ShortestPaths::default(),
+            digest: 0,
+            prefixes_changed: false,
             roots: Vec::new(),
         }
     }
 }
 
 impl Calculation {
+    /// When routes were calculated last.
+    pub fn last(&self) -> Option<Instant> {
+        self.last
+    }
+
     /// When routes are to be calculated next.
     pub fn deadline(&self) -> Instant {
         self.at
@@ -85,7 +97,7 @@ impl Router {
             LsaType::NETWORK => {
                 self.calculation.changed.insert(Vertex::Network(key.advertising, InterfaceId(key.id.0)));
             }
-            _ => {}
+            _ => self.calculation.prefixes_changed = true,
         }
         self.schedule_calculation(now);
     }
@@ -183,17 +195,25 @@ impl Router {
             }
         }
         self.calculation.roots = ats;
-        self.build_table(now);
+        self.tell_of_routes();
         if changed {
             self.check_router_lsa(now);
         }
     }
 
-    /// Builds the table anew, and tells if it is another.
-    fn build_table(&mut self, now: Instant) {
-        let table = self.make_table(now);
-        if table != self.table {
-            self.table = table;
+    /// Tells if the calculation may have changed a route.
+    fn tell_of_routes(&mut self) {
+        // Only compared with others of this process.
+        let mut hasher = DefaultHasher::new();
+        self.calculation.paths.hash(&self.calculation.graph, &mut hasher);
+        self.next_hops().hash(&mut hasher);
+        let digest = hasher.finish();
+        let prefixes = core::mem::take(&mut self.calculation.prefixes_changed);
+        if prefixes {
+            self.count_foreign_prefixes();
+        }
+        if digest != self.calculation.digest || prefixes {
+            self.calculation.digest = digest;
             self.tell(Event::Routes);
         }
     }

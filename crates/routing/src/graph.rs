@@ -114,6 +114,11 @@ impl Graph {
         links.iter().filter_map(|link| Some((self.entry(link.to)?.vertex, link.cost)))
     }
 
+    /// The vertices by index; what an index that is free was used for last.
+    pub(crate) fn vertices(&self) -> impl Iterator<Item = Vertex> + '_ {
+        self.entries.iter().map(|entry| entry.vertex)
+    }
+
     /// One more than the largest index.
     pub(crate) fn bound(&self) -> usize {
         self.entries.len()

@@ -1,5 +1,6 @@
 //! The router: its verbs, and what it owns.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -124,7 +125,8 @@ pub struct Router {
     pub(crate) counters: Counters,
     outgoing: VecDeque<Outgoing>,
     events: VecDeque<Event>,
-    pub(crate) table: RoutingTable,
+    /// Made when it is asked for, and good until the next input.
+    table: OnceCell<RoutingTable>,
     pub(crate) filter: NextHopFilter,
     /// When the forecasts are looked at next.
     pub(crate) forecast_at: Instant,
@@ -156,7 +158,7 @@ impl Router {
             counters: Counters::default(),
             outgoing: VecDeque::new(),
             events: VecDeque::new(),
-            table: RoutingTable::default(),
+            table: OnceCell::new(),
             filter,
             forecast_at: Instant::NEVER,
             wake: Instant::NEVER,
@@ -242,9 +244,9 @@ impl Router {
         (self.wake != Instant::NEVER).then_some(self.wake)
     }
 
-    /// The routes, with all next hops of equal cost.
+    /// The routes, with all next hops of equal cost: the prefixes in the database, by the paths of the last calculation.
     pub fn routes(&self) -> &RoutingTable {
-        &self.table
+        self.table.get_or_init(|| self.make_table())
     }
 
     /// The next hops to use of those of a route, or of a part of them, and each one's share of the traffic, by what is
@@ -318,6 +320,7 @@ impl Router {
 
     /// What is left to do after every input, and when the next one is due at the latest.
     fn settle(&mut self, now: Instant) {
+        self.table.take();
         while let Some(at) = self.adj_ok.pop_first() {
             self.decide_adjacency(now, at);
         }

@@ -11,6 +11,7 @@ use crate::bit_matrix;
 use crate::graph::{Entry, Graph, Vertex};
 use anabranch_wire::ospf::RouterId;
 use core::cmp::Reverse;
+use core::hash::{Hash, Hasher};
 use std::collections::BinaryHeap;
 
 /// A neighbour of the root, on one interface.
@@ -61,7 +62,7 @@ impl RootNeighbor {
 }
 
 /// The one that a packet goes to first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FirstHop {
     /// Index of the [`RootNeighbor`] whose interface it leaves by.
     pub neighbor: usize,
@@ -116,6 +117,16 @@ impl ShortestPaths {
     pub fn next_hops(&self, graph: &Graph, vertex: Vertex) -> impl Iterator<Item = FirstHop> + '_ {
         let set = graph.index(vertex).map_or(&[][..], |index| self.set(index));
         bit_matrix::ones(set).filter_map(|hop| self.hops.get(hop).copied())
+    }
+
+    /// Hashes all that the last run found.
+    pub(crate) fn hash(&self, graph: &Graph, hasher: &mut impl Hasher) {
+        for ((index, distance), vertex) in (0..).zip(&self.distances).zip(graph.vertices()) {
+            if *distance != UNREACHED {
+                (vertex, distance, self.set(index)).hash(hasher);
+            }
+        }
+        self.hops.hash(hasher);
     }
 
     /// RFC 5614, section 9.1: true if that changed anything.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use anabranch_policy::Instant;
 use anabranch_wire::ospf::{InterfaceId, LsaBody, LsaType, Prefix, PrefixOptions, RouterId};
 
 use crate::counters::DropReason;
@@ -26,7 +25,7 @@ impl Router {
     }
 
     /// The first hops of the paths that were found, as next hops, by the index of their neighbour.
-    fn next_hops(&self) -> Vec<Option<NextHop>> {
+    pub(super) fn next_hops(&self) -> Vec<Option<NextHop>> {
         let hop = |at: &At| {
             let interface: InterfaceId = self.interfaces.get(at.interface)?.config.id;
             Some(NextHop { router: at.router, interface, address: self.address_of(*at)? })
@@ -44,12 +43,26 @@ impl Router {
         Some(Route { cost, destination, next_hops })
     }
 
-    /// Makes the table from the paths of the last calculation.
-    pub(super) fn make_table(&mut self, now: Instant) -> RoutingTable {
+    /// Counts prefixes that are too long for the address family.
+    pub(super) fn count_foreign_prefixes(&mut self) {
+        if !self.config.is_ipv4() {
+            return;
+        }
+        for entry in self.database.of_type(LsaType::INTRA_AREA_PREFIX) {
+            if let LsaBody::IntraAreaPrefix(lsa) = entry.lsa.body() {
+                let foreign = lsa.prefixes.iter().filter(|prefix| prefix.prefix.length() > 32);
+                foreign.for_each(|_| self.counters.drop(DropReason::PrefixFamily));
+            }
+        }
+    }
+
+    /// Makes the table from the paths of the last calculation and the prefixes in the database. With many routers that is
+    /// most of the work, so it is done when somebody asks.
+    pub(crate) fn make_table(&self) -> RoutingTable {
+        let mut table = RoutingTable::default();
+        let Some(now) = self.calculation.last() else { return table };
         let hops = self.next_hops();
         let ipv4 = self.config.is_ipv4();
-        let mut foreign = 0;
-        let mut table = RoutingTable::default();
         for entry in self.database.of_type(LsaType::ROUTER).filter(|entry| !entry.is_aged_out(now)) {
             let router = entry.lsa.key().advertising;
             if router != self.config.router_id && !table.routers.contains_key(&router) {
@@ -74,15 +87,11 @@ impl Router {
             for prefix in lsa.prefixes.iter().filter(|prefix| !prefix.options.contains(PrefixOptions::NU)) {
                 // RFC 5838, 2.3.
                 if ipv4 && prefix.prefix.length() > 32 {
-                    foreign += 1;
                     continue;
                 }
                 let cost = route.cost.saturating_add(prefix.metric.into());
                 add(&mut table.prefixes, prefix.prefix, Route { cost, ..route.clone() });
             }
-        }
-        for _ in 0..foreign {
-            self.counters.drop(DropReason::PrefixFamily);
         }
         let most = self.config.maximum_paths;
         for route in table.prefixes.values_mut() {

@@ -116,8 +116,8 @@ impl Network {
         let place = &mut self.mesh.nodes[node.index()];
         let Some(agent) = &mut place.agent else { return };
         let mut changed = false;
-        while let Some(anabranch_routing::Event::Routes) = agent.router.poll_event() {
-            changed = true;
+        while let Some(event) = agent.router.poll_event() {
+            changed |= event == anabranch_routing::Event::Routes;
         }
         if changed {
             place.table.forget();

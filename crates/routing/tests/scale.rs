@@ -1,0 +1,50 @@
+//! Many routers at once on an ideal radio. `ANABRANCH_ROUTERS` says how many; by default few enough for every day.
+
+mod harness;
+
+use anabranch_policy::Duration;
+use anabranch_routing::lsa_fullness::LsaFullness;
+use harness::{Net, Setup, id};
+
+#[test]
+fn all_routers_of_a_large_network_find_each_other() {
+    let asked = std::env::var("ANABRANCH_ROUTERS").ok().and_then(|text| text.parse().ok());
+    let nodes: usize = asked.unwrap_or(60);
+    let mut setup = Setup::new(nodes, 11);
+    setup.hello = Duration::from_secs(2);
+    setup.dead = Duration::from_secs(6);
+    setup.manet.lsa_fullness = LsaFullness::MinCost;
+    let mut net = Net::new(setup);
+    // About twelve neighbours each in the middle of a square.
+    let reach = 12.0 / (std::f64::consts::PI * nodes as f64);
+    let places: Vec<(f64, f64)> = (0..nodes).map(|_| (net.random(), net.random())).collect();
+    for a in 0..nodes {
+        for b in 0..a {
+            let (x, y) = (places[a].0 - places[b].0, places[a].1 - places[b].1);
+            if x * x + y * y <= reach {
+                net.set_link(a, b, true);
+            }
+        }
+    }
+    // Not all at the same moment.
+    for node in 0..nodes {
+        net.start(node);
+        net.run_for(Duration::from_millis(5));
+    }
+    net.run_until(anabranch_policy::Instant::ZERO + Duration::from_secs(60));
+    // As many as can be looked at in no time.
+    for node in (0..nodes).step_by(nodes.div_ceil(50)) {
+        let table = net.router(node).routes();
+        let distances = net.true_distances(node);
+        for (to, distance) in distances.iter().enumerate().filter(|(to, _)| *to != node) {
+            assert_eq!(table.routers.get(&id(to)).map(|route| route.cost), *distance, "from {node} to {to}");
+        }
+    }
+    let bytes: u64 = (0..nodes).map(|node| net.bytes(node)).sum();
+    let calculations: u64 = (0..nodes).map(|node| net.router(node).counters().calculations).sum();
+    eprintln!(
+        "{nodes} routers, 60 s: {:.0} bytes per second and router, {:.1} calculations of routes per router",
+        bytes as f64 / 60.0 / nodes as f64,
+        calculations as f64 / nodes as f64
+    );
+}
