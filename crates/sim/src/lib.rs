@@ -11,6 +11,7 @@ pub mod application;
 pub mod background;
 pub mod event_queue;
 pub mod flow;
+pub mod forecast_score;
 pub mod histogram;
 pub mod link;
 pub mod mesh;

@@ -1,0 +1,83 @@
+//! What a comparison is made on.
+
+use super::reception::Fading;
+use crate::mobility::{Area, Model, Span};
+use crate::radio::PathLoss;
+use anabranch_policy::time::Duration;
+
+/// What is the same for all forecasters of a comparison.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Setting {
+    /// How many nodes there are.
+    pub nodes: usize,
+    /// Where they are.
+    pub area: Area,
+    /// How they move.
+    pub model: Model,
+    /// How long a run is.
+    pub duration: Duration,
+    /// Path loss and shadowing; what can be received is up to `fading`.
+    pub path_loss: PathLoss,
+    /// Fading and the receiver.
+    pub fading: Fading,
+    /// Time between Hellos.
+    pub hello_interval: Duration,
+    /// After how long without a Hello a neighbour is forgotten.
+    pub dead_interval: Duration,
+    /// How far ahead is forecast.
+    pub horizon: Duration,
+    /// Strength of received packets is told to the forecasters.
+    pub signal_known: bool,
+}
+
+impl Setting {
+    /// 24 nodes in a square kilometre, random waypoint at 1 to 20 m/s without pauses, for 300 s; a mean reach of about 250 m,
+    /// shadows of 4 dB that are 20 m wide, some line of sight; Hellos each second, a neighbour forgotten after six without,
+    /// forecasts for 2 s ahead.
+    pub fn standard() -> Self {
+        Self {
+            nodes: 24,
+            area: Area { x: 1000.0, y: 1000.0 },
+            model: walk(1.0, 20.0),
+            duration: Duration::from_secs(300),
+            path_loss: PathLoss { transmit_power: 25.2, shadowing: 4.0, ..PathLoss::default() },
+            fading: Fading { shape: 3, sensitivity: -82.0 },
+            hello_interval: Duration::from_secs(1),
+            dead_interval: Duration::from_secs(6),
+            horizon: Duration::from_secs(2),
+            signal_known: true,
+        }
+    }
+}
+
+fn walk(slowest: f64, fastest: f64) -> Model {
+    Model::RandomWaypoint { speed: Span::new(slowest, fastest), pause: Span::only(0.0) }
+}
+
+/// The standard setting, and what is changed of it one thing at a time.
+pub fn settings() -> Vec<(&'static str, Setting)> {
+    let standard = Setting::standard();
+    let shadows = |shadowing, correlation_distance| Setting {
+        path_loss: PathLoss { shadowing, correlation_distance, ..standard.path_loss },
+        ..standard
+    };
+    let wanderers = Model::GaussMarkov { speed: 10.0, speed_deviation: 2.0, direction_deviation: 0.4, memory: 0.75 };
+    let groups = Model::ReferencePointGroup {
+        members: 4,
+        speed: Span::new(1.0, 20.0),
+        pause: Span::only(0.0),
+        radius: 100.0,
+        member_speed: Span::new(0.5, 2.0),
+    };
+    vec![
+        ("1 to 20 m/s, shadows of 4 dB, 20 m wide", standard),
+        ("walking, 1 to 2 m/s", Setting { model: walk(1.0, 2.0), ..standard }),
+        ("driving, 10 to 20 m/s", Setting { model: walk(10.0, 20.0), ..standard }),
+        ("Gauss-Markov, 10 m/s", Setting { model: wanderers, ..standard }),
+        ("groups of four", Setting { model: groups, ..standard }),
+        ("shadows 50 m wide", shadows(4.0, 50.0)),
+        ("deep shadows, 8 dB", shadows(8.0, 20.0)),
+        ("open ground, no shadows", shadows(0.0, 20.0)),
+        ("strengths are not told", Setting { signal_known: false, ..standard }),
+    ]
+}
