@@ -14,6 +14,7 @@ pub mod anabranch;
 pub mod full_mesh;
 pub mod lm3;
 pub mod one_way_delay;
+pub mod predictive;
 pub mod pu2m2;
 pub mod same_subnet;
 pub mod suspension;
@@ -49,6 +50,13 @@ pub const TABLE: &[Member<dyn PathManager>] = &[
         source: "Cao et al., IEEE Access 7, 2019 (recPR-MPTCP)",
         parameters: one_way_delay::PARAMETERS,
         build: one_way_delay::OneWayDelay::build,
+    },
+    Member {
+        name: "predictive",
+        summary: "full_mesh, and a path that is forecast to be down is left while another is forecast to be up",
+        source: "ours; the idea for next hops: Zhang, Zhao, Cheng, IEEE Access 8, 2020",
+        parameters: predictive::PARAMETERS,
+        build: predictive::Predictive::build,
     },
     Member {
         name: "pu2m2",

@@ -423,6 +423,10 @@ fn whatever_happens_actions_name_what_exists_and_the_last_usable_subflow_is_neve
                 // The model's addresses are of two networks.
                 settings = settings.with("prefix", 0);
             }
+            if member.name == "predictive" {
+                // The model's paths are up and down at random: nothing that a trend would believe in.
+                settings = settings.with("forecaster", "persistence").with("interval", 0.05).with("hold", 0);
+            }
             let by_receiver = member.name == "one_way_delay" && choice.is_empty();
             if member.name == "one_way_delay" && !by_receiver {
                 settings = settings.with("measured_by", "sender").with("hold", 1);

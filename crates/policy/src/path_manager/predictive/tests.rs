@@ -1,0 +1,124 @@
+use super::*;
+use crate::path_manager::tests::{Host, probe, resume, suspend};
+use crate::rate::Rate;
+
+fn host(settings: &Settings) -> Host<Predictive> {
+    let mut host = Host::new(Predictive::read(settings).expect("good settings"), 2);
+    for id in 0..2 {
+        host.view(id).rto = Duration::from_millis(300);
+    }
+    host
+}
+
+/// A quarter of a second in which both paths deliver so many kbit/s, or nothing although data is outstanding.
+fn quarter(host: &mut Host<Predictive>, kilobits: [Option<u64>; 2]) -> Vec<PathAction> {
+    host.now_ms += 250;
+    for (id, rate) in (0..).zip(kilobits) {
+        host.view(id).in_flight = 1000;
+        if let Some(rate) = rate {
+            host.answered(id);
+            let view = host.view(id);
+            view.delivery_rate = Rate::from_bits_per_second(1000 * rate);
+        }
+    }
+    host.measured()
+}
+
+fn probability(host: &Host<Predictive>, id: u32) -> f64 {
+    host.manager.connections[&ConnectionId(1)].outlooks.get(SubflowId(id)).expect("a path").probability
+}
+
+#[test]
+fn a_path_that_fades_is_left_before_it_is_dead_and_taken_back_when_probes_are_answered() {
+    let mut host = host(&Settings::new());
+    for _ in 0..40 {
+        assert_eq!(quarter(&mut host, [Some(8000), Some(10_000)]), []);
+    }
+    // From 10 Mbit/s down by 1 dB each quarter of a second: 4 dB per second, down to a hundredth.
+    let mut rate = 10_000.0;
+    let mut left = None;
+    for step in 0..20 {
+        rate /= 1.2589;
+        let actions = quarter(&mut host, [Some(8000), Some(rate as u64)]);
+        if actions.contains(&suspend(1)) {
+            left = Some(step);
+            break;
+        }
+    }
+    // 12 dB below its best it is at the edge; it is left at most 8 dB, two seconds, later, with acknowledgements still coming.
+    assert!(left.is_some(), "{}", probability(&host, 1));
+    assert_eq!(host.active(), [0]);
+    let mut actions = Vec::new();
+    for _ in 0..40 {
+        actions.extend(quarter(&mut host, [Some(8000), None]));
+    }
+    assert!(actions.contains(&probe(1)) && !actions.contains(&resume(1)), "{actions:?}");
+    actions.clear();
+    for _ in 0..80 {
+        actions.extend(quarter(&mut host, [Some(8000), Some(100)]));
+    }
+    assert!(actions.contains(&resume(1)), "{actions:?} {}", probability(&host, 1));
+}
+
+#[test]
+fn a_path_that_falls_silent_is_left_and_the_last_one_never_is() {
+    let mut host = host(&Settings::new());
+    for _ in 0..40 {
+        quarter(&mut host, [Some(8000), Some(8000)]);
+    }
+    let mut actions = Vec::new();
+    for _ in 0..40 {
+        actions.extend(quarter(&mut host, [Some(8000), None]));
+    }
+    assert!(actions.contains(&suspend(1)), "{}", probability(&host, 1));
+    actions.clear();
+    for _ in 0..80 {
+        actions.extend(quarter(&mut host, [None, None]));
+    }
+    assert!(!actions.contains(&suspend(0)));
+    assert_eq!(host.active(), [0]);
+}
+
+#[test]
+fn a_path_without_anything_outstanding_is_not_observed() {
+    let mut host = host(&Settings::new());
+    for _ in 0..40 {
+        quarter(&mut host, [Some(8000), Some(8000)]);
+    }
+    let before = probability(&host, 1);
+    for _ in 0..40 {
+        host.now_ms += 250;
+        host.view(1).in_flight = 0;
+        host.answered(0);
+        assert!(!host.measured().contains(&suspend(1)));
+    }
+    assert!(probability(&host, 1) > 0.3 && probability(&host, 1) <= before + 1e-9);
+}
+
+#[test]
+fn who_persists_leaves_at_the_first_thing_missed_and_holds_for_longer_each_time() {
+    let mut host = host(&Settings::new().with("forecaster", "persistence"));
+    quarter(&mut host, [Some(8000), Some(8000)]);
+    // Missed after the timeout of 300 ms and an interval of 250 ms: at the third look without an answer.
+    assert_eq!(quarter(&mut host, [Some(8000), None]), []);
+    assert_eq!(quarter(&mut host, [Some(8000), None]), []);
+    assert_eq!(quarter(&mut host, [Some(8000), None]), [suspend(1)]);
+    let mut seconds = [0_u32; 2];
+    for round in &mut seconds {
+        let start = host.now_ms;
+        while !quarter(&mut host, [Some(8000), Some(100)]).contains(&resume(1)) {
+            assert!(host.now_ms < start + 60_000);
+        }
+        *round = ((host.now_ms - start) / 1000) as u32;
+        while !quarter(&mut host, [Some(8000), None]).contains(&suspend(1)) {}
+    }
+    assert_eq!(seconds, [2, 4]);
+}
+
+#[test]
+fn a_number_outside_its_range_is_refused() {
+    for (name, value) in [("interval", "0"), ("leave", "2"), ("return", "-1"), ("hold", "61"), ("forecaster", "oracle")]
+    {
+        assert!(Predictive::read(&Settings::new().with(name, value)).is_err(), "{name}");
+    }
+}
