@@ -31,8 +31,17 @@ pub struct Snapshot {
 
 impl World {
     /// The mesh as it is now, with the next hops to these interfaces of hosts.
-    pub fn mesh_snapshot(&self, destinations: &[InterfaceId]) -> Snapshot {
-        let mesh = &self.network.mesh;
+    pub fn mesh_snapshot(&mut self, destinations: &[InterfaceId]) -> Snapshot {
+        let mesh = &mut self.network.mesh;
+        // Tables are filled when a packet needs them.
+        for node in (0..mesh.nodes.len() as u32).map(NodeId) {
+            for destination in destinations {
+                if mesh.nodes[node.index()].table.hops(*destination).is_empty() {
+                    mesh.ask_router(node, *destination);
+                }
+            }
+        }
+        let mesh = &*mesh;
         let nodes = mesh.nodes.iter().map(|node| mesh.snapshot_of(node, destinations)).collect();
         Snapshot { time: self.now(), nodes }
     }
@@ -55,5 +64,29 @@ impl Mesh {
             level: router.and_then(|router| router.interfaces().next()).map(|interface| interface.selection.level),
             next_hops: destinations.iter().map(of).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mesh::paper::combination::Combination;
+    use crate::mesh::paper::network::{self, Routes, WARM_UP};
+    use crate::mesh::paper::{Case, Rates};
+    use anabranch_routing::lsa_fullness::LsaFullness;
+
+    #[test]
+    fn after_the_warm_up_the_papers_mesh_has_its_ways_and_its_backbone() {
+        let mut case = Case::new(Combination::named("MFxM").unwrap(), Rates::HOMOGENEOUS, 1);
+        case.routes = Routes::Routers { fullness: LsaFullness::Full };
+        let mut built = network::build(&case).unwrap();
+        built.world.run_until(Instant::ZERO + WARM_UP);
+        let snapshot = built.world.mesh_snapshot(&built.client.lanes);
+        let ways = |node: usize, lane: usize| -> Vec<u32> {
+            snapshot.nodes[node].next_hops[lane].iter().map(|node| node.0 + 1).collect()
+        };
+        // Figure 8: M1 has M2, M3, M4; M3 has M5, M6, M7.
+        assert_eq!((ways(0, 0), ways(2, 3)), (vec![2, 3, 4], vec![5, 6, 7]));
+        assert!(snapshot.nodes.iter().any(|node| node.level == Some(Level::Mdr)));
     }
 }
