@@ -12,7 +12,7 @@ use crate::graph::{Entry, Graph, Vertex};
 use anabranch_wire::ospf::RouterId;
 use core::cmp::Reverse;
 use core::hash::{Hash, Hasher};
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// A neighbour of the root, on one interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,8 +81,7 @@ pub struct ShortestPaths {
     hops: Vec<FirstHop>,
     /// By index of the graph: where in `hops` the routers of a network begin that the root is attached to.
     attached: Vec<(u32, usize)>,
-    queue: BinaryHeap<Reverse<(u32, bool, u32)>>,
-    done: Vec<bool>,
+    queue: Queue,
     set: Vec<u64>,
 }
 
@@ -149,9 +148,6 @@ impl ShortestPaths {
         if let Some(slot) = own.and_then(|own| self.distances.get_mut(own as usize)) {
             *slot = 0;
         }
-        if let Some(slot) = own.and_then(|own| self.done.get_mut(own as usize)) {
-            *slot = true;
-        }
         let mut first = 0;
         for (_, neighbor) in usable() {
             let Some(index) = graph.index(neighbor.vertex) else { continue };
@@ -171,8 +167,11 @@ impl ShortestPaths {
             }
             self.reach(graph, index, cost);
         }
-        while let Some(Reverse((distance, _, index))) = self.queue.pop() {
-            self.walk(graph, index, distance);
+        while let Some((distance, _, index)) = self.queue.pop() {
+            // What was reached by a shorter way since has been here before.
+            if self.distances.get(index as usize) == Some(&distance) {
+                self.walk(graph, index, distance);
+            }
         }
     }
 
@@ -202,8 +201,6 @@ impl ShortestPaths {
         self.distances.resize(size, UNREACHED);
         self.sets.clear();
         self.sets.resize(size * self.width, 0);
-        self.done.clear();
-        self.done.resize(size, false);
         self.set.clear();
         self.set.resize(self.width, 0);
         self.attached.clear();
@@ -212,14 +209,12 @@ impl ShortestPaths {
 
     /// Goes on from a vertex whose distance is final.
     fn walk(&mut self, graph: &Graph, index: u32, distance: u32) {
-        match self.done.get_mut(index as usize) {
-            Some(done) if !*done => *done = true,
-            _ => return,
-        }
         let Some(entry) = graph.entry(index).filter(|entry| entry.transit) else { return };
-        let mut set = core::mem::take(&mut self.set);
-        set.copy_from_slice(self.set(index));
-        self.set = set;
+        let Self { sets, set, width, .. } = self;
+        let from = index as usize * *width;
+        for (word, known) in set.iter_mut().zip(sets.get(from..from + *width).unwrap_or(&[])) {
+            *word = *known;
+        }
         if !self.attached.is_empty() && matches!(entry.vertex, Vertex::Network(..)) {
             self.walk_network(graph, entry, index, distance);
             return;
@@ -244,24 +239,59 @@ impl ShortestPaths {
     /// A way to a vertex, with the next hops in `set`.
     fn reach(&mut self, graph: &Graph, index: u32, distance: u32) {
         let at = index as usize;
-        let (Some(known), Some(false)) = (self.distances.get_mut(at), self.done.get(at)) else { return };
+        let Some(known) = self.distances.get_mut(at).filter(|known| distance <= **known) else { return };
         let Some(set) = self.sets.get_mut(at * self.width..(at + 1) * self.width) else { return };
+        let words = set.iter_mut().zip(&self.set);
         if distance < *known {
             *known = distance;
-            set.copy_from_slice(&self.set);
+            // Most sets are a word: no call to copy it.
+            words.for_each(|(word, new)| *word = *new);
             // Networks first, as they add next hops to routers at the same distance.
             let router = graph.entry(index).is_some_and(|entry| matches!(entry.vertex, Vertex::Router(_)));
-            self.queue.push(Reverse((distance, router, index)));
-        } else if distance == *known {
-            for (word, more) in set.iter_mut().zip(&self.set) {
-                *word |= more;
-            }
+            self.queue.push((distance, router, index));
+        } else {
+            words.for_each(|(word, more)| *word |= more);
         }
     }
 
     fn set(&self, index: u32) -> &[u64] {
         let at = index as usize;
         self.sets.get(at * self.width..(at + 1) * self.width).unwrap_or(&[])
+    }
+}
+
+/// Vertices to walk from, least distance first: a heap, with a way past it for those that come in order, as all do where
+/// all links cost the same.
+#[derive(Clone, Default, Debug)]
+struct Queue {
+    in_order: VecDeque<Candidate>,
+    others: BinaryHeap<Reverse<Candidate>>,
+}
+
+/// Distance, whether it is a router, and index.
+type Candidate = (u32, bool, u32);
+
+impl Queue {
+    fn clear(&mut self) {
+        self.in_order.clear();
+        self.others.clear();
+    }
+
+    fn push(&mut self, new: Candidate) {
+        if self.in_order.back().is_none_or(|last| (last.0, last.1) <= (new.0, new.1)) {
+            self.in_order.push_back(new);
+        } else {
+            self.others.push(Reverse(new));
+        }
+    }
+
+    fn pop(&mut self) -> Option<Candidate> {
+        let other = self.others.peek().map(|Reverse(other)| (other.0, other.1));
+        match (self.in_order.front(), other) {
+            (Some(first), Some(other)) if other < (first.0, first.1) => self.others.pop().map(|Reverse(other)| other),
+            (Some(_), _) => self.in_order.pop_front(),
+            (None, _) => self.others.pop().map(|Reverse(other)| other),
+        }
     }
 }
 
