@@ -10,6 +10,7 @@ use anabranch_policy::time::Duration;
 use anabranch_routing::InterfaceKind;
 use anabranch_routing::config::{Forecast, Manet};
 use anabranch_routing::election::AdjConnectivity;
+use anabranch_routing::lanes::{LanePolicy, LaneSettings, PathMode};
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_routing::next_hops::{ForecastUse, SoftUse};
 use anabranch_wire::ospf::Compatibility;
@@ -60,6 +61,15 @@ pub enum FamilyOption {
     Ipv4,
 }
 
+/// Which next hop a lane has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum LaneOption {
+    /// Neighbouring lanes spread over all
+    Spread,
+    /// The paper's appendix C: in turn
+    Paper,
+}
+
 /// How to get on with an implementation that places bits wrongly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Dialect {
@@ -80,6 +90,16 @@ pub struct RouteOptions {
     /// Speak OSPFv3 with the one router at the other end of this interface, which may be any (repeatable)
     #[arg(long = "point-to-point", value_name = "NAME[=COST]", value_parser = interface)]
     pub point_to_point: Vec<(String, Option<u16>)>,
+    /// Copy the routes over the first --interface to this one, which is on a channel of its own and speaks nothing; each
+    /// router's address on it must be in one network (repeatable)
+    #[arg(long = "lane", value_name = "NAME", requires = "interfaces")]
+    pub lanes: Vec<String>,
+    /// Lanes have all next hops that the first interface has, not one each
+    #[arg(long, requires = "lanes")]
+    pub full_path: bool,
+    /// Which next hop a lane has of several
+    #[arg(long, value_name = "POLICY", default_value = "spread", requires = "lanes")]
+    pub lane_policy: LaneOption,
     /// Tell others of this interface's networks, without a word on it (repeatable)
     #[arg(long = "passive", value_name = "NAME")]
     pub passive: Vec<String>,
@@ -220,6 +240,15 @@ impl RouteOptions {
         };
         config.interfaces.extend(self.interfaces.iter().map(mesh(false)));
         config.interfaces.extend(self.point_to_point.iter().map(mesh(true)));
+        config.lanes.clone_from(&self.lanes);
+        config.lane_settings = LaneSettings {
+            paths: if self.full_path { PathMode::Full } else { PathMode::Part },
+            policy: match self.lane_policy {
+                LaneOption::Spread => LanePolicy::Spread,
+                LaneOption::Paper => LanePolicy::Paper,
+            },
+            ..LaneSettings::default()
+        };
         config.passive.clone_from(&self.passive);
         config.networks.clone_from(&self.networks);
         if !self.families.is_empty() {

@@ -3,6 +3,7 @@
 use super::RouteError;
 use super::ground::{Device, Ground};
 use super::kernel::TABLE;
+use anabranch_routing::lanes::LaneSettings;
 use anabranch_routing::{Config, InterfaceConfig};
 use anabranch_wire::ospf::authentication::SecurityAssociation;
 use anabranch_wire::ospf::{Compatibility, InterfaceId, Prefix, RouterId};
@@ -65,6 +66,10 @@ pub struct MeshInterface {
 pub struct RouteConfig {
     /// Where the protocol is spoken.
     pub interfaces: Vec<MeshInterface>,
+    /// Further interfaces on channels of their own, which speak nothing: routes over them are copied from the first interface.
+    pub lanes: Vec<String>,
+    /// How they are copied.
+    pub lane_settings: LaneSettings,
     /// Interfaces whose networks others are told of, and on which nothing is said.
     pub passive: Vec<String>,
     /// Further networks that others are told of.
@@ -100,6 +105,8 @@ impl Default for RouteConfig {
         let nobody = InterfaceId(1);
         Self {
             interfaces: Vec::new(),
+            lanes: Vec::new(),
+            lane_settings: LaneSettings::default(),
             passive: Vec::new(),
             networks: Vec::new(),
             families: vec![Family::Ipv6, Family::Ipv4],
@@ -124,7 +131,7 @@ impl RouteConfig {
             return Err(RouteError::NoInterface { known: ground.names() });
         }
         let names = self.interfaces.iter().map(|interface| &interface.name);
-        for name in names.clone().chain(&self.passive) {
+        for name in names.clone().chain(&self.lanes).chain(&self.passive) {
             if !ground.devices.contains_key(name) {
                 return Err(RouteError::NoSuchInterface { name: name.clone(), known: ground.names() });
             }

@@ -319,7 +319,9 @@ impl RouteDaemon {
 
     fn apply(&mut self, now: Instant) {
         let mut wanted = Table::new();
-        self.instances.iter().for_each(|instance| instance.add_to(&mut wanted, &self.ports, &self.ground));
+        self.instances
+            .iter()
+            .for_each(|instance| instance.add_to(&mut wanted, &self.config.lane_settings, &self.ports, &self.ground));
         let applied = self.kernel.apply(&wanted);
         self.apply_at = if applied.refused > 0 { now + RETRY } else { Instant::NEVER };
         self.counters.kernel.set += applied.set;
@@ -360,7 +362,8 @@ fn clean(netlink: &mut Netlink, ours: u32) -> Result<(), RouteError> {
 fn prepare(config: &RouteConfig) -> Result<Setup, RouteError> {
     let (mut setup, _directory, _) = Setup::begin(config.journal.as_deref(), false)?;
     let mesh = config.interfaces.iter().map(|interface| interface.name.as_str());
-    let names = mesh.chain(config.passive.iter().map(String::as_str));
+    let others = config.lanes.iter().chain(&config.passive);
+    let names = mesh.chain(others.map(String::as_str));
     for step in settings::steps(names, &config.families) {
         setup.carry_out(&step)?;
     }

@@ -4,8 +4,10 @@ use super::RouteError;
 use super::config::{Family, RouteConfig};
 use super::ground::{Ground, Network};
 use super::kernel::{Table, Way};
-use super::ports::{Port, addresses};
+use super::lanes;
+use super::ports::Port;
 use anabranch_policy::time::Instant;
+use anabranch_routing::lanes::LaneSettings;
 use anabranch_routing::{Config, InterfaceChange, Router};
 use anabranch_wire::ospf::{InstanceId, InterfaceId, Prefix, RouterId};
 use std::collections::BTreeMap;
@@ -64,7 +66,7 @@ impl Instance {
             let device = ground.devices.get(&port.name);
             let link_local = device.and_then(|device| device.link_local).unwrap_or(Ipv6Addr::UNSPECIFIED);
             let up = device.is_some_and(|device| device.running && (!port.is_mesh() || device.link_local.is_some()));
-            let addresses = device.map(|device| addresses(device, self.family)).unwrap_or_default();
+            let addresses = device.map(|device| port.addresses(device, self.family)).unwrap_or_default();
             let Some(told) = self.told.get_mut(&port.id) else {
                 if !up {
                     // The router hears of it when there is something to hear.
@@ -94,7 +96,7 @@ impl Instance {
     }
 
     /// The routes of this instance for the kernel. What is on one of the host's own links is left to the host.
-    pub(super) fn add_to(&self, table: &mut Table, ports: &[Port], ground: &Ground) {
+    pub(super) fn add_to(&self, table: &mut Table, lane_settings: &LaneSettings, ports: &[Port], ground: &Ground) {
         let index = |id: InterfaceId| ports.iter().find(|port| port.id == id)?.index;
         let on_link = |network: Network| {
             let all = ground.devices.values().flat_map(|device| &device.networks);
@@ -116,6 +118,7 @@ impl Instance {
                 table.insert(network, ways);
             }
         }
+        lanes::replace(table, &self.router, self.family, lane_settings, ports, ground);
     }
 }
 

@@ -10,6 +10,7 @@ mod error;
 mod ground;
 mod instance;
 mod kernel;
+mod lanes;
 mod ports;
 mod settings;
 mod show;

@@ -13,6 +13,8 @@ pub(super) enum Role {
     Mesh { point_to_point: bool, cost: Option<u16> },
     /// Others are told of its networks.
     Passive,
+    /// A channel of its own, on which routes are copied from the first interface of the mesh.
+    Lane,
     /// Others are told of its addresses.
     Loopback,
 }
@@ -35,11 +37,12 @@ pub(super) fn ports(config: &RouteConfig, ground: &Ground) -> Vec<Port> {
         let role = Role::Mesh { point_to_point: interface.point_to_point, cost: interface.cost };
         (interface.name.clone(), role)
     });
+    let lanes = config.lanes.iter().map(|name| (name.clone(), Role::Lane));
     let passive = config.passive.iter().map(|name| (name.clone(), Role::Passive));
     let loopback =
         ground.devices.values().filter(|device| device.loopback).map(|device| (device.name.clone(), Role::Loopback));
     let mut ports: Vec<Port> = Vec::new();
-    for (name, role) in mesh.chain(passive).chain(loopback) {
+    for (name, role) in mesh.chain(lanes).chain(passive).chain(loopback) {
         if ports.iter().all(|known| known.name != name) {
             let id = InterfaceId(ports.len() as u32 + 1);
             ports.push(Port { id, name, role, index: None, source: None });
@@ -48,14 +51,16 @@ pub(super) fn ports(config: &RouteConfig, ground: &Ground) -> Vec<Port> {
     ports
 }
 
-/// The addresses of a device that others are told of.
-pub(super) fn addresses(device: &Device, family: Family) -> Vec<(IpAddr, u8)> {
-    let known = |address: &IpAddr| family.has(*address) && !address.is_loopback() && !address.is_multicast();
-    let networks = device.networks.iter().filter(|network| known(&network.address));
-    networks.map(|network| (network.address, network.length)).collect()
-}
-
 impl Port {
+    /// The addresses of its device that others are told of.
+    pub(super) fn addresses(&self, device: &Device, family: Family) -> Vec<(IpAddr, u8)> {
+        let known = |address: &IpAddr| family.has(*address) && !address.is_loopback() && !address.is_multicast();
+        let networks = device.networks.iter().filter(|network| known(&network.address));
+        // The network of a lane is no link that one router is a way to.
+        let told = networks.map(|network| if self.role == Role::Lane { network.host() } else { *network });
+        told.map(|network| (network.address, network.length)).collect()
+    }
+
     /// Whether the protocol is spoken on it.
     pub(super) fn is_mesh(&self) -> bool {
         matches!(self.role, Role::Mesh { .. })
@@ -63,11 +68,11 @@ impl Port {
 
     /// What the router is told of it.
     pub(super) fn config(&self, config: &RouteConfig, device: Option<&Device>, family: Family) -> InterfaceConfig {
-        let addresses = device.map(|device| addresses(device, family)).unwrap_or_default();
+        let addresses = device.map(|device| self.addresses(device, family)).unwrap_or_default();
         let template = match self.role {
             Role::Mesh { point_to_point: true, .. } => config.point_to_point.clone(),
             Role::Mesh { .. } => config.manet.clone(),
-            Role::Passive | Role::Loopback => InterfaceConfig::loopback(self.id),
+            Role::Passive | Role::Lane | Role::Loopback => InterfaceConfig::loopback(self.id),
         };
         let cost = match self.role {
             Role::Mesh { cost: Some(cost), .. } => cost,

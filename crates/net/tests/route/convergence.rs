@@ -144,12 +144,14 @@ fn summary(values: &mut [f64]) -> String {
 /// With this forecaster, or without one.
 fn forecasting(name: Option<&str>) -> RouteConfig {
     let mut config = config(Family::Ipv4, 1);
+    // As many looks as make three seconds unless another number is asked for.
+    let hold = std::env::var("ANABRANCH_HOLD").ok().and_then(|text| text.parse().ok()).unwrap_or(HOLD);
     config.router.forecast = name.map(|name| {
         let combination: Combination = format!("forecaster={name}").parse().expect("a forecaster of ours");
         Forecast {
             build: Arc::new(move |_, _| combination.build_forecaster().expect("it was built before")),
             horizon: Span::from_secs(2),
-            usage: ForecastUse::Soft(SoftUse { hold: HOLD, ..SoftUse::default() }),
+            usage: ForecastUse::Soft(SoftUse { hold, ..SoftUse::default() }),
             period: PERIOD,
             doubt_cost: 2,
         }

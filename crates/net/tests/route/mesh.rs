@@ -8,7 +8,8 @@ use libtest_mimic::Trial;
 use std::time::Duration;
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&str, fn()); 3] = [
+    let tests: [(&str, fn()); 4] = [
+        ("mesh::lanes_are_those_of_table_3_and_carry_the_kernels_mptcp", lanes_are_those_of_table_3),
         ("mesh::every_node_has_the_next_hops_of_figure_8", every_node_has_the_next_hops_of_figure_8),
         ("mesh::ipv6_is_routed_too", ipv6_is_routed_too),
         ("mesh::over_the_labs_radio", over_the_labs_radio),
@@ -64,4 +65,68 @@ fn over_the_labs_radio() {
     let scene = Scene::new(vec![ChannelModel::Radio(Box::default())], &config(Family::Ipv4, 1));
     let probe = Probe::start(&scene, Target::Ipv4, 0);
     wait_for("an answer over the radio", || if probe.answered() > 20 { Ok(()) } else { Err(probe.answered()) });
+}
+
+fn lanes_are_those_of_table_3() {
+    let mut settings = config(Family::Ipv4, 1);
+    settings.lanes = (1..4).map(mesh::device).collect();
+    let scene = Scene::new(vec![ChannelModel::Ideal; 4], &settings);
+    routes_are_there(&scene);
+    // Table 3 of the paper: M1-M2-M5-M8 on e1, M1-M3-M6-M8 on e2, M1-M4-M7-M8 on e3.
+    for lane in 1..4_u8 {
+        let to = mesh::ipv4(lane.into(), 8).to_string();
+        for (node, hop) in [(1, 1 + lane), (1 + usize::from(lane), 4 + lane)] {
+            wait_for(&format!("lane {lane} at M{node}"), || {
+                let shown = scene.output(node, &format!("ip route show table 199 {to}"));
+                let wanted = format!("{to} via 112.26.{lane}.{hop} dev e{lane} ");
+                if shown.starts_with(&wanted) { Ok(()) } else { Err(shown) }
+            });
+        }
+    }
+    scene.output(8, "ip mptcp limits set subflows 8 add_addr_accepted 8");
+    scene.output(1, "ip mptcp limits set subflows 8 add_addr_accepted 8");
+    for lane in 1..4 {
+        scene.output(8, &format!("ip mptcp endpoint add {} dev e{lane} signal", mesh::ipv4(lane, 8)));
+    }
+    let inside = |node: usize, work: &(dyn Fn() -> std::io::Result<()> + Sync)| {
+        scene.node(node).run(work).expect("it can be entered").expect("the kernel's MPTCP works");
+    };
+    let sent = |lane: usize| -> u64 {
+        let table = scene.node(1).run(|| std::fs::read_to_string("/proc/thread-self/net/dev"));
+        let table = table.expect("it can be entered").expect("it is there");
+        let line = table.lines().find(|line| line.trim_start().starts_with(&format!("e{lane}:"))).unwrap_or_default();
+        line.split_whitespace().nth(9).and_then(|bytes| bytes.parse().ok()).unwrap_or_default()
+    };
+    let before: Vec<u64> = (0..4).map(sent).collect();
+    let listener = scene.node(8).run(|| crate::kernel::mptcp_listener(false, 4_321)).expect("it can be entered");
+    let reading = std::thread::spawn(move || {
+        use std::io::Read;
+        let (mut socket, _) = listener.accept().expect("a connection comes");
+        let mut total = 0;
+        let mut bytes = vec![0; 65_536];
+        while let Ok(length @ 1..) = socket.read(&mut bytes) {
+            total += length;
+        }
+        total
+    });
+    inside(1, &|| {
+        use std::io::Write;
+        let address = std::net::SocketAddr::new(mesh::ipv4(0, 8).into(), 4_321);
+        let mut socket = crate::kernel::mptcp_socket(address);
+        socket.connect(&address.into())?;
+        let block = vec![7; 65_536];
+        // The first lets the peer's addresses come before there is much to carry.
+        for number in 0..256 {
+            socket.write_all(&block)?;
+            if number < 8 {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+        Ok(())
+    });
+    assert_eq!(reading.join().expect("it reads"), 256 * 65_536);
+    for lane in 0..4 {
+        let carried = sent(lane) - before[lane];
+        assert!(carried > 200_000, "e{lane} carried {carried} bytes of 16 MiB");
+    }
 }
