@@ -131,6 +131,12 @@ impl Router {
     fn decide_on_manet(&self, now: Instant, place: Place, index: usize, arrival: Option<Arrival>) -> Decision {
         let Some(interface) = self.interfaces.get(index) else { return Decision::Stay };
         let Some(header) = self.database.get(place).map(|entry| entry.header(now)) else { return Decision::Stay };
+        let (level, non_flooding) = (interface.selection.level, interface.selection.non_flooding);
+        let received_here = arrival.is_some_and(|arrival| arrival.at.interface == index);
+        // Step 3; step 2 before it comes to the same.
+        if received_here && level == Level::Other {
+            return Decision::Stay;
+        }
         let sender = arrival.and_then(|arrival| self.neighbor(arrival.at).map(|neighbor| (arrival, neighbor)));
         let covered = |router: RouterId| {
             sender.is_some_and(|(arrival, sender)| arrival.multicast && sender.manet.sets.hears(router))
@@ -143,25 +149,18 @@ impl Router {
             let acknowledged = ack.is_some_and(|ack| ack.compare_instance(&header).is_eq());
             !has_it(**router) && !acknowledged
         });
-        let left: Vec<RouterId> = left.map(|(router, _)| *router).collect();
-        if left.is_empty() {
+        let mut left = left.map(|(router, _)| *router).peekable();
+        if left.peek().is_none() {
             return Decision::Stay;
         }
+        // Step 5.
         let Some(arrival) = arrival else { return Decision::Flood };
-        let (level, non_flooding) = (interface.selection.level, interface.selection.non_flooding);
-        if arrival.at.interface == index {
-            return match level {
-                // Step 3.
-                Level::Other => Decision::Stay,
-                // Step 4.
-                Level::BackupMdr => Decision::Wait(left),
-                Level::Mdr if non_flooding => Decision::Wait(left),
-                // Step 5.
-                Level::Mdr => Decision::Flood,
-            };
-        }
         if level == Level::Mdr && !non_flooding {
             return Decision::Flood;
+        }
+        // Step 4.
+        if received_here {
+            return Decision::Wait(left.collect());
         }
         // Step 6, if it came in on a MANET interface; step 7.
         let Some(receiving) = self.interfaces.get(arrival.at.interface).filter(|one| one.manet().is_some()) else {
@@ -174,7 +173,7 @@ impl Router {
             level: one.manet.level,
             id: *router,
         });
-        if ranks.all(|rank| own > rank) { Decision::Flood } else { Decision::Wait(left) }
+        if ranks.all(|rank| own > rank) { Decision::Flood } else { Decision::Wait(left.collect()) }
     }
 
     /// Puts an LSA into the next update of an interface. One that is passed on waits a little for others.

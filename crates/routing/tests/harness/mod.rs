@@ -34,6 +34,7 @@ pub struct Setup {
     pub hello: Duration,
     pub dead: Duration,
     pub manet: Manet,
+    pub link_lsa_suppression: bool,
 }
 
 impl Setup {
@@ -47,6 +48,7 @@ impl Setup {
             hello: Duration::from_secs(1),
             dead: Duration::from_secs(3),
             manet: Manet { two_hop_refresh: 3, lsa_fullness: LsaFullness::Full, ..Manet::default() },
+            link_lsa_suppression: false,
         }
     }
 }
@@ -171,6 +173,7 @@ impl Net {
             config.kind = InterfaceKind::Manet(self.setup.manet.clone());
             config.hello_interval = self.setup.hello;
             config.router_dead_interval = self.setup.dead;
+            config.link_lsa_suppression = self.setup.link_lsa_suppression;
             config.addresses = vec![(address(node, channel), 128)];
             router.add_interface(self.now, config).unwrap();
             router.handle_interface(self.now, interface(channel), InterfaceChange::Up).unwrap();
