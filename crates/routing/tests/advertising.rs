@@ -76,7 +76,7 @@ fn what_the_lower_settings_leave_of_the_lanes_depends_on_who_was_elected() {
     // Two others are asked for with LSAFullness 2, and here the third lane stays by good luck.
     let all = [vec![2, 3, 4], vec![5, 6], vec![5, 6, 7], vec![6, 7]];
     assert_eq!(first(LsaFullness::MinCostRedundant), all);
-    // With M2 and M7 as MDRs all lanes are left by luck.
+    // With M8 as an MDR too, since it was one before, all lanes are left by luck.
     assert_eq!(next_hops(&lateral(), "12111212", LsaFullness::MdrFull), all);
 }
 
