@@ -203,14 +203,18 @@ impl Mesh {
         let asked = self.lanes.base(destination);
         let address = if self.ipv6 { asked.ipv6() } else { asked.ipv4() };
         let Some(route) = agent.router.routes().prefixes.get(&Prefix::host(address)) else { return };
-        let hop = |chosen: &anabranch_routing::next_hops::WeightedHop| {
-            let radio = radio_of(chosen.hop.interface)?;
+        // Lanes take of what is chosen for lane 0, since nothing is heard on their own radios.
+        let chosen = agent.router.choose(&route.next_hops);
+        let weight = |router: RouterId| chosen.iter().find(|one| one.hop.router == router).map_or(1, |one| one.weight);
+        let first: Vec<_> = chosen.iter().map(|one| one.hop).collect();
+        let hop = |hop: &anabranch_routing::NextHop| {
+            let radio = radio_of(hop.interface)?;
             let channel = self.station(node, radio)?.channel;
-            let weight = chosen.weight.into();
-            Some(NextHop { radio, station: self.station_of(chosen.hop.router, channel)?, weight })
+            let station = self.station_of(hop.router, channel)?;
+            Some(NextHop { radio, station, weight: weight(hop.router).into() })
         };
-        let hops = self.on_lane(destination, route.destination, &route.next_hops);
-        let hops: Vec<NextHop> = agent.router.choose(&hops).iter().filter_map(hop).collect();
+        let hops = self.on_lane(destination, route.destination, &first);
+        let hops: Vec<NextHop> = hops.iter().filter_map(hop).collect();
         self.nodes[node.index()].table.set(destination, &hops);
     }
 }
