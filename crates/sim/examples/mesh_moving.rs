@@ -1,6 +1,8 @@
 //! Networks of moving nodes: `mesh_moving [WORD=NUMBER ...]`, words being nodes, range, fullness (0 minimal, 1 min-cost, 4
 //! full), seconds, warm_up, seed, slowest and fastest (m/s), density (1: the area grows with the nodes, from 20 on), basic
-//! (rate of broadcast frames, Mbit/s), refresh (2HopRefresh).
+//! (rate of broadcast frames, Mbit/s), refresh (2HopRefresh), fast (1: a radio of
+//! 100 Mbit/s with slots of 2 us), spf_hold, start_within, flood_delay and
+//! ls_interval (seconds).
 
 #![allow(clippy::print_stdout)]
 
@@ -9,7 +11,9 @@ use anabranch_policy::time::Duration;
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_sim::mesh::moving_network::MovingNetwork;
 use anabranch_sim::mobility::{Model, Span};
+use anabranch_sim::radio::Preamble;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 fn main() -> Result<(), String> {
     let words: BTreeMap<String, f64> = std::env::args()
@@ -34,6 +38,21 @@ fn main() -> Result<(), String> {
     network.warm_up = Duration::from_secs_f64(number("warm_up", 60.0));
     network.manet.two_hop_refresh = number("refresh", 3.0) as u16;
     network.medium.basic_rate = Rate::from_bits_per_second((number("basic", 1.0) * 1e6) as u64);
+    if number("fast", 0.0) > 0.0 {
+        let medium = &mut network.medium;
+        (medium.slot, medium.short_interframe_space) = (Duration::from_micros(2), Duration::from_micros(2));
+        (medium.data_rate, medium.basic_rate) =
+            (Rate::from_bits_per_second(100_000_000), Rate::from_bits_per_second(100_000_000));
+        medium.preamble = Preamble::Short;
+    }
+    let hold = Duration::from_secs_f64(number("spf_hold", 0.1));
+    let (flood, interval) = (number("flood_delay", 0.05), number("ls_interval", 5.0));
+    network.router = Some(Arc::new(move |_, config| {
+        config.spf_hold = hold;
+        config.flood_delay = Duration::from_secs_f64(flood);
+        config.min_ls_interval = Duration::from_secs_f64(interval);
+    }));
+    network.start_within = Duration::from_secs_f64(number("start_within", 2.0));
     let speed = Span::new(number("slowest", MovingNetwork::SLOWEST), number("fastest", 10.0));
     network.model = Model::RandomWaypoint { speed, pause: Span::only(0.0) };
     let began = std::time::Instant::now();

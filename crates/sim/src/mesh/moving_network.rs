@@ -51,6 +51,8 @@ pub struct MovingNetwork {
     pub probe_interval: Duration,
     /// Whole probe, bytes.
     pub probe_bytes: u32,
+    /// Routers start at random times within this.
+    pub start_within: Duration,
     /// Before anything is counted.
     pub warm_up: Duration,
     /// For how long it is counted.
@@ -81,6 +83,7 @@ impl MovingNetwork {
             router: None,
             probe_interval: Duration::from_millis(100),
             probe_bytes: 40,
+            start_within: Duration::from_secs(2),
             warm_up: Duration::from_secs(60),
             duration: Duration::from_secs(600),
             step: Duration::from_millis(100),
@@ -118,7 +121,7 @@ impl MovingNetwork {
             let interface = world.attach_to_node(host, node);
             among.push(interface);
             // Hellos of nodes that are switched on at once would collide for ever.
-            let start = Instant::ZERO + self.hello_interval.mul_f64(random.uniform());
+            let start = Instant::ZERO + self.start_within.mul_f64(random.uniform());
             self.add_router(&mut world, node, radio, interface, start)?;
         }
         world.set_movement(Box::new(movement), self.step);
