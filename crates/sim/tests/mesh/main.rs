@@ -3,5 +3,6 @@
 mod forwarding;
 mod moving;
 mod paper;
+mod routers;
 mod scene;
 mod tables;
