@@ -26,11 +26,11 @@ fn elections_and_shortest_paths_use_the_memory_of_the_last_run() {
     let mut paths = ShortestPaths::default();
     let mut neighbors: Vec<Vec<RootNeighbor>> = (0..100).map(|node| around(&graph, node)).collect();
     let mut run = || {
-        for node in 0..100 {
+        for (node, neighbors) in neighbors.iter_mut().enumerate() {
             routers.fill(&mut neighborhood, node);
             let (present, settings) = (Selection::default(), ElectionSettings::default());
             election.select(id(node), 1, &present, &neighborhood, &settings);
-            paths.run(&database, id(node), &mut neighbors[node], Reduction::Adjacencies);
+            paths.run(&database, id(node), neighbors, Reduction::Adjacencies);
         }
     };
     run();
