@@ -98,7 +98,10 @@ impl Router {
     pub(crate) fn check_router_lsa(&mut self, now: Instant) {
         let place = self.own_place(LsaType::ROUTER);
         let Some(LsaBody::Router(current)) = self.database.get(place).map(|entry| entry.lsa.body()) else {
-            if self.interfaces.iter().any(|interface| interface.state != InterfaceState::Down) {
+            // Nobody needs the first instance before someone is adjacent; an empty one would put off, by MinLSInterval, the
+            // one with the first link.
+            let mut all = self.interfaces.iter().flat_map(|interface| interface.neighbors.values());
+            if all.any(|neighbor| neighbor.state == NeighborState::Full) || !self.advertised_links().is_empty() {
                 self.originate(now, place);
             }
             return;

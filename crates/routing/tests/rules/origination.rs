@@ -41,11 +41,20 @@ fn rfc2328_12_4_two_instances_of_an_lsa_are_min_ls_interval_apart() {
 fn rfc2328_12_4_an_lsa_is_originated_anew_after_ls_refresh_time() {
     let mut bench = Bench::new(5, |_, _| {});
     bench.pass(1799.0);
-    let before = bench.lsa(LsaType::ROUTER, 5).unwrap();
+    let before = bench.lsa(LsaType::LINK, 5).unwrap();
     bench.pass(2.0);
-    let after = bench.lsa(LsaType::ROUTER, 5).unwrap();
+    let after = bench.lsa(LsaType::LINK, 5).unwrap();
     assert_eq!(Some(after.lsa.sequence()), before.lsa.sequence().next());
     assert!(before.age >= 1798 && after.age <= 2);
+}
+
+#[test]
+fn the_first_router_lsa_waits_for_a_link_and_not_for_min_ls_interval_after_an_empty_one() {
+    let mut bench = Bench::new(5, |_, interface| eager(interface));
+    bench.pass_with(2, &[(9, hears(&[5]))]);
+    assert!(bench.lsa(LsaType::ROUTER, 5).is_none());
+    bench.make_full(9);
+    assert_eq!(links_of(&bench, 5), [9]);
 }
 
 #[test]
