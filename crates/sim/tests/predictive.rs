@@ -8,7 +8,7 @@ use anabranch_policy::{congestion, path_manager, scheduler};
 use anabranch_sim::application::Sending;
 use anabranch_sim::link::{Coverage, CoveragePoint, LossModel, Schedule};
 use anabranch_sim::topology::{PathConfig, ServerAddresses, disjoint_paths};
-use anabranch_sim::{Application, FlowConfig, LinkConfig, World, WorldConfig};
+use anabranch_sim::{Application, FlowConfig, FlowId, LinkConfig, World, WorldConfig};
 use std::sync::Arc;
 
 fn at(seconds: f64) -> Instant {
@@ -58,7 +58,7 @@ struct Outcome {
     stalled: f64,
 }
 
-fn run(seed: u64, manager: &str, settings: &Settings) -> Outcome {
+fn world(seed: u64, manager: &str, settings: &Settings, sending: Sending) -> (World, FlowId) {
     let mut world = World::new(WorldConfig { seed, wire: false, ipv6: false });
     let mut host = |name: &str| {
         let manager = table::build(path_manager::TABLE, manager, settings).expect("in the table");
@@ -69,18 +69,23 @@ fn run(seed: u64, manager: &str, settings: &Settings) -> Outcome {
     walk(&mut wifi);
     let paths =
         disjoint_paths(&mut world, client, server, &[wifi, path("WiMAX", 10, 0.01)], ServerAddresses::OnePerPath);
-    world.add_flow(FlowConfig {
+    let flow = world.add_flow(FlowConfig {
         name: "bulk".to_owned(),
         client,
         from: Some(paths[0].client),
         to: paths[0].server,
         start: Instant::ZERO,
         stop: Instant::NEVER,
-        application: Application::upload(Sending::Endless),
+        application: Application::upload(sending).in_messages(1000),
         client_config: connection(),
         server_config: connection(),
         record: None,
     });
+    (world, flow)
+}
+
+fn run(seed: u64, manager: &str, settings: &Settings) -> Outcome {
+    let (mut world, _) = world(seed, manager, settings, Sending::Endless);
     let (mut read, mut since, mut stall, mut stalled) = (0, 18.0, 0.0_f64, 0.0);
     for tick in 0..=4000 {
         let now = f64::from(tick) * 0.02;
@@ -100,6 +105,36 @@ fn run(seed: u64, manager: &str, settings: &Settings) -> Outcome {
 
 fn mean(outcomes: &[Outcome], value: fn(&Outcome) -> f64) -> f64 {
     outcomes.iter().map(value).sum::<f64>() / outcomes.len() as f64
+}
+
+/// A call: a message of 1000 bytes each 20 ms in the mean. Of the messages from 18 to 50 s: the mean latency, the share that took
+/// longer than 150 ms, and the longest latency in seconds.
+fn call(seed: u64, manager: &str, settings: &Settings) -> [f64; 3] {
+    let sending = Sending::Messages { size: 1000, interval: Duration::from_millis(20) };
+    let (mut world, _) = world(seed, manager, settings, sending);
+    world.run_until(at(60.0));
+    let results = world.results();
+    let latencies: Vec<f64> = results.flows[0]
+        .messages()
+        .filter(|(written, _)| (at(18.0)..at(50.0)).contains(written))
+        .map(|(written, read)| read.map_or(10.0, |read| (read - written).as_secs_f64()))
+        .collect();
+    let count = latencies.len() as f64;
+    let late = latencies.iter().filter(|latency| **latency > 0.15).count() as f64;
+    [latencies.iter().sum::<f64>() / count, late / count, latencies.iter().copied().fold(0.0, f64::max)]
+}
+
+/// What leaves is not the bytes but the rate, and who sends little does not see that.
+#[test]
+fn a_call_that_fills_no_path_sees_nothing_coming_and_is_not_harmed() {
+    let runs = |manager: &str| {
+        let runs: Vec<[f64; 3]> = (1..=8).map(|seed| call(seed, manager, &Settings::new())).collect();
+        [0, 1, 2].map(|index| runs.iter().map(|run| run[index]).sum::<f64>() / runs.len() as f64)
+    };
+    let (plain, foreseen) = (runs("full_mesh"), runs("predictive"));
+    for (plain, foreseen) in plain.into_iter().zip(foreseen) {
+        assert!(foreseen <= 1.02 * plain, "{foreseen} {plain}");
+    }
 }
 
 #[test]

@@ -185,10 +185,14 @@ impl Filter {
         let shadowing = shadowing * pace.shadow_depth;
         let stays = libm::exp(-seconds / pace.shadow_time);
         let mean = [level - KAPPA * step, -KAPPA * rate, stays * shadow, required];
-        let f = [[ll, lg, 0.0, 1.0 - ll], [gl, gg, 0.0, -gl], [0.0, 0.0, stays, 0.0], [0.0, 0.0, 0.0, 1.0]];
-        let columns = [0, 1, 2, 3];
-        let half = f.map(|row| columns.map(|j| (0..STATES).map(|k| row[k] * self.variance[k][j]).sum::<f64>()));
-        let mut variance = half.map(|row| columns.map(|j| (0..STATES).map(|k| row[k] * f[j][k]).sum::<f64>()));
+        // F V F' with F = (ll lg 0 1-ll; gl gg 0 -gl; 0 0 stays 0; 0 0 0 1).
+        let next = |[level, slope, shadow, required]: [f64; STATES]| {
+            let lead = ll * level + lg * slope + (1.0 - ll) * required;
+            [lead, gl * (level - required) + gg * slope, stays * shadow, required]
+        };
+        let half = self.variance.map(next);
+        let column = |i: usize| next([half[0][i], half[1][i], half[2][i], half[3][i]]);
+        let mut variance = [column(0), column(1), column(2), column(3)];
         // White noise on the slope's rate, for no longer than a leg may last.
         let (q, t) = (pace.turns * pace.turns, seconds.min(10.0));
         variance[0][0] += q * t * t * t / 3.0;
