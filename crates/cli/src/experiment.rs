@@ -136,7 +136,7 @@ fn path_sets(scenario: &Scenario, contender: &Contender) -> Vec<Vec<usize>> {
 /// other way than the cross traffic.
 fn references_of(scenario: &Scenario, seeds: u32, extras: &Extras) -> Vec<Reference> {
     let bulk = matches!(scenario.transfer, Transfer::Endless | Transfer::Finite(_)) && extras.send.is_none();
-    if !bulk || scenario.heading != Heading::Upload || scenario.mesh.is_some() {
+    if !bulk || scenario.heading != Heading::Upload || scenario.mesh.is_some() || scenario.moving.is_some() {
         return Vec::new();
     }
     (1..=u64::from(seeds)).into_par_iter().map(|seed| capacity::reference(scenario, seed)).collect()

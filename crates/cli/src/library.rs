@@ -38,6 +38,9 @@ pub const SCENARIOS: &[Embedded] = &[
         experiment: true,
     },
     Embedded { name: "manet_timeouts", text: include_str!("../../../scenarios/manet_timeouts.toml"), experiment: true },
+    Embedded { name: "manet_moving", text: include_str!("../../../scenarios/manet_moving.toml"), experiment: true },
+    Embedded { name: "manet_forecast", text: include_str!("../../../scenarios/manet_forecast.toml"), experiment: true },
+    Embedded { name: "manet_scale", text: include_str!("../../../scenarios/manet_scale.toml"), experiment: true },
     Embedded { name: "two_paths", text: include_str!("../../../scenarios/two_paths.toml"), experiment: false },
     Embedded { name: "wifi-lte", text: include_str!("../../../scenarios/wifi-lte.toml"), experiment: false },
 ];

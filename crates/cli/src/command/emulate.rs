@@ -23,9 +23,11 @@ const MUCH: f64 = 0.001;
 /// Runs it; gives the exit code.
 pub fn emulate(options: &EmulateOptions) -> Result<u8, Diagnostic> {
     let scenario = library::open(&options.scenario, &options.set)?.scenario()?;
-    if scenario.mesh.is_some() {
+    if scenario.mesh.is_some() || scenario.moving.is_some() {
         let name = &scenario.name;
-        return Err(Diagnostic::plain(format!("{name} is an ad-hoc network, whose lanes `emulate` does not have")));
+        return Err(Diagnostic::plain(format!(
+            "{name} is an ad-hoc network, which `emulate` does not have as a scenario"
+        )));
     }
     let places: Vec<usize> = (0..scenario.paths.len()).collect();
     let network = emulation::build(&scenario, &places, options.seed)?;

@@ -3,8 +3,9 @@
 use super::{finish, heading, plan, prepare, remark};
 use crate::arguments::Options;
 use crate::diagnostic::Diagnostic;
-use crate::record::Outcome;
+use crate::record::{Outcome, PolicyRuns};
 use crate::scenario::Document;
+use crate::scenario::model::FigureKind;
 use crate::verdict::{judge, with_interval};
 use crate::{experiment, library, table};
 
@@ -30,15 +31,34 @@ pub fn reproduce(name: Option<&str>, options: &Options) -> Result<(), Diagnostic
     finish(options, &outcomes, &tables.join("\n"))
 }
 
+/// The metrics to be told first: throughput, or what the figures show where there is none.
+fn foremost(outcome: &Outcome) -> Vec<&str> {
+    let measured = |metric: &&str| outcome.policies.iter().any(|runs| runs.estimate(metric).is_some());
+    if measured(&"throughput") {
+        return vec!["throughput"];
+    }
+    let shown = outcome.scenario.figures.iter().filter_map(|figure| match &figure.kind {
+        FigureKind::Bars { metric } => Some(metric.as_str()),
+        FigureKind::Time { .. } | FigureKind::Sweep { .. } => None,
+    });
+    let swept = outcome.scenario.sweep.as_ref().map(|sweep| sweep.metric.as_str());
+    let all: Vec<&str> = shown.chain(swept).filter(measured).collect();
+    let first = |at: &usize| !all[..*at].contains(&all[*at]);
+    (0..all.len()).filter(first).map(|at| all[at]).collect()
+}
+
 fn measured_and_published(outcome: &Outcome) -> String {
     let mut text = String::new();
-    let throughput = |runs: &crate::record::PolicyRuns| {
-        let estimate = runs.estimate("throughput")?;
-        Some(vec![runs.label(), with_interval(&estimate, "Mbit/s")])
-    };
-    let rows: Vec<Vec<String>> = outcome.policies.iter().filter_map(throughput).collect();
-    text.push_str(&table::render(&["policy", "mean throughput [95 % interval]"], &rows));
-    text.push('\n');
+    for metric in foremost(outcome) {
+        let Some((label, unit)) = outcome.scenario.metric(metric) else { continue };
+        let row = |runs: &PolicyRuns| Some(vec![runs.label(), with_interval(&runs.estimate(metric)?, unit)]);
+        let rows: Vec<Vec<String>> = outcome.policies.iter().filter_map(row).collect();
+        text.push_str(&table::render(&["policy", &format!("{label} [95 % interval]")], &rows));
+        text.push('\n');
+    }
+    if outcome.scenario.claims.is_empty() {
+        return text;
+    }
     let claim = |claim| {
         let verdict = judge(outcome, claim);
         vec![verdict.subject, verdict.measured, verdict.published, verdict.agreement.word().to_owned()]

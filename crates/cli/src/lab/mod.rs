@@ -4,6 +4,7 @@ pub mod capacity;
 mod capture;
 mod measure;
 mod mesh;
+mod moving;
 pub mod network;
 mod settings;
 pub mod traffic;
@@ -61,6 +62,9 @@ pub fn run(
 ) -> Result<Record, Diagnostic> {
     if let Some(mesh) = &scenario.mesh {
         return mesh::run(scenario, mesh, contender, paths, seed, extras);
+    }
+    if let Some(moving) = &scenario.moving {
+        return moving::run(scenario, moving, contender, seed, extras);
     }
     let mut world = World::new(WorldConfig { seed, wire: extras.wire, ..WorldConfig::default() });
     let manager = |policies: &Combination| {

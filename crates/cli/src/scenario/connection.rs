@@ -68,7 +68,12 @@ fn interval(transfer: &Reader<'_>) -> Result<Duration, Diagnostic> {
 
 /// Reads `[connection]`.
 pub fn connection(top: &Reader<'_>) -> Result<Connection, Diagnostic> {
-    let item = top.required("connection")?;
+    let item = match top.get("connection") {
+        Some(item) => item,
+        // Moving nodes have no connections.
+        None if top.get("moving").is_some() => return Ok(Connection::untouched()),
+        None => top.required("connection")?,
+    };
     let table = item.table("the connection", KEYS)?;
     let flag = |key: &str| table.get(key).map(|item| item.flag()).transpose();
     let mtu = table.get("mtu").map(|item| {

@@ -1,12 +1,24 @@
 //! Reads an ad-hoc network: `[mesh]` in place of `[[paths]]`, and what a contender's lanes are like.
 
-use super::model::{Mesh, MeshRoutes, Path};
+use super::model::{Mesh, MeshRoutes, Moving, Path};
 use super::reader::{Item, Reader};
 use crate::diagnostic::Diagnostic;
 use anabranch_policy::rate::Rate;
+use anabranch_policy::time::Duration;
 use anabranch_routing::lanes::{LaneInterfaces, LanePolicy, LaneSettings, PathMode};
 use anabranch_routing::lsa_fullness::LsaFullness;
+use anabranch_sim::mesh::moving_network::MovingNetwork;
 use anabranch_sim::mesh::paper::network::LANES;
+
+/// What routers advertise, by its name.
+const FULLNESS: [(&str, LsaFullness); 6] = [
+    ("minimal", LsaFullness::Minimal),
+    ("min_cost", LsaFullness::MinCost),
+    ("min_cost_2", LsaFullness::MinCostRedundant),
+    ("mdr_full", LsaFullness::MdrFull),
+    ("full", LsaFullness::Full),
+    ("multipath", LsaFullness::Multipath(LANES as u8 - 1)),
+];
 
 /// Reads `[mesh]`: the network, and its lanes as the paths of the scenario.
 pub fn mesh(top: &Reader<'_>) -> Result<Option<(Mesh, Vec<Path>)>, Diagnostic> {
@@ -22,15 +34,7 @@ pub fn mesh(top: &Reader<'_>) -> Result<Option<(Mesh, Vec<Path>)>, Diagnostic> {
     let rates: [Rate; LANES] = rates.try_into().map_err(|given: Vec<Rate>| {
         rates_item.error(format!("{} rates are not possible: a node has {LANES} radios", given.len()))
     })?;
-    let kinds = [
-        ("static", None),
-        ("minimal", Some(LsaFullness::Minimal)),
-        ("min_cost", Some(LsaFullness::MinCost)),
-        ("min_cost_2", Some(LsaFullness::MinCostRedundant)),
-        ("mdr_full", Some(LsaFullness::MdrFull)),
-        ("full", Some(LsaFullness::Full)),
-        ("multipath", Some(LsaFullness::Multipath(LANES as u8 - 1))),
-    ];
+    let kinds: Vec<_> = [("static", None)].into_iter().chain(FULLNESS.map(|(word, kind)| (word, Some(kind)))).collect();
     let routers = table.get("routes").map_or(Ok(None), |item| item.word(&kinds))?;
     let lane = |at| Path { name: format!("e{at}"), links: Vec::new(), background: None };
     let mesh = Mesh { rates, reservations: table.flag("reservations", true)?, routers };
@@ -40,9 +44,11 @@ pub fn mesh(top: &Reader<'_>) -> Result<Option<(Mesh, Vec<Path>)>, Diagnostic> {
 /// Reads the `mesh` of a contender; a `forecaster` of its own is meant to be used.
 pub fn routes(policy: &Reader<'_>) -> Result<MeshRoutes, Diagnostic> {
     let lanes = LaneSettings { paths: PathMode::Full, ..LaneSettings::default() };
-    let mut routes = MeshRoutes { lanes, predicted: policy.get("forecaster").is_some() };
+    let predicted = policy.get("forecaster").is_some();
+    let mut routes = MeshRoutes { lanes, predicted, ..MeshRoutes::default() };
     let Some(item) = policy.get("mesh") else { return Ok(routes) };
-    let table = item.table("a policy's mesh", &["interfaces", "next_hops", "lane_policy"])?;
+    let table =
+        item.table("a policy's mesh", &["interfaces", "next_hops", "lane_policy", "routes", "two_hop_refresh"])?;
     if let Some(item) = table.get("interfaces") {
         routes.lanes.interfaces = item.word(&[("real", LaneInterfaces::Real), ("virtual", LaneInterfaces::Virtual)])?;
     }
@@ -52,5 +58,60 @@ pub fn routes(policy: &Reader<'_>) -> Result<MeshRoutes, Diagnostic> {
     if let Some(item) = table.get("lane_policy") {
         routes.lanes.policy = item.word(&[("spread", LanePolicy::Spread), ("paper", LanePolicy::Paper)])?;
     }
+    routes.fullness = table.get("routes").map(|item| item.word(&FULLNESS)).transpose()?;
+    let refresh = table.get("two_hop_refresh").map(|item| item.count(1..=100)).transpose()?;
+    routes.two_hop_refresh = refresh.map(|count| count as u16);
     Ok(routes)
+}
+
+const MOVING: &[&str] = &[
+    "nodes",
+    "same_density",
+    "area",
+    "range",
+    "shadows",
+    "speed",
+    "hello_interval",
+    "dead_interval",
+    "probe_interval",
+];
+
+/// Reads `[moving]`; what is left out is as in RFC 5614, appendix E.
+pub fn moving(top: &Reader<'_>) -> Result<Option<Moving>, Diagnostic> {
+    let Some(item) = top.get("moving") else { return Ok(None) };
+    for key in ["paths", "shared", "mesh", "transfer"] {
+        if let Some(item) = top.get(key) {
+            return Err(item.error(format!("a scenario with [moving] nodes has no '{key}': it carries probes")));
+        }
+    }
+    let table = item.table("moving nodes", MOVING)?;
+    let pair = |key: &str, default: (f64, f64), least: f64| {
+        let Some(item) = table.get(key) else { return Ok(default) };
+        let numbers = item.list()?.iter().map(Item::number).collect::<Result<Vec<f64>, _>>()?;
+        match numbers[..] {
+            [one, other] if one >= least && other >= least => Ok((one, other)),
+            _ => Err(item.error(format!("two numbers are expected here, {least} or more"))),
+        }
+    };
+    let speed = pair("speed", (MovingNetwork::SLOWEST, 10.0), 0.001)?;
+    if let Some(item) = table.get("speed").filter(|_| speed.0 > speed.1) {
+        return Err(item.error("the least speed comes first"));
+    }
+    let range_item = table.get("range");
+    let range = range_item.map_or(Ok(250.0), |item| item.number())?;
+    if let Some(item) = range_item.filter(|_| !(1.0..=100_000.0).contains(&range)) {
+        return Err(item.error("a range lies between 1 and 100000 metres"));
+    }
+    let same_density = table.get("same_density").map(|item| item.count(2..=10_000)).transpose()?;
+    Ok(Some(Moving {
+        nodes: table.required("nodes")?.count(2..=10_000)? as usize,
+        same_density: same_density.map(|count| count as usize),
+        area: pair("area", (500.0, 500.0), 1.0)?,
+        range,
+        shadows: table.flag("shadows", false)?,
+        speed,
+        hello_interval: table.quantity("hello_interval")?.unwrap_or(Duration::from_secs(2)),
+        dead_interval: table.quantity("dead_interval")?.unwrap_or(Duration::from_secs(6)),
+        probe_interval: table.quantity("probe_interval")?.unwrap_or(Duration::from_millis(100)),
+    }))
 }

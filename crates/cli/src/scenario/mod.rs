@@ -36,6 +36,7 @@ const KEYS: &[&str] = &[
     "connection",
     "paths",
     "mesh",
+    "moving",
     "shared",
     "policies",
     "sweep",
@@ -128,6 +129,7 @@ fn read(top: &Reader<'_>, directory: &Path) -> Result<Scenario, Diagnostic> {
     let (transfer, heading) = connection::transfer(top)?;
     let (mesh, paths) = match mesh::mesh(top)? {
         Some((mesh, lanes)) => (Some(mesh), lanes),
+        None if top.get("moving").is_some() => (None, Vec::new()),
         None => (None, network::paths(top, directory)?),
     };
     Ok(Scenario {
@@ -145,6 +147,7 @@ fn read(top: &Reader<'_>, directory: &Path) -> Result<Scenario, Diagnostic> {
         connection: connection::connection(top)?,
         paths,
         mesh,
+        moving: mesh::moving(top)?,
         shared,
         policies: policies::policies(top)?,
         sweep: results::sweep(top)?,

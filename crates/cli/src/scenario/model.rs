@@ -173,9 +173,36 @@ pub struct Mesh {
     pub routers: Option<LsaFullness>,
 }
 
+/// An ad-hoc network of moving nodes with a router each, and probes between random pairs of them.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Moving {
+    /// How many nodes.
+    pub nodes: usize,
+    /// So many nodes are meant to have the area; with others it grows or shrinks. None: it is what it is.
+    pub same_density: Option<usize>,
+    /// Metres.
+    pub area: (f64, f64),
+    /// How far radio reaches, metres: all of it, or with path loss, shadows and fading about so far in the mean.
+    pub range: f64,
+    /// Whether there are path loss, shadows and fading.
+    pub shadows: bool,
+    /// Least and highest speed of random waypoint, m/s.
+    pub speed: (f64, f64),
+    /// HelloInterval.
+    pub hello_interval: Duration,
+    /// RouterDeadInterval.
+    pub dead_interval: Duration,
+    /// Mean time between probes in the whole network.
+    pub probe_interval: Duration,
+}
+
 /// How an ad-hoc network routes what a contender sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MeshRoutes {
+    /// What routers advertise among moving nodes; none: LSAFullness 1.
+    pub fullness: Option<LsaFullness>,
+    /// One of so many Hellos is full; none: 3.
+    pub two_hop_refresh: Option<u16>,
     /// Which radios and which next hops the paths have.
     pub lanes: LaneSettings,
     /// Whether the contender's forecaster chooses among next hops.
@@ -269,6 +296,32 @@ pub struct Connection {
     pub pacing: Option<bool>,
     /// DSS checksums.
     pub checksum: Option<bool>,
+}
+
+impl Connection {
+    /// Everything at the engine's defaults.
+    pub fn untouched() -> Self {
+        Self {
+            priority: None,
+            receive_buffer: ReceiveBuffer::Auto { initial: Size(128_000), max: Size(6_000_000) },
+            charge_out_of_order: None,
+            buffers_per_subflow: None,
+            send_buffer: None,
+            max_window: None,
+            initial_window: None,
+            min_rto: None,
+            initial_rto: None,
+            max_timeouts: None,
+            delayed_ack: None,
+            mtu: None,
+            sack: None,
+            timestamps: None,
+            ecn: None,
+            nagle: None,
+            pacing: None,
+            checksum: None,
+        }
+    }
 }
 
 /// Which parameter of the scenario is swept, and over what.
@@ -430,6 +483,8 @@ pub struct Scenario {
     pub paths: Vec<Path>,
     /// The ad-hoc network whose lanes the paths are, if they are that.
     pub mesh: Option<Mesh>,
+    /// The network of moving nodes, in which there are no paths.
+    pub moving: Option<Moving>,
     /// Links that all paths share, behind their own.
     pub shared: Vec<Link>,
     /// What is compared.
