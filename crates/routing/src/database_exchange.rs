@@ -134,7 +134,7 @@ impl Router {
         }
         let Some(neighbor) = interface.neighbors.get_mut(&at.router) else { return };
         let manet = &mut neighbor.manet;
-        let (level, was_child) = (manet.level, manet.child);
+        let (level, was_child, was_selector) = (manet.level, manet.child, manet.dependent_selector);
         manet.parent = roles.designated_router;
         manet.backup_parent = roles.backup_designated_router;
         (manet.level, manet.dependent_selector) = if roles.designated_router == at.router {
@@ -149,7 +149,9 @@ impl Router {
         if level != manet.level {
             interface.mdr_neighbor_change = true;
             self.adj_ok.insert(at);
-        } else if manet.child && !was_child {
+        } else if manet.child && !was_child || manet.dependent_selector && !was_selector {
+            // The RFC names the selector for Hellos only (4.2.3). Without it here, a Backup MDR that asks another one for an
+            // adjacency which that one does not want asks for ever.
             self.adj_ok.insert(at);
         }
     }

@@ -186,6 +186,20 @@ fn rfc5614_7_5_a_description_from_an_mdr_makes_an_adjacency_at_once() {
 }
 
 #[test]
+fn rfc5614_7_5_a_backup_mdr_that_asks_a_backup_mdr_for_an_adjacency_gets_it() {
+    let (mut bench, hellos) = crate::bench::backup_mdr();
+    let backup = Says { parent: 9, backup_parent: 8, ..hears(&[1, 5, 9]) };
+    bench.hello(8, backup.clone());
+    bench.pass_with(1, &[hellos[0].clone(), (8, backup), hellos[2].clone()]);
+    bench.hello(8, Says { parent: 9, backup_parent: 8, ..hears(&[1, 5, 9]) });
+    let before = bench.state(8);
+    let roles = MdrDescription { designated_router: RouterId(9), backup_designated_router: RouterId(8) };
+    let lls = Lls { tlvs: vec![Tlv::MdrDescription(roles)] };
+    bench.give(8, false, description([true, true, true], 500, vec![]), Some(lls));
+    assert_eq!((before, bench.state(8)), (NeighborState::TwoWay, NeighborState::Exchange));
+}
+
+#[test]
 fn rfc5614_7_2_an_mdr_other_is_adjacent_with_its_parent_only_and_with_who_asks_by_the_a_bit() {
     let (mut bench, hellos) = other();
     bench.pass_with(1, &hellos);
