@@ -154,9 +154,14 @@ The server has the addresses 10.0.0.2 and fd00::2, the client 10.0.N.1 and fd00:
 ANABRANCH_SERVER, ANABRANCH_SERVER6, ANABRANCH_PATHS (its devices) and ANABRANCH_AT_SERVER (to be put before a command that is
 to run at the server's end). Needs root.
 
+A scenario with an ad-hoc network is eight hosts, M1 to M8, with a radio of the lab's on each channel and a router in each
+(`anabranch route`). COMMAND runs in M1, the server is M8: 112.26.X.8 on channel X, from 0. ANABRANCH_AT_M1 to ANABRANCH_AT_M8
+run a command in a node.
+
 Examples:
   anabranch emulate wifi-lte --server 'iperf3 -s' -- iperf3 -c 10.0.0.2 -t 10
   anabranch emulate wifi-lte --server 'mptcpize run iperf3 -s' -- mptcpize run iperf3 -c 10.0.0.2 -t 10
+  anabranch emulate manet_homogeneous --server 'mptcpize run iperf3 -s' -- mptcpize run iperf3 -c 112.26.0.8 -t 20
   anabranch emulate wifi-lte --set paths.wifi.links.air.loss='3 %' --seed 7 --pcap wifi.pcapng -- bash
 
 Exit codes: that of COMMAND; 128 and the signal that ended it; 124 after --duration; 127 if there is no such program, 126 if it

@@ -1,6 +1,6 @@
 //! `emulate`: a program on a scenario's paths in real time.
 
-use super::remark;
+use super::{emulate_mesh, remark};
 use crate::arguments::EmulateOptions;
 use crate::diagnostic::Diagnostic;
 use crate::emulation;
@@ -23,11 +23,12 @@ const MUCH: f64 = 0.001;
 /// Runs it; gives the exit code.
 pub fn emulate(options: &EmulateOptions) -> Result<u8, Diagnostic> {
     let scenario = library::open(&options.scenario, &options.set)?.scenario()?;
-    if scenario.mesh.is_some() || scenario.moving.is_some() {
+    if let Some(mesh) = &scenario.mesh {
+        return emulate_mesh::emulate(options, &scenario, mesh);
+    }
+    if scenario.moving.is_some() {
         let name = &scenario.name;
-        return Err(Diagnostic::plain(format!(
-            "{name} is an ad-hoc network, which `emulate` does not have as a scenario"
-        )));
+        return Err(Diagnostic::plain(format!("{name} has nodes that move, which `emulate` does not have")));
     }
     let places: Vec<usize> = (0..scenario.paths.len()).collect();
     let network = emulation::build(&scenario, &places, options.seed)?;
@@ -73,7 +74,8 @@ fn write(path: &Path, text: &str) -> Result<(), Diagnostic> {
     std::fs::write(path, text).map_err(|error| Diagnostic::file(path, "write", &error))
 }
 
-fn setting(text: &str) -> Result<(String, String), Diagnostic> {
+/// Reads `KEY=VALUE` of `--sysctl`.
+pub fn setting(text: &str) -> Result<(String, String), Diagnostic> {
     let split = text.split_once('=').filter(|(key, _)| !key.is_empty());
     let split = split.map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()));
     split.ok_or_else(|| Diagnostic::option(&format!("--sysctl {text}"), "write it like net.ipv4.tcp_sack=0"))
@@ -92,12 +94,17 @@ fn programs(options: &EmulateOptions, hosts: &Hosts) -> Programs {
         ("ANABRANCH_PATHS", hosts.devices().join(" ")),
         ("ANABRANCH_AT_SERVER", hosts.at_server()),
     ];
+    programs_with(options, environment.map(|(name, value)| (name.to_owned(), value)).to_vec())
+}
+
+/// What is to be run, with what it finds in its environment.
+pub fn programs_with(options: &EmulateOptions, environment: Vec<(String, String)>) -> Programs {
     Programs {
         command: options.command.clone(),
         server: options.server.clone(),
         port: options.port,
         duration: options.duration.map(|time| std::time::Duration::from_nanos(time.as_nanos())),
-        environment: environment.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        environment,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod compare;
 mod emulate;
+mod emulate_mesh;
 mod key;
 mod list;
 mod proxy;

@@ -20,9 +20,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// How often forecasts are looked at, and how many of these looks what they changed stays: 3 s.
+/// How often forecasts are looked at, and how many of these looks what they changed stays: 10 s, so that a link that fades is
+/// not taken back at each Hello that still gets through.
 const PERIOD: Duration = Duration::from_millis(250);
-const HOLD: u32 = 12;
+const HOLD: u32 = 40;
 
 /// What a router at work can be asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

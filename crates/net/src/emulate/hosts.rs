@@ -122,6 +122,11 @@ impl Hosts {
         Ok((Self { client, server, devices }, ends))
     }
 
+    /// Two hosts that are there already, and the names of the client's devices.
+    pub fn of(client: Namespace, server: Namespace, devices: Vec<String>) -> Self {
+        Self { client, server, devices }
+    }
+
     /// The host that has an interface per path.
     pub fn client(&self) -> &Namespace {
         &self.client

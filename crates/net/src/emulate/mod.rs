@@ -17,6 +17,7 @@ pub mod mesh;
 mod network;
 mod priority;
 mod relay;
+mod routers;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -31,4 +32,5 @@ pub use mesh::{Mesh, MeshConfig, Node};
 pub use network::{Change, Delivery, Hop, LinkId, Network, NetworkCounters, PortId, Prefix, RoutesId};
 pub use priority::{Priority, raise as raise_priority};
 pub use relay::{LinkReport, PortReport, Relay, Report};
+pub use routers::Routers;
 pub use session::{Ending, Programs, SessionError, run};

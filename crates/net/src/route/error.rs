@@ -84,7 +84,7 @@ pub enum RouteError {
 
 impl RouteError {
     /// An error of the operating system while `doing` something.
-    pub(super) fn system(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn system(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |error| match error.kind() {
             io::ErrorKind::PermissionDenied => Self::NoPermission,
             _ => Self::System { doing, error },

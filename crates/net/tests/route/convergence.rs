@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 /// Seconds over which a fading link's loss rises from none to all.
 const FADE: u64 = 10;
 
-/// How often forecasts are looked at, and how many of these looks what they changed stays: 3 s.
+/// How often forecasts are looked at, and how many of these looks what they changed stays: 10 s.
 const PERIOD: Span = Span::from_millis(250);
-const HOLD: u32 = 12;
+const HOLD: u32 = 40;
 
 /// Flows of probes that go at the same time while links fade.
 const FLOWS: u16 = 6;
@@ -144,7 +144,7 @@ fn summary(values: &mut [f64]) -> String {
 /// With this forecaster, or without one.
 fn forecasting(name: Option<&str>) -> RouteConfig {
     let mut config = config(Family::Ipv4, 1);
-    // As many looks as make three seconds unless another number is asked for.
+    // Another number of looks may be asked for.
     let hold = std::env::var("ANABRANCH_HOLD").ok().and_then(|text| text.parse().ok()).unwrap_or(HOLD);
     config.router.forecast = name.map(|name| {
         let combination: Combination = format!("forecaster={name}").parse().expect("a forecaster of ours");
@@ -161,7 +161,8 @@ fn forecasting(name: Option<&str>) -> RouteConfig {
 
 /// What a forecaster made of fading cuts.
 fn fading_cuts(cuts: usize) {
-    let names = std::env::var("ANABRANCH_FORECASTERS").unwrap_or_else(|_| "-,persistence,viterbi,forward".to_owned());
+    let names = std::env::var("ANABRANCH_FORECASTERS")
+        .unwrap_or_else(|_| "-,persistence,viterbi,forward,online,trend".to_owned());
     for name in names.split(',') {
         let scene = Scene::new(vec![ChannelModel::Ideal], &forecasting(Some(name).filter(|name| *name != "-")));
         routes_are_there(&scene);

@@ -71,7 +71,7 @@ impl Drop for Running {
 }
 
 /// The settings of the paper and of the measurements that these runs are held against: Hello 1 s, dead 3 s, 2HopRefresh 3,
-/// full LSAs, one address family.
+/// full LSAs, one address family; `ANABRANCH_2HOP_REFRESH` says another 2HopRefresh.
 pub fn config(family: Family, channels: usize) -> RouteConfig {
     let mut config = RouteConfig { families: vec![family], keep_settings: true, ..RouteConfig::default() };
     for channel in 0..channels {
@@ -81,7 +81,8 @@ pub fn config(family: Family, channels: usize) -> RouteConfig {
     config.manet.hello_interval = Duration::from_secs(1);
     config.manet.router_dead_interval = Duration::from_secs(3);
     if let InterfaceKind::Manet(manet) = &mut config.manet.kind {
-        manet.two_hop_refresh = 3;
+        let refresh = std::env::var("ANABRANCH_2HOP_REFRESH").ok().and_then(|text| text.parse().ok());
+        manet.two_hop_refresh = refresh.unwrap_or(3);
         manet.lsa_fullness = LsaFullness::Full;
     }
     config
