@@ -6,8 +6,8 @@ use super::*;
 /// The probability that a station sends in a slot, when a frame collides with probability `p` (equation 7), for a window
 /// of 32 slots that doubles five times.
 fn sends(p: f64) -> f64 {
-    let (window, doublings) = (32.0, 5);
-    2.0 * (1.0 - 2.0 * p) / ((1.0 - 2.0 * p) * (window + 1.0) + p * window * (1.0 - (2.0 * p).powi(doublings)))
+    let (window, doublings) = (32.0, 5.0);
+    2.0 * (1.0 - 2.0 * p) / ((1.0 - 2.0 * p) * (window + 1.0) + p * window * (1.0 - libm::pow(2.0 * p, doublings)))
 }
 
 /// The fixed point of equations 7 and 9 for so many stations, by bisection: tau.
@@ -15,7 +15,7 @@ fn fixed_point(stations: i32) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..100 {
         let p = 0.5 * (low + high);
-        if 1.0 - (1.0 - sends(p)).powi(stations - 1) > p { low = p } else { high = p }
+        if 1.0 - libm::pow(1.0 - sends(p), f64::from(stations - 1)) > p { low = p } else { high = p }
     }
     sends(low)
 }
@@ -23,8 +23,8 @@ fn fixed_point(stations: i32) -> f64 {
 /// Packets per second (equation 13), with the times that a success and a collision take in microseconds.
 fn throughput(stations: i32, slot: f64, success: f64, collision: f64) -> f64 {
     let tau = fixed_point(stations);
-    let some = 1.0 - (1.0 - tau).powi(stations);
-    let one = f64::from(stations) * tau * (1.0 - tau).powi(stations - 1) / some;
+    let some = 1.0 - libm::pow(1.0 - tau, f64::from(stations));
+    let one = f64::from(stations) * tau * libm::pow(1.0 - tau, f64::from(stations - 1)) / some;
     1e6 * some * one / ((1.0 - some) * slot + some * one * success + some * (1.0 - one) * collision)
 }
 

@@ -31,7 +31,7 @@ fn the_signal_falls_by_the_logarithm_of_the_distance_and_is_told() {
     .count();
     let delivery = medium.poll_delivery().expect("the nearer one");
     assert_eq!(delivery.to, StationId(1));
-    let expected = 15.0 - 40.0 - 30.0 * 79.0_f64.log10();
+    let expected = 15.0 - 40.0 - 30.0 * libm::log10(79.0);
     assert!((f64::from(delivery.signal.unwrap()) - expected).abs() < 1e-4, "{delivery:?}");
     assert_eq!(medium.poll_delivery(), None);
 }
@@ -109,7 +109,7 @@ fn a_slow_frame_survives_an_equal_one_if_it_came_first_and_a_fast_one_does_not()
 fn fading_softens_the_edge_of_a_disk() {
     // At so many dB above the threshold, Rayleigh's fading loses 1 - exp(-10^(-dB / 10)) of the frames.
     for (decibels, expected) in [(0.0, 0.632), (3.0, 0.394), (10.0, 0.095), (-3.0, 0.864)] {
-        let distance = 10.0_f64.powf((57.0 - decibels) / 30.0);
+        let distance = libm::pow(10.0, (57.0 - decibels) / 30.0);
         let mut medium = medium(PathLoss { fading: 1, ..path_loss(0.0) }, 1, &[(0.0, 0.0), (distance, 0.0)]);
         let (frames, mut received, mut signals) = (4000, 0, 0.0);
         for frame in 0..frames {
@@ -130,7 +130,7 @@ fn fading_softens_the_edge_of_a_disk() {
 #[test]
 fn more_scattered_ways_make_fading_milder() {
     let lost = |fading| {
-        let distance = 10.0_f64.powf((57.0 - 3.0) / 30.0);
+        let distance = libm::pow(10.0, (57.0 - 3.0) / 30.0);
         let mut medium = medium(PathLoss { fading, ..path_loss(0.0) }, 1, &[(0.0, 0.0), (distance, 0.0)]);
         for frame in 0..2000 {
             enqueue(&mut medium, frame * 10_000, 0, None, 0, 100);
