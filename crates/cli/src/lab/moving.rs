@@ -62,8 +62,9 @@ pub fn run(
 /// The radio: a disk; or path loss that reaches as far in the mean, with the shadows and the fading of the comparison of
 /// forecasters.
 fn medium(moving: &Moving) -> MediumConfig {
+    let basic = MediumConfig { basic_rate: moving.broadcast_rate, ..MediumConfig::default() };
     if !moving.shadows {
-        return MediumConfig { reach: Reach::disk(moving.range), ..MediumConfig::default() };
+        return MediumConfig { reach: Reach::disk(moving.range), ..basic };
     }
     let standard = Setting::standard();
     // Of the standard setting the mean reach is 250 m.
@@ -75,7 +76,7 @@ fn medium(moving: &Moving) -> MediumConfig {
         ..standard.path_loss
     };
     let (reach, overlap) = (Reach::PathLoss(path_loss), Overlap::Capture(10.0));
-    MediumConfig { reach, overlap, ..MediumConfig::default() }
+    MediumConfig { reach, overlap, ..basic }
 }
 
 /// Gives every router forecasters of its links.

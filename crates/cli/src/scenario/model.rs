@@ -184,6 +184,8 @@ pub struct Moving {
     pub area: (f64, f64),
     /// How far radio reaches, metres: all of it, or with path loss, shadows and fading about so far in the mean.
     pub range: f64,
+    /// What broadcast frames are sent at.
+    pub broadcast_rate: Rate,
     /// Whether there are path loss, shadows and fading.
     pub shadows: bool,
     /// Least and highest speed of random waypoint, m/s.

@@ -3,13 +3,17 @@
 //!
 //! With G the goodput of the policy on all paths, G_i that of plain TCP alone on path i:
 //!
-//!     Ben = (G - max G_i) / (sum G_i - max G_i)   if G >= max G_i, else   (G - max G_i) / max G_i
+//! ```text
+//! Ben = (G - max G_i) / (sum G_i - max G_i)   if G >= max G_i, else   (G - max G_i) / max G_i
+//! ```
 //!
 //! (Kaspar, "Multipath Aggregation of Heterogeneous Networks", 2012; Paasch et al., CoNEXT 2013). 1 is the sum of the paths, 0
 //! the best of them, -1 nothing at all. With B the best that is known of the point, that is the largest of the G_i, of G and of
 //! the goodputs of the same policy on subsets of the paths, where these were run:
 //!
-//!     regret = (B - G) / B
+//! ```text
+//! regret = (B - G) / B
+//! ```
 
 use super::design::Class;
 use crate::statistics::{median, quantile};

@@ -2,8 +2,10 @@
 //!
 //! The scaled forward recursion keeps the probability of each state now, given all symbols up to now:
 //!
-//!     alpha_t(i) = sum_k alpha_t-1(k) A_ki B_i(y_t), scaled to sum to 1
-//!     P(connect at t + h) = (alpha_t A^h)(connect)
+//! ```text
+//! alpha_t(i) = sum_k alpha_t-1(k) A_ki B_i(y_t), scaled to sum to 1
+//! P(connect at t + h) = (alpha_t A^h)(connect)
+//! ```
 //!
 //! with h the steps from the latest symbol to `now + horizon`, rounded to whole ones. Steps without an observation only
 //! multiply by A. Before the first observation the forecast is the model's start probability, 0.65.
@@ -38,7 +40,7 @@ pub struct Forward {
 }
 
 impl Forward {
-    /// Makes one from the settings of [`MEMBER`], with the paper's model.
+    /// Makes one from the settings of `MEMBER`, with the paper's model.
     pub fn read(settings: &Settings) -> Result<Self, SettingError> {
         Ok(Self { sampling: Sampling::read(settings)?, filter: Filter::new(PAPER) })
     }

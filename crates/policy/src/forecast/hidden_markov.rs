@@ -3,8 +3,10 @@
 //!
 //! pi is the start, A the transitions (rows from, columns to), B the emissions (rows state, columns symbol):
 //!
-//!     delta_0(i) = pi_i B_i(y_0)        delta_t(i) = max_k delta_t-1(k) A_ki B_i(y_t)       Viterbi
-//!     alpha_0(i) = pi_i B_i(y_0)        alpha_t(i) = sum_k alpha_t-1(k) A_ki B_i(y_t)       forward
+//! ```text
+//! delta_0(i) = pi_i B_i(y_0)        delta_t(i) = max_k delta_t-1(k) A_ki B_i(y_t)       Viterbi
+//! alpha_0(i) = pi_i B_i(y_0)        alpha_t(i) = sum_k alpha_t-1(k) A_ki B_i(y_t)       forward
+//! ```
 //!
 //! Ties go to the state with the lower index, connect. A symbol that was not seen emits with factor 1.
 

@@ -6,10 +6,12 @@
 //! Neural Computation 20(7), 2008): the expected counts of transitions and emissions, given all symbols and the present
 //! state k, follow recursively, older ones forgotten by `forget` per step:
 //!
-//!     r(i | k) = phi(i) A_ik / sum_i' phi(i') A_i'k                                   phi: the filter one step before
-//!     T'(i, j; k) = forget sum_i' T(i, j; i') r(i' | k) + [j = k] r(i | k)
-//!     E'(i, m; k) = forget sum_i' E(i, m; i') r(i' | k) + [i = k, m = y]
-//!     A_ij ~ `prior` A0_ij + sum_k T(i, j; k) phi'(k)                                 B_im ~ likewise
+//! ```text
+//! r(i | k) = phi(i) A_ik / sum_i' phi(i') A_i'k                                   phi: the filter one step before
+//! T'(i, j; k) = forget sum_i' T(i, j; i') r(i' | k) + [j = k] r(i | k)
+//! E'(i, m; k) = forget sum_i' E(i, m; i') r(i' | k) + [i = k, m = y]
+//! A_ij ~ `prior` A0_ij + sum_k T(i, j; k) phi'(k)                                 B_im ~ likewise
+//! ```
 //!
 //! with A0 the paper's, and B0 the paper's for the level times what a slope says of a state. These counts are a Dirichlet
 //! prior; after it no probability is below 1e-3: without both, likelihood drives emissions to zero. Without forgetting and
@@ -232,7 +234,7 @@ pub struct Online {
 }
 
 impl Online {
-    /// Makes one from the settings of [`MEMBER`].
+    /// Makes one from the settings of `MEMBER`.
     pub fn read(settings: &Settings) -> Result<Self, SettingError> {
         let beforehand = beforehand();
         Ok(Self {

@@ -44,7 +44,7 @@ pub struct PaperLiteral {
 }
 
 impl PaperLiteral {
-    /// Makes one from the settings of [`MEMBER`].
+    /// Makes one from the settings of `MEMBER`.
     pub fn read(settings: &Settings) -> Result<Self, SettingError> {
         let quality = settings.get("quality").unwrap_or("if_quality").to_owned();
         Ok(Self { window: Window::read(&settings.clone().with("quality", quality))?, state: None })

@@ -6,10 +6,12 @@
 //! received. A packet is received if its own signal, L + X + N(0, `fading`^2), reaches R, and only then its strength is seen.
 //! So (Tobin 1958; as a Kalman filter: Allik, Miller, Piovoso and Zurakowski, IEEE TCST 24(1), 2016):
 //!
-//!     heard at z          z = L + X + N(0, fading^2), and R <= z
-//!     heard               Phi((L + X - R) / fading)
-//!     missed              e + (1 - e) Phi((R - L - X) / fading)            e: lost for another reason (`collisions`)
-//!     transmitted         as heard or missed, with less required: it was tried several times
+//! ```text
+//! heard at z          z = L + X + N(0, fading^2), and R <= z
+//! heard               Phi((L + X - R) / fading)
+//! missed              e + (1 - e) Phi((R - L - X) / fading)            e: lost for another reason (`collisions`)
+//! transmitted         as heard or missed, with less required: it was tried several times
+//! ```
 //!
 //! The factors that are not Gaussian are taken in by matching mean and variance (assumed density filtering: Maybeck 1982).
 //! L, X and R are only known against each other, so a link whose receiver tells no strength is followed as well.
@@ -17,13 +19,17 @@
 //! Two nodes on straight courses with relative speed v, in ranges per second, have a squared distance q = e^l, in
 //! squared ranges, that is quadratic in time. With L - R = -k l, k = 6.5 dB (path loss exponent 3), and g = dl/dt = -S / k:
 //!
-//!     l(t) = l + ln a          g(t) = (g + 2 c t) / a          a = 1 + g t + c t^2, c = v^2 e^-l (at least g^2 / 4: 1)
+//! ```text
+//! l(t) = l + ln a          g(t) = (g + 2 c t) / a          a = 1 + g t + c t^2, c = v^2 e^-l (at least g^2 / 4: 1)
+//! ```
 //!
 //! 1: nobody is nearer than on a straight course; a slope too steep for v means a higher one. So what comes nearer will go
 //! away again, the sooner the faster. Turns add noise to the slope; the shadow is forgotten over `shadow_time` (Gudmundson
 //! 1991), and its variance is `shadowing`^2. A link is up at a horizon if L + X > R then:
 //!
-//!     P(up at t + h) = Phi((E[L'] + E[X'] - E[R]) / sqrt(var(L' + X' - R)))
+//! ```text
+//! P(up at t + h) = Phi((E[L'] + E[X'] - E[R]) / sqrt(var(L' + X' - R)))
+//! ```
 //!
 //! How fast a pair is nobody says: four filters run side by side, for pairs that stand, walk and drive, and for open ground ([`PACES`]), averaged
 //! with weights that learn on line from how likely each thought what came, forgetting by `forget` (Raftery, Karny and
@@ -268,7 +274,7 @@ pub struct Trend {
 }
 
 impl Trend {
-    /// Makes one from the settings of [`MEMBER`].
+    /// Makes one from the settings of `MEMBER`.
     pub fn read(settings: &Settings) -> Result<Self, SettingError> {
         let required = settings.number("required", -82.0, -150.0..=0.0)?;
         let shadowing = settings.number("shadowing", 6.0, 0.0..=20.0)?;

@@ -80,7 +80,7 @@ pub struct Viterbi {
 }
 
 impl Viterbi {
-    /// Makes one from the settings of [`MEMBER`], with the paper's model.
+    /// Makes one from the settings of `MEMBER`, with the paper's model.
     pub fn read(settings: &Settings) -> Result<Self, SettingError> {
         Ok(Self { model: PAPER, window: Window::read(settings)?, state: None })
     }

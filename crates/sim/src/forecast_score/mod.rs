@@ -1,6 +1,6 @@
 //! How good forecasters are: nodes that move, Hellos over the radio, and each forecast held against what came.
 //!
-//! [`run`] moves nodes for one seed and lets each node hear the others' Hellos over a [`Medium`]; for every link that a node
+//! [`run`](fn@run) moves nodes for one seed and lets each node hear the others' Hellos over a [`Medium`]; for every link that a node
 //! knows of, every contender forecasts once a second whether the link will be up `horizon` later. [`Score`] is what became of
 //! a contender's forecasts in that run; [`compare`] has their means over seeds, each with its 95 % interval, and beside them
 //! the differences to `persistence` on the same seeds. [`settings`] are those of `docs/forecasters.md`.

@@ -1,10 +1,10 @@
 //! The mesh: nodes that forward packets over radio channels, with the hosts of the lab attached to them.
 //!
 //! A node has one or more radios, each a station of one channel. A host is attached to a node by links that cost
-//! nothing ([`World::attach_to_node`]), with as many interfaces as it has lanes; what it sends is forwarded from node to
+//! nothing ([`attach_to_node`](crate::World::attach_to_node)), with as many interfaces as it has lanes; what it sends is forwarded from node to
 //! node by their forwarding tables ([`forwarding`]) until it is at the node of its destination.
 //!
-//! The [`World`] owns time: channels have events of their own kind in its queue, and every frame that is
+//! The [`World`](crate::World) owns time: channels have events of their own kind in its queue, and every frame that is
 //! received counts for the trace hash. A world without nodes does not notice that meshes exist.
 
 pub mod building;

@@ -1,7 +1,9 @@
 //! BonnMotion's own movement files: one line per node, waypoints of time and place one after the other.
 //!
-//!     t x y t x y ...        two dimensions
-//!     t x y z t x y z ...    three; the height is not used
+//! ```text
+//! t x y t x y ...        two dimensions
+//! t x y z t x y z ...    three; the height is not used
+//! ```
 //!
 //! Times are seconds, places metres, between waypoints a node goes straight and evenly. Lines that are empty or begin with #
 //! are no nodes. The parameters beside it (`.params`) are not needed. Format: BonnMotion 3 manual, section "The native format".

@@ -1,6 +1,8 @@
 //! Gauss-Markov: each second's speed and direction are the last one's, drawn towards their means, and a little chance.
 //!
-//!     s_n = m s_n-1 + (1 - m) s + sqrt(1 - m^2) d_s N(0, 1)           likewise the direction
+//! ```text
+//! s_n = m s_n-1 + (1 - m) s + sqrt(1 - m^2) d_s N(0, 1)           likewise the direction
+//! ```
 
 use super::Track;
 use super::model::Area;

@@ -1,8 +1,10 @@
 //! Movement files of ns-2, which many programs write: BonnMotion, SUMO, setdest.
 //!
-//!     $node_(3) set X_ 120.5                            where node 3 begins; Y_ likewise, Z_ is not used
-//!     $ns_ at 2.5 "$node_(3) setdest 300 40.25 1.5"     at 2.5 s it sets out for (300, 40.25) at 1.5 m/s
-//!     $ns_ at 7 "$node_(3) set X_ 0"                    at 7 s it is at x = 0, and stands
+//! ```text
+//! $node_(3) set X_ 120.5                            where node 3 begins; Y_ likewise, Z_ is not used
+//! $ns_ at 2.5 "$node_(3) setdest 300 40.25 1.5"     at 2.5 s it sets out for (300, 40.25) at 1.5 m/s
+//! $ns_ at 7 "$node_(3) set X_ 0"                    at 7 s it is at x = 0, and stands
+//! ```
 //!
 //! A `setdest` while the node is under way interrupts it where it is by then. A speed of 0, or a place where it is already,
 //! makes it stand. Statements may come in any order of time, several in a line with `;` between, and with any spacing; `#`

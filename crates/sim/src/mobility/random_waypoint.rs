@@ -4,14 +4,18 @@
 //! pausing for as large a share of time as pauses take. With leg length L, speed V from v0 to v1, pause P (Navidi and Camp
 //! 2004):
 //!
-//!     P(pausing) = E[P] / (E[P] + E[L] E[1/V])         E[1/V] = ln(v1 / v0) / (v1 - v0)
-//!     the leg under way: ends with a density proportional to its length, the node anywhere on it,
-//!     its speed with a density proportional to 1/v: v0 (v1 / v0)^U
-//!     the pause under way: with a density proportional to its length, the node anywhere in it
+//! ```text
+//! P(pausing) = E[P] / (E[P] + E[L] E[1/V])         E[1/V] = ln(v1 / v0) / (v1 - v0)
+//! the leg under way: ends with a density proportional to its length, the node anywhere on it,
+//! its speed with a density proportional to 1/v: v0 (v1 / v0)^U
+//! the pause under way: with a density proportional to its length, the node anywhere in it
+//! ```
 //!
-//! E[L] of a rectangle a x b is in closed form, with d its diagonal:
+//! The mean leg, E(L), in a rectangle a x b is known in closed form, with d its diagonal:
 //!
-//!     (a^3/b^2 + b^3/a^2 + d (3 - a^2/b^2 - b^2/a^2)) / 15 + (b^2/a arcosh(d/b) + a^2/b arcosh(d/a)) / 6
+//! ```text
+//! (a^3/b^2 + b^3/a^2 + d (3 - a^2/b^2 - b^2/a^2)) / 15 + (b^2/a arcosh(d/b) + a^2/b arcosh(d/a)) / 6
+//! ```
 
 use super::model::{Area, Span};
 use super::{Track, at_seconds, between};

@@ -5,8 +5,8 @@
 //! [`Medium::poll_delivery`], [`Medium::poll_status`] and [`Medium::poll_timeout`] its outputs. A node with several
 //! radios has a station in several media. It carries anything that can be cloned: indices in the lab, bytes in real time.
 //!
-//! What a station hears is [`carrier`], its queue and the exchange it is in are [`station`], the rules by which an
-//! exchange goes on are [`exchange`], who reaches whom is [`reach`]. `docs/radio.md` has the model, its sources and the
+//! What a station hears is `carrier`, its queue and the exchange it is in are `station`, the rules by which an
+//! exchange goes on are `exchange`, who reaches whom is `reach`. `docs/radio.md` has the model, its sources and the
 //! tables that it was held against.
 
 mod airtime;
