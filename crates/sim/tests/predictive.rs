@@ -137,8 +137,9 @@ fn a_call_that_fills_no_path_sees_nothing_coming_and_is_not_harmed() {
     }
 }
 
+/// With `persistence` inside it stalls as little: to watch the path is what helps, not to foresee it.
 #[test]
-fn leaving_a_wifi_that_fades_stalls_less_if_it_is_foreseen() {
+fn leaving_a_wifi_that_fades_stalls_less_if_somebody_watches_it() {
     let runs = |manager: &str, settings: &Settings| {
         let outcomes: Vec<Outcome> = (1..=8).map(|seed| run(seed, manager, settings)).collect();
         let [read, stall, stalled] = [|o: &Outcome| o.read, |o: &Outcome| o.stall, |o: &Outcome| o.stalled]
