@@ -53,7 +53,7 @@
 //! and so R >= 1/2. Against such paths equation 9 brings every removed path back with its first measurement.
 
 use super::full_mesh::{self, FullMesh, MeshSettings};
-use super::suspension::Suspensions;
+use super::suspension::{self, KeepsPaths, Suspensions};
 use super::{Measurements, PathAction, PathEvent, PathManager};
 use crate::ids::{ConnectionId, SubflowId, SubflowMap};
 use crate::table::{Parameter, SettingError, Settings};
@@ -225,11 +225,16 @@ struct Paths {
     suspensions: Suspensions,
 }
 
-impl Paths {
-    fn forget(&mut self, id: SubflowId) {
-        self.paths.remove(id);
+impl KeepsPaths for Paths {
+    fn suspensions(&mut self) -> &mut Suspensions {
+        &mut self.suspensions
     }
+    fn forget(&mut self, subflow: SubflowId) {
+        self.paths.remove(subflow);
+    }
+}
 
+impl Paths {
     /// Takes in what was measured and scores every path.
     fn score(&mut self, settings: &Lm3Settings, subflows: &[SubflowView]) {
         let established = |id| subflows.iter().any(|s| s.id == id && s.state == SubflowState::Established);
@@ -358,23 +363,9 @@ impl Lm3 {
 impl PathManager for Lm3 {
     fn handle(&mut self, now: Instant, event: &PathEvent<'_>, actions: &mut Vec<PathAction>) {
         self.mesh.handle(now, event, actions);
+        suspension::follow(&mut self.connections, event, actions);
         let settings = &self.settings;
         match *event {
-            PathEvent::ConnectionEstablished { connection, .. } => {
-                self.connections.entry(connection).or_default().suspensions.established(SubflowId(0));
-            }
-            PathEvent::ConnectionClosed { connection } => {
-                self.connections.remove(&connection);
-            }
-            PathEvent::SubflowEstablished { connection, subflow, .. } => {
-                let Some(paths) = self.connections.get_mut(&connection) else { return };
-                paths.suspensions.established(subflow);
-            }
-            PathEvent::SubflowClosed { connection, subflow, .. } => {
-                let Some(paths) = self.connections.get_mut(&connection) else { return };
-                paths.forget(subflow);
-                paths.suspensions.closed(connection, subflow, actions);
-            }
             PathEvent::Measured { connection, subflows }
             | PathEvent::ReceiveBufferBlocked { connection, subflows, .. }
             | PathEvent::SubflowTimeout { connection, subflows, .. } => {
@@ -404,6 +395,10 @@ impl PathManager for Lm3 {
             | PathEvent::AddressRemoved { .. }
             | PathEvent::SubflowPriority { .. }
             | PathEvent::ReceiverBlocked { .. }
+            | PathEvent::ConnectionEstablished { .. }
+            | PathEvent::ConnectionClosed { .. }
+            | PathEvent::SubflowEstablished { .. }
+            | PathEvent::SubflowClosed { .. }
             | PathEvent::Wake => {}
         }
     }

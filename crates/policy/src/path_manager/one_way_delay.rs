@@ -47,7 +47,7 @@
 //!   the path had been back for less time than it had been away. `return_after` is doubled likewise. 0, the default, is the paper.
 
 use super::full_mesh::{self, FullMesh, MeshSettings};
-use super::suspension::Suspensions;
+use super::suspension::{self, KeepsPaths, Suspensions};
 use super::{ForwardDelays, Measurements, PathAction, PathEvent, PathManager};
 use crate::forward_delay::drift;
 use crate::ids::{ConnectionId, SubflowId, SubflowMap};
@@ -225,6 +225,15 @@ impl Path {
 struct Paths {
     paths: SubflowMap<Path>,
     suspensions: Suspensions,
+}
+
+impl KeepsPaths for Paths {
+    fn suspensions(&mut self) -> &mut Suspensions {
+        &mut self.suspensions
+    }
+    fn forget(&mut self, subflow: SubflowId) {
+        self.paths.remove(subflow);
+    }
 }
 
 impl Paths {
@@ -508,22 +517,8 @@ impl OneWayDelay {
 impl PathManager for OneWayDelay {
     fn handle(&mut self, now: Instant, event: &PathEvent<'_>, actions: &mut Vec<PathAction>) {
         self.mesh.handle(now, event, actions);
+        suspension::follow(&mut self.connections, event, actions);
         match *event {
-            PathEvent::ConnectionEstablished { connection, .. } => {
-                self.connections.entry(connection).or_default().suspensions.established(SubflowId(0));
-            }
-            PathEvent::ConnectionClosed { connection } => {
-                self.connections.remove(&connection);
-            }
-            PathEvent::SubflowEstablished { connection, subflow, .. } => {
-                let Some(paths) = self.connections.get_mut(&connection) else { return };
-                paths.suspensions.established(subflow);
-            }
-            PathEvent::SubflowClosed { connection, subflow, .. } => {
-                let Some(paths) = self.connections.get_mut(&connection) else { return };
-                paths.paths.remove(subflow);
-                paths.suspensions.closed(connection, subflow, actions);
-            }
             PathEvent::SubflowPriority { connection, subflow, backup } => {
                 let Some(paths) = self.connections.get_mut(&connection) else { return };
                 paths.on_priority(connection, subflow, backup, actions);
@@ -538,6 +533,10 @@ impl PathManager for OneWayDelay {
             | PathEvent::AddressDown { .. }
             | PathEvent::AddressAnnounced { .. }
             | PathEvent::AddressRemoved { .. }
+            | PathEvent::ConnectionEstablished { .. }
+            | PathEvent::ConnectionClosed { .. }
+            | PathEvent::SubflowEstablished { .. }
+            | PathEvent::SubflowClosed { .. }
             | PathEvent::Wake => {}
         }
     }

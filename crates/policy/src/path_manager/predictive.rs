@@ -22,7 +22,7 @@
 //! which will be down are not used is the idea of Zhang, Zhao and Cheng, IEEE Access 8, 2020, there for next hops.
 
 use super::full_mesh::{self, FullMesh, MeshSettings};
-use super::suspension::Suspensions;
+use super::suspension::{self, KeepsPaths, Suspensions};
 use super::{Measurements, PathAction, PathEvent, PathManager};
 use crate::forecast::{self, LinkForecaster, Observation};
 use crate::ids::{ConnectionId, SubflowId, SubflowMap};
@@ -172,6 +172,15 @@ struct Paths {
     suspensions: Suspensions,
 }
 
+impl KeepsPaths for Paths {
+    fn suspensions(&mut self) -> &mut Suspensions {
+        &mut self.suspensions
+    }
+    fn forget(&mut self, subflow: SubflowId) {
+        self.outlooks.remove(subflow);
+    }
+}
+
 impl Paths {
     fn on_measured(
         &mut self,
@@ -239,22 +248,8 @@ impl Predictive {
 impl PathManager for Predictive {
     fn handle(&mut self, now: Instant, event: &PathEvent<'_>, actions: &mut Vec<PathAction>) {
         self.mesh.handle(now, event, actions);
+        suspension::follow(&mut self.connections, event, actions);
         match *event {
-            PathEvent::ConnectionEstablished { connection, .. } => {
-                self.connections.entry(connection).or_default().suspensions.established(SubflowId(0));
-            }
-            PathEvent::ConnectionClosed { connection } => {
-                self.connections.remove(&connection);
-            }
-            PathEvent::SubflowEstablished { connection, subflow, .. } => {
-                let Some(paths) = self.connections.get_mut(&connection) else { return };
-                paths.suspensions.established(subflow);
-            }
-            PathEvent::SubflowClosed { connection, subflow, .. } => {
-                let Some(paths) = self.connections.get_mut(&connection) else { return };
-                paths.outlooks.remove(subflow);
-                paths.suspensions.closed(connection, subflow, actions);
-            }
             PathEvent::Measured { connection, subflows } => {
                 let Some(paths) = self.connections.get_mut(&connection.id) else { return };
                 paths.suspensions.observe(connection, subflows, actions);
@@ -274,6 +269,10 @@ impl PathManager for Predictive {
             | PathEvent::AddressRemoved { .. }
             | PathEvent::SubflowPriority { .. }
             | PathEvent::ReceiverBlocked { .. }
+            | PathEvent::ConnectionEstablished { .. }
+            | PathEvent::ConnectionClosed { .. }
+            | PathEvent::SubflowEstablished { .. }
+            | PathEvent::SubflowClosed { .. }
             | PathEvent::Wake => {}
         }
     }

@@ -26,7 +26,7 @@
 //!   and one put aside has none, that one returns. See [`super::suspension`], also for the probes.
 
 use super::full_mesh::{self, FullMesh, MeshSettings};
-use super::suspension::Suspensions;
+use super::suspension::{self, KeepsPaths, Suspensions};
 use super::{Measurements, PathAction, PathEvent, PathManager};
 use crate::ids::{ConnectionId, SubflowId, SubflowMap};
 use crate::table::{Parameter, SettingError, Settings};
@@ -116,6 +116,15 @@ struct Paths {
     suspensions: Suspensions,
 }
 
+impl KeepsPaths for Paths {
+    fn suspensions(&mut self) -> &mut Suspensions {
+        &mut self.suspensions
+    }
+    fn forget(&mut self, subflow: SubflowId) {
+        self.bands.remove(subflow);
+    }
+}
+
 impl Paths {
     fn on_round_trip(
         &mut self,
@@ -189,22 +198,8 @@ impl Pu2m2 {
 impl PathManager for Pu2m2 {
     fn handle(&mut self, now: Instant, event: &PathEvent<'_>, actions: &mut Vec<PathAction>) {
         self.mesh.handle(now, event, actions);
+        suspension::follow(&mut self.connections, event, actions);
         match *event {
-            PathEvent::ConnectionEstablished { connection, .. } => {
-                self.connections.entry(connection).or_default().suspensions.established(SubflowId(0));
-            }
-            PathEvent::ConnectionClosed { connection } => {
-                self.connections.remove(&connection);
-            }
-            PathEvent::SubflowEstablished { connection, subflow, .. } => {
-                let Some(paths) = self.connections.get_mut(&connection) else { return };
-                paths.suspensions.established(subflow);
-            }
-            PathEvent::SubflowClosed { connection, subflow, .. } => {
-                let Some(paths) = self.connections.get_mut(&connection) else { return };
-                paths.bands.remove(subflow);
-                paths.suspensions.closed(connection, subflow, actions);
-            }
             PathEvent::Measured { connection, subflows } => {
                 let Some(paths) = self.connections.get_mut(&connection.id) else { return };
                 paths.suspensions.observe(connection, subflows, actions);
@@ -225,6 +220,10 @@ impl PathManager for Pu2m2 {
             | PathEvent::AddressRemoved { .. }
             | PathEvent::SubflowPriority { .. }
             | PathEvent::ReceiverBlocked { .. }
+            | PathEvent::ConnectionEstablished { .. }
+            | PathEvent::ConnectionClosed { .. }
+            | PathEvent::SubflowEstablished { .. }
+            | PathEvent::SubflowClosed { .. }
             | PathEvent::Wake => {}
         }
     }
