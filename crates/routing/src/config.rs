@@ -4,7 +4,9 @@ use core::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
-use anabranch_policy::{Duration, LinkForecaster};
+use anabranch_policy::combination::Choice;
+use anabranch_policy::table::{self, SettingError};
+use anabranch_policy::{Duration, LinkForecaster, forecast};
 use anabranch_wire::ospf::{AddressFamily, AreaId, InstanceId, InterfaceId, Prefix, RouterId};
 
 use crate::election::{AdjConnectivity, ElectionSettings};
@@ -142,6 +144,16 @@ impl Forecast {
             period: Duration::from_secs(1),
             doubt_cost: 0,
         }
+    }
+    /// The same with the forecasters that a combination of policies chose.
+    ///
+    /// # Errors
+    /// When the table has no such member, or it refuses a setting.
+    pub fn chosen(choice: &Choice) -> Result<Self, SettingError> {
+        let choice = choice.clone();
+        let build = move || table::build(forecast::TABLE, &choice.name, &choice.settings);
+        build()?;
+        Ok(Self::new(Arc::new(move |_, _| build().expect("it was built before"))))
     }
 }
 

@@ -7,7 +7,6 @@ use crate::record::Record;
 use crate::scenario::Scenario;
 use crate::scenario::model::Moving;
 use anabranch_policy::combination::Choice;
-use anabranch_policy::{forecast, table};
 use anabranch_routing::config::{Config, Forecast, Manet};
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_sim::forecast_score::Setting;
@@ -81,13 +80,9 @@ fn medium(moving: &Moving) -> MediumConfig {
 
 /// Gives every router forecasters of its links.
 fn forecast_by(choice: &Choice) -> Result<RouterChange, String> {
-    let choice = choice.clone();
-    let build = move || table::build(forecast::TABLE, &choice.name, &choice.settings);
-    build().map_err(|error| error.to_string())?;
-    let build: Arc<dyn Fn(_, _) -> _ + Send + Sync> = Arc::new(move |_, _| build().expect("it was built before"));
-    Ok(Arc::new(move |_: NodeId, config: &mut Config| {
-        config.forecast = Some(Forecast { doubt_cost: DOUBT_COST, ..Forecast::new(Arc::clone(&build) as _) });
-    }))
+    let chosen = Forecast::chosen(choice).map_err(|error| error.to_string())?;
+    let chosen = Forecast { doubt_cost: DOUBT_COST, ..chosen };
+    Ok(Arc::new(move |_: NodeId, config: &mut Config| config.forecast = Some(chosen.clone())))
 }
 
 fn metrics(seen: &Seen) -> Vec<(String, f64)> {

@@ -11,6 +11,7 @@ use anabranch_policy::time::Duration;
 use anabranch_sim::Application;
 use anabranch_sim::application::Sending;
 use anabranch_sim::mesh::NodeId;
+use anabranch_sim::mesh::paper::network::PLACES;
 use anabranch_sim::radio::{MediumConfig, Position, Reach};
 use anabranch_sim::reference::connection;
 
@@ -106,18 +107,6 @@ fn what_changes_three_hops_changes_them_as_in_ns3() {
     }
     assert!(wrong.is_empty(), "{wrong:?}");
 }
-
-/// The paper's nodes M1 to M8.
-const PLACES: [(f64, f64); 8] = [
-    (0.0, 0.0),
-    (100.0, 100.0),
-    (100.0, 0.0),
-    (100.0, -100.0),
-    (200.0, 100.0),
-    (200.0, 0.0),
-    (200.0, -100.0),
-    (300.0, 0.0),
-];
 
 /// kB/s of one TCP on each plane, each on its lane of the paper's table 3 (the first on M2 and M5, as the second).
 fn figure_8(planes: &[MediumConfig]) -> Vec<f64> {

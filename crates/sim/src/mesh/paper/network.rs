@@ -17,22 +17,19 @@ use crate::random::RandomStream;
 use crate::world::{World, WorldConfig};
 use anabranch_mptcp::EndpointConfig;
 use anabranch_policy::combination::Choice;
-use anabranch_policy::forecast;
 use anabranch_policy::rate::Rate;
-use anabranch_policy::table;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_routing::config::{Forecast, Manet};
 use anabranch_routing::lanes::LaneInterfaces;
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_routing::next_hops::{ForecastUse, SoftUse};
 use anabranch_routing::{InterfaceConfig, InterfaceKind, NextHop};
-use std::sync::Arc;
 
 /// Lanes of a node.
 pub const LANES: usize = 4;
 
 /// Where M1 to M8 are, in metres.
-const PLACES: [(f64, f64); 8] = [
+pub const PLACES: [(f64, f64); 8] = [
     (0.0, 0.0),
     (100.0, 100.0),
     (100.0, 0.0),
@@ -218,16 +215,8 @@ const THE_MODEL_S_WORD: SoftUse =
 
 /// The forecaster of this name, asked as the paper asks its model: every 2 s, whether the link is connected.
 fn forecast_by(choice: &Choice) -> Result<Forecast, String> {
-    let choice = choice.clone();
-    let build = move || table::build(forecast::TABLE, &choice.name, &choice.settings);
-    build().map_err(|error| error.to_string())?;
-    Ok(Forecast {
-        build: Arc::new(move |_, _| build().expect("it was built before")),
-        horizon: Duration::from_secs(2),
-        usage: ForecastUse::Soft(THE_MODEL_S_WORD),
-        period: Duration::from_secs(2),
-        doubt_cost: 0,
-    })
+    let chosen = Forecast::chosen(choice).map_err(|error| error.to_string())?;
+    Ok(Forecast { usage: ForecastUse::Soft(THE_MODEL_S_WORD), period: Duration::from_secs(2), ..chosen })
 }
 
 #[cfg(test)]
