@@ -19,7 +19,7 @@ pub use plan::{PathPlan, Plan};
 pub(crate) use plan::{filter_step, forwarding, uplink_path, uplink_steps, ways_out};
 pub(crate) use ports::ReservedPorts;
 pub(crate) use setup::{Prospect, Setup, prospect};
-pub(crate) use snapshot::{Interface, Snapshot};
+pub(crate) use snapshot::{Interface, Snapshot, address_of};
 pub(crate) use step::read_setting;
 pub use step::{Route, Rule, Selector, Step, Target};
 pub(crate) use watch::Watch;

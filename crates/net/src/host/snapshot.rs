@@ -135,16 +135,7 @@ impl Snapshot {
     }
 
     fn add_address(&mut self, message: &AddressMessage) {
-        let (mut local, mut peer, mut flags) = (None, None, AddressFlags::empty());
-        for attribute in &message.attributes {
-            match attribute {
-                AddressAttribute::Local(address) => local = Some(*address),
-                AddressAttribute::Address(address) => peer = Some(*address),
-                AddressAttribute::Flags(all) => flags = *all,
-                _ => {}
-            }
-        }
-        let Some(address) = local.or(peer) else { return };
+        let Some((address, flags)) = address_of(message) else { return };
         self.taken.extend(Layout::of_address(address).map(|layout| layout.instance));
         let unfit = AddressFlags::Tentative | AddressFlags::Dadfailed | AddressFlags::Deprecated;
         if message.header.scope == AddressScope::Universe
@@ -310,4 +301,17 @@ impl Found {
         }
         routes
     }
+}
+/// The host's own address in a message, which on a link from point to point is not the first, and its flags.
+pub(crate) fn address_of(message: &AddressMessage) -> Option<(IpAddr, AddressFlags)> {
+    let (mut local, mut peer, mut flags) = (None, None, AddressFlags::empty());
+    for attribute in &message.attributes {
+        match attribute {
+            AddressAttribute::Local(address) => local = Some(*address),
+            AddressAttribute::Address(address) => peer = Some(*address),
+            AddressAttribute::Flags(all) => flags = *all,
+            _ => {}
+        }
+    }
+    Some((local.or(peer)?, flags))
 }

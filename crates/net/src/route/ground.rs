@@ -1,8 +1,8 @@
 //! What a router must know of its host at a moment: interfaces, their addresses, whether they are up.
 
-use crate::host::Netlink;
+use crate::host::{Netlink, address_of};
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressScope};
+use netlink_packet_route::address::{AddressFlags, AddressMessage, AddressScope};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use std::collections::BTreeMap;
 use std::io;
@@ -121,16 +121,7 @@ fn device(message: &LinkMessage) -> Device {
 }
 
 fn add_address(device: &mut Device, message: &AddressMessage) {
-    let (mut local, mut peer, mut flags) = (None, None, AddressFlags::empty());
-    for attribute in &message.attributes {
-        match attribute {
-            AddressAttribute::Local(address) => local = Some(*address),
-            AddressAttribute::Address(address) => peer = Some(*address),
-            AddressAttribute::Flags(all) => flags = *all,
-            _ => {}
-        }
-    }
-    let Some(address) = local.or(peer) else { return };
+    let Some((address, flags)) = address_of(message) else { return };
     if flags.intersects(AddressFlags::Tentative | AddressFlags::Dadfailed) {
         return;
     }
