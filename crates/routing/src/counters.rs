@@ -58,6 +58,8 @@ pub enum DropReason {
     QuestionableAcknowledgment,
     /// A prefix that is not of the instance's family (RFC 5838, 2.3).
     PrefixFamily,
+    /// An Intra-Area-Prefix-LSA that refers to another router's LSA than its originator's (RFC 5340, 4.4.3.9).
+    PrefixOwner,
     /// An acknowledgment that finds no room among those to be sent; the LSA will come again.
     AcknowledgmentLimit,
     /// An event that the caller did not fetch.

@@ -172,6 +172,23 @@ fn lsas_that_a_router_never_had_are_flushed_by_it() {
 }
 
 #[test]
+fn nobody_says_what_is_behind_another_router() {
+    let mut net = mesh(5);
+    // A router that is not there, and so never flushes it, gives M8 a prefix.
+    let given = Prefix::host("fd00::bad".parse().unwrap());
+    let entry = IntraAreaPrefix { prefix: given, options: PrefixOptions::NONE, metric: 0 };
+    let referenced = key(LsaType::ROUTER, id(7), 0);
+    let body = LsaBody::IntraAreaPrefix(IntraAreaPrefixLsa { referenced, prefixes: vec![entry] });
+    let lsa = Lsa::new(key(LsaType::INTRA_AREA_PREFIX, id(20), 0), sequence(0), body).unwrap();
+    send_as(&mut net, M3, M6, update(vec![AgedLsa { age: 0, lsa }]));
+    net.run_for(SECOND * 15);
+    for node in 0..8 {
+        assert_eq!(net.router(node).routes().prefixes.get(&given), None);
+        assert!(dropped(&net, node, DropReason::PrefixOwner) > 0);
+    }
+}
+
+#[test]
 fn a_forger_sets_no_faster_pace_than_that_of_min_ls_arrival() {
     let mut net = mesh(6);
     let before = net.router(M6).counters().lsas_originated;

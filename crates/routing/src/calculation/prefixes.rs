@@ -43,13 +43,14 @@ impl Router {
         Some(Route { cost, destination, next_hops })
     }
 
-    /// Counts prefixes that are too long for the address family.
+    /// Counts prefixes that are too long for the address family, and LSAs that speak for another router.
     pub(super) fn count_foreign_prefixes(&mut self) {
-        if !self.config.is_ipv4() {
-            return;
-        }
+        let ipv4 = self.config.is_ipv4();
         for entry in self.database.of_type(LsaType::INTRA_AREA_PREFIX) {
-            if let LsaBody::IntraAreaPrefix(lsa) = entry.lsa.body() {
+            let LsaBody::IntraAreaPrefix(lsa) = entry.lsa.body() else { continue };
+            if lsa.referenced.advertising != entry.lsa.key().advertising {
+                self.counters.drop(DropReason::PrefixOwner);
+            } else if ipv4 {
                 let foreign = lsa.prefixes.iter().filter(|prefix| prefix.prefix.length() > 32);
                 foreign.for_each(|_| self.counters.drop(DropReason::PrefixFamily));
             }
@@ -73,6 +74,10 @@ impl Router {
         for entry in self.database.of_type(LsaType::INTRA_AREA_PREFIX).filter(|entry| !entry.is_aged_out(now)) {
             let LsaBody::IntraAreaPrefix(lsa) = entry.lsa.body() else { continue };
             let router = lsa.referenced.advertising;
+            if router != entry.lsa.key().advertising {
+                // The two are always equal (RFC 5340, 4.4.3.9): nobody says what is behind another.
+                continue;
+            }
             let own = router == self.config.router_id;
             let route = match lsa.referenced.kind {
                 LsaType::ROUTER if own => Some(Route { cost: 0, destination: router, next_hops: Vec::new() }),
