@@ -1,0 +1,99 @@
+//! One coded picture as the transport sees it: type, size, order and times, no pixels.
+
+use anabranch_policy::Duration;
+use core::ops::{Index, IndexMut};
+
+/// How a picture is predicted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum FrameType {
+    /// From nothing but itself.
+    I,
+    /// From earlier pictures.
+    P,
+    /// From pictures before and after it in display order.
+    B,
+}
+
+impl FrameType {
+    /// All of them, the most important first.
+    pub const ALL: [Self; 3] = [Self::I, Self::P, Self::B];
+
+    /// `'I'`, `'P'` or `'B'`.
+    pub const fn letter(self) -> char {
+        match self {
+            Self::I => 'I',
+            Self::P => 'P',
+            Self::B => 'B',
+        }
+    }
+}
+
+/// A coded picture.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Frame {
+    /// How it is predicted.
+    pub frame_type: FrameType,
+    /// Whether other pictures are predicted from it.
+    pub referenced: bool,
+    /// Bytes, headers that stand before it included.
+    pub size: u32,
+    /// Its place in display order, from 0.
+    pub display: u32,
+    /// When the encoder has it, since the stream's start. Does not fall in coding order.
+    pub at: Duration,
+    /// When it is shown if nothing else delays it, since the stream's start. Includes the delay of reordering, so it is
+    /// never before [`Self::at`].
+    pub play_out: Duration,
+}
+
+impl Frame {
+    /// The class by which it may be given up: 0 (never first) for I, 1 for what others are predicted from, 2 for what
+    /// nobody needs. With the usual B pictures that is I 0, P 1, B 2, the order of the recPR paper (section III.A).
+    pub const fn importance(&self) -> u8 {
+        match (self.frame_type, self.referenced) {
+            (FrameType::I, _) => 0,
+            (_, true) => 1,
+            (_, false) => 2,
+        }
+    }
+}
+
+/// Something for each type of frame.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct ByType<T> {
+    /// Of I frames.
+    pub i: T,
+    /// Of P frames.
+    pub p: T,
+    /// Of B frames.
+    pub b: T,
+}
+
+impl ByType<u64> {
+    /// All types together.
+    pub const fn total(&self) -> u64 {
+        self.i + self.p + self.b
+    }
+}
+
+impl<T> Index<FrameType> for ByType<T> {
+    type Output = T;
+
+    fn index(&self, frame_type: FrameType) -> &T {
+        match frame_type {
+            FrameType::I => &self.i,
+            FrameType::P => &self.p,
+            FrameType::B => &self.b,
+        }
+    }
+}
+
+impl<T> IndexMut<FrameType> for ByType<T> {
+    fn index_mut(&mut self, frame_type: FrameType) -> &mut T {
+        match frame_type {
+            FrameType::I => &mut self.i,
+            FrameType::P => &mut self.p,
+            FrameType::B => &mut self.b,
+        }
+    }
+}
