@@ -1,6 +1,7 @@
 //! Networks of moving nodes: `mesh_moving [WORD=NUMBER ...]`, words being nodes, range, fullness (0 minimal, 1 min-cost, 4
-//! full), seconds, warm_up, seed, slowest and fastest (m/s), density (1: the area grows with the nodes, from 20 on), basic
-//! (rate of broadcast frames, Mbit/s), refresh (2HopRefresh), fast (1: a radio of
+//! full), seconds, warm_up, seed, slowest and fastest (m/s, in the steady
+//! state; as in the appendix without them), density (1: the area grows with the nodes, from 20 on), basic
+//! (rate of broadcast frames, Mbit/s), sense (how far frames are sensed and disturb others, in ranges), refresh (2HopRefresh), fast (1: a radio of
 //! 100 Mbit/s with slots of 2 us), spf_hold, start_within, flood_delay and
 //! ls_interval (seconds).
 
@@ -11,7 +12,7 @@ use anabranch_policy::time::Duration;
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_sim::mesh::moving_network::MovingNetwork;
 use anabranch_sim::mobility::{Model, Span};
-use anabranch_sim::radio::Preamble;
+use anabranch_sim::radio::{Preamble, Reach};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -36,6 +37,9 @@ fn main() -> Result<(), String> {
     network.nodes = nodes;
     network.duration = Duration::from_secs_f64(number("seconds", 600.0));
     network.warm_up = Duration::from_secs_f64(number("warm_up", 60.0));
+    let range = number("range", 250.0);
+    network.medium.reach =
+        Reach::Radii { decode: range, interfere: range * number("sense", 1.0), sense: range * number("sense", 1.0) };
     network.manet.two_hop_refresh = number("refresh", 3.0) as u16;
     network.medium.basic_rate = Rate::from_bits_per_second((number("basic", 1.0) * 1e6) as u64);
     if number("fast", 0.0) > 0.0 {
@@ -53,8 +57,10 @@ fn main() -> Result<(), String> {
         config.min_ls_interval = Duration::from_secs_f64(interval);
     }));
     network.start_within = Duration::from_secs_f64(number("start_within", 2.0));
-    let speed = Span::new(number("slowest", MovingNetwork::SLOWEST), number("fastest", 10.0));
-    network.model = Model::RandomWaypoint { speed, pause: Span::only(0.0) };
+    if let Some(slowest) = words.get("slowest") {
+        let speed = Span::new(*slowest, number("fastest", 10.0));
+        network.model = Model::RandomWaypoint { speed, pause: Span::only(0.0) };
+    }
     let began = std::time::Instant::now();
     let seen = network.run()?;
     println!(
@@ -69,6 +75,10 @@ fn main() -> Result<(), String> {
     println!(
         "  no route {}, not acknowledged {}, looped {}; {:.2} in range, {:.3} changes and {:.3} changes of routes per node and second",
         seen.no_route, seen.not_acknowledged, seen.looped, seen.neighbors, seen.neighbor_changes, seen.route_changes
+    );
+    println!(
+        "  {:.2} bidirectional neighbours with {:.3} changes, {:.2} adjacent ones with {:.3}, per node and second",
+        seen.bidirectional, seen.bidirectional_changes, seen.adjacent, seen.adjacency_changes
     );
     println!("  by type {:?}; {} events, {:.1} s", seen.by_type, seen.events, began.elapsed().as_secs_f64());
     Ok(())

@@ -14,7 +14,7 @@ use crate::network::Network;
 use crate::radio::{Delivery, Status};
 use crate::trace_hash::Digest;
 use anabranch_policy::time::Instant;
-use anabranch_routing::{Destination, InterfaceChange, Outgoing, Reception, Router};
+use anabranch_routing::{Destination, Event, InterfaceChange, NeighborState, Outgoing, Reception, Router};
 use anabranch_wire::ospf::{self, ALL_SPF_ROUTERS, Compatibility, Integrity, Packet, Prefix, RouterId};
 use core::net::Ipv6Addr;
 use std::sync::Arc;
@@ -117,7 +117,15 @@ impl Network {
         let Some(agent) = &mut place.agent else { return };
         let mut changed = false;
         while let Some(event) = agent.router.poll_event() {
-            changed |= event == anabranch_routing::Event::Routes;
+            match event {
+                Event::Routes => changed = true,
+                Event::Neighbor { from, to, .. } => {
+                    let crosses = |state| u64::from((from >= state) != (to >= state));
+                    place.counters.neighbor_changes += crosses(NeighborState::TwoWay);
+                    place.counters.adjacency_changes += crosses(NeighborState::Full);
+                }
+                Event::Level { .. } => {}
+            }
         }
         if changed {
             place.table.forget();

@@ -19,7 +19,7 @@ use anabranch_mptcp::EndpointConfig;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_routing::config::{Config, Manet};
 use anabranch_routing::lsa_fullness::LsaFullness;
-use anabranch_routing::{InterfaceConfig, InterfaceKind};
+use anabranch_routing::{InterfaceConfig, InterfaceKind, NeighborState};
 use std::sync::Arc;
 
 /// Bytes of an IPv6 header.
@@ -69,13 +69,20 @@ impl MovingNetwork {
     /// The scenario of RFC 5614, appendix E: 500 x 500 m, random waypoint without pause, 10 probes of 40 bytes per second,
     /// HelloInterval 2 s, RouterDeadInterval 6 s, differential Hellos with 2HopRefresh 3. `range` in metres: 200 or 250 there.
     ///
-    /// "Maximum velocity 10 m/s" with no least one: see [`Self::SLOWEST`]. The rates of 802.11b are not given either; 11
+    /// "(Maximum) velocity 10 m/s" with no least one, and counted from 1,800 s on: so all speeds up to 10 m/s are equally
+    /// likely for a leg, and nodes have moved for half an hour when the warm-up ends. The rates of 802.11b are not given; 11
     /// Mbit/s for probes and 1 Mbit/s for broadcast frames.
     pub fn appendix_e(nodes: usize, range: f64, fullness: LsaFullness, seed: u64) -> Self {
+        let warm_up = Duration::from_secs(60);
+        let model = Model::BegunWaypoint {
+            speed: Span::new(0.0, 10.0),
+            pause: Span::only(0.0),
+            ago: Duration::from_secs(1800) - warm_up,
+        };
         Self {
             nodes,
             area: Area { x: 500.0, y: 500.0 },
-            model: Model::RandomWaypoint { speed: Span::new(Self::SLOWEST, 10.0), pause: Span::only(0.0) },
+            model,
             medium: MediumConfig { reach: Reach::disk(range), ..MediumConfig::default() },
             manet: Manet { lsa_fullness: fullness, two_hop_refresh: 3, ..Manet::default() },
             hello_interval: Duration::from_secs(2),
@@ -84,15 +91,15 @@ impl MovingNetwork {
             probe_interval: Duration::from_millis(100),
             probe_bytes: 40,
             start_within: Duration::from_secs(2),
-            warm_up: Duration::from_secs(60),
+            warm_up,
             duration: Duration::from_secs(600),
             step: Duration::from_millis(100),
             seed,
             wire: false,
         }
     }
-    /// The least speed of appendix E's nodes, metres per second. With 0 the mean speed falls for ever, so that figures
-    /// would depend on when they are taken.
+    /// The least speed of nodes that move up to 10 m/s in the steady state, metres per second. With 0 there is none: the
+    /// mean speed falls for ever.
     pub const SLOWEST: f64 = 0.1;
 
     /// The same with so many nodes in as large an area as keeps their density.
@@ -211,8 +218,12 @@ impl MovingNetwork {
             no_route: drops(DropCause::NoRoute),
             not_acknowledged: drops(DropCause::Loss),
             looped: drops(DropCause::HopLimit),
-            neighbors: links.neighbors(self.nodes),
+            neighbors: links.per_node(links.in_range, self.nodes),
             neighbor_changes: links.changes(self.nodes),
+            bidirectional: links.per_node(links.bidirectional, self.nodes),
+            bidirectional_changes: sum(|node| node.neighbor_changes) as f64 / self.nodes.max(1) as f64 / seconds,
+            adjacent: links.per_node(links.adjacent, self.nodes),
+            adjacency_changes: sum(|node| node.adjacency_changes) as f64 / self.nodes.max(1) as f64 / seconds,
             route_changes: sum(|node| node.route_changes) as f64 / self.nodes.max(1) as f64 / seconds,
             trace_hash: result.trace_hash,
             events: result.events,
@@ -247,6 +258,14 @@ pub struct Seen {
     pub neighbors: f64,
     /// Nodes that came into range or left it, per node and second, seen once a second.
     pub neighbor_changes: f64,
+    /// Mean number of bidirectional neighbours of a router, seen once a second.
+    pub bidirectional: f64,
+    /// Bidirectional neighbours won or lost, per node and second.
+    pub bidirectional_changes: f64,
+    /// Mean number of fully adjacent neighbours of a router, seen once a second.
+    pub adjacent: f64,
+    /// Fully adjacent neighbours won or lost, per node and second.
+    pub adjacency_changes: f64,
     /// How often a router found other routes, per node and second.
     pub route_changes: f64,
     /// The trace hash.
@@ -269,6 +288,8 @@ struct Links {
     looks: u64,
     in_range: u64,
     changed: u64,
+    bidirectional: u64,
+    adjacent: u64,
 }
 
 impl Links {
@@ -281,6 +302,11 @@ impl Links {
                 world.medium_mut(ChannelId(0)).neighbors(station).map(|station| station.0).collect();
             now.sort_unstable();
             self.in_range += now.len() as u64;
+            let at = world.now();
+            for neighbor in world.mesh_router(NodeId(node as u32)).into_iter().flat_map(|router| router.neighbors(at)) {
+                self.bidirectional += u64::from(neighbor.state >= NeighborState::TwoWay);
+                self.adjacent += u64::from(neighbor.state == NeighborState::Full);
+            }
             if !first {
                 let missing = |from: &[u32], there: &[u32]| {
                     from.iter().filter(|one| there.binary_search(one).is_err()).count() as u64
@@ -291,8 +317,8 @@ impl Links {
         }
         self.looks += 1;
     }
-    fn neighbors(&self, nodes: usize) -> f64 {
-        self.in_range as f64 / (self.looks.max(1) * nodes.max(1) as u64) as f64
+    fn per_node(&self, count: u64, nodes: usize) -> f64 {
+        count as f64 / (self.looks.max(1) * nodes.max(1) as u64) as f64
     }
     fn changes(&self, nodes: usize) -> f64 {
         self.changed as f64 / (self.looks.saturating_sub(1).max(1) * nodes.max(1) as u64) as f64

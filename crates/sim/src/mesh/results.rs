@@ -17,6 +17,10 @@ pub struct NodeCounters {
     pub unacknowledged: u64,
     /// How often its router found other routes.
     pub route_changes: u64,
+    /// How often a router became a bidirectional neighbour of its router, or ceased to be one.
+    pub neighbor_changes: u64,
+    /// How often a neighbour of its router became Full, or ceased to be.
+    pub adjacency_changes: u64,
     /// What its router sent and received.
     pub control: ControlCounters,
 }

@@ -60,7 +60,8 @@ impl Span {
     }
 }
 
-/// How nodes move. All models are in their steady state from the start: nothing has to be dropped.
+/// How nodes move. All models but [`Self::BegunWaypoint`] are in their steady state from the start: nothing has to be
+/// dropped.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Model {
     /// To a place, all of the area equally likely, straight and at one speed; there a pause; and so on (Broch et al., MobiCom
@@ -71,6 +72,16 @@ pub enum Model {
         speed: Span,
         /// In seconds.
         pause: Span,
+    },
+    /// As random waypoint, and not in its steady state: all nodes began to move, at equally likely places, some time ago.
+    /// For comparison with what others simulated so; then the least speed may be 0, and what is seen depends on when.
+    BegunWaypoint {
+        /// In metres per second; less than a millionth counts as that.
+        speed: Span,
+        /// In seconds.
+        pause: Span,
+        /// How long ago they began.
+        ago: Duration,
     },
     /// For some time in one direction at one speed, then another; at the edge as a ball off a cushion. Places stay equally
     /// likely (Nain, Towsley, Liu and Liu, INFOCOM 2005).
@@ -124,6 +135,11 @@ impl Model {
             Self::RandomWaypoint { speed, pause } => {
                 each(&|random| random_waypoint::draw(area, speed, pause, seconds, random))
             }
+            Self::BegunWaypoint { speed, pause, ago } => {
+                let whole = (ago + duration).as_secs_f64();
+                let tracks = each(&|random| random_waypoint::draw_begun(area, speed, pause, whole, random));
+                return Ok(Movement { tracks }.skipped(ago));
+            }
             Self::RandomDirection { speed, leg } => {
                 each(&|random| random_direction::draw(area, speed, leg, seconds, random))
             }
@@ -158,6 +174,10 @@ impl Model {
         match self {
             Self::RandomWaypoint { speed, pause } => {
                 speed.check("speed", f64::MIN_POSITIVE, ABOVE_ZERO)?;
+                pause.check("pause", 0.0, NOT_BELOW_ZERO)
+            }
+            Self::BegunWaypoint { speed, pause, .. } => {
+                speed.check("speed", 0.0, NOT_BELOW_ZERO)?;
                 pause.check("pause", 0.0, NOT_BELOW_ZERO)
             }
             Self::RandomDirection { speed, leg } => {

@@ -69,7 +69,7 @@ pub(super) fn draw(area: Area, speed: Span, pause: Span, duration: f64, random: 
     let mut track = Track::default();
     let moving = mean_leg(area) * mean_slowness(speed);
     let mut time = 0.0;
-    let mut here;
+    let here;
     if random.uniform() * (moving + pause.mean()) < pause.mean() {
         here = area.draw(random);
         track.push(Instant::ZERO, here);
@@ -85,13 +85,36 @@ pub(super) fn draw(area: Area, speed: Span, pause: Span, duration: f64, random: 
         time += pause.draw(random);
         track.push(at_seconds(time), here);
     }
+    go_on(&mut track, (time, here), (area, speed, pause), duration, random);
+    track
+}
+
+/// A node that begins to move at time 0, at any place.
+pub(super) fn draw_begun(area: Area, speed: Span, pause: Span, duration: f64, random: &mut RandomStream) -> Track {
+    let mut track = Track::default();
+    let here = area.draw(random);
+    track.push(Instant::ZERO, here);
+    go_on(&mut track, (0.0, here), (area, speed, pause), duration, random);
+    track
+}
+
+/// The slowest there is, metres per second: a leg ends some day.
+const SLOWEST: f64 = 1e-6;
+
+/// From leg to leg until the end.
+fn go_on(
+    track: &mut Track,
+    (mut time, mut here): (f64, Position),
+    (area, speed, pause): (Area, Span, Span),
+    duration: f64,
+    random: &mut RandomStream,
+) {
     while time < duration {
         let to = area.draw(random);
-        time += here.distance(to) / speed.draw(random);
+        time += here.distance(to) / speed.draw(random).max(SLOWEST);
         track.push(at_seconds(time), to);
         time += pause.draw(random);
         track.push(at_seconds(time), to);
         here = to;
     }
-    track
 }
