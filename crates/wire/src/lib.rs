@@ -1,4 +1,4 @@
-//! Bytes to meaning and back: IP, TCP, TCP options, MPTCP options, OSPFv3, pcapng. No state, no time.
+//! Bytes to meaning and back: IP, TCP, TCP options, MPTCP options, message headers, OSPFv3, pcapng. No state, no time.
 //!
 //! Parsing takes bytes that may be anything and gives a value or a [`ParseError`]; it never panics. Emitting a value
 //! and parsing it again gives the same value; a value for which that cannot be is an [`EmitError`].
@@ -9,6 +9,7 @@ pub mod checksum;
 pub mod encapsulation;
 pub mod error;
 pub mod ip;
+pub mod message;
 pub mod mptcp;
 pub mod ospf;
 pub mod packet;
@@ -21,6 +22,7 @@ pub mod udp;
 pub use checksum::Checksum;
 pub use error::{EmitError, ParseError};
 pub use ip::{Ecn, IpHeader};
+pub use message::MessageHeader;
 pub use mptcp::MptcpOption;
 pub use packet::Packet;
 pub use seq::SeqNumber;
