@@ -1,8 +1,7 @@
 //! Full reliability: nothing is ever given up, as TCP promises (RFC 9293, section 3.7; RFC 8684, section 3.3.2).
 
-use super::{Missing, Reliability};
+use super::Reliability;
 use crate::table::{Member, SettingError, Settings};
-use crate::time::Instant;
 
 /// The line of [`super::TABLE`].
 pub const MEMBER: Member<dyn Reliability> =
@@ -16,21 +15,38 @@ fn build(_settings: &Settings) -> Result<Box<dyn Reliability>, SettingError> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Full;
 
-impl Reliability for Full {
-    fn give_up(&mut self, _now: Instant, _missing: &Missing) -> bool {
-        false
-    }
-}
+impl Reliability for Full {}
 
 #[cfg(test)]
 mod tests {
+    use super::super::{BufferState, Decision, Missing, Outstanding, Verdict};
     use super::*;
+    use crate::time::{Duration, Instant};
 
     #[test]
-    fn nothing_is_given_up_however_long_it_is_missing() {
-        let missing = Missing { data_seq: 0, length: u64::MAX, since: Instant::ZERO };
+    fn nothing_is_given_up_however_long_it_is_missing_and_however_full_the_buffer() {
+        let missing = Missing {
+            data_seq: 0,
+            length: u64::MAX,
+            since: Instant::ZERO,
+            importance: Some(255),
+            play_out: Some(Instant::ZERO),
+            later_play_out: Some(Instant::ZERO),
+            buffer: BufferState::default(),
+            round_trip: Duration::ZERO,
+        };
+        let message = Outstanding {
+            importance: 255,
+            length: 1,
+            given: 1,
+            lost: 1,
+            written: Instant::ZERO,
+            expires: Some(Instant::ZERO),
+            round_trip: Duration::ZERO,
+        };
         for now in [Instant::ZERO, Instant::from_nanos(1), Instant::NEVER] {
-            assert!(!Full.give_up(now, &missing));
+            assert_eq!(Full.give_up(now, &missing), Decision::Wait { until: Instant::NEVER });
+            assert_eq!(Full.withdraw(now, &message), Verdict::Keep { until: Instant::NEVER });
         }
     }
 }
