@@ -1,7 +1,9 @@
 //! What can be chosen about an endpoint and about a connection, with the defaults and their sources.
 
+use crate::record::Framing;
 use anabranch_policy::combination::{Combination, CombinationError};
 use anabranch_policy::congestion::CongestionControl;
+use anabranch_policy::reliability::{Full, Reliability};
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::time::Duration;
 use core::fmt;
@@ -17,6 +19,8 @@ pub struct Policies {
     pub congestion: Factory<dyn CongestionControl>,
     /// Scheduler.
     pub scheduler: Factory<dyn Scheduler>,
+    /// Reliability.
+    pub reliability: Factory<dyn Reliability>,
 }
 
 impl Policies {
@@ -26,12 +30,18 @@ impl Policies {
     /// [`CombinationError`] if it names something that does not exist, or a setting out of range.
     pub fn of(combination: &Combination) -> Result<Self, CombinationError> {
         combination.check()?;
-        let (one, other) = (combination.clone(), combination.clone());
+        let (one, other, third) = (combination.clone(), combination.clone(), combination.clone());
         Ok(Self {
             congestion: Arc::new(move || one.build_congestion().expect("the combination was checked")),
             scheduler: Arc::new(move || other.build_scheduler().expect("the combination was checked")),
+            reliability: Arc::new(move || third.build_reliability().expect("the combination was checked")),
         })
     }
+}
+
+/// Makes the reliability of TCP: nothing is given up.
+pub fn fully_reliable() -> Factory<dyn Reliability> {
+    Arc::new(|| Box::new(Full))
 }
 
 impl fmt::Debug for Policies {
@@ -102,7 +112,9 @@ pub struct ConnectionConfig {
     pub priority: u8,
     /// What each subflow's TCP does.
     pub tcp: TcpConfig,
-    /// Congestion control and scheduler.
+    /// What the stream is made of: bytes, or messages with headers.
+    pub framing: Framing,
+    /// Congestion control, scheduler and reliability.
     pub policies: Policies,
     /// Record what is sent, received and delivered ([`crate::Endpoint::poll_trace`]).
     pub trace: bool,
@@ -123,6 +135,7 @@ impl ConnectionConfig {
             survive_without_subflows: Duration::from_secs(60),
             priority: 1,
             tcp: TcpConfig::default(),
+            framing: Framing::Bytes,
             policies,
             trace: false,
         }

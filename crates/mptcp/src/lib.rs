@@ -14,6 +14,7 @@ pub mod endpoint;
 pub mod event;
 pub mod keys;
 pub mod receive_buffer;
+pub mod record;
 pub mod send_buffer;
 pub mod stats;
 pub mod subflow;
@@ -22,3 +23,4 @@ pub use config::{BufferSize, ConnectionConfig, EndpointConfig, Policies, TcpConf
 pub use connection::JoinedSegments;
 pub use endpoint::Endpoint;
 pub use event::{CloseCause, Event, FallbackCause, TraceRecord};
+pub use record::{Framing, MessageOptions, Record};

@@ -151,6 +151,52 @@ impl ReceiveBuffer {
         Some(bytes)
     }
 
+    /// The next bytes in order, for who keeps them until they are read and says so ([`Self::note_read`]).
+    pub fn take(&mut self) -> Option<Bytes> {
+        self.queue.pop(usize::MAX)
+    }
+
+    /// Everything before `to` has been read, what was given up included.
+    pub fn note_read(&mut self, now: Instant, to: u64) {
+        self.read = self.read.max(to.min(self.next));
+        self.end_round(now);
+        self.advance_right_edge();
+    }
+
+    /// Gives up what is missing before `to`, at most up to the first byte that is here: only what lies before something that
+    /// was seen can be given up. What follows in order is then ready. Gives the number of bytes given up.
+    pub fn skip_to(&mut self, to: u64) -> u64 {
+        let Some(first) = self.out_of_order.first() else { return 0 };
+        let to = to.min(first);
+        let skipped = to.saturating_sub(self.next);
+        self.next += skipped;
+        while self.out_of_order.first() == Some(self.next)
+            && let Some(piece) = self.out_of_order.pop_first()
+        {
+            self.push(piece);
+        }
+        skipped
+    }
+
+    /// A message of so many bytes must be held whole: an automatic buffer grows.
+    pub fn make_room_for(&mut self, bytes: u64) {
+        let wanted = bytes.saturating_add(HEADROOM_SEGMENTS * u64::from(self.segment_size));
+        if wanted > self.size && self.size < self.max_size {
+            self.size = wanted.min(self.max_size);
+            self.advance_right_edge();
+        }
+    }
+
+    /// The largest that it can become, bytes.
+    pub fn most(&self) -> u64 {
+        self.max_size
+    }
+
+    /// Next offset that the application reads.
+    pub fn read_offset(&self) -> u64 {
+        self.read
+    }
+
     /// Next offset expected in order.
     pub fn next(&self) -> u64 {
         self.next

@@ -1,6 +1,7 @@
 //! Counters of hosts and connections: what was carried, repeated, dropped, and where a receiver stands.
 
 use crate::event::FallbackCause;
+use anabranch_policy::reliability::Reason;
 use anabranch_policy::view::SubflowView;
 use core::net::SocketAddr;
 
@@ -17,7 +18,7 @@ pub struct ConnectionStats {
     pub bytes_reinjected: u64,
     /// Bytes sent twice on purpose (redundancy, opportunistic retransmission, probes).
     pub bytes_duplicated: u64,
-    /// Bytes delivered in order to the application's side of the receive buffer.
+    /// Bytes delivered in order to the application's side of the receive buffer; what was given up is not among them.
     pub bytes_delivered: u64,
     /// Bytes that arrived and had arrived before.
     pub duplicate_bytes_received: u64,
@@ -33,6 +34,102 @@ pub struct ConnectionStats {
     pub segments_sent: u64,
     /// Segments received.
     pub segments_received: u64,
+    /// What was given up, by reason.
+    pub abandoned: Abandoned,
+}
+
+/// How often something was given up, and how much.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct GivenUp {
+    /// Gaps. One that goes on where another ends is counted again.
+    pub gaps: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// What a connection's receiver gave up, by [`Reason`]; totals.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Abandoned {
+    /// It had expired.
+    pub expired: GivenUp,
+    /// The receive buffer was blocked.
+    pub blocked: GivenUp,
+    /// A later message had to be played.
+    pub overtaken: GivenUp,
+    /// The sender withdrew it.
+    pub withdrawn: GivenUp,
+    /// It belonged to no message that could be handed over.
+    pub unframed: GivenUp,
+}
+
+impl Abandoned {
+    /// What was given up for one reason.
+    pub const fn of(&self, reason: Reason) -> GivenUp {
+        match reason {
+            Reason::Expired => self.expired,
+            Reason::Blocked => self.blocked,
+            Reason::Overtaken => self.overtaken,
+            Reason::Withdrawn => self.withdrawn,
+            Reason::Unframed => self.unframed,
+        }
+    }
+
+    /// All together.
+    pub fn total(&self) -> GivenUp {
+        let add = |sum: GivenUp, each: GivenUp| GivenUp { gaps: sum.gaps + each.gaps, bytes: sum.bytes + each.bytes };
+        Reason::ALL.into_iter().map(|reason| self.of(reason)).fold(GivenUp::default(), add)
+    }
+
+    /// One more gap; `gaps` is 0 if the last one goes on.
+    pub(crate) fn count(&mut self, reason: Reason, gaps: u64, bytes: u64) {
+        let place = match reason {
+            Reason::Expired => &mut self.expired,
+            Reason::Blocked => &mut self.blocked,
+            Reason::Overtaken => &mut self.overtaken,
+            Reason::Withdrawn => &mut self.withdrawn,
+            Reason::Unframed => &mut self.unframed,
+        };
+        place.gaps += gaps;
+        place.bytes += bytes;
+    }
+}
+
+/// What a connection counts itself, the names as in [`ConnectionStats`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    pub bytes_sent: u64,
+    pub bytes_retransmitted: u64,
+    pub bytes_reinjected: u64,
+    pub bytes_duplicated: u64,
+    pub duplicate_bytes_received: u64,
+    pub blocked_episodes: u64,
+    pub timeouts: u64,
+    pub checksum_failures: u64,
+    pub bad_hmacs: u64,
+    pub segments_sent: u64,
+    pub segments_received: u64,
+}
+
+impl Totals {
+    /// With what others count.
+    pub fn with(&self, bytes_acked: u64, bytes_delivered: u64, abandoned: Abandoned) -> ConnectionStats {
+        ConnectionStats {
+            bytes_acked,
+            bytes_delivered,
+            abandoned,
+            bytes_sent: self.bytes_sent,
+            bytes_retransmitted: self.bytes_retransmitted,
+            bytes_reinjected: self.bytes_reinjected,
+            bytes_duplicated: self.bytes_duplicated,
+            duplicate_bytes_received: self.duplicate_bytes_received,
+            blocked_episodes: self.blocked_episodes,
+            timeouts: self.timeouts,
+            checksum_failures: self.checksum_failures,
+            bad_hmacs: self.bad_hmacs,
+            segments_sent: self.segments_sent,
+            segments_received: self.segments_received,
+        }
+    }
 }
 
 /// The receiving side of a connection now, bytes.

@@ -40,6 +40,7 @@ fn config(congestion: &'static str) -> ConnectionConfig {
     ConnectionConfig::new(Policies {
         congestion: Arc::new(move || table::build(congestion::TABLE, congestion, &Settings::new()).unwrap()),
         scheduler: Arc::new(|| table::build(scheduler::TABLE, "lowest_rtt", &Settings::new()).unwrap()),
+        reliability: anabranch_mptcp::config::fully_reliable(),
     })
 }
 

@@ -80,6 +80,7 @@ pub fn connection(congestion: &'static str, multipath: bool) -> ConnectionConfig
         scheduler: Arc::new(|| {
             table::build(scheduler::TABLE, "lowest_rtt", &Settings::new()).expect("a name in the table")
         }),
+        reliability: anabranch_mptcp::config::fully_reliable(),
     };
     ConnectionConfig {
         multipath,

@@ -97,6 +97,7 @@ fn connection(timestamp_drift: i32) -> ConnectionConfig {
     let policies = Policies {
         congestion: Arc::new(|| table::build(congestion::TABLE, "new_reno", &Settings::new()).unwrap()),
         scheduler: Arc::new(|| table::build(scheduler::TABLE, "round_robin", &Settings::new()).unwrap()),
+        reliability: anabranch_mptcp::config::fully_reliable(),
     };
     let mut config = ConnectionConfig::new(policies);
     config.receive_buffer = BufferSize::Fixed(64 * 1024);

@@ -19,6 +19,7 @@ fn connection() -> ConnectionConfig {
     let policies = Policies {
         congestion: Arc::new(|| table::build(congestion::TABLE, "cubic", &Settings::new()).expect("in the table")),
         scheduler: Arc::new(|| table::build(scheduler::TABLE, "lowest_rtt", &Settings::new()).expect("in the table")),
+        reliability: anabranch_mptcp::config::fully_reliable(),
     };
     let mut config = ConnectionConfig::new(policies);
     config.receive_buffer = BufferSize::Fixed(128 * 1024);

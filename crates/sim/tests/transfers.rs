@@ -26,6 +26,7 @@ fn connection(multipath: bool) -> ConnectionConfig {
     let policies = Policies {
         congestion: Arc::new(|| table::build(congestion::TABLE, "new_reno", &Settings::new()).unwrap()),
         scheduler: Arc::new(|| table::build(scheduler::TABLE, "lowest_rtt", &Settings::new()).unwrap()),
+        reliability: anabranch_mptcp::config::fully_reliable(),
     };
     ConnectionConfig { multipath, ..ConnectionConfig::new(policies) }
 }

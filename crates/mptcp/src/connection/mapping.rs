@@ -147,6 +147,7 @@ impl Connection {
         {
             subflow.receiver.acknowledge_now();
         }
+        self.take_in_records(now);
         self.announce_end();
         self.finish_if_done(now);
     }

@@ -10,6 +10,7 @@ mod fallback;
 mod handshake;
 mod mapping;
 mod options;
+mod partial;
 mod paths;
 mod receiver_watch;
 mod rescue;
@@ -22,14 +23,16 @@ mod transmit;
 
 pub(crate) use close::{REASON_MPTCP, REASON_PROHIBITED, packet};
 pub use handshake::{Joining, Opening};
+pub use partial::MessageError;
 pub use transmit::JoinedSegments;
 
 use crate::config::{BufferSize, ConnectionConfig};
 use crate::event::{CloseCause, Event, FallbackCause, TraceRecord};
 use crate::keys::{Derived, Keys};
 use crate::receive_buffer::ReceiveBuffer;
+use crate::record::Framing;
 use crate::send_buffer::SendBuffer;
-use crate::stats::{ConnectionStats, ReceiveState, SubflowReport};
+use crate::stats::{Abandoned, ConnectionStats, ReceiveState, SubflowReport, Totals};
 use crate::subflow::{Identity, MAPPING_SPACE, State, Subflow};
 use anabranch_policy::congestion::CongestionControl;
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
@@ -41,6 +44,7 @@ use anabranch_wire::Packet;
 use bytes::Bytes;
 use checksum::PendingMappings;
 use core::net::{IpAddr, SocketAddr};
+use partial::Partial;
 use paths::{Announcement, RemoteAddress};
 use receiver_watch::ReceiverWatch;
 use schedule::{Blocked, Reinjections};
@@ -181,14 +185,17 @@ pub struct Connection {
     silence: f32,
     /// What the path manager wants measured of forward delays, if anything.
     watch: Option<Box<ReceiverWatch>>,
+    /// Messages, and what is given up, if there is either.
+    partial: Option<Box<Partial>>,
     timers: ConnectionTimers,
     closed: Option<CloseCause>,
     /// How it will have ended, once the application has read all.
     verdict: Option<CloseCause>,
-    stats: ConnectionStats,
+    stats: Totals,
     notices: VecDeque<Notice>,
     outbox: VecDeque<Packet>,
-    trace: Option<VecDeque<TraceRecord>>,
+    #[allow(clippy::box_collection, reason = "hardly any connection has one, and each pays for its place")]
+    trace: Option<Box<VecDeque<TraceRecord>>>,
     /// The earliest deadline that the endpoint knows of.
     pub(crate) armed: Instant,
     /// Whether the endpoint has it in its list of those with output.
@@ -256,7 +263,7 @@ impl Connection {
             advertised_edge: 0,
             reinjections: Reinjections::default(),
             blocked: None,
-            nagle: config.tcp.nagle,
+            nagle: config.tcp.nagle && config.framing == Framing::Bytes,
             play_out_ends: Instant::NEVER,
             override_due: false,
             discarded: false,
@@ -281,13 +288,14 @@ impl Connection {
             },
             measured: 0,
             watch: ReceiverWatch::of(opening.forward_delays),
+            partial: Partial::of(config.framing, (policies.reliability)()),
             timers: ConnectionTimers::new(),
             closed: None,
             verdict: None,
-            stats: ConnectionStats::default(),
+            stats: Totals::default(),
             notices: VecDeque::with_capacity(1),
             outbox: VecDeque::new(),
-            trace: config.trace.then(VecDeque::new),
+            trace: config.trace.then(Box::default),
             armed: Instant::NEVER,
             listed: false,
             config,
@@ -398,8 +406,14 @@ impl Connection {
 
     /// The next bytes in order.
     pub fn read(&mut self, now: Instant, max: usize) -> Option<Bytes> {
+        let max = if self.partial.is_some() { self.readable_until_gap(max) } else { max };
         let bytes = self.receive.read(now, max);
-        if self.receive.readable() == 0 {
+        self.after_read(now);
+        bytes
+    }
+
+    fn after_read(&mut self, now: Instant) {
+        if !self.has_something_to_read() {
             self.readable_announced = false;
         }
         self.update_window();
@@ -408,7 +422,6 @@ impl Connection {
         if let Some(cause) = self.verdict {
             self.conclude(cause);
         }
-        bytes
     }
 
     /// Tells the peer of a window that has grown much since it was last told.
@@ -526,7 +539,8 @@ impl Connection {
 
     /// Its counters.
     pub fn stats(&self) -> ConnectionStats {
-        ConnectionStats { bytes_acked: self.data_una(), bytes_delivered: self.receive.next(), ..self.stats }
+        let abandoned = self.partial.as_ref().map_or(Abandoned::default(), |partial| partial.abandoned());
+        self.stats.with(self.data_una(), self.receive.next() - abandoned.total().bytes, abandoned)
     }
 
     /// The longest smoothed round trip of the subflows that carry data, at least 10 ms.

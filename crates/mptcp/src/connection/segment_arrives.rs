@@ -364,6 +364,8 @@ impl Connection {
         }
         if advanced && self.discarded {
             self.abort(now);
+        } else if advanced && self.partial.is_some() {
+            self.take_in_records(now);
         } else if advanced && !self.readable_announced {
             self.readable_announced = true;
             self.notify(Event::Readable(self.id));
@@ -404,6 +406,7 @@ impl Connection {
             if cut || self.receive.set_end(end).is_err() {
                 self.reset_all(now, CloseCause::ProtocolError);
             }
+            self.take_in_records(now);
         } else {
             self.answer_subflow_fin(now, index);
         }

@@ -8,12 +8,14 @@ mod random;
 mod tests;
 
 use crate::config::{ConnectionConfig, EndpointConfig};
-use crate::connection::{Connection, JoinedSegments, Opening, Protocol, Workspace};
+use crate::connection::{Connection, JoinedSegments, MessageError, Opening, Protocol, Workspace};
 use crate::event::{Event, TraceRecord};
 use crate::keys::{Derived, Key};
+use crate::record::{MessageOptions, Record};
 use crate::stats::{ConnectionStats, EndpointCounters, ReceiveState, SubflowReport};
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::path_manager::{PathAction, PathEvent, PathManager};
+use anabranch_policy::reliability::PlayOutClock;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::{ConnectionView, SubflowView};
 use anabranch_wire::Packet;
@@ -45,6 +47,12 @@ pub enum OperationError {
     /// The configured limit is reached.
     #[error("too many connections")]
     LimitReached,
+    /// The connection carries bytes and not messages, or the reverse.
+    #[error("the connection carries bytes where messages are written, or messages where bytes are")]
+    WrongFraming,
+    /// The message never fits: it is longer than the send buffer, or its play-out time is beyond what its header can say.
+    #[error("the message is longer than the send buffer, or its play-out time beyond 2^48 microseconds")]
+    MessageTooLong,
 }
 
 /// A local address.
@@ -236,13 +244,43 @@ impl Endpoint {
     /// Takes as much of `data` as the send buffer holds; gives the bytes taken. [`Event::Writable`] follows a short write.
     ///
     /// # Errors
-    /// [`OperationError::NoConnection`], or [`OperationError::SendClosed`] after [`Self::close`].
+    /// [`OperationError::NoConnection`], [`OperationError::SendClosed`] after [`Self::close`], or
+    /// [`OperationError::WrongFraming`] where messages are written.
     pub fn write(&mut self, now: Instant, id: ConnectionId, data: Bytes) -> Result<usize, OperationError> {
         let connection = self.open(id)?;
         if connection.write_closed() {
             return Err(OperationError::SendClosed);
         }
+        if !connection.takes_bytes() {
+            return Err(OperationError::WrongFraming);
+        }
         let taken = connection.write(data);
+        self.settle(now, id);
+        Ok(taken)
+    }
+
+    /// Takes a message, whole, and gives its number; none if the send buffer has no room for it now:
+    /// [`Event::Writable`] follows. Its header goes into the stream before it ([`anabranch_wire::message`]).
+    ///
+    /// # Errors
+    /// [`OperationError::NoConnection`], [`OperationError::SendClosed`] after [`Self::close`],
+    /// [`OperationError::WrongFraming`] unless [`ConnectionConfig::framing`] says messages, and
+    /// [`OperationError::MessageTooLong`].
+    pub fn write_message(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        payload: Bytes,
+        options: &MessageOptions,
+    ) -> Result<Option<u32>, OperationError> {
+        let connection = self.open(id)?;
+        if connection.write_closed() {
+            return Err(OperationError::SendClosed);
+        }
+        let taken = connection.write_message(now, payload, options).map_err(|error| match error {
+            MessageError::NotFramed => OperationError::WrongFraming,
+            MessageError::TooLong => OperationError::MessageTooLong,
+        })?;
         self.settle(now, id);
         Ok(taken)
     }
@@ -252,11 +290,30 @@ impl Endpoint {
         self.connections.get(id).map(Connection::room)
     }
 
-    /// The next bytes in order, at most `max`; none if there are none now.
+    /// The next bytes in order, at most `max`; none if there are none now. Where something was given up it gives none any
+    /// more, and none at all where messages are written: [`Self::read_record`] reads those, [`Self::read_stops`] tells.
     pub fn read(&mut self, now: Instant, id: ConnectionId, max: usize) -> Option<Bytes> {
         let bytes = self.connections.get_mut(id)?.read(now, max);
         self.settle(now, id);
         bytes
+    }
+
+    /// The next record: bytes, a message, or a gap. In a stream of bytes of which nothing is given up it is
+    /// [`Self::read`], with the offset.
+    pub fn read_record(&mut self, now: Instant, id: ConnectionId) -> Option<Record> {
+        let record = self.connections.get_mut(id)?.read_record(now);
+        self.settle(now, id);
+        record
+    }
+
+    /// Whether [`Self::read`] gives nothing now that time will change: a gap comes next, or messages.
+    pub fn read_stops(&self, id: ConnectionId) -> bool {
+        self.connections.get(id).is_some_and(Connection::read_stops)
+    }
+
+    /// When messages of the peer's are to be played ([`PlayOutClock`]); none where there are no messages.
+    pub fn play_out_clock(&self, id: ConnectionId) -> Option<PlayOutClock> {
+        self.connections.get(id)?.play_out_clock()
     }
 
     /// No more will be written: DATA_FIN and FIN follow the last byte. Reading goes on.

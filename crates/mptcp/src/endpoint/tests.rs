@@ -19,6 +19,7 @@ fn a_key_whose_token_another_connection_has_is_not_used() {
     let policies = Policies {
         congestion: Arc::new(|| build(congestion::TABLE, "new_reno", &Settings::new()).unwrap()),
         scheduler: Arc::new(|| build(scheduler::TABLE, "lowest_rtt", &Settings::new()).unwrap()),
+        reliability: crate::config::fully_reliable(),
     };
     let tokens = [0, 1].map(|_| {
         // The same luck for both.

@@ -67,6 +67,7 @@ pub fn policies(congestion: &'static str, scheduler: &'static str) -> Policies {
     Policies {
         congestion: Arc::new(move || table::build(congestion::TABLE, congestion, &Settings::new()).unwrap()),
         scheduler: Arc::new(move || table::build(scheduler::TABLE, scheduler, &Settings::new()).unwrap()),
+        reliability: anabranch_mptcp::config::fully_reliable(),
     }
 }
 

@@ -52,6 +52,7 @@ pub fn plain() -> ConnectionConfig {
     let mut config = ConnectionConfig::new(Policies {
         congestion: Arc::new(move || build("new_reno")),
         scheduler: Arc::new(|| table::build(scheduler::TABLE, "lowest_rtt", &Settings::new()).unwrap()),
+        reliability: anabranch_mptcp::config::fully_reliable(),
     });
     config.multipath = false;
     config.receive_buffer = BufferSize::Fixed(50_000);

@@ -8,7 +8,7 @@ use super::state::Handle;
 use anabranch_mptcp::connection::Protocol;
 use anabranch_mptcp::endpoint::OperationError;
 use anabranch_mptcp::stats::{ConnectionStats, ReceiveState};
-use anabranch_mptcp::{CloseCause, FallbackCause};
+use anabranch_mptcp::{CloseCause, FallbackCause, MessageOptions, Record};
 use anabranch_policy::ids::{ConnectionId, SubflowId};
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Duration;
@@ -21,6 +21,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Why plain reads end where there are records.
+const READ_STOPS: &str = "what comes next is not plain bytes: a gap or a message, to be read as a record";
 
 /// What happened to the paths of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,13 +82,17 @@ impl Stream {
         self.remote
     }
 
-    /// The next bytes without a copy, at most `max`; empty at the end of the stream.
+    /// The next bytes without a copy, at most `max`; empty at the end of the stream. An error where something was given up,
+    /// and where messages are written: [`Self::read_record`] reads those.
     pub fn poll_read_bytes(&self, context: &mut Context<'_>, max: usize) -> Poll<io::Result<Bytes>> {
         let mut state = self.shared.lock();
         let now = state.now();
         if let Some(bytes) = state.endpoint.read(now, self.id, max).filter(|bytes| !bytes.is_empty()) {
             state.wake_driver();
             return Poll::Ready(Ok(bytes));
+        }
+        if state.endpoint.read_stops(self.id) {
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidInput, READ_STOPS)));
         }
         let Some(connection) = state.connection(self.id) else { return Poll::Ready(Ok(Bytes::new())) };
         match connection.closed {
@@ -97,6 +104,74 @@ impl Stream {
                 // The end of the stream may just have been reached: its event is on the way.
                 state.wake_driver();
                 Poll::Pending
+            }
+        }
+    }
+
+    /// The next record: bytes, a message, or a gap where something was given up; none at the end of the stream.
+    ///
+    /// # Errors
+    /// If the connection broke.
+    pub async fn read_record(&self) -> io::Result<Option<Record>> {
+        poll_fn(|context| self.poll_read_record(context)).await
+    }
+
+    /// The same, for those who poll.
+    pub fn poll_read_record(&self, context: &mut Context<'_>) -> Poll<io::Result<Option<Record>>> {
+        let mut state = self.shared.lock();
+        let now = state.now();
+        if let Some(record) = state.endpoint.read_record(now, self.id) {
+            state.wake_driver();
+            return Poll::Ready(Ok(Some(record)));
+        }
+        let Some(connection) = state.connection(self.id) else { return Poll::Ready(Ok(None)) };
+        match connection.closed {
+            _ if connection.ended => Poll::Ready(Ok(None)),
+            Some(CloseCause::Finished) => Poll::Ready(Ok(None)),
+            Some(cause) => Poll::Ready(Err(closed(cause))),
+            None => {
+                wait(&mut connection.reader, context);
+                // As in `poll_read_bytes`.
+                state.wake_driver();
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Writes a message, whole, once there is room for it; gives its number.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::BrokenPipe`] after [`Self::close`]; [`io::ErrorKind::InvalidInput`] if it never fits, or the
+    /// connection carries bytes; and if the connection has ended.
+    pub async fn write_message(&self, payload: Bytes, options: &MessageOptions) -> io::Result<u32> {
+        poll_fn(|context| self.poll_write_message(context, &payload, options)).await
+    }
+
+    /// The same, for those who poll: the message is taken when it is ready, and not before.
+    pub fn poll_write_message(
+        &self,
+        context: &mut Context<'_>,
+        payload: &Bytes,
+        options: &MessageOptions,
+    ) -> Poll<io::Result<u32>> {
+        let mut state = self.shared.lock();
+        let now = state.now();
+        match state.endpoint.write_message(now, self.id, payload.clone(), options) {
+            Ok(None) => {
+                state.connection(self.id).into_iter().for_each(|connection| wait(&mut connection.writer, context));
+                Poll::Pending
+            }
+            Ok(Some(number)) => {
+                state.wake_driver();
+                Poll::Ready(Ok(number))
+            }
+            Err(OperationError::SendClosed) => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+            Err(error @ (OperationError::WrongFraming | OperationError::MessageTooLong)) => {
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidInput, error)))
+            }
+            Err(_no_connection) => {
+                let cause = state.connection(self.id).and_then(|connection| connection.closed);
+                Poll::Ready(Err(closed(cause.unwrap_or(CloseCause::Finished))))
             }
         }
     }
@@ -118,6 +193,9 @@ impl Stream {
                 Poll::Ready(Ok(taken))
             }
             Err(OperationError::SendClosed) => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+            Err(error @ OperationError::WrongFraming) => {
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidInput, error)))
+            }
             Err(_no_connection) => {
                 let cause = state.connection(self.id).and_then(|connection| connection.closed);
                 Poll::Ready(Err(closed(cause.unwrap_or(CloseCause::Finished))))

@@ -26,6 +26,7 @@ pub fn default_config() -> ConnectionConfig {
     let policies = Policies {
         congestion: Arc::new(move || table::build(congestion::TABLE, DEFAULT, &none()).expect("in the table")),
         scheduler: Arc::new(move || table::build(scheduler::TABLE, DEFAULT, &none()).expect("in the table")),
+        reliability: anabranch_mptcp::config::fully_reliable(),
     };
     let mut config = ConnectionConfig { policies, ..connection("cubic", true) };
     config.tcp.delayed_ack = Duration::from_millis(40);

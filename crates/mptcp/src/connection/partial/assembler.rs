@@ -1,0 +1,286 @@
+//! Puts messages together from the stream in order, and says which of its bytes come to nothing.
+//!
+//! A message is handed over whole or not at all: one of which a byte was given up becomes a gap, with all of its bytes that
+//! have come and will come. Where a header was given up, the next one is looked for.
+#![allow(dead_code, reason = "the receiver does not ask the policy yet")]
+
+use crate::record::Record;
+use crate::stats::Abandoned;
+use anabranch_policy::reliability::Reason;
+use anabranch_policy::time::Instant;
+use anabranch_wire::message::{HEADER, MessageHeader, find};
+use bytes::{Buf, Bytes, BytesMut};
+use std::collections::VecDeque;
+
+/// Records that wait to be read beside what has not been taken apart: small messages must not cost more than their bytes.
+const MAX_READY: usize = 1_024;
+
+/// The stream at the place where it is being taken apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    /// A header must stand here.
+    Header,
+    /// A message with this header begins here.
+    Message(MessageHeader),
+    /// So many bytes of a message that came to nothing.
+    Rest(u64, Reason),
+    /// In the midst of messages that came to nothing; the next header is somewhere behind.
+    Lost(Reason),
+}
+
+/// Takes a stream apart.
+#[derive(Debug)]
+pub struct Assembler {
+    /// What has not been taken apart, and where it begins.
+    pending: BytesMut,
+    start: u64,
+    place: Place,
+    /// When the first of the pending bytes came.
+    began: Instant,
+    /// The longest message that can be held, header included.
+    longest: u64,
+    ready: VecDeque<Record>,
+    /// What came to nothing.
+    abandoned: Abandoned,
+    /// Headers met since last asked: when the message began to arrive, and what it says.
+    met: Vec<(Instant, MessageHeader)>,
+}
+
+/// The message that the next byte of the stream belongs to, as far as it is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Current {
+    /// It begins with that byte, or its header is not whole.
+    Unknown,
+    /// Its header, and where it ends.
+    Known(MessageHeader, u64),
+    /// It has come to nothing already, and ends there; none: where the next header is found.
+    GivenUp(Option<u64>, Reason),
+}
+
+impl Assembler {
+    /// At the beginning of a stream. No message may be longer than `longest`, header included.
+    pub fn new(longest: u64) -> Self {
+        Self {
+            pending: BytesMut::new(),
+            start: 0,
+            place: Place::Header,
+            began: Instant::ZERO,
+            longest,
+            ready: VecDeque::new(),
+            abandoned: Abandoned::default(),
+            met: Vec::new(),
+        }
+    }
+
+    /// The receive buffer can be as large from now on.
+    pub fn set_longest(&mut self, longest: u64) {
+        self.longest = longest;
+    }
+
+    /// Offset after the last byte that was taken.
+    pub fn end(&self) -> u64 {
+        self.start + self.pending.len() as u64
+    }
+
+    /// The next bytes of the stream.
+    pub fn take(&mut self, now: Instant, bytes: &Bytes) {
+        if self.pending.is_empty() {
+            self.began = now;
+        }
+        self.pending.extend_from_slice(bytes);
+        self.parse(now);
+    }
+
+    /// The next `length` bytes of the stream will not come.
+    pub fn skip(&mut self, now: Instant, length: u64, reason: Reason) {
+        self.parse_all(now);
+        let (start, end) = (self.start, self.end() + length);
+        let (message_end, reason) = match self.place {
+            Place::Header => (None, reason),
+            Place::Message(header) => (Some(start + whole(&header)), reason),
+            // What began to come to nothing for one reason goes on for it.
+            Place::Rest(rest, first) => (Some(start + rest), first),
+            Place::Lost(first) => (None, first),
+        };
+        self.place = match message_end {
+            Some(message_end) if message_end > end => Place::Rest(message_end - end, reason),
+            Some(message_end) if message_end == end => Place::Header,
+            Some(_) | None => Place::Lost(reason),
+        };
+        self.pending.clear();
+        self.start = end;
+        self.push_gap(start, end - start, reason);
+    }
+
+    /// The stream ends here.
+    pub fn finish(&mut self, now: Instant) {
+        self.parse_all(now);
+        let length = self.pending.len() as u64;
+        if length > 0 {
+            let reason = match self.place {
+                Place::Rest(_, reason) | Place::Lost(reason) => reason,
+                Place::Header | Place::Message(_) => Reason::Unframed,
+            };
+            self.push_gap(self.start, length, reason);
+            self.start += length;
+            self.pending = BytesMut::new();
+        }
+    }
+
+    /// What the next byte belongs to.
+    pub fn current(&self) -> Current {
+        match self.place {
+            Place::Header => Current::Unknown,
+            Place::Message(header) => Current::Known(header, self.start + whole(&header)),
+            Place::Rest(rest, reason) => Current::GivenUp(Some(self.start + rest), reason),
+            Place::Lost(reason) => Current::GivenUp(None, reason),
+        }
+    }
+
+    /// Bytes of the message that is not whole yet: its length, once its header is known.
+    pub fn wanted(&self) -> Option<u64> {
+        match &self.place {
+            Place::Message(header) => Some(whole(header)),
+            Place::Header | Place::Rest(..) | Place::Lost(_) => None,
+        }
+    }
+
+    /// What came to nothing so far.
+    pub fn abandoned(&self) -> Abandoned {
+        self.abandoned
+    }
+
+    /// Whether a record can be read.
+    pub fn is_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// The next record.
+    pub fn next_record(&mut self, now: Instant) -> Option<Record> {
+        let record = self.ready.pop_front();
+        self.parse(now);
+        if self.ready.is_empty() {
+            self.ready = VecDeque::new();
+        }
+        record
+    }
+
+    /// Headers met since this was called last.
+    pub fn take_met(&mut self) -> impl Iterator<Item = (Instant, MessageHeader)> {
+        core::mem::take(&mut self.met).into_iter()
+    }
+
+    /// The message at `offset` began to arrive earlier than it was taken in.
+    pub fn note_arrival(&mut self, offset: u64, arrived: Instant) {
+        for record in self.ready.iter_mut().rev() {
+            if let Record::Message { offset: at, arrived: noted, .. } = record
+                && *at == offset
+            {
+                *noted = arrived.min(*noted);
+            }
+            if record.offset() <= offset {
+                break;
+            }
+        }
+        if self.start == offset {
+            self.began = self.began.min(arrived);
+        }
+    }
+
+    /// Takes apart what is pending, as long as the reader keeps up.
+    fn parse(&mut self, now: Instant) {
+        while self.ready.len() < MAX_READY && self.step(now) {}
+    }
+
+    /// The same whether it does or not: what follows depends on it. Gaps are few, so that this adds little.
+    fn parse_all(&mut self, now: Instant) {
+        while self.step(now) {}
+    }
+
+    /// One step; gives false if more bytes are needed.
+    fn step(&mut self, now: Instant) -> bool {
+        let here = self.pending.len();
+        match self.place {
+            Place::Header if here < HEADER => false,
+            Place::Header => {
+                self.place = match MessageHeader::decode(&self.pending) {
+                    Ok(header) => {
+                        self.met.push((self.began, header));
+                        if whole(&header) > self.longest {
+                            Place::Rest(whole(&header), Reason::Unframed)
+                        } else {
+                            Place::Message(header)
+                        }
+                    }
+                    Err(_) => Place::Lost(Reason::Unframed),
+                };
+                true
+            }
+            Place::Message(header) if (here as u64) < whole(&header) => false,
+            Place::Message(header) => {
+                let offset = self.start;
+                let mut bytes = self.pending.split_to(whole(&header) as usize).freeze();
+                bytes.advance(HEADER);
+                self.ready.push_back(Record::Message { offset, header, payload: bytes, arrived: self.began });
+                self.start = offset + whole(&header);
+                self.begin_anew(now);
+                self.place = Place::Header;
+                true
+            }
+            Place::Rest(..) if here == 0 => false,
+            Place::Rest(rest, reason) => {
+                let length = rest.min(here as u64);
+                self.drop_pending(now, length as usize, reason);
+                self.place = if rest == length { Place::Header } else { Place::Rest(rest - length, reason) };
+                true
+            }
+            Place::Lost(_) if here < HEADER => false,
+            Place::Lost(reason) => {
+                let found = find(&self.pending).map(|(at, _)| at);
+                // A header may have begun in the last bytes.
+                self.drop_pending(now, found.unwrap_or(here + 1 - HEADER), reason);
+                if found.is_some() {
+                    self.place = Place::Header;
+                }
+                found.is_some()
+            }
+        }
+    }
+
+    fn drop_pending(&mut self, now: Instant, length: usize, reason: Reason) {
+        if length > 0 {
+            self.push_gap(self.start, length as u64, reason);
+            self.pending.advance(length);
+            self.start += length as u64;
+            self.begin_anew(now);
+        }
+    }
+
+    /// What is pending now came last.
+    fn begin_anew(&mut self, now: Instant) {
+        self.began = now;
+        if self.pending.is_empty() {
+            // The memory goes with the records that were cut from it.
+            self.pending = BytesMut::new();
+        }
+    }
+
+    /// A gap that goes on where the last unread one ends, for the same reason, is one gap.
+    fn push_gap(&mut self, offset: u64, length: u64, reason: Reason) {
+        if let Some(Record::Gap { offset: first, length: so_far, reason: same }) = self.ready.back_mut()
+            && *first + *so_far == offset
+            && *same == reason
+        {
+            *so_far += length;
+            self.abandoned.count(reason, 0, length);
+            return;
+        }
+        self.abandoned.count(reason, 1, length);
+        self.ready.push_back(Record::Gap { offset, length, reason });
+    }
+}
+
+/// Bytes of a message with its header.
+fn whole(header: &MessageHeader) -> u64 {
+    HEADER as u64 + u64::from(header.length)
+}

@@ -1,0 +1,224 @@
+//! Messages, and what is given up: the state of connections that have either, and their records.
+#![allow(dead_code, reason = "the receiver does not ask the policy yet")]
+
+pub(super) mod assembler;
+
+use super::{Connection, Protocol};
+use crate::event::Event;
+use crate::record::{Framing, MessageOptions, Record};
+use crate::stats::Abandoned;
+use anabranch_policy::reliability::{PlayOutClock, Reason, Reliability, Terms};
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_wire::message::{HEADER, MessageHeader};
+use assembler::Assembler;
+use bytes::Bytes;
+use std::collections::VecDeque;
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MessageError {
+    /// The connection carries bytes.
+    NotFramed,
+    /// It never fits: longer than the send buffer, or a play-out time that the header cannot say.
+    TooLong,
+}
+
+/// A gap in a stream that is not framed.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    offset: u64,
+    length: u64,
+    reason: Reason,
+}
+
+/// The state of it.
+pub(super) struct Partial {
+    framing: Framing,
+    policy: Box<dyn Reliability>,
+    terms: Terms,
+    clock: PlayOutClock,
+    /// Messages of the peer's, where the stream is framed.
+    assembler: Assembler,
+    /// Gaps in what waits to be read, where it is not.
+    gaps: VecDeque<Gap>,
+    /// The number of our next message.
+    next_number: u32,
+    /// What was given up of a stream that is not framed.
+    abandoned: Abandoned,
+}
+
+impl std::fmt::Debug for Partial {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Partial").field("framing", &self.framing).field("terms", &self.terms).finish_non_exhaustive()
+    }
+}
+
+impl Partial {
+    /// None for a stream of bytes of which nothing is given up.
+    pub fn of(framing: Framing, policy: Box<dyn Reliability>) -> Option<Box<Self>> {
+        let terms = policy.terms();
+        (framing == Framing::Messages || terms != Terms::FULL).then(|| {
+            Box::new(Self {
+                framing,
+                policy,
+                terms,
+                clock: PlayOutClock::new(terms.latency),
+                assembler: Assembler::new(0),
+                gaps: VecDeque::new(),
+                next_number: 0,
+                abandoned: Abandoned::default(),
+            })
+        })
+    }
+
+    /// What was given up so far.
+    pub fn abandoned(&self) -> Abandoned {
+        match self.framing {
+            Framing::Messages => self.assembler.abandoned(),
+            Framing::Bytes => self.abandoned,
+        }
+    }
+
+    /// When messages are to be played.
+    pub fn clock(&self) -> PlayOutClock {
+        self.clock
+    }
+
+    fn has_record(&self) -> bool {
+        self.assembler.is_ready() || !self.gaps.is_empty()
+    }
+}
+
+impl Connection {
+    /// Takes a message whole, or not at all if there is no room now ([`Event::Writable`] follows). Gives its number.
+    ///
+    /// # Errors
+    /// [`MessageError`].
+    pub fn write_message(
+        &mut self,
+        _now: Instant,
+        payload: Bytes,
+        options: &MessageOptions,
+    ) -> Result<Option<u32>, MessageError> {
+        let Some(partial) = self.partial.as_mut().filter(|partial| partial.framing == Framing::Messages) else {
+            return Err(MessageError::NotFramed);
+        };
+        let length = u32::try_from(payload.len()).map_err(|_| MessageError::TooLong)?;
+        let whole = u64::from(length) + HEADER as u64;
+        let (number, importance) = (partial.next_number, options.importance);
+        let header = MessageHeader { number, importance, length, play_out: options.play_out.as_micros() };
+        let header = header.encode().map_err(|_| MessageError::TooLong)?;
+        if whole > self.send.limit() {
+            return Err(MessageError::TooLong);
+        }
+        if whole > self.send.space() {
+            self.write_was_short = true;
+            return Ok(None);
+        }
+        partial.next_number = number.wrapping_add(1);
+        self.send.write(Bytes::copy_from_slice(&header));
+        self.send.write(payload);
+        self.write_was_short = false;
+        self.output_pending = true;
+        Ok(Some(number))
+    }
+
+    /// When messages of the peer's are to be played.
+    pub fn play_out_clock(&self) -> Option<PlayOutClock> {
+        self.partial.as_ref().filter(|partial| partial.framing == Framing::Messages).map(|partial| partial.clock())
+    }
+
+    /// Whether plain writes are taken.
+    pub fn takes_bytes(&self) -> bool {
+        self.partial.as_ref().is_none_or(|partial| partial.framing == Framing::Bytes)
+    }
+
+    /// Whether a plain read would stop here for good: at a gap, or because there are messages.
+    pub fn read_stops(&self) -> bool {
+        let stops = |partial: &Partial| match partial.framing {
+            Framing::Messages => true,
+            Framing::Bytes => partial.gaps.front().is_some_and(|gap| gap.offset == self.receive.read_offset()),
+        };
+        self.partial.as_deref().is_some_and(stops)
+    }
+
+    /// The next record.
+    pub fn read_record(&mut self, now: Instant) -> Option<Record> {
+        let offset = self.receive.read_offset();
+        let Some(partial) = self.partial.as_mut() else {
+            return self.read(now, usize::MAX).map(|bytes| Record::Bytes { offset, bytes });
+        };
+        let record = match partial.framing {
+            Framing::Messages => partial.assembler.next_record(now)?,
+            Framing::Bytes => match partial.gaps.front().copied().filter(|gap| gap.offset == offset) {
+                Some(Gap { offset, length, reason }) => {
+                    partial.gaps.pop_front();
+                    Record::Gap { offset, length, reason }
+                }
+                None => return self.read(now, usize::MAX).map(|bytes| Record::Bytes { offset, bytes }),
+            },
+        };
+        self.receive.note_read(now, record.end());
+        self.note_messages(now);
+        self.after_read(now);
+        Some(record)
+    }
+
+    /// How much a plain read may give, so that it stops at a gap.
+    pub(super) fn readable_until_gap(&self, max: usize) -> usize {
+        let Some(partial) = &self.partial else { return max };
+        match (partial.framing, partial.gaps.front()) {
+            (Framing::Messages, _) => 0,
+            (Framing::Bytes, None) => max,
+            (Framing::Bytes, Some(gap)) => {
+                let left = gap.offset.saturating_sub(self.receive.read_offset());
+                usize::try_from(left).unwrap_or(usize::MAX).min(max)
+            }
+        }
+    }
+
+    /// Whether the application can read something.
+    pub(super) fn has_something_to_read(&self) -> bool {
+        match &self.partial {
+            Some(partial) if partial.framing == Framing::Messages => partial.has_record(),
+            Some(_) | None => self.receive.readable() > 0,
+        }
+    }
+
+    /// What has come in order is taken apart, and the application told of it.
+    pub(super) fn take_in_records(&mut self, now: Instant) {
+        let Some(partial) = self.partial.as_mut() else { return };
+        if partial.framing == Framing::Messages {
+            partial.assembler.set_longest(self.receive.most());
+            while let Some(bytes) = self.receive.take() {
+                partial.assembler.take(now, &bytes);
+            }
+            if self.receive.at_end() {
+                partial.assembler.finish(now);
+            }
+            // The buffer must hold it, or it would never be whole.
+            if let Some(wanted) = partial.assembler.wanted() {
+                self.receive.make_room_for(wanted);
+            }
+        }
+        self.note_messages(now);
+        if self.has_something_to_read() && !self.readable_announced {
+            self.readable_announced = true;
+            self.notify(Event::Readable(self.id));
+        }
+    }
+
+    /// The clock hears of messages that began to arrive.
+    fn note_messages(&mut self, _now: Instant) {
+        let Some(partial) = self.partial.as_mut() else { return };
+        for (arrived, header) in partial.assembler.take_met() {
+            partial.clock.observe(arrived, Duration::from_micros(header.play_out));
+        }
+    }
+
+    /// Whether the receiver may give up now: MPTCP is spoken, and mappings need not be whole to be believed.
+    pub(super) fn may_give_up(&self) -> bool {
+        let wants = self.partial.as_ref().is_some_and(|partial| partial.terms.receiver);
+        wants && self.protocol == Protocol::Multipath && !self.checksum
+    }
+}
