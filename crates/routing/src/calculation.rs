@@ -1,5 +1,6 @@
 //! Calculating the routes: when, and from the database to the table (RFC 5614, 10; RFC 5340, 4.8; RFC 2328, 16).
 
+mod alternates;
 mod prefixes;
 
 use std::collections::BTreeSet;
@@ -18,6 +19,8 @@ use crate::lsa_fullness::LsaFullness;
 use crate::neighbor::{Neighbor, NeighborState};
 use crate::router::{At, Event, Router};
 use crate::spf::{Reduction, RootNeighbor, ShortestPaths};
+
+pub(crate) use alternates::DOUBTED;
 
 /// When routes are calculated, and what from.
 #[derive(Clone, Debug)]
@@ -212,7 +215,9 @@ impl Router {
         if prefixes {
             self.count_foreign_prefixes();
         }
-        if digest != self.calculation.digest || prefixes {
+        // Ways around doubted links depend on more than the own paths.
+        let around = self.uses_alternates() && !self.filter.trusts_all();
+        if digest != self.calculation.digest || prefixes || around {
             self.calculation.digest = digest;
             self.tell(Event::Routes);
         }

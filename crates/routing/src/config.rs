@@ -132,6 +132,9 @@ pub struct Forecast {
     /// from both its ends and from afar, and no cost makes a loop that lasts. It changes no more often than trust does,
     /// which [`crate::next_hops::SoftUse::hold`] bounds.
     pub doubt_cost: u16,
+    /// Whether a link that is not trusted is left altogether where another next hop of equal cost or a loop-free alternate
+    /// (RFC 5286) is there. Only neighbours are told, in Hellos; nothing is flooded.
+    pub alternates: bool,
 }
 
 impl Forecast {
@@ -143,6 +146,7 @@ impl Forecast {
             usage: ForecastUse::default(),
             period: Duration::from_secs(1),
             doubt_cost: 0,
+            alternates: false,
         }
     }
     /// The same with the forecasters that a combination of policies chose.
@@ -164,6 +168,7 @@ impl fmt::Debug for Forecast {
             .field("usage", &self.usage)
             .field("period", &self.period)
             .field("doubt_cost", &self.doubt_cost)
+            .field("alternates", &self.alternates)
             .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,6 @@
 //! What the forecasters of links are told: packets that come, Hellos that do not, and what became of frames.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_policy::Instant;
 use anabranch_policy::forecast::Observation;
@@ -61,6 +61,23 @@ impl Router {
         if filter.update(forecasts) {
             self.tell(Event::Routes);
             self.cost_doubts(now);
+        }
+    }
+
+    /// Decides what the next Hello of an interface says of doubts. Whoever is told makes way, so routes may change with it.
+    pub(crate) fn tell_doubts(&mut self, index: usize) {
+        if !self.uses_alternates() {
+            return;
+        }
+        let Self { interfaces, filter, .. } = self;
+        let Some(interface) = interfaces.get_mut(index) else { return };
+        let id = interface.config.id;
+        let up = interface.neighbors.iter().filter(|(_, neighbor)| neighbor.is_bidirectional());
+        let doubted = up.map(|(router, _)| *router).filter(|router| filter.trust(id, *router) != Trust::Trusted);
+        let doubts: BTreeSet<RouterId> = doubted.collect();
+        if doubts != interface.doubts_told {
+            interface.doubts_told = doubts;
+            self.tell(Event::Routes);
         }
     }
 

@@ -6,6 +6,7 @@ use anabranch_policy::{Duration, Instant};
 use anabranch_wire::ospf::lls::{MdrHello, MdrMetric, MdrMetrics};
 use anabranch_wire::ospf::{Body, Hello, Lls, RouterId, Tlv};
 
+use crate::calculation::DOUBTED;
 use crate::config::{HELLO_REPEAT_COUNT, Manet};
 use crate::election::AdjConnectivity;
 use crate::interface::Interface;
@@ -40,12 +41,13 @@ fn list_of(neighbor: &Neighbor) -> Option<List> {
 /// Who is listed in the next Hello of an interface, in the order of the lists and of router IDs within them. Counts the
 /// Hello for each of them.
 fn listed(interface: &mut Interface, own: RouterId, differential: bool) -> Vec<(List, RouterId)> {
-    let Interface { neighbors, link_costs, config, .. } = interface;
+    let Interface { neighbors, link_costs, config, doubts_told, .. } = interface;
     let mut all = Vec::with_capacity(neighbors.len());
     for (router, neighbor) in neighbors {
         let list = list_of(neighbor);
         let deaf = neighbor.is_bidirectional() && !neighbor.manet.sets.hears(own);
-        let cost = link_costs.get(router).copied().unwrap_or(config.cost);
+        let usual = link_costs.get(router).copied().unwrap_or(config.cost);
+        let cost = if doubts_told.contains(router) { DOUBTED } else { usual };
         let manet = &mut neighbor.manet;
         manet.listing.put(list);
         if manet.announced_cost != cost {
@@ -74,18 +76,23 @@ fn count(all: &[(List, RouterId)], list: List) -> u8 {
 
 /// The MDR-Metric TLV for the bidirectional neighbours of a Hello; none if it is not needed (RFC 5614, 4.1).
 fn metric_of(interface: &Interface, manet: &Manet, all: &[(List, RouterId)]) -> Option<MdrMetric> {
-    match manet.lsa_fullness {
-        LsaFullness::MinCost | LsaFullness::MinCostRedundant | LsaFullness::Multipath(_) => {}
-        LsaFullness::Minimal | LsaFullness::MdrFull | LsaFullness::Full => return None,
-    }
-    let bidirectional = interface.neighbors.iter().filter(|(_, neighbor)| neighbor.is_bidirectional());
-    if bidirectional.clone().all(|(router, _)| interface.cost_to(*router) == 1) {
+    let costs_needed = match manet.lsa_fullness {
+        LsaFullness::MinCost | LsaFullness::MinCostRedundant | LsaFullness::Multipath(_) => {
+            let mut bidirectional = interface.neighbors.iter().filter(|(_, neighbor)| neighbor.is_bidirectional());
+            bidirectional.any(|(router, _)| interface.cost_to(*router) != 1)
+        }
+        LsaFullness::Minimal | LsaFullness::MdrFull | LsaFullness::Full => false,
+    };
+    if !costs_needed && !all.iter().any(|(_, router)| interface.doubts_told.contains(router)) {
         return None;
     }
+    let cost_to = |router: RouterId| {
+        if interface.doubts_told.contains(&router) { DOUBTED } else { interface.cost_to(router) }
+    };
     let default = interface.config.cost;
     let costs = || {
         let listed = all.iter().filter(|(list, _)| *list >= List::Dependent);
-        listed.map(|(_, router)| (*router, interface.cost_to(*router)))
+        listed.map(|(_, router)| (*router, cost_to(*router)))
     };
     let others: Vec<(RouterId, u16)> = costs().filter(|(_, cost)| *cost != default).collect();
     // The I bit is chosen so that the TLV is short: with fewer than a third of them to be named.
@@ -101,6 +108,7 @@ impl Router {
     /// Sends the Hello that is due on an interface, and sets the time of the next one.
     pub(crate) fn send_hello(&mut self, now: Instant, index: usize) {
         self.refresh(now, index);
+        self.tell_doubts(index);
         let unit = self.random_unit();
         let (own, options) = (self.config.router_id, self.options());
         let Some(interface) = self.interfaces.get_mut(index) else { return };

@@ -101,6 +101,8 @@ pub struct Interface {
     pub(crate) link_costs: BTreeMap<RouterId, u16>,
     /// What links that are doubted cost in addition.
     pub(crate) doubt_costs: BTreeMap<RouterId, u16>,
+    /// The neighbours that the last Hello said are doubted.
+    pub(crate) doubts_told: BTreeSet<RouterId>,
     /// LSAs to be flooded, and when.
     pub(crate) flood: BTreeSet<LsaKey>,
     pub(crate) flood_at: Instant,
@@ -125,6 +127,7 @@ impl Interface {
             neighbors: BTreeMap::new(),
             link_costs: BTreeMap::new(),
             doubt_costs: BTreeMap::new(),
+            doubts_told: BTreeSet::new(),
             flood: BTreeSet::new(),
             flood_at: Instant::NEVER,
             acknowledgments: BTreeMap::new(),

@@ -67,6 +67,8 @@ pub(crate) struct ManetNeighbor {
     pub sets: NeighborSets,
     /// Costs other than 1 of its links to its bidirectional neighbours, by router ID.
     pub metrics: BTreeMap<RouterId, u16>,
+    /// Those of its neighbours that it told to doubt the links to.
+    pub doubts: BTreeSet<RouterId>,
     pub listing: Listing,
     /// Hellos in which it is still to be listed because the cost of the link to it changed.
     pub metric_repeats: u16,

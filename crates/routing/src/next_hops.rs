@@ -120,6 +120,11 @@ impl NextHopFilter {
         self.links.get(&(interface, router)).map_or(Trust::Trusted, |link| link.trust)
     }
 
+    /// Whether all links count as trusted.
+    pub(crate) fn trusts_all(&self) -> bool {
+        self.links.values().all(|link| link.trust == Trust::Trusted)
+    }
+
     /// The next hops to use of a set of equal cost. Empty only if the set is, or by `paper_literal`.
     pub fn choose(&self, next_hops: &[NextHop]) -> Vec<WeightedHop> {
         let trust = |hop: &NextHop| self.trust(hop.interface, hop.router);

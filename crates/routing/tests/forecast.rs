@@ -18,6 +18,7 @@ fn forecast() -> Forecast {
         usage: ForecastUse::Soft(SoftUse { hold: 0, ..SoftUse::default() }),
         period: Duration::from_millis(250),
         doubt_cost: 0,
+        alternates: false,
     }
 }
 

@@ -44,6 +44,7 @@ fn forecast(usage: ForecastUse, after: [f64; 3]) -> impl Fn(&mut Config) {
             usage,
             period: Duration::from_secs(1),
             doubt_cost: 0,
+            alternates: false,
         });
     }
 }
@@ -126,4 +127,47 @@ fn a_doubted_link_that_costs_more_is_gone_around_from_both_its_ends_and_from_afa
     assert_eq!(next_hops(network.router(0), 3), Some(vec![(3, 4)]));
     // The other end has no forecaster and goes straight.
     assert_eq!(next_hops(network.router(1), 0), Some(vec![(1, 1)]));
+}
+
+/// Routers 2, 3 and 4 between 1 and 5; 2 and 3 hear each other, and doubt their links to router 1 as far as is said.
+fn around(doubts: [f64; 2]) -> Net {
+    let links = [(0, 1), (0, 2), (1, 2), (1, 4), (2, 4)];
+    let mut network = Net::with_links(Setup::new(5, 9), &links);
+    for (node, after) in [1, 2].into_iter().zip(doubts) {
+        network.start_with(node, move |config| {
+            let build = move |_, router: RouterId| -> Box<dyn LinkForecaster> {
+                let after = if router == id(0) { after } else { 1.0 };
+                Box::new(Said { until: at(20), before: 1.0, after })
+            };
+            config.forecast = Some(Forecast { alternates: true, ..Forecast::new(Arc::new(build)) });
+        });
+    }
+    network.run_until(at(18));
+    network
+}
+
+#[test]
+fn a_doubted_link_is_gone_around_by_a_neighbour_that_is_as_near_and_no_lsa_tells_of_it() {
+    let bytes = |network: &Net, kind: usize| (0..5).map(|node| network.router(node).counters().sent[kind]).sum::<u64>();
+    let mut network = around([0.1, 1.0]);
+    assert_eq!(next_hops(network.router(1), 0), Some(vec![(1, 4)]));
+    let before = bytes(&network, 3);
+    network.run_until(at(40));
+    assert_eq!(next_hops(network.router(1), 0), Some(vec![(3, 4)]));
+    assert_eq!(bytes(&network, 3), before, "updates");
+    // The others know nothing of it: 5 still goes by both.
+    assert_eq!(next_hops(network.router(4), 0), Some(vec![(2, 1), (3, 1)]));
+    assert_eq!(next_hops(network.router(2), 0), Some(vec![(1, 4)]));
+}
+
+#[test]
+fn two_that_doubt_do_not_send_packets_to_each_other() {
+    let mut network = around([0.1, 0.1]);
+    for second in 19..40 {
+        network.run_until(at(second));
+        let [one, other] = [1, 2].map(|node| next_hops(network.router(node), 0).expect("a route"));
+        assert!(one[0].0 == 1 || other[0].0 == 1, "at {second}: {one:?} {other:?}");
+    }
+    assert_eq!(next_hops(network.router(1), 0), Some(vec![(1, 1)]));
+    assert_eq!(next_hops(network.router(2), 0), Some(vec![(1, 1)]));
 }

@@ -71,6 +71,7 @@ impl Router {
                 table.routers.extend(route.map(|route| (router, route)));
             }
         }
+        self.go_around(&hops, &mut table.routers);
         for entry in self.database.of_type(LsaType::INTRA_AREA_PREFIX).filter(|entry| !entry.is_aged_out(now)) {
             let LsaBody::IntraAreaPrefix(lsa) = entry.lsa.body() else { continue };
             let router = lsa.referenced.advertising;

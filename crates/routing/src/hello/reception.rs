@@ -5,11 +5,12 @@ use anabranch_wire::ospf::lls::{MdrHello, MdrMetric, MdrMetrics};
 use anabranch_wire::ospf::{Hello, Lls, Options, RouterId};
 
 use super::seconds;
+use crate::calculation::DOUBTED;
 use crate::config::{Acceptance, HELLO_REPEAT_COUNT};
 use crate::counters::DropReason;
 use crate::neighbor::{ManetNeighbor, Neighbor, NeighborEvent, NeighborSets, NeighborState};
 use crate::neighborhood::Level;
-use crate::router::{At, Reception, Router};
+use crate::router::{At, Event, Reception, Router};
 
 /// The five lists of a Hello.
 struct Lists<'a> {
@@ -95,7 +96,34 @@ fn hearing(own: RouterId, lists: &Lists<'_>, mdr: &MdrHello, state: NeighborStat
     if two_way { NeighborEvent::TwoWayReceived } else { NeighborEvent::OneWayReceived }
 }
 
-/// Updates the costs of the sender's links (RFC 5614, 4.2.3 and A.2.5). True if that changes any.
+/// Notes which of its links the sender doubts: of those to the neighbours that the Hello lists, the ones whose cost is a last
+/// resort. True if whether it doubts any changed.
+fn update_doubts(manet: &mut ManetNeighbor, lists: &Lists<'_>, metric: Option<&MdrMetric>) -> bool {
+    let doubted = !manet.doubts.is_empty();
+    for (place, router) in lists.bidirectional().enumerate() {
+        if metric.is_some_and(|metric| cost_in(metric, place, router) == DOUBTED) {
+            manet.doubts.insert(router);
+        } else {
+            manet.doubts.remove(&router);
+        }
+    }
+    let sets = &manet.sets;
+    manet.doubts.retain(|router| sets.hears(*router));
+    doubted == manet.doubts.is_empty()
+}
+
+/// The cost that a TLV gives the link to a neighbour, which is listed at this place.
+fn cost_in(metric: &MdrMetric, place: usize, router: RouterId) -> u16 {
+    match &metric.metrics {
+        MdrMetrics::Named(named) => {
+            named.iter().find(|(one, _)| *one == router).map_or(metric.default, |(_, cost)| *cost)
+        }
+        MdrMetrics::InOrder(costs) => costs.get(place).copied().unwrap_or(metric.default),
+    }
+}
+
+/// Updates the costs of the sender's links (RFC 5614, 4.2.3 and A.2.5). True if that changes any. That a link is doubted is
+/// no cost.
 fn update_metrics(manet: &mut ManetNeighbor, lists: &Lists<'_>, metric: Option<&MdrMetric>) -> bool {
     let before = manet.metrics.clone();
     let Some(metric) = metric else {
@@ -103,13 +131,10 @@ fn update_metrics(manet: &mut ManetNeighbor, lists: &Lists<'_>, metric: Option<&
         return !before.is_empty();
     };
     for (place, router) in lists.bidirectional().enumerate() {
-        let cost = match &metric.metrics {
-            MdrMetrics::Named(named) => {
-                named.iter().find(|(one, _)| *one == router).map_or(metric.default, |(_, cost)| *cost)
-            }
-            MdrMetrics::InOrder(costs) => costs.get(place).copied().unwrap_or(metric.default),
-        };
-        manet.metrics.insert(router, cost);
+        let cost = cost_in(metric, place, router);
+        if cost != DOUBTED {
+            manet.metrics.insert(router, cost);
+        }
     }
     let sets = &manet.sets;
     manet.metrics.retain(|router, cost| *cost != 1 && sets.hears(*router));
@@ -236,6 +261,7 @@ impl Router {
         let two_way = event == NeighborEvent::TwoWayReceived;
         let changes = read_hello(neighbor, (own, at.router), hello, mdr, lists, most);
         let metrics_changed = update_metrics(&mut neighbor.manet, lists, metric);
+        let doubts_changed = update_doubts(&mut neighbor.manet, lists, metric);
         let hears_us = neighbor.manet.sets.hears(own);
         neighbor.manet.hears_us = if hears_us { neighbor.manet.hears_us.saturating_add(1) } else { 0 };
         let better = neighbor.manet.hears_us > 0 && !neighbor.manet.routable;
@@ -244,6 +270,9 @@ impl Router {
         let Some(interface) = self.interfaces.get_mut(at.interface) else { return Ok(()) };
         interface.mdr_neighbor_change |= two_way && changes.election;
         interface.advertised_change |= two_way && (changes.any() || metrics_changed);
+        if doubts_changed && self.uses_alternates() {
+            self.tell(Event::Routes);
+        }
         if two_way && changes.adjacency {
             self.adj_ok.insert(at);
         }

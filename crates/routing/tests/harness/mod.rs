@@ -66,6 +66,8 @@ pub struct Net {
     setup: Setup,
     /// Links by channel and direction.
     links: BTreeSet<(Channel, Node, Node)>,
+    /// Probability that a packet is lost on a link, both ways, where it is not that of the setup; smaller node first.
+    link_losses: BTreeMap<(Node, Node), f64>,
     queue: BTreeMap<(Instant, u64), Delivery>,
     timers: BTreeSet<(Instant, Node)>,
     timer_of: Vec<Option<Instant>>,
@@ -101,6 +103,7 @@ impl Net {
             now: Instant::ZERO,
             routers: (0..setup.nodes).map(|_| None).collect(),
             links: BTreeSet::new(),
+            link_losses: BTreeMap::new(),
             queue: BTreeMap::new(),
             timers: BTreeSet::new(),
             timer_of: vec![None; setup.nodes],
@@ -155,6 +158,18 @@ impl Net {
 
     pub fn set_loss(&mut self, loss: f64) {
         self.setup.loss = loss;
+    }
+
+    /// Sets the probability that a packet is lost on one link, both ways.
+    pub fn set_link_loss(&mut self, a: Node, b: Node, loss: f64) {
+        self.link_losses.insert((a.min(b), a.max(b)), loss);
+    }
+
+    /// Whether a packet is lost on a link now.
+    pub fn loses(&mut self, from: Node, to: Node) -> bool {
+        let known = self.link_losses.get(&(from.min(to), from.max(to))).copied();
+        let loss = known.unwrap_or(self.setup.loss);
+        loss > 0.0 && self.random() < loss
     }
 
     /// Switches a router on, with nothing in its memory.
@@ -248,7 +263,7 @@ impl Net {
         };
         let multicast = outgoing.destination == Destination::AllSpfRouters;
         for to in receivers {
-            if self.setup.loss > 0.0 && self.random() < self.setup.loss {
+            if self.loses(from, to) {
                 continue;
             }
             let part = 0.1 + 0.9 * self.random();

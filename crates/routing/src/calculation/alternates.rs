@@ -1,0 +1,141 @@
+//! Ways around links that are not trusted, which nobody else need be told of: loop-free alternates (RFC 5286), taken before
+//! the link fails rather than after.
+//!
+//! Of next hops of equal cost, those over trusted links are left. Where there is none, a neighbour N over a trusted link may
+//! take the packets for D from this router S if
+//!
+//! ```text
+//! distance(N, D) < distance(S, D),  or
+//! distance(N, D) = distance(S, D)  and N has told of no link that it doubts
+//! ```
+//!
+//! These are RFC 5286's downstream paths, and half a step more. A packet comes nearer to D with every hop, but for steps
+//! between two equally far, which lead from who doubts to who does not: no packet comes back. So that the other knows, doubts
+//! are told in Hellos (a cost of [`DOUBTED`] in the MDR-Metric TLV), which goes one hop far, and this router goes around a
+//! link only from the Hello on in which it said so. If that Hello is lost at a neighbour that begins to doubt in the same
+//! second, both may give each other packets until the next one; the TLV is repeated as all news in Hellos is.
+
+use core::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use anabranch_wire::ospf::{InterfaceId, RouterId};
+
+use crate::graph::{Graph, Vertex};
+use crate::neighbor::{Neighbor, NeighborState};
+use crate::next_hops::Trust;
+use crate::router::Router;
+use crate::routing_table::{NextHop, Route};
+
+/// The cost that a Hello gives a link which its sender doubts: a last resort, as RFC 6987 (MaxLinkMetric) has it.
+pub(crate) const DOUBTED: u16 = u16::MAX;
+
+/// Distances from a router by index of the graph.
+type Distances = Vec<Option<u32>>;
+
+/// A neighbour that may take what others are not trusted with.
+struct Candidate {
+    hop: NextHop,
+    /// Cost of the link to it.
+    cost: u32,
+    doubts: bool,
+    distances: Distances,
+}
+
+/// Distances that a router finds with what is advertised.
+fn distances(graph: &Graph, from: RouterId) -> Distances {
+    let mut found = vec![None; graph.bound()];
+    let mut queue = BinaryHeap::new();
+    queue.extend(graph.index(Vertex::Router(from)).map(|index| Reverse((0_u32, index))));
+    while let Some(Reverse((distance, index))) = queue.pop() {
+        let Some(slot) = found.get_mut(index as usize).filter(|slot| slot.is_none()) else { continue };
+        *slot = Some(distance);
+        let Some(entry) = graph.entry(index).filter(|entry| entry.transit || distance == 0) else { continue };
+        let links = entry.links.iter().filter(|link| link.back);
+        queue.extend(links.map(|link| Reverse((distance.saturating_add(link.cost.into()), link.to))));
+    }
+    found
+}
+
+/// Whether a neighbour may be a next hop.
+fn is_usable(neighbor: &Neighbor) -> bool {
+    neighbor.state == NeighborState::Full || neighbor.is_bidirectional() && neighbor.manet.routable
+}
+
+impl Router {
+    /// Whether ways around doubted links are looked for.
+    pub(crate) fn uses_alternates(&self) -> bool {
+        self.config.forecast.as_ref().is_some_and(|forecast| forecast.alternates)
+    }
+
+    fn is_trusted(&self, hop: &NextHop) -> bool {
+        self.filter.trust(hop.interface, hop.router) == Trust::Trusted
+    }
+
+    /// Leads routes around links that are not trusted.
+    pub(super) fn go_around(&self, hops: &[Option<NextHop>], routers: &mut BTreeMap<RouterId, Route>) {
+        if !self.uses_alternates() || self.filter.trusts_all() {
+            return;
+        }
+        let mut candidates = None;
+        for (destination, route) in routers {
+            if route.next_hops.iter().all(|hop| self.is_trusted(hop)) {
+                continue;
+            }
+            let trusted: Vec<NextHop> = route.next_hops.iter().copied().filter(|hop| self.is_trusted(hop)).collect();
+            if !trusted.is_empty() {
+                route.next_hops = trusted;
+                continue;
+            }
+            let Some(interface) = self.told_of(&route.next_hops) else { continue };
+            let candidates = candidates.get_or_insert_with(|| self.candidates(hops));
+            let around = self.alternates(*destination, route, interface, candidates);
+            if !around.is_empty() {
+                route.next_hops = around;
+            }
+        }
+    }
+
+    /// The one interface of these next hops, if all who listen there have been told that the links to them are doubted.
+    fn told_of(&self, next_hops: &[NextHop]) -> Option<InterfaceId> {
+        let id = next_hops.first()?.interface;
+        let interface = self.interfaces.iter().find(|interface| interface.config.id == id)?;
+        let told = |hop: &NextHop| hop.interface == id && interface.doubts_told.contains(&hop.router);
+        next_hops.iter().all(told).then_some(id)
+    }
+
+    /// The neighbours over trusted links, with what they find.
+    fn candidates(&self, hops: &[Option<NextHop>]) -> Vec<Candidate> {
+        let all = self.calculation.roots.iter().zip(hops);
+        let candidate = |(at, hop): (&crate::router::At, &Option<NextHop>)| {
+            let hop = hop.filter(|hop| self.is_trusted(hop))?;
+            let neighbor = self.neighbor(*at).filter(|neighbor| is_usable(neighbor))?;
+            let cost = self.interfaces.get(at.interface)?.cost_to(at.router).into();
+            let distances = distances(&self.calculation.graph, at.router);
+            Some(Candidate { hop, cost, doubts: !neighbor.manet.doubts.is_empty(), distances })
+        };
+        all.filter_map(candidate).collect()
+    }
+
+    /// The best of the neighbours that may be gone by.
+    fn alternates(
+        &self,
+        destination: RouterId,
+        route: &Route,
+        interface: InterfaceId,
+        candidates: &[Candidate],
+    ) -> Vec<NextHop> {
+        let Some(index) = self.calculation.graph.index(Vertex::Router(destination)) else { return Vec::new() };
+        let costs = candidates.iter().filter(|one| one.hop.interface == interface).filter_map(|one| {
+            let distance = one.distances.get(index as usize).copied().flatten()?;
+            let safe = distance < route.cost || distance == route.cost && !one.doubts;
+            safe.then_some((one.cost.saturating_add(distance), one.hop))
+        });
+        let costs: Vec<(u32, NextHop)> = costs.collect();
+        let least = costs.iter().map(|(cost, _)| *cost).min();
+        let mut best: Vec<NextHop> =
+            costs.iter().filter(|(cost, _)| Some(*cost) == least).map(|(_, hop)| *hop).collect();
+        best.sort_unstable();
+        best.truncate(self.config.maximum_paths);
+        best
+    }
+}
