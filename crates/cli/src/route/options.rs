@@ -10,7 +10,7 @@ use anabranch_policy::time::Duration;
 use anabranch_routing::InterfaceKind;
 use anabranch_routing::config::{Forecast, Manet};
 use anabranch_routing::election::AdjConnectivity;
-use anabranch_routing::lanes::{LanePolicy, LaneSettings, PathMode};
+use anabranch_routing::lanes::{LanePolicy, PathMode};
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_routing::next_hops::{ForecastUse, SoftUse};
 use anabranch_wire::ospf::Compatibility;
@@ -98,9 +98,9 @@ pub struct RouteOptions {
     /// Lanes have all next hops that the first interface has, not one each
     #[arg(long, requires = "lanes")]
     pub full_path: bool,
-    /// Which next hop a lane has of several
-    #[arg(long, value_name = "POLICY", default_value = "spread", requires = "lanes")]
-    pub lane_policy: LaneOption,
+    /// Which next hop a lane has of several [default: spread]
+    #[arg(long, value_name = "POLICY", requires = "lanes")]
+    pub lane_policy: Option<LaneOption>,
     /// Tell others of this interface's networks, without a word on it (repeatable)
     #[arg(long = "passive", value_name = "NAME")]
     pub passive: Vec<String>,
@@ -186,9 +186,9 @@ pub struct ProtocolOptions {
     /// How far ahead is asked [default: 2 s]
     #[arg(long, value_name = "TIME", value_parser = time, requires = "forecaster")]
     pub horizon: Option<Duration>,
-    /// What a link costs in addition while its forecast is bad, which all routers are told; 0: they are not, and the forecast
-    /// chooses among next hops of equal cost only
-    #[arg(long, value_name = "N", default_value_t = 2, requires = "forecaster")]
+    /// What a link costs in addition while its forecast is bad, which all routers are told; 0: only neighbours are told, and it
+    /// is gone around by other next hops of equal cost and by neighbours that are as near
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "forecaster")]
     pub doubt_cost: u16,
     /// The dialect of the routers around
     #[arg(long, value_name = "DIALECT", default_value = "rfc")]
@@ -242,14 +242,6 @@ impl RouteOptions {
         config.interfaces.extend(self.interfaces.iter().map(mesh(false)));
         config.interfaces.extend(self.point_to_point.iter().map(mesh(true)));
         config.lanes.clone_from(&self.lanes);
-        config.lane_settings = LaneSettings {
-            paths: if self.full_path { PathMode::Full } else { PathMode::Part },
-            policy: match self.lane_policy {
-                LaneOption::Spread => LanePolicy::Spread,
-                LaneOption::Paper => LanePolicy::Paper,
-            },
-            ..LaneSettings::default()
-        };
         config.passive.clone_from(&self.passive);
         config.networks.clone_from(&self.networks);
         if !self.families.is_empty() {
@@ -262,6 +254,14 @@ impl RouteOptions {
         config.keep_settings = self.keep_settings;
         config.journal.clone_from(&self.journal);
         self.protocol.apply(&mut config)?;
+        if self.full_path {
+            config.lane_settings.paths = PathMode::Full;
+        }
+        config.lane_settings.policy = match self.lane_policy {
+            Some(LaneOption::Spread) => LanePolicy::Spread,
+            Some(LaneOption::Paper) => LanePolicy::Paper,
+            None => config.lane_settings.policy,
+        };
         Ok(config)
     }
 }
@@ -293,7 +293,7 @@ impl Dialect {
 
 impl ProtocolOptions {
     fn apply(&self, config: &mut RouteConfig) -> Result<(), Diagnostic> {
-        self.profile.apply(config);
+        self.profile.apply(config)?;
         for interface in [&mut config.manet, &mut config.point_to_point] {
             interface.hello_interval = whole(self.hello_interval, interface.hello_interval, "--hello-interval")?;
             let dead = whole(self.dead_interval, interface.router_dead_interval, "--dead-interval")?;
@@ -351,6 +351,7 @@ impl ProtocolOptions {
             usage: ForecastUse::Soft(usage),
             period: PERIOD,
             doubt_cost: self.doubt_cost,
+            alternates: self.doubt_cost == 0,
             ..Forecast::new(build)
         })
     }

@@ -20,7 +20,9 @@ use anabranch_mptcp::config::Policies;
 use anabranch_policy::combination::{Choice, Combination as PolicyCombination};
 use anabranch_policy::path_manager::PathManager;
 use anabranch_policy::time::Duration;
+use anabranch_routing::config::Forecast;
 use anabranch_routing::lanes::{LaneAddresses, LaneInterfaces, LanePolicy, LaneSettings, PathMode};
+use anabranch_routing::next_hops::{ForecastUse, SoftUse};
 
 /// Which pairs of addresses have a subflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,6 +99,10 @@ const PREDICTED: Published = Published { name: "MMFxM", predicted: true, ..STAND
 const IMPROVED: Published =
     Published { name: "PMMFxM", lanes: 2, subflows: Subflows::SameSubnet, scheduler: "qoe", ..PREDICTED };
 
+/// A link counts or does not.
+const THE_MODEL_S_WORD: SoftUse =
+    SoftUse { trust: 0.5, doubt: 0.5, exclude: 0.5, readmit: 0.5, hold: 0, trusted_weight: 1 };
+
 /// All of them, in the order of the paper; the last three are those of its figure 24.
 const PUBLISHED: [Published; 11] = [
     Published { name: "TM", lanes: 1, subflows: Subflows::One, congestion: "cubic", ..STANDARD },
@@ -162,9 +168,17 @@ impl Combination {
     pub fn path_manager(&self) -> Result<Box<dyn PathManager>, String> {
         self.policies.build_path_manager().map_err(|error| error.to_string())
     }
-    /// The forecaster that chooses among next hops, if one does.
-    pub fn forecaster(&self) -> Option<&Choice> {
-        self.predicted.then_some(&self.policies.forecaster)
+    /// How a router chooses among next hops, if it does by forecasts: asked as the paper asks its model, every 2 s, whether
+    /// the link is connected. What the model says is done, but a route keeps its last next hop.
+    ///
+    /// # Errors
+    /// When there is no such forecaster: the text says so.
+    pub fn forecast(&self) -> Result<Option<Forecast>, String> {
+        if !self.predicted {
+            return Ok(None);
+        }
+        let chosen = Forecast::chosen(&self.policies.forecaster).map_err(|error| error.to_string())?;
+        Ok(Some(Forecast { usage: ForecastUse::Soft(THE_MODEL_S_WORD), period: Duration::from_secs(2), ..chosen }))
     }
 }
 

@@ -16,13 +16,11 @@ use crate::radio::{MediumConfig, Position, Reach};
 use crate::random::RandomStream;
 use crate::world::{World, WorldConfig};
 use anabranch_mptcp::EndpointConfig;
-use anabranch_policy::combination::Choice;
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
-use anabranch_routing::config::{Forecast, Manet};
+use anabranch_routing::config::Manet;
 use anabranch_routing::lanes::LaneInterfaces;
 use anabranch_routing::lsa_fullness::LsaFullness;
-use anabranch_routing::next_hops::{ForecastUse, SoftUse};
 use anabranch_routing::{InterfaceConfig, InterfaceKind, NextHop};
 
 /// Lanes of a node.
@@ -196,7 +194,7 @@ fn add_routers(world: &mut World, case: &Case, fullness: LsaFullness) -> Result<
     for index in 0..PLACES.len() {
         let node = NodeId(index as u32);
         let mut config = world.router_config(node);
-        config.forecast = case.combination.forecaster().map(forecast_by).transpose()?;
+        config.forecast = case.combination.forecast()?;
         let interface = InterfaceConfig {
             kind: InterfaceKind::Manet(Manet { lsa_fullness: fullness, two_hop_refresh: 3, ..Manet::default() }),
             hello_interval: Duration::from_secs(1),
@@ -207,16 +205,6 @@ fn add_routers(world: &mut World, case: &Case, fullness: LsaFullness) -> Result<
         world.add_mesh_router(node, start, config, vec![interface]).map_err(|error| error.to_string())?;
     }
     Ok(())
-}
-
-/// What the model says is done: a link counts or does not, and a route keeps its last next hop.
-const THE_MODEL_S_WORD: SoftUse =
-    SoftUse { trust: 0.5, doubt: 0.5, exclude: 0.5, readmit: 0.5, hold: 0, trusted_weight: 1 };
-
-/// The forecaster of this name, asked as the paper asks its model: every 2 s, whether the link is connected.
-fn forecast_by(choice: &Choice) -> Result<Forecast, String> {
-    let chosen = Forecast::chosen(choice).map_err(|error| error.to_string())?;
-    Ok(Forecast { usage: ForecastUse::Soft(THE_MODEL_S_WORD), period: Duration::from_secs(2), ..chosen })
 }
 
 #[cfg(test)]
