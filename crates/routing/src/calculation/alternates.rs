@@ -13,7 +13,8 @@
 //! between two equally far, which lead from who doubts to who does not: no packet comes back. So that the other knows, doubts
 //! are told in Hellos (a cost of [`DOUBTED`] in the MDR-Metric TLV), which goes one hop far, and this router goes around a
 //! link only from the Hello on in which it said so. If that Hello is lost at a neighbour that begins to doubt in the same
-//! second, both may give each other packets until the next one; the TLV is repeated as all news in Hellos is.
+//! second, both may give each other packets until the next one; the TLV is repeated as all news in Hellos is. If N has just
+//! lost its own way, packets that are led there by a false alarm may come back until N's next Hello says so.
 
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -41,8 +42,9 @@ struct Candidate {
     distances: Distances,
 }
 
-/// Distances that a router finds with what is advertised.
-fn distances(graph: &Graph, from: RouterId) -> Distances {
+/// Distances that a neighbour finds with what is advertised, over those of its own links that its Hellos still tell of: that
+/// one is gone they tell seconds before an LSA may.
+fn distances(graph: &Graph, from: RouterId, hears: impl Fn(RouterId) -> bool) -> Distances {
     let mut found = vec![None; graph.bound()];
     let mut queue = BinaryHeap::new();
     queue.extend(graph.index(Vertex::Router(from)).map(|index| Reverse((0_u32, index))));
@@ -50,7 +52,11 @@ fn distances(graph: &Graph, from: RouterId) -> Distances {
         let Some(slot) = found.get_mut(index as usize).filter(|slot| slot.is_none()) else { continue };
         *slot = Some(distance);
         let Some(entry) = graph.entry(index).filter(|entry| entry.transit || distance == 0) else { continue };
-        let links = entry.links.iter().filter(|link| link.back);
+        let alive = |to: u32| match graph.entry(to).map(|entry| entry.vertex) {
+            Some(Vertex::Router(to)) => hears(to),
+            Some(Vertex::Network(..)) | None => true,
+        };
+        let links = entry.links.iter().filter(|link| link.back && (distance > 0 || alive(link.to)));
         queue.extend(links.map(|link| Reverse((distance.saturating_add(link.cost.into()), link.to))));
     }
     found
@@ -110,7 +116,8 @@ impl Router {
             let hop = hop.filter(|hop| self.is_trusted(hop))?;
             let neighbor = self.neighbor(*at).filter(|neighbor| is_usable(neighbor))?;
             let cost = self.interfaces.get(at.interface)?.cost_to(at.router).into();
-            let distances = distances(&self.calculation.graph, at.router);
+            let hears = |router| neighbor.manet.sets.hears(router);
+            let distances = distances(&self.calculation.graph, at.router, hears);
             Some(Candidate { hop, cost, doubts: !neighbor.manet.doubts.is_empty(), distances })
         };
         all.filter_map(candidate).collect()
