@@ -6,12 +6,14 @@
 //! | step | module |
 //! |---|---|
 //! | frames from a text file | [`trace`] |
+//! | a live stream of bytes into pictures and PES packets | [`cut`] |
 //! | frames into packets | [`packetiser`] |
 //! | which frames decode, given what arrived | [`dependency`] |
 //! | the clip that comes with the crate | [`clip`] |
 //! | the clip that comes with the crate | [`clip`] |
 
 pub mod clip;
+pub mod cut;
 pub mod dependency;
 pub mod frame;
 pub mod packetiser;

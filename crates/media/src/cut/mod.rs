@@ -1,0 +1,195 @@
+//! Cuts a stream of bytes that is just coming in into pieces that can be lost one by one, without changing a byte: coded
+//! pictures of an elementary stream, PES packets of an MPEG transport stream.
+//!
+//! [`Cutter`] takes bytes as they come and gives [`Piece`]s as soon as they are whole, which is when the next one begins. What
+//! a piece is to others is read from its own headers; nothing is decoded. Input can be anything: what fits no format is an
+//! error at the beginning, and skipped and counted later; a piece is never longer than [`MOST`].
+
+mod elementary;
+mod pictures;
+mod times;
+mod transport;
+
+use crate::frame::FrameType;
+use anabranch_policy::Duration;
+use elementary::Elementary;
+use transport::Transport;
+
+/// Bytes of the longest piece; what is longer is cut anywhere.
+pub const MOST: usize = 4 << 20;
+/// Bytes that are looked at to find out what a stream is.
+const LOOKED_AT: usize = 64 * 1024;
+
+/// What a stream is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// MPEG-2 transport stream, packets of 188 bytes (ISO 13818-1).
+    TransportStream,
+    /// H.264 as a byte stream (ISO 14496-10, annex B).
+    H264,
+    /// MPEG-4 part 2 (ISO 14496-2).
+    Mpeg4,
+}
+
+impl Format {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TransportStream => "MPEG-TS",
+            Self::H264 => "H.264",
+            Self::Mpeg4 => "MPEG-4",
+        }
+    }
+
+    /// What a stream that begins like this is; none if it is none of them, or if more bytes are needed.
+    pub fn detect(bytes: &[u8]) -> Option<Self> {
+        if transport::aligned(bytes).is_some() {
+            return Some(Self::TransportStream);
+        }
+        let code = elementary::first_code(bytes)?;
+        match code {
+            // A video object, its layer, or what stands before them; in H.264 these are units of no type.
+            0xb0..=0xb6 | 0x00 | 0x01 | 0x20 => Some(Self::Mpeg4),
+            // Delimiter, parameters, supplementary information, or a picture that needs no other.
+            _ if code < 0x80 && matches!(code & 0x1f, 5..=9) => Some(Self::H264),
+            _ => None,
+        }
+    }
+}
+
+/// What belongs together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// The bytes, as they came.
+    pub bytes: Vec<u8>,
+    /// What picture it is, if it is one and says so.
+    pub picture: Option<FrameType>,
+    /// By what it may be given up: 0 (last) for I pictures, sound, tables and all that is not understood, 1 for what
+    /// others are predicted from, 2 for what nobody needs.
+    pub importance: u8,
+    /// When it is decoded, since the first time in the stream; none in a stream that does not say. Sound may lie a little before
+    /// the pictures that it follows.
+    pub time: Option<Duration>,
+}
+
+/// Why there is nothing to cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CutError {
+    /// There was nothing.
+    #[error("nothing came in")]
+    Empty,
+    /// No format is known that begins like that.
+    #[error("what comes in is neither MPEG-TS nor a raw H.264 or MPEG-4 stream")]
+    Unknown,
+    /// It does not look like what it is said to be.
+    #[error("what comes in is not {}: nothing of it was found in the first 4 MiB", .0.name())]
+    NotThat(Format),
+}
+
+/// What was found beside pieces.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CutCounters {
+    /// Bytes that belong to nothing: before the first header, or where a transport stream lost its step.
+    pub skipped_bytes: u64,
+    /// Packets of a transport stream that only fill it up, and were left out.
+    pub null_packets: u64,
+    /// Pictures that do not say what they are.
+    pub unknown_pictures: u64,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Unknown(Vec<u8>),
+    Elementary(Elementary),
+    Transport(Box<Transport>),
+}
+
+/// Cuts a stream.
+#[derive(Debug)]
+pub struct Cutter {
+    kind: Kind,
+    format: Option<Format>,
+    found: bool,
+}
+
+impl Cutter {
+    /// Of a format, or of one that is to be found out.
+    pub fn new(format: Option<Format>) -> Self {
+        let kind = format.map_or_else(|| Kind::Unknown(Vec::new()), of_format);
+        Self { kind, format, found: false }
+    }
+
+    /// What it cuts, as soon as that is known.
+    pub fn format(&self) -> Option<Format> {
+        self.format
+    }
+
+    /// What was found beside pieces.
+    pub fn counters(&self) -> CutCounters {
+        match &self.kind {
+            Kind::Unknown(_) => CutCounters::default(),
+            Kind::Elementary(cutter) => cutter.counters(),
+            Kind::Transport(cutter) => cutter.counters(),
+        }
+    }
+
+    /// More came: gives what is whole now.
+    ///
+    /// # Errors
+    /// [`CutError`], at the beginning of a stream that cannot be understood; nothing is known of it later.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Piece>, CutError> {
+        let mut pieces = Vec::new();
+        match &mut self.kind {
+            Kind::Elementary(cutter) => cutter.push(bytes, &mut pieces),
+            Kind::Transport(cutter) => cutter.push(bytes, &mut pieces),
+            Kind::Unknown(waiting) => {
+                waiting.extend_from_slice(bytes);
+                match Format::detect(waiting) {
+                    Some(format) => {
+                        let waiting = core::mem::take(waiting);
+                        (self.kind, self.format) = (of_format(format), Some(format));
+                        return self.push(&waiting);
+                    }
+                    None if waiting.len() >= LOOKED_AT => return Err(CutError::Unknown),
+                    None => {}
+                }
+            }
+        }
+        self.found |= !pieces.is_empty();
+        match self.format {
+            Some(format) if !self.found && self.counters().skipped_bytes >= MOST as u64 => {
+                Err(CutError::NotThat(format))
+            }
+            _ => Ok(pieces),
+        }
+    }
+
+    /// Nothing more comes: gives what is left.
+    ///
+    /// # Errors
+    /// [`CutError`] if there never was anything of use.
+    pub fn finish(&mut self) -> Result<Vec<Piece>, CutError> {
+        let mut pieces = Vec::new();
+        match &mut self.kind {
+            Kind::Elementary(cutter) => cutter.finish(&mut pieces),
+            Kind::Transport(cutter) => cutter.finish(&mut pieces),
+            Kind::Unknown(waiting) if waiting.is_empty() => return Err(CutError::Empty),
+            Kind::Unknown(_) => return Err(CutError::Unknown),
+        }
+        if self.found || !pieces.is_empty() {
+            return Ok(pieces);
+        }
+        let nothing = self.counters().skipped_bytes == 0;
+        Err(self.format.filter(|_| !nothing).map_or(CutError::Empty, CutError::NotThat))
+    }
+}
+
+fn of_format(format: Format) -> Kind {
+    match format {
+        Format::TransportStream => Kind::Transport(Box::default()),
+        Format::H264 | Format::Mpeg4 => Kind::Elementary(Elementary::new(format)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

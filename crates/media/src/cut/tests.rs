@@ -1,0 +1,184 @@
+use super::*;
+use crate::frame::FrameType::{B, I, P};
+use proptest::prelude::*;
+
+/// Cuts `bytes`, which come in so many at a time.
+fn cut(bytes: &[u8], at_a_time: usize) -> Result<(Vec<Piece>, CutCounters), CutError> {
+    let mut cutter = Cutter::new(None);
+    let mut pieces = Vec::new();
+    for chunk in bytes.chunks(at_a_time) {
+        pieces.extend(cutter.push(chunk)?);
+    }
+    pieces.extend(cutter.finish()?);
+    Ok((pieces, cutter.counters()))
+}
+
+fn pictures(pieces: &[Piece]) -> Vec<Option<FrameType>> {
+    pieces.iter().map(|piece| piece.picture).collect()
+}
+
+/// A unit of H.264 behind a start code of four bytes.
+fn unit(head: u8, first: u8, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0, 0, 0, 1, head, first];
+    bytes.resize(length, 0x55);
+    bytes
+}
+
+/// Parameters and an I picture of two slices; a P picture; a B picture that nobody needs.
+fn h264() -> [Vec<u8>; 3] {
+    let i = [unit(0x67, 0x42, 20), unit(0x68, 0xce, 8), unit(0x65, 0b1000_1000, 300), unit(0x65, 0b0100_0100, 200)];
+    [i.concat(), unit(0x41, 0b1001_1000, 90), unit(0x01, 0b1001_1100, 40)]
+}
+
+#[test]
+fn pictures_of_h264_are_cut_with_the_parameters_before_them() {
+    let parts = h264();
+    for at_a_time in [1, 7, 10_000] {
+        let (pieces, counters) = cut(&parts.concat(), at_a_time).unwrap();
+        assert_eq!(pieces.iter().map(|piece| piece.bytes.clone()).collect::<Vec<_>>(), parts, "{at_a_time}");
+        assert_eq!(pictures(&pieces), [Some(I), Some(P), Some(B)]);
+        assert_eq!(pieces.iter().map(|piece| piece.importance).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(counters, CutCounters::default());
+    }
+}
+
+#[test]
+fn planes_of_mpeg_4_are_cut_with_the_headers_before_them() {
+    let plane = |kind: u8, length: usize| {
+        let mut bytes = vec![0, 0, 1, 0xb6, kind << 6 | 0x10];
+        bytes.resize(length, 0x33);
+        bytes
+    };
+    let headers = [[0, 0, 1, 0xb0, 1].as_slice(), &[0, 0, 1, 0xb5, 9], &[0, 0, 1, 0, 0, 0, 1, 0x20, 0, 0xc8]].concat();
+    let group = [0, 0, 1, 0xb3, 0, 0x10, 7];
+    let parts = [[headers, plane(0, 50)].concat(), plane(1, 40), plane(2, 30), [group.to_vec(), plane(0, 60)].concat()];
+    for at_a_time in [1, 11, 10_000] {
+        let (pieces, _) = cut(&parts.concat(), at_a_time).unwrap();
+        assert_eq!(pieces.iter().map(|piece| piece.bytes.clone()).collect::<Vec<_>>(), parts, "{at_a_time}");
+        assert_eq!(pictures(&pieces), [Some(I), Some(P), Some(B), Some(I)]);
+    }
+}
+
+/// A packet of a transport stream with this payload, filled up by its adaptation field.
+fn packet(pid: u16, starts: bool, payload: &[u8]) -> Vec<u8> {
+    let [high, low] = pid.to_be_bytes();
+    let mut bytes = vec![0x47, high | u8::from(starts) << 6, low, 0x10];
+    let stuffing = 184 - payload.len();
+    if stuffing > 0 {
+        bytes[3] = 0x30;
+        bytes.push(stuffing as u8 - 1);
+        bytes.extend([0].iter().take(stuffing - 1));
+        bytes.resize(4 + stuffing, 0xff);
+    }
+    bytes.extend(payload);
+    bytes
+}
+
+/// A section in a packet, without its check.
+fn table(pid: u16, id: u8, content: &[u8]) -> Vec<u8> {
+    let mut payload = vec![0, id, 0xb0, content.len() as u8 + 9, 0, 1, 0xc1, 0, 0];
+    payload.extend(content);
+    payload.extend([0; 4]);
+    packet(pid, true, &payload)
+}
+
+/// The packets of a PES packet with a time stamp of so many ticks.
+fn pes(pid: u16, id: u8, ticks: u64, content: &[u8]) -> Vec<u8> {
+    let stamp = [
+        0x21 | ((ticks >> 29) as u8 & 0x0e),
+        (ticks >> 22) as u8,
+        (ticks >> 14) as u8 | 1,
+        (ticks >> 7) as u8,
+        (ticks << 1) as u8 | 1,
+    ];
+    // Sound says how long it is.
+    let length = if id == 0xc0 { content.len() as u16 + 8 } else { 0 };
+    let mut bytes = vec![0, 0, 1, id];
+    bytes.extend(length.to_be_bytes());
+    bytes.extend([0x80, 0x80, 5]);
+    bytes.extend(stamp);
+    bytes.extend(content);
+    let packets = bytes.chunks(184).enumerate();
+    packets.flat_map(|(at, payload)| packet(pid, at == 0, payload)).collect()
+}
+
+/// Tables, two pictures and a packet of sound between them.
+fn transport() -> [Vec<u8>; 4] {
+    let [i, p, _] = h264();
+    let map = [0xe1, 0, 0xf0, 0, 0x1b, 0xe1, 0, 0xf0, 0, 0x0f, 0xe1, 1, 0xf0, 0];
+    let tables = [table(0, 0, &[0, 1, 0xf0, 0]), table(0x1000, 2, &map)].concat();
+    [tables, pes(0x100, 0xe0, 90_000, &i), pes(0x101, 0xc0, 90_900, &[7; 50]), pes(0x100, 0xe0, 93_000, &p)]
+}
+
+#[test]
+fn a_transport_stream_is_cut_into_its_pes_packets_with_types_and_times() {
+    let [tables, i, sound, p] = transport();
+    let null = packet(0x1fff, false, &[0; 184]);
+    let stream = [tables.clone(), i.clone(), null, sound.clone(), p.clone()].concat();
+    for at_a_time in [1, 100, 188, 10_000] {
+        let (pieces, counters) = cut(&stream, at_a_time).unwrap();
+        let expected = [(&tables, None, 0), (&sound, None, 0), (&i, Some(I), 0), (&p, Some(P), 1)];
+        let got: Vec<_> = pieces.iter().map(|piece| (&piece.bytes, piece.picture, piece.importance)).collect();
+        assert_eq!(got, expected, "{at_a_time}");
+        // Sound is whole before the picture, and so sets where time begins.
+        let times: Vec<_> = pieces.iter().map(|piece| piece.time).collect();
+        assert_eq!(times, [None, Some(Duration::ZERO), Some(Duration::ZERO), Some(Duration::from_nanos(23_333_333))]);
+        assert_eq!(counters, CutCounters { null_packets: 1, ..CutCounters::default() });
+    }
+}
+
+#[test]
+fn a_transport_stream_out_of_step_is_found_again_and_what_was_between_is_counted() {
+    let [tables, i, sound, p] = transport();
+    let stream = [tables, i, vec![1; 100], sound, p].concat();
+    let (pieces, counters) = cut(&stream, 64).unwrap();
+    assert_eq!(pieces.len(), 4);
+    assert_eq!(counters.skipped_bytes, 100);
+}
+
+#[test]
+fn what_is_no_stream_is_refused_in_a_sentence() {
+    assert_eq!(cut(&[], 1).unwrap_err(), CutError::Empty);
+    assert_eq!(cut(b"GET / HTTP/1.1\r\n\r\n", 4).unwrap_err(), CutError::Unknown);
+    assert_eq!(cut(&vec![b'x'; 100_000], 4_096).unwrap_err(), CutError::Unknown);
+    let mut cutter = Cutter::new(Some(Format::TransportStream));
+    assert_eq!(cutter.push(&vec![b'x'; MOST + 188]).unwrap_err(), CutError::NotThat(Format::TransportStream));
+    let mut cutter = Cutter::new(Some(Format::H264));
+    assert_eq!(cutter.push(b"x"), Ok(Vec::new()));
+    assert_eq!(cutter.finish().unwrap_err(), CutError::NotThat(Format::H264));
+}
+
+proptest! {
+    #[test]
+    fn no_byte_is_lost_or_made_up(
+        noise in proptest::collection::vec((0..2_000_usize, any::<u8>()), 0..20),
+        ends in 0..3_000_usize,
+        at_a_time in 1..500_usize,
+        which in 0..2,
+    ) {
+        let mut stream = if which == 0 { h264().concat() } else { transport().concat() };
+        let length = stream.len();
+        for (at, byte) in noise {
+            stream[at % length] = byte;
+        }
+        stream.truncate(ends);
+        if let Ok((pieces, counters)) = cut(&stream, at_a_time) {
+            let kept: usize = pieces.iter().map(|piece| piece.bytes.len()).sum();
+            let other = counters.skipped_bytes + 188 * counters.null_packets;
+            prop_assert_eq!(kept + other as usize, stream.len());
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_pieces_or_an_error(
+        bytes in proptest::collection::vec(prop_oneof![Just(0_u8), Just(1), Just(0x47), any::<u8>()], 0..2_000),
+        format in prop_oneof![
+            Just(None), Just(Some(Format::H264)), Just(Some(Format::Mpeg4)), Just(Some(Format::TransportStream)),
+        ],
+    ) {
+        let mut cutter = Cutter::new(format);
+        if cutter.push(&bytes).is_ok() {
+            let _ = cutter.finish();
+        }
+    }
+}
