@@ -4,6 +4,7 @@ use crate::command::{ProxyOptions, ServeOptions};
 use crate::perf::PerfOptions;
 use crate::route::RouteOptions;
 use crate::scenario::quantity;
+use crate::stream::StreamCommand;
 use anabranch_policy::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -83,6 +84,11 @@ pub enum Command {
     Perf {
         #[command(flatten)]
         options: Box<PerfOptions>,
+    },
+    /// Carry live streams over several paths, with an end to the waiting
+    Stream {
+        #[command(subcommand)]
+        command: StreamCommand,
     },
     /// List the policies of the five families with their parameters and sources, the metrics, and the scenarios
     List {

@@ -42,6 +42,11 @@ pub const SCENARIOS: &[Embedded] = &[
     Embedded { name: "manet_forecast", text: include_str!("../../../scenarios/manet_forecast.toml"), experiment: true },
     Embedded { name: "manet_scale", text: include_str!("../../../scenarios/manet_scale.toml"), experiment: true },
     Embedded { name: "two_paths", text: include_str!("../../../scenarios/two_paths.toml"), experiment: false },
+    Embedded {
+        name: "stream_two_paths",
+        text: include_str!("../../../scenarios/stream_two_paths.toml"),
+        experiment: false,
+    },
     Embedded { name: "wifi-lte", text: include_str!("../../../scenarios/wifi-lte.toml"), experiment: false },
 ];
 

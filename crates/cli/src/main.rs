@@ -22,6 +22,7 @@ mod route;
 mod scenario;
 mod spread;
 mod statistics;
+mod stream;
 mod summary;
 mod sweep;
 mod table;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Command::Key { file } => command::key(&file).map(|()| true),
         Command::Route { options } => route::route(&options).map(|()| true),
         Command::Perf { options } => perf::perf(&options),
+        Command::Stream { command } => stream::stream(&command),
         Command::List { json } => command::list(json).map(|()| true),
     };
     match outcome {

@@ -6,6 +6,7 @@ use super::outcome::{Comparison, Outcome, Row};
 use super::side_by_side::{self, RealTimeRun};
 use crate::diagnostic::Diagnostic;
 use crate::lab::{self, Extras};
+use anabranch_net::emulate::Report;
 use rayon::prelude::*;
 use std::sync::atomic::AtomicBool;
 
@@ -32,6 +33,8 @@ struct Job<'a> {
 }
 
 impl RealTimeRun for Job<'_> {
+    type Done = Done;
+
     fn rate(&self) -> f64 {
         self.lab
     }
@@ -42,6 +45,10 @@ impl RealTimeRun for Job<'_> {
 
     fn run(&self) -> Result<Done, String> {
         emulated::run(&self.trial)
+    }
+
+    fn report(done: &Done) -> &Report {
+        &done.report
     }
 }
 

@@ -1,8 +1,8 @@
 //! Does runs in real time side by side, as many as the machine can carry on time, and repeats those that were late.
 
-use super::emulated::Done;
 use crate::command::remark;
 use crate::diagnostic::Diagnostic;
+use anabranch_net::emulate::Report;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -21,12 +21,16 @@ const LATE_SHARE: f64 = 0.01;
 
 /// A run in real time.
 pub trait RealTimeRun: Clone + Send {
+    /// What it gives.
+    type Done: Send;
     /// What it is expected to carry, Mbit/s.
     fn rate(&self) -> f64;
     /// For messages.
     fn name(&self) -> String;
     /// Does it; blocks as long as it lasts.
-    fn run(&self) -> Result<Done, String>;
+    fn run(&self) -> Result<Self::Done, String>;
+    /// What the links did meanwhile.
+    fn report(done: &Self::Done) -> &Report;
 }
 
 /// Runs that did not count.
@@ -42,7 +46,7 @@ pub struct Tally {
 pub fn all<R: RealTimeRun>(
     runs: Vec<R>,
     stop: &AtomicBool,
-    mut keep: impl FnMut(R, Done) -> Result<(), Diagnostic>,
+    mut keep: impl FnMut(R, R::Done) -> Result<(), Diagnostic>,
 ) -> Result<Tally, Diagnostic> {
     let bar = ProgressBar::with_draw_target(Some(runs.len() as u64), ProgressDrawTarget::stderr());
     if let Ok(style) = ProgressStyle::with_template("{msg} [{wide_bar}] {pos}/{len} runs, {eta} left") {
@@ -74,7 +78,7 @@ pub fn all<R: RealTimeRun>(
             let Ok((run, tries, outcome)) = receive.recv() else { break };
             (carried, running) = (carried - weight(&run), running - 1);
             let missing = match outcome {
-                Ok(done) if on_time(&done) => {
+                Ok(done) if on_time(R::report(&done)) => {
                     keep(run, done)?;
                     bar.inc(1);
                     continue;
@@ -117,8 +121,7 @@ fn next<R: RealTimeRun>(waiting: &mut Vec<(R, u32)>, carried: f64, running: usiz
 }
 
 /// Whether the machine was quick enough for a run to count.
-fn on_time(done: &Done) -> bool {
-    let report = &done.report;
+fn on_time(report: &Report) -> bool {
     let refused: u64 = report.ports.iter().map(|port| port.not_taken).sum();
     refused == 0 && report.network.overruns == 0 && report.lateness.late_share() <= LATE_SHARE
 }

@@ -135,7 +135,7 @@ fn points_of(options: &SweepOptions) -> Result<Vec<Point>, Diagnostic> {
 }
 
 /// Set when somebody asks the program to end; the runs under way are finished first.
-fn watch() -> Result<Arc<AtomicBool>, Diagnostic> {
+pub fn watch() -> Result<Arc<AtomicBool>, Diagnostic> {
     let cannot = |error: std::io::Error| Diagnostic::plain(format!("cannot listen to signals: {error}; try again"));
     anabranch_net::attach::listen_for_the_end().map_err(cannot)?;
     let stop = Arc::new(AtomicBool::new(false));

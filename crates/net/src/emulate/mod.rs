@@ -33,4 +33,4 @@ pub use network::{Change, Delivery, Hop, LinkId, Network, NetworkCounters, PortI
 pub use priority::{Priority, raise as raise_priority};
 pub use relay::{LinkReport, PortReport, Relay, Report};
 pub use routers::Routers;
-pub use session::{Ending, Programs, SessionError, run};
+pub use session::{Ending, Programs, SessionError, command_in, run};

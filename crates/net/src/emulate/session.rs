@@ -202,8 +202,8 @@ async fn end(child: &mut Child) -> io::Result<ExitStatus> {
     child.wait().await
 }
 
-/// A program that will run in a host and end with us.
-fn command_in(host: &Namespace, program: &OsStr) -> Command {
+/// A program that will run in a host, and end when the thread that starts it does.
+pub fn command_in(host: &Namespace, program: &OsStr) -> Command {
     let mut command = Command::new(program);
     let namespace = host.file().as_raw_fd();
     let parent = Pid::this();

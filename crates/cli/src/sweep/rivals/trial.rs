@@ -12,7 +12,7 @@ use crate::sweep::design::Point;
 use crate::sweep::journal::{Line, key};
 use crate::sweep::network::Load;
 use anabranch_mptcp::ConnectionConfig;
-use anabranch_net::emulate::raise_priority;
+use anabranch_net::emulate::{Report, raise_priority};
 use anabranch_net::namespace::Namespace;
 use anabranch_net::{Stack, Stream};
 use socket2::Socket;
@@ -65,6 +65,8 @@ pub fn of_point<'a>(point: &'a Point, ours: &'a Entrant, bbr: bool) -> Vec<Trial
 }
 
 impl RealTimeRun for Trial<'_> {
+    type Done = Done;
+
     fn rate(&self) -> f64 {
         self.paths().into_iter().filter_map(|place| self.point.paths.get(place)).map(|path| path.rate).sum()
     }
@@ -80,6 +82,10 @@ impl RealTimeRun for Trial<'_> {
             Who::Ours => self.run_ours(&scenario),
             Who::Kernel | Who::KernelBbr | Who::Tcp(_) => self.run_kernel(&scenario),
         }
+    }
+
+    fn report(done: &Done) -> &Report {
+        &done.report
     }
 }
 

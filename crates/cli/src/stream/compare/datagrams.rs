@@ -1,0 +1,177 @@
+//! SRT and RIST: their own programs at both ends, a datagram generator before the one and the judge behind the other.
+
+use super::judge::Judge;
+use super::packet::{LARGEST, Part, datagrams};
+use super::schedule::Frame;
+use super::trial::{Lasts, failed};
+use anabranch_net::emulate::{Hosts, address, command_in, raise_priority};
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::net::{IpAddr, UdpSocket};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Where the sending program takes datagrams.
+const IN: u16 = 5000;
+/// Where the receiving one puts them.
+const OUT: u16 = 7000;
+/// Between the two, the first of a few.
+const BETWEEN: u16 = 6000;
+/// How often the judge looks whether all is over.
+const TICK: Duration = Duration::from_millis(50);
+
+/// A pair of programs that carry datagrams.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Programs {
+    /// srt-live-transmit on one path, given by its place.
+    Srt(usize),
+    /// ristsender and ristreceiver on so many paths, each datagram on one of them.
+    Rist(usize),
+    /// The same, each datagram on all of them.
+    RistTwice(usize),
+}
+
+/// The server's address on a path, given by its place.
+fn on(place: usize) -> IpAddr {
+    address::server_on(place as u8 + 1)[0]
+}
+
+impl Programs {
+    /// The names of the two.
+    pub const fn names(self) -> [&'static str; 2] {
+        match self {
+            Self::Srt(_) => ["srt-live-transmit", "srt-live-transmit"],
+            Self::Rist(_) | Self::RistTwice(_) => ["ristsender", "ristreceiver"],
+        }
+    }
+
+    /// The one of the two that is missing.
+    pub fn missing(self) -> Option<&'static str> {
+        let there = |name: &&str| {
+            Command::new(name)
+                .arg("--help")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .stdin(Stdio::null())
+                .status()
+                .is_ok()
+        };
+        self.names().into_iter().find(|name| !there(name))
+    }
+
+    /// Arguments of the sender and of the receiver.
+    fn arguments(self, latency: Duration) -> [Vec<String>; 2] {
+        let latency = latency.as_millis();
+        let [from, to] = [IN, OUT].map(|port| format!("udp://127.0.0.1:{port}"));
+        match self {
+            Self::Srt(place) => {
+                let words = |ends: [String; 2]| {
+                    let options = ["-loglevel:fatal", "-quiet"].map(str::to_owned);
+                    options.into_iter().chain([format!("-chunk:{LARGEST}")]).chain(ends).collect()
+                };
+                let options = format!("latency={latency}&transtype=live");
+                let caller = format!("srt://{}:{BETWEEN}?mode=caller&{options}", on(place));
+                [words([from, caller]), words([format!("srt://:{BETWEEN}?mode=listener&{options}"), to])]
+            }
+            Self::Rist(paths) | Self::RistTwice(paths) => {
+                let weight = if matches!(self, Self::Rist(_)) { 5 } else { 0 };
+                // Profile 1, as the programs have it by default; an even port for each path.
+                let url = |listens: &str, place: usize, more: &str| {
+                    let port = BETWEEN as usize + 2 * place;
+                    format!("rist://{listens}{}:{port}?buffer={latency}{more}", on(place))
+                };
+                let list = |listens: &str, more: &str| {
+                    (0..paths).map(|place| url(listens, place, more)).collect::<Vec<_>>().join(",")
+                };
+                let quiet = ["-v", "-1", "-S", "0"].map(str::to_owned);
+                let words = |input: String, output: String| {
+                    let ends = ["-i".to_owned(), input, "-o".to_owned(), output];
+                    quiet.iter().cloned().chain(ends).collect()
+                };
+                // A datagram socket takes what is sent to its own address.
+                let from = format!("udp://@127.0.0.1:{IN}");
+                [words(from, list("", &format!("&weight={weight}"))), words(list("@", ""), to)]
+            }
+        }
+    }
+}
+
+/// The programs at work; they end with this.
+struct Running(Vec<Child>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Carries the stream.
+pub fn run(
+    programs: Programs,
+    hosts: &Hosts,
+    frames: &[Frame],
+    latency: Duration,
+    lasts: Lasts,
+) -> Result<Judge, String> {
+    let [sends, receives] = programs.arguments(latency);
+    let [sender, receiver] = programs.names();
+    let mut running = Running(Vec::new());
+    for (host, name, words) in [(hosts.server(), receiver, receives), (hosts.client(), sender, sends)] {
+        let mut command = command_in(host, OsStr::new(name));
+        command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        running.0.push(command.spawn().map_err(failed("start a program"))?);
+        thread::sleep(Duration::from_millis(200));
+    }
+    let bound = |port: u16| move || UdpSocket::bind(("127.0.0.1", port));
+    let out = hosts.server().run(bound(OUT)).and_then(|socket| socket).map_err(failed("open a port"))?;
+    let source = hosts.client().run(bound(0)).and_then(|socket| socket).map_err(failed("open a port"))?;
+    out.set_read_timeout(Some(TICK)).map_err(failed("set a port"))?;
+    let began = lasts.begins();
+    let judge = Judge::new(began, frames);
+    let judge = thread::scope(|scope| {
+        let generator = scope.spawn(|| generate(&source, frames, began));
+        let judge = receive(&out, judge, lasts.end(began));
+        generator.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        judge
+    });
+    for (child, name) in running.0.iter_mut().zip([receiver, sender]) {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Err(format!("{name} ended before its time ({status})"));
+        }
+    }
+    Ok(judge)
+}
+
+/// Sends each frame when it is due.
+fn generate(socket: &UdpSocket, frames: &[Frame], began: Instant) {
+    raise_priority();
+    for frame in frames {
+        thread::sleep((began + frame.at).saturating_duration_since(Instant::now()));
+        for datagram in datagrams(frame.number, frame.length) {
+            // A program that is not there takes nothing, which its absence at the end tells.
+            let _ = socket.send_to(&datagram, ("127.0.0.1", IN));
+        }
+    }
+}
+
+/// Notes what comes.
+fn receive(socket: &UdpSocket, mut judge: Judge, end: Instant) -> Judge {
+    raise_priority();
+    let mut datagram = [0; 2048];
+    while Instant::now() < end && !judge.is_complete() {
+        match socket.recv(&mut datagram) {
+            Ok(length) => {
+                let part = datagram.get(..length).and_then(Part::read);
+                part.into_iter().for_each(|part| judge.part(part, Instant::now()));
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(_) => break,
+        }
+    }
+    judge
+}

@@ -1,0 +1,161 @@
+//! `anabranch stream compare`: a made stream over emulated paths in real time, carried by whoever is there: the kernel's TCP
+//! and MPTCP, SRT, RIST, and our own ends.
+
+mod datagrams;
+mod judge;
+mod kernel;
+mod message;
+mod options;
+mod outcome;
+mod packet;
+mod schedule;
+mod trial;
+
+pub use options::CompareOptions;
+
+use crate::calibrate::{emulated, side_by_side};
+use crate::command::{print, remark};
+use crate::diagnostic::Diagnostic;
+use crate::library;
+use crate::scenario::Scenario;
+use crate::scenario::model::Draw;
+use datagrams::Programs;
+use outcome::{Entry, Outcome};
+use std::io::Write;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use trial::{Trial, Who};
+
+/// Somebody who can take part.
+struct Contender {
+    name: String,
+    /// In words.
+    label: String,
+    who: Who,
+    /// What it carries depends on the latency that is asked of it.
+    by_latency: bool,
+    /// The paths that it uses, by place.
+    paths: Vec<usize>,
+}
+
+/// All that there are for the paths of a scenario.
+fn contenders(scenario: &Scenario) -> Vec<Contender> {
+    let all: Vec<usize> = (0..scenario.paths.len()).collect();
+    let make = |name: &str, label: &str, who: Who, by_latency: bool, paths: &[usize]| Contender {
+        name: name.to_owned(),
+        label: label.to_owned(),
+        who,
+        by_latency,
+        paths: paths.to_vec(),
+    };
+    let mut known = Vec::new();
+    for (place, path) in scenario.paths.iter().enumerate() {
+        let label = format!("Linux TCP on {}", path.name);
+        known.push(make(&format!("tcp_{}", path.name), &label, Who::Tcp(place), false, &[place]));
+    }
+    known.push(make("mptcp", "Linux MPTCP", Who::Kernel, false, &all));
+    for (place, path) in scenario.paths.iter().enumerate() {
+        let who = Who::Programs(Programs::Srt(place));
+        known.push(make(&format!("srt_{}", path.name), &format!("SRT on {}", path.name), who, true, &[place]));
+    }
+    let rist = Who::Programs(Programs::Rist(all.len()));
+    known.push(make("rist", "RIST, paths shared", rist, true, &all));
+    let twice = Who::Programs(Programs::RistTwice(all.len()));
+    known.push(make("rist_twice", "RIST, all on every path", twice, true, &all));
+    known
+}
+
+/// Does it; gives whether it came to its end.
+pub fn compare(options: &CompareOptions) -> Result<bool, Diagnostic> {
+    if let Some(reason) = emulated::missing() {
+        return Err(Diagnostic::plain(format!("no paths can be emulated: {reason}")));
+    }
+    let scenario = library::open(&options.scenario, &options.set)?.scenario()?;
+    let chosen = choose(&scenario, options)?;
+    let (latencies, seeds) = (options.latencies(), options.seeds());
+    let frames = schedule::frames(options.frames(), options.rate);
+    std::fs::create_dir_all(&options.out)
+        .map_err(|error| Diagnostic::file(&options.out, "make the directory", &error))?;
+    let path = options.out.join("stream.jsonl");
+    let mut file = std::fs::File::create(&path).map_err(|error| Diagnostic::file(&path, "write", &error))?;
+    let mut trials = Vec::new();
+    for (contender, seed) in chosen.iter().flat_map(|contender| (1..=seeds).map(move |seed| (contender, seed))) {
+        let wanted: Vec<Option<Duration>> =
+            if contender.by_latency { latencies.iter().copied().map(Some).collect() } else { vec![None] };
+        trials.extend(wanted.into_iter().map(|latency| Trial {
+            who: contender.who.clone(),
+            name: contender.name.clone(),
+            seed: u64::from(seed),
+            latency,
+            scenario: &scenario,
+            frames: &frames,
+        }));
+    }
+    remark(&format!("{} runs of {} frames in real time", trials.len(), frames.len()));
+    let stop = crate::sweep::watch()?;
+    let mut entries = Vec::new();
+    let tally = side_by_side::all(trials, &stop, |trial, done| {
+        let entry = Entry::of(&trial, &done);
+        let line = serde_json::to_string(&entry).map_err(|error| Diagnostic::plain(error.to_string()))?;
+        writeln!(file, "{line}").map_err(|error| Diagnostic::file(&path, "write", &error))?;
+        entries.push(entry);
+        Ok(())
+    })?;
+    let rows = chosen.iter().map(|contender| {
+        let least =
+            contender.paths.iter().filter_map(|place| least_delay(&scenario, *place)).fold(f64::INFINITY, f64::min);
+        (contender.name.as_str(), contender.label.as_str(), least)
+    });
+    let outcome = Outcome::new(rows, &entries, &latencies, &frames, &scenario, tally);
+    let results = options.out.join("stream.json");
+    let json = serde_json::to_string_pretty(&outcome).map_err(|error| Diagnostic::plain(error.to_string()))? + "\n";
+    std::fs::write(&results, &json).map_err(|error| Diagnostic::file(&results, "write", &error))?;
+    if options.json {
+        print(&json);
+    } else {
+        print(&format!("{}written: {}, {}\n", outcome.table(), results.display(), path.display()));
+    }
+    Ok(!stop.load(Ordering::Relaxed))
+}
+
+/// Those that are asked for, or all whose programs are there.
+fn choose(scenario: &Scenario, options: &CompareOptions) -> Result<Vec<Contender>, Diagnostic> {
+    let known = contenders(scenario);
+    let names: Vec<String> = known.iter().map(|contender| contender.name.clone()).collect();
+    for name in &options.who {
+        if !names.contains(name) {
+            let hint = crate::diagnostic::did_you_mean(name, names.iter().map(String::as_str));
+            let hint = if hint.is_empty() { format!("; known are {}", names.join(", ")) } else { hint };
+            return Err(Diagnostic::option("--who", format!("'{name}' is nobody who takes part{hint}")));
+        }
+    }
+    let wanted = |contender: &Contender| options.who.is_empty() || options.who.contains(&contender.name);
+    let mut chosen = Vec::new();
+    for contender in known.into_iter().filter(wanted) {
+        let missing = match &contender.who {
+            Who::Programs(programs) => programs.missing(),
+            _ => None,
+        };
+        match missing {
+            Some(program) if options.who.is_empty() => {
+                remark(&format!("without {}: there is no program '{program}'", contender.label));
+            }
+            Some(program) => {
+                let message = format!("'{}' needs the program '{program}', which is not there", contender.name);
+                return Err(Diagnostic::option("--who", message));
+            }
+            None => chosen.push(contender),
+        }
+    }
+    Ok(chosen)
+}
+
+/// The least delay of a path from end to end, milliseconds.
+fn least_delay(scenario: &Scenario, place: usize) -> Option<f64> {
+    let links = scenario.paths.get(place)?.links.iter().chain(&scenario.shared);
+    let least = links.map(|link| match link.delay {
+        Draw::Fixed(delay) => delay,
+        Draw::Uniform { low, .. } => low,
+    });
+    Some(least.map(|delay| delay.as_secs_f64() * 1e3).sum())
+}

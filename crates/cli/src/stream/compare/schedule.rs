@@ -1,0 +1,76 @@
+//! The stream that all contenders carry: frames in the order of decoding, made up, of the sizes that a group of pictures has.
+
+use anabranch_policy::rate::Rate;
+use std::time::Duration;
+
+/// Frames a second.
+pub const FRAMES_A_SECOND: u32 = 30;
+/// The least that a frame may have: the header of a packet and a byte.
+const LEAST: u32 = 64;
+/// A group of nine frames in the order in which they are coded, with two B frames between references.
+const GROUP: [Kind; 9] = [Kind::I, Kind::P, Kind::B, Kind::B, Kind::P, Kind::B, Kind::B, Kind::B, Kind::B];
+
+/// What a frame is to others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Needs no other.
+    I,
+    /// Needs the reference before it.
+    P,
+    /// Nobody needs it.
+    B,
+}
+
+impl Kind {
+    /// Its size beside a B frame's.
+    const fn weight(self) -> u32 {
+        match self {
+            Self::I => 4,
+            Self::P => 2,
+            Self::B => 1,
+        }
+    }
+}
+
+/// A frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Frame {
+    /// Its place, from 0.
+    pub number: u32,
+    /// When it is there to be sent, from the start of the stream.
+    pub at: Duration,
+    /// What it is.
+    pub kind: Kind,
+    /// Bytes.
+    pub length: u32,
+}
+
+/// So many frames at a mean rate.
+pub fn frames(count: u32, rate: Rate) -> Vec<Frame> {
+    let group: u32 = GROUP.iter().map(|kind| kind.weight()).sum();
+    let bytes = rate.bits_per_second() as f64 / 8.0 * GROUP.len() as f64 / f64::from(FRAMES_A_SECOND);
+    let unit = bytes / f64::from(group);
+    let frame = |(number, kind): (u32, Kind)| Frame {
+        number,
+        at: Duration::from_secs(1) * number / FRAMES_A_SECOND,
+        kind,
+        length: ((unit * f64::from(kind.weight())).round() as u32).max(LEAST),
+    };
+    (0..count).zip(GROUP.into_iter().cycle()).map(frame).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_have_the_rate_asked_for_and_the_shares_of_a_group() {
+        let frames = frames(900, Rate::from_bits_per_second(500_000));
+        let of = |kind| frames.iter().filter(|frame| frame.kind == kind).count();
+        assert_eq!([of(Kind::I), of(Kind::P), of(Kind::B)], [100, 200, 600]);
+        let bytes: u32 = frames.iter().map(|frame| frame.length).sum();
+        // Thirty seconds at 62,500 bytes a second, but for rounding.
+        assert!((1_874_000..=1_876_000).contains(&bytes), "{bytes}");
+        assert_eq!(frames[899].at, Duration::from_secs(1) * 899 / 30);
+    }
+}

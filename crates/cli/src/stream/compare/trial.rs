@@ -1,0 +1,124 @@
+//! One run: who carries the stream, over which paths, with which luck and latency.
+
+use super::datagrams::{self, Programs};
+use super::judge::Delays;
+use super::kernel;
+use super::schedule::Frame;
+use crate::calibrate::side_by_side::RealTimeRun;
+use crate::emulation;
+use crate::scenario::Scenario;
+use anabranch_net::emulate::{Hosts, HostsConfig, Relay, Report, raise_priority};
+use std::time::{Duration, Instant};
+
+/// The receiver listens here.
+pub const PORT: u16 = 5001;
+/// Between the programs' start and the stream's: handshakes are over and paths joined then.
+const SETTLES: Duration = Duration::from_millis(2_500);
+/// How long a receiver waits for the last frames.
+const LAST: Duration = Duration::from_secs(4);
+/// The kernel's congestion control.
+const CONGESTION: &str = "cubic";
+/// What a run costs a machine, as a rate, Mbit/s: most of it is the programs' own work.
+const COST: f64 = 12.0;
+
+/// Says what could not be done, and why.
+pub fn failed<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> String {
+    move |error| format!("cannot {what}: {error}")
+}
+
+/// Who carries the stream.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Who {
+    /// The kernel's TCP on the path at this place.
+    Tcp(usize),
+    /// The kernel's multipath TCP at both ends.
+    Kernel,
+    /// Somebody else's programs.
+    Programs(Programs),
+}
+
+/// How long a run lasts.
+#[derive(Clone, Copy, Debug)]
+pub struct Lasts {
+    /// From the first frame to the last.
+    pub stream: Duration,
+}
+
+impl Lasts {
+    /// When a stream begins whose ends are started now.
+    pub fn begins(self) -> Instant {
+        Instant::now() + SETTLES
+    }
+
+    /// When nothing is waited for any more.
+    pub fn end(self, began: Instant) -> Instant {
+        began + self.stream + LAST
+    }
+}
+
+/// A run to be done.
+#[derive(Clone, Debug)]
+pub struct Trial<'a> {
+    /// Who.
+    pub who: Who,
+    /// Its name in results.
+    pub name: String,
+    /// The luck of the links.
+    pub seed: u64,
+    /// For those that hold back or give up; none if the run is good for all of them.
+    pub latency: Option<Duration>,
+    /// The paths.
+    pub scenario: &'a Scenario,
+    /// The stream.
+    pub frames: &'a [Frame],
+}
+
+/// A run that was done.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// When frames came.
+    pub delays: Delays,
+    /// What the links did, and how late they were.
+    pub report: Report,
+}
+
+impl RealTimeRun for Trial<'_> {
+    type Done = Done;
+
+    fn rate(&self) -> f64 {
+        COST
+    }
+
+    fn name(&self) -> String {
+        format!("{}, seed {}", self.name, self.seed)
+    }
+
+    fn run(&self) -> Result<Done, String> {
+        raise_priority();
+        let hosts = HostsConfig {
+            paths: self.scenario.paths.iter().map(|path| path.name.clone()).collect(),
+            mtu: 1500,
+            mptcp: true,
+            congestion: Some(CONGESTION.to_owned()),
+            settings: Vec::new(),
+        };
+        let (hosts, ends) = Hosts::new(&hosts).map_err(failed("set up Linux"))?;
+        let places: Vec<usize> = (0..self.scenario.paths.len()).collect();
+        let network = emulation::build(self.scenario, &places, self.seed).map_err(|error| error.to_string())?;
+        let relay = Relay::start(network, ends, None).map_err(failed("start the links"))?;
+        let lasts = Lasts { stream: self.frames.last().map_or(Duration::ZERO, |frame| frame.at) };
+        let judge = match &self.who {
+            Who::Tcp(place) => kernel::run(Some(*place), &hosts, self.frames, lasts),
+            Who::Kernel => kernel::run(None, &hosts, self.frames, lasts),
+            Who::Programs(programs) => {
+                datagrams::run(*programs, &hosts, self.frames, self.latency.unwrap_or_default(), lasts)
+            }
+        };
+        let report = relay.stop().map_err(failed("stop the links"))?;
+        Ok(Done { delays: judge?.delays(), report })
+    }
+
+    fn report(done: &Done) -> &Report {
+        &done.report
+    }
+}
