@@ -15,6 +15,7 @@
 pub mod clip;
 pub mod cut;
 pub mod dependency;
+pub mod elementary;
 pub mod frame;
 pub mod packetiser;
 pub mod trace;

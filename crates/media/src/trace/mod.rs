@@ -56,12 +56,16 @@ pub struct FrameRate {
 }
 
 impl FrameRate {
-    /// `numerator / denominator` frames per second; `None` unless both are at least 1 and the rate is at most 1,000.
+    /// `numerator / denominator` frames per second, in lowest terms; `None` unless both are at least 1 and the rate is at most 1,000.
     pub const fn new(numerator: u32, denominator: u32) -> Option<Self> {
         if numerator == 0 || denominator == 0 || numerator as u64 > 1_000 * denominator as u64 {
             return None;
         }
-        Some(Self { numerator, denominator })
+        let (mut divisor, mut rest) = (numerator, denominator);
+        while rest > 0 {
+            (divisor, rest) = (rest, divisor % rest);
+        }
+        Some(Self { numerator: numerator / divisor, denominator: denominator / divisor })
     }
 
     /// Frames per second.

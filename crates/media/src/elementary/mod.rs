@@ -1,0 +1,326 @@
+//! Reads elementary streams of video: MPEG-4 part 2 and H.264 in byte stream format (Annex B): where pictures begin, their
+//! types, order and times. Pixels are not decoded.
+//!
+//! [`Reader`] takes bytes as they come and gives pictures in coding order; [`ElementaryStream`] is a whole file. What is
+//! read can be anything: every fault is a [`StreamError`], memory is bounded by the input and by [`LONGEST_PICTURE`].
+
+mod bits;
+mod h264;
+mod mpeg4;
+mod start_codes;
+
+#[cfg(test)]
+mod tests;
+
+use crate::frame::{Frame, FrameType};
+use crate::trace::{FrameRate, MOST_FRAMES, Trace, TraceError, display_order};
+use anabranch_policy::Duration;
+use start_codes::StartCodes;
+use std::collections::VecDeque;
+use thiserror::Error;
+
+/// A picture that is longer than this is none: 16 MiB.
+pub const LONGEST_PICTURE: usize = 16 << 20;
+
+/// By now a stream has shown its header, or it is no video: 1 MiB.
+const HEADER_WITHIN: u64 = 1 << 20;
+
+/// Why a stream could not be read.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum StreamError {
+    /// No byte of it.
+    #[error("the stream is empty")]
+    Empty,
+    /// No header of MPEG-4 part 2 or H.264 near its beginning.
+    #[error("the stream is neither MPEG-4 part 2 nor H.264: it has no header with a start code that either would have")]
+    NotVideo,
+    /// A header, and then no picture.
+    #[error("the stream has a header but no picture: it is cut off or has no frame types")]
+    NoPictures,
+    /// A header ends before it is whole, or says what cannot be.
+    #[error("the {0} is cut off or damaged")]
+    Header(&'static str),
+    /// A header says what is not read here.
+    #[error("the stream is {0}, which is not read here")]
+    NotSupported(&'static str),
+    /// The header of a picture ends before it is whole, or says what cannot be.
+    #[error("the header of picture {0} is cut off or damaged")]
+    Picture(u64),
+    /// A picture of more than [`LONGEST_PICTURE`] bytes.
+    #[error("a picture is longer than {} MiB, so the stream is no video or damaged", LONGEST_PICTURE >> 20)]
+    TooLong,
+    /// The pictures make no trace.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}
+
+/// How the pictures are coded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Codec {
+    /// ISO/IEC 14496-2.
+    Mpeg4,
+    /// ITU-T H.264, ISO/IEC 14496-10.
+    H264,
+}
+
+/// What the stream's header says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Format {
+    /// How the pictures are coded.
+    pub codec: Codec,
+    /// Pixels across.
+    pub width: u32,
+    /// Pixels down.
+    pub height: u32,
+    /// Frames per second, if the header tells.
+    pub rate: Option<FrameRate>,
+    /// The header's bytes (up to the VOL of MPEG-4; SPS and PPS of H.264), which a decoder needs before all pictures.
+    pub header: Vec<u8>,
+}
+
+/// A coded picture and all bytes that belong to it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Picture {
+    /// Its bytes. All pictures in a row are the stream, from its first start code on.
+    pub data: Vec<u8>,
+    /// How many bytes at the front repeat the header of [`Format`] and need not be sent with it (MPEG-4 only).
+    pub header: usize,
+    /// How it is predicted.
+    pub frame_type: FrameType,
+    /// Whether others are predicted from it.
+    pub referenced: bool,
+    /// Orders the pictures of H.264 for display: number of the IDR picture, then picture order count. For MPEG-4 zeros.
+    pub order: (u32, i64),
+    /// When it is shown, by the stream's own clock, if the picture tells (MPEG-4). That clock may be set back.
+    pub time: Option<Duration>,
+}
+
+impl Picture {
+    /// Its bytes without the repeated header.
+    pub fn payload(&self) -> &[u8] {
+        self.data.get(self.header..).unwrap_or_default()
+    }
+}
+
+/// The machine of one codec.
+#[derive(Debug)]
+enum Machine {
+    /// Nothing has told the codec yet; the units so far.
+    Unknown(Vec<Vec<u8>>),
+    Mpeg4(mpeg4::Mpeg4),
+    H264(h264::H264),
+}
+
+/// Takes the bytes of a stream as they come, gives its pictures in coding order. Pictures before the first header are
+/// dropped and counted.
+#[derive(Debug)]
+pub struct Reader {
+    codes: StartCodes,
+    machine: Machine,
+    pictures: VecDeque<Picture>,
+    taken: u64,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Reader {
+    /// Finds out the codec by itself.
+    pub fn new() -> Self {
+        Self {
+            codes: StartCodes::default(),
+            machine: Machine::Unknown(Vec::new()),
+            pictures: VecDeque::new(),
+            taken: 0,
+        }
+    }
+
+    /// For a stream whose codec is known, such as one from a transport stream.
+    pub fn of(codec: Codec) -> Self {
+        let machine = match codec {
+            Codec::Mpeg4 => Machine::Mpeg4(mpeg4::Mpeg4::default()),
+            Codec::H264 => Machine::H264(h264::H264::default()),
+        };
+        Self { machine, ..Self::new() }
+    }
+
+    /// What the header says, once it has been read.
+    pub fn format(&self) -> Option<&Format> {
+        match &self.machine {
+            Machine::Unknown(_) => None,
+            Machine::Mpeg4(machine) => machine.format(),
+            Machine::H264(machine) => machine.format(),
+        }
+    }
+
+    /// How many pictures came before the first header and were dropped.
+    pub const fn dropped(&self) -> u64 {
+        match &self.machine {
+            Machine::Unknown(_) => 0,
+            Machine::Mpeg4(machine) => machine.dropped(),
+            Machine::H264(machine) => machine.dropped(),
+        }
+    }
+
+    /// The next bytes of the stream.
+    ///
+    /// # Errors
+    /// What is no video, or damaged where the reader must understand it. Nothing can be read after an error.
+    pub fn handle_bytes(&mut self, bytes: &[u8]) -> Result<(), StreamError> {
+        self.taken = self.taken.saturating_add(bytes.len() as u64);
+        self.codes.handle_bytes(bytes);
+        while let Some(unit) = self.codes.poll_unit()? {
+            self.unit(unit)?;
+        }
+        if matches!(self.machine, Machine::Unknown(_)) && self.taken > HEADER_WITHIN {
+            return Err(StreamError::NotVideo);
+        }
+        Ok(())
+    }
+
+    /// The end of the stream: what was held back because it might have gone on is now whole.
+    ///
+    /// # Errors
+    /// As [`Self::handle_bytes`]; a stream that had no byte or no picture.
+    pub fn handle_end(&mut self) -> Result<(), StreamError> {
+        if self.taken == 0 {
+            return Err(StreamError::Empty);
+        }
+        if let Some(unit) = self.codes.finish() {
+            self.unit(unit)?;
+        }
+        let last = match &mut self.machine {
+            Machine::Unknown(_) => return Err(StreamError::NotVideo),
+            Machine::Mpeg4(machine) => machine.finish(),
+            Machine::H264(machine) => machine.finish(),
+        }?;
+        self.pictures.extend(last);
+        Ok(())
+    }
+
+    /// A picture that is whole, in coding order.
+    pub fn poll_picture(&mut self) -> Option<Picture> {
+        self.pictures.pop_front()
+    }
+
+    fn unit(&mut self, unit: Vec<u8>) -> Result<(), StreamError> {
+        let picture = match &mut self.machine {
+            Machine::Unknown(units) => {
+                let codec = codec_of(&unit);
+                units.push(unit);
+                let Some(codec) = codec else { return Ok(()) };
+                let units = core::mem::take(units);
+                self.machine = Self::of(codec).machine;
+                return units.into_iter().try_for_each(|unit| self.unit(unit));
+            }
+            Machine::Mpeg4(machine) => machine.handle_unit(unit),
+            Machine::H264(machine) => machine.handle_unit(unit),
+        }?;
+        self.pictures.extend(picture);
+        Ok(())
+    }
+}
+
+/// What codec a unit gives away. H.264 never has the highest bit of the byte behind the start code set; MPEG-4 begins with
+/// a unit that has. The other units of MPEG-4 look like some of H.264, but come behind those.
+fn codec_of(unit: &[u8]) -> Option<Codec> {
+    match *unit.get(3)? {
+        0xB0 | 0xB3 | 0xB5 | 0xB6 => Some(Codec::Mpeg4),
+        // A VOL of MPEG-4 has the random access flag and the type of object here, which are no profile of H.264.
+        code if code & 0x80 == 0 && code & 0x1F == 7 && h264::is_profile(*unit.get(4)?) => Some(Codec::H264),
+        _ => None,
+    }
+}
+
+/// A whole stream.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ElementaryStream {
+    /// What its header says.
+    pub format: Format,
+    /// Its pictures in coding order.
+    pub pictures: Vec<Picture>,
+}
+
+impl ElementaryStream {
+    /// Reads a whole stream.
+    ///
+    /// # Errors
+    /// As [`Reader::handle_bytes`] and [`Reader::handle_end`]; too many pictures.
+    pub fn read(bytes: &[u8]) -> Result<Self, StreamError> {
+        let mut reader = Reader::new();
+        let mut pictures = Vec::new();
+        // In pieces, so that the reader's buffer stays small.
+        for piece in bytes.chunks(1 << 16) {
+            reader.handle_bytes(piece)?;
+            pictures.extend(core::iter::from_fn(|| reader.poll_picture()));
+            if pictures.len() > MOST_FRAMES {
+                return Err(TraceError::TooLong.into());
+            }
+        }
+        reader.handle_end()?;
+        pictures.extend(core::iter::from_fn(|| reader.poll_picture()));
+        match reader.format() {
+            Some(format) if !pictures.is_empty() => Ok(Self { format: format.clone(), pictures }),
+            Some(_) => Err(StreamError::NoPictures),
+            None => Err(StreamError::Header("header")),
+        }
+    }
+
+    /// The stream as a trace: sizes without repeated headers, times at the constant rate that the stream names, or `rate` if
+    /// it names none. Pictures in front of the first I picture, which nothing can decode, are an error of the trace.
+    ///
+    /// # Errors
+    /// [`StreamError::Trace`].
+    pub fn trace(&self, rate: FrameRate) -> Result<Trace, StreamError> {
+        let rate = self.format.rate.or_else(|| self.measured_rate()).unwrap_or(rate);
+        let display = self.display();
+        let lag = |(index, &display): (usize, &u32)| (index as u64).saturating_sub(u64::from(display));
+        let delay = display.iter().enumerate().map(lag).max().unwrap_or(0);
+        let frame = |(index, picture): (usize, &Picture)| Frame {
+            frame_type: picture.frame_type,
+            referenced: picture.referenced,
+            size: u32::try_from(picture.payload().len()).unwrap_or(u32::MAX),
+            display: display[index],
+            at: rate.time(index as u64),
+            play_out: rate.time(u64::from(display[index]) + delay),
+        };
+        let frames = self.pictures.iter().enumerate().map(frame).collect();
+        Ok(Trace::new(frames, rate.time(self.pictures.len() as u64 + delay))?)
+    }
+
+    /// The display place of each picture, in coding order.
+    pub fn display(&self) -> Vec<u32> {
+        if self.format.codec == Codec::Mpeg4 {
+            return display_order(self.pictures.iter().map(|picture| picture.frame_type));
+        }
+        let mut order: Vec<usize> = (0..self.pictures.len()).collect();
+        order.sort_by_key(|&index| self.pictures[index].order);
+        let mut display = vec![0; order.len()];
+        for (place, index) in order.into_iter().enumerate() {
+            display[index] = place as u32;
+        }
+        display
+    }
+
+    /// The rate at which times of pictures follow each other most often, if the pictures tell.
+    fn measured_rate(&self) -> Option<FrameRate> {
+        let display = self.display();
+        let mut shown = vec![None; display.len()];
+        for (picture, place) in self.pictures.iter().zip(display) {
+            shown[place as usize] = picture.time;
+        }
+        let mut steps: Vec<u64> = shown
+            .windows(2)
+            .filter_map(|pair| pair[1]?.as_nanos().checked_sub(pair[0]?.as_nanos()))
+            .filter(|&step| step > 0)
+            .collect();
+        steps.sort_unstable();
+        let usual = steps.get(steps.len() / 2).copied()?;
+        // Milliseconds of a frame per second: 30.000, 23.976.
+        let milli = u32::try_from((1_000_000_000_000 + usual / 2) / usual).ok()?;
+        if milli % 1_000 == 0 { FrameRate::new(milli / 1_000, 1) } else { FrameRate::new(milli, 1_000) }
+    }
+}
