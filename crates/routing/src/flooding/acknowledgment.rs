@@ -148,6 +148,7 @@ impl Router {
     fn send_all(&mut self, now: Instant, index: usize, waited: Duration) {
         let Some(wait) = self.leaves_after(index) else { return };
         let Some(interface) = self.interfaces.get_mut(index) else { return };
+        let (soonest, latest) = delays(interface);
         let mut headers = Vec::new();
         interface.acknowledgments.retain(|_, (header, since)| {
             let leaves = now.since(*since) >= waited;
@@ -156,8 +157,11 @@ impl Router {
             }
             !leaves
         });
+        // The next packet of delayed acknowledgments is one AckInterval away: what is left waited for less than the soonest,
+        // so that this is no later than the latest.
         let oldest = interface.acknowledgments.values().map(|(_, since)| *since).min();
-        interface.acknowledge_at = oldest.map_or(Instant::NEVER, |since| since + wait);
+        let after = |since: Instant| (now + (latest - soonest)).max(since + wait).min(since + latest);
+        interface.acknowledge_at = oldest.map_or(Instant::NEVER, after);
         let most = usize::from(interface.config.mtu).saturating_sub(IPV6_HEADER + HEADER) / LsaHeader::LENGTH;
         for some in headers.chunks(most.max(1)) {
             let acknowledgment = LinkStateAcknowledgment { headers: some.to_vec() };

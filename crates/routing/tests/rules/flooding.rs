@@ -78,6 +78,35 @@ fn rfc5614_8_2_an_mdr_other_acknowledges_a_new_lsa_late_and_to_all() {
 }
 
 #[test]
+fn rfc5614_3_2_packets_of_delayed_acknowledgments_are_ack_interval_apart() {
+    let (mut bench, hellos) = other();
+    bench.make_full(9);
+    bench.sent.clear();
+    let mut came = Vec::new();
+    for router in 100..140 {
+        bench.update(9, true, &[router_lsa(router, 0, &[1])]);
+        came.push(bench.now);
+        if router % 4 == 3 {
+            bench.pass_with(1, &hellos);
+        } else {
+            bench.pass(0.2);
+        }
+    }
+    bench.pass_with(8, &hellos);
+    let acks = bench.acknowledgments();
+    assert_eq!(acks.iter().map(|(_, _, headers)| headers.len()).sum::<usize>(), came.len());
+    for pair in acks.windows(2) {
+        assert!(pair[1].0.since(pair[0].0) >= Duration::from_secs(1));
+    }
+    for (at, _, headers) in &acks {
+        for header in headers {
+            let waited = at.since(came[header.key.advertising.0 as usize - 100]);
+            assert!((Duration::from_millis(5500)..=Duration::from_millis(6500)).contains(&waited), "{waited}");
+        }
+    }
+}
+
+#[test]
 fn rfc5614_8_1_2_a_backup_mdr_floods_after_the_backup_wait_if_someone_was_not_reached() {
     let (mut bench, hellos) = backup_mdr();
     // 9 and who hears it, 8, have it; 1 has not.
