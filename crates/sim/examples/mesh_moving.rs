@@ -41,7 +41,7 @@ fn main() -> Result<(), String> {
     network.medium.reach =
         Reach::Radii { decode: range, interfere: range * number("sense", 1.0), sense: range * number("sense", 1.0) };
     network.manet.two_hop_refresh = number("refresh", 3.0) as u16;
-    network.medium.basic_rate = Rate::from_bits_per_second((number("basic", 1.0) * 1e6) as u64);
+    network.medium.basic_rate = Rate::from_bits_per_second((number("basic", 11.0) * 1e6) as u64);
     if number("fast", 0.0) > 0.0 {
         let medium = &mut network.medium;
         (medium.slot, medium.short_interframe_space) = (Duration::from_micros(2), Duration::from_micros(2));
