@@ -178,6 +178,17 @@ impl ReceiveBuffer {
         skipped
     }
 
+    /// Whether all of `start..end`, beyond the first hole, is here.
+    pub fn has(&self, start: u64, end: u64) -> bool {
+        self.out_of_order.has(start, end)
+    }
+
+    /// A copy of the bytes `start..end` that are held out of order, with up to `more` on either side, as far as they are
+    /// together; and where it begins. If not all of `start..end` is held, of what follows the last part that is missing.
+    pub fn held_around(&self, start: u64, end: u64, more: usize) -> (u64, Vec<u8>) {
+        self.out_of_order.around(start, end, more as u64)
+    }
+
     /// A message of so many bytes must be held whole: an automatic buffer grows.
     pub fn make_room_for(&mut self, bytes: u64) {
         let wanted = bytes.saturating_add(HEADROOM_SEGMENTS * u64::from(self.segment_size));

@@ -36,6 +36,8 @@ pub struct ConnectionStats {
     pub segments_received: u64,
     /// What was given up, by reason.
     pub abandoned: Abandoned,
+    /// Bytes that arrived after they had been given up, and were dropped.
+    pub late_bytes_received: u64,
 }
 
 /// How often something was given up, and how much.
@@ -112,11 +114,12 @@ pub(crate) struct Totals {
 
 impl Totals {
     /// With what others count.
-    pub fn with(&self, bytes_acked: u64, bytes_delivered: u64, abandoned: Abandoned) -> ConnectionStats {
+    pub fn with(&self, bytes_acked: u64, bytes_delivered: u64) -> ConnectionStats {
         ConnectionStats {
             bytes_acked,
             bytes_delivered,
-            abandoned,
+            abandoned: Abandoned::default(),
+            late_bytes_received: 0,
             bytes_sent: self.bytes_sent,
             bytes_retransmitted: self.bytes_retransmitted,
             bytes_reinjected: self.bytes_reinjected,

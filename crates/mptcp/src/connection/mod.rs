@@ -32,7 +32,7 @@ use crate::keys::{Derived, Keys};
 use crate::receive_buffer::ReceiveBuffer;
 use crate::record::Framing;
 use crate::send_buffer::SendBuffer;
-use crate::stats::{Abandoned, ConnectionStats, ReceiveState, SubflowReport, Totals};
+use crate::stats::{ConnectionStats, ReceiveState, SubflowReport, Totals};
 use crate::subflow::{Identity, MAPPING_SPACE, State, Subflow};
 use anabranch_policy::congestion::CongestionControl;
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
@@ -230,12 +230,14 @@ impl Connection {
         let config = opening.config;
         let policies = &config.policies;
         let scheduler = (policies.scheduler)();
+        let partial = Partial::of(config.framing, (policies.reliability)());
         Self {
             id: opening.id,
             role,
             protocol,
             confirmed: false,
-            checksum: config.checksum,
+            // Where a mapping may have a hole, its checksum says nothing.
+            checksum: config.checksum && !partial.as_ref().is_some_and(|partial| partial.gives_up()),
             long_data_ack: false,
             dss_sent: false,
             remote_denies_joins: false,
@@ -288,7 +290,7 @@ impl Connection {
             },
             measured: 0,
             watch: ReceiverWatch::of(opening.forward_delays),
-            partial: Partial::of(config.framing, (policies.reliability)()),
+            partial,
             timers: ConnectionTimers::new(),
             closed: None,
             verdict: None,
@@ -539,8 +541,11 @@ impl Connection {
 
     /// Its counters.
     pub fn stats(&self) -> ConnectionStats {
-        let abandoned = self.partial.as_ref().map_or(Abandoned::default(), |partial| partial.abandoned());
-        self.stats.with(self.data_una(), self.receive.next() - abandoned.total().bytes, abandoned)
+        let mut stats = self.stats.with(self.data_una(), self.receive.next());
+        if let Some(partial) = &self.partial {
+            partial.report(&mut stats);
+        }
+        stats
     }
 
     /// The longest smoothed round trip of the subflows that carry data, at least 10 ms.

@@ -104,7 +104,7 @@ impl Connection {
     }
 
     /// As a receiver knows it, from echoed timestamps or handshakes; at least 10 ms.
-    fn longest_round_trip(&self) -> Duration {
+    pub(super) fn longest_round_trip(&self) -> Duration {
         let each = self.subflows.iter().map(|s| s.receive_round_trip.max(s.rtt.smoothed()));
         each.max().unwrap_or_default().max(Duration::from_millis(10))
     }

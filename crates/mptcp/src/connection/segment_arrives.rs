@@ -348,7 +348,10 @@ impl Connection {
     /// Puts bytes into the receive buffer and tells the application.
     pub(super) fn insert(&mut self, now: Instant, index: usize, data_seq: u64, payload: Bytes) -> Inserted {
         let (length, expected) = (payload.len() as u32, self.receive.next());
-        let inserted = self.receive.insert(now, data_seq, payload);
+        let mut inserted = self.receive.insert(now, data_seq, payload);
+        if self.partial.is_some() {
+            self.note_inserted(now, (data_seq, u64::from(length)), expected, &mut inserted);
+        }
         self.stats.duplicate_bytes_received += inserted.duplicate;
         let fresh = u64::from(length).saturating_sub(inserted.duplicate + inserted.dropped);
         self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.counters.bytes_received += fresh);
@@ -364,9 +367,7 @@ impl Connection {
         }
         if advanced && self.discarded {
             self.abort(now);
-        } else if advanced && self.partial.is_some() {
-            self.take_in_records(now);
-        } else if advanced && !self.readable_announced {
+        } else if advanced && !self.readable_announced && self.has_something_to_read() {
             self.readable_announced = true;
             self.notify(Event::Readable(self.id));
         }

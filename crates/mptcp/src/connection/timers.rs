@@ -41,6 +41,8 @@ pub(super) struct ConnectionTimers {
     pub schedule: Instant,
     /// An ADD_ADDR is sent again.
     pub announcement: Instant,
+    /// What is missing is judged again.
+    pub missing: Instant,
     /// No subflow was found in time.
     pub without_subflows: Instant,
 }
@@ -57,6 +59,7 @@ impl ConnectionTimers {
             blocked: Instant::NEVER,
             schedule: Instant::NEVER,
             announcement: Instant::NEVER,
+            missing: Instant::NEVER,
             without_subflows: Instant::NEVER,
         }
     }
@@ -67,6 +70,7 @@ impl ConnectionTimers {
             .min(self.blocked)
             .min(self.schedule)
             .min(self.announcement)
+            .min(self.missing)
             .min(self.without_subflows)
     }
     /// Stops all.
@@ -109,6 +113,9 @@ impl Connection {
             self.handle_blocked_timeout(now);
         }
         self.look_at_receive_buffer_again(now);
+        if self.timers.missing <= now {
+            self.handle_missing_timeout(now);
+        }
         if self.timers.measure <= now {
             self.rest_or_measure_again(now);
             self.notices.push_back(Notice::Measure);

@@ -64,6 +64,42 @@ impl OutOfOrder {
         self.pieces.back().map(Piece::end)
     }
 
+    /// Whether all of `start..end` is here.
+    pub(super) fn has(&self, start: u64, end: u64) -> bool {
+        let first = self.pieces.partition_point(|piece| piece.end() <= start);
+        let mut here = start;
+        for piece in self.pieces.range(first..) {
+            if piece.start > here || here >= end {
+                break;
+            }
+            here = piece.end();
+        }
+        here >= end
+    }
+
+    /// The bytes from `more` before `start` to `more` behind `end` as far as they are together, and where they begin.
+    pub(super) fn around(&self, start: u64, end: u64, more: u64) -> (u64, Vec<u8>) {
+        let (from, to) = (start.saturating_sub(more), end.saturating_add(more));
+        let first = self.pieces.partition_point(|piece| piece.end() <= from);
+        let (mut begins, mut bytes) = (from, Vec::new());
+        for piece in self.pieces.range(first..) {
+            if piece.start >= to {
+                break;
+            }
+            if piece.start > begins + bytes.len() as u64 {
+                if piece.start >= end {
+                    break;
+                }
+                begins = piece.start;
+                bytes.clear();
+            }
+            let skipped = (begins + bytes.len() as u64).saturating_sub(piece.start) as usize;
+            let length = (to.min(piece.end()) - piece.start) as usize;
+            bytes.extend_from_slice(piece.bytes.get(skipped..length).unwrap_or_default());
+        }
+        (begins, bytes)
+    }
+
     /// Bytes and overhead of all pieces.
     pub(super) fn charge(&self) -> u64 {
         self.bytes + self.pieces.len() as u64 * PIECE_OVERHEAD

@@ -16,6 +16,7 @@
 
 mod full;
 mod play_out_clock;
+mod spe;
 
 pub use full::Full;
 pub use play_out_clock::PlayOutClock;
@@ -25,7 +26,7 @@ use crate::time::{Duration, Instant};
 use core::fmt;
 
 /// The reliability policies.
-pub const TABLE: &[Member<dyn Reliability>] = &[full::MEMBER];
+pub const TABLE: &[Member<dyn Reliability>] = &[full::MEMBER, spe::MEMBER];
 
 /// Why data was given up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -70,7 +71,7 @@ impl fmt::Display for Reason {
 pub struct BufferState {
     /// Its size.
     pub size: u64,
-    /// What it holds: out of order, of messages that are not whole, and unread.
+    /// What waits behind the hole: out of order, and of the message that the hole is in.
     pub held: u64,
     /// How much more can come before the hole is filled: from the last byte that is here to the edge of the window that the
     /// peer was told. Below a segment it is blocked.

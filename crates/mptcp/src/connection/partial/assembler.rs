@@ -2,7 +2,6 @@
 //!
 //! A message is handed over whole or not at all: one of which a byte was given up becomes a gap, with all of its bytes that
 //! have come and will come. Where a header was given up, the next one is looked for.
-#![allow(dead_code, reason = "the receiver does not ask the policy yet")]
 
 use crate::record::Record;
 use crate::stats::Abandoned;
@@ -75,6 +74,16 @@ impl Assembler {
     /// The receive buffer can be as large from now on.
     pub fn set_longest(&mut self, longest: u64) {
         self.longest = longest;
+    }
+
+    /// Offset of the first byte that has not been taken apart.
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Whether all that can be taken apart was: with a reader that is far behind it is not.
+    pub fn is_settled(&self) -> bool {
+        self.ready.len() < MAX_READY
     }
 
     /// Offset after the last byte that was taken.

@@ -1,17 +1,21 @@
 //! Messages, and what is given up: the state of connections that have either, and their records.
-#![allow(dead_code, reason = "the receiver does not ask the policy yet")]
 
-pub(super) mod assembler;
+mod ahead;
+mod assembler;
+mod missing;
+mod ranges;
 
 use super::{Connection, Protocol};
 use crate::event::Event;
 use crate::record::{Framing, MessageOptions, Record};
-use crate::stats::Abandoned;
+use crate::stats::{Abandoned, ConnectionStats};
+use ahead::Ahead;
 use anabranch_policy::reliability::{PlayOutClock, Reason, Reliability, Terms};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::message::{HEADER, MessageHeader};
 use assembler::Assembler;
 use bytes::Bytes;
+use ranges::Ranges;
 use std::collections::VecDeque;
 
 /// Why a message was not taken.
@@ -41,6 +45,12 @@ pub(super) struct Partial {
     assembler: Assembler,
     /// Gaps in what waits to be read, where it is not.
     gaps: VecDeque<Gap>,
+    /// What is known beyond the first hole.
+    ahead: Ahead,
+    /// What was given up and has not come after all.
+    missing: Ranges,
+    /// Bytes that came after they had been given up.
+    late_bytes: u64,
     /// The number of our next message.
     next_number: u32,
     /// What was given up of a stream that is not framed.
@@ -65,18 +75,28 @@ impl Partial {
                 clock: PlayOutClock::new(terms.latency),
                 assembler: Assembler::new(0),
                 gaps: VecDeque::new(),
+                ahead: Ahead::default(),
+                missing: Ranges::default(),
+                late_bytes: 0,
                 next_number: 0,
                 abandoned: Abandoned::default(),
             })
         })
     }
 
-    /// What was given up so far.
-    pub fn abandoned(&self) -> Abandoned {
-        match self.framing {
+    /// Whether anything is given up, at either end.
+    pub fn gives_up(&self) -> bool {
+        self.terms != Terms::FULL
+    }
+
+    /// What was given up so far goes into the counters, and out of what was delivered.
+    pub fn report(&self, stats: &mut ConnectionStats) {
+        stats.abandoned = match self.framing {
             Framing::Messages => self.assembler.abandoned(),
             Framing::Bytes => self.abandoned,
-        }
+        };
+        stats.bytes_delivered = stats.bytes_delivered.saturating_sub(stats.abandoned.total().bytes);
+        stats.late_bytes_received = self.late_bytes;
     }
 
     /// When messages are to be played.
@@ -159,7 +179,9 @@ impl Connection {
             },
         };
         self.receive.note_read(now, record.end());
-        self.note_messages(now);
+        // The reader may have been what held it back.
+        self.take_in_records(now);
+        self.judge_missing(now);
         self.after_read(now);
         Some(record)
     }
@@ -201,18 +223,21 @@ impl Connection {
                 self.receive.make_room_for(wanted);
             }
         }
-        self.note_messages(now);
+        self.note_messages();
         if self.has_something_to_read() && !self.readable_announced {
             self.readable_announced = true;
             self.notify(Event::Readable(self.id));
         }
     }
 
-    /// The clock hears of messages that began to arrive.
-    fn note_messages(&mut self, _now: Instant) {
+    /// The clock hears of messages that began to arrive, and those that came ahead of a hole get their time.
+    fn note_messages(&mut self) {
         let Some(partial) = self.partial.as_mut() else { return };
         for (arrived, header) in partial.assembler.take_met() {
             partial.clock.observe(arrived, Duration::from_micros(header.play_out));
+        }
+        while let Some(seen) = partial.ahead.pop_before(self.receive.next()) {
+            partial.assembler.note_arrival(seen.offset, seen.arrived);
         }
     }
 

@@ -1,0 +1,128 @@
+//! What is known of the stream beyond the first hole: which messages are here, since when, and since when anything is.
+
+use anabranch_policy::time::Instant;
+use anabranch_wire::message::{HEADER, MessageHeader, find};
+use std::collections::VecDeque;
+
+/// Most messages that are remembered; behind more than these, later ones are not looked for.
+const MAX_MESSAGES: usize = 4_096;
+/// Most moments; beyond, the last one stands for all that comes later.
+const MAX_MOMENTS: usize = 4_096;
+
+/// A header that came ahead of the hole.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// Where it begins.
+    pub offset: u64,
+    /// What it says.
+    pub header: MessageHeader,
+    /// When it came.
+    pub arrived: Instant,
+}
+
+impl Seen {
+    /// Where the message ends.
+    pub fn end(&self) -> u64 {
+        self.offset + HEADER as u64 + u64::from(self.header.length)
+    }
+}
+
+/// Headers and moments, by offset.
+#[derive(Debug, Default)]
+pub struct Ahead {
+    messages: VecDeque<Seen>,
+    /// The highest byte that was here, and from when on.
+    moments: VecDeque<(u64, Instant)>,
+}
+
+impl Ahead {
+    /// Something came ahead of the hole; the highest byte that is here ends at `highest`.
+    pub fn note_highest(&mut self, now: Instant, highest: u64) {
+        if self.moments.back().is_some_and(|(so_far, _)| *so_far >= highest) || self.moments.len() >= MAX_MOMENTS {
+            return;
+        }
+        self.moments.push_back((highest, now));
+    }
+
+    /// Since when data beyond `offset` has been here; none if there is none.
+    pub fn since(&self, offset: u64) -> Option<Instant> {
+        let at = self.moments.partition_point(|(highest, _)| *highest <= offset);
+        self.moments.get(at).or(self.moments.back()).map(|(_, since)| *since)
+    }
+
+    /// Looks for headers in `bytes`, which begin at `start` and are together here. Gives those that are new.
+    pub fn look_for_headers(&mut self, now: Instant, mut start: u64, mut bytes: &[u8]) -> Vec<Seen> {
+        let mut new = Vec::new();
+        while let Some((at, header)) = find(bytes) {
+            let seen = Seen { offset: start + at as u64, header, arrived: now };
+            let place = self.messages.partition_point(|known| known.offset < seen.offset);
+            let known = self.messages.get(place).is_some_and(|known| known.offset == seen.offset);
+            if !known && self.messages.len() < MAX_MESSAGES {
+                self.messages.insert(place, seen);
+                new.push(seen);
+            }
+            // What looks like a header within the payload is none.
+            let next = usize::try_from(u64::from(header.length)).unwrap_or(usize::MAX).saturating_add(at + HEADER);
+            let Some(rest) = bytes.get(next..) else { break };
+            bytes = rest;
+            start += next as u64;
+        }
+        new
+    }
+
+    /// The messages from `offset` on, in order.
+    pub fn messages_from(&self, offset: u64) -> impl Iterator<Item = &Seen> {
+        let from = self.messages.partition_point(|seen| seen.offset < offset);
+        self.messages.range(from..)
+    }
+
+    /// The stream is in order up to `next`: gives what was known before that.
+    pub fn pop_before(&mut self, next: u64) -> Option<Seen> {
+        while self.moments.front().is_some_and(|(highest, _)| *highest <= next) {
+            self.moments.pop_front();
+        }
+        if self.messages.front().is_some_and(|seen| seen.offset < next) {
+            return self.messages.pop_front();
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_policy::time::Duration;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_hole_is_waited_for_since_the_first_byte_beyond_it_came() {
+        let mut ahead = Ahead::default();
+        assert_eq!(ahead.since(0), None);
+        ahead.note_highest(at(1), 2_000);
+        ahead.note_highest(at(2), 1_500);
+        ahead.note_highest(at(3), 4_000);
+        assert_eq!(ahead.since(1_000), Some(at(1)));
+        assert_eq!(ahead.since(2_000), Some(at(3)));
+        ahead.pop_before(2_500);
+        assert_eq!(ahead.since(2_500), Some(at(3)));
+    }
+
+    #[test]
+    fn headers_are_found_once_and_not_within_payload() {
+        let mut ahead = Ahead::default();
+        let inner = MessageHeader { length: 1, ..MessageHeader::default() }.encode().unwrap();
+        let outer = MessageHeader { number: 1, length: HEADER as u32, ..MessageHeader::default() };
+        let next = MessageHeader { number: 2, ..outer };
+        let bytes = [&b"rest"[..], &outer.encode().unwrap(), &inner, &next.encode().unwrap()].concat();
+        let seen = ahead.look_for_headers(at(5), 100, &bytes);
+        let offsets: Vec<_> = seen.iter().map(|seen| (seen.offset, seen.header.number)).collect();
+        assert_eq!(offsets, [(104, 1), (152, 2)]);
+        assert!(ahead.look_for_headers(at(6), 100, &bytes).is_empty());
+        assert_eq!(ahead.messages_from(105).map(|seen| seen.offset).collect::<Vec<_>>(), [152]);
+        assert_eq!(ahead.pop_before(152).map(|seen| seen.arrived), Some(at(5)));
+        assert!(ahead.pop_before(152).is_none());
+    }
+}

@@ -1,0 +1,139 @@
+//! What the receiver gives up: the first hole is put before the policy, and the DATA_ACK goes over what it gives up.
+//!
+//! Only what lies before something that is here can be given up (rule: nothing is acknowledged that was not seen), so the
+//! end of the stream never is: a DATA_FIN is nothing that was seen behind the hole.
+
+use super::assembler::Current;
+use super::{Connection, Gap};
+use crate::receive_buffer::Inserted;
+use crate::record::Framing;
+use anabranch_policy::reliability::{BufferState, Decision, Missing, Reason};
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_wire::message::HEADER;
+
+/// How many messages behind the hole are looked at for one that is whole and to be played first.
+const LOOK_AHEAD: usize = 64;
+
+impl Connection {
+    /// Data was put into the receive buffer, at `data_seq`; `expected` was expected then.
+    pub(in crate::connection) fn note_inserted(
+        &mut self,
+        now: Instant,
+        (data_seq, length): (u64, u64),
+        expected: u64,
+        inserted: &mut Inserted,
+    ) {
+        let Some(partial) = self.partial.as_mut() else { return };
+        let late = partial.missing.remove(data_seq, (data_seq + length).min(expected));
+        partial.late_bytes += late;
+        inserted.duplicate -= late.min(inserted.duplicate);
+        if inserted.out_of_order > 0 {
+            self.look_ahead(now, data_seq, data_seq + length);
+        }
+        if inserted.in_order_advance > 0 {
+            self.take_in_records(now);
+        }
+        self.judge_missing(now);
+    }
+
+    /// Remembers what came ahead of the hole.
+    fn look_ahead(&mut self, now: Instant, start: u64, end: u64) {
+        let highest = self.receive.highest();
+        let Some(partial) = self.partial.as_mut().filter(|partial| partial.terms.receiver) else { return };
+        partial.ahead.note_highest(now, highest.unwrap_or(end));
+        if partial.framing == Framing::Messages {
+            // A header may be cut in two by the segments' borders.
+            let (from, bytes) = self.receive.held_around(start, end, HEADER - 1);
+            for seen in partial.ahead.look_for_headers(now, from, &bytes) {
+                partial.clock.observe(now, Duration::from_micros(seen.header.play_out));
+            }
+        }
+    }
+
+    /// Puts the first hole before the policy, and the next one after it is gone.
+    pub(in crate::connection) fn judge_missing(&mut self, now: Instant) {
+        self.timers.missing = Instant::NEVER;
+        while self.may_give_up()
+            && let Some((start, end)) = self.receive.first_gap()
+        {
+            let Some(partial) = self.partial.as_ref() else { return };
+            let framed = partial.framing == Framing::Messages;
+            if framed && !partial.assembler.is_settled() {
+                return; // the reader is behind, not the network
+            }
+            let current = if framed { partial.assembler.current() } else { Current::Unknown };
+            let (to, reason) = match current {
+                // What is left of a message that has come to nothing already.
+                Current::GivenUp(message_end, reason) => (message_end, reason),
+                Current::Unknown | Current::Known(..) => {
+                    let missing = self.describe_missing((start, end), current);
+                    let Some(partial) = self.partial.as_mut() else { return };
+                    let message_end = if let Current::Known(_, end) = current { Some(end) } else { None };
+                    match partial.policy.give_up(now, &missing) {
+                        Decision::GiveUp(reason) => (message_end, reason),
+                        Decision::Wait { until } => {
+                            // A policy that names a time that has passed is asked again when more has come.
+                            self.timers.missing = if until > now { until } else { Instant::NEVER };
+                            return;
+                        }
+                    }
+                }
+            };
+            self.give_up(now, (start, to.map_or(end, |to| to.min(end))), reason);
+        }
+    }
+
+    fn describe_missing(&self, (start, end): (u64, u64), current: Current) -> Missing {
+        let known = if let Current::Known(header, _) = current { Some(header) } else { None };
+        let ahead = self.partial.as_ref().map(|partial| (&partial.ahead, partial.clock));
+        let later = ahead.and_then(|(ahead, clock)| {
+            let whole =
+                ahead.messages_from(end).take(LOOK_AHEAD).filter(|seen| self.receive.has(seen.offset, seen.end()));
+            let first = whole.map(|seen| seen.header.play_out).min()?;
+            clock.at(Duration::from_micros(first))
+        });
+        let held_back = self.partial.as_ref().map_or(0, |partial| partial.assembler.end() - partial.assembler.start());
+        let highest = self.receive.highest().unwrap_or(end);
+        Missing {
+            data_seq: start,
+            length: end - start,
+            since: ahead.and_then(|(ahead, _)| ahead.since(start)).unwrap_or(Instant::ZERO),
+            importance: known.map(|header| header.importance),
+            play_out: known
+                .and_then(|header| ahead.and_then(|(_, clock)| clock.at(Duration::from_micros(header.play_out)))),
+            later_play_out: later,
+            buffer: BufferState {
+                size: self.receive.size(),
+                held: self.receive.out_of_order() + held_back,
+                room: self.receive.right_edge().saturating_sub(highest),
+            },
+            round_trip: self.longest_round_trip(),
+        }
+    }
+
+    /// Gives up `start..to`, where `start` is expected next and something at or after `to` is here.
+    pub(super) fn give_up(&mut self, now: Instant, (start, to): (u64, u64), reason: Reason) {
+        let Some(partial) = self.partial.as_mut() else { return };
+        let skipped = self.receive.skip_to(to);
+        debug_assert_eq!((start + skipped, skipped > 0), (to, true));
+        partial.missing.push(start, start + skipped);
+        match partial.framing {
+            Framing::Messages => partial.assembler.skip(now, skipped, reason),
+            Framing::Bytes => {
+                partial.abandoned.count(reason, 1, skipped);
+                partial.gaps.push_back(Gap { offset: start, length: skipped, reason });
+            }
+        }
+        self.take_in_records(now);
+        // The sender is to hear of it at once, on whichever path is quickest.
+        self.subflows.iter_mut().filter(|s| s.state.can_receive()).for_each(|s| s.receiver.acknowledge_now());
+        self.output_pending = true;
+    }
+
+    /// The time has come that the policy named.
+    pub(in crate::connection) fn handle_missing_timeout(&mut self, now: Instant) {
+        self.judge_missing(now);
+        self.announce_end();
+        self.finish_if_done(now);
+    }
+}

@@ -1,0 +1,84 @@
+//! A bounded set of stretches of the stream: those that were given up and have not come after all.
+
+use std::collections::VecDeque;
+
+/// Most stretches; the first are forgotten.
+const MAX_RANGES: usize = 4_096;
+
+/// Stretches in order, none empty, none touching another.
+#[derive(Clone, Debug, Default)]
+pub struct Ranges {
+    ranges: VecDeque<(u64, u64)>,
+}
+
+impl Ranges {
+    /// Adds a stretch that lies behind all others or touches the last.
+    pub fn push(&mut self, start: u64, end: u64) {
+        match self.ranges.back_mut() {
+            Some(last) if last.1 >= start => last.1 = last.1.max(end),
+            _ if start < end => self.ranges.push_back((start, end)),
+            _ => {}
+        }
+        if self.ranges.len() > MAX_RANGES {
+            self.ranges.pop_front();
+        }
+    }
+
+    /// Takes out what lies in `start..end`; gives how many bytes that were.
+    pub fn remove(&mut self, start: u64, end: u64) -> u64 {
+        let mut removed = 0;
+        let mut at = self.ranges.partition_point(|range| range.1 <= start);
+        while let Some(range) = self.ranges.get(at).copied().filter(|range| range.0 < end) {
+            removed += range.1.min(end) - range.0.max(start);
+            self.ranges.remove(at);
+            if range.1 > end {
+                self.ranges.insert(at, (end, range.1));
+            }
+            if range.0 < start {
+                self.ranges.insert(at, (range.0, start));
+                at += 1;
+            }
+            if range.1 > end {
+                break;
+            }
+        }
+        removed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_comes_after_all_is_taken_out_once() {
+        let mut ranges = Ranges::default();
+        ranges.push(10, 20);
+        ranges.push(20, 30);
+        ranges.push(40, 50);
+        assert_eq!(ranges.remove(15, 45), 20);
+        assert_eq!(ranges.remove(15, 45), 0);
+        assert_eq!((ranges.remove(0, 12), ranges.remove(0, 100)), (2, 8));
+    }
+
+    proptest! {
+        #[test]
+        fn a_set_of_ranges_is_a_set_of_numbers(
+            pushes in prop::collection::vec((0_u64..20, 1_u64..20), 0..20),
+            takes in prop::collection::vec((0_u64..300, 0_u64..60), 0..20),
+        ) {
+            let (mut ranges, mut model, mut at) = (Ranges::default(), std::collections::BTreeSet::new(), 0);
+            for (gap, length) in pushes {
+                ranges.push(at + gap, at + gap + length);
+                model.extend(at + gap..at + gap + length);
+                at += gap + length;
+            }
+            for (start, length) in takes {
+                let inside = model.range(start..start + length).count() as u64;
+                prop_assert_eq!(ranges.remove(start, start + length), inside);
+                model.retain(|number| !(start..start + length).contains(number));
+            }
+        }
+    }
+}

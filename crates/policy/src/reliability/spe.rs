@@ -1,0 +1,235 @@
+//! The stream partial-reliability engine of recPR-MPTCP: the receiver gives up what comes too late to be of use.
+//!
+//! Source: "recPR-MPTCP: receiver-assisted partial reliability", section IV-A and algorithm 1. Missing data is given up when
+//!
+//! 1. its lifetime is over or about to be (`expired`): now + reserve has reached the time to play the message ([`super`]); if
+//!    that is not known, the time since which later data has waited, plus the latency;
+//! 2. the receive buffer is severely blocked (`blocked`), unimportant data first, and never data of importance 0;
+//! 3. a later message, which is here, is to be played (`overtaken`): now + reserve has reached its time.
+//!
+//! What the paper leaves open: *about to be* is the setting `reserve`. *Severely blocked* is when what waits behind the hole
+//! has taken the share `blocked_from` of what was left for it, for a round trip at least, so that a retransmission has had its
+//! chance; from there to a full buffer the importance that is given up falls evenly from 255 to 1, which in the paper's
+//! words are B frames, then P frames, never I frames. Data of unknown importance is not given up for this reason. The paper
+//! advances the cumulative acknowledgement and does not say at which level: see [`super::Level`].
+
+use super::{Decision, Level, Missing, Reason, Reliability, Terms};
+use crate::table::{Member, Parameter, SettingError, Settings};
+use crate::time::{Duration, Instant};
+
+/// The line of [`super::TABLE`].
+pub const MEMBER: Member<dyn Reliability> = Member {
+    name: "spe",
+    summary: "The receiver gives up what has expired, what blocks its buffer, or what a later message has overtaken.",
+    source: "recPR-MPTCP, IV-A",
+    parameters: &[
+        Parameter {
+            name: "latency",
+            default: "500",
+            values: "ms, from 1 to 60000",
+            summary: "How long after the fastest message's way a message is played: the deadline.",
+        },
+        Parameter {
+            name: "level",
+            default: "data",
+            values: "data | subflow",
+            summary: "Whether the subflow's acknowledgement, too, goes over what is given up.",
+        },
+        Parameter { name: "expired", default: "on", values: "on | off", summary: "Give up what has expired." },
+        Parameter { name: "blocked", default: "on", values: "on | off", summary: "Give up what blocks the buffer." },
+        Parameter {
+            name: "overtaken",
+            default: "on",
+            values: "on | off",
+            summary: "Give up what keeps a later message from being played.",
+        },
+        Parameter {
+            name: "reserve",
+            default: "10",
+            values: "ms, from 0 to 1000",
+            summary: "So long before its time a message counts as expired, or as to be played.",
+        },
+        Parameter {
+            name: "blocked_from",
+            default: "0.75",
+            values: "a share from 0 to 1",
+            summary: "The buffer is severely blocked when it is so full behind the hole.",
+        },
+        Parameter {
+            name: "most_skipped",
+            default: "0.05",
+            values: "a share from 0 to 0.5",
+            summary: "At level subflow: the most that acknowledgements go over, of what comes in.",
+        },
+    ],
+    build,
+};
+
+fn build(settings: &Settings) -> Result<Box<dyn Reliability>, SettingError> {
+    let on = |name| Ok::<bool, SettingError>(settings.word(name, &["off", "on"], 1)? == 1);
+    Ok(Box::new(Spe {
+        latency: Duration::from_secs_f64(settings.number("latency", 500.0, 1.0..=60_000.0)? / 1_000.0),
+        level: [Level::Data, Level::Subflow][settings.word("level", &["data", "subflow"], 0)?],
+        expired: on("expired")?,
+        blocked: on("blocked")?,
+        overtaken: on("overtaken")?,
+        reserve: Duration::from_secs_f64(settings.number("reserve", 10.0, 0.0..=1_000.0)? / 1_000.0),
+        blocked_from: settings.number("blocked_from", 0.75, 0.0..=1.0)?,
+        most_skipped: settings.number("most_skipped", 0.05, 0.0..=0.5)?,
+    }))
+}
+
+/// The three triggers and their settings.
+#[derive(Clone, Copy, Debug)]
+struct Spe {
+    latency: Duration,
+    level: Level,
+    expired: bool,
+    blocked: bool,
+    overtaken: bool,
+    reserve: Duration,
+    blocked_from: f64,
+    most_skipped: f64,
+}
+
+impl Spe {
+    /// The least importance that is given up now; none if none is.
+    fn given_up_from(&self, missing: &Missing) -> Option<u8> {
+        let buffer = missing.buffer;
+        let full = buffer.held as f64 / (buffer.held + buffer.room).max(1) as f64;
+        let beyond = full - self.blocked_from;
+        // All of it at once, where the bound is a full buffer.
+        let share = if self.blocked_from < 1.0 { beyond / (1.0 - self.blocked_from) } else { 1.0 };
+        (beyond >= 0.0).then_some((255.0 - 254.0 * share) as u8)
+    }
+}
+
+impl Reliability for Spe {
+    fn terms(&self) -> Terms {
+        Terms {
+            receiver: true,
+            sender: None,
+            latency: self.latency,
+            level: self.level,
+            most_skipped: self.most_skipped,
+        }
+    }
+
+    fn give_up(&mut self, now: Instant, missing: &Missing) -> Decision {
+        let ahead = now + self.reserve;
+        let mut until = Instant::NEVER;
+        if self.overtaken
+            && let Some(later) = missing.later_play_out
+        {
+            if later <= ahead {
+                return Decision::GiveUp(Reason::Overtaken);
+            }
+            until = until.min(later - self.reserve);
+        }
+        if self.expired {
+            let due = missing.play_out.unwrap_or(missing.since + self.latency);
+            if due <= ahead {
+                return Decision::GiveUp(Reason::Expired);
+            }
+            until = until.min(due - self.reserve);
+        }
+        let expendable = missing.importance.filter(|importance| *importance > 0 && self.blocked);
+        if let (Some(importance), Some(least)) = (expendable, self.given_up_from(missing))
+            && importance >= least
+        {
+            let patience = missing.since + missing.round_trip;
+            if patience <= now {
+                return Decision::GiveUp(Reason::Blocked);
+            }
+            until = until.min(patience);
+        }
+        Decision::Wait { until }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{BufferState, TABLE};
+    use super::*;
+    use crate::table;
+
+    fn spe(settings: &Settings) -> Box<dyn Reliability> {
+        table::build(TABLE, "spe", settings).unwrap()
+    }
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+    /// Of importance 64, to be played at 1,000 ms, waited for since 600 ms, in a buffer a tenth full.
+    fn missing() -> Missing {
+        Missing {
+            data_seq: 0,
+            length: 1_000,
+            since: at(600),
+            importance: Some(64),
+            play_out: Some(at(1_000)),
+            later_play_out: Some(at(1_040)),
+            buffer: BufferState { size: 100_000, held: 10_000, room: 90_000 },
+            round_trip: Duration::from_millis(50),
+        }
+    }
+    fn wait(millis: u64) -> Decision {
+        Decision::Wait { until: at(millis) }
+    }
+
+    #[test]
+    fn a_message_expires_the_reserve_before_its_time() {
+        let mut spe = spe(&Settings::new());
+        assert_eq!(spe.give_up(at(989), &missing()), wait(990));
+        assert_eq!(spe.give_up(at(990), &missing()), Decision::GiveUp(Reason::Expired));
+    }
+
+    #[test]
+    fn without_a_known_time_the_lifetime_counts_from_when_later_data_began_to_wait() {
+        let mut spe = spe(&Settings::new());
+        let unknown = Missing { importance: None, play_out: None, later_play_out: None, ..missing() };
+        // 600 + 500 - 10.
+        assert_eq!(spe.give_up(at(700), &unknown), wait(1_090));
+        assert_eq!(spe.give_up(at(1_090), &unknown), Decision::GiveUp(Reason::Expired));
+    }
+
+    #[test]
+    fn a_later_message_whose_time_has_come_overtakes_an_earlier_one_that_could_wait() {
+        let mut spe = spe(&Settings::new());
+        let earlier = Missing { later_play_out: Some(at(700)), ..missing() };
+        assert_eq!(spe.give_up(at(680), &earlier), wait(690));
+        assert_eq!(spe.give_up(at(690), &earlier), Decision::GiveUp(Reason::Overtaken));
+    }
+
+    #[test]
+    fn a_blocked_buffer_gives_up_the_unimportant_first_and_never_importance_0() {
+        let mut spe = spe(&Settings::new());
+        let mut at_fullness = |held, importance| {
+            let buffer = BufferState { size: 100_000, held, room: 100_000 - held };
+            spe.give_up(at(700), &Missing { importance: Some(importance), buffer, ..missing() })
+        };
+        let gives_up = Decision::GiveUp(Reason::Blocked);
+        assert_eq!(at_fullness(74_999, 255), wait(990));
+        assert_eq!(at_fullness(75_000, 255), gives_up);
+        assert_eq!(at_fullness(75_000, 254), wait(990));
+        // 255 - 254 * 0.8 = 51.8 with 95 % taken.
+        assert_eq!(at_fullness(95_000, 52), gives_up);
+        assert_eq!(at_fullness(95_000, 50), wait(990));
+        assert_eq!(at_fullness(100_000, 1), gives_up);
+        assert_eq!(at_fullness(100_000, 0), wait(990));
+    }
+
+    #[test]
+    fn before_a_round_trip_is_over_the_retransmission_has_its_chance() {
+        let mut spe = spe(&Settings::new());
+        let full = Missing { buffer: BufferState { size: 1, held: 1, room: 0 }, ..missing() };
+        assert_eq!(spe.give_up(at(640), &full), wait(650));
+        assert_eq!(spe.give_up(at(650), &full), Decision::GiveUp(Reason::Blocked));
+    }
+
+    #[test]
+    fn each_trigger_can_be_switched_off() {
+        let mut none = spe(&Settings::new().with("expired", "off").with("blocked", "off").with("overtaken", "off"));
+        let full = Missing { buffer: BufferState { size: 1, held: 1, room: 0 }, ..missing() };
+        assert_eq!(none.give_up(Instant::NEVER, &full), Decision::Wait { until: Instant::NEVER });
+    }
+}
