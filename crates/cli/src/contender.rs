@@ -70,6 +70,8 @@ pub struct Contender {
     pub route: Route,
     /// How an ad-hoc network routes what it sends.
     pub mesh: MeshRoutes,
+    /// Links lose nothing of what it sends, as if it knew beforehand what they would lose and did not send that.
+    pub oracle: bool,
     /// The policies of both ends.
     pub policies: Combination,
 }
@@ -93,6 +95,7 @@ impl Contender {
             multipath: true,
             route: Route::All,
             mesh: MeshRoutes::default(),
+            oracle: false,
             policies: Combination::default(),
         }
     }
@@ -105,6 +108,7 @@ impl Contender {
             multipath: false,
             route: Route::Best,
             mesh: MeshRoutes::default(),
+            oracle: false,
             policies: Combination { congestion: Choice::new("new_reno"), ..Combination::default() },
         }
     }
@@ -116,13 +120,18 @@ impl Contender {
 
     /// What it is made of, for reports.
     pub fn describe(&self) -> String {
+        let oracle = if self.oracle { ", on links that lose nothing" } else { "" };
         let route = match &self.route {
-            Route::All => String::new(),
+            Route::All => oracle.to_owned(),
             Route::Only(names) => format!(", on {}", names.join(" + ")),
             Route::Best => ", on the best path".to_owned(),
         };
         let choice = |family| describe(self.policies.choice(family));
-        let congestion = choice(Family::Congestion);
+        let reliability = match choice(Family::Reliability) {
+            full if full == "full" => String::new(),
+            partial => format!(", {partial}"),
+        };
+        let congestion = choice(Family::Congestion) + &reliability;
         if self.multipath {
             let (manager, scheduler) = (choice(Family::PathManager), choice(Family::Scheduler));
             format!("MPTCP: {manager}, {scheduler}, {congestion}{route}")

@@ -4,6 +4,7 @@ use crate::contender::{Contender, Route};
 use crate::diagnostic::Diagnostic;
 use crate::lab::capacity::{self, Reference};
 use crate::lab::{self, Extras};
+use crate::quality;
 use crate::record::{Outcome, PolicyRuns, Record, SweepPoint};
 use crate::scenario::model::{Heading, Transfer};
 use crate::scenario::{Document, Scenario, check_route};
@@ -46,6 +47,7 @@ pub fn run(document: &Document, plan: &Plan) -> Result<Outcome, Diagnostic> {
     let begin = Instant::now();
     let mut scenario = document.scenario()?;
     choose_policies(&mut scenario, plan)?;
+    shorten(&mut scenario, plan);
     let seeds = plan.seeds.unwrap_or(if plan.quick { scenario.quick_seeds } else { scenario.seeds });
     let points = if plan.sweep { sweep_points(document, &scenario, plan, seeds)? } else { Vec::new() };
 
@@ -72,7 +74,18 @@ pub fn run(document: &Document, plan: &Plan) -> Result<Outcome, Diagnostic> {
         })
         .collect();
     drop(jobs);
-    Ok(Outcome { scenario, quick: plan.quick, policies, sweep, trace_hash, seconds: begin.elapsed().as_secs_f64() })
+    let mut outcome =
+        Outcome { scenario, quick: plan.quick, policies, sweep, pictures: None, trace_hash, seconds: 0.0 };
+    quality::add(&mut outcome);
+    outcome.seconds = begin.elapsed().as_secs_f64();
+    Ok(outcome)
+}
+
+/// A quick run has fewer passes of a video.
+fn shorten(scenario: &mut Scenario, plan: &Plan) {
+    if let Some(video) = scenario.video.as_mut().filter(|_| plan.quick) {
+        video.repeats = video.quick_repeats;
+    }
 }
 
 /// Replaces the scenario's contenders by those of the command line.
@@ -113,6 +126,7 @@ fn sweep_points(
         let wanted = |contender: &&Contender| {
             sweep.policies.is_empty() || !plan.policies.is_empty() || sweep.policies.contains(&contender.name)
         };
+        shorten(&mut point, plan);
         point.policies = scenario.policies.iter().filter(wanted).cloned().collect();
         Ok((value.clone(), point, sweep.seeds.min(seeds)))
     };
@@ -185,10 +199,11 @@ fn collect(scenario: &Scenario, seeds: u32, records: &mut impl Iterator<Item = R
             let runs = PolicyRuns { contender: contender.clone(), best_path: None, records };
             candidates.push((set.first().copied().unwrap_or(0), runs));
         }
-        let throughput = |runs: &PolicyRuns| runs.estimate("throughput").map_or(0.0, |estimate| estimate.mean);
-        let best = candidates
-            .into_iter()
-            .reduce(|best, next| if throughput(&next.1) > throughput(&best.1) { next } else { best });
+        // All of a video passes on any path that carries it at all.
+        let metric = if scenario.video.is_some() { "decodable" } else { "throughput" };
+        let worth = |runs: &PolicyRuns| runs.estimate(metric).map_or(0.0, |estimate| estimate.mean);
+        let best =
+            candidates.into_iter().reduce(|best, next| if worth(&next.1) > worth(&best.1) { next } else { best });
         let (place, mut runs) = best.expect("each contender has at least one set of paths");
         if contender.route == Route::Best {
             runs.best_path = scenario.paths.get(place).map(|path| path.name.clone());

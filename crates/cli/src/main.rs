@@ -16,6 +16,7 @@ mod library;
 mod live;
 mod metric;
 mod perf;
+mod quality;
 mod record;
 mod report;
 mod route;

@@ -4,7 +4,10 @@ use crate::contender::Contender;
 use crate::metric::Series;
 use crate::scenario::Scenario;
 use crate::statistics::Estimate;
+use anabranch_media::Trace;
+use anabranch_policy::time::Duration;
 use anabranch_sim::mesh::snapshot::Snapshot;
+use std::sync::Arc;
 
 /// A series over time. Value `i` belongs to the stretch from `i` to `i + 1` sampling intervals; not a number where there
 /// was nothing to measure.
@@ -16,6 +19,19 @@ pub struct Curve {
     pub path: Option<usize>,
     /// The values.
     pub values: Vec<f64>,
+}
+
+/// What became of the frames of a video in one run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct VideoRun {
+    /// The frames that were sent.
+    pub trace: Arc<Trace>,
+    /// Frames of one pass of the clip.
+    pub pass: usize,
+    /// For each frame in coding order, how long after it was there it could be read whole; none: it was given up.
+    pub delays: Vec<Option<Duration>>,
+    /// For each frame in coding order, whether that was in time.
+    pub on_time: Vec<bool>,
 }
 
 /// What one run leaves behind.
@@ -33,6 +49,8 @@ pub struct Record {
     pub background: Vec<(usize, u64)>,
     /// The ad-hoc network at a few moments, with the next hops to the receiver on each path; empty for other networks.
     pub mesh: Vec<Snapshot>,
+    /// What became of the frames of a video.
+    pub video: Option<VideoRun>,
     /// SHA-256 of what the receiver read, in hexadecimal, if it was asked for and all of it arrived.
     pub received_digest: Option<String>,
 }
@@ -101,6 +119,37 @@ pub struct SweepPoint {
     pub policies: Vec<PolicyRuns>,
 }
 
+/// A picture as the viewer of one combination's run saw it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Still {
+    /// Whose.
+    pub label: String,
+    /// The picture as PNG.
+    pub png: Vec<u8>,
+    /// PSNR of its Y against the source, dB.
+    pub psnr: f64,
+}
+
+/// An instant of a video.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Moment {
+    /// Seconds from its beginning.
+    pub at: f64,
+    /// The frame in display order.
+    pub frame: usize,
+    /// The source, the coded picture, and one for each combination.
+    pub stills: Vec<Still>,
+}
+
+/// What the runs of a video looked like.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Pictures {
+    /// Why pictures were not computed, if they were not.
+    pub missing: Option<String>,
+    /// Instants at which the combinations differ.
+    pub moments: Vec<Moment>,
+}
+
 /// Everything that an experiment measured.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -112,6 +161,8 @@ pub struct Outcome {
     pub policies: Vec<PolicyRuns>,
     /// The sweep, if any.
     pub sweep: Vec<SweepPoint>,
+    /// What the runs of a video looked like.
+    pub pictures: Option<Pictures>,
     /// Hash over the trace hashes of all runs, in order.
     pub trace_hash: u64,
     /// Real time it took, seconds.

@@ -71,11 +71,16 @@ fn student_t(freedom: usize) -> f64 {
 /// both cancels. None without pairs or if `b` is zero on average.
 pub fn relative_change(a: &[f64], b: &[f64]) -> Option<Estimate> {
     let base = Estimate::of(b)?.mean;
-    if base == 0.0 || a.len() != b.len() {
+    if base == 0.0 { None } else { Some(difference(a, b)?.scaled(1.0 / base)) }
+}
+
+/// How much more `a` is than `b`, run by run: the runs are paired by seed. None without pairs.
+pub fn difference(a: &[f64], b: &[f64]) -> Option<Estimate> {
+    if a.len() != b.len() {
         return None;
     }
     let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
-    Some(Estimate::of(&differences)?.scaled(1.0 / base))
+    Estimate::of(&differences)
 }
 
 /// The least value that at least `share` of `values` do not exceed; not a number if there are none.
@@ -174,6 +179,9 @@ mod tests {
         let (b, a) = ([50.0, 100.0, 150.0], [60.0, 110.0, 160.0]);
         let change = relative_change(&a, &b).unwrap();
         assert!((change.mean - 0.1).abs() < 1e-12 && change.half_width < 1e-12);
+        let more = difference(&a, &b).unwrap();
+        assert_eq!((more.mean, more.half_width), (10.0, 0.0));
+        assert_eq!(difference(&a, &b[..2]), None);
     }
 
     #[test]

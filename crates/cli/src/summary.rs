@@ -99,13 +99,7 @@ fn experiments(outcome: &Outcome) -> Vec<Experiment> {
         }
     }
     for claim in &scenario.claims {
-        if let Statement::Change { over, change } = &claim.statement
-            && let Some(estimate) = verdict::change(outcome, &claim.metric, &claim.policy, over)
-        {
-            let metric = format!("{}_vs_{over}", claim.metric);
-            let published = Some(change.0 * 100.0);
-            rows.push(Row::new(&claim.policy, &metric, "%", &estimate.scaled(100.0), published));
-        }
+        rows.extend(comparison(outcome, claim));
     }
     let mut all = vec![Experiment { name: scenario.name.clone(), rows }];
     let key = scenario.sweep.as_ref().map_or("", |sweep| sweep.key.as_str());
@@ -114,6 +108,23 @@ fn experiments(outcome: &Outcome) -> Vec<Experiment> {
         all.push(Experiment { name: format!("{}/{key}={}", scenario.name, point.value), rows });
     }
     all
+}
+
+/// What a claim compares, as measured.
+fn comparison(outcome: &Outcome, claim: &Claim) -> Option<Row> {
+    let Claim { metric, policy, .. } = claim;
+    match &claim.statement {
+        Statement::Change { over, change } => {
+            let estimate = verdict::change(outcome, metric, policy, over)?.scaled(100.0);
+            Some(Row::new(policy, &format!("{metric}_vs_{over}"), "%", &estimate, Some(change.0 * 100.0)))
+        }
+        Statement::Difference { over, more } => {
+            let unit = outcome.scenario.metric(metric)?.1;
+            let estimate = verdict::difference(outcome, metric, policy, over)?;
+            Some(Row::new(policy, &format!("{metric}_minus_{over}"), unit, &estimate, Some(*more)))
+        }
+        Statement::Value(_) | Statement::Below(_) | Statement::Above(_) => None,
+    }
 }
 
 /// Names and units of all metrics that a scenario may have.

@@ -2,7 +2,7 @@
 
 use crate::record::Outcome;
 use crate::scenario::model::{Claim, Statement};
-use crate::statistics::{Estimate, readable, relative_change};
+use crate::statistics::{self, Estimate, readable, relative_change};
 
 /// How measured and published stand to each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,9 +52,15 @@ pub fn judge(outcome: &Outcome, claim: &Claim) -> Verdict {
     let (label, unit) = outcome.scenario.metric(&claim.metric).unwrap_or((claim.metric.clone(), ""));
     match &claim.statement {
         Statement::Value(value) => judge_value(outcome, claim, &label, unit, *value),
-        Statement::Change { over, change } => judge_change(outcome, claim, over, &label, Some(change.0)),
-        Statement::Below(other) => judge_change(outcome, claim, other, &label, None),
-        Statement::Above(other) => judge_change(outcome, claim, other, &label, None),
+        Statement::Change { over, change } => {
+            judge_change(outcome, claim, over, &label, &Comparison { unit, size: Some(change.0), relative: true })
+        }
+        Statement::Difference { over, more } => {
+            judge_change(outcome, claim, over, &label, &Comparison { unit, size: Some(*more), relative: false })
+        }
+        Statement::Below(other) | Statement::Above(other) => {
+            judge_change(outcome, claim, other, &label, &Comparison { unit, size: None, relative: true })
+        }
     }
 }
 
@@ -129,7 +135,35 @@ pub fn change(outcome: &Outcome, metric: &str, policy: &str, other: &str) -> Opt
     relative_change(&a, &b)
 }
 
-fn judge_change(outcome: &Outcome, claim: &Claim, over: &str, label: &str, size: Option<f64>) -> Verdict {
+/// By how much `metric` is more for `policy` than for `other`, paired by seed, in the metric's unit.
+pub fn difference(outcome: &Outcome, metric: &str, policy: &str, other: &str) -> Option<Estimate> {
+    let (a, b) = paired(outcome, metric, policy, other)?;
+    statistics::difference(&a, &b)
+}
+
+/// How two combinations are compared.
+struct Comparison {
+    /// The metric's unit.
+    unit: &'static str,
+    /// What is published, as a share or in the metric's unit; none: only the direction.
+    size: Option<f64>,
+    /// As a share of the other's mean, not in the metric's unit.
+    relative: bool,
+}
+
+/// `+1.75 dB`, with its interval if it has one.
+fn signed(estimate: &Estimate, unit: &str) -> String {
+    let interval = if estimate.half_width.is_finite() {
+        format!(" [{:+.3}, {:+.3}]", estimate.low(), estimate.high())
+    } else {
+        " (one run, no interval)".to_owned()
+    };
+    let unit = if unit == "1" { "" } else { unit };
+    format!("{:+.3} {unit}", estimate.mean).trim_end().to_owned() + &interval
+}
+
+fn judge_change(outcome: &Outcome, claim: &Claim, over: &str, label: &str, how: &Comparison) -> Verdict {
+    let size = how.size;
     let subject = format!("{label}, {} against {}", name_of(outcome, &claim.policy), name_of(outcome, over));
     let sign = match &claim.statement {
         Statement::Below(_) => -1.0,
@@ -137,14 +171,16 @@ fn judge_change(outcome: &Outcome, claim: &Claim, over: &str, label: &str, size:
         _ => size.unwrap_or(0.0).signum(),
     };
     let published = match size {
-        Some(size) => format!("{:+.2} %", size * 100.0),
+        Some(size) if how.relative => format!("{:+.2} %", size * 100.0),
+        Some(size) => format!("{size:+} {}", if how.unit == "1" { "" } else { how.unit }).trim_end().to_owned(),
         None => (if sign < 0.0 { "lower" } else { "higher" }).to_owned(),
     };
-    let Some(estimate) = change(outcome, &claim.metric, &claim.policy, over) else {
+    let compared = if how.relative { change } else { difference };
+    let Some(estimate) = compared(outcome, &claim.metric, &claim.policy, over) else {
         return not_measured(subject, published);
     };
     let agreement = agreement_of_change(&estimate, sign, size);
-    let measured = percent(&estimate);
+    let measured = if how.relative { percent(&estimate) } else { signed(&estimate, how.unit) };
     let relation = match agreement {
         Agreement::Agrees => format!("which agrees with the published {published}"),
         Agreement::DirectionOnly => format!("which has the direction but not the size of the published {published}"),
@@ -197,6 +233,12 @@ mod tests {
     #[test]
     fn the_opposite_sign_is_a_contradiction() {
         assert_eq!(agreement_of_change(&estimate(0.30, 0.05), -1.0, None), Agreement::Differs);
+    }
+
+    #[test]
+    fn a_difference_is_told_in_the_unit_of_its_metric() {
+        assert_eq!(signed(&estimate(1.8, 0.25), "dB"), "+1.800 dB [+1.550, +2.050]");
+        assert_eq!(signed(&estimate(-0.016, f64::NAN), "1"), "-0.016 (one run, no interval)");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A connection with the applications at its two ends, and what became of it.
 
 use crate::address::InterfaceId;
-use crate::application::{Application, Checked, Reader, Sending, Writer};
+use crate::application::{Application, Checked, Reader, Sending, VideoReceived, Writer};
 use crate::network::HostId;
 use crate::recorder::{Measurements, Recorder};
 use anabranch_mptcp::endpoint::OperationError;
@@ -89,6 +89,8 @@ pub struct EndResult {
     pub messages_written: Vec<Instant>,
     /// When each message of the other end had been read.
     pub messages_read: Vec<Instant>,
+    /// What became of the frames of the other end's video.
+    pub video: Option<Box<VideoReceived>>,
 }
 
 /// A flow when the run ended.
@@ -171,6 +173,7 @@ impl FlowEnd {
             latencies: self.writer.latencies.clone(),
             messages_written: self.writer.messages.clone(),
             messages_read: self.reader.messages.clone(),
+            video: self.reader.video().cloned().map(Box::new),
         }
     }
     pub(crate) fn update_stats(&mut self, endpoint: &Endpoint) {

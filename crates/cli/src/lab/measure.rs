@@ -1,6 +1,6 @@
 //! Makes a record of a run: the series on the sampling grid, and the numbers that sum it up.
 
-use super::{capacity, settings};
+use super::{capacity, settings, video};
 use crate::contender::Contender;
 use crate::diagnostic::Diagnostic;
 use crate::metric::Series;
@@ -8,6 +8,7 @@ use crate::record::{Curve, Record, hexadecimal};
 use crate::scenario::Scenario;
 use crate::scenario::model::{Transfer, WindowKind, WindowMetric};
 use crate::statistics::quantile;
+use anabranch_policy::reliability::Reason;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_sim::application::Checked;
 use anabranch_sim::link::DropCause;
@@ -35,6 +36,8 @@ pub fn record(
     let mut curves = connection_curves(scenario, &measured.series);
     curves.extend(path_curves(scenario, paths, flow, measured, unit));
     let mut metrics = totals(scenario, results, flow, measured);
+    let video = video::outcome(scenario, flow).map_err(fail)?;
+    metrics.extend(video.iter().flat_map(video::metrics));
     for own in &scenario.metrics {
         let path = own.path.as_ref().and_then(|name| scenario.paths.iter().position(|path| path.name == *name));
         let curve = curves.iter().find(|curve| curve.series == own.series && curve.path == path);
@@ -50,7 +53,7 @@ pub fn record(
     }
     let background = capacity::background(scenario, paths, results);
     let (seed, trace_hash) = (results.seed, results.trace_hash);
-    Ok(Record { seed, trace_hash, metrics, curves, background, received_digest, ..Record::default() })
+    Ok(Record { seed, trace_hash, metrics, curves, background, received_digest, video, ..Record::default() })
 }
 
 /// What a metric of the scenario's own makes of the values whose interval lies in its window.
@@ -207,6 +210,12 @@ fn totals(scenario: &Scenario, results: &RunResult, flow: &FlowResult, measured:
     put("reinjected", Some(sender.bytes_reinjected as f64 / 1e3));
     put("duplicated", Some(sender.bytes_duplicated as f64 / 1e3));
     put("duplicate_received", Some(flow.receiver().stats.duplicate_bytes_received as f64 / 1e3));
+    let given_up = flow.receiver().stats.abandoned;
+    if scenario.video.is_some() {
+        for reason in [Reason::Expired, Reason::Blocked, Reason::Overtaken, Reason::Withdrawn] {
+            put(&format!("given_up_{reason}"), Some(given_up.of(reason).bytes as f64 / 1e3));
+        }
+    }
     let drops = results.drops();
     put("dropped_queue", Some((drops.get(DropCause::Overflow) + drops.get(DropCause::CoDel)) as f64));
     put("dropped_loss", Some(drops.get(DropCause::Loss) as f64));

@@ -8,12 +8,14 @@ mod moving;
 pub mod network;
 mod settings;
 pub mod traffic;
+pub mod video;
 
 use crate::contender::Contender;
 use crate::diagnostic::Diagnostic;
 use crate::record::Record;
 use crate::scenario::Scenario;
 use crate::scenario::model::{Heading, Transfer};
+use crate::scenario::quantity::Share;
 use anabranch_mptcp::{ConnectionConfig, EndpointConfig};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::time::{Duration, Instant};
@@ -66,6 +68,13 @@ pub fn run(
     if let Some(moving) = &scenario.moving {
         return moving::run(scenario, moving, contender, seed, extras);
     }
+    let kept;
+    let scenario = if contender.oracle {
+        kept = without_losses(scenario);
+        &kept
+    } else {
+        scenario
+    };
     let mut world = World::new(WorldConfig { seed, wire: extras.wire, ..WorldConfig::default() });
     let manager = |policies: &Combination| {
         policies.build_path_manager().map_err(|error| Diagnostic::plain(format!("{}: {error}", contender.name)))
@@ -98,7 +107,7 @@ pub fn run(
         _ => None,
     };
     let end = Instant::ZERO + scenario.duration;
-    if matches!(scenario.transfer, Transfer::Finite(_)) || extras.send.is_some() {
+    if matches!(scenario.transfer, Transfer::Finite(_) | Transfer::Video) || extras.send.is_some() {
         world.run_until_finished(end);
     } else {
         world.run_until(end);
@@ -108,6 +117,17 @@ pub fn run(
     capture.map_or(Ok(()), capture::Capture::finish)?;
     check_wire(&results)?;
     measure::record(scenario, contender, paths, &results, extras.curves)
+}
+
+/// The scenario of an oracle: what links would lose is not sent, so that they lose nothing.
+fn without_losses(scenario: &Scenario) -> Scenario {
+    let mut kept = scenario.clone();
+    let links = kept.paths.iter_mut().flat_map(|path| &mut path.links).chain(&mut kept.shared);
+    for link in links {
+        (link.loss, link.burst_loss) = (None, None);
+        link.coverage.iter_mut().for_each(|point| point.loss = Share(0.0));
+    }
+    kept
 }
 
 /// With `--wire` every packet must come back as it was.
@@ -127,6 +147,11 @@ fn application(scenario: &Scenario, extras: &Extras) -> Application {
         Heading::Download => Application::download(sending).verified(),
     };
     match scenario.transfer {
+        // A scenario is not read otherwise.
+        Transfer::Video => scenario
+            .video
+            .as_ref()
+            .map_or_else(|| one_way(Sending::Nothing), |video| Application::video(video::sent(video).schedule)),
         Transfer::Endless => one_way(Sending::Endless),
         Transfer::Finite(size) => one_way(Sending::Bytes(size.0)),
         Transfer::Messages { size, interval } => {

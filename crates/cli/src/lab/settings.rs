@@ -3,9 +3,12 @@
 use crate::contender::Contender;
 use crate::scenario::Scenario;
 use crate::scenario::model::ReceiveBuffer;
-use anabranch_mptcp::{BufferSize, ConnectionConfig, Policies, TcpConfig};
+use anabranch_mptcp::{BufferSize, ConnectionConfig, Framing, Policies, TcpConfig};
 use anabranch_policy::combination::Combination;
+use anabranch_policy::reliability;
 
+/// The setting of reliability policies that is the latency of the play-out, in ms.
+const LATENCY: &str = "latency";
 /// Bytes of IPv4 and TCP headers without options.
 const HEADERS: u64 = 40;
 /// Bytes of the timestamps option with its padding (RFC 7323, appendix A).
@@ -16,8 +19,11 @@ const SIGNAL: u64 = 28;
 /// Both ends' settings.
 pub fn connection(scenario: &Scenario, contender: &Contender) -> ConnectionConfig {
     let wanted = &scenario.connection;
-    let mut config = ConnectionConfig::new(policies(&contender.policies));
+    let mut config = ConnectionConfig::new(policies(&for_video(scenario, &contender.policies)));
     config.multipath = contender.multipath;
+    if scenario.video.is_some() {
+        config.framing = Framing::Messages;
+    }
     config.receive_buffer = match wanted.receive_buffer {
         ReceiveBuffer::Fixed(size) => BufferSize::Fixed(size.0),
         ReceiveBuffer::Auto { initial, max } => BufferSize::Auto { initial: initial.0, max: max.0 },
@@ -41,6 +47,19 @@ pub fn connection(scenario: &Scenario, contender: &Contender) -> ConnectionConfi
     tcp.initial_window = wanted.initial_window.map_or(tcp.initial_window, |packets| packets.0 as u32);
     tcp.max_window = wanted.max_window.map(|packets| packets.0 * segment_size(contender.multipath, tcp));
     config
+}
+
+/// A combination that does not say its latency has that of the scenario's video.
+fn for_video(scenario: &Scenario, policies: &Combination) -> Combination {
+    let mut made = policies.clone();
+    let Some(video) = &scenario.video else { return made };
+    let choice = &mut made.reliability;
+    let member = reliability::TABLE.iter().find(|member| member.name == choice.name);
+    let takes = member.is_some_and(|member| member.parameters.iter().any(|parameter| parameter.name == LATENCY));
+    if takes && choice.settings.get(LATENCY).is_none() {
+        choice.settings.set(LATENCY, video.deadline.as_secs_f64() * 1e3);
+    }
+    made
 }
 
 /// Payload of a full segment: the unit in which windows are given and shown.

@@ -8,6 +8,7 @@ mod figure;
 mod mesh;
 mod rivals;
 mod scatter;
+mod stills;
 mod sweep;
 
 pub use calibration::calibration_page;
@@ -89,6 +90,7 @@ fn experiment(html: &mut String, outcome: &Outcome) -> Result<(), chart::ChartEr
     combinations(html, outcome);
     claims_table(html, outcome);
     meshes(html, outcome)?;
+    html.push_str(&stills::strips(outcome));
     let figures = if scenario.figures.is_empty() { default_figures() } else { scenario.figures.clone() };
     for figure in &figures {
         one_figure(html, outcome, figure)?;

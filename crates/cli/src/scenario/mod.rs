@@ -11,6 +11,7 @@ mod results;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod video;
 
 pub use model::Scenario;
 pub use tree::Source;
@@ -33,6 +34,7 @@ const KEYS: &[&str] = &[
     "quick_seeds",
     "sample",
     "transfer",
+    "video",
     "connection",
     "paths",
     "mesh",
@@ -126,7 +128,11 @@ fn read(top: &Reader<'_>, directory: &Path) -> Result<Scenario, Diagnostic> {
     let seeds = top.get("seeds").map_or(Ok(20), |item| item.count(1..=100_000))? as u32;
     let quick_seeds = top.get("quick_seeds").map_or(Ok(3), |item| item.count(1..=100_000))? as u32;
     let shared = top.get("shared").map(|item| network::links(&item, directory)).transpose()?.unwrap_or_default();
-    let (transfer, heading) = connection::transfer(top)?;
+    let video = video::video(top, directory)?;
+    let (transfer, heading) = match &video {
+        Some(_) => (model::Transfer::Video, model::Heading::Upload),
+        None => connection::transfer(top)?,
+    };
     let (mesh, paths) = match mesh::mesh(top)? {
         Some((mesh, lanes)) => (Some(mesh), lanes),
         None if top.get("moving").is_some() => (None, Vec::new()),
@@ -143,6 +149,7 @@ fn read(top: &Reader<'_>, directory: &Path) -> Result<Scenario, Diagnostic> {
         quick_seeds: quick_seeds.min(seeds),
         sample,
         transfer,
+        video,
         heading,
         connection: connection::connection(top)?,
         paths,
@@ -203,7 +210,7 @@ fn check_references(top: &Reader<'_>, scenario: &Scenario) -> Result<(), Diagnos
     let figure_names: Vec<&str> = scenario.figures.iter().map(|figure| figure.name.as_str()).collect();
     for (at, claim) in scenario.claims.iter().enumerate() {
         let other = match &claim.statement {
-            Statement::Change { over, .. } => Some(over),
+            Statement::Change { over, .. } | Statement::Difference { over, .. } => Some(over),
             Statement::Below(other) | Statement::Above(other) => Some(other),
             Statement::Value(_) => None,
         };

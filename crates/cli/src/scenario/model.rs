@@ -1,6 +1,7 @@
 //! What a scenario says, once read and found possible.
 
 use super::quantity::{Change, Packets, Share, Size};
+use anabranch_media::Trace;
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Duration;
 use anabranch_routing::lanes::LaneSettings;
@@ -234,6 +235,38 @@ pub enum Transfer {
         /// Time between a response and the next request.
         pause: Duration,
     },
+    /// The frames of the scenario's video.
+    Video,
+}
+
+/// What is written as one message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MessageUnit {
+    /// A frame.
+    Frames,
+    /// A packet of a frame, as the packetiser cuts it.
+    Packets,
+}
+
+/// A live video in place of a transfer.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Video {
+    /// The trace's name, or its file.
+    pub name: String,
+    /// Whether it is the trace whose pictures come with the program.
+    pub built_in: bool,
+    /// One pass.
+    pub trace: Arc<Trace>,
+    /// How many passes.
+    pub repeats: u32,
+    /// How many in a quick run.
+    pub quick_repeats: u32,
+    /// Each frame is so many times as long.
+    pub load: f64,
+    /// The latency of the play-out.
+    pub deadline: Duration,
+    /// What is written as one message.
+    pub messages: MessageUnit,
 }
 
 /// Which way a transfer goes that is not requests and responses.
@@ -433,6 +466,13 @@ pub enum Statement {
         /// By how much.
         change: Change,
     },
+    /// It is so much more than that of another policy, in the metric's unit.
+    Difference {
+        /// The other policy.
+        over: String,
+        /// How much more; below 0: less.
+        more: f64,
+    },
     /// It is lower than that of another policy.
     Below(String),
     /// It is higher than that of another policy.
@@ -477,6 +517,8 @@ pub struct Scenario {
     pub sample: Duration,
     /// What is carried.
     pub transfer: Transfer,
+    /// The video, if that is what is carried.
+    pub video: Option<Video>,
     /// Who sends it; requests are the client's in any case.
     pub heading: Heading,
     /// What both ends are set to.

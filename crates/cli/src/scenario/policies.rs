@@ -24,7 +24,7 @@ pub fn policies(top: &Reader<'_>) -> Result<Vec<Contender>, Diagnostic> {
 }
 
 fn policy(item: &Item<'_>) -> Result<Contender, Diagnostic> {
-    let own = ["name", "label", "multipath", "paths", "mesh"];
+    let own = ["name", "label", "multipath", "paths", "mesh", "oracle"];
     let keys: Vec<&str> = own.into_iter().chain(Family::ALL.iter().map(|family| family.name())).collect();
     let table = item.table("a policy", &keys)?;
     let name = table.required("name")?.text()?.to_owned();
@@ -33,6 +33,7 @@ fn policy(item: &Item<'_>) -> Result<Contender, Diagnostic> {
         name,
         multipath: table.flag("multipath", true)?,
         mesh: super::mesh::routes(&table)?,
+        oracle: table.flag("oracle", false)?,
         ..Contender::plain()
     };
     if let Some(paths) = table.get("paths") {

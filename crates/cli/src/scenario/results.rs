@@ -95,18 +95,25 @@ pub fn figures(top: &Reader<'_>) -> Result<Vec<Figure>, Diagnostic> {
 
 /// Reads `[[claims]]`.
 pub fn claims(top: &Reader<'_>) -> Result<Vec<Claim>, Diagnostic> {
-    let keys = &["figure", "metric", "policy", "value", "change", "over", "below", "above", "note"];
+    let keys = &["figure", "metric", "policy", "value", "change", "difference", "over", "below", "above", "note"];
     let read = |item: &Item<'_>| {
         let table = item.table("a claim", keys)?;
-        let value = table.get("value").map(|item| item.number()).transpose()?;
-        let statement = match (value, table.quantity("change")?, table.text("below")?, table.text("above")?) {
-            (Some(value), None, None, None) => Statement::Value(value),
-            (None, Some(change), None, None) => {
-                Statement::Change { over: table.required("over")?.text()?.to_owned(), change }
-            }
-            (None, None, Some(other), None) => Statement::Below(other.to_owned()),
-            (None, None, None, Some(other)) => Statement::Above(other.to_owned()),
-            _ => return Err(table.error("a claim says one of: 'value', 'change' with 'over', 'below', 'above'")),
+        let number = |key: &str| table.get(key).map(|item| item.number()).transpose();
+        let over = || table.required("over")?.text().map(str::to_owned);
+        let mut said = Vec::new();
+        said.extend(number("value")?.map(Statement::Value));
+        if let Some(change) = table.quantity("change")? {
+            said.push(Statement::Change { over: over()?, change });
+        }
+        if let Some(more) = number("difference")? {
+            said.push(Statement::Difference { over: over()?, more });
+        }
+        said.extend(table.text("below")?.map(|other| Statement::Below(other.to_owned())));
+        said.extend(table.text("above")?.map(|other| Statement::Above(other.to_owned())));
+        let kinds = "'value', 'change' with 'over', 'difference' with 'over', 'below', 'above'";
+        let statement = match (said.pop(), said.is_empty()) {
+            (Some(statement), true) => statement,
+            _ => return Err(table.error(format!("a claim says one of: {kinds}"))),
         };
         Ok(Claim {
             figure: table.required("figure")?.text()?.to_owned(),

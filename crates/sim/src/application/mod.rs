@@ -2,11 +2,13 @@
 
 mod pattern;
 mod reader;
+mod video;
 mod writer;
 
 pub use pattern::{PATTERN_LENGTH, pattern};
 pub(crate) use reader::Reader;
 pub use reader::{Checked, Reading, Verify};
+pub use video::{FrameToSend, GapRead, MessageRead, Schedule, VideoReceived};
 pub(crate) use writer::Writer;
 pub use writer::{Pace, Sending};
 
@@ -38,6 +40,11 @@ impl Application {
     /// The server sends as soon as it has accepted the connection, the client reads everything at once.
     pub fn download(sending: Sending) -> Self {
         Self { client_sends: Sending::Nothing, server_sends: sending, ..Self::upload(Sending::Nothing) }
+    }
+    /// The client sends a video, as messages, and the server notes what became of each.
+    pub fn video(frames: Schedule) -> Self {
+        let server_reads = Reading { records: true, ..Reading::default() };
+        Self { server_reads, ..Self::upload(Sending::Video(frames)) }
     }
     /// The client sends a file, and the server works out its SHA-256.
     pub fn file(contents: Bytes) -> Self {

@@ -1,6 +1,7 @@
 //! How an application reads: at once or at a limited rate, and what it checks.
 
 use super::pattern;
+use super::video::{VideoReceived, VideoReceiver};
 use anabranch_mptcp::Endpoint;
 use anabranch_policy::ids::ConnectionId;
 use anabranch_policy::rate::Rate;
@@ -28,6 +29,8 @@ pub struct Reading {
     pub verify: Verify,
     /// Note when each message of so many bytes has been read.
     pub message: Option<u64>,
+    /// The stream is one of messages with headers: note when each has been read, and the gaps. Nothing else is done then.
+    pub records: bool,
 }
 
 /// What a check found.
@@ -63,6 +66,7 @@ pub(crate) struct Reader {
     message: Option<u64>,
     /// When each was read to its last byte.
     pub(crate) messages: Vec<Instant>,
+    video: Option<Box<VideoReceiver>>,
 }
 
 #[derive(Clone, Debug)]
@@ -87,6 +91,7 @@ impl Reader {
             not_before: Instant::ZERO,
             message: reading.message.filter(|size| *size > 0),
             messages: Vec::new(),
+            video: reading.records.then(Box::default),
         }
     }
     /// When it wants to be called again.
@@ -95,7 +100,11 @@ impl Reader {
     }
     /// Bytes read so far.
     pub(crate) fn total(&self) -> u64 {
-        self.total
+        self.video.as_ref().map_or(self.total, |video| video.total())
+    }
+    /// What became of the messages of a video.
+    pub(crate) fn video(&self) -> Option<&VideoReceived> {
+        self.video.as_ref().map(|video| video.received())
     }
     pub(crate) fn checked(&self) -> Checked {
         match &self.check {
@@ -107,6 +116,9 @@ impl Reader {
     }
     /// Reads what it may.
     pub(crate) fn read(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
+        if let Some(video) = &mut self.video {
+            return video.read(now, endpoint, id);
+        }
         let Some(rate) = self.rate else {
             while let Some(bytes) = endpoint.read(now, id, usize::MAX) {
                 self.take(now, &bytes);

@@ -1,6 +1,7 @@
 //! What an application writes, and when.
 
 use super::pattern::pattern;
+use super::video::{Schedule, VideoSender};
 use crate::random::RandomStream;
 use crate::share::{Share, ShareRange};
 use anabranch_mptcp::Endpoint;
@@ -29,6 +30,8 @@ pub enum Sending {
         /// Mean time from one to the next.
         interval: Duration,
     },
+    /// The frames of a video, each as a message at its time; then it closes.
+    Video(Schedule),
     /// Requests, one after the other; then it closes.
     Requests {
         /// Bytes of a request.
@@ -94,6 +97,7 @@ enum Plan {
     File(Bytes),
     Paced(Box<Paced>),
     Messages { size: u64, interval: Duration, random: Box<RandomStream> },
+    Video(VideoSender),
     Requests { size: u64, response: u64, think: Duration, left: u64, asked: Instant, read: u64 },
     Responses { request: u64, size: u64, answered: u64 },
 }
@@ -142,6 +146,7 @@ impl Writer {
                 interval: *interval,
                 random: Box::new(RandomStream::new(seed, &format!("messages/{name}"))),
             },
+            Sending::Video(schedule) => Plan::Video(VideoSender::new(schedule.clone())),
             Sending::Requests { size, response, think, count } => Plan::Requests {
                 size: *size,
                 response: *response,
@@ -158,18 +163,21 @@ impl Writer {
     }
     /// When it wants to be called again.
     pub(crate) fn timer(&self) -> Instant {
-        self.wake
+        if let Plan::Video(video) = &self.plan { video.timer() } else { self.wake }
     }
     /// Bytes written so far.
     pub(crate) fn written(&self) -> u64 {
-        self.written
+        if let Plan::Video(video) = &self.plan { video.written() } else { self.written }
     }
     /// Whether it has written all that it ever will.
     pub(crate) fn is_finished(&self) -> bool {
-        self.state == State::Closed
+        if let Plan::Video(video) = &self.plan { video.is_finished() } else { self.state == State::Closed }
     }
     /// The connection is there.
     pub(crate) fn open(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
+        if let Plan::Video(video) = &mut self.plan {
+            return video.open(now, endpoint, id);
+        }
         if let Plan::Paced(paced) = &mut self.plan {
             (paced.last, paced.until) = (now, now);
         }
@@ -185,6 +193,9 @@ impl Writer {
     }
     /// Its timer may have come.
     pub(crate) fn tick(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
+        if let Plan::Video(video) = &mut self.plan {
+            return video.write(now, endpoint, id);
+        }
         if now < self.wake || self.state != State::Writing {
             return;
         }
@@ -206,7 +217,7 @@ impl Writer {
                 *asked = now;
                 self.budget += *size;
             }
-            Plan::Nothing | Plan::Pattern | Plan::File(_) | Plan::Responses { .. } => {}
+            Plan::Nothing | Plan::Pattern | Plan::File(_) | Plan::Video(_) | Plan::Responses { .. } => {}
         }
         self.write(now, endpoint, id);
     }
@@ -231,7 +242,9 @@ impl Writer {
                 self.budget += (complete - *answered) * *size;
                 *answered = complete;
             }
-            Plan::Nothing | Plan::Pattern | Plan::File(_) | Plan::Paced(_) | Plan::Messages { .. } => return,
+            Plan::Nothing | Plan::Pattern | Plan::File(_) | Plan::Paced(_) | Plan::Messages { .. } | Plan::Video(_) => {
+                return;
+            }
         }
         self.tick(now, endpoint, id);
         self.write(now, endpoint, id);
@@ -244,6 +257,9 @@ impl Writer {
     }
     /// No more than what is due now, then it closes; what is endless ends here.
     pub(crate) fn end(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
+        if let Plan::Video(video) = &mut self.plan {
+            return video.end(now, endpoint, id);
+        }
         if self.state == State::Writing {
             self.state = State::Ending;
             self.wake = Instant::NEVER;
@@ -255,6 +271,9 @@ impl Writer {
     }
     /// Writes what it may, as far as the connection takes it.
     pub(crate) fn write(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
+        if let Plan::Video(video) = &mut self.plan {
+            return video.write(now, endpoint, id);
+        }
         if self.state == State::Closed {
             return;
         }

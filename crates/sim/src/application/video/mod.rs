@@ -1,0 +1,148 @@
+//! A live video: frames that are written as messages when a coder would have them, and what became of each at the other
+//! end.
+//!
+//! A schedule is plain numbers; where they come from (a trace, a clip) is no matter of the lab's. A frame is on time if it can
+//! be read, whole, when it is to be played by the one definition of the deadline ([`PlayOutClock`]).
+
+mod receiver;
+mod sender;
+
+pub(crate) use receiver::VideoReceiver;
+pub(crate) use sender::VideoSender;
+
+use super::pattern::{PATTERN_LENGTH, pattern};
+use anabranch_policy::reliability::{PlayOutClock, Reason};
+use anabranch_policy::time::{Duration, Instant};
+use bytes::{Bytes, BytesMut};
+use std::sync::Arc;
+
+/// A frame, or a part of one, that is written as a message of its own. Its number is its place in the schedule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FrameToSend {
+    /// When it is there to be written, from the moment at which the connection is established.
+    pub at: Duration,
+    /// When it is to be played, on the same clock.
+    pub play_out: Duration,
+    /// 0: never given up for lack of room; the larger, the sooner.
+    pub importance: u8,
+    /// Until when after `at` it is of use: what the sender is told; none: it is not told.
+    pub lifetime: Option<Duration>,
+    /// Payload, without the header of a message.
+    pub bytes: u32,
+}
+
+/// Frames in the order in which they are written; `at` does not fall.
+pub type Schedule = Arc<[FrameToSend]>;
+
+/// A stretch of the stream that the receiver was told will not come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GapRead {
+    /// When it was read.
+    pub at: Instant,
+    /// Its place in the stream.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// When a message came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MessageRead {
+    /// When its first byte arrived.
+    pub arrived: Instant,
+    /// When it could be read whole.
+    pub read: Instant,
+}
+
+/// What the receiving application saw of a video.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct VideoReceived {
+    /// When each message came, by its number; shorter than the schedule if the last did not.
+    pub messages: Vec<Option<MessageRead>>,
+    /// What was given up.
+    pub gaps: Vec<GapRead>,
+    /// The first message whose payload is not what was written, if there is one; or one that came twice or out of order.
+    pub wrong: Option<u32>,
+}
+
+impl VideoReceived {
+    /// Whether each message of the schedule was there when it was to be played, with this latency.
+    pub fn on_time(&self, schedule: &[FrameToSend], latency: Duration) -> Vec<bool> {
+        let mut clock = PlayOutClock::new(latency);
+        let mut in_time = |(frame, read): (&FrameToSend, Option<MessageRead>)| {
+            let Some(MessageRead { arrived, read }) = read else { return false };
+            clock.observe(arrived, frame.play_out);
+            clock.at(frame.play_out).is_some_and(|due| read <= due)
+        };
+        let reads = self.messages.iter().copied().chain(core::iter::repeat(None));
+        schedule.iter().zip(reads).map(&mut in_time).collect()
+    }
+}
+
+/// The payload of a message: a stretch of the pattern that depends on its number.
+pub(super) fn payload(number: u32, length: u32) -> Bytes {
+    // A prime, so that neighbours differ everywhere.
+    let mut offset = u64::from(number) * 7919;
+    let mut left = u64::from(length);
+    let first = pattern(offset, left);
+    if first.len() as u64 == left {
+        return first;
+    }
+    let mut joined = BytesMut::with_capacity(length as usize);
+    while left > 0 {
+        let piece = pattern(offset % PATTERN_LENGTH, left);
+        joined.extend_from_slice(&piece);
+        (offset, left) = (offset + piece.len() as u64, left - piece.len() as u64);
+    }
+    joined.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn millis(value: u64) -> Duration {
+        Duration::from_millis(value)
+    }
+
+    fn frames(times: &[u64]) -> Vec<FrameToSend> {
+        let frame = |at: &u64| FrameToSend {
+            at: millis(*at),
+            play_out: millis(*at),
+            importance: 0,
+            lifetime: None,
+            bytes: 100,
+        };
+        times.iter().map(frame).collect()
+    }
+
+    #[test]
+    fn a_frame_is_on_time_if_it_takes_no_more_than_the_latency_longer_than_the_fastest() {
+        let schedule = frames(&[0, 33, 66, 100]);
+        let time = |time: u64| Instant::ZERO + millis(time);
+        let read = |arrived: u64, read: u64| Some(MessageRead { arrived: time(arrived), read: time(read) });
+        // Differences 50, 20, 54 and 50 ms on arrival: the base is 50, then 20. The last two wait 120 and 121 ms in all.
+        let messages = vec![read(50, 50), read(53, 53), read(120, 186), read(150, 221)];
+        let received = VideoReceived { messages, ..VideoReceived::default() };
+        assert_eq!(received.on_time(&schedule, millis(100)), [true, true, true, false]);
+        assert_eq!(received.on_time(&schedule, millis(20)), [true, true, false, false]);
+    }
+
+    #[test]
+    fn what_did_not_come_is_not_on_time() {
+        let second = MessageRead { arrived: Instant::ZERO, read: Instant::ZERO };
+        let received = VideoReceived { messages: vec![None, Some(second)], ..VideoReceived::default() };
+        assert_eq!(received.on_time(&frames(&[0, 33, 66]), millis(500)), [false, true, false]);
+        assert_eq!(VideoReceived::default().on_time(&frames(&[0]), millis(500)), [false]);
+    }
+
+    #[test]
+    fn payloads_differ_from_message_to_message_and_may_be_longer_than_the_pattern() {
+        assert_ne!(payload(1, 1000), payload(2, 1000));
+        let long = payload(132, 2_000_000);
+        assert_eq!(long.len(), 2_000_000);
+        assert_eq!(long[PATTERN_LENGTH as usize..], long[..2_000_000 - PATTERN_LENGTH as usize]);
+    }
+}

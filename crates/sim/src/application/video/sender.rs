@@ -1,0 +1,74 @@
+//! Writes the frames of a schedule, each as a message, when they are there.
+
+use super::{Schedule, payload};
+use anabranch_mptcp::{Endpoint, MessageOptions};
+use anabranch_policy::ids::ConnectionId;
+use anabranch_policy::time::Instant;
+
+/// The application of a live source. What the connection does not take waits here, in order.
+#[derive(Clone, Debug)]
+pub(crate) struct VideoSender {
+    schedule: Schedule,
+    start: Option<Instant>,
+    /// The next to be written.
+    next: usize,
+    /// Payload bytes written.
+    written: u64,
+    /// The connection has been closed, or is gone.
+    over: bool,
+}
+
+impl VideoSender {
+    pub(crate) fn new(schedule: Schedule) -> Self {
+        Self { schedule, start: None, next: 0, written: 0, over: false }
+    }
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+    /// Whether all has been written and the connection closed.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.over
+    }
+    /// When it wants to be called again.
+    pub(crate) fn timer(&self) -> Instant {
+        match (self.start, self.schedule.get(self.next)) {
+            (Some(start), Some(frame)) if !self.over => start + frame.at,
+            _ => Instant::NEVER,
+        }
+    }
+    /// The connection is there: the stream begins.
+    pub(crate) fn open(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
+        self.start = Some(now);
+        self.write(now, endpoint, id);
+    }
+    /// Writes the frames that are there, as far as the connection takes them; closes behind the last.
+    pub(crate) fn write(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
+        let Some(start) = self.start.filter(|_| !self.over) else { return };
+        while let Some(frame) = self.schedule.get(self.next).filter(|frame| start + frame.at <= now) {
+            let number = self.next as u32;
+            let options =
+                MessageOptions { importance: frame.importance, play_out: frame.play_out, lifetime: frame.lifetime };
+            match endpoint.write_message(now, id, payload(number, frame.bytes), &options) {
+                Ok(Some(_)) => {}
+                Ok(None) => return,
+                Err(_) => {
+                    self.over = true;
+                    return;
+                }
+            }
+            self.written += u64::from(frame.bytes);
+            self.next += 1;
+        }
+        if self.next == self.schedule.len() {
+            self.end(now, endpoint, id);
+        }
+    }
+    /// Nothing more is written.
+    pub(crate) fn end(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
+        if core::mem::replace(&mut self.over, true) {
+            return;
+        }
+        // The connection may have ended meanwhile; then there is nothing to close.
+        let _ = endpoint.close(now, id);
+    }
+}
