@@ -6,8 +6,8 @@ mod show;
 
 pub use options::RouteOptions;
 
-use crate::command::print;
 use crate::command::serving::block_on;
+use crate::command::{print, remark};
 use crate::diagnostic::Diagnostic;
 use anabranch_net::attach;
 use anabranch_net::route::{Question, RouteConfig, RouteDaemon, RouteError, ask};
@@ -46,7 +46,7 @@ fn run(config: RouteConfig) -> Result<(), Diagnostic> {
                 std::future::pending::<()>().await;
             }
         };
-        daemon.run(end).await.map_err(|error| diagnostic(&error))
+        daemon.telling(remark).run(end).await.map_err(|error| diagnostic(&error))
     })
 }
 

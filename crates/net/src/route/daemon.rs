@@ -1,6 +1,7 @@
 //! The router at work on this host: one loop between the network, the kernel's tables, and those who ask.
 
 use super::RouteError;
+use super::complaints::{Complaints, drops};
 use super::config::RouteConfig;
 use super::control::{Asked, Control, is_taken};
 use super::ground::Ground;
@@ -51,6 +52,9 @@ pub(super) struct RouteCounters {
     pub kernel: Applied,
 }
 
+/// Takes a sentence.
+type Tell = Box<dyn FnMut(&str)>;
+
 /// A router on this host. Dropping it removes its routes and puts settings back.
 pub struct RouteDaemon {
     pub(super) config: RouteConfig,
@@ -67,6 +71,9 @@ pub struct RouteDaemon {
     pub(super) ports: Vec<Port>,
     pub(super) instances: Vec<Instance>,
     pub(super) counters: RouteCounters,
+    complaints: Complaints,
+    /// Who is told of packets that are not used.
+    tell: Option<Tell>,
     /// Something on the host has changed since the last look.
     changed: bool,
     looked: Instant,
@@ -135,12 +142,22 @@ impl RouteDaemon {
             ports,
             instances,
             counters: RouteCounters::default(),
+            complaints: Complaints::default(),
+            tell: None,
             changed: false,
             looked: Instant::ZERO,
             apply_at: Instant::NEVER,
         };
         daemon.adjust(ground)?;
         Ok(daemon)
+    }
+
+    /// Has somebody told of packets that are not used, in a sentence each: every reason once for each sender, and no more than
+    /// 65 in all.
+    #[must_use]
+    pub fn telling(mut self, tell: impl FnMut(&str) + 'static) -> Self {
+        self.tell = Some(Box::new(tell));
+        self
     }
 
     /// What it is and does, in a line for the log.
@@ -256,22 +273,31 @@ impl RouteDaemon {
             };
             let how =
                 Reception { source: received.source, multicast: received.destination.is_multicast(), signal: None };
-            match self.transport.decode(&received) {
+            let Self { counters, complaints, .. } = self;
+            let mut refuse = |refusal: Refusal, count: u64| {
+                *counters.refused.entry(refusal).or_default() += count;
+                complaints.refused(refusal, &port.name, how.source)
+            };
+            let news = match self.transport.decode(&received) {
                 Ok(decoded) => {
-                    let id = port.id;
-                    let parts = [
+                    let damaged = [
                         (Refusal::Signalling, u64::from(decoded.dropped_lls.is_some())),
                         (Refusal::Advertisement, decoded.dropped_lsas.len() as u64),
                     ];
-                    for (refusal, count) in parts.into_iter().filter(|(_, count)| *count > 0) {
-                        *self.counters.refused.entry(refusal).or_default() += count;
-                    }
-                    if let Some(instance) = self.instances.get_mut(place) {
-                        instance.router.handle_packet(now, id, &how, &decoded.packet);
-                    }
+                    let damaged = damaged.into_iter().filter(|(_, count)| *count > 0);
+                    let news = damaged.filter_map(|(refusal, count)| refuse(refusal, count)).last();
+                    let Some(instance) = self.instances.get_mut(place) else { continue };
+                    let before = drops(instance.router.counters());
+                    instance.router.handle_packet(now, port.id, &how, &decoded.packet);
+                    let after = drops(instance.router.counters());
+                    let news = complaints.dropped(&before, &after, &port.name, how.source).or(news);
                     self.drain(place);
+                    news
                 }
-                Err(refusal) => *self.counters.refused.entry(refusal).or_default() += 1,
+                Err(refusal) => refuse(refusal, 1),
+            };
+            if let Some((news, tell)) = news.zip(self.tell.as_mut()) {
+                tell(&news);
             }
         }
         Ok(())

@@ -3,6 +3,7 @@
 //! [`RouteDaemon`] drives an [`anabranch_routing::Router`] for each address family. What it sets on the host is marked with a
 //! protocol number of its own, is removed at its end, and after a kill by the next start. [`ask`] asks a router at work.
 
+mod complaints;
 mod config;
 mod control;
 mod daemon;

@@ -38,12 +38,12 @@ fn namespace() -> Namespace {
     namespace
 }
 
-fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> T {
+pub fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> T {
     namespace.run(work).expect("it can be entered")
 }
 
 /// Two namespaces with a link between them: `e0` in both, numbers 1 and 2.
-fn pair() -> [Namespace; 2] {
+pub fn pair() -> [Namespace; 2] {
     use std::os::fd::AsRawFd;
     let (one, two) = (namespace(), namespace());
     let there = format!("/proc/{}/fd/{}", std::process::id(), two.file().as_raw_fd());

@@ -4,6 +4,7 @@
 mod convergence;
 mod frr;
 mod host;
+mod hostile;
 #[allow(dead_code)] // the other tests use the rest
 #[path = "../interop/kernel.rs"]
 mod kernel;
@@ -21,7 +22,8 @@ fn main() {
     if let Some(reason) = &missing {
         eprintln!("skipped: {reason}");
     }
-    let trials = [mesh::trials(), convergence::trials(), frr::trials(), host::trials()].into_iter().flatten();
+    let trials =
+        [mesh::trials(), convergence::trials(), frr::trials(), host::trials(), hostile::trials()].into_iter().flatten();
     let trials: Vec<Trial> =
         trials.map(|trial| if missing.is_some() { trial.with_ignored_flag(true) } else { trial }).collect();
     let mut arguments = Arguments::from_args();

@@ -24,6 +24,11 @@ pub struct Running {
 
 impl Running {
     pub fn start(namespace: &Namespace, config: RouteConfig) -> Self {
+        Self::start_telling(namespace, config, |news| eprintln!("a router: {news}"))
+    }
+
+    /// The same with somebody who hears of packets that are not used.
+    pub fn start_telling(namespace: &Namespace, config: RouteConfig, tell: impl FnMut(&str) + Send + 'static) -> Self {
         let (end, ended) = oneshot::channel();
         let inside = namespace.clone();
         let work = move || {
@@ -33,6 +38,7 @@ impl Running {
                     let daemon =
                         RouteDaemon::start(config).await.inspect_err(|error| eprintln!("a router: {error}"))?;
                     daemon
+                        .telling(tell)
                         .run(async {
                             // Dropped is as good as told.
                             let _ = ended.await;

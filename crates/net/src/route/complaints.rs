@@ -1,0 +1,129 @@
+//! What is told of packets that are not used, beside the counters: each reason once for each sender, and only so many.
+//!
+//! Anybody on the radio can send anything, under any address. So a flood of bad packets, or of good ones that do not fit the
+//! configuration, fills neither the log nor the memory.
+
+use super::transport::Refusal;
+use anabranch_routing::counters::{Counters, DropReason};
+use std::collections::BTreeSet;
+use std::net::Ipv6Addr;
+
+/// So much is told in the life of a router.
+pub(super) const MOST: usize = 64;
+
+/// Drops by the router that an honest neighbour does not cause, or only by a wrong configuration, and how they are told.
+const SUSPICIOUS: [(DropReason, &str); 15] = [
+    (DropReason::Area, "belongs to another area"),
+    (DropReason::RouterId, "has the router ID of this router, or none"),
+    (DropReason::Source, "does not come from a link-local address"),
+    (DropReason::HelloInterval, "has another HelloInterval"),
+    (DropReason::DeadInterval, "has another RouterDeadInterval"),
+    (DropReason::Options, "has other options E and N"),
+    (DropReason::AddressFamily, "lacks the AF bit of RFC 5838"),
+    (DropReason::NoMdrHello, "is a Hello without what RFC 5614 adds"),
+    (DropReason::HelloLists, "has lists that are longer than the Hello, or lost neighbours in a full Hello"),
+    (DropReason::NeighborLimit, "comes from one neighbour too many"),
+    (DropReason::Mtu, "has a larger MTU"),
+    (DropReason::LsaChecksum, "holds an advertisement with a wrong checksum"),
+    (DropReason::LsaHeader, "holds an advertisement whose header cannot be"),
+    (DropReason::LsaType, "holds an advertisement of an unknown type or scope that may not be kept"),
+    (DropReason::LsaLimit, "holds an advertisement for which the database has no room"),
+];
+
+/// Counts of [`SUSPICIOUS`].
+pub(super) type Drops = [u64; SUSPICIOUS.len()];
+
+/// How often each was dropped so far.
+pub(super) fn drops(counters: &Counters) -> Drops {
+    SUSPICIOUS.map(|(reason, _)| counters.dropped(reason))
+}
+
+const fn sentence(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::Malformed => "is no OSPFv3 packet",
+        Refusal::Checksum => "has a wrong checksum",
+        Refusal::NotAuthentic => "is not authentic: another key, another key number, or none",
+        Refusal::Replayed => "has been received before",
+        Refusal::Signalling => "has damaged link-local signalling, which is left out",
+        Refusal::Advertisement => "holds a damaged advertisement, which is left out",
+    }
+}
+
+/// What has been told of.
+#[derive(Default)]
+pub(super) struct Complaints {
+    told: BTreeSet<(&'static str, String, Ipv6Addr)>,
+    ended: bool,
+}
+
+impl Complaints {
+    /// A packet was refused on its way in; gives what to say, if it is news.
+    pub(super) fn refused(&mut self, refusal: Refusal, interface: &str, source: Ipv6Addr) -> Option<String> {
+        self.news(sentence(refusal), interface, source)
+    }
+
+    /// The router took a packet; gives what to say of what it dropped, if it is news.
+    pub(super) fn dropped(
+        &mut self,
+        before: &Drops,
+        after: &Drops,
+        interface: &str,
+        source: Ipv6Addr,
+    ) -> Option<String> {
+        let mut all = SUSPICIOUS.iter().zip(before.iter().zip(after));
+        let (_, what) = all.find(|(_, (before, after))| before < after)?.0;
+        self.news(what, interface, source)
+    }
+
+    fn news(&mut self, what: &'static str, interface: &str, source: Ipv6Addr) -> Option<String> {
+        if self.told.len() >= MOST {
+            let last = "of further packets that are not used only their number is kept (--show status)";
+            return (!core::mem::replace(&mut self.ended, true)).then(|| last.to_owned());
+        }
+        let is_new = self.told.insert((what, interface.to_owned(), source));
+        is_new.then(|| format!("a packet of {source} on {interface} {what}; the next ones are only counted"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(number: u16) -> Ipv6Addr {
+        Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, number)
+    }
+
+    #[test]
+    fn each_reason_is_told_once_for_each_sender() {
+        let mut complaints = Complaints::default();
+        let first = complaints.refused(Refusal::Checksum, "e0", source(1));
+        assert_eq!(
+            first.as_deref(),
+            Some("a packet of fe80::1 on e0 has a wrong checksum; the next ones are only counted")
+        );
+        assert_eq!(complaints.refused(Refusal::Checksum, "e0", source(1)), None);
+        assert!(complaints.refused(Refusal::Replayed, "e0", source(1)).is_some());
+        assert!(complaints.refused(Refusal::Checksum, "e0", source(2)).is_some());
+        assert!(complaints.refused(Refusal::Checksum, "e1", source(1)).is_some());
+    }
+
+    #[test]
+    fn a_forger_with_ever_new_addresses_fills_neither_log_nor_memory() {
+        let mut complaints = Complaints::default();
+        let told = (0..10_000).filter_map(|number| complaints.refused(Refusal::Malformed, "e0", source(number)));
+        // The last says that there will be no more.
+        assert_eq!(told.count(), MOST + 1);
+        assert_eq!(complaints.told.len(), MOST);
+    }
+
+    #[test]
+    fn what_the_router_drops_is_told_by_its_reason() {
+        let (mut complaints, before) = (Complaints::default(), Drops::default());
+        let mut after = before;
+        assert_eq!(complaints.dropped(&before, &after, "e0", source(1)), None);
+        after[3] += 1;
+        let told = complaints.dropped(&before, &after, "e0", source(1)).expect("it is news");
+        assert!(told.contains("another HelloInterval"), "{told}");
+        assert_eq!(complaints.dropped(&before, &after, "e0", source(1)), None);
+    }
+}
