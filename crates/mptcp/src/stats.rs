@@ -38,6 +38,10 @@ pub struct ConnectionStats {
     pub abandoned: Abandoned,
     /// Bytes that arrived after they had been given up, and were dropped.
     pub late_bytes_received: u64,
+    /// Bytes that acknowledgements of subflows went over because they had been given up.
+    pub skipped_bytes: u64,
+    /// That is done no more: a subflow was reset, stalled or took no notice after it.
+    pub skips_no_more: bool,
 }
 
 /// How often something was given up, and how much.
@@ -120,6 +124,8 @@ impl Totals {
             bytes_delivered,
             abandoned: Abandoned::default(),
             late_bytes_received: 0,
+            skipped_bytes: 0,
+            skips_no_more: false,
             bytes_sent: self.bytes_sent,
             bytes_retransmitted: self.bytes_retransmitted,
             bytes_reinjected: self.bytes_reinjected,

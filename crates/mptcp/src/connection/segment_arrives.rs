@@ -59,6 +59,7 @@ impl Connection {
     fn note_dropped(&mut self, now: Instant, segment: &Segment, index: usize) {
         let initial = self.is_initial(index);
         self.note_late_fin(now, index, segment);
+        self.note_late_on_subflow(index, segment);
         let repeated = self.subflows.get(index).is_some_and(|subflow| subflow.is_repeated_syn(segment));
         if initial && repeated && segment.options.mptcp.is_empty() && self.protocol == Protocol::Negotiating {
             self.protocol = Protocol::Tcp;
@@ -273,6 +274,9 @@ impl Connection {
             return;
         }
         self.note_receive_round_trip(now, index, segment);
+        if self.partial.is_some() {
+            self.note_stamps(index, segment);
+        }
         if self.watch.is_some() {
             self.note_arrival_delay(now, index, segment);
         }
@@ -342,6 +346,9 @@ impl Connection {
             if inserted.in_order_advance > length || self.receive.is_tight() {
                 subflow.receiver.acknowledge_now();
             }
+            if self.partial.is_some() {
+                self.note_placed(now, index, range, data_seq);
+            }
         }
     }
 
@@ -390,7 +397,7 @@ impl Connection {
     }
 
     /// The peer's FIN, once everything before it is here.
-    fn handle_fin(&mut self, now: Instant, index: usize, fin: Option<SeqNumber>) {
+    pub(super) fn handle_fin(&mut self, now: Instant, index: usize, fin: Option<SeqNumber>) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         subflow.peer_fin = subflow.peer_fin.or(fin);
         if fin.is_some_and(|fin| fin.after(subflow.receiver.next)) {

@@ -338,6 +338,11 @@ impl Subflow {
         self.state.can_send() && self.confirmed && !self.suspended && !self.fin_queued && self.doubt.is_none()
     }
 
+    /// When something acceptable came last.
+    pub fn last_heard(&self) -> Instant {
+        self.last_heard
+    }
+
     /// Whether either side calls it a backup.
     pub fn is_backup(&self) -> bool {
         self.backup_local || self.backup_remote

@@ -135,6 +135,25 @@ impl Receiver {
         }
     }
 
+    /// What arrived is not reported as here already.
+    pub fn forget_duplicate(&mut self) {
+        self.duplicate = None;
+    }
+
+    /// The first gap: the byte that is expected next, and the first beyond that is here.
+    pub fn first_gap(&self) -> Option<(SeqNumber, SeqNumber)> {
+        self.ranges.first().map(|range| (self.next, range.start))
+    }
+
+    /// Takes the first gap for received, up to the first byte beyond it that is here; gives it.
+    pub fn skip_gap(&mut self) -> Option<(SeqNumber, SeqNumber)> {
+        let gap = self.first_gap()?;
+        self.next = gap.1;
+        self.absorb();
+        self.due = AckDue::Now;
+        Some(gap)
+    }
+
     /// Delays the acknowledgement, but not past every second full-sized segment (RFC 9293, section 3.8.6.3).
     fn delay_ack(&mut self, now: Instant, length: u32, full: u32, config: &TcpConfig) {
         // What is longer was put together from several on its way, or has no mapping beside it.

@@ -53,6 +53,11 @@ impl Connection {
     /// Puts the first hole before the policy, and the next one after it is gone.
     pub(in crate::connection) fn judge_missing(&mut self, now: Instant) {
         self.timers.missing = Instant::NEVER;
+        self.judge_holes(now);
+        self.skip_on_subflows(now);
+    }
+
+    fn judge_holes(&mut self, now: Instant) {
         while self.may_give_up()
             && let Some((start, end)) = self.receive.first_gap()
         {
@@ -133,6 +138,13 @@ impl Connection {
     /// The time has come that the policy named.
     pub(in crate::connection) fn handle_missing_timeout(&mut self, now: Instant) {
         self.judge_missing(now);
+        let ids: Vec<_> = self.subflows.iter().map(crate::subflow::Subflow::id).collect();
+        for id in ids {
+            // A skipped gap may have been all that kept the peer's FIN waiting.
+            if let Some(index) = self.index_of(id) {
+                self.handle_fin(now, index, None);
+            }
+        }
         self.announce_end();
         self.finish_if_done(now);
     }

@@ -4,12 +4,14 @@ mod ahead;
 mod assembler;
 mod missing;
 mod ranges;
+mod skip;
 
 use super::{Connection, Protocol};
 use crate::event::Event;
 use crate::record::{Framing, MessageOptions, Record};
 use crate::stats::{Abandoned, ConnectionStats};
 use ahead::Ahead;
+use anabranch_policy::ids::SubflowMap;
 use anabranch_policy::reliability::{PlayOutClock, Reason, Reliability, Terms};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::message::{HEADER, MessageHeader};
@@ -51,6 +53,11 @@ pub(super) struct Partial {
     missing: Ranges,
     /// Bytes that came after they had been given up.
     late_bytes: u64,
+    /// What is known of subflows where acknowledgements go over what was given up, and whether that is over.
+    sides: SubflowMap<skip::Side>,
+    skips_no_more: bool,
+    /// Bytes that acknowledgements of subflows went over.
+    skipped_bytes: u64,
     /// The number of our next message.
     next_number: u32,
     /// What was given up of a stream that is not framed.
@@ -78,6 +85,9 @@ impl Partial {
                 ahead: Ahead::default(),
                 missing: Ranges::default(),
                 late_bytes: 0,
+                sides: SubflowMap::new(),
+                skips_no_more: false,
+                skipped_bytes: 0,
                 next_number: 0,
                 abandoned: Abandoned::default(),
             })
@@ -97,6 +107,8 @@ impl Partial {
         };
         stats.bytes_delivered = stats.bytes_delivered.saturating_sub(stats.abandoned.total().bytes);
         stats.late_bytes_received = self.late_bytes;
+        stats.skipped_bytes = self.skipped_bytes;
+        stats.skips_no_more = self.skips_no_more;
     }
 
     /// When messages are to be played.

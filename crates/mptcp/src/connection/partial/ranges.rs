@@ -44,6 +44,13 @@ impl Ranges {
         }
         removed
     }
+
+    /// How many bytes of `start..end` are in it.
+    pub fn overlap(&self, start: u64, end: u64) -> u64 {
+        let from = self.ranges.partition_point(|range| range.1 <= start);
+        let within = self.ranges.range(from..).take_while(|range| range.0 < end);
+        within.map(|range| range.1.min(end) - range.0.max(start)).sum()
+    }
 }
 
 #[cfg(test)]
@@ -57,6 +64,7 @@ mod tests {
         ranges.push(10, 20);
         ranges.push(20, 30);
         ranges.push(40, 50);
+        assert_eq!(ranges.overlap(0, 100), 30);
         assert_eq!(ranges.remove(15, 45), 20);
         assert_eq!(ranges.remove(15, 45), 0);
         assert_eq!((ranges.remove(0, 12), ranges.remove(0, 100)), (2, 8));
@@ -76,6 +84,7 @@ mod tests {
             }
             for (start, length) in takes {
                 let inside = model.range(start..start + length).count() as u64;
+                prop_assert_eq!(ranges.overlap(start, start + length), inside);
                 prop_assert_eq!(ranges.remove(start, start + length), inside);
                 model.retain(|number| !(start..start + length).contains(number));
             }

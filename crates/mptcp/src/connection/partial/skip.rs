@@ -1,0 +1,267 @@
+//! How a subflow's acknowledgement goes over what was given up ([`Level::Subflow`]), and what keeps that from doing harm.
+//!
+//! A sender that knows nothing of it takes what is acknowledged for delivered. So it must have seen the loss before, or its
+//! congestion control never would: selective acknowledgements, three duplicates and a round trip, or two round trips; at most
+//! a share of what comes in, and once a round trip. With timestamps that is certain: a segment has come which echoes
+//! what we stamped on a later acknowledgement than the third duplicate, or than the first if that segment was stamped half a
+//! round trip after the first of the kind (RACK waits for a quarter, RFC 8985, section 6.2). The acknowledgement that goes over the gap echoes that
+//! segment's stamp; an older one would tell the sender that the lost segment had come after all, and it would take back what it
+//! did about the loss (RFC 3522, section 3.2; Linux and this engine do). The gap of a subflow is skipped only when the stream is in order, or given
+//! up, as far as anything that came behind it: whatever the gap holds is then of no use. If a subflow is reset soon after,
+//! or falls silent while others are not, or goes on sending what was skipped, it is never done again on this connection.
+
+use super::Connection;
+use crate::connection::stamp_clock::StampClock;
+use anabranch_policy::ids::SubflowId;
+use anabranch_policy::path_manager::CloseReason;
+use anabranch_policy::reliability::Level;
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_wire::{Segment, SeqNumber};
+use std::collections::VecDeque;
+
+/// Duplicate acknowledgements that tell a sender of a loss (RFC 5681, section 3.2).
+const DUPLICATES: u32 = 3;
+/// A reset so long after a skip is laid to it.
+const SUSPECT: Duration = Duration::from_secs(10);
+/// So much on other subflows while one says nothing after a skip: it has stalled.
+const STALLED_AFTER: u64 = 64 * 1024;
+/// Copies of what was skipped that come although it was acknowledged.
+const MAX_REPEATS: u32 = 16;
+/// Skipped stretches that are remembered.
+const MAX_SKIPPED: usize = 16;
+
+/// The receiving side of a subflow, as far as skipping asks.
+#[derive(Debug)]
+pub struct Side {
+    /// The sequence number that is missing, and since when something behind it has been here.
+    gap: Option<(SeqNumber, Instant)>,
+    /// Segments that came behind it: each was answered with a duplicate acknowledgement.
+    duplicates: u32,
+    /// Our timestamp when the first of them was due, and the third.
+    told: Option<u32>,
+    told_thrice: Option<u32>,
+    /// The peer's timestamp on the first segment sent when it had heard of the first, and on one sent when it had acted.
+    heard: Option<u32>,
+    acted: Option<u32>,
+    /// Data sequence behind the last byte that came in order here, and behind the highest that came out of order.
+    in_order: u64,
+    beyond: u64,
+    /// Bytes skipped.
+    skipped_bytes: u64,
+    last_skip: Option<Instant>,
+    /// What came on other subflows since, as long as nothing has come here.
+    elsewhere: Option<u64>,
+    skipped: VecDeque<(SeqNumber, SeqNumber)>,
+    repeats: u32,
+}
+
+impl Side {
+    fn new() -> Self {
+        Self {
+            gap: None,
+            duplicates: 0,
+            told: None,
+            told_thrice: None,
+            heard: None,
+            acted: None,
+            in_order: 0,
+            beyond: 0,
+            skipped_bytes: 0,
+            last_skip: None,
+            elsewhere: None,
+            skipped: VecDeque::new(),
+            repeats: 0,
+        }
+    }
+}
+
+impl Connection {
+    fn skips(&self) -> bool {
+        let wants = |partial: &super::Partial| partial.terms.level == Level::Subflow && !partial.skips_no_more;
+        self.partial.as_deref().is_some_and(wants) && self.may_give_up()
+    }
+
+    /// A segment with data came in on a subflow: what its timestamps say.
+    pub(in crate::connection) fn note_stamps(&mut self, index: usize, segment: &Segment) {
+        let (Some(partial), Some(subflow)) = (self.partial.as_mut(), self.subflows.get(index)) else { return };
+        let half = (subflow.receive_round_trip.max(subflow.rtt.smoothed()).as_millis() / 2) as u32;
+        let (Some(side), Some(stamps)) = (partial.sides.get_mut(subflow.id()), segment.options.timestamps) else {
+            return;
+        };
+        let echoes_more = |told: Option<u32>| told.is_some_and(|told| is_later(stamps.echo, told));
+        if echoes_more(side.told) {
+            let heard = *side.heard.get_or_insert(stamps.value);
+            if echoes_more(side.told_thrice) || is_later(stamps.value, heard.wrapping_add(half)) {
+                side.acted = Some(stamps.value);
+            }
+        }
+    }
+
+    /// A segment found its place on a subflow; it begins at `data_seq` in the stream.
+    pub(in crate::connection) fn note_placed(
+        &mut self,
+        now: Instant,
+        index: usize,
+        (start, end): (SeqNumber, SeqNumber),
+        data_seq: u64,
+    ) {
+        if !self.skips() {
+            return;
+        }
+        let (Some(partial), Some(subflow)) = (self.partial.as_mut(), self.subflows.get_mut(index)) else { return };
+        let stamp = StampClock { offset: self.stamp_offset, drift: self.config.tcp.timestamp_drift }.stamp(now);
+        let (id, next, length) = (subflow.id(), subflow.receiver.next, u64::from(end - start));
+        if partial.sides.get(id).is_none() {
+            partial.sides.insert(id, Side::new());
+        }
+        let mut stalled = false;
+        for (other, side) in partial.sides.iter_mut() {
+            if other == id {
+                side.note((now, stamp), (start, end), next, data_seq + length);
+                if side.skipped.iter().any(|skipped| start.before(skipped.1) && end.after(skipped.0)) {
+                    // What was skipped did not come twice, and must not be reported so.
+                    subflow.receiver.forget_duplicate();
+                }
+            } else if let (Some(bytes), Some(at)) = (&mut side.elsewhere, side.last_skip) {
+                *bytes += length;
+                stalled |= *bytes > STALLED_AFTER && now.since(at) > Duration::from_secs(1);
+            }
+        }
+        partial.skips_no_more |= stalled;
+        self.skip_on_subflows(now);
+    }
+
+    /// Skips the first gap of each subflow where that is due; where it will be, sees to it that it is asked again.
+    pub(super) fn skip_on_subflows(&mut self, now: Instant) {
+        if !self.skips() {
+            return;
+        }
+        for index in 0..self.subflows.len() {
+            let due = self.skip_due(index);
+            if due <= now {
+                self.skip(now, index);
+            } else {
+                self.timers.missing = self.timers.missing.min(due);
+            }
+        }
+    }
+
+    /// When the first gap of a subflow may be skipped; never if nothing that is known makes it so.
+    fn skip_due(&self, index: usize) -> Instant {
+        let (Some(partial), Some(subflow)) = (self.partial.as_deref(), self.subflows.get(index)) else {
+            return Instant::NEVER;
+        };
+        let side = partial.sides.get(subflow.id());
+        let Some((side, (gap, since))) = side.and_then(|side| Some((side, side.gap?))) else { return Instant::NEVER };
+        let Some((start, end)) = subflow.receiver.first_gap().filter(|first| first.0 == gap) else {
+            return Instant::NEVER;
+        };
+        let useless = side.beyond <= self.receive.next() && partial.missing.overlap(side.in_order, side.beyond) > 0;
+        let skipped = side.skipped_bytes + u64::from(end - start);
+        let allowed = partial.terms.most_skipped * subflow.counters.bytes_received as f64;
+        if !useless || skipped as f64 > allowed || !subflow.state.can_receive() {
+            return Instant::NEVER;
+        }
+        let round_trip = subflow.receive_round_trip.max(subflow.rtt.smoothed()).max(Duration::from_millis(1));
+        let seen = side.duplicates >= DUPLICATES;
+        // Without selective acknowledgements the duplicates are all that the sender hears.
+        let told = match (subflow.negotiated.timestamps, seen, subflow.negotiated.sack) {
+            (true, ..) if side.acted.is_none() => return Instant::NEVER,
+            (_, true, _) => since + round_trip,
+            (_, false, true) => since + round_trip * 2,
+            (_, false, false) => return Instant::NEVER,
+        };
+        told.max(side.last_skip.map_or(Instant::ZERO, |at| at + round_trip))
+    }
+
+    fn skip(&mut self, now: Instant, index: usize) {
+        let (Some(partial), Some(subflow)) = (self.partial.as_mut(), self.subflows.get_mut(index)) else { return };
+        let (Some(side), Some(skipped)) = (partial.sides.get_mut(subflow.id()), subflow.receiver.skip_gap()) else {
+            return;
+        };
+        if let Some(stamp) = side.acted.filter(|stamp| is_later(*stamp, subflow.receiver.timestamp)) {
+            subflow.receiver.timestamp = stamp;
+            subflow.receiver.timestamp_at = now;
+        }
+        side.forget_what_was_told();
+        side.skipped_bytes += u64::from(skipped.1 - skipped.0);
+        side.last_skip = Some(now);
+        side.elsewhere = Some(0);
+        side.gap = subflow.receiver.has_gap().then_some((subflow.receiver.next, now));
+        side.duplicates = 0;
+        side.repeats = 0;
+        side.skipped.push_back(skipped);
+        if side.skipped.len() > MAX_SKIPPED {
+            side.skipped.pop_front();
+        }
+        partial.skipped_bytes += u64::from(skipped.1 - skipped.0);
+        self.output_pending = true;
+    }
+
+    /// A segment was not acceptable: perhaps it is what was skipped.
+    pub(in crate::connection) fn note_late_on_subflow(&mut self, index: usize, segment: &Segment) {
+        let (Some(partial), Some(subflow)) = (self.partial.as_mut(), self.subflows.get_mut(index)) else { return };
+        let Some(side) = partial.sides.get_mut(subflow.id()) else { return };
+        let (start, end) = (segment.seq, segment.seq + segment.payload.len() as u32);
+        let is_it = |skipped: &(SeqNumber, SeqNumber)| start.before(skipped.1) && end.after(skipped.0);
+        if !side.skipped.iter().any(is_it) {
+            return;
+        }
+        subflow.receiver.forget_duplicate();
+        side.repeats += 1;
+        if side.repeats == 1 {
+            partial.late_bytes += segment.payload.len() as u64;
+        }
+        partial.skips_no_more |= side.repeats > MAX_REPEATS;
+    }
+
+    /// A subflow ended.
+    pub(in crate::connection) fn note_subflow_gone(&mut self, id: SubflowId, why: CloseReason) {
+        let Some(partial) = self.partial.as_mut() else { return };
+        let Some(side) = partial.sides.remove(id) else { return };
+        let last = self.subflows.iter().map(|subflow| subflow.last_heard()).max().unwrap_or(Instant::ZERO);
+        let suspect = side.last_skip.is_some_and(|at| last.since(at) < SUSPECT);
+        partial.skips_no_more |= suspect && why == CloseReason::Reset;
+    }
+}
+
+impl Side {
+    fn note(
+        &mut self,
+        (now, stamp): (Instant, u32),
+        (start, end): (SeqNumber, SeqNumber),
+        next: SeqNumber,
+        data_end: u64,
+    ) {
+        self.elsewhere = None;
+        if end.at_or_before(next) {
+            self.in_order = data_end;
+        }
+        if start.after(next) {
+            match self.gap {
+                Some((gap, _)) if gap == next => self.duplicates += 1,
+                Some(_) | None => {
+                    (self.gap, self.duplicates, self.beyond) = (Some((next, now)), 1, 0);
+                    self.forget_what_was_told();
+                }
+            }
+            self.told = self.told.or(Some(stamp));
+            if self.duplicates >= DUPLICATES {
+                self.told_thrice = self.told_thrice.or(Some(stamp));
+            }
+            self.beyond = self.beyond.max(data_end);
+        } else if self.gap.is_some_and(|(gap, _)| gap != next) {
+            // Filled; what lies behind the next gap, if there is one, is known when something comes there.
+            self.gap = None;
+        }
+    }
+
+    fn forget_what_was_told(&mut self) {
+        (self.told, self.told_thrice, self.heard, self.acted) = (None, None, None, None);
+    }
+}
+
+/// Whether one timestamp is later than another, modulo 2^32.
+fn is_later(stamp: u32, than: u32) -> bool {
+    (stamp.wrapping_sub(than) as i32) > 0
+}

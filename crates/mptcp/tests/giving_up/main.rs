@@ -1,0 +1,9 @@
+//! The receiver gives up: the rules that keep a sender that knows nothing of it unharmed, one test each.
+
+#[path = "../pair/mod.rs"]
+mod pair;
+
+mod bench;
+mod data_level;
+mod messages;
+mod subflow_level;

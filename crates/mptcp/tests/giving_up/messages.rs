@@ -1,0 +1,97 @@
+//! Messages are given up whole, for each of the reasons.
+
+use crate::bench::{LARGE, latency, message, message_bench, put};
+use anabranch_mptcp::BufferSize;
+use anabranch_policy::reliability::Reason;
+use anabranch_policy::time::{Duration, Instant};
+
+#[test]
+fn a_message_of_which_a_segment_is_missing_is_given_up_whole_at_its_time() {
+    let mut bench = message_bench(latency(300), LARGE);
+    // The first message was sent at 50 ms and came at 60: the base.
+    bench.lost.borrow_mut().push(100 + 2_000);
+    message(&mut bench, 4_000, 9, 60);
+    message(&mut bench, 500, 9, 100);
+    bench.run(2_000);
+    let gap = (100, 4_024, Some(Reason::Expired));
+    assert_eq!(bench.read(), [gap, (4_124, 524, None)]);
+    // 60 + 60 + 300 ms.
+    assert_eq!(bench.records[0].0, Instant::ZERO + Duration::from_millis(420));
+    assert_eq!(bench.stats().abandoned.expired.bytes, 4_024);
+}
+
+#[test]
+fn a_later_message_whose_time_comes_first_overtakes_the_missing_one() {
+    let mut bench = message_bench(latency(300), LARGE);
+    bench.lost.borrow_mut().push(100 + 2_000);
+    message(&mut bench, 4_000, 9, 100);
+    message(&mut bench, 500, 9, 60);
+    bench.run(2_000);
+    assert_eq!(bench.read()[0], (100, 4_024, Some(Reason::Overtaken)));
+    assert_eq!(bench.records[0].0, Instant::ZERO + Duration::from_millis(420));
+}
+
+#[test]
+fn a_message_whose_header_is_lost_is_a_gap_up_to_the_next_header() {
+    let mut bench = message_bench(latency(300), LARGE);
+    bench.lost.borrow_mut().push(100);
+    message(&mut bench, 4_000, 9, 60);
+    message(&mut bench, 500, 9, 70);
+    message(&mut bench, 5_000, 9, 80);
+    bench.run(2_000);
+    let read = bench.read();
+    assert_eq!(read.iter().filter(|(_, _, reason)| reason.is_some()).map(|(_, length, _)| length).sum::<u64>(), 4_024);
+    assert_eq!(read.last(), Some(&(4_124, 524 + 5_024, None)));
+}
+
+#[test]
+fn a_hole_over_the_end_of_one_message_and_the_header_of_the_next_takes_both_and_the_third_is_read() {
+    let mut bench = message_bench(latency(300), LARGE);
+    // Segments of 1,420 from 100 on: the second is 1,520..2,940, and the first message ends at 2,124.
+    bench.lost.borrow_mut().push(2_000);
+    for millis in [60, 70, 80] {
+        put(&mut bench, 2_000, 9, millis);
+    }
+    bench.pair.settle();
+    bench.run(2_000);
+    let read = bench.read();
+    let gaps: Vec<_> = read.iter().filter(|(_, _, reason)| reason.is_some()).collect();
+    assert_eq!(gaps.iter().map(|(_, length, _)| length).sum::<u64>(), 2 * 2_024);
+    assert_eq!(read.last(), Some(&(100 + 2 * 2_024, 2_024, None)));
+}
+
+#[test]
+fn a_blocked_buffer_gives_up_what_is_unimportant_and_keeps_what_must_come() {
+    for (importance, given_up) in [(255, true), (0, false)] {
+        let mut bench = message_bench(latency(60_000), BufferSize::Fixed(30_000));
+        bench.lost.borrow_mut().push(100 + 2_000);
+        message(&mut bench, 4_000, importance, 0);
+        for _ in 0..40 {
+            message(&mut bench, 1_000, 0, 10);
+        }
+        bench.run(2_000);
+        let blocked = bench.stats().abandoned.blocked;
+        assert_eq!((blocked.gaps, blocked.bytes), if given_up { (1, 4_024) } else { (0, 0) });
+        // What is lost on its subflow for good keeps that slow; what comes at last is dropped, or was waited for.
+        bench.lost.borrow_mut().clear();
+        bench.run(20_000);
+        assert_eq!(bench.stats().bytes_delivered, 100 + 40 * 1_024 + if given_up { 0 } else { 4_024 });
+    }
+}
+
+#[test]
+fn when_several_messages_are_torn_each_is_given_up_for_itself() {
+    let mut bench = message_bench(latency(300), LARGE);
+    bench.lost.borrow_mut().extend([100 + 2_000, 100 + 2 * 4_024 + 3_000]);
+    for number in 0..4 {
+        message(&mut bench, 4_000, 9, 30 * number);
+    }
+    bench.run(3_000);
+    let gap = |number: u64| (100 + number * 4_024, 4_024, Some(Reason::Expired));
+    let whole = |number: u64| (100 + number * 4_024, 4_024, None);
+    assert_eq!(bench.read(), [gap(0), whole(1), gap(2), whole(3)]);
+    assert_eq!(bench.stats().abandoned.expired.gaps, 2);
+    // 60 + 0 + 300 and 60 + 60 + 300 ms.
+    let times = [0, 2].map(|at| bench.records[at].0.since(Instant::ZERO).as_millis());
+    assert_eq!(times, [360, 420]);
+}

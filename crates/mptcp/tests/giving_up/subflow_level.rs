@@ -1,0 +1,176 @@
+//! The subflow's acknowledgement goes over what was given up, and the guards around that.
+
+use crate::bench::{Bench, SEGMENT, at, latency, spe};
+use crate::pair::{Fate, config, pattern};
+use anabranch_mptcp::{ConnectionConfig, TraceRecord, event::SendKind};
+use anabranch_policy::table::Settings;
+use anabranch_policy::time::Duration;
+use anabranch_wire::mptcp::DataSequence;
+use anabranch_wire::{Flags, Packet, TcpOptions};
+use bytes::Bytes;
+
+fn subflow(millis: u64) -> Settings {
+    latency(millis).with("level", "subflow").with("most_skipped", 0.5)
+}
+
+/// So many bytes have gone and come before anything is lost.
+fn warmed_up(mut bench: Bench, segments: u64) -> Bench {
+    bench.write(&pattern((segments * SEGMENT) as usize));
+    bench.run(1_000);
+    bench.records.clear();
+    bench
+}
+
+fn ssthresh(bench: &Bench) -> u64 {
+    bench.pair.hosts[0].subflow_views(bench.now(), bench.id)[0].ssthresh
+}
+
+/// Retransmissions that the client sent, by its own account.
+fn retransmitted(bench: &Bench) -> u64 {
+    bench.pair.hosts[0].stats(bench.id).unwrap().bytes_retransmitted
+}
+
+#[test]
+fn the_subflow_goes_over_what_was_given_up_the_sender_has_seen_the_loss_and_goes_on_at_its_rate() {
+    let mut bench = warmed_up(Bench::new(1, config(), spe(config(), subflow(150))), 40);
+    bench.lost.borrow_mut().push(at(42));
+    let before = ssthresh(&bench);
+    bench.stream(40);
+    bench.run(1_000);
+    assert!(ssthresh(&bench) < before, "{} {before}", ssthresh(&bench));
+    let stats = bench.stats();
+    assert_eq!((stats.skipped_bytes, stats.abandoned.expired.bytes), (SEGMENT, SEGMENT));
+    // The sender has nothing left to send again, and nothing goes again after.
+    let view = &bench.pair.hosts[0].subflow_views(bench.now(), bench.id)[0];
+    assert_eq!(view.in_flight, 0);
+    let so_far = retransmitted(&bench);
+    bench.write(&pattern(100 * SEGMENT as usize));
+    bench.run(2_000);
+    assert_eq!(retransmitted(&bench), so_far);
+    assert_eq!(bench.stats().bytes_delivered, 100 + (40 + 4 * 40 + 100 - 1) * SEGMENT);
+    assert!(!bench.stats().skips_no_more);
+}
+
+#[test]
+fn at_data_level_the_same_loss_keeps_the_subflow_until_its_bytes_come() {
+    let mut bench = warmed_up(Bench::new(1, config(), spe(config(), latency(150))), 40);
+    bench.lost.borrow_mut().push(at(42));
+    bench.write(&pattern(20 * SEGMENT as usize));
+    bench.run(3_000);
+    assert_eq!(bench.stats().skipped_bytes, 0);
+    assert!(retransmitted(&bench) >= 3 * SEGMENT, "{}", retransmitted(&bench));
+}
+
+/// When the server's acknowledgement first went beyond a data sequence's segment: and what selective acknowledgements had
+/// been sent before.
+fn acknowledgements(bench: &Bench) -> Vec<(Duration, u32, bool)> {
+    let zero = bench.pair.sent[1][0].0;
+    let of = |packet: &Packet| (packet.segment.ack.0, !packet.segment.options.sack.is_empty());
+    bench.pair.sent[1].iter().map(|(at, packet)| (at.since(zero), of(packet).0, of(packet).1)).collect()
+}
+
+#[test]
+fn before_a_gap_is_skipped_the_sender_was_told_of_it_by_selective_acknowledgements_for_a_round_trip() {
+    // The lifetime is over at once.
+    let mut bench = warmed_up(Bench::new(1, config(), spe(config(), subflow(1))), 40);
+    bench.lost.borrow_mut().push(at(42));
+    bench.pair.sent[1].clear();
+    bench.stream(40);
+    bench.run(1_000);
+    let told = acknowledgements(&bench);
+    let first_sack = told.iter().find(|(_, _, sack)| *sack).unwrap();
+    let duplicates = told.iter().filter(|(_, ack, sack)| *sack && *ack == first_sack.1).count();
+    let over = told.iter().find(|(at, ack, _)| *at > first_sack.0 && *ack != first_sack.1).unwrap();
+    assert!(duplicates >= 3, "{duplicates}");
+    assert!(over.0.as_millis() - first_sack.0.as_millis() >= 20, "{over:?} {first_sack:?}");
+    assert_eq!(bench.stats().skipped_bytes, SEGMENT);
+}
+
+#[test]
+fn no_more_is_skipped_than_the_share_of_what_came() {
+    let settings = latency(1).with("level", "subflow").with("most_skipped", 0.05);
+    let mut bench = warmed_up(Bench::new(1, config(), spe(config(), settings)), 40);
+    // 5 % of 100 + 40 segments is 2.
+    bench.lost.borrow_mut().extend([at(42), at(44), at(46), at(48)]);
+    bench.stream(40);
+    let skipped = bench.stats().skipped_bytes;
+    assert!((SEGMENT..=2 * SEGMENT).contains(&skipped), "{skipped}");
+    assert_eq!(bench.stats().abandoned.expired.bytes, 4 * SEGMENT);
+    // The others come in the end, and nothing is lost that was not given up.
+    bench.lost.borrow_mut().clear();
+    bench.run(30_000);
+    assert_eq!(bench.pair.hosts[0].subflow_views(bench.now(), bench.id)[0].in_flight, 0);
+}
+
+#[test]
+fn what_was_skipped_and_comes_late_is_not_reported_as_having_come_twice() {
+    let mut bench = warmed_up(Bench::new(1, config(), spe(config(), subflow(1))), 40);
+    let mut first = true;
+    let missing = at(42);
+    let mut initial = None;
+    // The segment comes 300 ms late, and all its copies are lost.
+    bench.pair.judge = Box::new(move |from, _, packet| {
+        let mapping = packet.segment.options.dss.as_ref().and_then(|dss| dss.mapping);
+        let (Some(mapping), 0) = (mapping, from) else { return Fate::Deliver };
+        let DataSequence::Long(number) = mapping.data_seq else { return Fate::Deliver };
+        let offset = number.wrapping_sub(*initial.get_or_insert(number)) + at(40);
+        match offset == missing && !packet.segment.payload.is_empty() {
+            true if std::mem::take(&mut first) => Fate::Late(Duration::from_millis(300)),
+            true => Fate::Drop,
+            false => Fate::Deliver,
+        }
+    });
+    bench.pair.sent[1].clear();
+    bench.stream(40);
+    bench.run(2_000);
+    let stats = bench.stats();
+    assert_eq!((stats.skipped_bytes, stats.late_bytes_received), (SEGMENT, SEGMENT));
+    for (_, packet) in &bench.pair.sent[1] {
+        let blocks = packet.segment.options.sack;
+        assert!(blocks.as_slice().iter().all(|block| block.start.after(packet.segment.ack)), "{packet:?}");
+    }
+}
+
+#[test]
+fn after_a_reset_that_follows_a_skip_nothing_is_skipped_any_more() {
+    let mut bench = warmed_up(Bench::new(2, config(), spe(config(), subflow(1))), 40);
+    bench.lost.borrow_mut().push(at(42));
+    bench.stream(50);
+    assert!(bench.stats().skipped_bytes > 0);
+    assert!(!bench.stats().skips_no_more);
+    // A middlebox resets the subflow on which it was.
+    let number = |packet: &Packet| match packet.segment.options.dss.as_ref()?.mapping?.data_seq {
+        DataSequence::Long(number) => Some(number),
+        DataSequence::Short(_) => None,
+    };
+    let first = bench.pair.sent[0].iter().find_map(|(_, packet)| number(packet)).unwrap();
+    let lost = |packet: &Packet| number(packet) == Some(first + at(42) - at(0));
+    let mut reset = bench.pair.sent[0].iter().find(|(_, packet)| lost(packet)).unwrap().1.clone();
+    let answers = |packet: &&(_, Packet)| packet.1.segment.destination_port == reset.segment.source_port;
+    let ack = bench.pair.sent[1].iter().rev().find(answers).unwrap().1.segment.ack;
+    reset.segment.payload = Bytes::new();
+    reset.segment.options = TcpOptions::default();
+    reset.segment.flags = Flags::RST;
+    reset.segment.seq = ack;
+    bench.pair.inject(1, reset);
+    bench.run(10);
+    assert!(bench.stats().skips_no_more);
+}
+
+#[test]
+fn a_trace_shows_no_retransmission_after_the_skip() {
+    let client = ConnectionConfig { trace: true, ..config() };
+    let mut bench = warmed_up(Bench::new(1, client, spe(config(), subflow(1))), 40);
+    bench.lost.borrow_mut().push(at(42));
+    bench.stream(40);
+    let copies = |bench: &mut Bench| {
+        let mut count = 0;
+        while let Some(record) = bench.pair.hosts[0].poll_trace() {
+            count += u32::from(matches!(record, TraceRecord::Sent { kind: SendKind::Retransmission, .. }));
+        }
+        count
+    };
+    copies(&mut bench);
+    bench.run(2_000);
+    assert_eq!(copies(&mut bench), 0);
+}
