@@ -39,10 +39,12 @@ pub struct Frame {
     pub size: u32,
     /// Its place in display order, from 0.
     pub display: u32,
-    /// When the encoder has it, since the stream's start. Does not fall in coding order.
+    /// When the encoder has it, since the stream's start, and so when a decoder that lags by nothing takes it in. Does not
+    /// fall in coding order. **This is the play-out time for the transport** (message headers, schedules, play-out
+    /// clock): measured by [`Self::play_out`] instead, I and P frames would set the clock early, by as much as they are
+    /// coded ahead of the B frames between them, and all B frames would have that much less latency.
     pub at: Duration,
-    /// When it is shown if nothing else delays it, since the stream's start. Includes the delay of reordering, so it is
-    /// never before [`Self::at`].
+    /// When it is shown, since the stream's start. Includes the delay of reordering, so it is never before [`Self::at`].
     pub play_out: Duration,
 }
 

@@ -6,21 +6,28 @@
 //! | step | module |
 //! |---|---|
 //! | frames from a text file | [`trace`] |
-//! | a live stream of bytes into pictures and PES packets | [`cut`] |
+//! | frames from a coded stream | [`elementary`] |
 //! | frames into packets | [`packetiser`] |
 //! | which frames decode, given what arrived | [`dependency`] |
-//! | the clip that comes with the crate | [`clip`] |
+//! | what was on time, where the picture stood still | [`metrics::delivery`] |
+//! | the stream as received, for a decoder | [`lossy`] |
+//! | pixels again | [`ffmpeg`] |
+//! | how far they are from the original | [`metrics::score`] |
 //! | the clip that comes with the crate | [`clip`] |
 
 pub mod clip;
-pub mod cut;
 pub mod dependency;
 pub mod elementary;
+pub mod ffmpeg;
 pub mod frame;
+pub mod lossy;
+pub mod metrics;
 pub mod packetiser;
 pub mod trace;
 
 pub use dependency::Dependency;
+pub use elementary::{ElementaryStream, StreamError};
+pub use ffmpeg::{Ffmpeg, FfmpegError};
 pub use frame::{ByType, Frame, FrameType};
 pub use packetiser::{Packet, Packetiser};
 pub use trace::{FrameRate, Trace, TraceError};

@@ -73,6 +73,11 @@ impl FrameRate {
         f64::from(self.numerator) / f64::from(self.denominator)
     }
 
+    /// Numerator and denominator, in lowest terms.
+    pub const fn fraction(self) -> (u32, u32) {
+        (self.numerator, self.denominator)
+    }
+
     /// When frame `index` stands, counted from frame 0: rounded to the microsecond, without drift.
     pub fn time(self, index: u64) -> Duration {
         let numerator = u128::from(self.numerator);

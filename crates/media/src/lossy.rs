@@ -1,0 +1,142 @@
+//! Writes a stream as it was received, for a decoder: an IVF file of the pictures that arrived, each with its display place as
+//! its time, the header of the stream in front, so that it counts as known beforehand and is never lost.
+//!
+//! IVF is 32 bytes of head, then per picture its length (32 bits), its time (64 bits) and its bytes, little endian. The time
+//! base is one frame, so a decoder knows exactly which places are empty and can repeat the picture before them.
+
+use crate::elementary::{Codec, ElementaryStream};
+use crate::frame::FrameType;
+use crate::trace::FrameRate;
+use thiserror::Error;
+
+/// Bytes of the file's head.
+const HEAD: usize = 32;
+/// Bytes before each picture.
+const PICTURE_HEAD: usize = 12;
+
+/// A stream as received is not written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum LossyError {
+    /// The flags are not one per frame of so many passes.
+    #[error("{arrived} frames are said to have arrived or not, but {passes} passes of the stream have {frames}")]
+    Count {
+        /// Flags given.
+        arrived: usize,
+        /// Frames that there are.
+        frames: usize,
+        /// Passes asked for.
+        passes: usize,
+    },
+}
+
+/// A stream as it was received.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Received {
+    /// The IVF file.
+    pub ivf: Vec<u8>,
+    /// How many frames are to be shown, those that did not arrive included.
+    pub frames: usize,
+    /// Pixels across and down.
+    pub size: (u32, u32),
+    /// Pictures in the file: those that arrived, without B pictures before the first other.
+    pub pictures: usize,
+}
+
+/// The stream of `passes` repetitions of `stream`, in which the frames arrived that `arrived` says, in coding order.
+///
+/// # Errors
+/// If `arrived` has not one flag for each frame.
+pub fn received(stream: &ElementaryStream, passes: usize, arrived: &[bool]) -> Result<Received, LossyError> {
+    let once = stream.pictures.len();
+    let frames = once.saturating_mul(passes);
+    if arrived.len() != frames {
+        return Err(LossyError::Count { arrived: arrived.len(), frames, passes });
+    }
+    let display = stream.display();
+    let rate = stream.format.rate.or(FrameRate::new(30, 1));
+    let mut file = Ivf::new(stream, rate);
+    for (index, _) in arrived.iter().enumerate().filter(|(_, arrived)| **arrived) {
+        let (pass, within) = (index / once, index % once);
+        if file.pictures == 0 && stream.pictures[within].frame_type == FrameType::B {
+            // With nothing to predict it from, decoders drop it; a file of such pictures alone would be an error.
+            continue;
+        }
+        let place = pass * once + display[within] as usize;
+        file.picture(place as u64, stream.pictures[within].payload(), &stream.format.header);
+    }
+    let (width, height) = (stream.format.width, stream.format.height);
+    Ok(Received { ivf: file.bytes, frames, size: (width, height), pictures: file.pictures as usize })
+}
+
+/// A file that grows.
+struct Ivf {
+    bytes: Vec<u8>,
+    pictures: u32,
+}
+
+impl Ivf {
+    fn new(stream: &ElementaryStream, rate: Option<FrameRate>) -> Self {
+        let name: &[u8; 4] = match stream.format.codec {
+            Codec::Mpeg4 => b"FMP4",
+            Codec::H264 => b"H264",
+        };
+        let (numerator, denominator) = rate.map_or((30, 1), FrameRate::fraction);
+        let mut bytes = b"DKIF\0\0\x20\0".to_vec();
+        bytes.extend_from_slice(name);
+        bytes.extend_from_slice(&(stream.format.width as u16).to_le_bytes());
+        bytes.extend_from_slice(&(stream.format.height as u16).to_le_bytes());
+        bytes.extend_from_slice(&numerator.to_le_bytes());
+        bytes.extend_from_slice(&denominator.to_le_bytes());
+        // The number of pictures, filled in as they come, and four bytes unused.
+        bytes.resize(HEAD, 0);
+        Self { bytes, pictures: 0 }
+    }
+
+    fn picture(&mut self, time: u64, payload: &[u8], header: &[u8]) {
+        let header = if self.pictures == 0 { header } else { &[] };
+        let length = header.len() + payload.len();
+        self.bytes.reserve(PICTURE_HEAD + length);
+        self.bytes.extend_from_slice(&(length as u32).to_le_bytes());
+        self.bytes.extend_from_slice(&time.to_le_bytes());
+        self.bytes.extend_from_slice(header);
+        self.bytes.extend_from_slice(payload);
+        self.pictures += 1;
+        self.bytes[24..28].copy_from_slice(&self.pictures.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clip;
+
+    #[test]
+    fn a_file_has_what_arrived_with_display_places_as_times() {
+        let mut stream = clip::stream();
+        stream.pictures.truncate(4);
+        // I0 P3 B1 B2: the P is lost.
+        let received = received(&stream, 1, &[true, false, true, true]).expect("four flags");
+        let ivf = &received.ivf;
+        assert_eq!(&ivf[..12], b"DKIF\0\0\x20\0FMP4");
+        assert_eq!(ivf[12..32], [176, 0, 144, 0, 30, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(ivf[32..44], [62, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "31 + 287 bytes at place 0");
+        assert_eq!(ivf[44..44 + 318], clip::MPEG4[..318]);
+        assert_eq!(ivf[362..374], [20, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(ivf[394..406], [20, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!((ivf.len(), received.frames, received.pictures), (426, 4, 3));
+    }
+
+    #[test]
+    fn the_header_stands_before_whatever_arrives_first() {
+        let mut stream = clip::stream();
+        stream.pictures.truncate(4);
+        let received = received(&stream, 1, &[false, true, false, false]).expect("four flags");
+        assert_eq!(received.ivf[44..44 + 31], stream.format.header);
+    }
+
+    #[test]
+    fn flags_that_are_no_match_are_one_clear_sentence() {
+        let error = received(&clip::stream(), 5, &[true; 2000]).expect_err("10,000 are needed").to_string();
+        assert_eq!(error, "2000 frames are said to have arrived or not, but 5 passes of the stream have 10000");
+    }
+}

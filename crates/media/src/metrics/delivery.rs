@@ -1,0 +1,312 @@
+//! Judges what arrived when: which frames are lost, late, decodable on time, where the picture stands still.
+//!
+//! The deadline is the one of [`anabranch_policy::reliability`]: its play-out clock is fed with first bytes in the order of
+//! their arrival, and a frame is on time if it is whole by the time that the clock gives at that moment. The time that goes
+//! into the clock (and into the header of the frame's message) is [`Frame::at`](crate::Frame::at), when the decoder takes the
+//! frame in, not when it is shown: an I or P frame must be there for the B frames that are shown before it, and every frame
+//! has the same latency from the moment the encoder has it.
+
+use crate::dependency::Dependency;
+use crate::frame::ByType;
+use crate::trace::Trace;
+use anabranch_policy::reliability::PlayOutClock;
+use anabranch_policy::{Duration, Instant};
+use thiserror::Error;
+
+/// A latency that cannot be.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum LatencyError {
+    /// No number.
+    #[error("'{0}' is no latency in milliseconds")]
+    NoNumber(String),
+    /// Before it is sent.
+    #[error("a latency of {0} ms is negative: a frame cannot be shown before it is sent")]
+    Negative(String),
+    /// More than an hour.
+    #[error("a latency of {0} ms is more than an hour")]
+    TooLong(String),
+}
+
+/// Reads a latency (the deadline of play-out) in milliseconds.
+///
+/// # Errors
+/// One sentence if it is no number, negative, or more than an hour.
+pub fn latency_from_millis(text: &str) -> Result<Duration, LatencyError> {
+    let shown: String = text.trim().chars().take(20).collect();
+    let millis: f64 = text.trim().parse().map_err(|_| LatencyError::NoNumber(shown.clone()))?;
+    if millis.is_nan() {
+        Err(LatencyError::NoNumber(shown))
+    } else if millis < 0.0 {
+        Err(LatencyError::Negative(shown))
+    } else if millis > 3_600_000.0 {
+        Err(LatencyError::TooLong(shown))
+    } else {
+        Ok(Duration::from_nanos((millis * 1e6).round() as u64))
+    }
+}
+
+/// When a frame came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arrival {
+    /// Its first byte.
+    pub first: Instant,
+    /// Its last missing byte; `None` if it never was whole.
+    pub whole: Option<Instant>,
+}
+
+/// What became of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// Whole by its play-out time.
+    OnTime,
+    /// Whole, but too late.
+    Late,
+    /// Never whole.
+    Lost,
+}
+
+/// A run of places in display order at which the picture stands still, because the frame there did not decode on time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Stalls {
+    /// How many.
+    pub count: u64,
+    /// All together.
+    pub total: Duration,
+    /// The longest.
+    pub longest: Duration,
+}
+
+/// The judgement of a whole stream.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// By place in coding order.
+    pub fates: Vec<Fate>,
+    /// By place in coding order: on time, and all that it is predicted from as well.
+    pub decodable: Vec<bool>,
+    /// Frames there are.
+    pub sent: ByType<u64>,
+    /// Frames never whole.
+    pub lost: ByType<u64>,
+    /// Frames too late.
+    pub late: ByType<u64>,
+    /// Frames on time that cannot be decoded since what they need was not.
+    pub broken: ByType<u64>,
+    /// Places without their picture.
+    pub stalls: Stalls,
+    /// From when the encoder had a frame to when it was whole, of all frames that ever were, ascending.
+    delays: Vec<Duration>,
+}
+
+impl Delivery {
+    /// Judges a stream whose first frame the encoder had at `start`. Arrivals are in coding order; a frame behind their end
+    /// was lost.
+    pub fn judge(trace: &Trace, arrivals: &[Option<Arrival>], latency: Duration, start: Instant) -> Self {
+        let fates = fates(trace, arrivals, latency);
+        let on_time: Vec<bool> = fates.iter().map(|&fate| fate == Fate::OnTime).collect();
+        let decodable = Dependency::new(trace).decodable(&on_time);
+        let (mut lost, mut late, mut broken) = (ByType::default(), ByType::default(), ByType::default());
+        for ((frame, fate), decodable) in trace.frames().iter().zip(&fates).zip(&decodable) {
+            let count = match fate {
+                Fate::Lost => &mut lost,
+                Fate::Late => &mut late,
+                Fate::OnTime if !decodable => &mut broken,
+                Fate::OnTime => continue,
+            };
+            count[frame.frame_type] += 1;
+        }
+        let whole = |(frame, arrival): (&crate::Frame, &Option<Arrival>)| {
+            let whole = arrival.as_ref()?.whole?;
+            Some(whole.since(start + frame.at))
+        };
+        let mut delays: Vec<Duration> = trace.frames().iter().zip(arrivals).filter_map(whole).collect();
+        delays.sort_unstable();
+        let stalls = stalls(trace, &decodable);
+        Self { fates, decodable, sent: trace.counts(), lost, late, broken, stalls, delays }
+    }
+
+    /// Frames lost or late, of all: the paper's frame loss rate.
+    pub fn loss_rate(&self) -> f64 {
+        ratio(self.lost.total() + self.late.total(), self.sent.total())
+    }
+
+    /// Frames on time, of all.
+    pub fn on_time_ratio(&self) -> f64 {
+        1.0 - self.loss_rate()
+    }
+
+    /// Frames that decode on time, of all: the decodable frame rate Q.
+    pub fn decodable_ratio(&self) -> f64 {
+        1.0 - self.loss_rate() - ratio(self.broken.total(), self.sent.total())
+    }
+
+    /// The delay that `part` of the frames that arrived did not exceed (nearest rank): 0.5 is the median, 1 the longest.
+    pub fn delay(&self, part: f64) -> Option<Duration> {
+        let rank = (part.clamp(0.0, 1.0) * self.delays.len() as f64).ceil() as usize;
+        self.delays.get(rank.saturating_sub(1)).copied()
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    part as f64 / whole.max(1) as f64
+}
+
+fn fates(trace: &Trace, arrivals: &[Option<Arrival>], latency: Duration) -> Vec<Fate> {
+    #[derive(PartialEq, Eq, PartialOrd, Ord)]
+    enum Event {
+        First(usize),
+        Whole(usize),
+    }
+    let frames = trace.frames();
+    let mut events: Vec<(Instant, Event)> = Vec::with_capacity(2 * frames.len());
+    for (index, arrival) in arrivals.iter().take(frames.len()).enumerate() {
+        let Some(arrival) = arrival else { continue };
+        events.push((arrival.first, Event::First(index)));
+        events.extend(arrival.whole.map(|whole| (whole.max(arrival.first), Event::Whole(index))));
+    }
+    events.sort_unstable();
+    let mut clock = PlayOutClock::new(latency);
+    let mut fates = vec![Fate::Lost; frames.len()];
+    for (now, event) in events {
+        match event {
+            Event::First(index) => {
+                clock.observe(now, frames[index].at);
+            }
+            Event::Whole(index) => {
+                let in_time = clock.at(frames[index].at).is_some_and(|deadline| now <= deadline);
+                fates[index] = if in_time { Fate::OnTime } else { Fate::Late };
+            }
+        }
+    }
+    fates
+}
+
+fn stalls(trace: &Trace, decodable: &[bool]) -> Stalls {
+    let order = trace.display_order();
+    let times: Vec<Duration> = order.iter().map(|&index| trace.frames()[index].play_out).collect();
+    let mut stalls = Stalls::default();
+    let mut since = None;
+    for (place, &index) in order.iter().enumerate() {
+        match (decodable[index], since) {
+            (false, None) => since = Some(times[place]),
+            (true, Some(began)) => {
+                end(&mut stalls, times[place] - began);
+                since = None;
+            }
+            _ => {}
+        }
+    }
+    if let Some(began) = since {
+        end(&mut stalls, trace.length() - began);
+    }
+    stalls
+}
+
+fn end(stalls: &mut Stalls, lasted: Duration) {
+    stalls.count += 1;
+    stalls.total += lasted;
+    stalls.longest = stalls.longest.max(lasted);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::FrameType;
+    use crate::trace::FrameRate;
+
+    fn millis(value: u64) -> Duration {
+        Duration::from_millis(value)
+    }
+
+    fn at(value: u64) -> Instant {
+        Instant::ZERO + millis(value)
+    }
+
+    /// I0 P3 B1 B2 P6 B4 B5, the numbers being display places, ten frames per second; there at 0, 100 ... ms, shown 100 ms
+    /// behind their display place.
+    fn seven() -> Trace {
+        use FrameType::{B, I, P};
+        let coded = [I, P, B, B, P, B, B].map(|frame_type| (frame_type, 500));
+        Trace::at_rate(&coded, FrameRate::new(10, 1).expect("a rate")).expect("a trace")
+    }
+
+    /// Each frame comes 20 ms after it is there, its first byte 10 ms after.
+    fn smooth() -> Vec<Option<Arrival>> {
+        let arrival = |index: u64| Arrival { first: at(index * 100 + 10), whole: Some(at(index * 100 + 20)) };
+        (0..7).map(|index| Some(arrival(index))).collect()
+    }
+
+    #[test]
+    fn a_smooth_stream_is_on_time_and_does_not_stall() {
+        let delivery = Delivery::judge(&seven(), &smooth(), millis(300), Instant::ZERO);
+        assert_eq!(delivery.fates, [Fate::OnTime; 7]);
+        assert!((delivery.decodable_ratio() - 1.0).abs() < 1e-12);
+        assert_eq!(delivery.stalls, Stalls::default());
+        assert_eq!((delivery.delay(0.5), delivery.delay(1.0)), (Some(millis(20)), Some(millis(20))));
+    }
+
+    #[test]
+    fn a_p_frame_that_is_late_breaks_what_needs_it() {
+        let mut arrivals = smooth();
+        // The decoder takes it in at 100; the base is 10 ms (the first byte of the first frame), the latency 300: at 410.
+        arrivals[1] = Some(Arrival { first: at(110), whole: Some(at(411)) });
+        let delivery = Delivery::judge(&seven(), &arrivals, millis(300), Instant::ZERO);
+        assert_eq!(delivery.fates[1], Fate::Late);
+        assert_eq!(delivery.late, ByType { i: 0, p: 1, b: 0 });
+        assert_eq!(delivery.broken, ByType { i: 0, p: 1, b: 4 }, "all but the I depend on it");
+        assert!((delivery.on_time_ratio() - 6.0 / 7.0).abs() < 1e-12);
+        assert!((delivery.decodable_ratio() - 1.0 / 7.0).abs() < 1e-12);
+        // From place 1 on, shown at 200 ms, to the end at 800.
+        assert_eq!(delivery.stalls, Stalls { count: 1, total: millis(600), longest: millis(600) });
+        assert_eq!(delivery.delay(1.0), Some(millis(311)));
+        assert_eq!(delivery.delay(0.5), Some(millis(20)));
+    }
+
+    #[test]
+    fn at_the_very_deadline_is_on_time() {
+        let mut arrivals = smooth();
+        arrivals[1] = Some(Arrival { first: at(110), whole: Some(at(410)) });
+        assert_eq!(Delivery::judge(&seven(), &arrivals, millis(300), Instant::ZERO).fates[1], Fate::OnTime);
+    }
+
+    #[test]
+    fn lost_b_frames_are_stalls_of_one_place_each() {
+        let mut arrivals = smooth();
+        arrivals[2] = None;
+        arrivals[6] = Some(Arrival { first: at(610), whole: None });
+        let delivery = Delivery::judge(&seven(), &arrivals, millis(300), Instant::ZERO);
+        assert_eq!(delivery.lost, ByType { i: 0, p: 0, b: 2 });
+        assert_eq!(delivery.broken.total(), 0);
+        assert_eq!(delivery.stalls, Stalls { count: 2, total: millis(200), longest: millis(100) });
+    }
+
+    #[test]
+    fn nothing_at_all_is_one_long_stall() {
+        let delivery = Delivery::judge(&seven(), &[], millis(300), Instant::ZERO);
+        assert_eq!(delivery.lost.total(), 7);
+        assert_eq!(delivery.stalls, Stalls { count: 1, total: millis(700), longest: millis(700) });
+        assert_eq!(delivery.delay(0.5), None);
+    }
+
+    #[test]
+    fn the_clock_of_the_receiver_may_differ_by_hours() {
+        let hours = Duration::from_secs(5 * 3600);
+        let mut arrivals = smooth();
+        arrivals[1] = Some(Arrival { first: at(110), whole: Some(at(411)) });
+        let here = Delivery::judge(&seven(), &arrivals, millis(300), Instant::ZERO);
+        let later =
+            |arrival: Arrival| Arrival { first: arrival.first + hours, whole: arrival.whole.map(|at| at + hours) };
+        let there: Vec<_> = arrivals.into_iter().map(|arrival| arrival.map(later)).collect();
+        assert_eq!(Delivery::judge(&seven(), &there, millis(300), Instant::ZERO + hours).fates, here.fates);
+    }
+
+    #[test]
+    fn a_wrong_latency_is_one_clear_sentence() {
+        assert_eq!(latency_from_millis(" 300 "), Ok(millis(300)));
+        assert_eq!(latency_from_millis("0.5"), Ok(Duration::from_micros(500)));
+        let message = |text| latency_from_millis(text).expect_err("it is refused").to_string();
+        assert_eq!(message("-5"), "a latency of -5 ms is negative: a frame cannot be shown before it is sent");
+        assert_eq!(message("soon"), "'soon' is no latency in milliseconds");
+        assert_eq!(message("NaN"), "'NaN' is no latency in milliseconds");
+        assert_eq!(message("inf"), "a latency of inf ms is more than an hour");
+    }
+}

@@ -1,0 +1,52 @@
+//! How good a video is after its journey: what arrived when, and how far the pictures are from the original.
+//!
+//! Everything here is our own code, so that a figure means the same whatever ffmpeg is installed; the tests hold it
+//! against ffmpeg's filters.
+
+pub mod delivery;
+pub mod difference;
+pub mod score;
+pub mod similarity;
+pub mod vqm;
+
+/// A plane of 8-bit samples that does not have the size it should have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("a plane of {got} samples is no picture of {width} x {height}")]
+pub struct WrongSize {
+    /// Samples given.
+    pub got: usize,
+    /// Pixels across.
+    pub width: usize,
+    /// Pixels down.
+    pub height: usize,
+}
+
+/// One plane of samples, row by row.
+#[derive(Clone, Copy, Debug)]
+pub struct Plane<'a> {
+    samples: &'a [u8],
+    width: usize,
+    height: usize,
+}
+
+impl<'a> Plane<'a> {
+    /// The first `width * height` samples: of planes Y, U, V in a row, that is Y.
+    ///
+    /// # Errors
+    /// If there are fewer, or none.
+    pub const fn new(samples: &'a [u8], width: usize, height: usize) -> Result<Self, WrongSize> {
+        match samples.split_at_checked(width.saturating_mul(height)) {
+            Some((samples, _)) if !samples.is_empty() => Ok(Self { samples, width, height }),
+            _ => Err(WrongSize { got: samples.len(), width, height }),
+        }
+    }
+
+    /// Whether two can be compared: planes of different sizes are a mistake of the caller.
+    fn check(&self, other: &Self) {
+        assert!(self.width == other.width && self.height == other.height, "planes of one video have one size");
+    }
+
+    fn at(&self, x: usize, y: usize) -> u8 {
+        self.samples[y * self.width + x]
+    }
+}

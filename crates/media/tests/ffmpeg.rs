@@ -1,0 +1,199 @@
+//! The clip through ffmpeg and back: golden pixels and figures, and our metrics against ffmpeg's. Without ffmpeg, every test
+//! here is counted as ignored and says why.
+
+use anabranch_media::ffmpeg::FfmpegError;
+use anabranch_media::lossy::{Received, received};
+use anabranch_media::metrics::score::{FrameScore, Score, Scorer};
+use anabranch_media::metrics::{Plane, similarity};
+use anabranch_media::{Dependency, Ffmpeg, clip};
+use libtest_mimic::{Arguments, Failed, Trial};
+use sha2::{Digest, Sha256};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+const SIZE: (u32, u32) = (clip::WIDTH, clip::HEIGHT);
+const LUMA: usize = (clip::WIDTH * clip::HEIGHT) as usize;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let missing = Ffmpeg::find().err();
+    if let Some(reason) = &missing {
+        eprintln!("skipped: {reason}");
+    }
+    let trial = |name: &str, test: fn(&Ffmpeg) -> Result<(), Failed>| {
+        Trial::test(name, move || test(&Ffmpeg::find()?)).with_ignored_flag(missing.is_some())
+    };
+    let trials = vec![
+        trial("the_clip_and_its_original_decode_to_the_pixels_they_always_had", golden_pixels),
+        trial("a_lossless_run_scores_the_reference_in_every_frame", lossless),
+        trial("losing_a_b_a_p_or_an_i_frame_changes_what_depends_on_it_and_nothing_else", one_lost),
+        trial("what_is_lost_at_the_beginning_and_at_the_end_shifts_nothing", ends),
+        trial("our_psnr_and_ssim_are_those_of_ffmpegs_filters", against_filters),
+        trial("the_figures_of_the_clip_are_golden", golden_figures),
+        trial("a_run_that_takes_too_long_is_ended_and_a_broken_stream_is_one_sentence", failures),
+        trial("a_lost_frame_is_shown_as_the_one_before_it", concealed),
+    ];
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn check(holds: bool, what: impl Into<String>) -> Result<(), Failed> {
+    if holds { Ok(()) } else { Err(what.into().into()) }
+}
+
+/// Hash of all planes, and all luma planes in a row.
+fn shown(
+    decode: impl FnOnce(&mut dyn FnMut(usize, &[u8])) -> Result<(), FfmpegError>,
+) -> Result<(String, Vec<u8>), Failed> {
+    let (mut hash, mut luma) = (Sha256::new(), Vec::new());
+    decode(&mut |_, frame| {
+        hash.update(frame);
+        luma.extend_from_slice(&frame[..LUMA]);
+    })?;
+    Ok((hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect(), luma))
+}
+
+fn undamaged(ffmpeg: &Ffmpeg) -> Result<(String, Vec<u8>), Failed> {
+    shown(|show| ffmpeg.decode_whole(clip::MPEG4, SIZE, clip::FRAMES, show))
+}
+
+fn original(ffmpeg: &Ffmpeg) -> Result<(String, Vec<u8>), Failed> {
+    shown(|show| ffmpeg.decode_whole(clip::ORIGINAL, SIZE, clip::FRAMES, show))
+}
+
+/// The clip without the frames at these places of the display order.
+fn without(lost: &[usize]) -> Result<Received, Failed> {
+    let order = clip::trace().display_order();
+    let mut arrived = vec![true; clip::FRAMES];
+    lost.iter().for_each(|&display| arrived[order[display]] = false);
+    Ok(received(&clip::stream(), 1, &arrived)?)
+}
+
+/// Places in display order whose luma differs.
+fn changed(one: &[u8], other: &[u8]) -> Vec<usize> {
+    let pairs = one.chunks(LUMA).zip(other.chunks(LUMA)).enumerate();
+    pairs.filter(|(_, (one, other))| one != other).map(|(index, _)| index).collect()
+}
+
+fn golden_pixels(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
+    let (clip, _) = undamaged(ffmpeg)?;
+    check(clip == "bbc624b4123f6ac97a1ad4dcddb26c325d7efe09890ca41c22bcfec9f271f5e5", format!("clip {clip}"))?;
+    let (original, _) = original(ffmpeg)?;
+    check(
+        original == "6db646f7b689eb8714e5d20ecd15ec6f30fe0eec9b56d5cc1acbdbcad809b57e",
+        format!("original {original}"),
+    )
+}
+
+fn lossless(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
+    // Two passes, so that a seam is among them.
+    let twice = received(&clip::stream(), 2, &[true; 2 * clip::FRAMES])?;
+    let (_, luma) = shown(|show| ffmpeg.decode(&twice, show))?;
+    let (_, once) = undamaged(ffmpeg)?;
+    check(luma.len() == 2 * once.len(), "4,000 frames")?;
+    check(luma[..once.len()] == once && luma[once.len()..] == once, "each is the clip as it was coded")?;
+    // Figures follow from pixels; of some frames they are looked at as well.
+    let some = 100 * LUMA;
+    let scorer = Scorer::new(SIZE, original(ffmpeg)?.1[..some].to_vec(), once[..some].to_vec())?;
+    let scores: Result<Vec<FrameScore>, _> =
+        luma[..some].chunks(LUMA).enumerate().map(|(index, frame)| scorer.frame(index, frame)).collect();
+    check(Score::of(&scores?) == scorer.reference(), "the score is the reference")
+}
+
+fn one_lost(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
+    let (_, whole) = undamaged(ffmpeg)?;
+    for (lost, expected) in [(91, 91..=91), (93, 91..=98), (90, 88..=98)] {
+        let (_, luma) = shown(|show| ffmpeg.decode(&without(&[lost]).expect("flags"), show))?;
+        let changed = changed(&luma, &whole);
+        check(changed == expected.clone().collect::<Vec<_>>(), format!("losing {lost} changed {changed:?}"))?;
+        let modelled = Dependency::new(&clip::trace()).damage(clip::trace().display_order()[lost]);
+        check(modelled == changed.len(), format!("the model says {modelled}"))?;
+    }
+    Ok(())
+}
+
+fn ends(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
+    let (_, whole) = undamaged(ffmpeg)?;
+    let (_, first) = shown(|show| ffmpeg.decode(&without(&[0]).expect("flags"), show))?;
+    let changed_first = changed(&first, &whole);
+    check(changed_first.iter().all(|&place| place < 9), format!("without the first frame: {changed_first:?}"))?;
+    let (_, last) = shown(|show| ffmpeg.decode(&without(&[1998, 1999]).expect("flags"), show))?;
+    let changed_last = changed(&last, &whole);
+    check(changed_last.iter().all(|&place| place > 1995), format!("without the last two: {changed_last:?}"))?;
+    let nothing = received(&clip::stream(), 1, &[false; clip::FRAMES])?;
+    let (_, grey) = shown(|show| ffmpeg.decode(&nothing, show))?;
+    check(grey.len() == whole.len() && grey.iter().all(|&sample| sample == 128), "nothing is grey")
+}
+
+fn concealed(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
+    let (_, luma) = shown(|show| ffmpeg.decode(&without(&[91]).expect("flags"), show))?;
+    check(luma[91 * LUMA..92 * LUMA] == luma[90 * LUMA..91 * LUMA], "frame 90 is shown twice")
+}
+
+/// Mean of what one of ffmpeg's filters prints for each frame behind `key`.
+fn filter_figures(filter: &str, key: &str) -> Result<Vec<f64>, Failed> {
+    let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets");
+    let program = std::env::var_os("ANABRANCH_FFMPEG").unwrap_or_else(|| "ffmpeg".into());
+    let output = std::process::Command::new(program)
+        .args(["-hide_banner", "-nostdin", "-loglevel", "fatal", "-r", "30", "-i"])
+        .arg(assets.join("bbb_qcif.m4v"))
+        .args(["-r", "30", "-i"])
+        .arg(assets.join("bbb_qcif_original.h264"))
+        .args(["-lavfi", &format!("[0]setpts=N[a];[1]setpts=N[b];[a][b]{filter}=stats_file=-")])
+        .args(["-f", "null", "-"])
+        .output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let figure = |line: &str| line.split(key).nth(1)?.split_whitespace().next()?.parse().ok();
+    let figures: Vec<f64> = text.lines().filter_map(figure).collect();
+    check(figures.len() == clip::FRAMES, format!("{} figures of {filter}", figures.len()))?;
+    Ok(figures)
+}
+
+fn against_filters(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
+    let (original, coded) = (original(ffmpeg)?.1, undamaged(ffmpeg)?.1);
+    let (errors, similarities) = (filter_figures("psnr", "mse_y:")?, filter_figures("ssim", "Y:")?);
+    let plane = |samples| Plane::new(samples, SIZE.0 as usize, SIZE.1 as usize).expect("a luma plane");
+    for (index, frames) in original.chunks(LUMA).zip(coded.chunks(LUMA)).enumerate() {
+        let (one, other) = (plane(frames.0), plane(frames.1));
+        let error = anabranch_media::metrics::difference::mean_squared_error(one, other);
+        // It prints two digits.
+        check((error - errors[index]).abs() <= 0.0051, format!("frame {index}: error {error}, not {}", errors[index]))?;
+        let similarity = similarity::blocks(one, other);
+        // It prints six, of single precision with rounded constants.
+        let off = (similarity - similarities[index]).abs();
+        check(off < 1e-5, format!("frame {index}: {similarity}, not {}", similarities[index]))?;
+    }
+    Ok(())
+}
+
+fn golden_figures(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
+    let score = Scorer::new(SIZE, original(ffmpeg)?.1, undamaged(ffmpeg)?.1)?.reference();
+    let golden = [
+        ("mean of PSNR-Y", score.mean_of_psnr, 33.613_06, 1e-4),
+        ("PSNR-Y of the mean", score.psnr_of_mean, 33.010_1, 1e-4),
+        ("SSIM 8x8", score.ssim_blocks, 0.910_763, 2e-6),
+        ("SSIM Gaussian", score.ssim_gaussian, 0.901_287, 1e-6),
+        ("VQM", score.vqm, 1.182_055, 1e-5),
+        ("opinion", score.opinion, 3.954_5, 1e-9),
+    ];
+    let wrong: Vec<String> = golden
+        .iter()
+        .filter(|(_, got, expected, off)| (got - expected).abs() > *off)
+        .map(|(name, got, expected, _)| format!("{name}: {got}, not {expected}"))
+        .collect();
+    check(wrong.is_empty(), wrong.join("; "))
+}
+
+fn failures(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
+    let whole = without(&[])?;
+    let hurried = ffmpeg.clone().within(Duration::from_millis(1));
+    let late = hurried.decode(&whole, |_, _| {}).expect_err("it takes longer");
+    check(matches!(late, FfmpegError::Late(_)), late.to_string())?;
+    let short = ffmpeg.decode_whole(clip::MPEG4, SIZE, clip::FRAMES + 1, |_, _| {}).expect_err("one is missing");
+    check(short.to_string() == "ffmpeg gave 2000 frames where there are 2001", short.to_string())?;
+    let long = ffmpeg.decode_whole(clip::MPEG4, SIZE, clip::FRAMES - 1, |_, _| {}).err();
+    check(long == Some(FfmpegError::Frames { got: 2000, expected: 1999 }), format!("{long:?}"))?;
+    let garbage = ffmpeg.decode_whole(b"no video", SIZE, 1, |_, _| {}).expect_err("it cannot be decoded");
+    check(garbage.to_string().starts_with("ffmpeg failed: "), garbage.to_string())?;
+    check(!garbage.to_string().contains('\n'), "one sentence")
+}
