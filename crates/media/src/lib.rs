@@ -13,6 +13,8 @@
 //! | the stream as received, for a decoder | [`lossy`] |
 //! | pixels again | [`ffmpeg`] |
 //! | how far they are from the original | [`metrics::score`] |
+//! | all of that in one call | [`quality`] |
+//! | single frames as PNG | [`stills`] |
 //! | the clip that comes with the crate | [`clip`] |
 
 pub mod clip;
@@ -23,6 +25,8 @@ pub mod frame;
 pub mod lossy;
 pub mod metrics;
 pub mod packetiser;
+pub mod quality;
+pub mod stills;
 pub mod trace;
 
 pub use dependency::Dependency;
@@ -30,4 +34,5 @@ pub use elementary::{ElementaryStream, StreamError};
 pub use ffmpeg::{Ffmpeg, FfmpegError};
 pub use frame::{ByType, Frame, FrameType};
 pub use packetiser::{Packet, Packetiser};
+pub use quality::{Quality, QualityError};
 pub use trace::{FrameRate, Trace, TraceError};

@@ -5,7 +5,7 @@ use anabranch_media::ffmpeg::FfmpegError;
 use anabranch_media::lossy::{Received, received};
 use anabranch_media::metrics::score::{FrameScore, Score, Scorer};
 use anabranch_media::metrics::{Plane, similarity};
-use anabranch_media::{Dependency, Ffmpeg, clip};
+use anabranch_media::{Dependency, Ffmpeg, Quality, clip};
 use libtest_mimic::{Arguments, Failed, Trial};
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -167,7 +167,22 @@ fn against_filters(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
 }
 
 fn golden_figures(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
-    let score = Scorer::new(SIZE, original(ffmpeg)?.1, undamaged(ffmpeg)?.1)?.reference();
+    let quality = Quality::of_clip(ffmpeg.clone())?;
+    let score = quality.score(&[true; clip::FRAMES])?;
+    check(score == quality.reference(), "nothing lost is the reference")?;
+    // One B frame in a pass of two costs hardly anything, an I frame more, half of all a lot.
+    let lost = |display: &[usize]| {
+        let order = clip::trace().display_order();
+        let mut arrived = vec![true; 2 * clip::FRAMES];
+        display.iter().for_each(|&display| arrived[order[display]] = false);
+        Ok::<f64, Failed>(quality.score(&arrived)?.mean_of_psnr)
+    };
+    let (b, p, i) = (lost(&[91])?, lost(&[93])?, lost(&[90])?);
+    check(score.mean_of_psnr > b && b > p && p > i, format!("{} > {b} > {p} > {i}", score.mean_of_psnr))?;
+    let stills = quality.stills(&[true; clip::FRAMES], &[1000, 3])?;
+    check(stills.len() == 2 && stills.iter().all(|still| still.starts_with(b"\x89PNG")), "two stills")?;
+    let none = quality.stills(&[true; clip::FRAMES], &[2000]).expect_err("it has 2,000").to_string();
+    check(none == "there is no frame 2000: the video has 2000, counted from 0", none)?;
     let golden = [
         ("mean of PSNR-Y", score.mean_of_psnr, 33.613_06, 1e-4),
         ("PSNR-Y of the mean", score.psnr_of_mean, 33.010_1, 1e-4),
