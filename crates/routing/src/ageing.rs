@@ -17,9 +17,9 @@ impl Router {
     pub(crate) fn flush(&mut self, now: Instant, place: Place) {
         for (index, interface) in self.interfaces.iter_mut().enumerate() {
             if place.is_eligible(index) {
-                for neighbor in interface.neighbors.values_mut() {
+                interface.for_each_adjacent(|_, neighbor| {
                     neighbor.retransmissions.remove(&place.key);
-                }
+                });
             }
         }
         self.backup_wait.remove(&place);
@@ -47,7 +47,7 @@ impl Router {
     fn is_awaited(&self, place: Place) -> bool {
         self.interfaces.iter().enumerate().filter(|(index, _)| place.is_eligible(*index)).any(|(_, interface)| {
             interface.flood.contains(&place.key)
-                || interface.neighbors.values().any(|neighbor| neighbor.retransmissions.contains_key(&place.key))
+                || interface.adjacent().any(|(_, neighbor)| neighbor.retransmissions.contains_key(&place.key))
         })
     }
 }

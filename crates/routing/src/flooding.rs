@@ -128,9 +128,9 @@ impl Router {
     fn refuse_lsa(&mut self, place: Place) -> Result<(), DropReason> {
         for (index, interface) in self.interfaces.iter_mut().enumerate() {
             if place.is_eligible(index) {
-                for neighbor in interface.neighbors.values_mut() {
+                interface.for_each_adjacent(|_, neighbor| {
                     neighbor.requests.remove(&place.key);
-                }
+                });
             }
         }
         Err(DropReason::LsaLimit)
@@ -150,9 +150,9 @@ impl Router {
     pub(crate) fn install(&mut self, now: Instant, place: Place, aged: AgedLsa, received: bool) {
         for (index, interface) in self.interfaces.iter_mut().enumerate() {
             if place.is_eligible(index) {
-                for neighbor in interface.neighbors.values_mut() {
+                interface.for_each_adjacent(|_, neighbor| {
                     neighbor.retransmissions.remove(&place.key);
-                }
+                });
             }
         }
         self.backup_wait.remove(&place);
@@ -183,9 +183,9 @@ impl Router {
     fn requests_answered(&mut self, now: Instant) {
         let mut loading = Vec::new();
         for (index, interface) in self.interfaces.iter().enumerate() {
-            for (router, neighbor) in &interface.neighbors {
+            for (router, neighbor) in interface.adjacent() {
                 if matches!(neighbor.state, NeighborState::Exchange | NeighborState::Loading) {
-                    loading.push(At { interface: index, router: *router });
+                    loading.push(At { interface: index, router });
                 }
             }
         }
@@ -196,8 +196,8 @@ impl Router {
 
     /// Whether any neighbour is in state Exchange or Loading.
     pub(crate) fn is_any_exchanging(&self) -> bool {
-        let mut all = self.interfaces.iter().flat_map(|interface| interface.neighbors.values());
-        all.any(|neighbor| matches!(neighbor.state, NeighborState::Exchange | NeighborState::Loading))
+        let mut all = self.interfaces.iter().flat_map(|interface| interface.adjacent());
+        all.any(|(_, neighbor)| matches!(neighbor.state, NeighborState::Exchange | NeighborState::Loading))
     }
 
     /// Sends LSAs of the database in as many updates as the MTU demands.

@@ -42,6 +42,7 @@ impl Router {
         }
         forecaster.observe(now, Observation::Heard { signal: how.signal });
         neighbor.missed_at = now + interval + interval.mul_f64(LATENESS);
+        interface.silence_at = interface.silence_at.min(neighbor.missed_at);
     }
 
     /// Looks at the forecasts of all links, once per period.
@@ -116,6 +117,7 @@ impl Router {
         } else {
             neighbor.missed_at + interval
         };
+        interface.silence_at = interface.silence_at.min(neighbor.missed_at);
         neighbor.missed = neighbor.missed.saturating_add(1);
         if let Some(forecaster) = &mut neighbor.forecaster {
             forecaster.observe(now, Observation::MISSED);

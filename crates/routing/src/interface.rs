@@ -97,6 +97,10 @@ pub struct Interface {
     /// Whether something changed that the Selected Advertised Neighbors depend on.
     pub(crate) advertised_change: bool,
     pub(crate) neighbors: BTreeMap<RouterId, Neighbor>,
+    /// Those in state ExStart or greater, in order: the few that have lists of LSAs and timers other than for silence.
+    pub(crate) adjacent: Vec<RouterId>,
+    /// No neighbour's Inactivity Timer fires, and no Hello is missing, before this.
+    pub(crate) silence_at: Instant,
     /// Costs of links to neighbours that are not the interface's.
     pub(crate) link_costs: BTreeMap<RouterId, u16>,
     /// What links that are doubted cost in addition.
@@ -125,6 +129,8 @@ impl Interface {
             mdr_neighbor_change: false,
             advertised_change: false,
             neighbors: BTreeMap::new(),
+            adjacent: Vec::new(),
+            silence_at: Instant::NEVER,
             link_costs: BTreeMap::new(),
             doubt_costs: BTreeMap::new(),
             doubts_told: BTreeSet::new(),
@@ -175,10 +181,35 @@ impl Interface {
         u16::try_from(seconds).unwrap_or(u16::MAX).max(1)
     }
 
-    /// When it next needs something to be done, its neighbours included.
+    /// When it next needs something to be done, its neighbours included; or a little before.
     pub(crate) fn deadline(&self) -> Instant {
         let own = self.wait_until.min(self.hello_at).min(self.flood_at).min(self.acknowledge_at);
-        self.neighbors.values().map(Neighbor::deadline).fold(own, Instant::min)
+        self.adjacent().map(|(_, neighbor)| neighbor.exchange_deadline()).fold(own.min(self.silence_at), Instant::min)
+    }
+
+    /// The neighbours in state ExStart or greater, in order.
+    pub(crate) fn adjacent(&self) -> impl Iterator<Item = (RouterId, &Neighbor)> {
+        self.adjacent.iter().filter_map(|router| Some((*router, self.neighbors.get(router)?)))
+    }
+
+    /// Does something with each of the neighbours in state ExStart or greater, in order.
+    pub(crate) fn for_each_adjacent(&mut self, mut act: impl FnMut(RouterId, &mut Neighbor)) {
+        for router in &self.adjacent {
+            if let Some(neighbor) = self.neighbors.get_mut(router) {
+                act(*router, neighbor);
+            }
+        }
+    }
+
+    /// Notes that a neighbour entered state ExStart or left it downwards.
+    pub(crate) fn set_adjacent(&mut self, router: RouterId, adjacent: bool) {
+        match (self.adjacent.binary_search(&router), adjacent) {
+            (Err(place), true) => self.adjacent.insert(place, router),
+            (Ok(place), false) => {
+                self.adjacent.remove(place);
+            }
+            (Ok(_), true) | (Err(_), false) => {}
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use anabranch_wire::ospf::RouterId;
 use crate::config::{ConfigError, check_addresses};
 use crate::election::Selection;
 use crate::interface::{InterfaceEvent, InterfaceState, transition};
+use crate::neighbor::Neighbor;
 use crate::router::{At, InterfaceChange, Router};
 
 impl Router {
@@ -102,10 +103,20 @@ impl Router {
             self.refresh(now, index);
         }
         let Some(interface) = self.interfaces.get(index) else { return };
-        let due: Vec<RouterId> =
-            interface.neighbors.iter().filter(|(_, one)| one.deadline() <= now).map(|(router, _)| *router).collect();
+        let silence = interface.silence_at <= now;
+        let due: Vec<RouterId> = if silence {
+            let due = |one: &Neighbor| one.silence_deadline().min(one.exchange_deadline()) <= now;
+            interface.neighbors.iter().filter(|(_, one)| due(one)).map(|(router, _)| *router).collect()
+        } else {
+            let due = interface.adjacent().filter(|(_, one)| one.exchange_deadline() <= now);
+            due.map(|(router, _)| router).collect()
+        };
         for router in due {
             self.neighbor_timeouts(now, At { interface: index, router });
+        }
+        if silence && let Some(interface) = self.interfaces.get_mut(index) {
+            let next = interface.neighbors.values().map(Neighbor::silence_deadline).min();
+            interface.silence_at = next.unwrap_or(Instant::NEVER);
         }
         if self.interfaces.get(index).is_some_and(|interface| interface.hello_at <= now) {
             self.send_hello(now, index);

@@ -185,9 +185,14 @@ impl Neighbor {
         self.exchange = Exchange { sequence: self.exchange.sequence, ..Exchange::default() };
     }
 
-    /// When it next needs something to be done.
-    pub(crate) fn deadline(&self) -> Instant {
+    /// When something of the exchange or of flooding is to be done; never below state ExStart.
+    pub(crate) fn exchange_deadline(&self) -> Instant {
         let exchange = self.exchange.description_at.into_iter().chain(self.exchange.request_at).min();
-        self.inactive_at.min(self.retransmit_at).min(self.missed_at).min(exchange.unwrap_or(Instant::NEVER))
+        self.retransmit_at.min(exchange.unwrap_or(Instant::NEVER))
+    }
+
+    /// When its silence is to be noticed.
+    pub(crate) fn silence_deadline(&self) -> Instant {
+        self.inactive_at.min(self.missed_at)
     }
 }

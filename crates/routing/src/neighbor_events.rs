@@ -26,6 +26,18 @@ impl Router {
                 neighbor.clear_lists();
                 neighbor.inactive_at = now + forget;
             }
+            NeighborAction::Negotiate
+            | NeighborAction::Summarize
+            | NeighborAction::Request
+            | NeighborAction::ScheduleAdjOk => {}
+        }
+        interface.silence_at = interface.silence_at.min(neighbor.inactive_at);
+        interface.set_adjacent(at.router, to >= NeighborState::ExStart);
+        match action {
+            NeighborAction::None
+            | NeighborAction::StartInactivityTimer
+            | NeighborAction::ClearLists
+            | NeighborAction::Forget => {}
             NeighborAction::Negotiate => self.negotiate(now, at),
             NeighborAction::Summarize => self.summarize(now, at),
             NeighborAction::Request => self.request_more(now, at),
@@ -116,6 +128,8 @@ impl Router {
         }
         if let Some(interface) = self.interfaces.get_mut(index) {
             interface.neighbors.clear();
+            interface.adjacent.clear();
+            interface.silence_at = Instant::NEVER;
         }
         self.adj_ok.retain(|at| at.interface != index);
     }

@@ -89,7 +89,7 @@ impl Router {
             let Some(interface) = self.interfaces.get(index) else { continue };
             let concerned = interface.manet().is_some() || index == arrival.at.interface;
             // Acknowledgments are read by adjacent neighbours only (8.4).
-            let read = interface.neighbors.values().any(|neighbor| neighbor.is_exchanging());
+            let read = interface.adjacent().any(|(_, neighbor)| neighbor.is_exchanging());
             if concerned && read && interface.is_active() {
                 self.acknowledge_later(index, header, now);
             }
@@ -212,10 +212,12 @@ impl Router {
     pub(super) fn forget_acknowledged(&mut self, now: Instant, place: Place) {
         let Self { interfaces, database, .. } = self;
         let Some(own) = database.get(place).map(|entry| entry.header(now)) else { return };
-        for neighbor in interfaces.iter_mut().flat_map(|interface| interface.neighbors.values_mut()) {
-            if neighbor.acked.get(&place.key).is_some_and(|ack| ack.compare_instance(&own).is_le()) {
-                neighbor.acked.remove(&place.key);
-            }
+        for interface in interfaces {
+            interface.for_each_adjacent(|_, neighbor| {
+                if neighbor.acked.get(&place.key).is_some_and(|ack| ack.compare_instance(&own).is_le()) {
+                    neighbor.acked.remove(&place.key);
+                }
+            });
         }
     }
 }

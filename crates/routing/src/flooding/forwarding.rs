@@ -89,9 +89,9 @@ impl Router {
         let due = now + interface.config.rxmt_interval;
         let mut listed = false;
         let mut overflown = Vec::new();
-        for (router, neighbor) in &mut interface.neighbors {
+        interface.for_each_adjacent(|router, neighbor| {
             if !neighbor.is_exchanging() {
-                continue;
+                return;
             }
             // Only a neighbour that is not Full yet has requests.
             if let Some(theirs) = neighbor.requests.get(&place.key) {
@@ -100,22 +100,22 @@ impl Router {
                     neighbor.requests.remove(&place.key);
                 }
                 if order.is_le() {
-                    continue;
+                    return;
                 }
             }
-            let from_it = arrival.is_some_and(|arrival| arrival.at == At { interface: index, router: *router });
+            let from_it = arrival.is_some_and(|arrival| arrival.at == At { interface: index, router });
             let acknowledged = neighbor.acked.get(&place.key).is_some_and(|ack| ack.compare_instance(&header).is_eq());
             if from_it || acknowledged {
-                continue;
+                return;
             }
             if neighbor.retransmissions.len() >= config.limits.retransmissions {
-                overflown.push(*router);
-                continue;
+                overflown.push(router);
+                return;
             }
             neighbor.retransmissions.insert(place.key, due);
             neighbor.retransmit_at = neighbor.retransmit_at.min(due);
             listed = true;
-        }
+        });
         for router in overflown {
             self.counters.drop(crate::counters::DropReason::RetransmissionLimit);
             self.neighbor_event(
@@ -216,11 +216,11 @@ impl Router {
                     continue;
                 }
                 let due = now + interface.config.rxmt_interval;
-                for neighbor in interface.neighbors.values_mut() {
+                interface.for_each_adjacent(|_, neighbor| {
                     if let Some(at) = neighbor.retransmissions.get_mut(&place.key) {
                         *at = due;
                     }
-                }
+                });
                 self.flood_on(now, place, index, false);
             }
         }

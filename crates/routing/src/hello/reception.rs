@@ -225,6 +225,7 @@ impl Router {
         let forecaster = forecast.map(|forecast| (forecast.build)(interface.config.id, at.router));
         let forget_at = now + interface.config.router_dead_interval;
         interface.neighbors.insert(at.router, Neighbor::new(how.source, forget_at, forecaster));
+        interface.silence_at = interface.silence_at.min(forget_at);
         Ok(())
     }
 

@@ -86,7 +86,7 @@ impl fmt::Debug for LsaType {
 
 /// Which advertisement; its instances follow each other (RFC 5340, section A.4.2). The order is that in which databases
 /// are described: by type, advertising router, link state id (RFC 5243, section 3).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct LsaKey {
     /// Type.
     pub kind: LsaType,
@@ -94,6 +94,25 @@ pub struct LsaKey {
     pub advertising: RouterId,
     /// Which of that router's advertisements of the type.
     pub id: LinkStateId,
+}
+
+impl LsaKey {
+    /// The three as one number, which is compared at once: databases are searched for every LSA that comes.
+    const fn number(&self) -> u128 {
+        (self.kind.0 as u128) << 64 | (self.advertising.0 as u128) << 32 | self.id.0 as u128
+    }
+}
+
+impl Ord for LsaKey {
+    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
+        self.number().cmp(&other.number())
+    }
+}
+
+impl PartialOrd for LsaKey {
+    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 /// Number of an instance: a signed number that only grows (RFC 2328, section 12.1.6).
