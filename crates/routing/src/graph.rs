@@ -114,6 +114,14 @@ impl Graph {
         links.iter().filter_map(|link| Some((self.entry(link.to)?.vertex, link.cost)))
     }
 
+    /// Bytes that it takes.
+    pub(crate) fn footprint(&self) -> usize {
+        let links: usize = self.entries.iter().map(|entry| entry.links.len()).sum();
+        self.indices.len() * size_of::<(Vertex, u32)>()
+            + self.entries.len() * size_of::<Entry>()
+            + links * size_of::<Link>()
+    }
+
     /// The vertices by index; what an index that is free was used for last.
     pub(crate) fn vertices(&self) -> impl Iterator<Item = Vertex> + '_ {
         self.entries.iter().map(|entry| entry.vertex)

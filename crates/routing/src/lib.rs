@@ -9,6 +9,7 @@
 pub mod config;
 pub mod counters;
 pub mod election;
+pub mod footprint;
 pub mod graph;
 pub mod lane_plan;
 pub mod lanes;

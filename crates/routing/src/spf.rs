@@ -118,6 +118,13 @@ impl ShortestPaths {
         bit_matrix::ones(set).filter_map(|hop| self.hops.get(hop).copied())
     }
 
+    /// Bytes that the last run takes.
+    pub(crate) fn footprint(&self) -> usize {
+        self.distances.len() * size_of::<u32>()
+            + self.sets.len() * size_of::<u64>()
+            + self.hops.len() * size_of::<FirstHop>()
+    }
+
     /// Hashes all that the last run found.
     pub(crate) fn hash(&self, graph: &Graph, hasher: &mut impl Hasher) {
         for ((index, distance), vertex) in (0..).zip(&self.distances).zip(graph.vertices()) {

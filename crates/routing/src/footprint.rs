@@ -1,0 +1,58 @@
+//! What memory a router needs for what it knows of the network: the part that grows with the number of routers.
+
+use core::mem::size_of;
+
+use anabranch_wire::ospf::{LsaHeader, LsaKey, RouterId};
+
+use crate::database;
+use crate::interface::Interface;
+use crate::neighbor::Neighbor;
+use crate::router::Router;
+
+/// Bytes, by what they are for. Each counts what is held now, not what an allocator keeps beside it; an LSA counts with its
+/// length in a packet, as if this router were alone on its host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Footprint {
+    /// The LSAs of the link-state database.
+    pub lsas: usize,
+    /// What the database keeps beside them.
+    pub database: usize,
+    /// The graph that is made of it, and the shortest paths of the last calculation.
+    pub paths: usize,
+    /// Neighbours, with their neighbours and their lists of LSAs.
+    pub neighbors: usize,
+}
+
+impl Footprint {
+    /// All of it.
+    pub fn total(&self) -> usize {
+        self.lsas + self.database + self.paths + self.neighbors
+    }
+}
+
+impl Router {
+    /// What memory the router needs now for what it knows of the network.
+    pub fn footprint(&self) -> Footprint {
+        let entry = size_of::<LsaKey>() + size_of::<database::Entry>();
+        Footprint {
+            lsas: self.database.bytes(),
+            database: self.database.len() * entry,
+            paths: self.calculation.graph.footprint() + self.calculation.paths.footprint(),
+            neighbors: self
+                .interfaces
+                .iter()
+                .flat_map(|interface: &Interface| interface.neighbors.values())
+                .map(of)
+                .sum(),
+        }
+    }
+}
+
+/// Of one neighbour.
+fn of(neighbor: &Neighbor) -> usize {
+    let sets = &neighbor.manet.sets;
+    let named = sets.bidirectional.len() + sets.dependent.len() + sets.selected.len() + neighbor.manet.metrics.len();
+    let listed = neighbor.requests.len() + neighbor.retransmissions.len() + neighbor.acked.len();
+    let list_entry = size_of::<LsaKey>() + size_of::<LsaHeader>();
+    size_of::<RouterId>() * (named + 1) + size_of::<Neighbor>() + listed * list_entry
+}
