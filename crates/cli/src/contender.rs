@@ -1,10 +1,13 @@
 //! Who takes part in a comparison: a combination of policies, multipath or plain TCP, and the paths it may use.
 
 use crate::diagnostic::did_you_mean;
+use crate::scenario::Scenario;
 use crate::scenario::model::MeshRoutes;
 use anabranch_policy::combination::{Choice, Combination, CombinationError, Family};
 use anabranch_policy::table::{Member, Parameter, SettingError};
 use anabranch_policy::{congestion, forecast, path_manager, reliability, scheduler};
+use anabranch_routing::lanes::{LaneInterfaces, LanePolicy, PathMode};
+use anabranch_routing::lsa_fullness::LsaFullness;
 
 /// A member of a family, whatever it builds.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +119,60 @@ impl Contender {
     /// Those that have a name of their own.
     pub fn ready() -> Vec<Self> {
         vec![Self::anabranch(), Self::plain(), Self::plain_tcp()]
+    }
+
+    /// What it is made of in a scenario, for reports: an ad-hoc network has routes of its own.
+    pub fn describe_in(&self, scenario: &Scenario) -> String {
+        if scenario.moving.is_some() {
+            self.describe_routers()
+        } else {
+            self.describe() + &self.describe_lanes(scenario)
+        }
+    }
+
+    /// Of an ad-hoc network: how the lanes go.
+    fn describe_lanes(&self, scenario: &Scenario) -> String {
+        if scenario.mesh.is_none() {
+            return String::new();
+        }
+        let lanes = &self.mesh.lanes;
+        let mut text = match (lanes.paths, lanes.policy) {
+            (PathMode::Full, _) => "; all next hops".to_owned(),
+            (PathMode::Part, LanePolicy::Spread) => "; a next hop per lane, spread".to_owned(),
+            (PathMode::Part, LanePolicy::Paper) => "; a next hop per lane, in turn".to_owned(),
+            (PathMode::Part, LanePolicy::Disjoint) => "; a next hop per lane, planned".to_owned(),
+        };
+        if lanes.interfaces == LaneInterfaces::Virtual {
+            text.push_str(", one radio");
+        }
+        if self.mesh.predicted {
+            text.push_str(&format!(", links by {}", describe(self.policies.choice(Family::Forecaster))));
+        }
+        text
+    }
+
+    /// Of moving nodes: what their routers do.
+    fn describe_routers(&self) -> String {
+        let fullness = match self.mesh.fullness.unwrap_or(LsaFullness::MinCost) {
+            LsaFullness::Minimal => "LSAFullness 0",
+            LsaFullness::MinCost => "LSAFullness 1",
+            LsaFullness::MinCostRedundant => "LSAFullness 2",
+            LsaFullness::MdrFull => "LSAFullness 3",
+            LsaFullness::Full => "LSAFullness 4",
+            LsaFullness::Multipath(_) => "LSAs for three disjoint ways",
+        };
+        let hellos = match self.mesh.two_hop_refresh.unwrap_or(3) {
+            1 => "all Hellos full".to_owned(),
+            refresh => format!("one of {refresh} Hellos full"),
+        };
+        let forecasts = match (self.mesh.predicted, self.mesh.flood_doubts) {
+            (false, _) => "no forecasts".to_owned(),
+            (true, flooded) => {
+                let told = if flooded { "all are told" } else { "neighbours are told" };
+                format!("links by {}, {told}", describe(self.policies.choice(Family::Forecaster)))
+            }
+        };
+        format!("OSPF-MDR: {fullness}, {hellos}, {forecasts}")
     }
 
     /// What it is made of, for reports.

@@ -37,9 +37,11 @@ pub const SCENARIOS: &[Embedded] = &[
         text: include_str!("../../../scenarios/manet_receive_buffer.toml"),
         experiment: true,
     },
+    Embedded { name: "manet_file", text: include_str!("../../../scenarios/manet_file.toml"), experiment: true },
     Embedded { name: "manet_timeouts", text: include_str!("../../../scenarios/manet_timeouts.toml"), experiment: true },
     Embedded { name: "manet_moving", text: include_str!("../../../scenarios/manet_moving.toml"), experiment: true },
     Embedded { name: "manet_forecast", text: include_str!("../../../scenarios/manet_forecast.toml"), experiment: true },
+    Embedded { name: "manet_cuts", text: include_str!("../../../scenarios/manet_cuts.toml"), experiment: true },
     Embedded { name: "manet_scale", text: include_str!("../../../scenarios/manet_scale.toml"), experiment: true },
     Embedded { name: "two_paths", text: include_str!("../../../scenarios/two_paths.toml"), experiment: false },
     Embedded {

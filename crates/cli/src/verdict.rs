@@ -75,7 +75,7 @@ fn not_measured(subject: String, published: String) -> Verdict {
 
 fn judge_value(outcome: &Outcome, claim: &Claim, label: &str, unit: &str, value: f64) -> Verdict {
     let subject = format!("{label}, {}", name_of(outcome, &claim.policy));
-    let published = format!("{} {unit}", readable(value));
+    let published = if unit == "1" { readable(value) } else { format!("{} {unit}", readable(value)) };
     let Some(estimate) = outcome.policy(&claim.policy).and_then(|runs| runs.estimate(&claim.metric)) else {
         return not_measured(subject, published);
     };

@@ -39,7 +39,7 @@ fn foremost(outcome: &Outcome) -> Vec<&str> {
     }
     let shown = outcome.scenario.figures.iter().filter_map(|figure| match &figure.kind {
         FigureKind::Bars { metric } => Some(metric.as_str()),
-        FigureKind::Time { .. } | FigureKind::Sweep { .. } => None,
+        FigureKind::Time { .. } | FigureKind::Boxes { .. } | FigureKind::Sweep { .. } => None,
     });
     let swept = outcome.scenario.sweep.as_ref().map(|sweep| sweep.metric.as_str());
     let all: Vec<&str> = shown.chain(swept).filter(measured).collect();

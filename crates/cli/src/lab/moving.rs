@@ -11,12 +11,13 @@ use anabranch_routing::config::{Config, Forecast, Manet};
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_sim::forecast_score::Setting;
 use anabranch_sim::mesh::NodeId;
+use anabranch_sim::mesh::cut_network::{CutNetwork, CutsSeen, PLACES};
 use anabranch_sim::mesh::moving_network::{MovingNetwork, RouterChange, Seen};
 use anabranch_sim::mobility::{Area, Model, Span};
 use anabranch_sim::radio::{MediumConfig, Overlap, PathLoss, Reach};
 use std::sync::Arc;
 
-/// What a link that is doubted costs more, as `anabranch route` has it.
+/// What a link that is doubted costs more, where all are told.
 const DOUBT_COST: u16 = 2;
 
 /// Runs it.
@@ -38,7 +39,9 @@ pub fn run(
         network.nodes = nodes;
         network = network.with_nodes(moving.nodes);
     }
-    network.model = Model::RandomWaypoint { speed: Span::new(moving.speed.0, moving.speed.1), pause: Span::only(0.0) };
+    if let Some((least, most)) = moving.speed {
+        network.model = Model::RandomWaypoint { speed: Span::new(least, most), pause: Span::only(0.0) };
+    }
     network.medium = medium(moving);
     network.manet = Manet {
         lsa_fullness: fullness,
@@ -52,10 +55,42 @@ pub fn run(
     network.duration = scenario.duration - scenario.warm_up;
     network.wire = extras.wire;
     if contender.mesh.predicted {
-        network.router = Some(forecast_by(&contender.policies.forecaster).map_err(|error| fail(&error))?);
+        let flood = contender.mesh.flood_doubts;
+        network.router = Some(forecast_by(&contender.policies.forecaster, flood).map_err(|error| fail(&error))?);
+    }
+    if let Some(speed) = moving.cut_speed {
+        let seen = cut(network, speed).map_err(|error| fail(&error))?;
+        return Ok(Record { seed, trace_hash: seen.trace_hash, metrics: cut_metrics(&seen), ..Record::default() });
     }
     let seen = network.run().map_err(|error| fail(&error))?;
-    Ok(Record { seed, trace_hash: seen.trace_hash, metrics: metrics(&seen), ..Record::default() })
+    let metrics = metrics(&seen, &network);
+    let mesh = if extras.curves { seen.snapshots } else { Vec::new() };
+    Ok(Record { seed, trace_hash: seen.trace_hash, metrics, mesh, ..Record::default() })
+}
+
+/// Runs the same routers where one node goes away again and again.
+fn cut(network: MovingNetwork, speed: f64) -> Result<CutsSeen, String> {
+    let plain = CutNetwork::new(network.manet.lsa_fullness, speed, network.seed);
+    let medium = MediumConfig { basic_rate: network.medium.basic_rate, ..plain.network.medium };
+    CutNetwork { network: MovingNetwork { medium, ..network }, speed }.run()
+}
+
+fn cut_metrics(seen: &CutsSeen) -> Vec<(String, f64)> {
+    let nodes = PLACES.len() as f64;
+    let values = [
+        ("lost_per_cut", seen.lost_per_cut),
+        ("outage", seen.outage),
+        ("lost_per_return", seen.lost_per_return),
+        ("lost_in_quiet", seen.lost_in_quiet * 100.0),
+        ("overhead", seen.overhead / 1e3),
+        ("control_traffic", seen.overhead / 8.0 / nodes),
+        ("energy", seen.cost.joules / nodes),
+        ("energy_active", seen.cost.joules_active / nodes),
+        ("calculations", seen.cost.calculations as f64 / nodes / seen.seconds),
+        ("lsas_received", seen.cost.lsas_received as f64 / nodes / seen.seconds),
+        ("router_memory", seen.memory as f64 / 1e3),
+    ];
+    values.map(|(name, value)| (name.to_owned(), value)).to_vec()
 }
 
 /// The radio: a disk; or path loss that reaches as far in the mean, with the shadows and the fading of the comparison of
@@ -78,17 +113,21 @@ fn medium(moving: &Moving) -> MediumConfig {
     MediumConfig { reach, overlap, ..basic }
 }
 
-/// Gives every router forecasters of its links.
-fn forecast_by(choice: &Choice) -> Result<RouterChange, String> {
+/// Gives every router forecasters of its links. Those that are doubted are left where there is another way, and only neighbours
+/// know, as `anabranch route` has it; or all are told that they cost more.
+fn forecast_by(choice: &Choice, flood_doubts: bool) -> Result<RouterChange, String> {
     let chosen = Forecast::chosen(choice).map_err(|error| error.to_string())?;
-    let chosen = Forecast { doubt_cost: DOUBT_COST, ..chosen };
+    let doubt_cost = if flood_doubts { DOUBT_COST } else { 0 };
+    let chosen = Forecast { doubt_cost, alternates: !flood_doubts, ..chosen };
     Ok(Arc::new(move |_: NodeId, config: &mut Config| config.forecast = Some(chosen.clone())))
 }
 
-fn metrics(seen: &Seen) -> Vec<(String, f64)> {
+fn metrics(seen: &Seen, network: &MovingNetwork) -> Vec<(String, f64)> {
     let share = |count: u64| count as f64 / seen.probes.max(1) as f64 * 100.0;
+    let (nodes, seconds) = (network.nodes.max(1) as f64, network.duration.as_secs_f64());
     let values = [
         ("overhead", seen.overhead / 1e3),
+        ("control_traffic", seen.overhead / 8.0 / nodes),
         ("delivery", share(seen.delivered)),
         ("undelivered", share(seen.probes.saturating_sub(seen.delivered))),
         ("dead_next_hop", share(seen.not_acknowledged)),
@@ -97,6 +136,20 @@ fn metrics(seen: &Seen) -> Vec<(String, f64)> {
         ("neighbors", seen.neighbors),
         ("neighbor_changes", seen.neighbor_changes),
         ("route_changes", seen.route_changes),
+        ("energy", seen.cost.joules / nodes),
+        ("energy_active", seen.cost.joules_active / nodes),
+        ("calculations", seen.cost.calculations as f64 / nodes / seconds),
+        ("lsas_received", seen.cost.lsas_received as f64 / nodes / seconds),
+        ("router_memory", seen.memory as f64 / 1e3),
     ];
-    values.map(|(name, value)| (name.to_owned(), value)).to_vec()
+    let mut metrics = values.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    let [paper, spread, planned] = &seen.lanes.rules;
+    let shares = [
+        ("disjoint_lanes", spread.nodes_share()),
+        ("disjoint_lanes_paper", paper.nodes_share()),
+        ("disjoint_lanes_planned", planned.nodes_share()),
+        ("link_disjoint_lanes", spread.links_share()),
+    ];
+    metrics.extend(shares.into_iter().filter_map(|(name, share)| Some((name.to_owned(), share? * 100.0))));
+    metrics
 }

@@ -265,7 +265,7 @@ pub(super) fn adopt(svg: &str) -> String {
 }
 
 /// The next of 1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8 times a power of ten.
-fn nice_top(value: f64) -> f64 {
+pub(super) fn nice_top(value: f64) -> f64 {
     if !value.is_finite() || value <= 0.0 {
         return 1.0;
     }

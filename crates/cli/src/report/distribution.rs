@@ -69,6 +69,7 @@ pub fn cumulated(
 /// A line per name: from the first decile to the last, with a box from quarter to quarter and a mark at the median.
 pub fn boxes(distributions: &[Distribution], label: &str, range: (f64, f64), width: u32) -> Result<String, ChartError> {
     let count = distributions.len() as u32;
+    let longest = distributions.iter().map(|one| one.name.chars().count()).max().unwrap_or(0) as u32;
     let mut text = String::new();
     {
         let root = SVGBackend::with_string(&mut text, (width, 70 + 26 * count.max(1))).into_drawing_area();
@@ -76,7 +77,7 @@ pub fn boxes(distributions: &[Distribution], label: &str, range: (f64, f64), wid
             .margin(6)
             .margin_right(16)
             .x_label_area_size(46)
-            .y_label_area_size(190)
+            .y_label_area_size((longest * 8 + 20).max(190))
             .build_cartesian_2d(range.0..range.1, f64::from(count)..0.0)?;
         chart
             .configure_mesh()

@@ -1,6 +1,7 @@
 //! Turns a scenario's figures and an outcome's numbers into pictures with legends.
 
 use super::chart::{self, Axis, Bar, Chart, ChartError, Line, Point};
+use super::distribution::{Distribution, boxes};
 use crate::metric::Series;
 use crate::record::{Outcome, PolicyRuns};
 use crate::scenario::model::{Figure, FigureKind, Statement};
@@ -37,6 +38,7 @@ pub fn draw(outcome: &Outcome, figure: &Figure) -> Result<Drawn, ChartError> {
             }
         }
         FigureKind::Bars { metric } => metric_bars(outcome, &runs, metric),
+        FigureKind::Boxes { metric } => metric_boxes(outcome, &runs, metric),
         FigureKind::Sweep { metric } => sweep(outcome, &runs, metric.as_deref()),
     }
 }
@@ -164,13 +166,45 @@ fn metric_bars(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: &str) -
     let mut reading = "Bars are measured means with their 95 % confidence intervals".to_owned();
     let any_published = bars.iter().any(|bar| bar.published.is_some());
     reading.push_str(if any_published { "; a thick rule with a dot is the published value." } else { "." });
-    let picture = chart::bars(&bars, &format!("{} ({unit})", capital(&label)), WIDE.0)?;
+    let picture = chart::bars(&bars, &with_unit(&label, unit), WIDE.0)?;
+    Ok(Drawn { pictures: vec![picture], legend: Vec::new(), reading })
+}
+
+fn metric_boxes(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: &str) -> Result<Drawn, ChartError> {
+    let of = |(at, runs): &(usize, &PolicyRuns)| Distribution {
+        name: runs.label(),
+        colour: Some(*at),
+        values: runs.values(metric),
+    };
+    let distributions: Vec<Distribution> = runs.iter().map(of).collect();
+    let highest = distributions.iter().flat_map(|one| &one.values).copied().fold(0.0, f64::max);
+    let (label, unit) = outcome.scenario.metric(metric).unwrap_or_default();
+    let axis = with_unit(&label, unit);
+    let picture = boxes(&distributions, &axis, (0.0, chart::nice_top(highest)), WIDE.0)?;
+    let seeds = outcome.seeds();
+    let reading = format!(
+        "Of {seeds} runs (seeds 1 to {seeds}): boxes from quarter to quarter with the median, lines from the first to the last decile."
+    );
     Ok(Drawn { pictures: vec![picture], legend: Vec::new(), reading })
 }
 
 /// What an axis says of a sweep's value. A table, as of a receive buffer that grows, is too long for it.
 fn place(value: &str) -> String {
-    if value.trim_start().starts_with('{') { "automatic".to_owned() } else { value.to_owned() }
+    match value.trim_start() {
+        text if text.starts_with('{') => "automatic".to_owned(),
+        // A list: its elements, of which the label says the unit.
+        text if text.starts_with('[') => {
+            let number = |part: &str| part.trim_matches(|letter: char| !letter.is_ascii_digit()).to_owned();
+            text.split(',').map(number).collect::<Vec<_>>().join(", ")
+        }
+        text => text.to_owned(),
+    }
+}
+
+/// What an axis says of a metric.
+fn with_unit(label: &str, unit: &str) -> String {
+    // A mere number has none.
+    if unit == "1" { capital(label) } else { format!("{} ({unit})", capital(label)) }
 }
 
 fn capital(text: &str) -> String {
@@ -209,7 +243,7 @@ fn sweep(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: Option<&str>)
     let chart = Chart {
         title: String::new(),
         x_label: sweep.label.clone(),
-        y_label: format!("{} ({unit})", capital(&label)),
+        y_label: with_unit(&label, unit),
         axis: Axis::Places(outcome.sweep.iter().map(|point| place(&point.value)).collect()),
         lines: runs.iter().enumerate().map(line).collect(),
         top: None,
@@ -221,4 +255,23 @@ fn sweep(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: Option<&str>)
     let reading =
         format!("Points are means over {seeds} runs (seeds 1 to {seeds}), bars their 95 % confidence intervals.");
     Ok(Drawn { pictures: vec![chart.svg()?], legend: legend_of(&runs), reading })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_on_an_axis_is_its_numbers_and_a_table_a_word() {
+        assert_eq!(place("[\"11 Mbit/s\", \"5.5 Mbit/s\"]"), "11, 5.5");
+        assert_eq!(place("[1, 2]"), "1, 2");
+        assert_eq!(place("{ initial = \"1 kB\" }"), "automatic");
+        assert_eq!(place("300 ms"), "300 ms");
+    }
+
+    #[test]
+    fn a_mere_number_has_no_unit_on_an_axis() {
+        assert_eq!(with_unit("segments", "1"), "Segments");
+        assert_eq!(with_unit("time", "s"), "Time (s)");
+    }
 }

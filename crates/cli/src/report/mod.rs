@@ -80,11 +80,11 @@ fn experiment(html: &mut String, outcome: &Outcome) -> Result<(), chart::ChartEr
     let seeds = outcome.seeds();
     let _ = writeln!(
         html,
-        "<p class=\"facts\">Scenario <code>{}</code>: {} s simulated, seeds 1 to {seeds}, receive buffer {}. \
+        "<p class=\"facts\">Scenario <code>{}</code>: {} s simulated, seeds 1 to {seeds}{}. \
          Trace hash <code>{:016x}</code>.</p>",
         escape(&scenario.name),
         scenario.duration.as_secs_f64(),
-        buffer_text(outcome),
+        if scenario.moving.is_some() { String::new() } else { format!(", receive buffer {}", buffer_text(outcome)) },
         outcome.trace_hash
     );
     combinations(html, outcome);
@@ -112,14 +112,19 @@ fn buffer_text(outcome: &Outcome) -> String {
 fn combinations(html: &mut String, outcome: &Outcome) {
     html.push_str("<dl class=\"policies\">\n");
     for runs in &outcome.policies {
-        let (label, made_of) = (escape(&runs.label()), escape(&runs.contender.describe()));
+        let (label, made_of) = (escape(&runs.label()), escape(&runs.contender.describe_in(&outcome.scenario)));
         let _ = writeln!(html, "<dt>{label}</dt><dd>{made_of}</dd>");
     }
     html.push_str("</dl>\n");
 }
 
-/// The ad-hoc network during the first run of a contender that sends on all next hops, and of one that sends on one.
+/// The ad-hoc network during the first run of a contender that sends on all next hops, and of one that sends on one; of
+/// moving nodes during that of the first contender.
 fn meshes(html: &mut String, outcome: &Outcome) -> Result<(), chart::ChartError> {
+    if let (Some(moving), Some(runs)) = (&outcome.scenario.moving, outcome.policies.first()) {
+        // More names than that cannot be read.
+        return if moving.nodes <= 40 { moving_mesh(html, runs) } else { Ok(()) };
+    }
     let with_pictures = |runs: &&PolicyRuns| {
         let lanes = runs.records.first().and_then(|record| record.mesh.first()).and_then(|mesh| mesh.nodes.first());
         lanes.is_some_and(|node| node.next_hops.len() > 1) && !runs.contender.mesh.predicted
@@ -128,21 +133,41 @@ fn meshes(html: &mut String, outcome: &Outcome) -> Result<(), chart::ChartError>
     for paths in [PathMode::Full, PathMode::Part] {
         let mut candidates = outcome.policies.iter().filter(with_pictures).filter(real);
         let Some(runs) = candidates.find(|runs| runs.contender.mesh.lanes.paths == paths) else { continue };
-        let Some(record) = runs.records.first() else { continue };
-        let _ =
-            writeln!(html, "<figure>\n<h3>The network during {}</h3>\n<ul class=\"legend\">", escape(&runs.label()));
-        for (at, path) in outcome.scenario.paths.iter().enumerate() {
-            let _ = write!(html, "<li><span style=\"background:{}\"></span>{}</li>", chart::css_colour(at), path.name);
-        }
-        html.push_str("</ul>\n<div class=\"pictures many\">");
-        for moment in &record.mesh {
-            html.push_str(&mesh::moment(moment, mesh::SENDER)?);
-        }
-        html.push_str(
-            "</div>\n<figcaption><p class=\"reading\">The ways that packets from M1 to M8 can take on each interface, at a few moments of the \
-             first run. Filled: MDR; grey: Backup MDR; light: MDR Other, or no router.</p></figcaption>\n</figure>\n",
-        );
+        let legend: Vec<&str> = outcome.scenario.paths.iter().map(|path| path.name.as_str()).collect();
+        let reading =
+            "The ways that packets from M1 to M8 can take on each interface, at a few moments of the first run.";
+        pictures_of(html, runs, &legend, reading)?;
     }
+    Ok(())
+}
+
+fn moving_mesh(html: &mut String, runs: &PolicyRuns) -> Result<(), chart::ChartError> {
+    let last = runs.records.first().and_then(|record| record.mesh.first()).and_then(|mesh| mesh.nodes.last());
+    let Some(last) = last else { return Ok(()) };
+    let reading = format!(
+        "Where the nodes are, and the ways that packets from node 0 to node {} can take, at a few moments of the first run.",
+        last.name
+    );
+    pictures_of(html, runs, &["next hops"], &reading)
+}
+
+fn pictures_of(html: &mut String, runs: &PolicyRuns, legend: &[&str], reading: &str) -> Result<(), chart::ChartError> {
+    let Some(record) = runs.records.first().filter(|record| !record.mesh.is_empty()) else { return Ok(()) };
+    let _ = writeln!(html, "<figure>\n<h3>The network during {}</h3>\n<ul class=\"legend\">", escape(&runs.label()));
+    for (at, name) in legend.iter().enumerate() {
+        let colour = chart::css_colour(at);
+        let _ = write!(html, "<li><span style=\"background:{colour}\"></span>{}</li>", escape(name));
+    }
+    html.push_str("</ul>\n<div class=\"pictures many\">");
+    for moment in &record.mesh {
+        html.push_str(&mesh::moment(moment, mesh::SENDER)?);
+    }
+    let _ = writeln!(
+        html,
+        "</div>\n<figcaption><p class=\"reading\">{} Filled: MDR; grey: Backup MDR; light: MDR Other, or no router.</p>\
+         </figcaption>\n</figure>",
+        escape(reading)
+    );
     Ok(())
 }
 
@@ -179,12 +204,12 @@ fn one_figure(html: &mut String, outcome: &Outcome, figure: &Figure) -> Result<(
         html.push_str(picture);
     }
     html.push_str("</div>\n<figcaption>\n");
-    let settings = format!(
-        "{} Scenario {}, receive buffer {}; policies as listed above.",
-        drawn.reading,
-        outcome.scenario.name,
-        if matches!(figure.kind, FigureKind::Sweep { .. }) { "swept".to_owned() } else { buffer_text(outcome) }
-    );
+    let buffer = match &figure.kind {
+        _ if outcome.scenario.moving.is_some() => String::new(),
+        FigureKind::Sweep { .. } if swept_buffer(outcome) => ", receive buffer swept".to_owned(),
+        _ => format!(", receive buffer {}", buffer_text(outcome)),
+    };
+    let settings = format!("{} Scenario {}{buffer}; policies as listed above.", drawn.reading, outcome.scenario.name);
     let _ = writeln!(html, "<p class=\"reading\">{}</p>", escape(&settings));
     if !figure.published.is_empty() {
         let _ = writeln!(html, "<p><b>Published.</b> {}</p>", escape(figure.published.trim()));
@@ -200,11 +225,38 @@ fn one_figure(html: &mut String, outcome: &Outcome, figure: &Figure) -> Result<(
     Ok(())
 }
 
+fn swept_buffer(outcome: &Outcome) -> bool {
+    outcome.scenario.sweep.as_ref().is_some_and(|sweep| sweep.key == "connection.receive_buffer")
+}
+
 /// One sentence on all claims that belong to a figure.
 fn agreement(outcome: &Outcome, figure: &Figure) -> Option<String> {
     let claims = outcome.scenario.claims.iter().filter(|claim| claim.figure == figure.name);
-    let sentences: Vec<String> = claims.map(|claim| verdict::judge(outcome, claim).sentence).collect();
-    if sentences.is_empty() { None } else { Some(in_one_sentence(&sentences)) }
+    let verdicts: Vec<Verdict> = claims.map(|claim| verdict::judge(outcome, claim)).collect();
+    match verdicts.len() {
+        0 => None,
+        1..=MOST_SENTENCES => {
+            Some(in_one_sentence(&verdicts.into_iter().map(|verdict| verdict.sentence).collect::<Vec<_>>()))
+        }
+        _ => Some(counted(&verdicts)),
+    }
+}
+
+/// More statements than these are counted, and told one by one in the table alone.
+const MOST_SENTENCES: usize = 4;
+
+/// How many statements have which verdict.
+fn counted(verdicts: &[Verdict]) -> String {
+    let mut words: Vec<(&str, usize)> = Vec::new();
+    for verdict in verdicts {
+        let word = verdict.agreement.word();
+        match words.iter_mut().find(|(known, _)| *known == word) {
+            Some((_, count)) => *count += 1,
+            None => words.push((word, 1)),
+        }
+    }
+    let words: Vec<String> = words.iter().map(|(word, count)| format!("{word}: {count}")).collect();
+    format!("Of {} statements, {}; one by one in the table above.", verdicts.len(), words.join(", "))
 }
 
 fn in_one_sentence(parts: &[String]) -> String {
@@ -224,11 +276,13 @@ fn claims_table(html: &mut String, outcome: &Outcome) {
     );
     for claim in &outcome.scenario.claims {
         let Verdict { agreement, subject, published, measured, .. } = verdict::judge(outcome, claim);
-        let note =
-            if claim.note.is_empty() { String::new() } else { format!("<br><small>{}</small>", escape(&claim.note)) };
+        let small = |text: &str| {
+            if text.is_empty() { String::new() } else { format!("<br><small>{}</small>", escape(text)) }
+        };
+        let (note, reading) = (small(&claim.note), small(&claim.reading));
         let _ = writeln!(
             html,
-            "<tr><td>{}{note}</td><td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"{}\">{}</td></tr>",
+            "<tr><td>{}{note}</td><td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"{}\">{}{reading}</td></tr>",
             escape(&subject),
             escape(&published),
             escape(&measured),

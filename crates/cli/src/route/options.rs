@@ -69,6 +69,8 @@ pub enum LaneOption {
     Spread,
     /// The paper's appendix C: in turn
     Paper,
+    /// Planned by all routers alike, so that lanes keep out of each other's way; for tens of routers
+    Disjoint,
 }
 
 /// How to get on with an implementation that places bits wrongly.
@@ -260,6 +262,7 @@ impl RouteOptions {
         config.lane_settings.policy = match self.lane_policy {
             Some(LaneOption::Spread) => LanePolicy::Spread,
             Some(LaneOption::Paper) => LanePolicy::Paper,
+            Some(LaneOption::Disjoint) => LanePolicy::Disjoint,
             None => config.lane_settings.policy,
         };
         Ok(config)

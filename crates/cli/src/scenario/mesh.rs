@@ -7,7 +7,6 @@ use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Duration;
 use anabranch_routing::lanes::{LaneInterfaces, LanePolicy, LaneSettings, PathMode};
 use anabranch_routing::lsa_fullness::LsaFullness;
-use anabranch_sim::mesh::moving_network::MovingNetwork;
 use anabranch_sim::mesh::paper::network::LANES;
 
 /// What routers advertise, by its name.
@@ -47,8 +46,10 @@ pub fn routes(policy: &Reader<'_>) -> Result<MeshRoutes, Diagnostic> {
     let predicted = policy.get("forecaster").is_some();
     let mut routes = MeshRoutes { lanes, predicted, ..MeshRoutes::default() };
     let Some(item) = policy.get("mesh") else { return Ok(routes) };
-    let table =
-        item.table("a policy's mesh", &["interfaces", "next_hops", "lane_policy", "routes", "two_hop_refresh"])?;
+    let table = item.table(
+        "a policy's mesh",
+        &["interfaces", "next_hops", "lane_policy", "routes", "two_hop_refresh", "flood_doubts"],
+    )?;
     if let Some(item) = table.get("interfaces") {
         routes.lanes.interfaces = item.word(&[("real", LaneInterfaces::Real), ("virtual", LaneInterfaces::Virtual)])?;
     }
@@ -56,9 +57,11 @@ pub fn routes(policy: &Reader<'_>) -> Result<MeshRoutes, Diagnostic> {
         routes.lanes.paths = item.word(&[("all", PathMode::Full), ("one", PathMode::Part)])?;
     }
     if let Some(item) = table.get("lane_policy") {
-        routes.lanes.policy = item.word(&[("spread", LanePolicy::Spread), ("paper", LanePolicy::Paper)])?;
+        let words = [("spread", LanePolicy::Spread), ("paper", LanePolicy::Paper), ("disjoint", LanePolicy::Disjoint)];
+        routes.lanes.policy = item.word(&words)?;
     }
     routes.fullness = table.get("routes").map(|item| item.word(&FULLNESS)).transpose()?;
+    routes.flood_doubts = table.flag("flood_doubts", false)?;
     let refresh = table.get("two_hop_refresh").map(|item| item.count(1..=100)).transpose()?;
     routes.two_hop_refresh = refresh.map(|count| count as u16);
     Ok(routes)
@@ -75,6 +78,7 @@ const MOVING: &[&str] = &[
     "hello_interval",
     "dead_interval",
     "probe_interval",
+    "cut_speed",
 ];
 
 /// Reads `[moving]`; what is left out is as in RFC 5614, appendix E.
@@ -86,16 +90,16 @@ pub fn moving(top: &Reader<'_>) -> Result<Option<Moving>, Diagnostic> {
         }
     }
     let table = item.table("moving nodes", MOVING)?;
-    let pair = |key: &str, default: (f64, f64), least: f64| {
-        let Some(item) = table.get(key) else { return Ok(default) };
+    let pair = |key: &str, least: f64| {
+        let Some(item) = table.get(key) else { return Ok(None) };
         let numbers = item.list()?.iter().map(Item::number).collect::<Result<Vec<f64>, _>>()?;
         match numbers[..] {
-            [one, other] if one >= least && other >= least => Ok((one, other)),
+            [one, other] if one >= least && other >= least => Ok(Some((one, other))),
             _ => Err(item.error(format!("two numbers are expected here, {least} or more"))),
         }
     };
-    let speed = pair("speed", (MovingNetwork::SLOWEST, 10.0), 0.001)?;
-    if let Some(item) = table.get("speed").filter(|_| speed.0 > speed.1) {
+    let speed = pair("speed", 0.001)?;
+    if let Some(item) = table.get("speed").filter(|_| speed.is_some_and(|(least, most)| least > most)) {
         return Err(item.error("the least speed comes first"));
     }
     let range_item = table.get("range");
@@ -103,17 +107,22 @@ pub fn moving(top: &Reader<'_>) -> Result<Option<Moving>, Diagnostic> {
     if let Some(item) = range_item.filter(|_| !(1.0..=100_000.0).contains(&range)) {
         return Err(item.error("a range lies between 1 and 100000 metres"));
     }
+    let cut_speed = table.get("cut_speed").map(|item| Ok((item.number()?, item))).transpose()?;
+    if let Some((_, item)) = cut_speed.as_ref().filter(|(speed, _)| !(0.1..=100_000.0).contains(speed)) {
+        return Err(item.error("a speed lies between 0.1 and 100000 m/s"));
+    }
     let same_density = table.get("same_density").map(|item| item.count(2..=10_000)).transpose()?;
     Ok(Some(Moving {
         nodes: table.required("nodes")?.count(2..=10_000)? as usize,
         same_density: same_density.map(|count| count as usize),
-        area: pair("area", (500.0, 500.0), 1.0)?,
+        area: pair("area", 1.0)?.unwrap_or((500.0, 500.0)),
         range,
-        broadcast_rate: table.quantity("broadcast_rate")?.unwrap_or(Rate::from_bits_per_second(1_000_000)),
+        broadcast_rate: table.quantity("broadcast_rate")?.unwrap_or(Rate::from_bits_per_second(11_000_000)),
         shadows: table.flag("shadows", false)?,
         speed,
         hello_interval: table.quantity("hello_interval")?.unwrap_or(Duration::from_secs(2)),
         dead_interval: table.quantity("dead_interval")?.unwrap_or(Duration::from_secs(6)),
         probe_interval: table.quantity("probe_interval")?.unwrap_or(Duration::from_millis(100)),
+        cut_speed: cut_speed.map(|(speed, _)| speed),
     }))
 }

@@ -198,7 +198,9 @@ fn check_references(top: &Reader<'_>, scenario: &Scenario) -> Result<(), Diagnos
             return Err(error("figures", at, missing("policy", policy, &policy_names)));
         }
         match &figure.kind {
-            FigureKind::Bars { metric } | FigureKind::Sweep { metric: Some(metric) } if !known_metric(metric) => {
+            FigureKind::Bars { metric } | FigureKind::Boxes { metric } | FigureKind::Sweep { metric: Some(metric) }
+                if !known_metric(metric) =>
+            {
                 return Err(error("figures", at, missing("metric", metric, &metric_names(scenario))));
             }
             FigureKind::Sweep { .. } if scenario.sweep.is_none() => {

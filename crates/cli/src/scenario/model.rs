@@ -189,14 +189,16 @@ pub struct Moving {
     pub broadcast_rate: Rate,
     /// Whether there are path loss, shadows and fading.
     pub shadows: bool,
-    /// Least and highest speed of random waypoint, m/s.
-    pub speed: (f64, f64),
+    /// Least and highest speed of random waypoint in its steady state, m/s; none: as in RFC 5614, appendix E.
+    pub speed: Option<(f64, f64)>,
     /// HelloInterval.
     pub hello_interval: Duration,
     /// RouterDeadInterval.
     pub dead_interval: Duration,
     /// Mean time between probes in the whole network.
     pub probe_interval: Duration,
+    /// How fast one of eight nodes in three rows goes away, m/s, again and again, where nobody else moves; none: all move.
+    pub cut_speed: Option<f64>,
 }
 
 /// How an ad-hoc network routes what a contender sends.
@@ -206,6 +208,8 @@ pub struct MeshRoutes {
     pub fullness: Option<LsaFullness>,
     /// One of so many Hellos is full; none: 3.
     pub two_hop_refresh: Option<u16>,
+    /// Whether all routers are told which links the forecaster doubts, instead of neighbours alone; moving nodes only.
+    pub flood_doubts: bool,
     /// Which radios and which next hops the paths have.
     pub lanes: LaneSettings,
     /// Whether the contender's forecaster chooses among next hops.
@@ -432,6 +436,11 @@ pub enum FigureKind {
         /// Which.
         metric: String,
     },
+    /// How a metric is distributed over the runs of each policy.
+    Boxes {
+        /// Which.
+        metric: String,
+    },
     /// The sweep.
     Sweep {
         /// Of which metric, if not of the sweep's own.
@@ -492,6 +501,8 @@ pub struct Claim {
     pub statement: Statement,
     /// Where the number comes from if the paper does not print it itself.
     pub note: String,
+    /// What is to be thought of a difference.
+    pub reading: String,
 }
 
 /// A whole scenario.

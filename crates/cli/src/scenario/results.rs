@@ -69,7 +69,7 @@ pub fn metrics(top: &Reader<'_>) -> Result<Vec<WindowMetric>, Diagnostic> {
 
 /// Reads `[[figures]]`.
 pub fn figures(top: &Reader<'_>) -> Result<Vec<Figure>, Diagnostic> {
-    let keys = &["name", "title", "series", "metric", "sweep", "window", "policies", "published"];
+    let keys = &["name", "title", "series", "metric", "boxes", "sweep", "window", "policies", "published"];
     let read = |item: &Item<'_>| {
         let table = item.table("a figure", keys)?;
         let window = table.get("window").map(|item| stretch(&item)).transpose()?;
@@ -77,6 +77,9 @@ pub fn figures(top: &Reader<'_>) -> Result<Vec<Figure>, Diagnostic> {
             (Some(item), None, false) => {
                 let list = item.list().unwrap_or_else(|_| vec![item]);
                 FigureKind::Time { series: list.iter().map(series).collect::<Result<_, _>>()?, window }
+            }
+            (None, Some(metric), false) if table.flag("boxes", false)? => {
+                FigureKind::Boxes { metric: metric.to_owned() }
             }
             (None, Some(metric), false) => FigureKind::Bars { metric: metric.to_owned() },
             (None, metric, true) => FigureKind::Sweep { metric: metric.map(str::to_owned) },
@@ -95,7 +98,8 @@ pub fn figures(top: &Reader<'_>) -> Result<Vec<Figure>, Diagnostic> {
 
 /// Reads `[[claims]]`.
 pub fn claims(top: &Reader<'_>) -> Result<Vec<Claim>, Diagnostic> {
-    let keys = &["figure", "metric", "policy", "value", "change", "difference", "over", "below", "above", "note"];
+    let keys =
+        &["figure", "metric", "policy", "value", "change", "difference", "over", "below", "above", "note", "reading"];
     let read = |item: &Item<'_>| {
         let table = item.table("a claim", keys)?;
         let number = |key: &str| table.get(key).map(|item| item.number()).transpose();
@@ -121,6 +125,7 @@ pub fn claims(top: &Reader<'_>) -> Result<Vec<Claim>, Diagnostic> {
             policy: table.required("policy")?.text()?.to_owned(),
             statement,
             note: table.text_or("note", "")?,
+            reading: table.text_or("reading", "")?,
         })
     };
     top.list("claims")?.iter().map(read).collect()

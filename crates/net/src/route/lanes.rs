@@ -9,7 +9,7 @@ use super::ground::{Ground, Network};
 use super::kernel::{Table, Way};
 use super::ports::{Port, Role};
 use anabranch_routing::Router;
-use anabranch_routing::lanes::LaneSettings;
+use anabranch_routing::lanes::{LanePolicy, LaneSettings};
 use anabranch_wire::ospf::RouterId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -55,7 +55,13 @@ pub(super) fn replace(
         let chosen: Vec<_> = router.choose(&route.next_hops).iter().map(|one| one.hop).collect();
         let address = |router, lane| addresses.get(&(router, lane)).copied();
         // The first lane is the router's own affair.
-        for lane in settings.routes(&interfaces, &chosen, *destination, address).iter().filter(|lane| lane.lane > 0) {
+        let plan = match settings.policy {
+            LanePolicy::Disjoint => router.plan_lanes(*destination, interfaces.len() - 1),
+            LanePolicy::Spread | LanePolicy::Paper => Vec::new(),
+        };
+        let planned = |lane: usize| plan.get(lane.checked_sub(1)?).copied().flatten();
+        let routes = settings.planned_routes(&interfaces, &chosen, *destination, address, planned);
+        for lane in routes.iter().filter(|lane| lane.lane > 0) {
             let ways: BTreeSet<Way> = lane
                 .next_hops
                 .iter()

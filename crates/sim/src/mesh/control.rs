@@ -221,7 +221,7 @@ impl Mesh {
             let station = self.station_of(hop.router, channel)?;
             Some(NextHop { radio, station, weight: weight(hop.router).into() })
         };
-        let hops = self.on_lane(destination, route.destination, &first);
+        let hops = self.on_lane(&agent.router, destination, route.destination, &first);
         let hops: Vec<NextHop> = hops.iter().filter_map(hop).collect();
         self.nodes[node.index()].table.set(destination, &hops);
     }

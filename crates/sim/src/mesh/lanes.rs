@@ -5,8 +5,8 @@ use super::control::{interface_id, link_local, node_of};
 use super::{Mesh, NodeId, RadioId};
 use crate::address::InterfaceId;
 use crate::world::World;
-use anabranch_routing::NextHop;
-use anabranch_routing::lanes::{LaneInterfaces, LaneSettings};
+use anabranch_routing::lanes::{LaneInterfaces, LanePolicy, LaneSettings};
+use anabranch_routing::{NextHop, Router};
 use anabranch_wire::ospf::RouterId;
 use std::collections::BTreeMap;
 
@@ -41,25 +41,36 @@ impl World {
 }
 
 impl Mesh {
-    /// The next hops to an address of a lane, out of those to the address that it goes by.
-    pub(super) fn on_lane(&self, destination: InterfaceId, to: RouterId, hops: &[NextHop]) -> Vec<NextHop> {
+    /// The next hops of a node's router to an address of a lane, out of those to the address that it goes by.
+    pub(super) fn on_lane(
+        &self,
+        router: &Router,
+        destination: InterfaceId,
+        to: RouterId,
+        hops: &[NextHop],
+    ) -> Vec<NextHop> {
         let Some((_, lane)) = self.lanes.members.get(&destination) else { return hops.to_vec() };
         let has_radio = |node: NodeId, lane: usize| {
             self.lanes.settings.interfaces == LaneInterfaces::Virtual
                 || self.nodes.get(node.index()).is_some_and(|node| lane < node.radios.len())
         };
-        next_hops(&self.lanes.settings, (*lane, self.lanes.count), to, hops, has_radio)
+        let plan = match self.lanes.settings.policy {
+            LanePolicy::Disjoint => router.plan_lanes(to, self.lanes.count.saturating_sub(1)),
+            LanePolicy::Spread | LanePolicy::Paper => Vec::new(),
+        };
+        let planned = |lane: usize| plan.get(lane.checked_sub(1)?).copied().flatten();
+        next_hops(&self.lanes.settings, (*lane, self.lanes.count), (to, hops), has_radio, planned)
     }
 }
 
 /// The next hops of a lane (and how many lanes there are) to a destination, out of those of lane 0; `has_radio` says which
-/// nodes have a radio of a lane.
+/// nodes have a radio of a lane, `planned` where a lane goes on if that is planned.
 pub(super) fn next_hops(
     settings: &LaneSettings,
     (lane, count): (usize, usize),
-    to: RouterId,
-    hops: &[NextHop],
+    (to, hops): (RouterId, &[NextHop]),
     has_radio: impl Fn(NodeId, usize) -> bool,
+    planned: impl Fn(usize) -> Option<RouterId>,
 ) -> Vec<NextHop> {
     let radio = |lane: usize| RadioId(u8::try_from(lane).unwrap_or(u8::MAX));
     let interfaces: Vec<_> = (0..count.max(1)).map(|lane| interface_id(radio(lane))).collect();
@@ -68,6 +79,6 @@ pub(super) fn next_hops(
         // The destination has an address on every lane, or it would not be asked for.
         (router == to || has_radio(node, lane)).then(|| link_local(node, radio(lane)).into())
     };
-    let routes = settings.routes(&interfaces, hops, to, address);
+    let routes = settings.planned_routes(&interfaces, hops, to, address, planned);
     routes.into_iter().find(|route| route.lane == lane).map_or_else(Vec::new, |route| route.next_hops)
 }

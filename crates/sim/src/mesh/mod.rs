@@ -9,8 +9,11 @@
 
 pub mod building;
 pub mod control;
+pub mod cost;
+pub mod cut_network;
 pub mod forwarding;
 mod freight;
+pub mod lane_survey;
 pub mod lanes;
 pub mod movement;
 pub mod moving_network;

@@ -5,7 +5,10 @@
 //! figures contain, so the sum without the 40 bytes of IPv6 header stands beside it. Nothing of 802.11 is in either. The
 //! delivery ratio is that of probes sent after the warm-up, packets still under way at the end counting as lost.
 
+use super::cost::MeshCost;
+use super::lane_survey::LaneSurvey;
 use super::results::{NodeCounters, NodeResult};
+use super::snapshot::Snapshot;
 use super::{ChannelId, NodeId, RadioId};
 use crate::address::InterfaceId;
 use crate::link::DropCause;
@@ -143,6 +146,7 @@ impl MovingNetwork {
         world.add_probes(ProbeConfig {
             name: "probes".to_owned(),
             among,
+            one_way: false,
             interval: self.probe_interval,
             bytes: self.probe_bytes,
             start: Instant::ZERO + self.warm_up,
@@ -150,7 +154,7 @@ impl MovingNetwork {
         });
         Ok(world)
     }
-    fn add_router(
+    pub(super) fn add_router(
         &self,
         world: &mut World,
         node: NodeId,
@@ -177,18 +181,18 @@ impl MovingNetwork {
     pub fn run(&self) -> Result<Seen, String> {
         let mut world = self.build()?;
         world.run_until(Instant::ZERO + self.warm_up);
-        let before = world.node_results();
-        let mut links = Links::default();
+        let before = (world.node_results(), world.mesh_cost());
+        let mut looks = Looks::new(self);
         let mut at = world.now();
         let end = at + self.duration;
         while at < end {
             at = (at + Duration::from_secs(1)).min(end);
             world.run_until(at);
-            links.look(&mut world, self.nodes);
+            looks.look(&mut world, self);
         }
-        Ok(self.sum_up(&mut world, &before, &links))
+        Ok(self.sum_up(&mut world, &before, looks))
     }
-    fn sum_up(&self, world: &mut World, before: &[NodeResult], links: &Links) -> Seen {
+    fn sum_up(&self, world: &mut World, (before, cost): &(Vec<NodeResult>, MeshCost), looks: Looks) -> Seen {
         let after = world.node_results();
         let sum = |count: fn(&NodeCounters) -> u64| {
             let sum = |all: &[NodeResult]| all.iter().map(|node| count(&node.counters)).sum::<u64>();
@@ -226,13 +230,17 @@ impl MovingNetwork {
             no_route: drops(DropCause::NoRoute),
             not_acknowledged: drops(DropCause::Loss),
             looped: drops(DropCause::HopLimit),
-            neighbors: links.per_node(links.in_range, self.nodes),
-            neighbor_changes: links.changes(self.nodes),
-            bidirectional: links.per_node(links.bidirectional, self.nodes),
+            neighbors: looks.links.per_node(looks.links.in_range, self.nodes),
+            neighbor_changes: looks.links.changes(self.nodes),
+            bidirectional: looks.links.per_node(looks.links.bidirectional, self.nodes),
             bidirectional_changes: sum(|node| node.neighbor_changes) as f64 / self.nodes.max(1) as f64 / seconds,
-            adjacent: links.per_node(links.adjacent, self.nodes),
+            adjacent: looks.links.per_node(looks.links.adjacent, self.nodes),
             adjacency_changes: sum(|node| node.adjacency_changes) as f64 / self.nodes.max(1) as f64 / seconds,
             route_changes: sum(|node| node.route_changes) as f64 / self.nodes.max(1) as f64 / seconds,
+            cost: world.mesh_cost() - *cost,
+            memory: world.router_memory() / self.nodes.max(1) as u64,
+            lanes: looks.lanes,
+            snapshots: looks.snapshots,
             trace_hash: result.trace_hash,
             events: result.events,
         }
@@ -276,6 +284,14 @@ pub struct Seen {
     pub adjacency_changes: f64,
     /// How often a router found other routes, per node and second.
     pub route_changes: f64,
+    /// Energy of the radios and work of the routers.
+    pub cost: MeshCost,
+    /// Bytes that a router needs for what it knows of the network, at the end, mean over the nodes.
+    pub memory: u64,
+    /// How far lanes would keep out of each other's way, seen every ten seconds.
+    pub lanes: LaneSurvey,
+    /// The network at [`MOMENTS`] moments, with the next hops to the last node.
+    pub snapshots: Vec<Snapshot>,
     /// The trace hash.
     pub trace_hash: u64,
     /// Events of the run.
@@ -286,6 +302,40 @@ impl Seen {
     /// The share of the probes that arrived.
     pub fn delivery(&self) -> f64 {
         self.delivered as f64 / self.probes.max(1) as f64
+    }
+}
+
+/// How often the network is looked at for a picture.
+pub const MOMENTS: u64 = 6;
+/// Seconds between two looks at lanes, and pairs of nodes that are looked at each time.
+const LANES_EVERY: u64 = 10;
+const LANE_PAIRS: usize = 10;
+
+/// What is seen by looking at the network once a second.
+struct Looks {
+    links: Links,
+    lanes: LaneSurvey,
+    snapshots: Vec<Snapshot>,
+    random: RandomStream,
+}
+
+impl Looks {
+    fn new(network: &MovingNetwork) -> Self {
+        let random = RandomStream::new(network.seed, "lane survey");
+        Self { links: Links::default(), lanes: LaneSurvey::default(), snapshots: Vec::new(), random }
+    }
+    fn look(&mut self, world: &mut World, network: &MovingNetwork) {
+        if self.links.looks.is_multiple_of(LANES_EVERY) {
+            self.lanes.look(world, &mut self.random, LANE_PAIRS);
+        }
+        let moments = self.snapshots.len() as u64;
+        let seconds = network.duration.as_nanos() / Duration::from_secs(1).as_nanos();
+        if moments < MOMENTS && self.links.looks * MOMENTS >= moments * seconds {
+            let last = NodeId(network.nodes.saturating_sub(1) as u32);
+            let destinations: Vec<InterfaceId> = world.attached_to_node(last).into_iter().take(1).collect();
+            self.snapshots.push(world.mesh_snapshot(&destinations));
+        }
+        self.links.look(world, network.nodes);
     }
 }
 

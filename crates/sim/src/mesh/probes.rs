@@ -16,6 +16,8 @@ pub struct ProbeConfig {
     /// The interfaces that send and receive them; each pair of two different ones is equally likely. Of fewer than two
     /// interfaces there is none.
     pub among: Vec<InterfaceId>,
+    /// Only from the first of them to the second.
+    pub one_way: bool,
     /// Mean time from one probe to the next; the times are exponentially distributed.
     pub interval: Duration,
     /// The whole packet, bytes.
@@ -67,6 +69,7 @@ impl Network {
         let among = &probes.config.among;
         let from = probes.random.below(among.len() as u64) as usize;
         let to = (from + 1 + probes.random.below(among.len() as u64 - 1) as usize) % among.len();
+        let (from, to) = if probes.config.one_way { (0, 1) } else { (from, to) };
         let (from, to) = (among[from], among[to]);
         probes.sent += 1;
         let (count, bytes, next) = (probes.sent, probes.config.bytes, probes.next(now));

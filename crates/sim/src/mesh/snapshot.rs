@@ -1,11 +1,14 @@
 //! The mesh at one moment, for pictures: where nodes are, what they are to each other, and where they send packets.
 
+use super::control::router_id;
 use super::{Mesh, Node, NodeId};
 use crate::address::InterfaceId;
 use crate::radio::Position;
 use crate::world::World;
 use anabranch_policy::time::Instant;
+use anabranch_routing::lanes::Disjointness;
 use anabranch_routing::neighborhood::Level;
+use std::collections::BTreeSet;
 
 /// A node at one moment.
 #[derive(Clone, PartialEq, Debug)]
@@ -27,6 +30,35 @@ pub struct Snapshot {
     pub time: Instant,
     /// The nodes, by their numbers.
     pub nodes: Vec<NodeSnapshot>,
+}
+
+impl Snapshot {
+    /// The hops that a packet from `from` may take to a destination, by its place among those asked for, each once.
+    pub fn ways(&self, from: NodeId, destination: usize) -> Vec<(NodeId, NodeId)> {
+        let (mut hops, mut seen, mut next) = (Vec::new(), vec![from], vec![from]);
+        while let Some(node) = next.pop() {
+            let ways = self.nodes.get(node.index()).and_then(|node| node.next_hops.get(destination));
+            for way in ways.into_iter().flatten() {
+                hops.push((node, *way));
+                if !seen.contains(way) {
+                    seen.push(*way);
+                    next.push(*way);
+                }
+            }
+        }
+        hops
+    }
+    /// How far the ways from `from` to several destinations, which are lanes of one node, keep out of each other's way.
+    pub fn disjointness(&self, from: NodeId, destinations: core::ops::Range<usize>) -> Disjointness {
+        let passed = |destination| {
+            let ways = self.ways(from, destination);
+            // Nothing goes on from where all of them end.
+            let through = ways.iter().map(|(node, _)| *node).filter(|node| *node != from);
+            through.map(router_id).collect::<BTreeSet<_>>()
+        };
+        let lanes: Vec<_> = destinations.map(passed).filter(|lane| !lane.is_empty()).collect();
+        Disjointness::of(&lanes)
+    }
 }
 
 impl World {
@@ -74,6 +106,42 @@ mod tests {
     use crate::mesh::paper::network::{self, Routes, WARM_UP};
     use crate::mesh::paper::{Case, Rates};
     use anabranch_routing::lsa_fullness::LsaFullness;
+
+    fn chain() -> Snapshot {
+        let node = |name: &str, next_hops: &[u32]| NodeSnapshot {
+            name: name.to_owned(),
+            position: Position { x: 0.0, y: 0.0 },
+            level: None,
+            next_hops: vec![next_hops.iter().map(|node| NodeId(*node)).collect()],
+        };
+        // Nobody sends to the last one.
+        let nodes = vec![node("M1", &[1]), node("M2", &[2]), node("M3", &[]), node("M4", &[2])];
+        Snapshot { time: Instant::ZERO, nodes }
+    }
+
+    #[test]
+    fn only_hops_that_a_packet_can_take_are_ways() {
+        assert_eq!(chain().ways(NodeId(0), 0), [(NodeId(0), NodeId(1)), (NodeId(1), NodeId(2))]);
+    }
+
+    #[test]
+    fn a_ring_of_next_hops_is_a_way_and_ends() {
+        let mut ring = chain();
+        ring.nodes[2].next_hops = vec![vec![NodeId(0)]];
+        assert_eq!(ring.ways(NodeId(0), 0).len(), 3);
+    }
+
+    #[test]
+    fn lanes_with_all_next_hops_meet_and_those_of_table_3_do_not() {
+        for (name, disjoint) in [("MFxM", 0), ("MPxM", 3)] {
+            let mut case = Case::new(Combination::named(name).unwrap(), Rates::HOMOGENEOUS, 1);
+            case.routes = Routes::Static;
+            let mut built = network::build(&case).unwrap();
+            let snapshot = built.world.mesh_snapshot(&built.client.lanes);
+            let found = snapshot.disjointness(NodeId(0), 1..4);
+            assert_eq!((found.pairs, found.disjoint), (3, disjoint));
+        }
+    }
 
     #[test]
     fn after_the_warm_up_the_papers_mesh_has_its_ways_and_its_backbone() {

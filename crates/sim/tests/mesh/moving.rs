@@ -26,6 +26,7 @@ fn pair(distance: f64, stop: Instant) -> (World, Vec<InterfaceId>) {
     world.add_probes(ProbeConfig {
         name: "probes".to_owned(),
         among: among.clone(),
+        one_way: false,
         interval: Duration::from_millis(100),
         bytes: 40,
         start: Instant::ZERO,

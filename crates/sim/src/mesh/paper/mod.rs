@@ -12,6 +12,7 @@ pub mod network;
 use crate::application::{Application, Sending};
 use crate::flow::{FlowConfig, Side};
 use crate::link::DropCause;
+use crate::mesh::cost::MeshCost;
 use crate::mesh::snapshot::Snapshot;
 use crate::results::RunResult;
 use anabranch_mptcp::config::BufferSize;
@@ -109,6 +110,10 @@ pub struct Whole {
     pub results: RunResult,
     /// The mesh at [`MOMENTS`] moments, the first at the beginning of the download, with the next hops to M8's lanes.
     pub snapshots: Vec<Snapshot>,
+    /// Energy of the radios and work of the routers during the download.
+    pub cost: MeshCost,
+    /// Bytes that a router needs for what it knows of the network, at the end, mean over the nodes; 0 without routers.
+    pub memory: u64,
 }
 
 /// How often the mesh is looked at during a download that lasts for a given time; the others are looked at once.
@@ -144,8 +149,11 @@ pub fn run_whole(case: &Case) -> Result<Whole, String> {
     });
     let before = world.node_results();
     let mut snapshots = Vec::new();
+    let before_download;
     match case.transfer {
         Transfer::For(duration) => {
+            world.run_until(start);
+            before_download = world.mesh_cost();
             for moment in 0..MOMENTS {
                 world.run_until(start + duration.mul_f64(f64::from(moment) / f64::from(MOMENTS)));
                 snapshots.push(world.mesh_snapshot(&client.lanes));
@@ -154,6 +162,7 @@ pub fn run_whole(case: &Case) -> Result<Whole, String> {
         }
         Transfer::Bytes(_) => {
             world.run_until(start);
+            before_download = world.mesh_cost();
             snapshots.push(world.mesh_snapshot(&client.lanes));
             world.run_until_finished(start + PATIENCE);
         }
@@ -162,5 +171,7 @@ pub fn run_whole(case: &Case) -> Result<Whole, String> {
         world.connection(flow, Side::Client).is_some() || world.results().drops().get(DropCause::NoRoute) > 0
     );
     let measured = observer.measure(&mut world, case, start, &before);
-    Ok(Whole { measured, results: world.results(), snapshots })
+    let cost = world.mesh_cost() - before_download;
+    let memory = world.router_memory() / world.nodes().max(1) as u64;
+    Ok(Whole { measured, results: world.results(), snapshots, cost, memory })
 }

@@ -19,6 +19,8 @@ use anabranch_mptcp::EndpointConfig;
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_routing::config::Manet;
+use anabranch_routing::graph::{Graph, Vertex};
+use anabranch_routing::lane_plan::LanePlan;
 use anabranch_routing::lanes::LaneInterfaces;
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_routing::{InterfaceConfig, InterfaceKind, NextHop};
@@ -162,7 +164,14 @@ fn graph() -> Vec<Vec<NodeId>> {
 fn set_routes(world: &mut World, case: &Case) {
     let (graph, settings, lanes) = (graph(), &case.combination.routes, case.combination.lanes);
     let first = RadioId(0);
+    let mut database = Graph::default();
+    for (node, neighbors) in graph.iter().enumerate() {
+        let links = neighbors.iter().map(|neighbor| (Vertex::Router(router_id(*neighbor)), 1));
+        database.set(Vertex::Router(router_id(NodeId(node as u32))), true, links);
+    }
+    let mut plan = LanePlan::default();
     for end in [SERVER, CLIENT] {
+        plan.compute(&database, router_id(end), lanes.saturating_sub(1));
         for (node, ways) in next_hops(&graph, end).iter().enumerate() {
             let hop = |neighbor: &NodeId| NextHop {
                 router: router_id(*neighbor),
@@ -171,7 +180,9 @@ fn set_routes(world: &mut World, case: &Case) {
             };
             let ways: Vec<NextHop> = ways.iter().map(hop).collect();
             for lane in 0..lanes {
-                let ways = lanes::next_hops(settings, (lane, lanes), router_id(end), &ways, |_, _| true);
+                let to = (router_id(end), &ways[..]);
+                let planned = |lane| plan.next_hop(&database, router_id(NodeId(node as u32)), lane);
+                let ways = lanes::next_hops(settings, (lane, lanes), to, |_, _| true, planned);
                 let hop = |hop: &NextHop| {
                     let radio = RadioId(u8::try_from(hop.interface.0 - 1).ok()?);
                     Some(Hop { radio, neighbor: node_of(hop.router)?, weight: 1 })
