@@ -131,6 +131,33 @@ impl SendBuffer {
         newly
     }
 
+    /// Takes `start..end` out, of which nothing was sent: what follows moves up. Gives how many bytes that were.
+    pub fn remove(&mut self, start: u64, end: u64) -> u64 {
+        let (start, end) = (start.max(self.start), end.min(self.end()));
+        if start >= end {
+            return 0;
+        }
+        self.seal_tail();
+        let mut behind = VecDeque::new();
+        while self.chunks.back().is_some_and(|chunk| chunk.end() > start)
+            && let Some(mut chunk) = self.chunks.pop_back()
+        {
+            if chunk.end() > end {
+                let from = end.saturating_sub(chunk.start) as usize;
+                behind.push_front(chunk.bytes.slice(from..));
+            }
+            if chunk.start < start {
+                chunk.bytes.truncate((start - chunk.start) as usize);
+                self.chunks.push_back(chunk);
+                break;
+            }
+        }
+        self.tail_start = start;
+        self.cursor = self.cursor.min(self.chunks.len());
+        behind.into_iter().for_each(|bytes| self.push_chunk(bytes));
+        end - start
+    }
+
     /// The index of the chunk that holds `data_seq`, which is not acknowledged; the number of chunks for the tail.
     fn find(&mut self, data_seq: u64) -> usize {
         let holds = |index: usize| self.chunks.get(index).is_some_and(|c| c.start <= data_seq && data_seq < c.end());
@@ -309,6 +336,22 @@ mod tests {
             4 => (0..40_000u64, 0..3_000usize).prop_map(|(at, len)| Step::Slice(at, len)),
             2 => (0..5_000u64).prop_map(Step::Acknowledge),
         ]
+    }
+
+    #[test]
+    fn what_follows_something_taken_out_moves_up() {
+        for writes in [&[5_000, 10, 3_000][..], &[100, 200, 300], &[2_000, 2_000, 2_000]] {
+            let total: u64 = writes.iter().map(|length| *length as u64).sum();
+            for (start, end) in [(0, 10), (50, 150), (90, total), (99, 100), (total - 1, total)] {
+                let mut buffer = filled(writes);
+                assert_eq!(buffer.remove(start, end), end - start);
+                assert_eq!(buffer.end(), total - (end - start));
+                let left = [stretch(0, start as usize), stretch(end, (total - end) as usize)].concat();
+                assert_eq!(buffer.slice(0, usize::MAX).unwrap_or_default(), left);
+                assert_eq!(buffer.write(stretch(7, 3)), 3);
+                assert_eq!(buffer.slice(buffer.end() - 3, 10).unwrap(), stretch(7, 3));
+            }
+        }
     }
 
     proptest! {

@@ -40,8 +40,14 @@ pub struct ConnectionStats {
     pub late_bytes_received: u64,
     /// Bytes that acknowledgements of subflows went over because they had been given up.
     pub skipped_bytes: u64,
-    /// That is done no more: a subflow was reset, stalled or took no notice after it.
+    /// Going over it on subflows is done no more: a subflow was reset, stalled or took no notice after it.
     pub skips_no_more: bool,
+    /// Messages that we withdrew, whole or what was missing of them, before the peer had acknowledged them.
+    pub messages_withdrawn: u64,
+    /// Bytes of them.
+    pub bytes_withdrawn: u64,
+    /// Bytes among [`Self::bytes_acked`] that the peer gave up, by its own word.
+    pub bytes_abandoned_by_peer: u64,
 }
 
 /// How often something was given up, and how much.
@@ -125,6 +131,9 @@ impl Totals {
             abandoned: Abandoned::default(),
             late_bytes_received: 0,
             skipped_bytes: 0,
+            messages_withdrawn: 0,
+            bytes_withdrawn: 0,
+            bytes_abandoned_by_peer: 0,
             skips_no_more: false,
             bytes_sent: self.bytes_sent,
             bytes_retransmitted: self.bytes_retransmitted,

@@ -131,6 +131,26 @@ impl Combination {
         Self { congestion: own.clone(), scheduler: own.clone(), path_manager: own, ..Self::default() }
     }
 
+    /// The combinations of the recPR paper and its rivals, by name, and what each is beside the default.
+    pub const NAMED: &[(&str, &str)] = &[
+        ("recpr", "path_manager=one_way_delay,reliability=spe"),
+        ("recpr_subflow", "path_manager=one_way_delay,reliability=spe,reliability.level=subflow"),
+        ("spe", "reliability=spe"),
+        ("sme", "path_manager=one_way_delay"),
+        ("pr_mptcp", "reliability=pr_mptcp"),
+        ("mo_pr", "reliability=mo_pr"),
+        ("too_late", "reliability=too_late"),
+    ];
+
+    /// The combination of this name ([`Self::NAMED`]), or our own.
+    pub fn named(name: &str) -> Option<Self> {
+        if name == "anabranch" {
+            return Some(Self::anabranch());
+        }
+        let (_, words) = Self::NAMED.iter().find(|(known, _)| *known == name)?;
+        words.parse().ok()
+    }
+
     /// What is chosen in a family.
     pub fn choice(&self, family: Family) -> &Choice {
         match family {

@@ -4,6 +4,7 @@ use crate::checksum::Checksum;
 use core::net::IpAddr;
 
 mod codec;
+pub mod notice;
 pub(crate) use codec::{Parsed, parse};
 
 /// TCP option kind of all of them.

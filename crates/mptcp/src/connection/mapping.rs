@@ -324,7 +324,7 @@ impl Connection {
 }
 
 /// The 64-bit offset nearest to `near` whose lower 32 bits are `low`; 0 if that would be negative.
-fn near_offset(near: u64, low: u32) -> u64 {
+pub(super) fn near_offset(near: u64, low: u32) -> u64 {
     let ahead = i64::from(low.wrapping_sub(near as u32) as i32);
     u64::try_from(i64::try_from(near).unwrap_or(i64::MAX).saturating_add(ahead)).unwrap_or(0)
 }

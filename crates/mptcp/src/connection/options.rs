@@ -46,8 +46,8 @@ impl Connection {
                 | MptcpOption::JoinSyn { .. }
                 | MptcpOption::JoinSynAck { .. }
                 | MptcpOption::FastClose { .. }
-                | MptcpOption::TcpReset { .. }
-                | MptcpOption::Experimental { .. } => {}
+                | MptcpOption::TcpReset { .. } => {}
+                MptcpOption::Experimental { .. } => self.handle_notice(now, option),
             }
         }
         self.index_of(id).is_none()

@@ -67,6 +67,16 @@ impl Connection {
         }
     }
 
+    /// The places of the subflows whose forward delay is measured on arrivals, and the delays, microseconds on one scale.
+    pub(super) fn forward_delays(&self) -> impl Iterator<Item = (usize, f64)> {
+        let watch = self.watch.as_ref().filter(|watch| watch.of == ForwardDelays::OfArrivals);
+        let meter = move |id| watch.and_then(|watch| watch.meters.get(id));
+        let of = move |subflow: &crate::subflow::Subflow| {
+            meter(subflow.id()).map(|meter| meter.delay.smoothed(meter.delay.latest_at(), 0.0))
+        };
+        self.subflows.iter().enumerate().filter_map(move |(index, subflow)| Some((index, of(subflow)?)))
+    }
+
     /// Data was put into the receive buffer: whether an episode begins or ends.
     pub(super) fn watch_receive_buffer(&mut self, now: Instant) {
         let was_blocked = self.watch.as_ref().is_some_and(|watch| watch.repeat_at != Instant::NEVER);

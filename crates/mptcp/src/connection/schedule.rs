@@ -86,7 +86,14 @@ impl Connection {
         let waiting = self.data_nxt < self.send.end();
         let subflows = &self.subflows;
         let can_take = |last: SubflowId| subflows.iter().any(|s| s.is_usable() && s.id() != last);
-        let again = self.reinjections.first(una, can_take);
+        let mut again = self.reinjections.first(una, can_take);
+        while let Some((at, stretch)) = again
+            && let Some(end) = self.withdrawn_until(stretch.start)
+        {
+            self.reinjections.advance(at, end.min(stretch.end));
+            let subflows = &self.subflows;
+            again = self.reinjections.first(una, |last| subflows.iter().any(|s| s.is_usable() && s.id() != last));
+        }
         let shares = self.scheduler.duplicates() && una < self.data_nxt;
         if !waiting && again.is_none() && !self.scheduler.redundant() && !shares {
             return false;

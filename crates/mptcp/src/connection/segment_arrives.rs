@@ -189,7 +189,7 @@ impl Connection {
                 self.window_edge = if is_news { una + window } else { self.window_edge };
             }
         } else if let Some(data_ack) = segment.options.dss.as_ref().and_then(|dss| dss.data_ack) {
-            self.confirm();
+            self.confirm(now);
             let ack = self.data_ack_offset(data_ack);
             if ack <= self.data_nxt + u64::from(self.write_closed) {
                 self.acknowledge_data(now, ack);
@@ -199,8 +199,11 @@ impl Connection {
     }
 
     /// The peer's MPTCP options reach us: joins may begin (RFC 8684, section 3.1).
-    fn confirm(&mut self) {
+    fn confirm(&mut self, now: Instant) {
         let first = !core::mem::replace(&mut self.confirmed, true);
+        if first && self.partial.is_some() {
+            self.say_hello(now);
+        }
         if first && self.role == Role::Client {
             self.notices.push_back(Notice::Established);
             let initial = self.subflows.first().map(Subflow::id);

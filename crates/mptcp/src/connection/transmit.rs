@@ -266,7 +266,9 @@ impl Connection {
         let was_due = subflow.receiver.due != AckDue::No;
         let (dss, options) = self.acknowledgement_options(index);
         // What an option took the place of follows it.
-        let owes_data_ack = was_due && dss.is_none() && matches!(options, Some(MptcpOption::AddAddress { .. }));
+        let takes_place =
+            |option: &MptcpOption| matches!(option, MptcpOption::AddAddress { .. } | MptcpOption::Experimental { .. });
+        let owes_data_ack = was_due && dss.is_none() && options.as_ref().is_some_and(takes_place);
         let space = dss.as_ref().map_or(0, Dss::encoded_len) + options.as_ref().map_or(0, MptcpOption::encoded_len);
         let window = self.offer_window();
         let (Some(subflow), cx) = subflow_and_context!(self, now, index) else { return None };

@@ -7,3 +7,4 @@ mod bench;
 mod data_level;
 mod messages;
 mod subflow_level;
+mod withdrawing;

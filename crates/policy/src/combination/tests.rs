@@ -124,3 +124,14 @@ fn every_parameter_takes_its_own_default_and_refuses_what_is_none_of_its_words()
         }
     }
 }
+
+#[test]
+fn each_named_combination_can_be_made() {
+    for (name, _) in Combination::NAMED {
+        let combination = Combination::named(name).expect(name);
+        assert_eq!(combination.check(), Ok(()), "{name}");
+        assert_ne!(combination, Combination::default(), "{name}");
+    }
+    assert_eq!(Combination::named("anabranch"), Some(Combination::anabranch()));
+    assert_eq!(Combination::named("nobody"), None);
+}

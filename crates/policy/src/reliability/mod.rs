@@ -17,6 +17,8 @@
 mod full;
 mod play_out_clock;
 mod spe;
+mod too_late;
+mod withdrawal;
 
 pub use full::Full;
 pub use play_out_clock::PlayOutClock;
@@ -26,7 +28,8 @@ use crate::time::{Duration, Instant};
 use core::fmt;
 
 /// The reliability policies.
-pub const TABLE: &[Member<dyn Reliability>] = &[full::MEMBER, spe::MEMBER];
+pub const TABLE: &[Member<dyn Reliability>] =
+    &[full::MEMBER, spe::MEMBER, withdrawal::PR_MPTCP, withdrawal::MO_PR, too_late::MEMBER];
 
 /// Why data was given up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

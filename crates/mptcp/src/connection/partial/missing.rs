@@ -55,6 +55,8 @@ impl Connection {
         self.timers.missing = Instant::NEVER;
         self.judge_holes(now);
         self.skip_on_subflows(now);
+        self.judge_written(now);
+        self.say_hello(now);
     }
 
     fn judge_holes(&mut self, now: Instant) {
@@ -70,6 +72,9 @@ impl Connection {
             let (to, reason) = match current {
                 // What is left of a message that has come to nothing already.
                 Current::GivenUp(message_end, reason) => (message_end, reason),
+                Current::Unknown | Current::Known(..) if self.withdrawn_by_peer(start).is_some() => {
+                    (self.withdrawn_by_peer(start), Reason::Withdrawn)
+                }
                 Current::Unknown | Current::Known(..) => {
                     let missing = self.describe_missing((start, end), current);
                     let Some(partial) = self.partial.as_mut() else { return };
@@ -86,6 +91,12 @@ impl Connection {
             };
             self.give_up(now, (start, to.map_or(end, |to| to.min(end))), reason);
         }
+    }
+
+    /// Where the stretch ends that the peer withdrew, if it did.
+    fn withdrawn_by_peer(&self, data_seq: u64) -> Option<u64> {
+        let ranges = &self.partial.as_ref()?.peer_withdrawn;
+        ranges.iter().find(|range| (range.0..range.1).contains(&data_seq)).map(|range| range.1)
     }
 
     fn describe_missing(&self, (start, end): (u64, u64), current: Current) -> Missing {
@@ -122,6 +133,8 @@ impl Connection {
         let skipped = self.receive.skip_to(to);
         debug_assert_eq!((start + skipped, skipped > 0), (to, true));
         partial.missing.push(start, start + skipped);
+        self.tell_of_abandoned(start, skipped, reason);
+        let Some(partial) = self.partial.as_mut() else { return };
         match partial.framing {
             Framing::Messages => partial.assembler.skip(now, skipped, reason),
             Framing::Bytes => {

@@ -3,8 +3,10 @@
 mod ahead;
 mod assembler;
 mod missing;
+mod notices;
 mod ranges;
 mod skip;
+mod withdraw;
 
 use super::{Connection, Protocol};
 use crate::event::Event;
@@ -15,10 +17,12 @@ use anabranch_policy::ids::SubflowMap;
 use anabranch_policy::reliability::{PlayOutClock, Reason, Reliability, Terms};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::message::{HEADER, MessageHeader};
+use anabranch_wire::mptcp::notice::WorstPath;
 use assembler::Assembler;
 use bytes::Bytes;
 use ranges::Ranges;
 use std::collections::VecDeque;
+use withdraw::Written;
 
 /// Why a message was not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,6 +62,24 @@ pub(super) struct Partial {
     skips_no_more: bool,
     /// Bytes that acknowledgements of subflows went over.
     skipped_bytes: u64,
+    /// The peer knows of notices, and that we do.
+    peer_knows: bool,
+    peer_heard: bool,
+    hellos: u32,
+    hello_at: Instant,
+    /// Bytes that we gave up, as the peer is told; that the peer did, as it told us last, and in all.
+    told_total: u32,
+    peer_total: u32,
+    peer_abandoned: u64,
+    peer_worst: Option<WorstPath>,
+    /// What the peer will not send (again).
+    peer_withdrawn: Vec<(u64, u64)>,
+    /// Messages of ours that may be withdrawn, and what of those that were the peer has not gone over yet.
+    written: VecDeque<Written>,
+    withdrawn: VecDeque<(u64, u64)>,
+    withdrawn_messages: u64,
+    withdrawn_bytes: u64,
+    judge_written_at: Instant,
     /// The number of our next message.
     next_number: u32,
     /// What was given up of a stream that is not framed.
@@ -88,6 +110,20 @@ impl Partial {
                 sides: SubflowMap::new(),
                 skips_no_more: false,
                 skipped_bytes: 0,
+                peer_knows: false,
+                peer_heard: false,
+                hellos: 0,
+                hello_at: Instant::ZERO,
+                told_total: 0,
+                peer_total: 0,
+                peer_abandoned: 0,
+                peer_worst: None,
+                peer_withdrawn: Vec::new(),
+                written: VecDeque::new(),
+                withdrawn: VecDeque::new(),
+                withdrawn_messages: 0,
+                withdrawn_bytes: 0,
+                judge_written_at: Instant::NEVER,
                 next_number: 0,
                 abandoned: Abandoned::default(),
             })
@@ -109,6 +145,9 @@ impl Partial {
         stats.late_bytes_received = self.late_bytes;
         stats.skipped_bytes = self.skipped_bytes;
         stats.skips_no_more = self.skips_no_more;
+        stats.messages_withdrawn = self.withdrawn_messages;
+        stats.bytes_withdrawn = self.withdrawn_bytes;
+        stats.bytes_abandoned_by_peer = self.peer_abandoned;
     }
 
     /// When messages are to be played.
@@ -128,7 +167,7 @@ impl Connection {
     /// [`MessageError`].
     pub fn write_message(
         &mut self,
-        _now: Instant,
+        now: Instant,
         payload: Bytes,
         options: &MessageOptions,
     ) -> Result<Option<u32>, MessageError> {
@@ -148,10 +187,18 @@ impl Connection {
             return Ok(None);
         }
         partial.next_number = number.wrapping_add(1);
+        if partial.terms.sender.is_some() {
+            let start = self.send.end();
+            let expires = options.lifetime.map(|lifetime| now + lifetime);
+            let message = Written { start, end: start + whole, importance, at: now, expires, withdrawn: false };
+            partial.written.push_back(message);
+            partial.judge_written_at = now;
+        }
         self.send.write(Bytes::copy_from_slice(&header));
         self.send.write(payload);
         self.write_was_short = false;
         self.output_pending = true;
+        self.judge_missing(now);
         Ok(Some(number))
     }
 
@@ -255,7 +302,8 @@ impl Connection {
 
     /// Whether the receiver may give up now: MPTCP is spoken, and mappings need not be whole to be believed.
     pub(super) fn may_give_up(&self) -> bool {
-        let wants = self.partial.as_ref().is_some_and(|partial| partial.terms.receiver);
+        let honours = |partial: &Partial| partial.terms.receiver || (partial.gives_up() && partial.peer_knows);
+        let wants = self.partial.as_deref().is_some_and(honours);
         wants && self.protocol == Protocol::Multipath && !self.checksum
     }
 }

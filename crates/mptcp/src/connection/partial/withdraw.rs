@@ -1,0 +1,167 @@
+//! What the sender withdraws: messages that its policy calls useless before the peer has acknowledged them.
+//!
+//! A message of which nothing was given to a subflow is taken out of the stream, and needs no word. Of one that was, the peer
+//! must be told not to wait ([`Notice::Withdrawn`]); the word may be lost, and is repeated each round trip until the DATA_ACK
+//! has gone over it. What is withdrawn is not given to subflows (again). A subflow that has it still sends it until it is
+//! acknowledged there: its sequence numbers have no gaps. The last byte of a message is never withdrawn, so that something
+//! always comes behind the hole and the peer never acknowledges what it has not seen.
+
+use super::{Connection, Partial};
+use crate::subflow::scoreboard::Fate;
+use anabranch_policy::reliability::{Outstanding, Unit, Verdict};
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_wire::mptcp::notice::Notice;
+
+/// Most notices at a time.
+const MAX_NOTICES: usize = 8;
+
+/// A message of ours that may be withdrawn.
+#[derive(Clone, Copy, Debug)]
+pub struct Written {
+    /// Where it begins and ends in the stream, its header included.
+    pub start: u64,
+    pub end: u64,
+    pub importance: u8,
+    pub at: Instant,
+    pub expires: Option<Instant>,
+    pub withdrawn: bool,
+}
+
+impl Connection {
+    /// Whether a word of withdrawal would be understood.
+    fn may_tell(&self) -> bool {
+        self.partial.as_ref().is_some_and(|partial| partial.peer_knows) && self.may_withdraw()
+    }
+
+    fn may_withdraw(&self) -> bool {
+        self.protocol == super::Protocol::Multipath && !self.checksum && self.closed.is_none()
+    }
+
+    /// Puts the messages that are outstanding before the policy, and repeats what the peer has not heeded.
+    pub(super) fn judge_written(&mut self, now: Instant) {
+        let una = self.data_una();
+        let Some(partial) = self.partial.as_mut().filter(|partial| partial.terms.sender.is_some()) else { return };
+        while partial.written.front().is_some_and(|message| message.end <= una) {
+            partial.written.pop_front();
+        }
+        if now >= partial.judge_written_at && self.may_withdraw() {
+            let wake = self.judge_each(now);
+            let repeat = self.repeat_withdrawals(now);
+            if let Some(partial) = self.partial.as_mut() {
+                partial.judge_written_at = wake.min(repeat);
+            }
+        }
+        if let Some(partial) = &self.partial {
+            self.timers.missing = self.timers.missing.min(partial.judge_written_at);
+        }
+    }
+
+    /// Gives when the next is due.
+    fn judge_each(&mut self, now: Instant) -> Instant {
+        let least = self.subflows.iter().filter(|s| s.is_usable()).map(|s| s.rtt.smoothed()).min();
+        let (mut at, mut wake) = (0, Instant::NEVER);
+        while let Some(message) = self.partial.as_ref().and_then(|partial| partial.written.get(at)).copied() {
+            at += 1;
+            if message.withdrawn {
+                continue;
+            }
+            let outstanding = Outstanding {
+                importance: message.importance,
+                length: message.end - message.start,
+                given: self.data_nxt.clamp(message.start, message.end) - message.start,
+                lost: self.lost_between(message.start, message.end),
+                written: message.at,
+                expires: message.expires,
+                round_trip: least.unwrap_or_default(),
+            };
+            let Some(partial) = self.partial.as_mut() else { break };
+            match partial.policy.withdraw(now, &outstanding) {
+                Verdict::Keep { until } => wake = wake.min(until.max(now + Duration::from_millis(1))),
+                Verdict::Withdraw if message.start >= self.data_nxt => {
+                    at -= 1;
+                    self.take_out(now, at);
+                }
+                Verdict::Withdraw => self.withdraw_given(at - 1),
+            }
+        }
+        wake
+    }
+
+    /// Bytes of the stretch that subflows have marked lost.
+    fn lost_between(&self, start: u64, end: u64) -> u64 {
+        let of = |subflow: &crate::subflow::Subflow| {
+            if subflow.scoreboard.lost() == 0 {
+                return 0;
+            }
+            let lost = subflow.scoreboard.sent().filter(|record| record.fate == Fate::Lost);
+            lost.map(|record| record.data_end().min(end).saturating_sub(record.data_seq.max(start))).sum()
+        };
+        self.subflows.iter().map(of).sum()
+    }
+
+    /// Nothing of it was given to anybody: those behind it move up.
+    fn take_out(&mut self, now: Instant, at: usize) {
+        let Some(partial) = self.partial.as_mut() else { return };
+        let Some(message) = partial.written.remove(at) else { return };
+        let length = self.send.remove(message.start, message.end);
+        for behind in partial.written.range_mut(at..) {
+            behind.start -= length;
+            behind.end -= length;
+        }
+        partial.count_withdrawn(length);
+        if self.write_closed && self.data_nxt == self.send.end() {
+            self.announce_data_fin(now);
+        }
+    }
+
+    fn withdraw_given(&mut self, at: usize) {
+        let tells = self.may_tell();
+        let Some(partial) = self.partial.as_mut().filter(|_| tells) else { return };
+        let unit = partial.terms.sender;
+        let Some(message) = partial.written.get_mut(at) else { return };
+        message.withdrawn = true;
+        let last = message.end - 1;
+        let end = if unit == Some(Unit::Message) { last } else { last.min(self.data_nxt) };
+        let start = message.start.max(self.send.start());
+        if start < end {
+            partial.withdrawn.push_back((start, end));
+            partial.count_withdrawn(end - start);
+            // What nobody was given yet is passed over.
+            self.data_nxt = self.data_nxt.max(end);
+            self.output_pending = true;
+        }
+    }
+
+    /// Tells the peer of what it has not gone over yet, on every subflow. Gives when to do so again.
+    fn repeat_withdrawals(&mut self, now: Instant) -> Instant {
+        let una = self.data_una();
+        let round_trip = self.round_trip();
+        let numbers: Vec<_> = match self.partial.as_mut() {
+            Some(partial) => {
+                while partial.withdrawn.front().is_some_and(|range| range.1 <= una) {
+                    partial.withdrawn.pop_front();
+                }
+                partial.withdrawn.iter().take(MAX_NOTICES).copied().collect()
+            }
+            None => return Instant::NEVER,
+        };
+        for (start, end) in &numbers {
+            let data_seq = self.wire_data_seq(*start) as u32;
+            self.tell(Notice::Withdrawn { data_seq, length: (end - start) as u32 }, true);
+        }
+        if numbers.is_empty() { Instant::NEVER } else { now + round_trip }
+    }
+
+    /// Where the withdrawn stretch ends that a byte lies in.
+    pub(in crate::connection) fn withdrawn_until(&self, data_seq: u64) -> Option<u64> {
+        let ranges = &self.partial.as_ref()?.withdrawn;
+        ranges.iter().find(|range| (range.0..range.1).contains(&data_seq)).map(|range| range.1)
+    }
+}
+
+impl Partial {
+    fn count_withdrawn(&mut self, bytes: u64) {
+        self.withdrawn_messages += 1;
+        self.withdrawn_bytes += bytes;
+    }
+}

@@ -1,0 +1,215 @@
+//! The sender withdraws what is of no use any more, and the two ends tell each other.
+
+use crate::pair::{Fate, Pair, config, pattern};
+use anabranch_mptcp::{ConnectionConfig, Framing, MessageOptions, Record};
+use anabranch_policy::ids::ConnectionId;
+use anabranch_policy::reliability::{self, Reason};
+use anabranch_policy::table::{self, Settings};
+use anabranch_policy::time::Duration;
+use anabranch_wire::mptcp::notice::{EXPERIMENT, Notice};
+use anabranch_wire::{MptcpOption, Packet};
+use bytes::Bytes;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+fn with(policy: &'static str, settings: Settings) -> ConnectionConfig {
+    let mut config = ConnectionConfig { framing: Framing::Messages, buffers_per_subflow: false, ..config() };
+    config.policies.reliability =
+        Arc::new(move || table::build(reliability::TABLE, policy, &settings).expect("in the table"));
+    config
+}
+
+fn lifetime(millis: u64) -> Settings {
+    Settings::new().with("lifetime", millis)
+}
+
+fn notices(packet: &Packet) -> Vec<Notice> {
+    packet.segment.options.mptcp.iter().filter_map(Notice::of).collect()
+}
+
+struct Bench {
+    pair: Pair,
+    id: ConnectionId,
+    server: ConnectionId,
+    /// While it is so, data of the client is lost on the path of this number, or on all.
+    black: Rc<Cell<Option<usize>>>,
+    /// Notices that are lost yet.
+    notices_to_lose: Rc<Cell<usize>>,
+}
+
+const EVERYWHERE: usize = 99;
+
+fn bench(paths: usize, client: ConnectionConfig, server: ConnectionConfig) -> Bench {
+    let mut pair = Pair::new(paths);
+    pair.reading = [false, false];
+    let (black, notices_to_lose) = (Rc::new(Cell::new(None)), Rc::new(Cell::new(0_usize)));
+    let (dark, losing) = (Rc::clone(&black), Rc::clone(&notices_to_lose));
+    pair.judge = Box::new(move |from, _, packet| {
+        let std::net::IpAddr::V4(to) = packet.ip.destination else { return Fate::Deliver };
+        let here = dark.get().is_some_and(|path: usize| path == EVERYWHERE || path == usize::from(to.octets()[2]));
+        if from == 0 && here && !packet.segment.payload.is_empty() {
+            return Fate::Drop;
+        }
+        if notices(packet).iter().any(|notice| !matches!(notice, Notice::Hello { .. })) && losing.get() > 0 {
+            losing.set(losing.get() - 1);
+            return Fate::Drop;
+        }
+        Fate::Deliver
+    });
+    let id = pair.connect(client, server);
+    pair.run(Duration::from_millis(50));
+    let server = pair.accepted().unwrap();
+    let mut bench = Bench { pair, id, server, black, notices_to_lose };
+    bench.write(76, None);
+    bench.pair.run(Duration::from_millis(300));
+    assert_eq!(bench.read(), [(0, 100, None)]);
+    bench
+}
+
+impl Bench {
+    fn write(&mut self, length: usize, lifetime: Option<u64>) {
+        let lifetime = lifetime.map(Duration::from_millis);
+        let options = MessageOptions { importance: 1, play_out: Duration::ZERO, lifetime };
+        let taken = self.pair.hosts[0].write_message(self.pair.now, self.id, Bytes::from(pattern(length)), &options);
+        assert!(matches!(taken, Ok(Some(_))), "{taken:?}");
+        self.pair.settle();
+    }
+    fn run(&mut self, millis: u64) {
+        self.pair.run(Duration::from_millis(millis));
+    }
+    fn read(&mut self) -> Vec<(u64, u64, Option<Reason>)> {
+        let now = self.pair.now;
+        let records: Vec<Record> = std::iter::from_fn(|| self.pair.hosts[1].read_record(now, self.server)).collect();
+        self.pair.settle();
+        let read = records.into_iter().map(|record| {
+            let reason = if let Record::Gap { reason, .. } = &record { Some(*reason) } else { None };
+            (record.offset(), record.length(), reason)
+        });
+        read.collect()
+    }
+    fn stats(&self, host: usize) -> anabranch_mptcp::stats::ConnectionStats {
+        self.pair.hosts[host].stats([self.id, self.server][host]).unwrap()
+    }
+}
+
+#[test]
+fn two_ends_that_give_up_say_so_to_each_other_and_stop_saying_it() {
+    let mut bench = bench(1, with("spe", Settings::new()), with("pr_mptcp", Settings::new()));
+    bench.run(10_000);
+    for sent in &bench.pair.sent {
+        let hellos = sent.iter().flat_map(|(_, packet)| notices(packet));
+        let heard: Vec<_> = hellos.map(|notice| matches!(notice, Notice::Hello { heard: true })).collect();
+        assert!((1..=3).contains(&heard.len()) && heard.ends_with(&[true]), "{heard:?}");
+    }
+}
+
+#[test]
+fn who_gives_nothing_up_says_nothing_and_to_who_does_not_answer_it_is_said_a_few_times() {
+    let mut bench = bench(1, with("full", Settings::new()), with("spe", Settings::new()));
+    bench.run(60_000);
+    let experimental = |packet: &Packet| {
+        let ours = |option: &MptcpOption| matches!(option, MptcpOption::Experimental { experiment: EXPERIMENT, .. });
+        packet.segment.options.mptcp.iter().any(ours)
+    };
+    let count = |host: usize| bench.pair.sent[host].iter().filter(|(_, packet)| experimental(packet)).count();
+    assert_eq!((count(0), count(1)), (0, 4));
+}
+
+#[test]
+fn a_message_that_expires_before_it_was_sent_is_taken_out_of_the_stream_without_a_word() {
+    let mut bench = bench(1, with("mo_pr", lifetime(200)), with("mo_pr", lifetime(200)));
+    // The window is full and nothing comes back.
+    bench.black.set(Some(EVERYWHERE));
+    bench.write(40_000, Some(60_000));
+    bench.write(5_000, None);
+    bench.write(5_000, Some(60_000));
+    bench.run(250);
+    let stats = bench.stats(0);
+    assert_eq!((stats.messages_withdrawn, stats.bytes_withdrawn), (1, 5_024));
+    bench.black.set(None);
+    bench.run(20_000);
+    assert_eq!(bench.read(), [(100, 40_024, None), (40_124, 5_024, None)]);
+}
+
+#[test]
+fn what_was_sent_and_expires_is_withdrawn_by_a_word_that_may_be_lost() {
+    for (policy, lost) in [("pr_mptcp", 0), ("mo_pr", 0), ("pr_mptcp", 4), ("mo_pr", 4)] {
+        let mut bench = bench(2, with(policy, lifetime(150)), with(policy, lifetime(150)));
+        bench.notices_to_lose.set(lost);
+        bench.black.set(Some(EVERYWHERE));
+        bench.write(5_000, None);
+        bench.run(30);
+        bench.black.set(None);
+        // It keeps its path busy with what is lost; this is what comes behind the hole.
+        bench.write(1_000, Some(60_000));
+        bench.black.set(Some(0));
+        bench.run(400);
+        bench.black.set(None);
+        bench.run(10_000);
+        let read = bench.read();
+        let whole = read.iter().map(|record| record.1).sum::<u64>();
+        assert_eq!(whole, 5_024 + 1_024, "{policy} {lost}: {read:?}");
+        assert_eq!(read.last(), Some(&(5_124, 1_024, None)), "{policy} {lost}");
+    }
+}
+
+#[test]
+fn the_sender_counts_what_the_receiver_gave_up_even_if_a_notice_is_lost() {
+    let spe = || with("spe", Settings::new().with("latency", 100).with("reserve", 0));
+    let mut bench = bench(2, spe(), spe());
+    bench.notices_to_lose.set(1);
+    for _ in 0..2 {
+        bench.black.set(Some(EVERYWHERE));
+        bench.write(1_000, None);
+        bench.black.set(None);
+        bench.write(1_000, None);
+        bench.run(3_000);
+    }
+    let abandoned = bench.stats(1).abandoned.total().bytes;
+    assert!(abandoned >= 1_024, "{abandoned}");
+    assert_eq!(bench.stats(0).bytes_abandoned_by_peer, abandoned);
+    assert_eq!(bench.stats(0).bytes_acked - abandoned, bench.stats(1).bytes_delivered);
+}
+
+#[test]
+fn against_a_peer_that_does_not_know_of_it_nothing_is_withdrawn_that_was_sent() {
+    let mut bench = bench(1, with("mo_pr", lifetime(100)), with("full", Settings::new()));
+    bench.black.set(Some(EVERYWHERE));
+    bench.write(5_000, None);
+    bench.run(500);
+    bench.black.set(None);
+    bench.run(10_000);
+    assert_eq!(bench.read(), [(100, 5_024, None)]);
+    assert_eq!(bench.stats(0).messages_withdrawn, 0);
+}
+
+#[test]
+fn a_withdrawn_tail_ends_the_stream_all_the_same() {
+    for policy in ["pr_mptcp", "mo_pr", "too_late"] {
+        let settings = if policy == "too_late" { Settings::new() } else { lifetime(100) };
+        let mut bench = bench(2, with(policy, settings.clone()), with(policy, settings));
+        bench.black.set(Some(EVERYWHERE));
+        bench.write(60_000, None);
+        bench.run(50);
+        bench.pair.hosts[0].close(bench.pair.now, bench.id).unwrap();
+        bench.run(3_000);
+        bench.black.set(None);
+        bench.pair.hosts[1].close(bench.pair.now, bench.server).unwrap();
+        let mut read = Vec::new();
+        for _ in 0..60 {
+            bench.run(1_000);
+            read.extend(bench.read());
+        }
+        let whole: u64 = read.iter().map(|record| record.1).sum();
+        assert!(whole == 60_024, "{policy}: {read:?}");
+        let ended = |event: &anabranch_mptcp::Event| matches!(event, anabranch_mptcp::Event::Closed(..));
+        assert!(
+            bench.pair.events.iter().all(|events| events.iter().any(ended)),
+            "{policy}: {:?} {:?} {:?}",
+            bench.pair.events,
+            bench.stats(0),
+            bench.pair.hosts[0].connection_view(bench.pair.now, bench.id),
+        );
+    }
+}

@@ -1,0 +1,173 @@
+//! What two of our own ends tell each other about data that is given up: MP_EXPERIMENTAL (RFC 8684, section 7.2) with an
+//! identifier of ours. Who does not know it ignores it (section 3).
+//!
+//! ```text
+//! flags 0  hello       1 byte: bit 0, yours was heard
+//! flags 1  abandoned   data sequence (32), length (32), total of bytes abandoned (32), reason (8), the path of the largest
+//!                      forward delay: the sender's address and the peer's (8 each), its delay less the least (16, ms)
+//! flags 2  withdrawn   data sequence (32), length (32)
+//! ```
+//!
+//! Data sequence numbers are the lower 32 bits of those on the wire; totals wrap. Without a path both addresses are 255.
+
+use super::MptcpOption;
+use crate::reader::Reader;
+
+/// Tells this experiment from others.
+pub const EXPERIMENT: u16 = 0xab4e;
+
+const HELLO: u8 = 0;
+const ABANDONED: u8 = 1;
+const WITHDRAWN: u8 = 2;
+/// An address identifier that stands for none.
+const NO_ADDRESS: u8 = 255;
+
+/// A path as its two ends' address identifiers name it, and how much longer its forward delay is than the shortest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WorstPath {
+    /// Identifier of the address of who says so.
+    pub local_address: u8,
+    /// Identifier of the other's address.
+    pub remote_address: u8,
+    /// Milliseconds beyond the least.
+    pub behind: u16,
+}
+
+/// A notice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Notice {
+    /// We know of it.
+    Hello {
+        /// And have heard that the other does.
+        heard: bool,
+    },
+    /// The receiver gave data up, and has acknowledged it.
+    Abandoned {
+        /// The first byte.
+        data_seq: u32,
+        /// Bytes.
+        length: u32,
+        /// All bytes given up so far, modulo 2^32.
+        total: u32,
+        /// Why, by its place among the reasons.
+        reason: u8,
+        /// The path of the largest forward delay, if delays are measured.
+        worst: Option<WorstPath>,
+    },
+    /// The sender will not send data (again).
+    Withdrawn {
+        /// The first byte.
+        data_seq: u32,
+        /// Bytes.
+        length: u32,
+    },
+}
+
+impl Notice {
+    /// As an option.
+    pub fn option(&self) -> MptcpOption {
+        let mut data = Vec::with_capacity(17);
+        let flags = match *self {
+            Self::Hello { heard } => {
+                data.push(u8::from(heard));
+                HELLO
+            }
+            Self::Abandoned { data_seq, length, total, reason, worst } => {
+                for number in [data_seq, length, total] {
+                    data.extend_from_slice(&number.to_be_bytes());
+                }
+                let none = WorstPath { local_address: NO_ADDRESS, remote_address: NO_ADDRESS, behind: 0 };
+                let worst = worst.unwrap_or(none);
+                data.extend_from_slice(&[reason, worst.local_address, worst.remote_address]);
+                data.extend_from_slice(&worst.behind.to_be_bytes());
+                ABANDONED
+            }
+            Self::Withdrawn { data_seq, length } => {
+                for number in [data_seq, length] {
+                    data.extend_from_slice(&number.to_be_bytes());
+                }
+                WITHDRAWN
+            }
+        };
+        MptcpOption::Experimental { flags, experiment: EXPERIMENT, data }
+    }
+
+    /// The notice that an option is; none if it is another experiment's, or malformed. Bytes behind a notice are ignored.
+    pub fn of(option: &MptcpOption) -> Option<Self> {
+        let MptcpOption::Experimental { flags, experiment: EXPERIMENT, data } = option else { return None };
+        let mut reader = Reader(data);
+        match *flags {
+            HELLO => Some(Self::Hello { heard: reader.u8()? & 1 == 1 }),
+            ABANDONED => {
+                let (data_seq, length, total) = (reader.u32()?, reader.u32()?, reader.u32()?);
+                let (reason, local_address, remote_address) = (reader.u8()?, reader.u8()?, reader.u8()?);
+                let path = WorstPath { local_address, remote_address, behind: reader.u16()? };
+                let worst = (local_address != NO_ADDRESS || remote_address != NO_ADDRESS).then_some(path);
+                Some(Self::Abandoned { data_seq, length, total, reason, worst })
+            }
+            WITHDRAWN => Some(Self::Withdrawn { data_seq: reader.u32()?, length: reader.u32()? }),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_longest_notice_fits_beside_timestamps() {
+        let worst = Some(WorstPath { local_address: 1, remote_address: 2, behind: 300 });
+        let notice = Notice::Abandoned { data_seq: 1, length: 2, total: 3, reason: 0, worst };
+        assert_eq!(notice.option().encoded_len(), 24);
+        // Beside a long DATA_ACK (12) as well.
+        assert_eq!(Notice::Withdrawn { data_seq: 1, length: 2 }.option().encoded_len() + 12 + 12, 40);
+    }
+
+    #[test]
+    fn other_experiments_and_what_is_cut_off_are_no_notices() {
+        let notice = Notice::Withdrawn { data_seq: 1, length: 2 };
+        let MptcpOption::Experimental { flags, experiment, data } = notice.option() else { panic!() };
+        let other = MptcpOption::Experimental { flags, experiment: experiment + 1, data: data.clone() };
+        assert_eq!(Notice::of(&other), None);
+        for length in 0..data.len() {
+            let cut = MptcpOption::Experimental { flags, experiment, data: data[..length].to_vec() };
+            assert_eq!(Notice::of(&cut), None);
+        }
+        assert_eq!(Notice::of(&MptcpOption::Experimental { flags: 3, experiment, data }), None);
+    }
+
+    fn notice() -> impl Strategy<Value = Notice> {
+        let path = (0_u8..255, any::<u8>(), any::<u16>())
+            .prop_map(|(local_address, remote_address, behind)| WorstPath { local_address, remote_address, behind });
+        prop_oneof![
+            any::<bool>().prop_map(|heard| Notice::Hello { heard }),
+            (any::<[u32; 3]>(), any::<u8>(), prop::option::of(path)).prop_map(
+                |([data_seq, length, total], reason, worst)| Notice::Abandoned {
+                    data_seq,
+                    length,
+                    total,
+                    reason,
+                    worst
+                }
+            ),
+            any::<[u32; 2]>().prop_map(|[data_seq, length]| Notice::Withdrawn { data_seq, length }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_notice_comes_back_as_it_went(notice in notice()) {
+            prop_assert_eq!(Notice::of(&notice.option()), Some(notice));
+        }
+
+        #[test]
+        fn any_data_is_a_notice_or_none(flags in 0_u8..16, data in prop::collection::vec(any::<u8>(), 0..30)) {
+            let option = MptcpOption::Experimental { flags, experiment: EXPERIMENT, data };
+            if let Some(notice) = Notice::of(&option) {
+                prop_assert_eq!(Notice::of(&notice.option()), Some(notice));
+            }
+        }
+    }
+}
