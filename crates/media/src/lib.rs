@@ -7,6 +7,7 @@
 //! |---|---|
 //! | frames from a text file | [`trace`] |
 //! | frames from a coded stream | [`elementary`] |
+//! | pieces of a live stream, elementary or transport, as it comes in | [`cut`] |
 //! | frames into packets | [`packetiser`] |
 //! | which frames decode, given what arrived | [`dependency`] |
 //! | what was on time, where the picture stood still | [`metrics::delivery`] |
@@ -18,6 +19,7 @@
 //! | the clip that comes with the crate | [`clip`] |
 
 pub mod clip;
+pub mod cut;
 pub mod dependency;
 pub mod elementary;
 pub mod ffmpeg;
