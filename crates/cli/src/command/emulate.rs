@@ -70,7 +70,8 @@ fn relay_failed(error: io::Error) -> Diagnostic {
     Diagnostic::plain(format!("the emulation failed: {error}"))
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Diagnostic> {
+/// Writes a file.
+pub fn write(path: &Path, text: &str) -> Result<(), Diagnostic> {
     std::fs::write(path, text).map_err(|error| Diagnostic::file(path, "write", &error))
 }
 

@@ -1,19 +1,23 @@
 //! `emulate` on an ad-hoc network: a program at M1 of the paper's mesh, whose eight nodes are hosts of the kernel, with a radio
 //! of the lab's between them on each channel and a router of ours in each.
 
-use super::emulate::{programs_with, setting};
+use super::emulate::{programs_with, setting, write};
 use super::remark;
 use crate::arguments::EmulateOptions;
 use crate::diagnostic::Diagnostic;
 use crate::scenario::Scenario;
 use crate::scenario::model;
-use anabranch_net::emulate::{ChannelModel, Ether, Hosts, Mesh, MeshConfig, Routers, SessionError, mesh, run};
-use anabranch_net::route::{Family, MeshInterface, Question, RouteConfig, TABLE, ask};
+use anabranch_net::emulate::{
+    AntennaId, Capture, ChannelModel, Ending, Ether, EtherReport, Hosts, Mesh, MeshConfig, Node, Routers, SessionError,
+    mesh, run,
+};
+use anabranch_net::route::{Family, MAIN_TABLE, MeshInterface, Question, RouteConfig, ask};
 use anabranch_policy::time::Duration;
 use anabranch_routing::InterfaceKind;
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_sim::radio::{MediumConfig, Reach};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -25,9 +29,8 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(40);
 
 /// Runs it; gives the exit code.
 pub fn emulate(options: &EmulateOptions, scenario: &Scenario, network: &model::Mesh) -> Result<u8, Diagnostic> {
-    if options.pcap.is_some() || options.json.is_some() || options.kernel_congestion.is_some() {
-        let message = "an ad-hoc network has no --pcap (run tcpdump in a node: ANABRANCH_AT_M3 and such), no --json and no \
-                       --kernel-congestion (say --sysctl net.ipv4.tcp_congestion_control=NAME)";
+    if options.kernel_congestion.is_some() {
+        let message = "an ad-hoc network has no --kernel-congestion: say --sysctl net.ipv4.tcp_congestion_control=NAME";
         return Err(Diagnostic::plain(message));
     }
     let plain = |error: &dyn std::fmt::Display| Diagnostic::plain(error.to_string());
@@ -44,7 +47,10 @@ pub fn emulate(options: &EmulateOptions, scenario: &Scenario, network: &model::M
     config.mtu = scenario.connection.mtu.unwrap_or(config.mtu);
     config.settings = options.sysctls.iter().map(|text| setting(text)).collect::<Result<_, _>>()?;
     let (nodes, air, ends) = Mesh::new(&config).map_err(|error| plain(&error))?;
-    let ether = Ether::start(air, ends).map_err(|error| plain(&error))?;
+    // Both are begun now, so that a wrong name is found before the work and not after it.
+    let capture = options.pcap.as_deref().map(|path| capture(path, &nodes)).transpose()?;
+    options.json.as_deref().map_or(Ok(()), |path| write(path, ""))?;
+    let ether = Ether::start(air, ends, capture).map_err(|error| plain(&error))?;
     let routers = Routers::start(&nodes, &routing(network)).map_err(|error| plain(&error))?;
     wait_for_routes(&nodes)?;
     if !options.no_mptcp_setup {
@@ -61,14 +67,24 @@ pub fn emulate(options: &EmulateOptions, scenario: &Scenario, network: &model::M
     ];
     environment.extend(nodes.nodes().iter().map(|node| (format!("ANABRANCH_AT_{}", node.name), node.at())));
     let outcome = run(&hosts, &programs_with(options, environment));
+    let statuses = statuses(&nodes);
     nodes.end();
     drop(routers);
-    let counters = ether.stop().map_err(|error| plain(&error))?;
+    let report = ether.stop().map_err(|error| plain(&error))?;
+    if let Some(path) = &options.json {
+        let head = (scenario.name.as_str(), options.seed);
+        let json = as_json(head, &nodes, &report, &statuses, outcome.as_ref().ok());
+        write(path, &format!("{json:#}\n"))?;
+    }
     if !options.quiet {
+        let counters = &report.air;
         remark(&format!(
             "{}, seed {}: {} frames on the air, {} reached a host, {} refused by full queues, {} given up",
             scenario.name, options.seed, counters.frames, counters.landed, counters.refused, counters.undelivered
         ));
+    }
+    if let Some(missing) = report.not_captured.filter(|missing| *missing > 0) {
+        remark(&format!("warning: {missing} packets are missing in the capture, since the disk was too slow"));
     }
     match outcome {
         Ok(ending) => Ok(ending.code()),
@@ -80,9 +96,61 @@ pub fn emulate(options: &EmulateOptions, scenario: &Scenario, network: &model::M
     }
 }
 
+/// A capture with an interface for each device of each node: `M1/e0` and so on.
+fn capture(path: &Path, nodes: &Mesh) -> Result<Capture, Diagnostic> {
+    let devices =
+        |node: &Node| (0..node.antennas.len()).map(|at| format!("{}/{}", node.name, mesh::device(at))).collect();
+    let names: Vec<String> = nodes.nodes().iter().flat_map(|node| -> Vec<String> { devices(node) }).collect();
+    Capture::start(path, &names).map_err(|error| Diagnostic::file(path, "write the capture", &error))
+}
+
+/// What the routers say of themselves, in the order of their nodes.
+fn statuses(nodes: &Mesh) -> Vec<Value> {
+    let status = |node: &Node| node.namespace.run(|| ask(MAIN_TABLE, Question::Status)).ok().and_then(Result::ok);
+    nodes.nodes().iter().map(|node| status(node).unwrap_or_default()).collect()
+}
+
+fn as_json(
+    (name, seed): (&str, u64),
+    nodes: &Mesh,
+    report: &EtherReport,
+    statuses: &[Value],
+    ending: Option<&Ending>,
+) -> Value {
+    let device = |(at, antenna): (usize, &AntennaId)| {
+        let counters = report.antennas.get(antenna.0).copied().unwrap_or_default();
+        json!({
+            "name": mesh::device(at),
+            "frames_from_host": counters.frames_from_host,
+            "bytes_from_host": counters.bytes_from_host,
+            "frames_to_host": counters.frames_to_host,
+            "bytes_to_host": counters.bytes_to_host,
+            "not_taken": counters.not_taken,
+        })
+    };
+    let node = |(node, status): (&Node, &Value)| {
+        let devices: Vec<Value> = node.antennas.iter().enumerate().map(device).collect();
+        json!({ "name": node.name, "devices": devices, "router": status })
+    };
+    json!({
+        "scenario": name,
+        "seed": seed,
+        "seconds": report.time.as_secs_f64(),
+        "exit_code": ending.map(|ending| ending.code()),
+        "time_up": ending == Some(&Ending::TimeUp),
+        "frames": report.air.frames,
+        "reached_a_host": report.air.landed,
+        "refused_by_full_queues": report.air.refused,
+        "for_nobody": report.air.unaddressed,
+        "given_up": report.air.undelivered,
+        "nodes": nodes.nodes().iter().zip(statuses).map(node).collect::<Vec<_>>(),
+    })
+}
+
 /// The paper's settings on e0, and lanes on the other channels.
 fn routing(network: &model::Mesh) -> RouteConfig {
-    let mut config = RouteConfig { families: vec![Family::Ipv4], keep_settings: true, ..RouteConfig::default() };
+    let mut config =
+        RouteConfig { families: vec![Family::Ipv4], keep_settings: true, table: MAIN_TABLE, ..RouteConfig::default() };
     config.interfaces.push(MeshInterface { name: mesh::device(0), point_to_point: false, cost: None });
     config.lanes = (1..network.rates.len()).map(mesh::device).collect();
     config.manet.hello_interval = Duration::from_secs(1);
@@ -99,7 +167,7 @@ fn wait_for_routes(nodes: &Mesh) -> Result<(), Diagnostic> {
     let until = Instant::now() + PATIENCE;
     let there = |from: usize, to: usize| {
         let node = nodes.nodes().get(from - 1);
-        let answer = node.and_then(|node| node.namespace.run(|| ask(TABLE, Question::Routes)).ok()?.ok());
+        let answer = node.and_then(|node| node.namespace.run(|| ask(MAIN_TABLE, Question::Routes)).ok()?.ok());
         let wanted = format!("{}/32", mesh::ipv4(0, to));
         let routes = answer.as_ref().and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         routes.iter().any(|route| route["prefix"] == wanted.as_str() && route["installed"] == true)

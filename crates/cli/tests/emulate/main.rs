@@ -4,6 +4,7 @@
 mod agent;
 mod ending;
 mod links;
+mod mesh;
 mod programs;
 mod stage;
 
@@ -40,9 +41,9 @@ fn main() {
         eprintln!("skipped those with MPTCP: the kernel has none");
     }
     let mut trials: Vec<Trial> =
-        links::trials().into_iter().chain(ending::trials()).chain(programs::trials()).collect();
+        links::trials().into_iter().chain(ending::trials()).chain(programs::trials()).chain(mesh::trials()).collect();
     trials = trials.into_iter().map(|trial| trial.with_ignored_flag(missing.is_some())).collect();
-    let multipath = programs::multipath_trials().into_iter();
+    let multipath = programs::multipath_trials().into_iter().chain(mesh::multipath_trials());
     trials.extend(multipath.map(|trial| trial.with_ignored_flag(missing.is_some() || no_mptcp)));
     let no_nft = Command::new("nft").arg("-v").output().is_err();
     if no_nft {

@@ -24,7 +24,7 @@ mod tests;
 
 pub use air::{Air, AirCounters, AntennaId, ChannelId, ChannelModel, Hardware, Landing};
 pub use capture::Capture;
-pub use ether::Ether;
+pub use ether::{AntennaReport, Ether, EtherReport};
 pub use frame::Frame;
 pub use hosts::{Hosts, HostsConfig, HostsError};
 pub use lateness::Lateness;

@@ -109,7 +109,7 @@ impl Scene {
 
     pub fn of(mesh: &MeshConfig, config: &RouteConfig) -> Self {
         let (mesh, air, ends) = Mesh::new(mesh).expect("namespaces were there a moment ago");
-        let ether = Ether::start(air, ends).expect("a thread");
+        let ether = Ether::start(air, ends, None).expect("a thread");
         let routers = mesh.nodes().iter().map(|node| Running::start(&node.namespace, config.clone())).collect();
         Self { routers, mesh, ether }
     }
