@@ -49,8 +49,9 @@ fn way(net: &Net, from: Node, to: Node) -> Option<Vec<Node>> {
 }
 
 /// Seconds for which packets between M1 and M8 and back are lost after one link of the way is cut silently.
-fn outage(seed: u64) -> f64 {
+fn outage(seed: u64, two_hop_refresh: u16) -> f64 {
     let mut setup = Setup::new(8, seed);
+    setup.manet.two_hop_refresh = two_hop_refresh;
     setup.delay = Duration::from_millis(5);
     let mut net = Net::with_links(setup, &figure_8_lateral());
     let wait = Duration::from_secs(40) + Duration::from_secs(3).mul_f64(net.random());
@@ -69,12 +70,16 @@ fn outage(seed: u64) -> f64 {
 
 #[test]
 fn after_a_silent_cut_packets_flow_again_within_the_dead_interval_and_little_more() {
-    let mut outages: Vec<f64> = (0..100).map(outage).collect();
-    outages.sort_by(f64::total_cmp);
-    eprintln!("median {:.2} s, from {:.2} to {:.2} s", outages[50], outages[0], outages[99]);
-    // The bound; the daemon that was measured had 2.73 s in the mean.
-    assert!(outages[50] <= 2.9, "{outages:?}");
-    assert!(outages[99] <= 3.5, "{outages:?}");
+    // The fewer full Hellos of the second cost fewer bytes and no time: a loss is told by silence, and at once by LSAs.
+    for refresh in [3, 6] {
+        let mut outages: Vec<f64> = (0..100).map(|seed| outage(seed, refresh)).collect();
+        outages.sort_by(f64::total_cmp);
+        let (least, median, most) = (outages[0], outages[50], outages[99]);
+        eprintln!("2HopRefresh {refresh}: median {median:.2} s, from {least:.2} to {most:.2} s");
+        // The bound that was set; the daemon that was measured had 2.73 s in the mean.
+        assert!(median <= 2.9, "{outages:?}");
+        assert!(most <= 3.5, "{outages:?}");
+    }
 }
 
 #[test]
@@ -96,4 +101,6 @@ fn quiet_routers_send_hellos_only() {
     }
     let bytes = quiet_bytes(&lateral, 3, LsaFullness::MdrFull);
     assert!((bytes - expected).abs() < 0.5, "{bytes} and not {expected}");
+    let fewer = quiet_bytes(&lateral, 6, LsaFullness::Full);
+    assert!(fewer < 95.0, "{fewer}");
 }
