@@ -1,6 +1,7 @@
 //! A video as a list of frames in coding order, and the text formats it is read from and written to.
 
 mod evalvid;
+mod scaled;
 mod text;
 
 #[cfg(test)]
@@ -38,6 +39,9 @@ pub enum TraceError {
         /// What was there.
         found: usize,
     },
+    /// A factor that makes no video.
+    #[error("sizes cannot be scaled so: the factor must be above 0, and no frame may exceed 16 MiB")]
+    Factor,
     /// Frames that no coder makes.
     #[error("frame {frame} of the trace: {what}")]
     Frame {
