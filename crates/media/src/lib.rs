@@ -8,6 +8,7 @@
 //! | frames from a text file | [`trace`] |
 //! | frames from a coded stream | [`elementary`] |
 //! | pieces of a live stream, elementary or transport, as it comes in | [`cut`] |
+//! | a live stream with gaps, made decodable | [`mend`] |
 //! | frames into packets | [`packetiser`] |
 //! | which frames decode, given what arrived | [`dependency`] |
 //! | what was on time, where the picture stood still | [`metrics::delivery`] |
@@ -25,6 +26,7 @@ pub mod elementary;
 pub mod ffmpeg;
 pub mod frame;
 pub mod lossy;
+pub mod mend;
 pub mod metrics;
 pub mod packetiser;
 pub mod quality;

@@ -15,6 +15,9 @@ use anabranch_policy::Duration;
 use elementary::Elementary;
 use transport::Transport;
 
+pub(crate) use transport::aligned;
+pub use transport::{PACKET, PacketHead};
+
 /// Bytes of the longest piece; what is longer is cut anywhere.
 pub const MOST: usize = 4 << 20;
 /// Bytes that are looked at to find out what a stream is.

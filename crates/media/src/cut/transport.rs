@@ -20,11 +20,14 @@ const IN_STEP: usize = 3;
 const PAT: u16 = 0;
 /// Packets that only fill up.
 const NULL: u16 = 0x1fff;
+/// Bytes of packets that belong to no PES packet that make a piece: tables are fewer, and what is not understood goes on in
+/// small pieces.
+const TABLES: usize = 7 * PACKET;
 /// Most elementary streams that are followed; packets of others are passed on as tables are.
 const STREAMS: usize = 64;
 
 /// Where packets begin, if several in step are there.
-pub(super) fn aligned(bytes: &[u8]) -> Option<usize> {
+pub(crate) fn aligned(bytes: &[u8]) -> Option<usize> {
     let in_step = |at: &usize| (0..IN_STEP).all(|packet| bytes.get(at + packet * PACKET) == Some(&SYNC));
     (0..PACKET).find(in_step)
 }
@@ -160,7 +163,7 @@ impl Transport {
         }
         let Some(open) = self.open.get_mut(&head.pid) else {
             self.tables.extend_from_slice(packet);
-            if self.tables.len() > MOST {
+            if self.tables.len() >= TABLES {
                 self.close_tables(pieces);
             }
             return;

@@ -1,0 +1,252 @@
+//! Makes what is left of a stream decodable where something is missing: whole packets of a transport stream only, counted on
+//! where whole PES packets are missing, and elementary streams from the next unit on.
+
+use crate::cut::{Format, PACKET, PacketHead, aligned};
+use std::collections::BTreeMap;
+
+/// Bytes that are looked at to find out what a stream is.
+const LOOKED_AT: usize = 64 * 1024;
+
+/// What was mended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MendCounters {
+    /// Gaps.
+    pub gaps: u64,
+    /// Bytes that were here and are of no use: packets and units that a gap tore.
+    pub torn_bytes: u64,
+}
+
+/// Puts a stream of bytes with gaps right. Its bytes have places, from 0 at the stream's beginning.
+#[derive(Debug, Default)]
+pub struct Mender {
+    /// Bytes that are not passed on yet.
+    waiting: Vec<u8>,
+    format: Option<Format>,
+    /// It was looked at, and is nothing that is known.
+    unknown: bool,
+    /// Where a packet of a transport stream begins, modulo its length.
+    step: u64,
+    /// The place of the next byte that comes.
+    next: u64,
+    /// Behind a gap: up to the next unit or packet nothing is passed on.
+    torn: bool,
+    counters: MendCounters,
+}
+
+/// There is a gap in a stream of which nothing is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "what comes in is neither MPEG-TS nor a raw H.264 or MPEG-4 stream: where something is missing it cannot go on"
+)]
+pub struct CannotMend;
+
+impl Mender {
+    /// What it is, as soon as that is known.
+    pub fn format(&self) -> Option<Format> {
+        self.format
+    }
+
+    /// What was mended.
+    pub fn counters(&self) -> MendCounters {
+        self.counters
+    }
+
+    /// More came; gives what can be passed on.
+    pub fn bytes(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let begin = self.next - self.waiting.len() as u64;
+        self.next += bytes.len() as u64;
+        self.waiting.extend_from_slice(bytes);
+        if self.format.is_none() && !self.unknown {
+            self.format = Format::detect(&self.waiting);
+            self.unknown = self.format.is_none() && self.waiting.len() >= LOOKED_AT;
+            if self.format == Some(Format::TransportStream) {
+                let at = aligned(&self.waiting).unwrap_or(0);
+                self.step = (begin + at as u64) % PACKET as u64;
+                self.tear(at);
+            }
+        }
+        match self.format {
+            Some(Format::TransportStream) => self.packets(),
+            Some(_) => self.units(),
+            None if self.unknown => core::mem::take(&mut self.waiting),
+            None => Vec::new(),
+        }
+    }
+
+    /// So many bytes will not come.
+    ///
+    /// # Errors
+    /// If it is not known how to go on.
+    pub fn gap(&mut self, length: u64) -> Result<(), CannotMend> {
+        self.counters.gaps += 1;
+        self.next += length;
+        let format = self.format.ok_or(CannotMend)?;
+        if format == Format::TransportStream {
+            self.tear(self.waiting.len());
+        }
+        self.torn = true;
+        Ok(())
+    }
+
+    /// Nothing more comes; gives what is left.
+    pub fn finish(&mut self) -> Vec<u8> {
+        if self.torn || self.format == Some(Format::TransportStream) {
+            self.tear(self.waiting.len());
+        }
+        core::mem::take(&mut self.waiting)
+    }
+
+    /// The first bytes that wait are of no use.
+    fn tear(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.waiting.len());
+        self.counters.torn_bytes += bytes as u64;
+        self.waiting.drain(..bytes);
+    }
+
+    fn packets(&mut self) -> Vec<u8> {
+        if self.torn {
+            let begin = self.next - self.waiting.len() as u64;
+            let packet = PACKET as u64;
+            let until = (self.step + packet - begin % packet) % packet;
+            if (self.waiting.len() as u64) < until {
+                return Vec::new();
+            }
+            self.tear(until as usize);
+            self.torn = false;
+        }
+        let whole = self.waiting.len() / PACKET * PACKET;
+        let rest = self.waiting.split_off(whole);
+        core::mem::replace(&mut self.waiting, rest)
+    }
+
+    fn units(&mut self) -> Vec<u8> {
+        if self.torn {
+            let code = self.waiting.windows(3).position(|three| three == [0, 0, 1]);
+            // A code may begin in the last bytes.
+            self.tear(code.unwrap_or(self.waiting.len().saturating_sub(2)));
+            self.torn = code.is_none();
+        }
+        if self.torn { Vec::new() } else { core::mem::take(&mut self.waiting) }
+    }
+}
+
+/// Counts the packets of each elementary stream anew, so that a decoder takes a stream from which whole PES packets are missing
+/// as what it is: whole, with pictures left out. A packet that was sent twice stays so.
+#[derive(Debug, Default)]
+pub struct Continuity {
+    /// By packet identifier: the counter that came last, and the one it was given.
+    last: BTreeMap<u16, (u8, u8)>,
+}
+
+impl Continuity {
+    /// Counts whole packets anew, in place. What is no packet stays as it is.
+    pub fn renumber(&mut self, packets: &mut [u8]) {
+        for packet in packets.chunks_exact_mut(PACKET) {
+            let Some(head) = PacketHead::read(packet) else { continue };
+            let Some(flags) = packet.get_mut(3) else { continue };
+            let came = *flags & 0x0f;
+            let given = match self.last.get(&head.pid) {
+                None => came,
+                // Only packets with payload count.
+                Some((last, given)) if head.payload.is_none() || *last == came => *given,
+                Some((_, given)) => (given + 1) & 0x0f,
+            };
+            self.last.insert(head.pid, (came, given));
+            *flags = *flags & 0xf0 | given;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Packets of one elementary stream, numbered.
+    fn packets(count: u8) -> Vec<u8> {
+        let packet = |number: u8| {
+            let mut packet = vec![0x47, 0x01, 0x00, 0x10 | number & 0x0f];
+            packet.resize(PACKET, number);
+            packet
+        };
+        (0..count).flat_map(packet).collect()
+    }
+
+    fn numbers(packets: &[u8]) -> Vec<u8> {
+        packets.chunks(PACKET).map(|packet| packet[4]).collect()
+    }
+
+    fn counters(packets: &[u8]) -> Vec<u8> {
+        packets.chunks(PACKET).map(|packet| packet[3] & 0x0f).collect()
+    }
+
+    #[test]
+    fn a_gap_takes_the_packets_that_it_tears_and_no_others() {
+        let stream = packets(10);
+        let mut mender = Mender::default();
+        let mut out = mender.bytes(&stream[..700]);
+        // Bytes 700 to 999 lie in packets 3, 4 and 5.
+        mender.gap(300).unwrap();
+        out.extend(mender.bytes(&stream[1_000..1_100]));
+        out.extend(mender.bytes(&stream[1_100..]));
+        out.extend(mender.finish());
+        assert_eq!(numbers(&out), [0, 1, 2, 6, 7, 8, 9]);
+        assert_eq!(mender.counters(), MendCounters { gaps: 1, torn_bytes: (700 - 564) + (1_128 - 1_000) });
+        // A gap of whole packets tears none.
+        let mut mender = Mender::default();
+        let mut out = mender.bytes(&stream[..4 * PACKET]);
+        mender.gap(2 * PACKET as u64).unwrap();
+        out.extend(mender.bytes(&stream[6 * PACKET..]));
+        assert_eq!((numbers(&out), mender.counters().torn_bytes), (vec![0, 1, 2, 3, 6, 7, 8, 9], 0));
+    }
+
+    #[test]
+    fn an_elementary_stream_goes_on_with_its_next_unit() {
+        let mut mender = Mender::default();
+        let start = [0, 0, 0, 1, 0x67, 0x42, 9, 9, 9, 0, 0, 1, 0x65, 0x88, 7];
+        assert_eq!(mender.bytes(&start), start);
+        mender.gap(50).unwrap();
+        assert_eq!(mender.bytes(&[5, 5, 0]), []);
+        assert_eq!(mender.bytes(&[0, 1, 0x41, 0x9a, 3]), [0, 0, 1, 0x41, 0x9a, 3]);
+        assert_eq!(mender.counters(), MendCounters { gaps: 1, torn_bytes: 2 });
+    }
+
+    #[test]
+    fn what_is_not_known_is_passed_on_and_cannot_have_a_gap() {
+        let mut mender = Mender::default();
+        let stream = vec![0x1a; LOOKED_AT];
+        assert_eq!(mender.bytes(&stream).len(), LOOKED_AT);
+        assert_eq!(mender.gap(1), Err(CannotMend));
+    }
+
+    #[test]
+    fn packets_are_counted_on_where_some_are_missing_and_twice_where_they_came_twice() {
+        let stream = packets(20);
+        let part = |from: usize, to: usize| stream[from * PACKET..to * PACKET].to_vec();
+        let mut left = [part(0, 3), part(2, 3), part(9, 12), part(18, 20)].concat();
+        Continuity::default().renumber(&mut left);
+        assert_eq!(counters(&left), [0, 1, 2, 2, 3, 4, 5, 6, 7]);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_is_passed_on_or_counted(
+            parts in proptest::collection::vec((0..400_usize, 0..500_u64), 1..30), transport: bool,
+        ) {
+            let stream = if transport { packets(250) } else { [0, 0, 1, 0x67, 1, 2, 3, 4].repeat(5_000) };
+            let (mut mender, mut at, mut came, mut out) = (Mender::default(), 0_usize, 0_usize, 0_usize);
+            for (bytes, gap) in parts {
+                let part = stream.get(at..(at + bytes).min(stream.len())).unwrap_or_default();
+                came += part.len();
+                out += mender.bytes(part).len();
+                at += part.len();
+                if gap > 0 && mender.gap(gap).is_err() {
+                    break;
+                }
+                at += gap as usize;
+            }
+            out += mender.finish().len();
+            prop_assert_eq!(out + mender.counters().torn_bytes as usize, came);
+        }
+    }
+}
