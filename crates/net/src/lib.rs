@@ -11,6 +11,7 @@ pub mod descriptor;
 pub mod device;
 pub mod emulate;
 pub mod host;
+pub mod messages;
 pub mod namespace;
 pub mod perf;
 pub mod proxy;

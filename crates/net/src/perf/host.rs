@@ -59,7 +59,7 @@ impl Host {
     }
 
     /// Opens a connection.
-    pub(super) async fn connect(&self, remote: SocketAddr) -> Result<Link, PerfError> {
+    pub(crate) async fn connect(&self, remote: SocketAddr) -> Result<Link, PerfError> {
         let connect = async {
             match self {
                 Self::Ours(ours) => {
@@ -76,7 +76,7 @@ impl Host {
     }
 
     /// Listens. Our stack does so at all its addresses and takes no more than the port from `address`.
-    pub(super) fn listen(&self, address: SocketAddr) -> Result<Door, PerfError> {
+    pub(crate) fn listen(&self, address: SocketAddr) -> Result<Door, PerfError> {
         let outcome = match self {
             Self::Ours(ours) => {
                 ours.stack.listen(address.port(), ours.config.clone()).map(Door::Ours).map_err(io::Error::other)
@@ -88,14 +88,14 @@ impl Host {
 }
 
 /// A port that is listened on.
-pub(super) enum Door {
+pub(crate) enum Door {
     Ours(Listener),
     Kernel(KernelListener),
 }
 
 impl Door {
     /// The next connection.
-    pub(super) async fn accept(&self) -> io::Result<Link> {
+    pub(crate) async fn accept(&self) -> io::Result<Link> {
         match self {
             Self::Ours(listener) => {
                 let stream = listener.accept().await.ok_or(io::ErrorKind::NotConnected)?;

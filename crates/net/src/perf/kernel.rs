@@ -78,7 +78,7 @@ impl KernelSockets {
 }
 
 /// A port of the kernel's that is listened on.
-pub(super) struct KernelListener {
+pub(crate) struct KernelListener {
     listener: TcpListener,
     protocol: KernelProtocol,
 }
@@ -101,7 +101,7 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 }
 
 /// A connection of the kernel's.
-pub(super) struct KernelLink {
+pub(crate) struct KernelLink {
     stream: TcpStream,
     peer: SocketAddr,
     protocol: KernelProtocol,
@@ -112,7 +112,7 @@ impl KernelLink {
         self.peer
     }
 
-    pub(super) fn poll_read(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+    pub(crate) fn poll_read(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.stream.poll_read_ready(context))?;
             match self.stream.try_read(buffer) {

@@ -14,30 +14,41 @@ use std::task::{Context, Poll};
 const READ: usize = 256 * 1024;
 
 /// A connection.
-pub(super) enum Link {
+pub(crate) enum Link {
     Ours(Stream),
     Kernel(KernelLink),
 }
 
 /// A path at a moment; totals are since the connection began.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct PathReading {
+pub struct PathReading {
+    /// The subflow's number in its connection.
     pub subflow: u32,
+    /// The local interface, or the local address if it has none.
     pub name: String,
+    /// Local address and port.
     pub local: SocketAddr,
+    /// The peer's.
     pub remote: SocketAddr,
+    /// Payload acknowledged, bytes.
     pub acknowledged: u64,
+    /// Payload that came, bytes.
     pub received: u64,
+    /// Payload sent again, bytes.
     pub retransmitted: u64,
+    /// Smoothed round-trip time, milliseconds.
     pub rtt_ms: Option<f64>,
+    /// The least, milliseconds.
     pub min_rtt_ms: Option<f64>,
+    /// Congestion window, bytes.
     pub cwnd: u64,
+    /// `opening`, `established`, `backup`, `suspended`, `closing` or `gone`.
     pub state: &'static str,
 }
 
 /// A connection at a moment.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(super) struct Reading {
+pub(crate) struct Reading {
     /// Bytes acknowledged at data level; none once the connection is gone.
     pub acknowledged: Option<u64>,
     pub paths: Vec<PathReading>,
@@ -45,7 +56,7 @@ pub(super) struct Reading {
 
 impl Link {
     /// The peer.
-    pub(super) fn peer(&self) -> SocketAddr {
+    pub(crate) fn peer(&self) -> SocketAddr {
         match self {
             Self::Ours(stream) => stream.peer_address(),
             Self::Kernel(link) => link.peer(),
@@ -102,7 +113,7 @@ impl Link {
     }
 
     /// Writes all.
-    pub(super) async fn write_all(&self, mut bytes: Bytes) -> io::Result<()> {
+    pub(crate) async fn write_all(&self, mut bytes: Bytes) -> io::Result<()> {
         while !bytes.is_empty() {
             let taken = self.write(&bytes).await?;
             drop(bytes.split_to(taken));
@@ -111,7 +122,7 @@ impl Link {
     }
 
     /// Ends our direction.
-    pub(super) fn shutdown(&self) {
+    pub(crate) fn shutdown(&self) {
         match self {
             Self::Ours(stream) => stream.close(),
             Self::Kernel(link) => link.shutdown(),
@@ -119,7 +130,7 @@ impl Link {
     }
 
     /// Ends it at once; the kernel's when nobody holds it any more.
-    pub(super) fn abort(&self) {
+    pub(crate) fn abort(&self) {
         match self {
             Self::Ours(stream) => stream.abort(),
             Self::Kernel(link) => link.abort_when_dropped(),
@@ -127,7 +138,7 @@ impl Link {
     }
 
     /// Small messages leave at once.
-    pub(super) fn set_nodelay(&self) {
+    pub(crate) fn set_nodelay(&self) {
         match self {
             // If it has ended, that shows elsewhere.
             Self::Ours(stream) => drop(stream.set_nodelay(true)),
@@ -136,7 +147,7 @@ impl Link {
     }
 
     /// What is spoken, and why it is not more.
-    pub(super) fn protocol(&self) -> (&'static str, Option<String>) {
+    pub(crate) fn protocol(&self) -> (&'static str, Option<String>) {
         match self {
             Self::Ours(stream) => {
                 let name = if stream.protocol() == Some(Protocol::Multipath) { "mptcp" } else { "tcp" };
@@ -147,7 +158,7 @@ impl Link {
     }
 
     /// Where it stands.
-    pub(super) fn reading(&self) -> Reading {
+    pub(crate) fn reading(&self) -> Reading {
         match self {
             Self::Ours(stream) => Reading {
                 acknowledged: stream.stats().map(|stats| stats.bytes_acked),

@@ -19,8 +19,11 @@ mod transfer;
 
 pub use client::{Progress, run, run_against_any};
 pub use error::PerfError;
+pub(crate) use host::Door;
 pub use host::{Host, Ours};
 pub use kernel::{KernelProtocol, KernelSockets};
+pub(crate) use link::Link;
+pub use link::PathReading;
 pub use message::VERSION;
 pub use plan::{Direction, Length, MAX_STREAMS, Plan};
 pub use report::{About, Interval, PathInterval, PathTotal, Report, SCHEMA, Side, StreamReport, Transfer};

@@ -11,7 +11,7 @@ use anabranch_mptcp::stats::{ConnectionStats, ReceiveState};
 use anabranch_mptcp::{CloseCause, FallbackCause, MessageOptions, Record};
 use anabranch_policy::ids::{ConnectionId, SubflowId};
 use anabranch_policy::path_manager::CloseReason;
-use anabranch_policy::time::Duration;
+use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::{ConnectionView, SubflowView};
 use bytes::Bytes;
 use core::net::SocketAddr;
@@ -274,6 +274,11 @@ impl Stream {
     /// Multipath TCP, or why not; none after the end.
     pub fn protocol(&self) -> Option<Protocol> {
         self.shared.lock().endpoint.protocol(self.id)
+    }
+
+    /// The stack's clock, by which records say when they arrived.
+    pub fn now(&self) -> Instant {
+        self.shared.lock().now()
     }
 
     /// Counters; none after the end.
