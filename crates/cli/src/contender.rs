@@ -235,11 +235,12 @@ fn explain(policies: &Combination, error: &CombinationError) -> String {
 }
 
 /// Understands one `--policy`: the name of a policy of the scenario, of a ready one (`plain`, `plain_tcp`) or of a member
-/// of any family, or a list such as `congestion=olia,scheduler=redundant,path_manager=lm3,path_manager.rounding=up`.
+/// of any family, or a list such as `congestion=olia,scheduler=redundant,path_manager=lm3,path_manager.rounding=up`, which
+/// may begin with such a name: `anabranch,reliability=full`.
 /// What is not said is as in [`Contender::plain`].
 pub fn from_option(text: &str, scenario: &[Contender]) -> Result<Contender, String> {
     let text = text.trim();
-    let made = if text.contains('=') { from_list(text)? } else { from_name(text, scenario)? };
+    let made = if text.contains('=') { from_list(text, scenario)? } else { from_name(text, scenario)? };
     check(&made.policies)?;
     Ok(made)
 }
@@ -267,10 +268,14 @@ fn from_name(name: &str, scenario: &[Contender]) -> Result<Contender, String> {
     Err(format!("unknown policy '{name}'{hint}"))
 }
 
-fn from_list(text: &str) -> Result<Contender, String> {
+fn from_list(text: &str, scenario: &[Contender]) -> Result<Contender, String> {
     let name = text.replace(',', "+");
-    let mut made = Contender { name, label: text.replace(',', ", "), ..Contender::plain() };
-    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+    let mut parts = text.split(',').map(str::trim).filter(|part| !part.is_empty()).peekable();
+    // What is changed may be named first.
+    let from = parts.next_if(|part| !part.contains('='));
+    let from = from.map_or(Ok(Contender::plain()), |base| from_name(base, scenario))?;
+    let mut made = Contender { name, label: text.replace(',', ", "), ..from };
+    for part in parts {
         match part.split_once('=') {
             Some(("name", value)) => (made.name, made.label) = (value.to_owned(), value.to_owned()),
             Some(("multipath", value)) => {

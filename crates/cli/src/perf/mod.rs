@@ -3,7 +3,7 @@
 mod options;
 mod print;
 
-pub use options::PerfOptions;
+pub use options::{Kernel, PerfOptions};
 
 use crate::attachment::Reach;
 use crate::command::serving::{block_on, wish_to_end};

@@ -28,6 +28,8 @@ pub fn run(task: &[String]) {
         }
         ["sink", file] => sink(file),
         ["swallow"] => swallow(),
+        ["pictures", count] => pictures(number(count) as u32),
+        ["packets", count] => packets(number(count) as u32),
         ["send", to, bytes] => send(address(to), number(bytes)),
         _ => panic!("no such task: {task:?}"),
     }
@@ -125,4 +127,47 @@ fn send(to: IpAddr, bytes: u64) {
     let mut answer = [0; 8];
     connection.read_exact(&mut answer).expect("the server answers");
     assert_eq!(u64::from_be_bytes(answer), bytes);
+}
+
+/// From one picture to the next.
+const FRAME: Duration = Duration::from_millis(20);
+
+/// A picture of H.264 as nobody would decode it: an I picture for each nine, P for two and B for six, with its number inside, each
+/// digit a byte, and then the same byte throughout.
+pub fn picture(number: u32) -> Vec<u8> {
+    let (head, first, length) = match number % 9 {
+        0 => (0x65, 0b1000_1000, 6_000),
+        1 | 4 => (0x41, 0b1001_1000, 3_000),
+        _ => (0x01, 0b1001_1100, 1_500),
+    };
+    let mut bytes = vec![0, 0, 0, 1, head, first];
+    bytes.extend(format!("{number:06}").bytes());
+    bytes.resize(length, 0x55);
+    bytes
+}
+
+/// Pictures on standard output, one by one.
+fn pictures(count: u32) {
+    for number in 0..count {
+        std::io::stdout().write_all(&picture(number)).expect("somebody reads");
+        std::thread::sleep(FRAME);
+    }
+}
+
+/// A packet of a transport stream with its number inside.
+pub fn packet(number: u32) -> Vec<u8> {
+    let mut bytes = vec![0x47, 0x01, 0x00, 0x10 | (number & 0x0f) as u8];
+    bytes.extend(number.to_be_bytes());
+    bytes.resize(188, 0x55);
+    bytes
+}
+
+/// Packets of a transport stream on standard output, several at a time.
+fn packets(count: u32) {
+    const TOGETHER: u32 = 14;
+    for first in (0..count).step_by(TOGETHER as usize) {
+        let packets: Vec<u8> = (first..(first + TOGETHER).min(count)).flat_map(packet).collect();
+        std::io::stdout().write_all(&packets).expect("somebody reads");
+        std::thread::sleep(FRAME);
+    }
 }

@@ -7,6 +7,7 @@ mod links;
 mod mesh;
 mod programs;
 mod stage;
+mod streams;
 
 use anabranch_net::namespace::Namespace;
 use libtest_mimic::{Arguments, Trial};
@@ -40,8 +41,13 @@ fn main() {
     if no_mptcp {
         eprintln!("skipped those with MPTCP: the kernel has none");
     }
-    let mut trials: Vec<Trial> =
-        links::trials().into_iter().chain(ending::trials()).chain(programs::trials()).chain(mesh::trials()).collect();
+    let mut trials: Vec<Trial> = links::trials()
+        .into_iter()
+        .chain(ending::trials())
+        .chain(programs::trials())
+        .chain(mesh::trials())
+        .chain(streams::trials())
+        .collect();
     trials = trials.into_iter().map(|trial| trial.with_ignored_flag(missing.is_some())).collect();
     let multipath = programs::multipath_trials().into_iter().chain(mesh::multipath_trials());
     trials.extend(multipath.map(|trial| trial.with_ignored_flag(missing.is_some() || no_mptcp)));
@@ -49,7 +55,7 @@ fn main() {
     if no_nft {
         eprintln!("skipped those with the stack on uplinks: there is no program `nft`");
     }
-    let stack = programs::stack_trials().into_iter();
+    let stack = programs::stack_trials().into_iter().chain(streams::linux_trials());
     trials.extend(stack.map(|trial| trial.with_ignored_flag(missing.is_some() || no_mptcp || no_nft)));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }

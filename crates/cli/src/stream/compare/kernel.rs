@@ -94,7 +94,8 @@ fn read(mut socket: &Socket, mut judge: Judge, end: Instant) -> Judge {
             Ok(length) => {
                 let now = Instant::now();
                 let bytes = block.get(..length).unwrap_or_default();
-                messages.take(bytes).into_iter().for_each(|number| judge.frame(number, now));
+                let Ok(complete) = messages.take(bytes) else { break };
+                complete.into_iter().for_each(|number| judge.frame(number, now));
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
             Err(_) => break,

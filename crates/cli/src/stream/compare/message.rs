@@ -1,15 +1,28 @@
-//! A frame as a message in a stream of bytes.
+//! A frame as a message of ours, as a program on any socket can write it.
 
 use super::schedule::Frame;
+use anabranch_wire::message::HEADER;
+use anabranch_wire::{MessageHeader, ParseError};
 
-/// Bytes before the payload: its length and the frame's number.
-const HEADER: usize = 8;
+/// Bytes of a frame that are no frame's.
+const FILL: u8 = 0x5a;
 
-/// The bytes of a frame.
+/// What a frame carries: as many bytes as it has.
+pub fn payload(frame: &Frame) -> Vec<u8> {
+    vec![FILL; frame.length as usize]
+}
+
+/// The bytes of a frame in a stream.
 pub fn of(frame: &Frame) -> Vec<u8> {
-    let mut bytes = frame.length.to_be_bytes().to_vec();
-    bytes.extend(frame.number.to_be_bytes());
-    bytes.resize(HEADER + frame.length as usize, 0x5a);
+    let header = MessageHeader {
+        number: frame.number,
+        importance: frame.kind.importance(),
+        length: frame.length,
+        play_out: frame.at.as_micros() as u64,
+    };
+    // A stream of some years has none that does not fit.
+    let mut bytes = header.encode().map(Vec::from).unwrap_or_default();
+    bytes.extend(payload(frame));
     bytes
 }
 
@@ -21,19 +34,37 @@ pub struct Messages {
 
 impl Messages {
     /// More bytes came; gives the numbers of the frames that are complete now.
-    pub fn take(&mut self, bytes: &[u8]) -> Vec<u32> {
+    pub fn take(&mut self, bytes: &[u8]) -> Result<Vec<u32>, ParseError> {
         self.waiting.extend_from_slice(bytes);
         let mut complete = Vec::new();
-        while let Some((length, rest)) = self.waiting.split_first_chunk::<4>() {
-            let Some((number, _)) = rest.split_first_chunk::<4>() else { break };
-            let (length, number) = (u32::from_be_bytes(*length), u32::from_be_bytes(*number));
-            let whole = HEADER + length as usize;
+        loop {
+            let header = match MessageHeader::decode(&self.waiting) {
+                Err(ParseError::Truncated) => return Ok(complete),
+                header => header?,
+            };
+            let whole = HEADER + header.length as usize;
             if self.waiting.len() < whole {
-                break;
+                return Ok(complete);
             }
-            complete.push(number);
+            complete.push(header.number);
             self.waiting.drain(..whole);
         }
-        complete
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schedule::frames;
+    use super::*;
+    use anabranch_policy::rate::Rate;
+
+    #[test]
+    fn frames_are_found_again_however_the_stream_is_cut() {
+        let frames = frames(5, Rate::from_bits_per_second(500_000));
+        let stream: Vec<u8> = frames.iter().flat_map(of).collect();
+        let mut messages = Messages::default();
+        let found: Vec<u32> = stream.chunks(7).flat_map(|bytes| messages.take(bytes).expect("messages")).collect();
+        assert_eq!(found, [0, 1, 2, 3, 4]);
+        assert!(Messages::default().take(&[0; 100]).is_err());
     }
 }

@@ -2,6 +2,7 @@
 //! and MPTCP, SRT, RIST, and our own ends.
 
 mod datagrams;
+mod engine;
 mod judge;
 mod kernel;
 mod message;
@@ -19,15 +20,24 @@ use crate::diagnostic::Diagnostic;
 use crate::library;
 use crate::scenario::Scenario;
 use crate::scenario::model::Draw;
+use crate::stream::policy;
 use datagrams::Programs;
 use outcome::{Entry, Outcome};
 use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use trial::{Trial, Who};
+use trial::{Ours, Trial, Who};
+
+/// Those with our engine: name, label, and what is said of reliability.
+const ENGINES: [(&str, &str, &str); 4] = [
+    ("mptcp_to_ours", "Linux MPTCP to Anabranch", ""),
+    ("mptcp_to_ours_subflow", "Linux MPTCP to Anabranch, subflow level", ",reliability=spe,reliability.level=subflow"),
+    ("ours", "Anabranch at both ends", ""),
+    ("ours_full", "Anabranch, nothing given up", ",reliability=full"),
+];
 
 /// Somebody who can take part.
-struct Contender {
+struct Candidate {
     name: String,
     /// In words.
     label: String,
@@ -39,9 +49,9 @@ struct Contender {
 }
 
 /// All that there are for the paths of a scenario.
-fn contenders(scenario: &Scenario) -> Vec<Contender> {
+fn candidates(scenario: &Scenario, policy: &str) -> Vec<Candidate> {
     let all: Vec<usize> = (0..scenario.paths.len()).collect();
-    let make = |name: &str, label: &str, who: Who, by_latency: bool, paths: &[usize]| Contender {
+    let make = |name: &str, label: &str, who: Who, by_latency: bool, paths: &[usize]| Candidate {
         name: name.to_owned(),
         label: label.to_owned(),
         who,
@@ -62,6 +72,10 @@ fn contenders(scenario: &Scenario) -> Vec<Contender> {
     known.push(make("rist", "RIST, paths shared", rist, true, &all));
     let twice = Who::Programs(Programs::RistTwice(all.len()));
     known.push(make("rist_twice", "RIST, all on every path", twice, true, &all));
+    for (name, label, more) in ENGINES {
+        let ours = Who::Ours(Ours { policy: format!("{policy}{more}"), linux_sends: name.starts_with("mptcp") });
+        known.push(make(name, label, ours, !more.contains("full"), &all));
+    }
     known
 }
 
@@ -73,6 +87,9 @@ pub fn compare(options: &CompareOptions) -> Result<bool, Diagnostic> {
     let scenario = library::open(&options.scenario, &options.set)?.scenario()?;
     let chosen = choose(&scenario, options)?;
     let (latencies, seeds) = (options.latencies(), options.seeds());
+    for ours in chosen.iter().filter_map(|contender| contender.who.ours()) {
+        latencies.iter().try_for_each(|latency| policy::of(&ours.policy, *latency).map(drop))?;
+    }
     let frames = schedule::frames(options.frames(), options.rate);
     std::fs::create_dir_all(&options.out)
         .map_err(|error| Diagnostic::file(&options.out, "make the directory", &error))?;
@@ -119,8 +136,8 @@ pub fn compare(options: &CompareOptions) -> Result<bool, Diagnostic> {
 }
 
 /// Those that are asked for, or all whose programs are there.
-fn choose(scenario: &Scenario, options: &CompareOptions) -> Result<Vec<Contender>, Diagnostic> {
-    let known = contenders(scenario);
+fn choose(scenario: &Scenario, options: &CompareOptions) -> Result<Vec<Candidate>, Diagnostic> {
+    let known = candidates(scenario, &options.policy);
     let names: Vec<String> = known.iter().map(|contender| contender.name.clone()).collect();
     for name in &options.who {
         if !names.contains(name) {
@@ -129,7 +146,7 @@ fn choose(scenario: &Scenario, options: &CompareOptions) -> Result<Vec<Contender
             return Err(Diagnostic::option("--who", format!("'{name}' is nobody who takes part{hint}")));
         }
     }
-    let wanted = |contender: &Contender| options.who.is_empty() || options.who.contains(&contender.name);
+    let wanted = |contender: &Candidate| options.who.is_empty() || options.who.contains(&contender.name);
     let mut chosen = Vec::new();
     for contender in known.into_iter().filter(wanted) {
         let missing = match &contender.who {

@@ -1,6 +1,7 @@
 //! What can be asked of `anabranch stream compare`.
 
 use crate::scenario::quantity;
+use crate::stream::options::latency;
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Duration;
 use clap::Args;
@@ -19,9 +20,12 @@ pub struct CompareOptions {
     /// The paths: a scenario's file, or the name of one that comes with the program (see `list`)
     #[arg(default_value = "stream_two_paths")]
     pub scenario: PathBuf,
-    /// Who takes part, e.g. mptcp, srt_A, rist (repeatable) [default: all whose programs are there]
+    /// Who takes part, e.g. mptcp, srt_A, rist, ours (repeatable) [default: all whose programs are there]
     #[arg(long, value_name = "NAME")]
     pub who: Vec<String>,
+    /// Policies of our engine; of reliability, unless it is said, the receiver's of recPR
+    #[arg(long, value_name = "POLICY", default_value = crate::stream::policy::DEFAULT)]
+    pub policy: String,
     /// Time between a frame's being sent and its being shown, beyond the paths' least delay (repeatable) [default: 120 ms, 300 ms
     /// and 500 ms]
     #[arg(long, value_name = "TIME", value_parser = latency)]
@@ -47,13 +51,6 @@ pub struct CompareOptions {
     /// Print the results as JSON on standard output, and nothing else there
     #[arg(long)]
     pub json: bool,
-}
-
-/// A time that is not nothing.
-pub fn latency(text: &str) -> Result<Duration, String> {
-    let time: Duration = quantity::parse(text)?;
-    let possible = Duration::from_millis(1)..=Duration::from_secs(60);
-    if possible.contains(&time) { Ok(time) } else { Err(format!("'{text}' is not between 1 ms and 60 s")) }
 }
 
 impl CompareOptions {

@@ -30,6 +30,15 @@ impl Kind {
             Self::B => 1,
         }
     }
+
+    /// By what it may be given up: 0 last.
+    pub const fn importance(self) -> u8 {
+        match self {
+            Self::I => 0,
+            Self::P => 1,
+            Self::B => 2,
+        }
+    }
 }
 
 /// A frame.

@@ -1,12 +1,14 @@
 //! One run: who carries the stream, over which paths, with which luck and latency.
 
 use super::datagrams::{self, Programs};
-use super::judge::Delays;
+use super::engine;
+use super::judge::{Delays, Judge};
 use super::kernel;
 use super::schedule::Frame;
 use crate::calibrate::side_by_side::RealTimeRun;
 use crate::emulation;
 use crate::scenario::Scenario;
+use crate::stream::policy;
 use anabranch_net::emulate::{Hosts, HostsConfig, Relay, Report, raise_priority};
 use std::time::{Duration, Instant};
 
@@ -19,7 +21,7 @@ const LAST: Duration = Duration::from_secs(4);
 /// The kernel's congestion control.
 const CONGESTION: &str = "cubic";
 /// What a run costs a machine, as a rate, Mbit/s: most of it is the programs' own work.
-const COST: f64 = 12.0;
+const COST: f64 = 6.0;
 
 /// Says what could not be done, and why.
 pub fn failed<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> String {
@@ -35,6 +37,27 @@ pub enum Who {
     Kernel,
     /// Somebody else's programs.
     Programs(Programs),
+    /// Our engine at both ends or at the receiving one.
+    Ours(Ours),
+}
+
+impl Who {
+    /// Our engine, if it takes part.
+    pub fn ours(&self) -> Option<&Ours> {
+        match self {
+            Self::Ours(ours) => Some(ours),
+            _ => None,
+        }
+    }
+}
+
+/// Our engine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ours {
+    /// Its policies.
+    pub policy: String,
+    /// The kernel's multipath TCP is the sender.
+    pub linux_sends: bool,
 }
 
 /// How long a run lasts.
@@ -102,20 +125,39 @@ impl RealTimeRun for Trial<'_> {
             congestion: Some(CONGESTION.to_owned()),
             settings: Vec::new(),
         };
-        let (hosts, ends) = Hosts::new(&hosts).map_err(failed("set up Linux"))?;
         let places: Vec<usize> = (0..self.scenario.paths.len()).collect();
         let network = emulation::build(self.scenario, &places, self.seed).map_err(|error| error.to_string())?;
-        let relay = Relay::start(network, ends, None).map_err(failed("start the links"))?;
         let lasts = Lasts { stream: self.frames.last().map_or(Duration::ZERO, |frame| frame.at) };
+        let done = |(judge, report): (Judge, Report)| Done { delays: judge.delays(), report };
+        if let Who::Ours(ours) = &self.who {
+            let latency = self.latency.unwrap_or_default();
+            let contender = policy::of(&ours.policy, latency).map_err(|error| error.to_string())?;
+            let gives_up = contender.policies.reliability.name != "full";
+            let run = engine::Run {
+                scenario: self.scenario,
+                contender: &contender,
+                frames: self.frames,
+                lasts,
+                latency,
+                gives_up,
+            };
+            if !ours.linux_sends {
+                return run.ours(network).map(done);
+            }
+            let (hosts, ends) = Hosts::new(&hosts).map_err(failed("set up Linux"))?;
+            return run.linux_to_ours(network, &hosts, ends).map(done);
+        }
+        let (hosts, ends) = Hosts::new(&hosts).map_err(failed("set up Linux"))?;
+        let relay = Relay::start(network, ends, None).map_err(failed("start the links"))?;
         let judge = match &self.who {
             Who::Tcp(place) => kernel::run(Some(*place), &hosts, self.frames, lasts),
-            Who::Kernel => kernel::run(None, &hosts, self.frames, lasts),
             Who::Programs(programs) => {
                 datagrams::run(*programs, &hosts, self.frames, self.latency.unwrap_or_default(), lasts)
             }
+            Who::Kernel | Who::Ours(_) => kernel::run(None, &hosts, self.frames, lasts),
         };
         let report = relay.stop().map_err(failed("stop the links"))?;
-        Ok(Done { delays: judge?.delays(), report })
+        Ok(done((judge?, report)))
     }
 
     fn report(done: &Done) -> &Report {

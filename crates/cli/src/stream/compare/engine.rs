@@ -1,0 +1,160 @@
+//! Our engine at the receiving end, with Linux or with ourselves at the other.
+
+use super::judge::Judge;
+use super::schedule::Frame;
+use super::trial::{Lasts, PORT, failed};
+use super::{kernel, message};
+use crate::calibrate::emulated::{client_addresses, ours, server_address};
+use crate::contender::Contender;
+use crate::lab;
+use crate::scenario::Scenario;
+use crate::stream::backlog::{Backlog, is_worth_sending};
+use anabranch_mptcp::{ConnectionConfig, Framing, MessageOptions, Record};
+use anabranch_net::emulate::{Hosts, Network, Relay, Report};
+use anabranch_net::{Stack, Stream};
+use bytes::Bytes;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+use tokio::time::{sleep_until, timeout_at};
+
+/// Longest that a connection may take to be opened.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What came of it: the judge, and what the links did.
+pub type Carried = Result<(Judge, Report), String>;
+
+/// What a run is made of.
+pub struct Run<'a> {
+    /// The paths.
+    pub scenario: &'a Scenario,
+    /// Our policies.
+    pub contender: &'a Contender,
+    /// The stream.
+    pub frames: &'a [Frame],
+    /// How long.
+    pub lasts: Lasts,
+    /// The latency.
+    pub latency: Duration,
+    /// What waits too long at the sender is not sent.
+    pub gives_up: bool,
+}
+
+impl Run<'_> {
+    fn config(&self) -> ConnectionConfig {
+        let mut config = lab::connection(self.scenario, self.contender);
+        config.framing = Framing::Messages;
+        config
+    }
+
+    /// The engine at both ends.
+    pub fn ours(&self, network: Network) -> Carried {
+        self.within(async {
+            let (client, mut ends) =
+                ours::host(&self.contender.policies, &client_addresses(self.scenario.paths.len()))?;
+            let (server, mut far) = ours::host(&self.contender.policies, &[server_address()])?;
+            ends.append(&mut far);
+            let relay = Relay::start(network, ends, None).map_err(failed("start the links"))?;
+            let judge = self.between(&client, &server).await;
+            client.shutdown();
+            server.shutdown();
+            Ok((judge?, relay.stop().map_err(failed("stop the links"))?))
+        })
+    }
+
+    /// Linux sends, the engine receives.
+    pub fn linux_to_ours(&self, network: Network, hosts: &Hosts, mut ends: Vec<OwnedFd>) -> Carried {
+        self.within(async {
+            let (server, mut far) = ours::host(&self.contender.policies, &[server_address()])?;
+            // The kernel's server is not needed.
+            drop(ends.pop());
+            ends.append(&mut far);
+            let relay = Relay::start(network, ends, None).map_err(failed("start the links"))?;
+            let judge = self.socket_to_ours(hosts, &server).await;
+            server.shutdown();
+            Ok((judge?, relay.stop().map_err(failed("stop the links"))?))
+        })
+    }
+
+    fn within(&self, work: impl Future<Output = Carried>) -> Carried {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.map_err(failed("make a runtime"))?.block_on(work)
+    }
+
+    async fn between(&self, client: &Stack, server: &Stack) -> Result<Judge, String> {
+        let listener = server.listen(PORT, self.config()).map_err(|error| error.to_string())?;
+        let target = SocketAddr::new(server_address(), PORT);
+        let opened = async {
+            let connecting = client.connect(client_addresses(1).pop(), target, self.config());
+            let (sender, receiver) = tokio::join!(connecting, listener.accept());
+            Ok((sender.map_err(|error| error.to_string())?, receiver.ok_or("the stack was shut down")?))
+        };
+        let opened = timeout_at((Instant::now() + PATIENCE).into(), opened).await;
+        let (sender, receiver): (Stream, Stream) =
+            opened.unwrap_or_else(|_| Err("no connection came about".to_owned()))?;
+        let began = self.lasts.begins();
+        let judge = Judge::new(began, self.frames);
+        let end = self.lasts.end(began);
+        tokio::select! {
+            judge = read(&receiver, judge, end) => Ok(judge),
+            Err(broken) = self.write(&sender, began) => Err(broken),
+        }
+    }
+
+    async fn socket_to_ours(&self, hosts: &Hosts, server: &Stack) -> Result<Judge, String> {
+        let listener = server.listen(PORT, self.config()).map_err(|error| error.to_string())?;
+        let client = hosts.client().clone();
+        let connecting = tokio::task::spawn_blocking(move || client.run(|| kernel::connect(true, 0, server_address())));
+        let accepting = timeout_at((Instant::now() + PATIENCE).into(), listener.accept());
+        let (socket, stream) = tokio::join!(connecting, accepting);
+        let socket = socket.map_err(failed("connect"))?.and_then(|outcome| outcome).map_err(failed("connect"))?;
+        let stream = stream.ok().flatten().ok_or("no connection came about")?;
+        let began = self.lasts.begins();
+        let judge = Judge::new(began, self.frames);
+        let end = self.lasts.end(began);
+        let frames = self.frames.to_vec();
+        // The socket lives until all is read: closed, it would reset the connection.
+        let writer = std::thread::spawn(move || {
+            let _ = kernel::write(&socket, &frames, began, end);
+            socket
+        });
+        let judge = read(&stream, judge, end).await;
+        stream.abort();
+        // An abort ends a writer that waits.
+        let _ = tokio::task::spawn_blocking(move || writer.join()).await;
+        Ok(judge)
+    }
+
+    /// Writes each frame when it is due, or as soon as it is taken, as `stream send` does; does not end, as the reader decides
+    /// when all is over.
+    async fn write(&self, stream: &Stream, began: Instant) -> Result<(), String> {
+        let mut backlog = Backlog::default();
+        for frame in self.frames {
+            let due = began + frame.at;
+            sleep_until(due.into()).await;
+            let (importance, now) = (frame.kind.importance(), Instant::now());
+            let unsent = stream.view().map_or(0, |view| view.unsent);
+            let wait = now.saturating_duration_since(due) + backlog.age(unsent, now);
+            if self.gives_up && !is_worth_sending(importance, wait, self.latency) {
+                continue;
+            }
+            let nanos = u64::try_from(frame.at.as_nanos()).unwrap_or(u64::MAX);
+            let play_out = anabranch_policy::time::Duration::from_nanos(nanos);
+            let options = MessageOptions { importance, play_out, lifetime: None };
+            stream.write_message(Bytes::from(message::payload(frame)), &options).await.map_err(failed("write"))?;
+            backlog.written(message::of(frame).len() as u64, Instant::now());
+        }
+        std::future::pending().await
+    }
+}
+
+async fn read(stream: &Stream, mut judge: Judge, end: Instant) -> Judge {
+    while !judge.is_complete() {
+        match timeout_at(end.into(), stream.read_record()).await {
+            Ok(Ok(Some(Record::Message { header, .. }))) => judge.frame(header.number, Instant::now()),
+            Ok(Ok(Some(_))) => {}
+            Ok(Ok(None) | Err(_)) | Err(_) => break,
+        }
+    }
+    judge
+}

@@ -1,0 +1,119 @@
+//! How both ends come to their connection: what it runs on, and who waits for whom.
+
+use super::options::{EndOptions, address};
+use super::policy;
+use crate::attachment::{Reach, diagnostic};
+use crate::command::serving::wish_to_end;
+use crate::command::{print, remark};
+use crate::diagnostic::Diagnostic;
+use crate::perf::Kernel;
+use anabranch_mptcp::Framing;
+use anabranch_net::attach::{self, Attached};
+use anabranch_net::messages::{MessagePort, Messages, MessagesError};
+use anabranch_net::perf::{Host, KernelProtocol, KernelSockets, Ours};
+use std::io;
+use std::net::SocketAddr;
+
+/// A host that can have a connection.
+pub struct Opened {
+    host: Host,
+    attached: Option<Attached>,
+    remote: Option<SocketAddr>,
+    framing: Framing,
+}
+
+/// Attaches a stack, or takes the kernel's sockets; nothing with `--dry-run`, which prints what would be set up.
+pub async fn open(options: &EndOptions, remote: Option<&str>) -> Result<Option<Opened>, Diagnostic> {
+    if remote.is_none() && options.listen.is_none() {
+        let message = "say where the other end is: HOST:PORT to connect to it, or --listen PORT to wait for it";
+        return Err(Diagnostic::plain(message));
+    }
+    let remote = remote.map(address).transpose()?;
+    let stack = options.stack()?;
+    let framing = if options.raw { Framing::Bytes } else { Framing::Messages };
+    let ports: Vec<u16> = options.listen.into_iter().collect();
+    let reach = remote.map_or(Reach::On(&ports), Reach::Server);
+    if stack.dry_run {
+        print(&stack.plan(reach)?);
+        return Ok(None);
+    }
+    if let Some(kernel) = options.kernel {
+        // A signal ends the stream, and not the program before it has said what it counted.
+        attach::listen_for_the_end()
+            .map_err(|error| Diagnostic::plain(format!("cannot listen to signals: {error}; try again")))?;
+        let bytes = |size: Option<u64>| size.and_then(|size| usize::try_from(size).ok());
+        let sockets = KernelSockets {
+            protocol: if kernel == Kernel::Mptcp { KernelProtocol::Mptcp } else { KernelProtocol::Tcp },
+            congestion: None,
+            send_buffer: bytes(stack.send_buffer),
+            receive_buffer: bytes(stack.receive_buffer),
+        };
+        return Ok(Some(Opened { host: Host::Kernel(sockets), attached: None, remote, framing }));
+    }
+    let open = stack.open(reach).await?;
+    let mut config = open.connection;
+    config.framing = framing;
+    if policy::gives_up(&stack.policy) {
+        // A mapping with a hole cannot be verified.
+        config.checksum = false;
+    }
+    let ours = Ours { stack: open.attached.stack().clone(), config, local: None, policies: stack.policy.clone() };
+    let remote = remote.map(|remote| stack.inside(remote));
+    Ok(Some(Opened { host: Host::Ours(Box::new(ours)), attached: Some(open.attached), remote, framing }))
+}
+
+impl Opened {
+    /// Connects, or waits for the other end, which is `other`; none if the program was asked to end meanwhile.
+    pub async fn meet(&self, options: &EndOptions, other: &str) -> Result<Option<Messages>, Diagnostic> {
+        let wrong = |error: MessagesError| Diagnostic::plain(explain(&error, other));
+        tokio::select! {
+            () = wish_to_end(None) => Ok(None),
+            messages = self.meet_somebody(options) => messages.map(Some).map_err(wrong),
+        }
+    }
+
+    async fn meet_somebody(&self, options: &EndOptions) -> Result<Messages, MessagesError> {
+        if let Some(remote) = self.remote {
+            return Messages::connect(&self.host, remote, self.framing).await;
+        }
+        let port = options.listen.unwrap_or_default();
+        let door = MessagePort::open(&self.host, port, self.framing)?;
+        if !options.json {
+            remark(&format!("listening on {}", self.place(port)));
+        }
+        // One stream; nobody else is let in.
+        door.accept().await.map_err(|error| MessagesError::Listen { port, error })
+    }
+
+    fn place(&self, port: u16) -> String {
+        match &self.attached {
+            None => format!("port {port} of every address"),
+            Some(attached) => {
+                let names: Vec<String> = attached.paths().into_iter().map(|path| path.name).collect();
+                format!("port {port} of {}", names.join(", "))
+            }
+        }
+    }
+
+    /// Leaves the host as it was.
+    pub async fn detach(self) -> Result<(), Diagnostic> {
+        match self.attached {
+            Some(attached) => attached.detach().await.map_err(|error| diagnostic(&error)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn explain(error: &MessagesError, other: &str) -> String {
+    use io::ErrorKind::{AddrInUse, PermissionDenied};
+    match error {
+        MessagesError::Connect { .. } => format!("{error}; is `{other}` waiting there?"),
+        MessagesError::Listen { port, error } if error.kind() == AddrInUse => {
+            format!("another program listens on port {port}: choose another one")
+        }
+        MessagesError::Listen { port, error } if error.kind() == PermissionDenied => {
+            format!("cannot listen on port {port}: ports below 1024 need root or CAP_NET_BIND_SERVICE")
+        }
+        MessagesError::Listen { .. } => error.to_string(),
+    }
+}

@@ -1,0 +1,137 @@
+//! Standard input, read by a thread of its own and cut into pieces as it comes, each with the time of its coming.
+
+use anabranch_media::cut::{CutCounters, CutError, Cutter, Format, Piece};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Instant;
+use tokio::sync::Notify;
+
+/// Bytes that are read at a time.
+const READ: usize = 64 * 1024;
+/// Bytes that wait to be sent at most; then the program before the pipe waits.
+const WAITING: usize = 8 << 20;
+
+/// What comes next.
+#[derive(Debug)]
+pub enum Next {
+    /// A piece.
+    Piece(Piece, Instant),
+    /// Nothing comes any more.
+    End,
+    /// It cannot be understood.
+    Wrong(CutError),
+    /// It cannot be read.
+    Broken(io::Error),
+}
+
+#[derive(Default)]
+struct Waiting {
+    pieces: VecDeque<(Piece, Instant)>,
+    bytes: usize,
+    end: Option<Next>,
+    format: Option<Format>,
+    counters: CutCounters,
+}
+
+#[derive(Default)]
+struct Shared {
+    waiting: Mutex<Waiting>,
+    /// Told when something came.
+    came: Notify,
+    /// Told when there is room again.
+    taken: std::sync::Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The input.
+pub struct Input {
+    shared: Arc<Shared>,
+}
+
+impl Input {
+    /// Begins to read a descriptor.
+    ///
+    /// # Errors
+    /// If there is no thread or no descriptor left.
+    pub fn start(from: impl AsFd, cutter: Cutter) -> io::Result<Self> {
+        let file = File::from(from.as_fd().try_clone_to_owned()?);
+        let shared = Arc::new(Shared::default());
+        let reader = Arc::clone(&shared);
+        thread::Builder::new().name("input".to_owned()).spawn(move || read(file, cutter, &reader))?;
+        Ok(Self { shared })
+    }
+
+    /// Completes when a piece is there, or it is known that none comes.
+    pub async fn begun(&self) {
+        while {
+            let waiting = self.shared.lock();
+            waiting.pieces.is_empty() && waiting.end.is_none()
+        } {
+            self.shared.came.notified().await;
+        }
+    }
+
+    /// What comes next, in its turn. After what is no piece nothing is asked for any more.
+    pub async fn next(&self) -> Next {
+        loop {
+            {
+                let mut waiting = self.shared.lock();
+                if let Some((piece, came)) = waiting.pieces.pop_front() {
+                    waiting.bytes -= piece.bytes.len();
+                    self.shared.taken.notify_one();
+                    return Next::Piece(piece, came);
+                }
+                if let Some(end) = waiting.end.take() {
+                    return end;
+                }
+            }
+            self.shared.came.notified().await;
+        }
+    }
+
+    /// What it is and what was found beside pieces, so far.
+    pub fn found(&self) -> (Option<Format>, CutCounters) {
+        let waiting = self.shared.lock();
+        (waiting.format, waiting.counters)
+    }
+}
+
+fn read(mut file: File, mut cutter: Cutter, shared: &Shared) {
+    let mut block = vec![0; READ];
+    let end = loop {
+        let outcome = match file.read(&mut block) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => break Next::Broken(error),
+            Ok(0) => None,
+            Ok(length) => Some(cutter.push(block.get(..length).unwrap_or_default())),
+        };
+        let over = outcome.is_none();
+        let pieces = match outcome.unwrap_or_else(|| cutter.finish()) {
+            Ok(pieces) => pieces,
+            Err(error) => break Next::Wrong(error),
+        };
+        let came = Instant::now();
+        let mut waiting = shared.lock();
+        (waiting.format, waiting.counters) = (cutter.format(), cutter.counters());
+        waiting.bytes += pieces.iter().map(|piece| piece.bytes.len()).sum::<usize>();
+        waiting.pieces.extend(pieces.into_iter().map(|piece| (piece, came)));
+        shared.came.notify_one();
+        while waiting.bytes > WAITING {
+            waiting = shared.taken.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        if over {
+            break Next::End;
+        }
+    };
+    shared.lock().end = Some(end);
+    shared.came.notify_one();
+}

@@ -1,0 +1,122 @@
+//! What can be asked of `anabranch stream send` and `receive`.
+
+use super::policy;
+use crate::attachment::StackOptions;
+use crate::diagnostic::Diagnostic;
+use crate::perf::Kernel;
+use crate::scenario::quantity;
+use anabranch_media::cut::Format;
+use anabranch_policy::time::Duration;
+use clap::{Args, ValueEnum};
+use std::net::{SocketAddr, ToSocketAddrs};
+
+/// What a stream is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Input {
+    /// Found out from its first bytes
+    Auto,
+    /// MPEG transport stream
+    Mpegts,
+    /// H.264 as a byte stream (annex B)
+    H264,
+    /// MPEG-4 part 2 elementary stream
+    Mpeg4,
+}
+
+impl Input {
+    /// The format, if it is said.
+    pub const fn format(self) -> Option<Format> {
+        match self {
+            Self::Auto => None,
+            Self::Mpegts => Some(Format::TransportStream),
+            Self::H264 => Some(Format::H264),
+            Self::Mpeg4 => Some(Format::Mpeg4),
+        }
+    }
+}
+
+/// What both ends can be asked.
+#[derive(Clone, Debug, Args)]
+#[command(mut_arg("policy", |policy| policy.default_value(policy::DEFAULT)))]
+pub struct EndOptions {
+    /// Wait on this port for the other end to connect
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub listen: Option<u16>,
+    /// How long a message may take beyond the way of the fastest: after this the receiver waits no more for what is missing, and
+    /// the sender drops what it could not send
+    #[arg(long, value_name = "TIME", default_value = "300 ms", value_parser = latency, allow_hyphen_values = true)]
+    pub latency: Duration,
+    /// Bare bytes, not messages: for another end that is not `anabranch stream`, such as ffmpeg
+    #[arg(long)]
+    pub raw: bool,
+    /// Use the kernel's sockets instead of the stack; nothing is given up at this end then
+    #[arg(long, value_name = "PROTOCOL", conflicts_with_all = ["uplinks", "local", "udp", "mtu", "dry_run"])]
+    pub kernel: Option<Kernel>,
+    /// Say each second on standard error how it goes
+    #[arg(long, conflicts_with = "json")]
+    pub live: bool,
+    /// Print the report at the end as JSON on standard error, and nothing else there unless something is wrong
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub stack: StackOptions,
+}
+
+/// How to send.
+#[derive(Clone, Debug, Args)]
+pub struct SendOptions {
+    /// The receiver to connect to
+    #[arg(value_name = "HOST:PORT", conflicts_with = "listen")]
+    pub to: Option<String>,
+    /// What comes in on standard input
+    #[arg(long, value_enum, default_value_t = Input::Auto)]
+    pub input: Input,
+    #[command(flatten)]
+    pub end: EndOptions,
+}
+
+/// How to receive.
+#[derive(Clone, Debug, Args)]
+pub struct ReceiveOptions {
+    /// The sender to connect to
+    #[arg(value_name = "HOST:PORT", conflicts_with = "listen")]
+    pub from: Option<String>,
+    #[command(flatten)]
+    pub end: EndOptions,
+}
+
+/// A time between a millisecond and a minute.
+pub fn latency(text: &str) -> Result<Duration, String> {
+    let time: Duration = quantity::parse(text)?;
+    let possible = Duration::from_millis(1)..=Duration::from_secs(60);
+    if possible.contains(&time) { Ok(time) } else { Err(format!("'{text}' is not between 1 ms and 60 s")) }
+}
+
+impl EndOptions {
+    /// The latency.
+    pub fn latency(&self) -> std::time::Duration {
+        std::time::Duration::from_nanos(self.latency.as_nanos())
+    }
+
+    /// Options of the stack with all that its policies must know.
+    pub fn stack(&self) -> Result<StackOptions, Diagnostic> {
+        let policy = policy::complete(&self.stack.policy, self.latency())?;
+        Ok(StackOptions { policy, ..self.stack.clone() })
+    }
+}
+
+/// The address of HOST:PORT.
+pub fn address(text: &str) -> Result<SocketAddr, Diagnostic> {
+    let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
+    if port.parse::<u16>().is_err() || host.is_empty() {
+        return Err(Diagnostic::plain(format!(
+            "'{text}' has no port: write it like 192.0.2.1:5004 or host.example:5004"
+        )));
+    }
+    let found = text.to_socket_addrs().map(|mut found| found.next());
+    match found {
+        Ok(Some(address)) => Ok(address),
+        Ok(None) => Err(Diagnostic::plain(format!("'{host}' has no address"))),
+        Err(error) => Err(Diagnostic::plain(format!("no address of '{host}': {error}"))),
+    }
+}

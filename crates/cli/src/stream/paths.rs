@@ -1,0 +1,90 @@
+//! What each path carried, kept beyond the path's end.
+
+use anabranch_net::messages::Messages;
+use anabranch_net::perf::PathReading;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Which end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// Counts what was acknowledged.
+    Sender,
+    /// Counts what came.
+    Receiver,
+}
+
+/// A path over the whole stream.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PathReport {
+    /// The subflow's number.
+    pub subflow: u32,
+    /// The local interface, or the local address if it has none.
+    pub name: String,
+    /// The local address.
+    pub local: String,
+    /// The peer's.
+    pub remote: String,
+    /// Payload acknowledged (sender) or come (receiver).
+    pub bytes: u64,
+    /// Of the bytes of all paths, 0 to 1.
+    pub share: f64,
+    /// Payload sent again; unknown at the receiver.
+    pub retransmitted: Option<u64>,
+    /// Smoothed round-trip time at the end, milliseconds.
+    pub rtt_ms: Option<f64>,
+}
+
+/// The paths of a connection.
+#[derive(Debug)]
+pub struct Paths {
+    end: End,
+    known: BTreeMap<u32, PathReading>,
+}
+
+impl Paths {
+    /// None seen yet.
+    pub fn new(end: End) -> Self {
+        Self { end, known: BTreeMap::new() }
+    }
+
+    /// Looks at them now; a path that is gone keeps what it had.
+    pub fn look(&mut self, messages: &Messages) {
+        for path in messages.paths() {
+            self.known.insert(path.subflow, path);
+        }
+    }
+
+    fn bytes(&self, path: &PathReading) -> u64 {
+        match self.end {
+            End::Sender => path.acknowledged,
+            End::Receiver => path.received,
+        }
+    }
+
+    /// What they carried.
+    pub fn report(&self) -> Vec<PathReport> {
+        let all: u64 = self.known.values().map(|path| self.bytes(path)).sum();
+        let sender = self.end == End::Sender;
+        let report = |path: &PathReading| PathReport {
+            subflow: path.subflow,
+            name: path.name.clone(),
+            local: path.local.to_string(),
+            remote: path.remote.to_string(),
+            bytes: self.bytes(path),
+            share: if all == 0 { 0.0 } else { self.bytes(path) as f64 / all as f64 },
+            retransmitted: sender.then_some(path.retransmitted),
+            rtt_ms: path.rtt_ms.filter(|_| sender),
+        };
+        self.known.values().map(report).collect()
+    }
+}
+
+/// `eth0 62 %, wlan0 38 %`; where names are the same, with the peers' addresses.
+pub fn shares(paths: &[PathReport]) -> String {
+    let name = |path: &PathReport| {
+        let alike = paths.iter().filter(|other| other.name == path.name).count();
+        if alike > 1 { format!("{} to {}", path.name, path.remote) } else { path.name.clone() }
+    };
+    paths.iter().map(|path| format!("{} {:.0} %", name(path), path.share * 100.0)).collect::<Vec<_>>().join(", ")
+}

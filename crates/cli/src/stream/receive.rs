@@ -1,0 +1,203 @@
+//! `stream receive`: a stream comes in and goes out on standard output.
+
+use super::connection::{self, Opened};
+use super::options::ReceiveOptions;
+use super::output::{Output, Written};
+use super::paths::{End, Paths};
+use super::reception::Reception;
+use crate::command::remark;
+use crate::command::serving::{block_on, wish_to_end};
+use crate::diagnostic::Diagnostic;
+use anabranch_media::cut::Format;
+use anabranch_media::mend::{Continuity, Mender};
+use anabranch_mptcp::Record;
+use anabranch_net::messages::Messages;
+use anabranch_policy::reliability::Reason;
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// How often paths are looked at: one that ends takes its counters along.
+const LOOK: Duration = Duration::from_millis(100);
+/// Looks from one line of `--live` to the next.
+const LOOKS: u64 = 10;
+
+/// How a stream ended.
+enum Ending {
+    /// The sender said so.
+    Ended,
+    /// We were asked to.
+    Asked,
+    /// Nobody reads what comes out.
+    Closed,
+    /// It cannot go on.
+    Broken(String),
+}
+
+/// Receives; gives whether the stream came to its end, or was ended on purpose.
+pub fn receive(options: &ReceiveOptions) -> Result<bool, Diagnostic> {
+    if io::stdout().is_terminal() && !options.end.stack.dry_run {
+        let message =
+            "standard output is a terminal: put a player or a file behind it, e.g. `| ffplay -i -` or `> video.ts`";
+        return Err(Diagnostic::plain(message));
+    }
+    block_on(async {
+        let Some(mut opened) = connection::open(&options.end, options.from.as_deref()).await? else { return Ok(true) };
+        let outcome = run(options, &mut opened).await;
+        opened.detach().await?;
+        outcome
+    })
+}
+
+async fn run(options: &ReceiveOptions, opened: &mut Opened) -> Result<bool, Diagnostic> {
+    let Some(mut messages) = opened.meet(&options.end, "anabranch stream send").await? else { return Ok(true) };
+    if !options.end.json {
+        let (protocol, _) = messages.protocol();
+        remark(&format!("a stream from {} over {}", messages.peer(), protocol.to_uppercase()));
+    }
+    let mut receiver = Receiver::new(options).map_err(|error| Diagnostic::plain(format!("no thread: {error}")))?;
+    let ending = receiver.run(&mut messages, options.end.live).await;
+    receiver.paths.look(&messages);
+    let abandoned = messages.abandoned();
+    let protocol = messages.protocol();
+    // So that a sender that waits for our end has it.
+    match ending {
+        Ending::Ended => messages.close(),
+        _ => messages.abort(),
+    }
+    let Receiver { reception, paths, output, .. } = receiver;
+    let ending = if output.finish() == Written::Closed { Ending::Closed } else { ending };
+    let report = reception.report(protocol, paths.report(), abandoned);
+    if options.end.json {
+        remark(&serde_json::to_string(&report).unwrap_or_else(|error| error.to_string()));
+    } else {
+        remark(report.text().trim_end());
+    }
+    // What is still on its way to the peer has a moment.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    Ok(match ending {
+        Ending::Ended if !report.anything() => {
+            remark("error: the stream ended before anything of it came");
+            false
+        }
+        Ending::Ended | Ending::Asked | Ending::Closed => true,
+        Ending::Broken(reason) => {
+            remark(&format!("error: the stream broke off: {reason}"));
+            false
+        }
+    })
+}
+
+/// What a stream passes through.
+struct Receiver {
+    reception: Reception,
+    paths: Paths,
+    output: Output,
+    mender: Mender,
+    continuity: Option<Continuity>,
+    /// The first bytes of a framed stream have been looked at.
+    looked: bool,
+}
+
+impl Receiver {
+    fn new(options: &ReceiveOptions) -> io::Result<Self> {
+        Ok(Self {
+            reception: Reception::new(options.end.latency),
+            paths: Paths::new(End::Receiver),
+            output: Output::start(io::stdout())?,
+            mender: Mender::default(),
+            continuity: None,
+            looked: false,
+        })
+    }
+
+    async fn run(&mut self, messages: &mut Messages, live: bool) -> Ending {
+        let mut looks = interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut count = 0_u64;
+        let end = wish_to_end(None);
+        tokio::pin!(end);
+        loop {
+            tokio::select! {
+                () = &mut end => return Ending::Asked,
+                _ = looks.tick() => {
+                    self.paths.look(messages);
+                    if self.output.is_closed() {
+                        return Ending::Closed;
+                    }
+                    count += 1;
+                    if live && count.is_multiple_of(LOOKS) {
+                        remark(&self.reception.line(&self.paths.report()));
+                    }
+                }
+                record = messages.read() => {
+                    let outcome = match record {
+                        Ok(Some(record)) => self.take(record, messages).await,
+                        Ok(None) => {
+                            let rest = self.mender.finish();
+                            self.put(rest).await.err().map_or(Err(Ending::Ended), Err)
+                        }
+                        Err(error) => Err(Ending::Broken(of(&error))),
+                    };
+                    if let Err(ending) = outcome {
+                        return ending;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn take(&mut self, record: Record, messages: &Messages) -> Result<(), Ending> {
+        match record {
+            Record::Message { header, payload, arrived, .. } => {
+                self.reception.message(&header, payload.len(), arrived, messages.now());
+                let bytes = self.framed(payload.to_vec());
+                self.put(bytes).await
+            }
+            Record::Bytes { bytes, .. } => {
+                self.reception.bytes(bytes.len(), messages.now());
+                let bytes = self.mender.bytes(&bytes);
+                self.put(bytes).await
+            }
+            Record::Gap { reason: Reason::Unframed, .. } if !self.looked => {
+                let message = "what comes in is not framed in messages: say --raw for a sender that is not `anabranch stream send`";
+                Err(Ending::Broken(message.to_owned()))
+            }
+            Record::Gap { length, reason, .. } => {
+                self.reception.gap(length, reason);
+                // Messages are whole, so that nothing is torn where they are missing.
+                if self.looked {
+                    return Ok(());
+                }
+                self.mender.gap(length).map_err(|error| Ending::Broken(error.to_string()))?;
+                self.reception.torn(self.mender.counters().torn_bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whole messages: a transport stream is counted anew, so that those that are missing leave no mark.
+    fn framed(&mut self, mut payload: Vec<u8>) -> Vec<u8> {
+        if !self.looked {
+            self.looked = true;
+            self.continuity = (Format::detect(&payload) == Some(Format::TransportStream)
+                || payload.first() == Some(&0x47) && payload.len().is_multiple_of(anabranch_media::cut::PACKET))
+            .then(Continuity::default);
+        }
+        self.continuity.iter_mut().for_each(|continuity| continuity.renumber(&mut payload));
+        payload
+    }
+
+    async fn put(&mut self, bytes: Vec<u8>) -> Result<(), Ending> {
+        if bytes.is_empty() || self.output.write(bytes).await { Ok(()) } else { Err(Ending::Closed) }
+    }
+}
+
+/// What broke, in words.
+fn of(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionReset => "the sender is gone".to_owned(),
+        io::ErrorKind::InvalidData => format!("{error}; say --raw for a sender that is not `anabranch stream send`"),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,174 @@
+//! `stream send`: a stream comes in on standard input and goes out as messages.
+
+use super::backlog::Backlog;
+use super::connection::{self, Opened};
+use super::emission::{Emission, Plan};
+use super::input::{Input, Next};
+use super::options::SendOptions;
+use super::paths::{End, Paths};
+use super::policy;
+use crate::command::remark;
+use crate::command::serving::{block_on, wish_to_end};
+use crate::diagnostic::Diagnostic;
+use anabranch_media::cut::{Cutter, Piece};
+use anabranch_mptcp::MessageOptions;
+use anabranch_net::messages::Messages;
+use anabranch_wire::message::HEADER;
+use bytes::Bytes;
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+use tokio::time::{sleep_until, timeout};
+
+/// How often paths are looked at: one that ends takes its counters along.
+const LOOK: Duration = Duration::from_millis(100);
+/// From one line of `--live` to the next.
+const LINE: Duration = Duration::from_secs(1);
+/// How long what is under way has at the end of the stream, beyond the latency.
+const LAST: Duration = Duration::from_secs(10);
+
+/// How a stream ended.
+enum Ending {
+    /// With its source.
+    Ended,
+    /// We were asked to.
+    Asked,
+    /// Of the user's making.
+    Wrong(String),
+    /// It cannot go on.
+    Broken(String),
+}
+
+/// Sends; gives whether the stream went out to its end, or was ended on purpose.
+pub fn send(options: &SendOptions) -> Result<bool, Diagnostic> {
+    if io::stdin().is_terminal() && !options.end.stack.dry_run {
+        let message = "standard input is a terminal: put a file or a program before it, e.g. \
+                       `ffmpeg -re -i video.mp4 -c copy -f mpegts - | anabranch stream send HOST:PORT`";
+        return Err(Diagnostic::plain(message));
+    }
+    block_on(async {
+        let Some(mut opened) = connection::open(&options.end, options.to.as_deref()).await? else { return Ok(true) };
+        let outcome = run(options, &mut opened).await;
+        opened.detach().await?;
+        outcome
+    })
+}
+
+async fn run(options: &SendOptions, opened: &mut Opened) -> Result<bool, Diagnostic> {
+    let input = Input::start(io::stdin(), Cutter::new(options.input.format()))
+        .map_err(|error| Diagnostic::plain(format!("cannot read standard input: {error}")))?;
+    // What cannot be understood needs no connection.
+    tokio::select! {
+        () = input.begun() => {}
+        () = wish_to_end(None) => return Ok(true),
+    }
+    let first = input.next().await;
+    if let Next::Wrong(error) = &first {
+        return Err(Diagnostic::plain(format!("standard input: {error}")));
+    }
+    let Some(messages) = opened.meet(&options.end, "anabranch stream receive").await? else { return Ok(true) };
+    if !options.end.json {
+        remark(&format!("sending to {} over {}", messages.peer(), messages.protocol().0.to_uppercase()));
+    }
+    let stack = options.end.stack()?;
+    let patience = policy::gives_up(&stack.policy).then(|| options.end.latency());
+    let mut sender = Sender {
+        emission: Emission::new(patience),
+        backlog: Backlog::default(),
+        paths: Paths::new(End::Sender),
+        messages,
+        looked: Instant::now(),
+        told: Instant::now(),
+        live: options.end.live,
+    };
+    let ending = tokio::select! {
+        ending = sender.run(&input, first) => ending,
+        () = wish_to_end(None) => Ending::Asked,
+    };
+    sender.paths.look(&sender.messages);
+    let report = sender.emission.report(sender.messages.protocol(), input.found(), sender.paths.report());
+    if options.end.json {
+        remark(&serde_json::to_string(&report).unwrap_or_else(|error| error.to_string()));
+    } else {
+        remark(report.text().trim_end());
+    }
+    match ending {
+        Ending::Ended => Ok(true),
+        Ending::Asked => {
+            // Who receives is to know that it is over.
+            sender.messages.close();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            Ok(true)
+        }
+        Ending::Wrong(message) => Err(Diagnostic::plain(format!("standard input: {message}"))),
+        Ending::Broken(reason) => {
+            remark(&format!("error: the stream broke off: {reason}"));
+            Ok(false)
+        }
+    }
+}
+
+/// What a stream passes through.
+struct Sender {
+    emission: Emission,
+    backlog: Backlog,
+    paths: Paths,
+    messages: Messages,
+    looked: Instant,
+    told: Instant,
+    live: bool,
+}
+
+impl Sender {
+    async fn run(&mut self, input: &Input, first: Next) -> Ending {
+        let mut next = first;
+        loop {
+            match next {
+                Next::Piece(piece, came) => {
+                    if let Err(error) = self.piece(piece, came).await {
+                        return Ending::Broken(explain(&error));
+                    }
+                }
+                Next::End => {
+                    let _ = timeout(LAST, self.messages.finish()).await;
+                    return Ending::Ended;
+                }
+                Next::Wrong(error) => return Ending::Wrong(error.to_string()),
+                Next::Broken(error) => return Ending::Wrong(error.to_string()),
+            }
+            next = input.next().await;
+        }
+    }
+
+    async fn piece(&mut self, piece: Piece, came: Instant) -> io::Result<()> {
+        let now = Instant::now();
+        let waits = self.backlog.age(self.messages.unsent(), now);
+        if let Plan::Send { at, play_out } = self.emission.plan(&piece, came, now, waits) {
+            sleep_until(at.into()).await;
+            let nanos = u64::try_from(play_out.as_nanos()).unwrap_or(u64::MAX);
+            let play_out = anabranch_policy::time::Duration::from_nanos(nanos);
+            let options = MessageOptions { importance: piece.importance, play_out, lifetime: None };
+            let (picture, length) = (piece.picture, piece.bytes.len());
+            self.messages.write(Bytes::from(piece.bytes), &options).await?;
+            let now = Instant::now();
+            self.backlog.written((HEADER + length) as u64, now);
+            self.emission.sent(picture, length, now);
+        }
+        if self.looked.elapsed() >= LOOK {
+            self.looked = Instant::now();
+            self.paths.look(&self.messages);
+        }
+        if self.live && self.told.elapsed() >= LINE {
+            self.told = Instant::now();
+            remark(&self.emission.line(&self.paths.report()));
+        }
+        Ok(())
+    }
+}
+
+/// What broke, in words.
+fn explain(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => "the receiver is gone".to_owned(),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,226 @@
+//! `anabranch stream` as its users have it, with the kernel's TCP on loopback, for which no right is needed.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::thread;
+
+fn stream(words: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+    command.arg("stream").args(words.split_whitespace());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn run(words: &str) -> Output {
+    stream(words).output().expect("the program runs")
+}
+
+/// Runs it with this on standard input.
+fn run_with(words: &str, input: &[u8]) -> Output {
+    let mut child = stream(words).stdin(Stdio::piped()).spawn().expect("the program runs");
+    let mut pipe = child.stdin.take().expect("it is piped");
+    // It may have ended before it read all.
+    let _ = pipe.write_all(input);
+    drop(pipe);
+    child.wait_with_output().expect("it ends")
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("loopback").port()
+}
+
+/// A receiver that listens, and what it says.
+struct Receiver {
+    child: Child,
+    said: BufReader<ChildStderr>,
+    port: u16,
+}
+
+impl Receiver {
+    fn start(words: &str) -> Self {
+        let port = free_port();
+        let mut child = stream(&format!("receive --listen {port} --kernel tcp {words}")).spawn().expect("it runs");
+        let mut said = BufReader::new(child.stderr.take().expect("it is piped"));
+        let mut line = String::new();
+        said.read_line(&mut line).expect("it says where it listens");
+        assert!(line.starts_with("listening on"), "{line}");
+        Self { child, said, port }
+    }
+
+    /// What came out, what was said, and the exit code.
+    fn end(mut self) -> (Vec<u8>, String, Option<i32>) {
+        let (mut out, mut said) = (Vec::new(), String::new());
+        if let Some(mut pipe) = self.child.stdout.take() {
+            pipe.read_to_end(&mut out).expect("it can be read");
+        }
+        self.said.read_to_string(&mut said).expect("it is text");
+        (out, said, self.child.wait().expect("it ends").code())
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Pictures of H.264 that no decoder would like, a parameter set before the first.
+fn pictures() -> Vec<u8> {
+    let picture = |head: u8, first: u8, length: usize| {
+        let mut bytes = vec![0, 0, 0, 1, head, first];
+        bytes.resize(length, 0x55);
+        bytes
+    };
+    let mut stream = vec![0, 0, 0, 1, 0x67, 0x42, 0xc0, 0x0a];
+    for _ in 0..10 {
+        stream.extend(picture(0x65, 0b1000_1000, 5_000));
+        stream.extend(picture(0x41, 0b1001_1000, 900));
+        stream.extend(picture(0x01, 0b1001_1100, 300));
+    }
+    stream
+}
+
+fn assert_one_sentence(output: &Output, words: &str) {
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.starts_with("error: ") && text.trim_end().lines().count() == 1 && text.contains(words), "{text}");
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn a_stream_comes_out_as_it_went_in_and_both_ends_say_what_they_counted() {
+    let receiver = Receiver::start("");
+    let sent = run_with(&format!("send 127.0.0.1:{} --kernel tcp", receiver.port), &pictures());
+    let text = String::from_utf8_lossy(&sent.stderr);
+    assert_eq!(sent.status.code(), Some(0), "{text}");
+    assert!(text.contains("of H.264 over TCP") && text.contains("pictures I 10, P 10, B 10"), "{text}");
+    let (out, said, code) = receiver.end();
+    assert_eq!((out == pictures(), code), (true, Some(0)), "{said}");
+    assert!(said.contains("30 handed over: 30 on time, 0 late; 0 missing"), "{said}");
+    assert!(said.contains("given up  nothing") && said.contains("lo 100 %"), "{said}");
+}
+
+#[test]
+fn a_stream_of_bare_bytes_comes_out_as_it_went_in() {
+    let receiver = Receiver::start("--raw");
+    let mut socket = TcpStream::connect(("127.0.0.1", receiver.port)).expect("it listens");
+    socket.write_all(&pictures()).expect("it reads");
+    drop(socket);
+    let (out, said, code) = receiver.end();
+    assert_eq!((out == pictures(), code), (true, Some(0)), "{said}");
+}
+
+#[test]
+fn reports_have_the_fields_that_their_documentation_names() {
+    let port = free_port();
+    let sender = stream(&format!("send --listen {port} --kernel tcp --json")).stdin(Stdio::piped()).spawn();
+    let mut sender = sender.expect("it runs");
+    sender.stdin.take().expect("it is piped").write_all(&pictures()).expect("it reads");
+    let receiver = loop {
+        // The sender listens when it has something to send.
+        let output = run(&format!("receive 127.0.0.1:{port} --kernel tcp --json --latency 1s"));
+        if !String::from_utf8_lossy(&output.stderr).contains("no connection") {
+            break output;
+        }
+    };
+    let sender = sender.wait_with_output().expect("it ends");
+    let read = |output: &Output| -> Value {
+        let text = String::from_utf8_lossy(&output.stderr);
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    };
+    let (sent, received) = (read(&sender), read(&receiver));
+    assert_eq!((&sent["schema"], &received["schema"]), (&Value::from(1), &Value::from(1)));
+    assert_eq!((&sent["format"], &sent["messages"]), (&Value::from("H.264"), &Value::from(30)));
+    assert_eq!((&sent["pictures"], &sent["dropped"]), (&Value::from(vec![10, 10, 10]), &Value::from(0)));
+    assert_eq!((&received["protocol"], &received["latency_ms"]), (&Value::from("tcp"), &Value::from(1000.0)));
+    assert_eq!((&received["messages"], &received["on_time"]), (&Value::from(30), &Value::from(30)));
+    for reason in ["expired", "blocked", "overtaken", "withdrawn", "unframed"] {
+        assert_eq!(received["given_up"][reason]["bytes"], 0, "{reason}");
+    }
+    assert_eq!((&received["bytes"], &received["paths"][0]["share"]), (&sent["bytes"], &Value::from(1.0)));
+    assert_eq!(received["delay_ms"].as_array().map(Vec::len), Some(4));
+}
+
+#[test]
+fn what_cannot_be_sent_is_named_in_one_sentence() {
+    assert_one_sentence(&run("send 127.0.0.1:9 --kernel tcp"), "nothing came in");
+    assert_one_sentence(&run_with("send 127.0.0.1:9 --kernel tcp", b"hello\n"), "neither MPEG-TS nor a raw H.264");
+    assert_one_sentence(&run_with("send 127.0.0.1:9 --kernel tcp --input mpegts", b"hello\n"), "is not MPEG-TS");
+    assert_one_sentence(
+        &run_with("send 127.0.0.1:9 --kernel tcp", &pictures()),
+        "is `anabranch stream receive` waiting",
+    );
+    assert_one_sentence(&run_with("send 127.0.0.1 --kernel tcp", &pictures()), "has no port: write it like");
+    assert_one_sentence(&run_with("send --kernel tcp", &pictures()), "or --listen PORT to wait");
+    assert_one_sentence(&run_with("send no.such.host.invalid:5004 --kernel tcp", &pictures()), "no address of");
+}
+
+#[test]
+fn a_latency_that_cannot_be_and_a_port_in_use_are_named_in_one_sentence() {
+    for (latency, words) in
+        [("-300ms", "must not be negative"), ("300", "has no unit"), ("2min", "between 1 ms and 60 s")]
+    {
+        let output = run(&format!("receive --listen 5004 --kernel tcp --latency {latency}"));
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains(words), "{text}");
+    }
+    let listener = TcpListener::bind("0.0.0.0:0").expect("a port");
+    let port = listener.local_addr().expect("it is bound").port();
+    assert_one_sentence(&run(&format!("receive --listen {port} --kernel tcp")), "another program listens on port");
+}
+
+#[test]
+fn a_sender_that_is_not_ours_and_one_that_says_nothing_are_told_apart() {
+    let receiver = Receiver::start("");
+    TcpStream::connect(("127.0.0.1", receiver.port))
+        .and_then(|mut socket| socket.write_all(&pictures()))
+        .expect("it reads");
+    let (_, said, code) = receiver.end();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("not framed in messages; say --raw"), "{said}");
+    let receiver = Receiver::start("");
+    drop(TcpStream::connect(("127.0.0.1", receiver.port)).expect("it listens"));
+    let (_, said, code) = receiver.end();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("ended before anything of it came"), "{said}");
+}
+
+#[test]
+fn whoever_closes_the_output_ends_the_stream_without_a_complaint() {
+    let mut receiver = Receiver::start("");
+    let port = receiver.port;
+    drop(receiver.child.stdout.take());
+    let sender = thread::spawn(move || run_with(&format!("send 127.0.0.1:{port} --kernel tcp"), &pictures()));
+    let (_, said, code) = receiver.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!said.contains("error") && !said.contains("panicked"), "{said}");
+    sender.join().expect("it ends");
+}
+
+#[test]
+fn a_signal_ends_both_ends_with_what_they_counted() {
+    let receiver = Receiver::start("");
+    let words = format!("send 127.0.0.1:{} --kernel tcp", receiver.port);
+    let mut sender = stream(&words).stdin(Stdio::piped()).spawn().expect("it runs");
+    let mut pipe = sender.stdin.take().expect("it is piped");
+    pipe.write_all(&pictures()).expect("it reads");
+    let mut first = [0; 8];
+    let mut receiver = receiver;
+    receiver.child.stdout.as_mut().expect("it is piped").read_exact(&mut first).expect("something comes out");
+    kill(Pid::from_raw(sender.id() as i32), Signal::SIGINT).expect("it is there");
+    let sent = sender.wait_with_output().expect("it ends");
+    drop(pipe);
+    let text = String::from_utf8_lossy(&sent.stderr);
+    assert_eq!(sent.status.code(), Some(0), "{text}");
+    assert!(text.contains("messages  "), "{text}");
+    let (_, said, code) = receiver.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("handed over"), "{said}");
+}
