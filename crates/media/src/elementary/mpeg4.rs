@@ -92,7 +92,7 @@ impl Mpeg4 {
         if layer.format.header.is_empty() {
             layer.format.header.clone_from(&header);
         }
-        let (frame_type, seconds, increment) =
+        let Heading { frame_type, seconds, increment, coded } =
             picture_header(unit, layer.resolution).ok_or(StreamError::Picture(self.count))?;
         // 6.3.5: an I or P picture's seconds count from the one before it, a B picture's from the one before that.
         let base = if frame_type == FrameType::B {
@@ -102,6 +102,12 @@ impl Mpeg4 {
             self.base = self.base.saturating_add(seconds);
             self.base
         };
+        if !coded {
+            // The picture before it once more: no picture of its own. Its bytes go with the next one.
+            (self.header, self.before) = (header, before);
+            self.before.extend_from_slice(unit);
+            return Ok(None);
+        }
         let part = u64::from(increment) * 1_000_000_000 / u64::from(layer.resolution);
         let repeated = if header == layer.format.header { header.len() } else { 0 };
         self.count += 1;
@@ -125,8 +131,17 @@ fn group_time(unit: &[u8]) -> Option<u64> {
     Some(u64::from(hours * 3600 + minutes * 60 + seconds))
 }
 
-/// Type, seconds and increment of a picture (6.2.5).
-fn picture_header(unit: &[u8], resolution: u32) -> Option<(FrameType, u64, u32)> {
+/// How a picture begins.
+struct Heading {
+    frame_type: FrameType,
+    seconds: u64,
+    increment: u32,
+    /// Whether anything follows.
+    coded: bool,
+}
+
+/// Reads how a picture begins (6.2.5).
+fn picture_header(unit: &[u8], resolution: u32) -> Option<Heading> {
     let mut bits = Bits::new(unit.get(4..)?);
     let frame_type = match bits.read(2)? {
         0 => FrameType::I,
@@ -141,7 +156,8 @@ fn picture_header(unit: &[u8], resolution: u32) -> Option<(FrameType, u64, u32)>
     marker(&mut bits)?;
     let increment = bits.read(increment_bits(resolution))?;
     marker(&mut bits)?;
-    (increment < resolution).then_some((frame_type, seconds, increment))
+    let coded = bits.flag()?;
+    (increment < resolution).then_some(Heading { frame_type, seconds, increment, coded })
 }
 
 /// A bit that is always 1.

@@ -54,6 +54,18 @@ fn pictures_come_as_soon_as_the_next_one_begins() {
 }
 
 #[test]
+fn a_picture_that_is_not_coded_is_none_and_its_bytes_go_with_the_next() {
+    // The start of the first P picture of the clip, 01 0 1 00011 1 1: its type, no seconds, a marker, the increment in five
+    // bits (of 30), a marker, coded. With the last bit 0 it is not.
+    let p = &clip::MPEG4[31 + 287..31 + 287 + 343];
+    assert_eq!(p[4..6], [0b0101_0001, 0b1111_0000]);
+    let not_coded = [0, 0, 1, 0xB6, 0b0101_0001, 0b1101_1111];
+    let stream = ElementaryStream::read(&[mpeg4(31 + 287), &not_coded, p].concat()).expect("two pictures");
+    let sizes: Vec<_> = stream.pictures.iter().map(|picture| picture.payload().len()).collect();
+    assert_eq!(sizes, [287, 6 + 343]);
+}
+
+#[test]
 fn a_stream_that_repeats_its_header_sends_it_once() {
     let head = &clip::MPEG4[..31];
     let once = mpeg4(31 + 287);
