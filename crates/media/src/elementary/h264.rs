@@ -7,6 +7,9 @@
 mod order;
 mod parameters;
 
+#[cfg(test)]
+mod tests;
+
 use super::{Format, LONGEST_PICTURE, Picture, StreamError};
 use crate::frame::FrameType;
 use order::{Order, Slice};
