@@ -212,6 +212,7 @@ mod tests {
     use super::*;
     use crate::frame::FrameType;
     use crate::trace::FrameRate;
+    use proptest::prelude::*;
 
     fn millis(value: u64) -> Duration {
         Duration::from_millis(value)
@@ -308,5 +309,31 @@ mod tests {
         assert_eq!(message("soon"), "'soon' is no latency in milliseconds");
         assert_eq!(message("NaN"), "'NaN' is no latency in milliseconds");
         assert_eq!(message("inf"), "a latency of inf ms is more than an hour");
+    }
+
+    proptest! {
+        #[test]
+        fn every_frame_has_one_fate_and_more_latency_is_never_worse(
+            times in prop::collection::vec(prop::option::of((0..2_000_u64, prop::option::of(0..2_000_u64))), 0..9),
+            latency in 0..1_000_u64,
+            more in 0..1_000_u64,
+        ) {
+            let arrival = |(first, lasts): (u64, Option<u64>)| {
+                Arrival { first: at(first), whole: lasts.map(|lasts| at(first + lasts)) }
+            };
+            let arrivals: Vec<_> = times.into_iter().map(|time| time.map(arrival)).collect();
+            let judge = |latency| Delivery::judge(&seven(), &arrivals, millis(latency), Instant::ZERO);
+            let (less, greater) = (judge(latency), judge(latency + more));
+            for delivery in [&less, &greater] {
+                let shown = delivery.decodable.iter().filter(|decodable| **decodable).count() as u64;
+                let fates = delivery.lost.total() + delivery.late.total() + delivery.broken.total();
+                prop_assert_eq!(fates + shown, 7);
+                prop_assert!(delivery.stalls.longest <= delivery.stalls.total && delivery.stalls.total <= millis(700));
+                prop_assert_eq!(delivery.stalls.count == 0, shown == 7);
+            }
+            for (less, greater) in less.decodable.iter().zip(&greater.decodable) {
+                prop_assert!(less <= greater);
+            }
+        }
     }
 }
