@@ -22,6 +22,13 @@ pub const SCENARIOS: &[Embedded] = &[
     Embedded { name: "maps", text: include_str!("../../../scenarios/maps.toml"), experiment: true },
     Embedded { name: "maps_stream", text: include_str!("../../../scenarios/maps_stream.toml"), experiment: true },
     Embedded { name: "recpr_bulk", text: include_str!("../../../scenarios/recpr_bulk.toml"), experiment: true },
+    Embedded { name: "recpr_video", text: include_str!("../../../scenarios/recpr_video.toml"), experiment: true },
+    Embedded { name: "recpr_video_10", text: include_str!("../../../scenarios/recpr_video_10.toml"), experiment: true },
+    Embedded {
+        name: "recpr_video_300",
+        text: include_str!("../../../scenarios/recpr_video_300.toml"),
+        experiment: true,
+    },
     Embedded {
         name: "manet_homogeneous",
         text: include_str!("../../../scenarios/manet_homogeneous.toml"),

@@ -1,11 +1,168 @@
-//! How the videos of an experiment look: pictures decoded from what came in time, and their scores.
+//! How the videos of an experiment look: pictures decoded from what was in time, and their scores.
+//!
+//! A pass of the clip in which the same frames were in time looks the same: each set is decoded and scored once, on all cores,
+//! however many runs have it.
 
-use crate::record::{Outcome, Pictures};
+use crate::record::{Moment, Outcome, Pictures, PolicyRuns, Record, Still};
+use anabranch_media::metrics::score::{FrameScore, Score, Scorer};
+use anabranch_media::{ElementaryStream, Ffmpeg, clip, lossy, stills};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
 
-/// Adds the scores of pictures to the records of an experiment with a video, and stills.
+/// Which frames of a pass were in time, in coding order.
+type Set = Vec<bool>;
+
+/// Instants shown.
+const MOMENTS: usize = 3;
+/// Frames between two of them at least: ten seconds.
+const APART: usize = 10 * clip::RATE as usize;
+
+/// Adds scores of pictures to the records of an experiment with a video, and stills; says why not, where it cannot.
 pub fn add(outcome: &mut Outcome) {
-    if outcome.scenario.video.is_none() {
-        return;
+    let Some(video) = &outcome.scenario.video else { return };
+    let seen = if !video.built_in {
+        Err(format!("the pictures of the trace {} are not here", video.name))
+    } else if outcome.quick {
+        Err("a quick run has no pictures".to_owned())
+    } else {
+        Viewer::open().and_then(|viewer| viewer.watch(outcome))
+    };
+    outcome.pictures = Some(match seen {
+        Ok(moments) => Pictures { missing: None, moments },
+        Err(reason) => Pictures { missing: Some(reason), moments: Vec::new() },
+    });
+}
+
+/// The clip, and what it takes to look at it.
+struct Viewer {
+    ffmpeg: Ffmpeg,
+    stream: ElementaryStream,
+    scorer: Scorer,
+}
+
+impl Viewer {
+    fn open() -> Result<Self, String> {
+        let ffmpeg = Ffmpeg::find().map_err(|error| error.to_string())?;
+        let stream = clip::stream();
+        let size = (clip::WIDTH, clip::HEIGHT);
+        let luma = (clip::WIDTH * clip::HEIGHT) as usize;
+        let (mut original, mut undamaged) = (Vec::new(), Vec::new());
+        let whole = lossy::received(&stream, 1, &vec![true; clip::FRAMES]).map_err(|error| error.to_string())?;
+        ffmpeg
+            .decode_whole(clip::ORIGINAL, size, clip::FRAMES, |_, frame| original.extend_from_slice(&frame[..luma]))
+            .and_then(|()| ffmpeg.decode(&whole, |_, frame| undamaged.extend_from_slice(&frame[..luma])))
+            .map_err(|error| error.to_string())?;
+        let scorer = Scorer::new(size, original, undamaged).map_err(|error| error.to_string())?;
+        Ok(Self { ffmpeg, stream, scorer })
     }
-    outcome.pictures = Some(Pictures { missing: Some("not yet".to_owned()), moments: Vec::new() });
+
+    /// Scores all runs, and gives the instants at which those of the first seed differ most.
+    fn watch(&self, outcome: &mut Outcome) -> Result<Vec<Moment>, String> {
+        let swept = outcome.sweep.iter().flat_map(|point| &point.policies);
+        let runs = outcome.policies.iter().chain(swept).flat_map(|runs| &runs.records);
+        let mut sets: Vec<Set> = runs.filter_map(|record| record.video.as_ref()).flat_map(|run| run.passes()).collect();
+        sets.sort_unstable();
+        sets.dedup();
+        let scores = sets.into_par_iter().map(|set| self.scores(&set).map(|scores| (set, scores)));
+        let scores: BTreeMap<Set, Vec<FrameScore>> = scores.collect::<Result<_, _>>()?;
+        let swept = outcome.sweep.iter_mut().flat_map(|point| &mut point.policies);
+        for record in outcome.policies.iter_mut().chain(swept).flat_map(|runs| &mut runs.records) {
+            add_scores(record, &scores);
+        }
+        self.moments(&outcome.policies, &scores)
+    }
+
+    fn scores(&self, set: &[bool]) -> Result<Vec<FrameScore>, String> {
+        let received = lossy::received(&self.stream, 1, set).map_err(|error| error.to_string())?;
+        let mut scores = Vec::with_capacity(set.len());
+        let show = |at: usize, frame: &[u8]| scores.extend(self.scorer.frame(at, frame));
+        self.ffmpeg.decode(&received, show).map_err(|error| error.to_string())?;
+        Ok(scores)
+    }
+
+    fn moments(&self, policies: &[PolicyRuns], scores: &BTreeMap<Set, Vec<FrameScore>>) -> Result<Vec<Moment>, String> {
+        let seen: Vec<(String, Set)> = policies.iter().filter_map(first_pass).collect();
+        let of = |set: &Set| scores.get(set).map_or(&[][..], Vec::as_slice);
+        let all: Vec<&[FrameScore]> = seen.iter().map(|(_, set)| of(set)).collect();
+        let frames = worst(&all);
+        let mut moments: Vec<Moment> = Vec::new();
+        for frame in &frames {
+            moments.push(Moment { at: *frame as f64 / f64::from(clip::RATE), frame: *frame, stills: Vec::new() });
+        }
+        for ((label, set), scores) in seen.iter().zip(&all) {
+            let received = lossy::received(&self.stream, 1, set).map_err(|error| error.to_string())?;
+            let pictures = stills::stills(&self.ffmpeg, &received, &frames).map_err(|error| error.to_string())?;
+            for (moment, png) in moments.iter_mut().zip(pictures) {
+                let psnr = scores.get(moment.frame).map_or(f64::NAN, |score| score.psnr);
+                moment.stills.push(Still { label: label.clone(), png, psnr });
+            }
+        }
+        Ok(moments)
+    }
+}
+
+/// The first pass of a combination's first run.
+fn first_pass(runs: &PolicyRuns) -> Option<(String, Set)> {
+    let run = runs.records.first()?.video.as_ref()?;
+    Some((runs.label(), run.passes().into_iter().next()?))
+}
+
+/// Adds the means over all passes of a run.
+fn add_scores(record: &mut Record, scores: &BTreeMap<Set, Vec<FrameScore>>) {
+    let Some(run) = &record.video else { return };
+    let passes = run.passes();
+    let frames: Vec<FrameScore> = passes.iter().filter_map(|set| scores.get(set)).flatten().copied().collect();
+    let score = Score::of(&frames);
+    let metrics = [
+        ("psnr", score.mean_of_psnr),
+        ("psnr_of_mean", score.psnr_of_mean),
+        ("ssim", score.ssim_gaussian),
+        ("ssim_blocks", score.ssim_blocks),
+        ("vqm", score.vqm),
+        ("mos", score.opinion),
+    ];
+    record.metrics.extend(metrics.map(|(name, value)| (name.to_owned(), value)));
+}
+
+/// The frames at which the squared errors of the combinations are furthest apart, the first in time first; none where they
+/// are all alike.
+fn worst(scores: &[&[FrameScore]]) -> Vec<usize> {
+    let length = scores.iter().map(|scores| scores.len()).min().unwrap_or(0);
+    let spread = |frame: usize| {
+        let errors = scores.iter().map(|scores| scores[frame].error);
+        let (least, most) = errors.fold((f64::MAX, 0.0), |(least, most), e| (f64::min(least, e), f64::max(most, e)));
+        most - least
+    };
+    let mut order: Vec<(usize, f64)> = (0..length).map(|frame| (frame, spread(frame))).collect();
+    order.retain(|(_, spread)| *spread > 0.0);
+    order.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let mut chosen: Vec<usize> = Vec::new();
+    for (frame, _) in order {
+        if chosen.len() < MOMENTS && chosen.iter().all(|other| other.abs_diff(frame) >= APART) {
+            chosen.push(frame);
+        }
+    }
+    chosen.sort_unstable();
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn errors(values: &[f64]) -> Vec<FrameScore> {
+        let score =
+            |error: &f64| FrameScore { error: *error, psnr: 30.0, ssim_blocks: 1.0, ssim_gaussian: 1.0, vqm: 0.0 };
+        values.iter().map(score).collect()
+    }
+
+    #[test]
+    fn the_instants_shown_are_those_of_the_largest_difference_and_not_next_to_each_other() {
+        let (mut one, other) = (vec![1.0; 2000], errors(&[1.0; 2000]));
+        for (frame, error) in [(100, 50.0), (101, 60.0), (900, 20.0), (500, 30.0), (1500, 10.0)] {
+            one[frame] = error;
+        }
+        assert_eq!(worst(&[&errors(&one), &other]), [101, 500, 900]);
+        assert_eq!(worst(&[&other, &other]), Vec::<usize>::new());
+    }
 }

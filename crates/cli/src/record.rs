@@ -4,10 +4,8 @@ use crate::contender::Contender;
 use crate::metric::Series;
 use crate::scenario::Scenario;
 use crate::statistics::Estimate;
-use anabranch_media::Trace;
-use anabranch_policy::time::Duration;
+use anabranch_media::metrics::delivery::{Delivery, Fate};
 use anabranch_sim::mesh::snapshot::Snapshot;
-use std::sync::Arc;
 
 /// A series over time. Value `i` belongs to the stretch from `i` to `i + 1` sampling intervals; not a number where there
 /// was nothing to measure.
@@ -22,20 +20,24 @@ pub struct Curve {
 }
 
 /// What became of the frames of a video in one run.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 pub struct VideoRun {
-    /// The frames that were sent.
-    pub trace: Arc<Trace>,
     /// Frames of one pass of the clip.
     pub pass: usize,
-    /// For each frame in coding order, how long after it was there it could be read whole; none: it was given up.
-    pub delays: Vec<Option<Duration>>,
-    /// For each frame in coding order, whether that was in time.
-    pub on_time: Vec<bool>,
+    /// What was in time.
+    pub delivery: Delivery,
+}
+
+impl VideoRun {
+    /// Which frames were there when they were due, one pass after the other, each in coding order.
+    pub fn passes(&self) -> Vec<Vec<bool>> {
+        let on_time: Vec<bool> = self.delivery.fates.iter().map(|fate| *fate == Fate::OnTime).collect();
+        on_time.chunks(self.pass.max(1)).map(<[bool]>::to_vec).collect()
+    }
 }
 
 /// What one run leaves behind.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Record {
     /// The run's seed.
     pub seed: u64,
@@ -137,7 +139,7 @@ pub struct Moment {
     pub at: f64,
     /// The frame in display order.
     pub frame: usize,
-    /// The source, the coded picture, and one for each combination.
+    /// One for each combination.
     pub stills: Vec<Still>,
 }
 

@@ -101,6 +101,13 @@ fn experiments(outcome: &Outcome) -> Vec<Experiment> {
     for claim in &scenario.claims {
         rows.extend(comparison(outcome, claim));
     }
+    for (metric, other, estimate) in verdict::differences(outcome) {
+        let (name, policy) = (format!("{metric}_minus_{other}"), scenario.differences.as_ref().map(|it| &it.policy));
+        let told = rows.iter().any(|row| row.metric == name && Some(&row.policy) == policy);
+        if let (false, Some(policy), Some((_, unit))) = (told, policy, scenario.metric(&metric)) {
+            rows.push(Row::new(policy, &name, unit, &estimate, None));
+        }
+    }
     let mut all = vec![Experiment { name: scenario.name.clone(), rows }];
     let key = scenario.sweep.as_ref().map_or("", |sweep| sweep.key.as_str());
     for point in &outcome.sweep {

@@ -141,6 +141,17 @@ pub fn difference(outcome: &Outcome, metric: &str, policy: &str, other: &str) ->
     statistics::difference(&a, &b)
 }
 
+/// What a scenario's `[differences]` come to: metric, other policy, and how much more the policy is.
+pub fn differences(outcome: &Outcome) -> Vec<(String, String, Estimate)> {
+    let Some(wanted) = &outcome.scenario.differences else { return Vec::new() };
+    let others = || outcome.policies.iter().map(|runs| &runs.contender.name).filter(|name| **name != wanted.policy);
+    let pairs = wanted.metrics.iter().flat_map(|metric| others().map(move |other| (metric, other)));
+    let found = pairs.filter_map(|(metric, other)| {
+        Some((metric.clone(), other.clone(), difference(outcome, metric, &wanted.policy, other)?))
+    });
+    found.collect()
+}
+
 /// How two combinations are compared.
 struct Comparison {
     /// The metric's unit.
@@ -152,7 +163,7 @@ struct Comparison {
 }
 
 /// `+1.75 dB`, with its interval if it has one.
-fn signed(estimate: &Estimate, unit: &str) -> String {
+pub fn signed(estimate: &Estimate, unit: &str) -> String {
     let interval = if estimate.half_width.is_finite() {
         format!(" [{:+.3}, {:+.3}]", estimate.low(), estimate.high())
     } else {

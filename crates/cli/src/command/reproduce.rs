@@ -6,8 +6,9 @@ use crate::diagnostic::Diagnostic;
 use crate::record::{Outcome, PolicyRuns};
 use crate::scenario::Document;
 use crate::scenario::model::FigureKind;
-use crate::verdict::{judge, with_interval};
-use crate::{experiment, library, table};
+use crate::statistics::Estimate;
+use crate::verdict::{judge, signed, with_interval};
+use crate::{experiment, library, table, verdict};
 
 /// Runs the experiments and prints what agrees.
 pub fn reproduce(name: Option<&str>, options: &Options) -> Result<(), Diagnostic> {
@@ -31,10 +32,11 @@ pub fn reproduce(name: Option<&str>, options: &Options) -> Result<(), Diagnostic
     finish(options, &outcomes, &tables.join("\n"))
 }
 
-/// The metrics to be told first: throughput, or what the figures show where there is none.
+/// The metrics to be told first: throughput, or what the figures show where there is none or it says nothing.
 fn foremost(outcome: &Outcome) -> Vec<&str> {
     let measured = |metric: &&str| outcome.policies.iter().any(|runs| runs.estimate(metric).is_some());
-    if measured(&"throughput") {
+    // All of a video comes sooner or later, or is given up: its rate says nothing.
+    if measured(&"throughput") && outcome.scenario.video.is_none() {
         return vec!["throughput"];
     }
     let shown = outcome.scenario.figures.iter().filter_map(|figure| match &figure.kind {
@@ -54,6 +56,19 @@ fn measured_and_published(outcome: &Outcome) -> String {
         let row = |runs: &PolicyRuns| Some(vec![runs.label(), with_interval(&runs.estimate(metric)?, unit)]);
         let rows: Vec<Vec<String>> = outcome.policies.iter().filter_map(row).collect();
         text.push_str(&table::render(&["policy", &format!("{label} [95 % interval]")], &rows));
+        text.push('\n');
+    }
+    if let Some(reason) = outcome.pictures.as_ref().and_then(|pictures| pictures.missing.as_ref()) {
+        text.push_str(&format!("PSNR, SSIM, VQM, MOS and stills were not computed: {reason}\n\n"));
+    }
+    let row = |(metric, other, estimate): (String, String, Estimate)| {
+        let (label, unit) = outcome.scenario.metric(&metric)?;
+        Some(vec![label, outcome.policy(&other)?.label(), signed(&estimate, unit)])
+    };
+    let rows: Vec<Vec<String>> = verdict::differences(outcome).into_iter().filter_map(row).collect();
+    if let Some(differences) = outcome.scenario.differences.as_ref().filter(|_| !rows.is_empty()) {
+        let name = outcome.policy(&differences.policy).map_or_else(String::new, PolicyRuns::label);
+        text.push_str(&table::render(&["metric", &format!("{name} minus"), "paired by seed [95 % interval]"], &rows));
         text.push('\n');
     }
     if outcome.scenario.claims.is_empty() {

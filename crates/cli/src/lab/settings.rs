@@ -7,8 +7,8 @@ use anabranch_mptcp::{BufferSize, ConnectionConfig, Framing, Policies, TcpConfig
 use anabranch_policy::combination::Combination;
 use anabranch_policy::reliability;
 
-/// The setting of reliability policies that is the latency of the play-out, in ms.
-const LATENCY: &str = "latency";
+/// The settings of reliability policies that are the latency of the play-out, or the lifetime that follows from it, in ms.
+const DEADLINES: [&str; 2] = ["latency", "lifetime"];
 /// Bytes of IPv4 and TCP headers without options.
 const HEADERS: u64 = 40;
 /// Bytes of the timestamps option with its padding (RFC 7323, appendix A).
@@ -49,15 +49,17 @@ pub fn connection(scenario: &Scenario, contender: &Contender) -> ConnectionConfi
     config
 }
 
-/// A combination that does not say its latency has that of the scenario's video.
+/// A combination that does not say its deadline has that of the scenario's video.
 fn for_video(scenario: &Scenario, policies: &Combination) -> Combination {
     let mut made = policies.clone();
     let Some(video) = &scenario.video else { return made };
     let choice = &mut made.reliability;
     let member = reliability::TABLE.iter().find(|member| member.name == choice.name);
-    let takes = member.is_some_and(|member| member.parameters.iter().any(|parameter| parameter.name == LATENCY));
-    if takes && choice.settings.get(LATENCY).is_none() {
-        choice.settings.set(LATENCY, video.deadline.as_secs_f64() * 1e3);
+    for name in DEADLINES {
+        let takes = member.is_some_and(|member| member.parameters.iter().any(|parameter| parameter.name == name));
+        if takes && choice.settings.get(name).is_none() {
+            choice.settings.set(name, video.deadline.as_secs_f64() * 1e3);
+        }
     }
     made
 }

@@ -3,12 +3,15 @@
 use crate::record::VideoRun;
 use crate::scenario::Scenario;
 use crate::scenario::model::{MessageUnit, Video};
-use crate::statistics::quantile;
-use anabranch_media::{Dependency, Frame, FrameType, Packetiser, Trace};
-use anabranch_policy::time::{Duration, Instant};
+use anabranch_media::metrics::delivery::{Arrival, Delivery};
+use anabranch_media::{Frame, FrameType, Packetiser, Trace};
+use anabranch_policy::time::Instant;
 use anabranch_sim::FlowResult;
 use anabranch_sim::application::{FrameToSend, Schedule, VideoReceived};
-use std::sync::Arc;
+use std::ops::Range;
+
+/// A longer frame is several messages, since one must fit into the receive buffer, and others beside it; bytes.
+const LONGEST_MESSAGE: u32 = 16_000;
 
 /// What a video sends: messages, and of which frame each is.
 #[derive(Clone, Debug)]
@@ -33,16 +36,16 @@ pub fn sent(video: &Video) -> Sent {
             // A frame is needed when it is decoded, not when it is shown: others are predicted from it.
             play_out: frame.at,
             importance: importance(frame),
-            lifetime: Some(video.deadline),
+            // Schemes in which the sender gives up are told by their own setting.
+            lifetime: None,
             bytes,
         };
-        match video.messages {
-            MessageUnit::Frames => messages.push(message(size)),
-            MessageUnit::Packets => {
-                let whole = Frame { size, ..*frame };
-                messages.extend(Packetiser::default().packets(0, &whole).map(|packet| message(packet.length)));
-            }
-        }
+        let cut = match video.messages {
+            MessageUnit::Frames => Packetiser::new(LONGEST_MESSAGE),
+            MessageUnit::Packets => Packetiser::default(),
+        };
+        let whole = Frame { size, ..*frame };
+        messages.extend(cut.packets(0, &whole).map(|packet| message(packet.length)));
     }
     first.push(messages.len());
     Sent { trace, schedule: messages.into(), first }
@@ -64,76 +67,54 @@ pub fn outcome(scenario: &Scenario, flow: &FlowResult) -> Result<Option<VideoRun
         return Err(format!("message {number} of the video was delivered different from what was sent, or twice"));
     }
     let sent = sent(video);
+    let arrival = |frame: usize| arrival(received, sent.first[frame]..sent.first[frame + 1]);
+    let arrivals: Vec<Option<Arrival>> = (0..sent.trace.frames().len()).map(arrival).collect();
     let start = flow.client.established.unwrap_or(Instant::ZERO);
-    let in_time = received.on_time(&sent.schedule, video.deadline);
-    let messages = |frame: usize| sent.first[frame]..sent.first[frame + 1];
-    let frames = 0..sent.trace.frames().len();
-    let delay = |frame: usize| delay(received, &sent.schedule, messages(frame), start);
-    let delays = frames.clone().map(delay).collect();
-    let on_time = frames.map(|frame| messages(frame).all(|message| in_time[message])).collect();
-    let pass = video.trace.frames().len();
-    Ok(Some(VideoRun { trace: Arc::new(sent.trace), pass, delays, on_time }))
+    let delivery = Delivery::judge(&sent.trace, &arrivals, video.deadline, start);
+    Ok(Some(VideoRun { pass: video.trace.frames().len(), delivery }))
 }
 
-/// From when a frame was there until the last of its messages could be read.
-fn delay(
-    received: &VideoReceived,
-    schedule: &[FrameToSend],
-    mut messages: std::ops::Range<usize>,
-    start: Instant,
-) -> Option<Duration> {
-    let there = start + schedule.get(messages.start)?.at;
-    let read = |message: usize| received.messages.get(message)?.map(|seen| seen.read);
-    let last = messages.try_fold(Instant::ZERO, |last, message| Some(last.max(read(message)?)));
-    last.map(|last| last - there)
+/// When the first byte of a frame came, and when the application could read all of it.
+fn arrival(received: &VideoReceived, messages: Range<usize>) -> Option<Arrival> {
+    let mut seen = messages.map(|message| received.messages.get(message).copied().flatten());
+    let begun = seen.next()??;
+    let whole = seen.try_fold(begun.read, |last, next| Some(last.max(next?.read)));
+    Some(Arrival { first: begun.arrived, whole })
 }
 
 /// The numbers of a run that need no pictures: shares of frames in per cent, times in s, delays in ms.
 pub fn metrics(run: &VideoRun) -> Vec<(String, f64)> {
-    let frames = run.trace.frames();
-    let share = |part: usize, whole: usize| 100.0 * part as f64 / whole.max(1) as f64;
-    let count = |wanted: &dyn Fn(usize) -> bool| (0..frames.len()).filter(|at| wanted(*at)).count();
-    let on_time = share(count(&|at| run.on_time[at]), frames.len());
-    let given_up = share(count(&|at| run.delays[at].is_none()), frames.len());
+    let delivery = &run.delivery;
+    let all = delivery.sent.total();
+    let share = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
     let mut metrics = vec![
-        ("on_time", on_time),
-        ("frame_loss", 100.0 - on_time),
-        ("frames_given_up", given_up),
-        ("frames_late", (100.0 - on_time - given_up).max(0.0)),
+        ("on_time", 100.0 * delivery.on_time_ratio()),
+        ("frame_loss", 100.0 * delivery.loss_rate()),
+        ("frames_late", share(delivery.late.total(), all)),
+        ("frames_given_up", share(delivery.lost.total(), all)),
+        ("decodable", 100.0 * delivery.decodable_ratio()),
+        ("stalls", delivery.stalls.count as f64),
+        ("stalled", delivery.stalls.total.as_secs_f64()),
+        ("longest_stall", delivery.stalls.longest.as_secs_f64()),
     ];
     for (kind, name) in FrameType::ALL.into_iter().zip(["frame_loss_i", "frame_loss_p", "frame_loss_b"]) {
-        let all = count(&|at| frames[at].frame_type == kind);
-        if all > 0 {
-            metrics.push((name, share(count(&|at| frames[at].frame_type == kind && !run.on_time[at]), all)));
+        if delivery.sent[kind] > 0 {
+            metrics.push((name, share(delivery.lost[kind] + delivery.late[kind], delivery.sent[kind])));
         }
     }
-    let decodable = Dependency::new(&run.trace).decodable(&run.on_time);
-    metrics.push(("decodable", share(count(&|at| decodable[at]), frames.len())));
-    let (stalls, stalled, longest) = stalls(run, &decodable);
-    metrics.extend([("stalls", stalls as f64), ("stalled", stalled), ("longest_stall", longest)]);
-    let delays: Vec<f64> = run.delays.iter().flatten().map(|delay| delay.as_secs_f64() * 1e3).collect();
-    if !delays.is_empty() {
-        metrics.push(("frame_delay", delays.iter().sum::<f64>() / delays.len() as f64));
-        let parts = [("frame_delay_p50", 0.5), ("frame_delay_p95", 0.95), ("frame_delay_p99", 0.99)];
-        metrics.extend(parts.map(|(name, part)| (name, quantile(&delays, part))));
+    for (name, part) in [("frame_delay_p50", 0.5), ("frame_delay_p95", 0.95), ("frame_delay_p99", 0.99)] {
+        metrics.extend(delivery.delay(part).map(|delay| (name, delay.as_secs_f64() * 1e3)));
     }
     metrics.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-}
-
-/// How often the picture stands still since one frame or more in a row do not decode, for how long in all, and for how long
-/// at most; seconds.
-fn stalls(run: &VideoRun, decodable: &[bool]) -> (usize, f64, f64) {
-    let shown: Vec<bool> = run.trace.display_order().iter().map(|place| decodable[*place]).collect();
-    let stalls: Vec<usize> = shown.split(|shown| *shown).map(<[bool]>::len).filter(|length| *length > 0).collect();
-    let frame = run.trace.length().as_secs_f64() / shown.len().max(1) as f64;
-    let (all, longest) = (stalls.iter().sum::<usize>(), stalls.iter().max().copied().unwrap_or(0));
-    (stalls.len(), all as f64 * frame, longest as f64 * frame)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use anabranch_media::clip;
+    use anabranch_policy::time::Duration;
+    use anabranch_sim::application::MessageRead;
+    use std::sync::Arc;
 
     fn video(repeats: u32, load: f64, messages: MessageUnit) -> Video {
         Video {
@@ -161,19 +142,25 @@ mod tests {
 
     #[test]
     fn load_makes_frames_longer_and_sends_no_more_of_them() {
-        let (once, ten) = (sent(&video(1, 1.0, MessageUnit::Frames)), sent(&video(1, 10.0, MessageUnit::Frames)));
-        assert_eq!(once.schedule.len(), ten.schedule.len());
-        assert!(once.schedule.iter().zip(ten.schedule.iter()).all(|(one, ten)| ten.bytes == 10 * one.bytes));
+        let (once, hundred) = (sent(&video(1, 1.0, MessageUnit::Frames)), sent(&video(1, 100.0, MessageUnit::Frames)));
+        let bytes = |sent: &Sent, frame: usize| {
+            sent.schedule[sent.first[frame]..sent.first[frame + 1]].iter().map(|message| message.bytes).sum::<u32>()
+        };
+        assert_eq!((once.first.len(), hundred.first.len()), (2001, 2001));
+        assert!((0..2000).all(|frame| bytes(&hundred, frame) == 100 * bytes(&once, frame)));
+        // The first frame has 287 bytes, 28,700 at this load: more than one message of 16,000.
+        assert_eq!((once.first[1], hundred.first[1]), (1, 2));
     }
 
     #[test]
-    fn a_lost_p_frame_costs_those_that_need_it_and_the_picture_stands_still() {
+    fn a_lost_p_frame_is_told_by_its_type_and_by_what_needs_it() {
         let trace = clip::trace();
         let place = trace.frames().iter().position(|frame| frame.display == 93).expect("a P frame");
-        let mut on_time = vec![true; 2000];
-        on_time[place] = false;
-        let delays = (0..2000).map(|at| (at != place).then(|| Duration::from_millis(at as u64 % 100))).collect();
-        let run = VideoRun { trace: Arc::new(trace), pass: 2000, delays, on_time };
+        let at = |frame: usize| Instant::ZERO + trace.frames()[frame].at + Duration::from_millis(20);
+        let arrival = |frame: usize| (frame != place).then(|| Arrival { first: at(frame), whole: Some(at(frame)) });
+        let arrivals: Vec<_> = (0..2000).map(arrival).collect();
+        let delivery = Delivery::judge(&trace, &arrivals, Duration::from_millis(500), Instant::ZERO);
+        let run = VideoRun { pass: 2000, delivery };
         // Of 445 P frames one is lost. Display places 91 to 98 do not decode: two B, it, two B, the next P, two B.
         assert!((metric(&run, "frame_loss_p") - 100.0 / 445.0).abs() < 1e-9);
         assert_eq!((metric(&run, "frame_loss_i"), metric(&run, "frame_loss_b")), (0.0, 0.0));
@@ -181,6 +168,17 @@ mod tests {
         assert_eq!((metric(&run, "frames_given_up"), metric(&run, "frames_late")), (0.05, 0.0));
         assert_eq!(metric(&run, "stalls"), 1.0);
         assert!((metric(&run, "longest_stall") - 8.0 / 30.0).abs() < 1e-3);
-        assert_eq!(metric(&run, "frame_delay_p99"), 98.0);
+        assert!((metric(&run, "frame_delay_p99") - 20.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_frame_of_several_messages_is_whole_with_the_last_of_them() {
+        let time = |millis: u64| Instant::ZERO + Duration::from_millis(millis);
+        let read = |arrived: u64, read: u64| Some(MessageRead { arrived: time(arrived), read: time(read) });
+        let messages = vec![read(10, 30), read(11, 31), None, read(20, 40)];
+        let received = VideoReceived { messages, ..VideoReceived::default() };
+        assert_eq!(arrival(&received, 0..2), Some(Arrival { first: time(10), whole: Some(time(31)) }));
+        assert_eq!(arrival(&received, 1..3), Some(Arrival { first: time(11), whole: None }));
+        assert_eq!(arrival(&received, 2..4), None);
     }
 }

@@ -89,6 +89,7 @@ fn experiment(html: &mut String, outcome: &Outcome) -> Result<(), chart::ChartEr
     );
     combinations(html, outcome);
     claims_table(html, outcome);
+    differences_table(html, outcome);
     meshes(html, outcome)?;
     html.push_str(&stills::strips(outcome));
     let figures = if scenario.figures.is_empty() { default_figures() } else { scenario.figures.clone() };
@@ -289,6 +290,25 @@ fn claims_table(html: &mut String, outcome: &Outcome) {
             agreement.word().replace(' ', "-"),
             agreement.word()
         );
+    }
+    html.push_str("</tbody>\n</table></div>\n");
+}
+
+/// How the scenario's foremost policy differs from each other one.
+fn differences_table(html: &mut String, outcome: &Outcome) {
+    let differences = verdict::differences(outcome);
+    let Some(wanted) = outcome.scenario.differences.as_ref().filter(|_| !differences.is_empty()) else { return };
+    let label = |policy: &str| escape(&outcome.policy(policy).map_or_else(String::new, PolicyRuns::label));
+    let _ = writeln!(
+        html,
+        "<h3>{} minus the others, paired by seed</h3>\n<div class=\"scroll\"><table>\n<thead><tr><th>Metric</th><th>Minus</th>\
+         <th class=\"number\">Difference [95 % interval]</th></tr></thead>\n<tbody>",
+        label(&wanted.policy)
+    );
+    for (metric, other, estimate) in differences {
+        let Some((name, unit)) = outcome.scenario.metric(&metric) else { continue };
+        let (name, other, value) = (escape(&name), label(&other), escape(&verdict::signed(&estimate, unit)));
+        let _ = writeln!(html, "<tr><td>{name}</td><td>{other}</td><td class=\"number\">{value}</td></tr>");
     }
     html.push_str("</tbody>\n</table></div>\n");
 }

@@ -44,6 +44,7 @@ const KEYS: &[&str] = &[
     "sweep",
     "metrics",
     "figures",
+    "differences",
     "claims",
 ];
 
@@ -160,6 +161,7 @@ fn read(top: &Reader<'_>, directory: &Path) -> Result<Scenario, Diagnostic> {
         sweep: results::sweep(top)?,
         metrics: results::metrics(top)?,
         figures: results::figures(top)?,
+        differences: results::differences(top)?,
         claims: results::claims(top)?,
     })
 }
@@ -186,6 +188,17 @@ fn check_references(top: &Reader<'_>, scenario: &Scenario) -> Result<(), Diagnos
         if metric.series.per_path() != metric.path.is_some() {
             let need = if metric.path.is_some() { "is of the connection: leave 'path' out" } else { "needs a 'path'" };
             return Err(error("metrics", at, format!("the series '{}' {need}", metric.series.name())));
+        }
+    }
+    if let Some(differences) = &scenario.differences {
+        let error = |message: String| {
+            top.get("differences").map_or_else(|| top.error(message.clone()), |i| i.error(message.clone()))
+        };
+        if !policy_names.contains(&differences.policy.as_str()) {
+            return Err(error(missing("policy", &differences.policy, &policy_names)));
+        }
+        if let Some(metric) = differences.metrics.iter().find(|name| !known_metric(name)) {
+            return Err(error(missing("metric", metric, &metric_names(scenario))));
         }
     }
     let mut swept = scenario.sweep.iter().flat_map(|sweep| &sweep.policies);

@@ -463,6 +463,15 @@ pub struct Figure {
     pub published: String,
 }
 
+/// Which policy is held against all others, paired by seed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Differences {
+    /// The policy.
+    pub policy: String,
+    /// In which metrics.
+    pub metrics: Vec<String>,
+}
+
 /// What a paper says about a metric of a policy.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Statement {
@@ -550,6 +559,8 @@ pub struct Scenario {
     pub metrics: Vec<WindowMetric>,
     /// Figures of the report.
     pub figures: Vec<Figure>,
+    /// Which policy is held against all others.
+    pub differences: Option<Differences>,
     /// What the paper says.
     pub claims: Vec<Claim>,
 }

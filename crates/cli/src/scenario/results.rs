@@ -1,6 +1,6 @@
 //! Reads what a scenario asks of its results: the sweep, further metrics, figures and the paper's statements.
 
-use super::model::{Claim, Figure, FigureKind, Statement, Sweep, WindowKind, WindowMetric};
+use super::model::{Claim, Differences, Figure, FigureKind, Statement, Sweep, WindowKind, WindowMetric};
 use super::network::stretch;
 use super::reader::{Item, Reader};
 use crate::diagnostic::Diagnostic;
@@ -94,6 +94,14 @@ pub fn figures(top: &Reader<'_>) -> Result<Vec<Figure>, Diagnostic> {
         })
     };
     top.list("figures")?.iter().map(read).collect()
+}
+
+/// Reads `[differences]`.
+pub fn differences(top: &Reader<'_>) -> Result<Option<Differences>, Diagnostic> {
+    let Some(item) = top.get("differences") else { return Ok(None) };
+    let table = item.table("the differences", &["policy", "metrics"])?;
+    let policy = table.required("policy")?.text()?.to_owned();
+    Ok(Some(Differences { policy, metrics: table.required("metrics")?.texts()? }))
 }
 
 /// Reads `[[claims]]`.

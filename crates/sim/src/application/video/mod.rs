@@ -1,8 +1,7 @@
 //! A live video: frames that are written as messages when a coder would have them, and what became of each at the other
 //! end.
 //!
-//! A schedule is plain numbers; where they come from (a trace, a clip) is no matter of the lab's. A frame is on time if it can
-//! be read, whole, when it is to be played by the one definition of the deadline ([`PlayOutClock`]).
+//! A schedule is plain numbers. Where they come from (a trace, a clip), and what was in time, is no matter of the lab's.
 
 mod receiver;
 mod sender;
@@ -11,7 +10,7 @@ pub(crate) use receiver::VideoReceiver;
 pub(crate) use sender::VideoSender;
 
 use super::pattern::{PATTERN_LENGTH, pattern};
-use anabranch_policy::reliability::{PlayOutClock, Reason};
+use anabranch_policy::reliability::Reason;
 use anabranch_policy::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use std::sync::Arc;
@@ -67,20 +66,6 @@ pub struct VideoReceived {
     pub wrong: Option<u32>,
 }
 
-impl VideoReceived {
-    /// Whether each message of the schedule was there when it was to be played, with this latency.
-    pub fn on_time(&self, schedule: &[FrameToSend], latency: Duration) -> Vec<bool> {
-        let mut clock = PlayOutClock::new(latency);
-        let mut in_time = |(frame, read): (&FrameToSend, Option<MessageRead>)| {
-            let Some(MessageRead { arrived, read }) = read else { return false };
-            clock.observe(arrived, frame.play_out);
-            clock.at(frame.play_out).is_some_and(|due| read <= due)
-        };
-        let reads = self.messages.iter().copied().chain(core::iter::repeat(None));
-        schedule.iter().zip(reads).map(&mut in_time).collect()
-    }
-}
-
 /// The payload of a message: a stretch of the pattern that depends on its number.
 pub(super) fn payload(number: u32, length: u32) -> Bytes {
     // A prime, so that neighbours differ everywhere.
@@ -102,41 +87,6 @@ pub(super) fn payload(number: u32, length: u32) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn millis(value: u64) -> Duration {
-        Duration::from_millis(value)
-    }
-
-    fn frames(times: &[u64]) -> Vec<FrameToSend> {
-        let frame = |at: &u64| FrameToSend {
-            at: millis(*at),
-            play_out: millis(*at),
-            importance: 0,
-            lifetime: None,
-            bytes: 100,
-        };
-        times.iter().map(frame).collect()
-    }
-
-    #[test]
-    fn a_frame_is_on_time_if_it_takes_no_more_than_the_latency_longer_than_the_fastest() {
-        let schedule = frames(&[0, 33, 66, 100]);
-        let time = |time: u64| Instant::ZERO + millis(time);
-        let read = |arrived: u64, read: u64| Some(MessageRead { arrived: time(arrived), read: time(read) });
-        // Differences 50, 20, 54 and 50 ms on arrival: the base is 50, then 20. The last two wait 120 and 121 ms in all.
-        let messages = vec![read(50, 50), read(53, 53), read(120, 186), read(150, 221)];
-        let received = VideoReceived { messages, ..VideoReceived::default() };
-        assert_eq!(received.on_time(&schedule, millis(100)), [true, true, true, false]);
-        assert_eq!(received.on_time(&schedule, millis(20)), [true, true, false, false]);
-    }
-
-    #[test]
-    fn what_did_not_come_is_not_on_time() {
-        let second = MessageRead { arrived: Instant::ZERO, read: Instant::ZERO };
-        let received = VideoReceived { messages: vec![None, Some(second)], ..VideoReceived::default() };
-        assert_eq!(received.on_time(&frames(&[0, 33, 66]), millis(500)), [false, true, false]);
-        assert_eq!(VideoReceived::default().on_time(&frames(&[0]), millis(500)), [false]);
-    }
 
     #[test]
     fn payloads_differ_from_message_to_message_and_may_be_longer_than_the_pattern() {

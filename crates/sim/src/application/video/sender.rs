@@ -14,13 +14,15 @@ pub(crate) struct VideoSender {
     next: usize,
     /// Payload bytes written.
     written: u64,
+    /// The send buffer is full: the connection will say when it takes more.
+    blocked: bool,
     /// The connection has been closed, or is gone.
     over: bool,
 }
 
 impl VideoSender {
     pub(crate) fn new(schedule: Schedule) -> Self {
-        Self { schedule, start: None, next: 0, written: 0, over: false }
+        Self { schedule, start: None, next: 0, written: 0, blocked: false, over: false }
     }
     pub(crate) fn written(&self) -> u64 {
         self.written
@@ -32,7 +34,7 @@ impl VideoSender {
     /// When it wants to be called again.
     pub(crate) fn timer(&self) -> Instant {
         match (self.start, self.schedule.get(self.next)) {
-            (Some(start), Some(frame)) if !self.over => start + frame.at,
+            (Some(start), Some(frame)) if !self.over && !self.blocked => start + frame.at,
             _ => Instant::NEVER,
         }
     }
@@ -44,13 +46,17 @@ impl VideoSender {
     /// Writes the frames that are there, as far as the connection takes them; closes behind the last.
     pub(crate) fn write(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
         let Some(start) = self.start.filter(|_| !self.over) else { return };
+        self.blocked = false;
         while let Some(frame) = self.schedule.get(self.next).filter(|frame| start + frame.at <= now) {
             let number = self.next as u32;
             let options =
                 MessageOptions { importance: frame.importance, play_out: frame.play_out, lifetime: frame.lifetime };
             match endpoint.write_message(now, id, payload(number, frame.bytes), &options) {
                 Ok(Some(_)) => {}
-                Ok(None) => return,
+                Ok(None) => {
+                    self.blocked = true;
+                    return;
+                }
                 Err(_) => {
                     self.over = true;
                     return;
