@@ -189,13 +189,18 @@ impl ReceiveBuffer {
         self.out_of_order.around(start, end, more as u64)
     }
 
-    /// A message of so many bytes must be held whole: an automatic buffer grows.
-    pub fn make_room_for(&mut self, bytes: u64) {
+    /// A message of so many bytes, which is read next, must be held whole: an automatic buffer grows, and the window opens
+    /// for all of it, however little that is worth telling. Gives whether the peer must be told.
+    pub fn make_room_for(&mut self, bytes: u64) -> bool {
         let wanted = bytes.saturating_add(HEADROOM_SEGMENTS * u64::from(self.segment_size));
         if wanted > self.size && self.size < self.max_size {
             self.size = wanted.min(self.max_size);
             self.advance_right_edge();
         }
+        let end = self.read.saturating_add(bytes.min(self.size));
+        let opens = end > self.right_edge;
+        self.right_edge = self.right_edge.max(end);
+        opens
     }
 
     /// The largest that it can become, bytes.

@@ -278,8 +278,12 @@ impl Connection {
                 partial.assembler.finish(now);
             }
             // The buffer must hold it, or it would never be whole.
-            if let Some(wanted) = partial.assembler.wanted() {
-                self.receive.make_room_for(wanted);
+            let is_next = partial.assembler.start() == self.receive.read_offset();
+            if let Some(wanted) = partial.assembler.wanted().filter(|_| is_next)
+                && self.receive.make_room_for(wanted)
+            {
+                self.subflows.iter_mut().filter(|s| s.state.can_receive()).for_each(|s| s.receiver.acknowledge_now());
+                self.output_pending = true;
             }
         }
         self.note_messages();

@@ -51,7 +51,8 @@ impl Connection {
                 partial.judge_written_at = wake.min(repeat);
             }
         }
-        if let Some(partial) = &self.partial {
+        let may = self.may_withdraw();
+        if let Some(partial) = self.partial.as_ref().filter(|_| may) {
             self.timers.missing = self.timers.missing.min(partial.judge_written_at);
         }
     }
@@ -120,7 +121,8 @@ impl Connection {
         let unit = partial.terms.sender;
         let Some(message) = partial.written.get_mut(at) else { return };
         message.withdrawn = true;
-        let last = message.end - 1;
+        // What comes behind the hole must find room in the peer's window, which the hole keeps where it is.
+        let last = (message.end - 1).min(self.window_edge.saturating_sub(1));
         let end = if unit == Some(Unit::Message) { last } else { last.min(self.data_nxt) };
         let start = message.start.max(self.send.start());
         if start < end {

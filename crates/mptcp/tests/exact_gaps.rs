@@ -1,0 +1,384 @@
+//! Random runs in which data is given up: what is delivered is exact, each gap is announced once, together they are the
+//! stream, nothing is acknowledged that was not seen, memory is bounded, and the connection ends.
+//!
+//! 200 runs by default; `ANABRANCH_GAP_RUNS=2000` for all, `ANABRANCH_GAP_RUN=17` for one.
+
+mod pair;
+
+use anabranch_mptcp::stats::ConnectionStats;
+use anabranch_mptcp::{BufferSize, CloseCause, ConnectionConfig, Event, Framing, MessageOptions, Record};
+use anabranch_policy::ids::ConnectionId;
+use anabranch_policy::reliability::{self, Reason};
+use anabranch_policy::table::{self, Settings};
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_wire::mptcp::{DataAck, DataSequence};
+use anabranch_wire::{Flags, Packet, SeqNumber};
+use bytes::Bytes;
+use pair::{Fate, Pair, config, pattern};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Luck: splitmix64.
+#[derive(Clone)]
+struct Luck(u64);
+
+impl Luck {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound.max(1)
+    }
+    fn one_in(&mut self, count: u64) -> bool {
+        self.below(count) == 0
+    }
+    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len() as u64) as usize]
+    }
+}
+
+/// What one run is made of.
+#[derive(Debug)]
+struct Run {
+    paths: usize,
+    framing: Framing,
+    receiver: (&'static str, Settings),
+    sender: (&'static str, Settings),
+    buffer: BufferSize,
+    /// Lost, late and twice, in 1000.
+    weather: [u64; 3],
+    /// A path that is dead from one time to another, milliseconds.
+    dead: Option<(usize, u64, u64)>,
+    /// Writes: when, milliseconds, and how much.
+    writes: Vec<(u64, usize)>,
+    /// The reader rests for so long each time, milliseconds.
+    rests: u64,
+    seed: u64,
+}
+
+fn settings(luck: &mut Luck, policy: &str) -> Settings {
+    let millis = luck.pick(&[5, 30, 100, 300, 800]);
+    match policy {
+        "spe" => {
+            let switch = |luck: &mut Luck| if luck.one_in(4) { "off" } else { "on" };
+            let level = luck.pick(&["data", "subflow"]);
+            let settings = Settings::new().with("latency", millis).with("reserve", luck.below(20)).with("level", level);
+            let settings = settings.with("most_skipped", luck.pick(&["0.05", "0.5"])).with("expired", switch(luck));
+            settings.with("blocked", switch(luck)).with("overtaken", switch(luck))
+        }
+        "pr_mptcp" | "mo_pr" => Settings::new().with("lifetime", millis),
+        "too_late" => Settings::new().with("latency", millis),
+        _ => Settings::new(),
+    }
+}
+
+impl Run {
+    fn draw(number: u64) -> Self {
+        let mut luck = Luck(number.wrapping_mul(0x1234_5678_9abc_def1) ^ 7);
+        let paths = 1 + luck.below(3) as usize;
+        let framing = if luck.one_in(3) { Framing::Bytes } else { Framing::Messages };
+        let policy = luck.pick(&["spe", "spe", "spe", "too_late", "pr_mptcp", "mo_pr", "full"]);
+        // A peer without the extension, or one of ours.
+        let other = if luck.one_in(2) { "full" } else { policy };
+        let (receiver, sender) = (settings(&mut luck, policy), settings(&mut luck, other));
+        let size = luck.pick(&[6_000, 16_000, 64_000, 256_000]);
+        let buffer =
+            if luck.one_in(2) { BufferSize::Fixed(size) } else { BufferSize::Auto { initial: size, max: size * 4 } };
+        let weather = [luck.pick(&[0, 10, 50, 150]), luck.pick(&[0, 30, 200]), luck.pick(&[0, 20])];
+        let begins = luck.below(2_000);
+        let dead = luck.one_in(3).then(|| (luck.below(paths as u64) as usize, begins, begins + luck.below(4_000)));
+        let count = 1 + luck.below(120);
+        let pace = luck.pick(&[0, 5, 40]);
+        let most = luck.pick(&[200, 3_000, 12_000]);
+        let writes = (0..count).map(|nth| (nth * pace, luck.below(most) as usize)).collect();
+        let rests = luck.pick(&[0, 0, 20, 400]);
+        let (receiver, sender) = ((policy, receiver), (other, sender));
+        Self { paths, framing, receiver, sender, buffer, weather, dead, writes, rests, seed: luck.next() }
+    }
+
+    fn side(&self, (policy, settings): &(&'static str, Settings)) -> ConnectionConfig {
+        let (policy, settings) = (*policy, settings.clone());
+        let mut config = config();
+        config.receive_buffer = self.buffer;
+        config.buffers_per_subflow = false;
+        config.framing = self.framing;
+        config.policies.reliability = Arc::new(move || table::build(reliability::TABLE, policy, &settings).unwrap());
+        config
+    }
+}
+
+/// What passed on the way to the receiver: nothing beyond that may be acknowledged.
+#[derive(Debug, Default)]
+struct Passed {
+    data: u64,
+    subflows: HashMap<(std::net::IpAddr, u16), SeqNumber>,
+}
+
+impl Passed {
+    fn data_of(packet: &Packet) -> Option<u64> {
+        let mapping = packet.segment.options.dss.as_ref()?.mapping?;
+        let DataSequence::Long(number) = mapping.data_seq else { return None };
+        Some(number + u64::from(mapping.length))
+    }
+    fn note(&mut self, packet: &Packet) {
+        if let Some(end) = Self::data_of(packet) {
+            self.data = self.data.max(end);
+        }
+        let end = packet.segment.seq + packet.segment.sequence_length();
+        let highest = self.subflows.entry((packet.ip.source, packet.segment.source_port)).or_insert(end);
+        *highest = (*highest).max(end);
+    }
+    fn check(&self, packet: &Packet) {
+        let segment = &packet.segment;
+        if let (Some(DataAck::Long(number)), true) =
+            (segment.options.dss.as_ref().and_then(|dss| dss.data_ack), self.data > 0)
+        {
+            assert!(number <= self.data, "the data level acknowledges {} bytes not seen", number - self.data);
+        }
+        let subflow = self.subflows.get(&(packet.ip.destination, segment.destination_port));
+        if let (Some(highest), true) = (subflow, segment.flags.contains(Flags::ACK)) {
+            assert!(segment.ack.at_or_before(*highest), "a subflow acknowledges what was not seen: {packet:?}");
+        }
+    }
+}
+
+fn on_the_way(run: &Run) -> pair::Judge {
+    let mut luck = Luck(run.seed);
+    let (weather, dead) = (run.weather, run.dead);
+    let passed = Rc::new(RefCell::new(Passed::default()));
+    Box::new(move |from, now, packet| {
+        let millis = now.since(Instant::ZERO).as_millis();
+        let std::net::IpAddr::V4(to) = packet.ip.destination else { return Fate::Deliver };
+        let path = usize::from(to.octets()[2]);
+        let mut passed = passed.borrow_mut();
+        if from == 1 {
+            passed.check(packet);
+        }
+        // Handshakes pass, and after 20 s everything does.
+        let calm = millis > 20_000 || packet.segment.flags.contains(Flags::SYN) || millis < 400;
+        let is_dead = dead.is_some_and(|(which, begins, ends)| which == path && (begins..ends).contains(&millis));
+        let fate = match luck.below(1_000) {
+            _ if calm => Fate::Deliver,
+            _ if is_dead => Fate::Drop,
+            draw if draw < weather[0] => Fate::Drop,
+            draw if draw < weather[0] + weather[1] => Fate::Late(Duration::from_millis(luck.below(120))),
+            draw if draw < weather[0] + weather[1] + weather[2] => Fate::Twice,
+            _ => Fate::Deliver,
+        };
+        if from == 0 && !matches!(fate, Fate::Drop) {
+            passed.note(packet);
+        }
+        fate
+    })
+}
+
+/// The reader's account.
+#[derive(Default)]
+struct Account {
+    offset: u64,
+    gaps: BTreeMap<&'static str, u64>,
+    delivered: u64,
+    next_number: u32,
+}
+
+impl Account {
+    fn take(&mut self, record: &Record, run: &Run, written: &[usize]) {
+        assert_eq!(record.offset(), self.offset, "records are contiguous: {record:?}");
+        assert!(record.length() > 0, "{record:?}");
+        self.offset = record.end();
+        match record {
+            Record::Bytes { offset, bytes } => {
+                self.delivered += bytes.len() as u64;
+                let exact = bytes.iter().zip(*offset..).all(|(byte, at)| *byte == byte_at(at));
+                assert!(exact && run.framing == Framing::Bytes, "at {offset}");
+            }
+            Record::Message { header, payload, .. } => {
+                self.delivered += record.length();
+                assert!(header.number >= self.next_number, "{header:?} after {}", self.next_number);
+                self.next_number = header.number + 1;
+                let length = written[header.number as usize];
+                assert_eq!(&payload[..], &payload_of(header.number, length)[..]);
+            }
+            Record::Gap { length, reason, .. } => *self.gaps.entry(reason.name()).or_default() += length,
+        }
+    }
+}
+
+fn byte_at(at: u64) -> u8 {
+    (at.wrapping_mul(2_654_435_761) >> 13) as u8
+}
+
+fn payload_of(number: u32, length: usize) -> Vec<u8> {
+    let mut payload = pattern(length);
+    payload.iter_mut().for_each(|byte| *byte ^= number as u8);
+    payload
+}
+
+/// The two ends and what has happened to them so far.
+struct Life<'a> {
+    run: &'a Run,
+    pair: Pair,
+    id: ConnectionId,
+    server: ConnectionId,
+    account: Account,
+    /// Lengths of the messages taken, and bytes.
+    written: Vec<usize>,
+    bytes: u64,
+    rests_until: Instant,
+    /// Counters as they were last seen.
+    stats: [Option<ConnectionStats>; 2],
+}
+
+impl Life<'_> {
+    fn write(&mut self, length: usize, luck: &mut Luck) {
+        let now = self.pair.now;
+        if self.run.framing == Framing::Bytes {
+            let data: Bytes = (self.bytes..self.bytes + length as u64).map(byte_at).collect();
+            self.bytes += self.pair.hosts[0].write(now, self.id, data).unwrap() as u64;
+        } else {
+            let number = self.written.len() as u32;
+            let lifetime = luck.one_in(5).then(|| Duration::from_millis(luck.below(400)));
+            let play_out = now.since(Instant::ZERO) + Duration::from_millis(luck.below(50));
+            let options = MessageOptions { importance: luck.below(256) as u8, play_out, lifetime };
+            let payload = Bytes::from(payload_of(number, length));
+            let taken = self.pair.hosts[0].write_message(now, self.id, payload, &options).unwrap();
+            if let Some(taken) = taken {
+                assert_eq!(taken, number);
+                self.written.push(length);
+            }
+        }
+        self.pair.settle();
+    }
+
+    fn read(&mut self) {
+        let now = self.pair.now;
+        self.check_memory();
+        if now < self.rests_until {
+            return;
+        }
+        self.rests_until = now + Duration::from_millis(self.run.rests);
+        while let Some(record) = self.pair.hosts[1].read_record(now, self.server) {
+            self.account.take(&record, self.run, &self.written);
+            self.check_memory();
+        }
+        self.pair.settle();
+    }
+
+    fn pass(&mut self, until: Instant) {
+        while self.pair.step(until) {
+            self.read();
+        }
+        self.read();
+    }
+
+    fn check_memory(&mut self) {
+        let now = [self.pair.hosts[0].stats(self.id), self.pair.hosts[1].stats(self.server)];
+        self.stats.iter_mut().zip(now).for_each(|(last, now)| *last = now.or(*last));
+        let Some(state) = self.pair.hosts[1].receive_state(self.server) else { return };
+        // A segment that is next is taken whatever waits.
+        assert!(state.readable + state.out_of_order <= state.buffer + 2_000, "{state:?}");
+        let most = match self.run.buffer {
+            BufferSize::Fixed(size) => size,
+            BufferSize::Auto { max, .. } => max,
+        };
+        assert!(state.buffer <= most, "{state:?}");
+    }
+}
+
+fn live(number: u64) -> (BTreeMap<&'static str, u64>, u64) {
+    let run = Run::draw(number);
+    let mut luck = Luck(run.seed ^ 99);
+    let mut pair = Pair::new(run.paths);
+    for delay in &mut pair.delay {
+        *delay = Duration::from_millis(1 + luck.below(80));
+    }
+    pair.keep = false;
+    pair.reading = [false, false];
+    pair.judge = on_the_way(&run);
+    let id = pair.connect(run.side(&run.sender), run.side(&run.receiver));
+    pair.run(Duration::from_millis(400));
+    let server = pair.accepted().expect("handshakes pass");
+    let account = Account::default();
+    let mut life = Life {
+        run: &run,
+        pair,
+        id,
+        server,
+        account,
+        written: Vec::new(),
+        bytes: 0,
+        rests_until: Instant::ZERO,
+        stats: [None, None],
+    };
+    for (at, length) in &run.writes {
+        life.pass(Instant::ZERO + Duration::from_millis(400 + at));
+        life.write(*length, &mut luck);
+    }
+    let now = life.pair.now;
+    life.pair.hosts[0].close(now, life.id).unwrap();
+    life.pair.hosts[1].close(now, life.server).unwrap();
+    life.pair.settle();
+    let ended = |life: &Life<'_>, host: usize| {
+        let over = |event: &Event| matches!(event, Event::Closed(_, CloseCause::Finished));
+        life.pair.events[host].iter().any(over)
+    };
+    let mut seconds = 0;
+    while !(ended(&life, 0) && ended(&life, 1)) {
+        assert!(seconds < 3_000, "it does not end: {run:?} {:?}", life.pair.events);
+        let until = life.pair.now + Duration::from_millis(500);
+        life.pass(until);
+        seconds += 1;
+    }
+    life.read();
+    check_the_sums(&life);
+    let delivered = life.account.delivered;
+    let gaps = std::mem::take(&mut life.account.gaps);
+    drop(life);
+    (gaps, delivered)
+}
+
+fn check_the_sums(life: &Life<'_>) {
+    let [sender, receiver] = life.stats.map(|stats| stats.expect("there was a connection"));
+    let account = &life.account;
+    let given_up: u64 = account.gaps.values().sum();
+    assert_eq!(account.delivered + given_up, account.offset);
+    assert_eq!(account.offset, sender.bytes_acked, "the whole stream was accounted for");
+    if life.run.framing == Framing::Bytes {
+        assert_eq!(account.offset, life.bytes);
+    }
+    for reason in Reason::ALL {
+        let announced = account.gaps.get(reason.name()).copied().unwrap_or(0);
+        assert_eq!(receiver.abandoned.of(reason).bytes, announced, "{reason}");
+    }
+    assert_eq!(receiver.bytes_delivered, account.delivered);
+    if life.run.receiver.0 == "full" {
+        let refused = account.gaps.keys().all(|reason| *reason == Reason::Unframed.name());
+        assert!(refused, "under full reliability: {:?}", account.gaps);
+    }
+    if sender.messages_withdrawn == 0 && life.run.framing == Framing::Messages {
+        let total: u64 = life.written.iter().map(|length| *length as u64 + 24).sum();
+        assert_eq!(account.offset, total);
+    }
+}
+
+#[test]
+fn what_is_delivered_is_exact_and_each_gap_is_announced_once() {
+    let only = std::env::var("ANABRANCH_GAP_RUN").ok().map(|number| number.parse::<u64>().expect("a number"));
+    let runs = std::env::var("ANABRANCH_GAP_RUNS").map_or(200, |number| number.parse().expect("a number"));
+    let (mut gaps, mut delivered, mut with_gaps) = (BTreeMap::<&str, u64>::new(), 0, 0);
+    for number in only.map_or(0..runs, |only| only..only + 1) {
+        let outcome = std::panic::catch_unwind(|| live(number));
+        let Ok((here, bytes)) = outcome else { panic!("run {number}: {:#?}", Run::draw(number)) };
+        with_gaps += u32::from(!here.is_empty());
+        here.into_iter().for_each(|(reason, bytes)| *gaps.entry(reason).or_default() += bytes);
+        delivered += bytes;
+    }
+    eprintln!("{runs} runs, {with_gaps} with gaps: {delivered} bytes delivered, given up {gaps:?}");
+    assert!(only.is_some() || u64::from(with_gaps) > runs / 10);
+}
