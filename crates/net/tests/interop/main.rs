@@ -1,6 +1,7 @@
 //! Our stack and the running kernel's MPTCP, in network namespaces of their own. Needs root and a kernel with MPTCP and
 //! TUN: without, every test is counted as ignored and says why.
 
+mod abandoning;
 mod aborting;
 mod addresses;
 mod bulk;
@@ -34,6 +35,7 @@ fn main() {
     }
     let mut trials: Vec<Trial> = Vec::new();
     trials.extend(addresses::trials());
+    trials.extend(abandoning::trials());
     trials.extend(aborting::trials());
     trials.extend(bulk::trials());
     trials.extend(checksums::trials());
