@@ -1,10 +1,11 @@
-//! Packets from anyone: no bytes make the parser panic, and what it accepts comes out of emit and parse the same.
+//! Packets, messages and notices from anyone: no bytes make the parser panic, and what it accepts comes out of emit and parse the same.
 
 #![no_main]
 
 use anabranch_wire::checksum::Checksum;
 use anabranch_wire::ip::{self, PROTOCOL_TCP, PROTOCOL_UDP};
-use anabranch_wire::{Packet, UdpPacket};
+use anabranch_wire::mptcp::notice::Notice;
+use anabranch_wire::{Packet, UdpPacket, message};
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 
@@ -18,7 +19,13 @@ fuzz_target!(|data: &[u8]| {
 
 fn check(data: &[u8]) {
     let bytes = Bytes::copy_from_slice(data);
+    if let Some((at, header)) = message::find(data) {
+        assert_eq!(header.encode().expect("what was decoded fits"), data[at..at + message::HEADER]);
+    }
     if let Ok(packet) = Packet::parse(&bytes) {
+        for notice in packet.segment.options.mptcp.iter().filter_map(Notice::of) {
+            assert_eq!(Notice::of(&notice.option()), Some(notice));
+        }
         let mut again = Vec::new();
         packet.emit(&mut again).expect("what was parsed fits in the option space");
         assert_eq!(again.len(), packet.wire_len());
