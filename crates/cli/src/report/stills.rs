@@ -19,7 +19,8 @@ pub fn strips(outcome: &Outcome) -> String {
         }
         (None, false) => {
             "Frames of the first run: those at which the combinations differ most from the coded video, at least ten \
-             seconds apart, so the worst and not the usual. Number: PSNR of Y against the source."
+             seconds apart, so the worst and not the usual. Number: PSNR of Y against the source. Pictures: Big Buck Bunny, \
+             (c) 2008 Blender Foundation, CC BY 3.0, cut and coded anew."
                 .to_owned()
         }
     };
