@@ -120,12 +120,8 @@ pub fn run(
     let [sender, receiver] = programs.names();
     let mut running = Running(Vec::new());
     for (host, name, words) in [(hosts.server(), receiver, receives), (hosts.client(), sender, sends)] {
-        // As urgent as our engine, the generator and the judge are, if that is possible.
-        let urgent = is_there("chrt").then_some(["chrt", "-f", "1", name]);
-        let line: Vec<&str> = urgent.map_or(vec![name], Vec::from);
-        let (program, before) = line.split_first().ok_or("there is no program")?;
-        let mut command = command_in(host, OsStr::new(program));
-        command.args(before).args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut command = command_in(host, OsStr::new(name));
+        command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         running.0.push(command.spawn().map_err(failed("start a program"))?);
         thread::sleep(Duration::from_millis(200));
     }
