@@ -18,6 +18,8 @@ const IN: u16 = 5000;
 const OUT: u16 = 7000;
 /// Between the two, the first of a few.
 const BETWEEN: u16 = 6000;
+/// What nice(1) gives the programs.
+const URGENCY: &str = "-15";
 /// How often the judge looks whether all is over.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -120,8 +122,15 @@ pub fn run(
     let [sender, receiver] = programs.names();
     let mut running = Running(Vec::new());
     for (host, name, words) in [(hosts.server(), receiver, receives), (hosts.client(), sender, sends)] {
-        let mut command = command_in(host, OsStr::new(name));
-        command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // Before the machine's other work, as our engine, the generator and the judge are. A real-time priority would be too
+        // much: SRT hardly sleeps, and nothing else would run.
+        let mut command = command_in(host, OsStr::new("nice"));
+        command
+            .args(["-n", URGENCY, name])
+            .args(words)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         running.0.push(command.spawn().map_err(failed("start a program"))?);
         thread::sleep(Duration::from_millis(200));
     }

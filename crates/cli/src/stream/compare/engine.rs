@@ -1,7 +1,7 @@
 //! Our engine at the receiving end, with Linux or with ourselves at the other.
 
 use super::judge::Judge;
-use super::schedule::Frame;
+use super::schedule::{Frame, number_at};
 use super::trial::{Lasts, PORT, failed};
 use super::{kernel, message};
 use crate::calibrate::emulated::{client_addresses, ours, server_address};
@@ -151,7 +151,7 @@ impl Run<'_> {
 async fn read(stream: &Stream, mut judge: Judge, end: Instant) -> Judge {
     while !judge.is_complete() {
         match timeout_at(end.into(), stream.read_record()).await {
-            Ok(Ok(Some(Record::Message { header, .. }))) => judge.frame(header.number, Instant::now()),
+            Ok(Ok(Some(Record::Message { header, .. }))) => judge.frame(number_at(header.play_out), Instant::now()),
             Ok(Ok(Some(_))) => {}
             Ok(Ok(None) | Err(_)) | Err(_) => break,
         }

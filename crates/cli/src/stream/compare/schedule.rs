@@ -54,6 +54,13 @@ pub struct Frame {
     pub length: u32,
 }
 
+/// The number of the frame that is to be played then, microseconds. Messages have numbers of their own: what is dropped before
+/// it is sent has none.
+pub fn number_at(play_out: u64) -> u32 {
+    let frames = play_out.saturating_mul(u64::from(FRAMES_A_SECOND)).saturating_add(500_000) / 1_000_000;
+    u32::try_from(frames).unwrap_or(u32::MAX)
+}
+
 /// So many frames at a mean rate.
 pub fn frames(count: u32, rate: Rate) -> Vec<Frame> {
     let group: u32 = GROUP.iter().map(|kind| kind.weight()).sum();
@@ -81,5 +88,6 @@ mod tests {
         // Thirty seconds at 62,500 bytes a second, but for rounding.
         assert!((1_874_000..=1_876_000).contains(&bytes), "{bytes}");
         assert_eq!(frames[899].at, Duration::from_secs(1) * 899 / 30);
+        assert!(frames.iter().all(|frame| number_at(frame.at.as_micros() as u64) == frame.number));
     }
 }
