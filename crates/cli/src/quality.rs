@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 /// Which frames of a pass were in time, in coding order.
 type Set = Vec<bool>;
 
+/// What is said of pictures, in the order of [`add_scores`].
+const METRICS: [&str; 6] = ["psnr", "psnr_of_mean", "ssim", "ssim_blocks", "vqm", "mos"];
 /// Instants shown.
 const MOMENTS: usize = 3;
 /// Frames between two of them at least: ten seconds.
@@ -58,14 +60,16 @@ impl Viewer {
 
     /// Scores all runs, and gives the instants at which those of the first seed differ most.
     fn watch(&self, outcome: &mut Outcome) -> Result<Vec<Moment>, String> {
-        let swept = outcome.sweep.iter().flat_map(|point| &point.policies);
+        // Pictures of a whole sweep take minutes, so only one that draws them is looked at.
+        let draws = outcome.scenario.sweep.as_ref().is_some_and(|sweep| METRICS.contains(&sweep.metric.as_str()));
+        let swept = outcome.sweep.iter().filter(|_| draws).flat_map(|point| &point.policies);
         let runs = outcome.policies.iter().chain(swept).flat_map(|runs| &runs.records);
         let mut sets: Vec<Set> = runs.filter_map(|record| record.video.as_ref()).flat_map(|run| run.passes()).collect();
         sets.sort_unstable();
         sets.dedup();
         let scores = sets.into_par_iter().map(|set| self.scores(&set).map(|scores| (set, scores)));
         let scores: BTreeMap<Set, Vec<FrameScore>> = scores.collect::<Result<_, _>>()?;
-        let swept = outcome.sweep.iter_mut().flat_map(|point| &mut point.policies);
+        let swept = outcome.sweep.iter_mut().filter(|_| draws).flat_map(|point| &mut point.policies);
         for record in outcome.policies.iter_mut().chain(swept).flat_map(|runs| &mut runs.records) {
             add_scores(record, &scores);
         }
@@ -113,15 +117,9 @@ fn add_scores(record: &mut Record, scores: &BTreeMap<Set, Vec<FrameScore>>) {
     let passes = run.passes();
     let frames: Vec<FrameScore> = passes.iter().filter_map(|set| scores.get(set)).flatten().copied().collect();
     let score = Score::of(&frames);
-    let metrics = [
-        ("psnr", score.mean_of_psnr),
-        ("psnr_of_mean", score.psnr_of_mean),
-        ("ssim", score.ssim_gaussian),
-        ("ssim_blocks", score.ssim_blocks),
-        ("vqm", score.vqm),
-        ("mos", score.opinion),
-    ];
-    record.metrics.extend(metrics.map(|(name, value)| (name.to_owned(), value)));
+    let values =
+        [score.mean_of_psnr, score.psnr_of_mean, score.ssim_gaussian, score.ssim_blocks, score.vqm, score.opinion];
+    record.metrics.extend(METRICS.iter().zip(values).map(|(name, value)| ((*name).to_owned(), value)));
 }
 
 /// The frames at which the squared errors of the combinations are furthest apart, the first in time first; none where they
