@@ -5,6 +5,7 @@ mod pair;
 
 mod bench;
 mod data_level;
+mod guards;
 mod messages;
 mod subflow_level;
 mod withdrawing;
