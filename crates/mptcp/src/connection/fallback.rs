@@ -61,10 +61,13 @@ impl Connection {
         follows && next == self.data_nxt && self.receive_is_aligned(index)
     }
 
-    /// Whether the subflow's next expected byte is the stream's, counting what checksums hold back.
+    /// Whether the subflow's next expected byte is the stream's, counting what checksums hold back. The stream may have gone
+    /// over a gap that the subflow still waits for.
     fn receive_is_aligned(&self, index: usize) -> bool {
         let Some(subflow) = self.subflows.get(index) else { return false };
-        self.receive.out_of_order() == 0 || subflow.receiver.has_gap() || self.checksum
+        let has_gap = subflow.receiver.has_gap();
+        let ahead = has_gap && self.misses_what_was_given_up();
+        !ahead && (self.receive.out_of_order() == 0 || has_gap || self.checksum)
     }
 
     fn fall_back(&mut self, now: Instant, index: usize, cause: FallbackCause) {

@@ -1,8 +1,12 @@
-//! What switches skipping on subflows off.
+//! What switches skipping on subflows off, and what a fallback in mid-stream does to giving up.
 
-use crate::bench::{Bench, SEGMENT, latency, spe};
+use crate::bench::{Bench, SEGMENT, at, latency, spe};
 use crate::pair::{Fate, config, pattern};
-use anabranch_wire::{Packet, SeqNumber};
+use anabranch_mptcp::{Event, Record};
+use anabranch_policy::ids::ConnectionId;
+use anabranch_policy::reliability::Reason;
+use anabranch_wire::{Flags, MptcpOption, Packet, SeqNumber};
+use bytes::Bytes;
 use std::cell::Cell;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -92,4 +96,63 @@ fn after_sixteen_copies_of_what_was_skipped_the_next_means_that_the_sender_takes
     bench.run(10);
     assert!(bench.stats().skips_no_more);
     assert_eq!(bench.stats().late_bytes_received, SEGMENT, "counted once");
+}
+
+/// The client hears MP_FAIL, as if the server had said so: both leave MPTCP.
+fn make_fall_back(bench: &mut Bench, data_seq: u64) {
+    let mut fail = bench.pair.sent[1].last().unwrap().1.clone();
+    fail.segment.payload = Bytes::new();
+    fail.segment.flags = Flags::ACK;
+    fail.segment.options.dss = None;
+    fail.segment.options.mptcp = vec![MptcpOption::Fail { data_seq }];
+    bench.pair.inject(0, fail);
+}
+
+fn has_fallen_back(bench: &Bench, host: usize, id: ConnectionId) -> bool {
+    bench.pair.events[host].iter().any(|event| matches!(event, Event::FellBack(connection, _) if *connection == id))
+}
+
+fn bytes_read(bench: &Bench) -> Vec<u8> {
+    let bytes =
+        |(_, record): &(_, Record)| if let Record::Bytes { bytes, .. } = record { bytes.to_vec() } else { vec![] };
+    bench.records.iter().flat_map(bytes).collect()
+}
+
+#[test]
+fn after_a_fallback_in_mid_stream_a_hole_is_waited_for() {
+    let mut bench = Bench::new(1, config(), spe(config(), latency(100)));
+    let losses = Losses::of(&mut bench);
+    losses.countdown.set(Some(2));
+    let data = pattern(12 * SEGMENT as usize);
+    let (before, after) = data.split_at(10 * SEGMENT as usize);
+    bench.write(before);
+    bench.run(50);
+    make_fall_back(&mut bench, 0);
+    // Something comes behind the hole when its lifetime would be over.
+    bench.run(100);
+    bench.write(after);
+    bench.run(3_000);
+    assert!(has_fallen_back(&bench, 0, bench.id) && has_fallen_back(&bench, 1, bench.server));
+    assert_eq!(bench.read(), [(100, 2 * SEGMENT, None)]);
+    losses.lost.set(None);
+    bench.run(30_000);
+    assert_eq!(bench.read(), [(100, 12 * SEGMENT, None)]);
+    assert!(bytes_read(&bench) == data);
+    assert_eq!(bench.stats().abandoned.total().gaps, 0);
+}
+
+#[test]
+fn bytes_given_up_before_a_fallback_are_not_taken_for_the_next_of_the_stream_after_it() {
+    let mut bench = Bench::new(1, config(), spe(config(), latency(300)));
+    let losses = Losses::of(&mut bench);
+    losses.countdown.set(Some(2));
+    bench.write(&pattern(10 * SEGMENT as usize));
+    bench.run(1_000);
+    let expected = [(100, 2 * SEGMENT, None), (at(2), SEGMENT, Some(Reason::Expired)), (at(3), 7 * SEGMENT, None)];
+    assert_eq!(bench.read(), expected);
+    // On the subflow they are still expected: its place and that of the stream differ.
+    make_fall_back(&mut bench, 0);
+    losses.lost.set(None);
+    bench.run(30_000);
+    assert_eq!(bench.read(), expected);
 }

@@ -304,6 +304,11 @@ impl Connection {
         }
     }
 
+    /// Whether something was given up that has not come after all.
+    pub(super) fn misses_what_was_given_up(&self) -> bool {
+        self.partial.as_deref().is_some_and(|partial| partial.missing.overlap(0, u64::MAX) > 0)
+    }
+
     /// Whether the receiver may give up now: MPTCP is spoken, and mappings need not be whole to be believed.
     pub(super) fn may_give_up(&self) -> bool {
         let honours = |partial: &Partial| partial.terms.receiver || (partial.gives_up() && partial.peer_knows);
