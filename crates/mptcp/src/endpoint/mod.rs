@@ -13,7 +13,7 @@ use crate::event::{Event, TraceRecord};
 use crate::keys::{Derived, Key};
 use crate::record::{MessageOptions, Record};
 use crate::stats::{ConnectionStats, EndpointCounters, ReceiveState, SubflowReport};
-use anabranch_policy::ids::{AddressId, ConnectionId};
+use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::{PathAction, PathEvent, PathManager};
 use anabranch_policy::reliability::PlayOutClock;
 use anabranch_policy::time::{Duration, Instant};
@@ -314,6 +314,12 @@ impl Endpoint {
     /// When messages of the peer's are to be played ([`PlayOutClock`]); none where there are no messages.
     pub fn play_out_clock(&self, id: ConnectionId) -> Option<PlayOutClock> {
         self.connections.get(id)?.play_out_clock()
+    }
+
+    /// Which path the peer called its worst when it gave something up last, and how much longer its forward delay was than the
+    /// least; none if it never did, or does not measure them (path manager `one_way_delay` at its end).
+    pub fn worst_path_of_peer(&self, id: ConnectionId) -> Option<(SubflowId, Duration)> {
+        self.connections.get(id)?.worst_path_of_peer()
     }
 
     /// No more will be written: DATA_FIN and FIN follow the last byte. Reading goes on.

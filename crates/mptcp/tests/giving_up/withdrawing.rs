@@ -2,7 +2,7 @@
 
 use crate::pair::{Fate, Pair, config, pattern};
 use anabranch_mptcp::{ConnectionConfig, Framing, MessageOptions, Record};
-use anabranch_policy::ids::ConnectionId;
+use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::reliability::{self, Reason};
 use anabranch_policy::table::{self, Settings};
 use anabranch_policy::time::Duration;
@@ -41,7 +41,10 @@ struct Bench {
 const EVERYWHERE: usize = 99;
 
 fn bench(paths: usize, client: ConnectionConfig, server: ConnectionConfig) -> Bench {
-    let mut pair = Pair::new(paths);
+    bench_of(Pair::new(paths), client, server)
+}
+
+fn bench_of(mut pair: Pair, client: ConnectionConfig, server: ConnectionConfig) -> Bench {
     pair.reading = [false, false];
     let (black, notices_to_lose) = (Rc::new(Cell::new(None)), Rc::new(Cell::new(0_usize)));
     let (dark, losing) = (Rc::clone(&black), Rc::clone(&notices_to_lose));
@@ -212,4 +215,33 @@ fn a_withdrawn_tail_ends_the_stream_all_the_same() {
             bench.pair.hosts[0].connection_view(bench.pair.now, bench.id),
         );
     }
+}
+
+#[test]
+fn the_sender_hears_which_path_the_receiver_calls_its_worst() {
+    let spe = || with("spe", Settings::new().with("latency", 200).with("reserve", 0));
+    let worst = |manager| {
+        let mut pair = Pair::with_path_managers(2, ["full_mesh", manager]);
+        pair.delay[1] = Duration::from_millis(40);
+        let mut bench = bench_of(pair, spe(), spe());
+        // More than one path takes at once.
+        bench.write(60_000, None);
+        bench.run(1_000);
+        bench.black.set(Some(EVERYWHERE));
+        bench.write(1_000, None);
+        bench.black.set(None);
+        bench.write(1_000, None);
+        bench.run(3_000);
+        assert!(bench.stats(0).bytes_abandoned_by_peer > 0);
+        let (subflow, behind) = bench.pair.hosts[0].worst_path_of_peer(bench.id)?;
+        let views = bench.pair.hosts[0].subflow_views(bench.pair.now, bench.id);
+        let view = views.into_iter().find(|view| view.id == subflow)?;
+        Some((view.remote_address, behind))
+    };
+    let (towards, behind) = worst("one_way_delay").unwrap();
+    // The server's second address is at the end of the long way.
+    assert_eq!(towards, AddressId(2));
+    // 40 ms less 10, and what the clocks of timestamps round.
+    assert!((29..=31).contains(&behind.as_millis()), "{behind:?}");
+    assert_eq!(worst("full_mesh"), None, "nobody measures");
 }
