@@ -222,6 +222,9 @@ impl Connection {
         }
         if newly > 0 {
             self.timers.data_attempts = 0;
+            if self.partial.is_some() {
+                self.drop_useless();
+            }
             // A third of the buffer, so that the application is not woken for a few bytes (Linux does the same).
             if self.write_was_short && self.send.space() >= self.send.limit() / 3 {
                 self.write_was_short = false;

@@ -524,6 +524,13 @@ impl Subflow {
         Some(record)
     }
 
+    /// Takes out what waits to be sent and is useless, by its stretch of the stream.
+    pub fn drop_useless(&mut self, is_useless: impl Fn(u64, u64) -> bool) {
+        if let Some(end) = self.scoreboard.drop_useless(is_useless) {
+            self.send.end = end;
+        }
+    }
+
     /// Forgets what has not been sent; a FIN among it moves up.
     pub fn drop_unsent(&mut self, data_end: u64) {
         let Some((seq, fin)) = self.scoreboard.drop_unsent() else { return };

@@ -260,6 +260,27 @@ impl Scoreboard {
         Some((first, fin))
     }
 
+    /// Takes out what waits to be sent and is useless, by its stretch of the stream; what waits behind it moves up. A FIN stays,
+    /// and so does everything where mappings go ahead of records. Gives the sequence number behind the last record.
+    pub fn drop_useless(&mut self, is_useless: impl Fn(u64, u64) -> bool) -> Option<SeqNumber> {
+        let useless = |record: &Record| !record.fin && is_useless(record.data_seq, record.data_end());
+        if self.has_trains || !self.records.range(self.sent..).any(useless) {
+            return None;
+        }
+        let kept = self.sent + self.bound();
+        let mut seq = self.records.get(kept)?.seq;
+        for mut record in self.records.split_off(kept) {
+            if useless(&record) {
+                self.queued -= record.payload.len() as u64;
+                continue;
+            }
+            record.seq = seq;
+            seq = record.end();
+            self.records.push_back(record);
+        }
+        Some(seq)
+    }
+
     /// The first unsent record goes out now.
     pub fn send_next(&mut self, now: Instant) -> Option<Record> {
         if self.sent == 0 {

@@ -7,5 +7,6 @@ mod bench;
 mod data_level;
 mod guards;
 mod messages;
+mod queued;
 mod subflow_level;
 mod withdrawing;

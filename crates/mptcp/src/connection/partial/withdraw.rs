@@ -131,6 +131,7 @@ impl Connection {
             // What nobody was given yet is passed over.
             self.data_nxt = self.data_nxt.max(end);
             self.output_pending = true;
+            self.drop_useless();
         }
     }
 
@@ -152,6 +153,20 @@ impl Connection {
             self.tell(Notice::Withdrawn { data_seq, length: (end - start) as u32 }, true);
         }
         if numbers.is_empty() { Instant::NEVER } else { now + round_trip }
+    }
+
+    /// What waits on a subflow, and the peer has gone over at data level or need not have, is not sent there. What ends the stream
+    /// is, since DATA_FIN may go with it.
+    pub(in crate::connection) fn drop_useless(&mut self) {
+        let (una, end) = (self.data_una(), self.send.end());
+        let Some(partial) = self.partial.as_deref().filter(|partial| partial.gives_up()) else { return };
+        if self.protocol != super::Protocol::Multipath {
+            return;
+        }
+        let is_withdrawn = |from, to| partial.withdrawn.iter().any(|range| range.0 <= from && to <= range.1);
+        for subflow in &mut self.subflows {
+            subflow.drop_useless(|from, to| to < end && (to <= una || is_withdrawn(from, to)));
+        }
     }
 
     /// Where the withdrawn stretch ends that a byte lies in.
