@@ -65,7 +65,7 @@ struct Run {
 fn settings(luck: &mut Luck, policy: &str) -> Settings {
     let millis = luck.pick(&[5, 30, 100, 300, 800]);
     match policy {
-        "spe" => {
+        "spe" | "both_ends" => {
             let switch = |luck: &mut Luck| if luck.one_in(4) { "off" } else { "on" };
             let level = luck.pick(&["data", "subflow"]);
             let settings = Settings::new().with("latency", millis).with("reserve", luck.below(20)).with("level", level);
@@ -83,7 +83,7 @@ impl Run {
         let mut luck = Luck(number.wrapping_mul(0x1234_5678_9abc_def1) ^ 7);
         let paths = 1 + luck.below(3) as usize;
         let framing = if luck.one_in(3) { Framing::Bytes } else { Framing::Messages };
-        let policy = luck.pick(&["spe", "spe", "spe", "too_late", "pr_mptcp", "mo_pr", "full"]);
+        let policy = luck.pick(&["spe", "spe", "both_ends", "too_late", "pr_mptcp", "mo_pr", "full"]);
         // A peer without the extension, or one of ours.
         let other = if luck.one_in(2) { "full" } else { policy };
         let (receiver, sender) = (settings(&mut luck, policy), settings(&mut luck, other));

@@ -135,6 +135,7 @@ impl Combination {
     pub const NAMED: &[(&str, &str)] = &[
         ("recpr", "path_manager=one_way_delay,reliability=spe"),
         ("recpr_subflow", "path_manager=one_way_delay,reliability=spe,reliability.level=subflow"),
+        ("recpr_both_ends", "path_manager=one_way_delay,reliability=both_ends"),
         ("spe", "reliability=spe"),
         ("sme", "path_manager=one_way_delay"),
         ("pr_mptcp", "reliability=pr_mptcp"),

@@ -14,6 +14,7 @@
 //! where the play-out time counts from the stream's beginning and the latency is chosen. [`PlayOutClock`] is this and
 //! nothing else. The message that came through fastest sets the base, so the latency is what all others may take longer.
 
+mod both_ends;
 mod full;
 mod play_out_clock;
 mod spe;
@@ -29,7 +30,7 @@ use core::fmt;
 
 /// The reliability policies.
 pub const TABLE: &[Member<dyn Reliability>] =
-    &[full::MEMBER, spe::MEMBER, withdrawal::PR_MPTCP, withdrawal::MO_PR, too_late::MEMBER];
+    &[full::MEMBER, spe::MEMBER, withdrawal::PR_MPTCP, withdrawal::MO_PR, both_ends::MEMBER, too_late::MEMBER];
 
 /// Why data was given up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

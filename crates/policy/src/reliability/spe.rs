@@ -17,51 +17,54 @@ use super::{Decision, Level, Missing, Reason, Reliability, Terms};
 use crate::table::{Member, Parameter, SettingError, Settings};
 use crate::time::{Duration, Instant};
 
+/// Its settings.
+pub(super) const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "latency",
+        default: "500",
+        values: "ms, from 1 to 60000",
+        summary: "How long after the fastest message's way a message is played: the deadline.",
+    },
+    Parameter {
+        name: "level",
+        default: "data",
+        values: "data | subflow",
+        summary: "Whether the subflow's acknowledgement, too, goes over what is given up.",
+    },
+    Parameter { name: "expired", default: "on", values: "on | off", summary: "Give up what has expired." },
+    Parameter { name: "blocked", default: "on", values: "on | off", summary: "Give up what blocks the buffer." },
+    Parameter {
+        name: "overtaken",
+        default: "on",
+        values: "on | off",
+        summary: "Give up what keeps a later message from being played.",
+    },
+    Parameter {
+        name: "reserve",
+        default: "10",
+        values: "ms, from 0 to 1000",
+        summary: "So long before its time a message counts as expired, or as to be played.",
+    },
+    Parameter {
+        name: "blocked_from",
+        default: "0.75",
+        values: "a share from 0 to 1",
+        summary: "The buffer is severely blocked when it is so full behind the hole.",
+    },
+    Parameter {
+        name: "most_skipped",
+        default: "0.05",
+        values: "a share from 0 to 0.5",
+        summary: "At level subflow: the most that acknowledgements go over, of what comes in.",
+    },
+];
+
 /// The line of [`super::TABLE`].
 pub const MEMBER: Member<dyn Reliability> = Member {
     name: "spe",
     summary: "The receiver gives up what has expired, what blocks its buffer, or what a later message has overtaken.",
     source: "recPR-MPTCP, IV-A",
-    parameters: &[
-        Parameter {
-            name: "latency",
-            default: "500",
-            values: "ms, from 1 to 60000",
-            summary: "How long after the fastest message's way a message is played: the deadline.",
-        },
-        Parameter {
-            name: "level",
-            default: "data",
-            values: "data | subflow",
-            summary: "Whether the subflow's acknowledgement, too, goes over what is given up.",
-        },
-        Parameter { name: "expired", default: "on", values: "on | off", summary: "Give up what has expired." },
-        Parameter { name: "blocked", default: "on", values: "on | off", summary: "Give up what blocks the buffer." },
-        Parameter {
-            name: "overtaken",
-            default: "on",
-            values: "on | off",
-            summary: "Give up what keeps a later message from being played.",
-        },
-        Parameter {
-            name: "reserve",
-            default: "10",
-            values: "ms, from 0 to 1000",
-            summary: "So long before its time a message counts as expired, or as to be played.",
-        },
-        Parameter {
-            name: "blocked_from",
-            default: "0.75",
-            values: "a share from 0 to 1",
-            summary: "The buffer is severely blocked when it is so full behind the hole.",
-        },
-        Parameter {
-            name: "most_skipped",
-            default: "0.05",
-            values: "a share from 0 to 0.5",
-            summary: "At level subflow: the most that acknowledgements go over, of what comes in.",
-        },
-    ],
+    parameters: PARAMETERS,
     build,
 };
 

@@ -46,8 +46,14 @@ fn build(settings: &Settings, unit: Unit) -> Result<Box<dyn Reliability>, Settin
     Ok(Box::new(Withdrawal { unit, lifetime }))
 }
 
+/// As `mo_pr`, with this lifetime.
+pub(super) const fn whole_messages(lifetime: Duration) -> Withdrawal {
+    Withdrawal { unit: Unit::Message, lifetime }
+}
+
+/// What is withdrawn together, and when.
 #[derive(Clone, Copy, Debug)]
-struct Withdrawal {
+pub(super) struct Withdrawal {
     unit: Unit,
     lifetime: Duration,
 }
