@@ -4,8 +4,8 @@
 //! however many runs have it.
 
 use crate::record::{Moment, Outcome, Pictures, PolicyRuns, Record, Still};
-use anabranch_media::metrics::score::{FrameScore, Score, Scorer};
-use anabranch_media::{ElementaryStream, Ffmpeg, clip, lossy, stills};
+use anabranch_media::metrics::score::{FrameScore, Score};
+use anabranch_media::{Ffmpeg, Quality, clip};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
@@ -36,26 +36,12 @@ pub fn add(outcome: &mut Outcome) {
 }
 
 /// The clip, and what it takes to look at it.
-struct Viewer {
-    ffmpeg: Ffmpeg,
-    stream: ElementaryStream,
-    scorer: Scorer,
-}
+struct Viewer(Quality);
 
 impl Viewer {
     fn open() -> Result<Self, String> {
         let ffmpeg = Ffmpeg::find().map_err(|error| error.to_string())?;
-        let stream = clip::stream();
-        let size = (clip::WIDTH, clip::HEIGHT);
-        let luma = (clip::WIDTH * clip::HEIGHT) as usize;
-        let (mut original, mut undamaged) = (Vec::new(), Vec::new());
-        let whole = lossy::received(&stream, 1, &vec![true; clip::FRAMES]).map_err(|error| error.to_string())?;
-        ffmpeg
-            .decode_whole(clip::ORIGINAL, size, clip::FRAMES, |_, frame| original.extend_from_slice(&frame[..luma]))
-            .and_then(|()| ffmpeg.decode(&whole, |_, frame| undamaged.extend_from_slice(&frame[..luma])))
-            .map_err(|error| error.to_string())?;
-        let scorer = Scorer::new(size, original, undamaged).map_err(|error| error.to_string())?;
-        Ok(Self { ffmpeg, stream, scorer })
+        Quality::of_clip(ffmpeg).map(Self).map_err(|error| error.to_string())
     }
 
     /// Scores all runs, and gives the instants at which those of the first seed differ most.
@@ -67,21 +53,14 @@ impl Viewer {
         let mut sets: Vec<Set> = runs.filter_map(|record| record.video.as_ref()).flat_map(|run| run.passes()).collect();
         sets.sort_unstable();
         sets.dedup();
-        let scores = sets.into_par_iter().map(|set| self.scores(&set).map(|scores| (set, scores)));
-        let scores: BTreeMap<Set, Vec<FrameScore>> = scores.collect::<Result<_, _>>()?;
+        let scores = sets.into_par_iter().map(|set| self.0.frames(&set).map(|scores| (set, scores)));
+        let scores: BTreeMap<Set, Vec<FrameScore>> =
+            scores.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
         let swept = outcome.sweep.iter_mut().filter(|_| draws).flat_map(|point| &mut point.policies);
         for record in outcome.policies.iter_mut().chain(swept).flat_map(|runs| &mut runs.records) {
             add_scores(record, &scores);
         }
         self.moments(&outcome.policies, &scores)
-    }
-
-    fn scores(&self, set: &[bool]) -> Result<Vec<FrameScore>, String> {
-        let received = lossy::received(&self.stream, 1, set).map_err(|error| error.to_string())?;
-        let mut scores = Vec::with_capacity(set.len());
-        let show = |at: usize, frame: &[u8]| scores.extend(self.scorer.frame(at, frame));
-        self.ffmpeg.decode(&received, show).map_err(|error| error.to_string())?;
-        Ok(scores)
     }
 
     fn moments(&self, policies: &[PolicyRuns], scores: &BTreeMap<Set, Vec<FrameScore>>) -> Result<Vec<Moment>, String> {
@@ -94,8 +73,7 @@ impl Viewer {
             moments.push(Moment { at: *frame as f64 / f64::from(clip::RATE), frame: *frame, stills: Vec::new() });
         }
         for ((label, set), scores) in seen.iter().zip(&all) {
-            let received = lossy::received(&self.stream, 1, set).map_err(|error| error.to_string())?;
-            let pictures = stills::stills(&self.ffmpeg, &received, &frames).map_err(|error| error.to_string())?;
+            let pictures = self.0.stills(set, &frames).map_err(|error| error.to_string())?;
             for (moment, png) in moments.iter_mut().zip(pictures) {
                 let psnr = scores.get(moment.frame).map_or(f64::NAN, |score| score.psnr);
                 moment.stills.push(Still { label: label.clone(), png, psnr });
