@@ -302,6 +302,7 @@ impl Found {
         routes
     }
 }
+
 /// The host's own address in a message, which on a link from point to point is not the first, and its flags.
 pub(crate) fn address_of(message: &AddressMessage) -> Option<(IpAddr, AddressFlags)> {
     let (mut local, mut peer, mut flags) = (None, None, AddressFlags::empty());

@@ -25,14 +25,12 @@ pub const MEMBER: Member<dyn Reliability> = Member {
 fn build(settings: &Settings) -> Result<Box<dyn Reliability>, SettingError> {
     let receiver = (spe::MEMBER.build)(settings)?;
     let latency = receiver.terms().latency;
-    let lasting = withdrawal::whole_messages(latency);
-    Ok(Box::new(BothEnds { receiver, lasting, expendable: withdrawal::whole_messages(latency / 2), latency }))
+    Ok(Box::new(BothEnds { receiver, sender: withdrawal::whole_messages(latency), latency }))
 }
 
 struct BothEnds {
     receiver: Box<dyn Reliability>,
-    lasting: withdrawal::Withdrawal,
-    expendable: withdrawal::Withdrawal,
+    sender: withdrawal::Withdrawal,
     latency: Duration,
 }
 
@@ -48,10 +46,10 @@ impl Reliability for BothEnds {
     fn withdraw(&mut self, now: Instant, message: &Outstanding) -> Verdict {
         // What is on its way already costs nothing more: only what has not begun is expendable.
         if message.importance >= EXPENDABLE && message.given == 0 {
-            let expires = message.expires.map(|expires| expires - self.latency / 2);
-            return self.expendable.withdraw(now, &Outstanding { expires, ..*message });
+            let expires = message.expires.unwrap_or(message.written + self.latency) - self.latency / 2;
+            return self.sender.withdraw(now, &Outstanding { expires: Some(expires), ..*message });
         }
-        self.lasting.withdraw(now, message)
+        self.sender.withdraw(now, message)
     }
 }
 
