@@ -21,11 +21,12 @@
 //! **Losses.** On radio links packets are lost by chance; a window that answers to each starves (at 1 % and 100 ms a
 //! standard TCP gets 1.2 Mbit/s, after Mathis et al., 1997). A round's losses count as congestion only if both are true:
 //! the path is full (the round-trip time is a tenth and 1 ms above min_rtt, or more is in flight than 1.125 bdp and
-//! four segments), and more was lost than the path loses anyway, by 2 % of the flight: `chance`, the smoothed loss rate of
+//! four segments; not in a start-up that still finds more, whose model is a round behind), and more was lost than the path loses anyway, by 2 % of the flight: `chance`, the smoothed loss rate of
 //! the rounds in which it was not full. Then a *ceiling* comes down to 0.85 of what was in flight, though not below
 //! 1.06 bdp; ascents lift it by 1, 2, 4 ... segments a round, one ascent
 //! going on where the last ended, until that does harm. A round that loses a quarter of
-//! its packets has met a slower path: the bandwidths of the rounds before are forgotten.
+//! its packets, later than three rounds after a start-up, has met a slower path: the bandwidths of the rounds before are
+//! forgotten.
 //!
 //! **Limited elsewhere** (by the application, the peer's window, the scheduler) it paces at twice the bandwidth, since a
 //! segment that waits here only comes later; unless a queue stands or such bursts are lost.
@@ -73,6 +74,8 @@ const BEYOND_CHANCE: f64 = 0.02;
 const FOUND: f64 = 1.15;
 /// Share of the flight lost in a round that ends the start-up.
 const OVERSHOT: f64 = 0.1;
+/// Rounds after start-up in which what it sent too much comes to light: one of its last flight, one of what was sent again.
+const OVERSHOT_ROUNDS: u64 = 3;
 /// What stays of the flight when the ceiling comes down.
 const BETA: f64 = 0.85;
 /// Share of a round lost that makes the model start afresh.
@@ -152,6 +155,8 @@ struct Anabranch {
     round: Round,
     min_rtt: MinRtt,
     first_rtt: Duration,
+    /// Up to this round losses may be of what start-up sent too much.
+    overshot_until: u64,
     /// The least round-trip time was not seen for [`LOOK_AFTER`].
     look_due: bool,
     /// Bandwidth of the last round with growth, and rounds since.
@@ -229,7 +234,9 @@ impl Anabranch {
         let round = core::mem::take(&mut self.round);
         let rate = round.loss_rate();
         self.lossy = round.lost > 2 * u64::from(self.mss) && rate > self.chance + BEYOND_CHANCE;
-        let full = round.queue_stood || in_flight > self.bdp() + self.bdp() / 8 + self.least();
+        // While start-up still finds more, the model is a round behind what is in flight.
+        let behind = self.state == State::StartUp && self.plateau.1 == 0;
+        let full = round.queue_stood || (!behind && in_flight > self.bdp() + self.bdp() / 8 + self.least());
         let congested = full && self.lossy;
         if !full {
             self.chance += (rate - self.chance) * CHANCE_WEIGHT;
@@ -242,7 +249,7 @@ impl Anabranch {
             if self.state == State::Up {
                 self.enter(State::Down, now);
             }
-            if rate > COLLAPSE && self.state != State::StartUp {
+            if rate > COLLAPSE && self.rounds.count() > self.overshot_until {
                 self.bandwidth.forget_past();
             }
         } else if self.state == State::Up && self.ceiling < LARGEST_WINDOW {
@@ -351,6 +358,7 @@ impl SinglePath for Anabranch {
             round: Round::default(),
             min_rtt: MinRtt::new(MIN_RTT_WINDOW, LOOK_AFTER, start.now, first),
             look_due: false,
+            overshot_until: 0,
             first_rtt: first.unwrap_or(Duration::from_millis(1)),
             plateau: (0, 0),
             chance: 0.0,
@@ -377,6 +385,9 @@ impl SinglePath for Anabranch {
         if seen {
             self.min_rtt.seen(ack.now);
             self.look_due = false;
+        }
+        if self.state == State::StartUp {
+            self.overshot_until = self.rounds.count() + OVERSHOT_ROUNDS;
         }
         if self.rounds.on_ack(ack.prior_delivered, ack.total_delivered) {
             self.bandwidth.advance();

@@ -151,6 +151,42 @@ fn a_round_that_loses_a_quarter_has_met_a_slower_path() {
 }
 
 #[test]
+fn a_start_up_that_finds_more_takes_losses_for_chance_and_one_that_does_not_for_a_full_path() {
+    let mut flow = Flow::new();
+    flow.pass(1, 8.0, BDP);
+    // 7 000 of 107 000 bytes are lost, with almost three times in flight what the model says; and the path delivers twice as
+    // much, and twice as much again.
+    let lossy = |flow: &Flow, mbit| Ack { lost: 7_000, ..flow.round(mbit, 277_000) };
+    for mbit in [16.0, 32.0] {
+        flow.take(lossy(&flow, mbit));
+        assert_eq!((flow.control.ceiling, flow.control.plateau.1), (LARGEST_WINDOW, 0));
+    }
+    close_to(flow.control.chance, CHANCE_WEIGHT * 7.0 / 107.0, 1e-9);
+    // No more is found: the flight that is judged with the next round is beyond 1.125 x 400 000 bytes and four segments.
+    flow.take(Ack { lost: 7_000, ..flow.round(32.0, 500_000) });
+    assert_eq!((flow.control.ceiling, flow.control.plateau.1), (LARGEST_WINDOW, 1));
+    flow.take(flow.round(32.0, 500_000));
+    assert_eq!(flow.control.ceiling, 427_000); // 400 000 and a sixteenth and two segments, more than 0.85 x 500 000
+}
+
+#[test]
+fn what_start_up_sent_too_much_is_no_slower_path() {
+    let quarter_lost = |flow: &mut Flow| {
+        let rtt = Some(Duration::from_millis(200));
+        flow.take(Ack { lost: 34_000, rtt, ..flow.round(2.0, BDP) });
+        flow.take(Ack { rtt, ..flow.round(2.0, BDP) });
+        flow.control.bandwidth.max()
+    };
+    let mut flow = Flow::new();
+    flow.pass(1 + PLATEAU as usize, 8.0, 2 * BDP);
+    assert_eq!(flow.control.state, State::Drain);
+    assert_eq!(quarter_lost(&mut flow), 8_000_000);
+    // Three rounds after start-up it is.
+    flow.pass(1, 8.0, BDP);
+    assert_eq!(quarter_lost(&mut flow), 2_000_000);
+}
+
+#[test]
 fn after_a_timeout_one_segment_goes_until_it_is_answered_and_then_half_of_the_model() {
     let mut flow = Flow::in_cruise();
     flow.control.on_congestion(&timeout(2 * BDP));
