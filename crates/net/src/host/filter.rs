@@ -6,6 +6,7 @@ use super::plan::PathPlan;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
 /// What the table says, in nft's language. `ports` are the stack's at the uplinks' own addresses.
@@ -50,11 +51,18 @@ pub(crate) fn text(layout: Layout, paths: &[PathPlan], ports: &[u16]) -> String 
     text
 }
 
+/// nft, which is not to be ended by the signal that ends us, for what it does then is to undo what was set up: a terminal's
+/// Ctrl-C goes to a whole process group.
+fn nft(arguments: &[&str]) -> Command {
+    let mut nft = Command::new("nft");
+    nft.args(arguments).process_group(0);
+    nft
+}
+
 /// Has nft do what `text` says, all or nothing.
 pub(crate) fn run(text: &str) -> io::Result<()> {
-    let mut nft = Command::new("nft");
-    nft.args(["-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut nft = nft.spawn()?;
+    let mut nft = nft(&["-f", "-"]);
+    let mut nft = nft.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
     if let Some(mut input) = nft.stdin.take() {
         // What it did not read it will complain about.
         let _ = input.write_all(text.as_bytes());
@@ -62,6 +70,9 @@ pub(crate) fn run(text: &str) -> io::Result<()> {
     let output = nft.wait_with_output()?;
     if output.status.success() {
         return Ok(());
+    }
+    if output.status.code().is_none() {
+        return Err(io::Error::other(format!("nft was ended by {}", output.status)));
     }
     let complaint = String::from_utf8_lossy(&output.stderr);
     let line = complaint.lines().find(|line| line.contains("rror: ")).unwrap_or(complaint.trim());
@@ -86,7 +97,7 @@ pub(crate) fn remove(table: &str) -> io::Result<()> {
 
 /// The numbers of instances that have a table, as far as we may know.
 pub(crate) fn taken() -> Result<BTreeSet<u8>, HostError> {
-    let output = Command::new("nft").args(["list", "tables", "inet"]).stdin(Stdio::null()).output();
+    let output = nft(&["list", "tables", "inet"]).stdin(Stdio::null()).output();
     match output {
         Ok(output) => {
             let text = String::from_utf8_lossy(&output.stdout);

@@ -111,7 +111,7 @@ impl Setup {
     /// Removes one route of ours.
     pub(crate) fn remove(&mut self, route: &Route) -> Result<(), HostError> {
         let step = Step::Route(route.clone());
-        step.undo(&mut self.netlink).map_err(|error| HostError::Undo { command: step.to_string(), error })
+        step.undo(&mut self.netlink).map_err(|error| HostError::Undo { command: step.in_short(), error })
     }
 
     /// Puts another table in nftables in the place of ours.
@@ -150,7 +150,7 @@ fn failed(step: &Step, error: io::Error) -> HostError {
         (Step::Filter { .. }, io::ErrorKind::NotFound) => {
             HostError::MissingProgram { program: "nft", package: "nftables" }
         }
-        _ => HostError::Step { command: step.to_string(), error },
+        _ => HostError::Step { command: step.in_short(), error },
     }
 }
 
@@ -163,7 +163,7 @@ fn undo(steps: Vec<Step>, others: &[Step], netlink: &mut Netlink) -> Result<(), 
             continue;
         }
         if let Err(error) = step.undo(netlink) {
-            outcome = Err(HostError::Undo { command: step.to_string(), error });
+            outcome = Err(HostError::Undo { command: step.in_short(), error });
         }
     }
     outcome

@@ -291,6 +291,14 @@ pub(crate) fn read_setting(key: &str) -> Option<String> {
 }
 
 impl Step {
+    /// The command that does the same, in a line.
+    pub(crate) fn in_short(&self) -> String {
+        match self {
+            Self::Filter { table, .. } => format!("nft create table inet {table}"),
+            other => other.to_string(),
+        }
+    }
+
     /// Does it. A device is the caller's to open, who must hold it.
     pub(crate) fn carry_out(&self, netlink: &mut Netlink) -> io::Result<()> {
         let new = NLM_F_CREATE | NLM_F_EXCL;
