@@ -48,7 +48,8 @@ impl Connection {
         }
     }
 
-    /// Whether what the subflow holds follows on in the stream, from what is acknowledged to what was given to it.
+    /// Whether what the subflow holds follows on in the stream, from what is acknowledged to what was given to it: bytes that
+    /// were withdrawn may never have been.
     fn is_contiguous(&self, index: usize) -> bool {
         let Some(subflow) = self.subflows.get(index) else { return false };
         let first = subflow.scoreboard.first_data_seq().unwrap_or(self.data_nxt);
@@ -58,7 +59,7 @@ impl Connection {
             next = record.data_end();
             follows
         });
-        follows && next == self.data_nxt && self.receive_is_aligned(index)
+        follows && next == self.data_nxt && !self.waits_to_be_gone_over() && self.receive_is_aligned(index)
     }
 
     /// Whether the subflow's next expected byte is the stream's, counting what checksums hold back. The stream may have gone

@@ -91,10 +91,11 @@ impl Connection {
         {
             record.reinjected = true;
         }
-        let length = outstanding.length.min(mss);
+        let length = self.useful_length(outstanding.data_seq, u64::from(outstanding.length.min(mss)));
         // A segment without a mapping of its own holds more than one with; the rest goes as well.
         let (start, end) = (outstanding.data_seq, outstanding.data_seq + u64::from(outstanding.length));
-        self.reinject_stretch(start + u64::from(length), end, outstanding.holder);
-        self.give(id, start, length as usize, SendKind::Duplicate)
+        self.reinject_stretch(start + length, end, outstanding.holder);
+        // Of what begins withdrawn nothing goes here; what follows waits to be sent again.
+        length == 0 || self.give(id, start, length as usize, SendKind::Duplicate)
     }
 }

@@ -167,7 +167,7 @@ impl Connection {
     fn assign_again(&mut self, now: Instant, at: usize, stretch: Stretch, workspace: &mut Workspace) -> bool {
         let others = |s: &Subflow| s.is_usable() && s.id() != stretch.last_sent_on;
         let mss = self.subflows.iter().filter(|s| others(s)).map(|s| s.mss).max().unwrap_or(0);
-        let length = (stretch.end - stretch.start).min(u64::from(mss)) as u32;
+        let length = self.useful_length(stretch.start, (stretch.end - stretch.start).min(u64::from(mss))) as u32;
         let chunk = Chunk {
             data_seq: stretch.start,
             length,
@@ -197,12 +197,15 @@ impl Connection {
             if !view.usable() || !view.has_room() {
                 continue;
             }
-            let Some(subflow) = self.subflows.iter_mut().find(|subflow| subflow.id() == view.id) else { continue };
-            subflow.cursor = subflow.cursor.max(una);
-            let from = subflow.cursor;
+            let Some(subflow) = self.subflows.iter().find(|subflow| subflow.id() == view.id) else { continue };
+            let (mut from, mss) = (subflow.cursor.max(una), u64::from(subflow.mss));
+            while let Some(end) = self.withdrawn_until(from) {
+                from = end;
+            }
+            self.subflow_mut(view.id).into_iter().for_each(|subflow| subflow.cursor = from);
             if from < self.data_nxt {
-                let length = (self.data_nxt - from).min(u64::from(subflow.mss)) as usize;
-                return self.give(view.id, from, length, SendKind::Duplicate);
+                let length = self.useful_length(from, (self.data_nxt - from).min(mss));
+                return self.give(view.id, from, length as usize, SendKind::Duplicate);
             }
         }
         false
@@ -336,7 +339,8 @@ impl Connection {
         if let Some(id) = relief.retransmit_on.filter(|id| *id != culprit)
             && let Some(mss) = self.subflow_mut(id).filter(|s| s.is_usable()).map(|s| s.mss)
         {
-            self.give(id, una, length.min(u64::from(mss)) as usize, SendKind::Duplicate);
+            let length = self.useful_length(una, length.min(u64::from(mss)));
+            self.give(id, una, length as usize, SendKind::Duplicate);
         }
         if let Some(id) = relief.penalise
             && let Some(in_flight) = self.subflow_mut(id).map(|subflow| subflow.pipe())

@@ -96,3 +96,24 @@ fn copies_that_wait_on_another_subflow_when_their_data_is_given_up_are_not_sent(
     // the last segment goes because DATA_FIN might go with it.
     assert_eq!(segments(&pair, 1), 3);
 }
+
+#[test]
+fn what_goes_again_on_another_subflow_ends_where_a_withdrawn_message_begins() {
+    let (mut pair, id) = connected(2, &paced("lowest_rtt", "mo_pr", Settings::new()));
+    pair.sent[0].clear();
+    // The first path is dead from now on. One message is of use for a minute, the next one for less than the timeout takes.
+    pair.judge = Box::new(|from, _, packet| if from == 0 && path_of(packet) == 0 { Fate::Drop } else { Fate::Deliver });
+    write(&mut pair, id, 376, 60_000);
+    write(&mut pair, id, 2_976, 100);
+    pair.run(Duration::from_millis(3_000));
+    assert_eq!(pair.hosts[0].stats(id).unwrap().messages_withdrawn, 1);
+    let stretch = |packet: &Packet| data_seq(packet).map(|start| (start, packet.segment.payload.len() as u64));
+    let first = pair.sent[0].iter().filter_map(|(_, packet)| data_seq(packet)).min().unwrap();
+    let again = pair.sent[0].iter().filter(|(_, packet)| path_of(packet) == 1);
+    let mut again: Vec<_> = again.filter_map(|(_, packet)| stretch(packet)).collect();
+    again.iter_mut().for_each(|stretch| stretch.0 -= first);
+    again.dedup();
+    // The whole of the one, and the last byte of the other.
+    assert_eq!(again, [(0, 400), (400 + 2_999, 1)]);
+    assert_eq!(pair.hosts[0].stats(id).unwrap().bytes_acked, 100 + 400 + 3_000);
+}
