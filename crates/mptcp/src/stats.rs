@@ -1,7 +1,9 @@
 //! Counters of hosts and connections: what was carried, repeated, dropped, and where a receiver stands.
 
 use crate::event::FallbackCause;
+use anabranch_policy::ids::SubflowId;
 use anabranch_policy::reliability::Reason;
+use anabranch_policy::time::Duration;
 use anabranch_policy::view::SubflowView;
 use core::net::SocketAddr;
 
@@ -48,6 +50,9 @@ pub struct ConnectionStats {
     pub bytes_withdrawn: u64,
     /// Bytes among [`Self::bytes_acked`] that the peer gave up, by its own word.
     pub bytes_abandoned_by_peer: u64,
+    /// The subflow that the peer calls its worst, by the last notice of what it gave up, and how much longer than on the
+    /// quickest its data was under way; none if it does not measure, or the subflow is gone.
+    pub worst_path_of_peer: Option<(SubflowId, Duration)>,
 }
 
 /// How often something was given up, and how much.
@@ -134,6 +139,7 @@ impl Totals {
             messages_withdrawn: 0,
             bytes_withdrawn: 0,
             bytes_abandoned_by_peer: 0,
+            worst_path_of_peer: None,
             skips_no_more: false,
             bytes_sent: self.bytes_sent,
             bytes_retransmitted: self.bytes_retransmitted,

@@ -544,6 +544,7 @@ impl Connection {
         let mut stats = self.stats.with(self.data_una(), self.receive.next());
         if let Some(partial) = &self.partial {
             partial.report(&mut stats);
+            stats.worst_path_of_peer = self.worst_path_of_peer();
         }
         stats
     }
