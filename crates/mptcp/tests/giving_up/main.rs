@@ -6,6 +6,7 @@ mod pair;
 mod bench;
 mod data_level;
 mod guards;
+mod hostile;
 mod messages;
 mod queued;
 mod subflow_level;

@@ -11,6 +11,8 @@ use anabranch_policy::reliability::{BufferState, Decision, Missing, Reason};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::message::HEADER;
 
+/// Gaps that wait to be read in a stream that is not framed; with so many nothing more is given up.
+const MAX_GAPS: usize = 4_096;
 /// How many messages behind the hole are looked at for one that is whole and to be played first.
 const LOOK_AHEAD: usize = 64;
 
@@ -24,7 +26,8 @@ impl Connection {
         inserted: &mut Inserted,
     ) {
         let Some(partial) = self.partial.as_mut() else { return };
-        let late = partial.missing.remove(data_seq, (data_seq + length).min(expected));
+        // A position of the peer's may be any number.
+        let late = partial.missing.remove(data_seq, data_seq.saturating_add(length).min(expected));
         partial.late_bytes += late;
         inserted.duplicate -= late.min(inserted.duplicate);
         if inserted.out_of_order > 0 {
@@ -65,7 +68,7 @@ impl Connection {
         {
             let Some(partial) = self.partial.as_ref() else { return };
             let framed = partial.framing == Framing::Messages;
-            if framed && !partial.assembler.is_settled() {
+            if (framed && !partial.assembler.is_settled()) || partial.gaps.len() >= MAX_GAPS {
                 return; // the reader is behind, not the network
             }
             let current = if framed { partial.assembler.current() } else { Current::Unknown };
@@ -141,6 +144,9 @@ impl Connection {
                 partial.abandoned.count(reason, 1, skipped);
                 partial.gaps.push_back(Gap { offset: start, length: skipped, reason });
             }
+        }
+        if self.discarded {
+            return self.abort(now); // nobody reads what follows the gap
         }
         self.take_in_records(now);
         // The sender is to hear of it at once, on whichever path is quickest.

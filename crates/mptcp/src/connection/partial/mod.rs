@@ -147,7 +147,8 @@ impl Partial {
         stats.skips_no_more = self.skips_no_more;
         stats.messages_withdrawn = self.withdrawn_messages;
         stats.bytes_withdrawn = self.withdrawn_bytes;
-        stats.bytes_abandoned_by_peer = self.peer_abandoned;
+        // A notice may overtake the DATA_ACK, or lie.
+        stats.bytes_abandoned_by_peer = self.peer_abandoned.min(stats.bytes_acked);
     }
 
     /// When messages are to be played.
@@ -313,6 +314,6 @@ impl Connection {
     pub(super) fn may_give_up(&self) -> bool {
         let honours = |partial: &Partial| partial.terms.receiver || (partial.gives_up() && partial.peer_knows);
         let wants = self.partial.as_deref().is_some_and(honours);
-        wants && self.protocol == Protocol::Multipath && !self.checksum
+        wants && self.protocol == Protocol::Multipath && !self.checksum && self.closed.is_none()
     }
 }
