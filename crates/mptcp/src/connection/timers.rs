@@ -290,7 +290,8 @@ impl Connection {
         }
         self.timers.persist_attempts += 1;
         self.arm_persist(now);
-        if self.window_edge > self.data_nxt && self.data_nxt < self.send.end() && !self.waits_for_subflow() {
+        let window = self.window_edge > self.data_nxt && self.data_nxt < self.send.end();
+        if window && !self.waits_for_subflow() && !self.waits_for_scheduler() {
             self.override_due = true; // a small window is better than none (RFC 9293, section 3.8.6.2.1)
             return;
         }
@@ -320,7 +321,15 @@ impl Connection {
         let left = self.window_edge.saturating_sub(self.data_nxt);
         let mss = self.subflows.iter().map(|subflow| subflow.mss).max().unwrap_or(0);
         let waits_for_connection = left < unsent.min(u64::from(mss)) && self.next_length(mss).is_none();
-        waits_for_connection || self.waits_for_subflow()
+        waits_for_connection || self.waits_for_subflow() || self.waits_for_scheduler()
+    }
+
+    /// Whether new data could go and the scheduler has no subflow for it: with none busy, all it can wait for is a window of
+    /// a subflow's own, of which we may not have heard.
+    fn waits_for_scheduler(&self) -> bool {
+        let mss = self.subflows.iter().filter(|subflow| subflow.is_usable()).map(|subflow| subflow.mss).max();
+        let waits = self.data_nxt < self.send.end() && self.timers.schedule == Instant::NEVER;
+        waits && self.protocol == Protocol::Multipath && mss.is_some_and(|mss| self.next_length(mss).is_some())
     }
 
     /// Arms the timer of the window probe where it is needed: called when nothing more can be sent.

@@ -3,6 +3,7 @@
 
 use super::orders::{create, obedient_pair};
 use crate::pair::{Fate, Pair, address, config, pattern};
+use anabranch_mptcp::{BufferSize, ConnectionConfig};
 use anabranch_policy::ids::{ConnectionId, SubflowId};
 use anabranch_policy::scheduler::{Chunk, Decision, Outstanding, Scheduler};
 use anabranch_policy::time::{Duration, Instant};
@@ -152,4 +153,43 @@ fn a_segment_without_a_mapping_is_shared_whole_though_it_is_longer_than_one_with
     // Before any timeout, 200 ms at least, all has arrived on the second path.
     pair.run(Duration::from_millis(190));
     assert!(pair.received[1] == pattern(12_000), "{}", pair.received[1].len());
+}
+
+/// Waits for the first subflow, whatever the others could do.
+struct Loyal;
+
+impl Scheduler for Loyal {
+    fn schedule(&mut self, _: &ConnectionView, _: &Chunk, subflows: &[SubflowView]) -> Decision {
+        let first = subflows.first().filter(|subflow| subflow.has_room());
+        first.map_or(Decision::Wait(None), |subflow| Decision::Send(subflow.id))
+    }
+}
+
+#[test]
+fn an_idle_subflow_that_did_not_hear_of_the_open_window_is_asked() {
+    let mut pair = Pair::new(2);
+    pair.reading[1] = false;
+    let mut client = config();
+    client.policies.scheduler = Arc::new(|| Box::new(Loyal));
+    let server = ConnectionConfig { receive_buffer: BufferSize::Fixed(6_000), buffers_per_subflow: false, ..config() };
+    let id = pair.connect(client, server);
+    pair.run(Duration::from_millis(200));
+    let data = pattern(20_000);
+    assert_eq!(pair.write_all(0, id, &data, Duration::ZERO), 0);
+    pair.run(Duration::from_millis(300));
+    // The reader makes room; who is told of it on the first path does not hear.
+    let deaf = Rc::new(Cell::new(true));
+    let hears = Rc::clone(&deaf);
+    pair.judge = Box::new(move |from, _, packet| {
+        let first = packet.ip.destination == address(0, 0);
+        if from == 1 && first && hears.get() { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.reading[1] = true;
+    let server = pair.accepted().unwrap();
+    pair.read(1, server);
+    pair.settle();
+    pair.run(Duration::from_millis(30));
+    deaf.set(false);
+    pair.run(Duration::from_secs(20));
+    assert!(pair.received[1] == data, "{} bytes", pair.received[1].len());
 }
