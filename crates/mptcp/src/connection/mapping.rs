@@ -71,6 +71,14 @@ impl Connection {
         }
     }
 
+    /// Where the payload of a segment begins in the stream, by the mapping that it carries in DSS.
+    pub(super) fn mapped_to(&self, index: usize, segment: &Segment) -> Option<u64> {
+        let mapping = segment.options.dss.as_ref()?.mapping?;
+        let begins = self.subflows.get(index)?.peer_initial + mapping.subflow_seq;
+        let ahead = i64::from(segment.seq.distance(begins));
+        self.data_seq_offset(mapping.data_seq).checked_add_signed(ahead)
+    }
+
     /// The mapping that a segment carries, in DSS or in MP_CAPABLE with data.
     fn mapping_of(&mut self, subflow_initial: SeqNumber, segment: &Segment) -> Option<Resolved> {
         if let Some(dss) = &segment.options.dss {

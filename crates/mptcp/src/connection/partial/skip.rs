@@ -200,6 +200,10 @@ impl Connection {
 
     /// A segment was not acceptable: perhaps it is what was skipped.
     pub(in crate::connection) fn note_late_on_subflow(&mut self, index: usize, segment: &Segment) {
+        if self.partial.is_none() {
+            return;
+        }
+        let data_seq = self.mapped_to(index, segment);
         let (Some(partial), Some(subflow)) = (self.partial.as_mut(), self.subflows.get_mut(index)) else { return };
         let Some(side) = partial.sides.get_mut(subflow.id()) else { return };
         let (start, end) = (segment.seq, segment.seq + segment.payload.len() as u32);
@@ -209,8 +213,9 @@ impl Connection {
         }
         subflow.receiver.forget_duplicate();
         side.repeats += 1;
-        if side.repeats == 1 {
-            partial.late_bytes += segment.payload.len() as u64;
+        if let Some(data_seq) = data_seq {
+            let data_end = data_seq.saturating_add(segment.payload.len() as u64);
+            partial.late_bytes += partial.missing.remove(data_seq, data_end);
         }
         partial.skips_no_more |= side.repeats > MAX_REPEATS;
     }
