@@ -315,6 +315,19 @@ mod tests {
     }
 
     #[test]
+    fn a_gap_is_skipped_up_to_the_first_byte_that_is_here_and_no_further_than_what_follows_it() {
+        let mut receiver = Receiver::new(seq(0));
+        assert_eq!(receiver.skip_gap(), None);
+        place(&mut receiver, 100, 101);
+        place(&mut receiver, 300, 400);
+        assert_eq!(receiver.skip_gap(), Some((seq(0), seq(100))));
+        assert_eq!((receiver.next, receiver.first_gap()), (seq(101), Some((seq(101), seq(300)))));
+        assert_eq!((blocks(&receiver), receiver.due), (vec![(300, 400)], AckDue::Now));
+        assert_eq!(receiver.skip_gap(), Some((seq(101), seq(300))));
+        assert_eq!((receiver.next, receiver.has_gap()), (seq(400), false));
+    }
+
+    #[test]
     fn what_arrives_twice_is_reported_once_and_first() {
         let mut receiver = Receiver::new(seq(0));
         place(&mut receiver, 0, 100);
