@@ -115,7 +115,12 @@ impl Run {
             let ends = if luck.one_in(3) { CALM } else { begins + luck.below(4_000) };
             (path as usize, begins, ends)
         };
-        let dead = (0..paths as u64).filter_map(|path| luck.one_in(4).then(|| failing(path, &mut luck))).collect();
+        let mut dead = Vec::new();
+        for path in 0..paths as u64 {
+            if luck.one_in(4) {
+                dead.push(failing(path, &mut luck));
+            }
+        }
         let count = 1 + luck.below(120);
         let pace = luck.pick(&[0, 5, 40]);
         let most = luck.pick(&[40, 200, 3_000, 12_000]);
