@@ -1,6 +1,6 @@
 //! The options of every command that runs a real stack, and the stack that they ask for.
 
-use crate::contender::{Contender, from_option};
+use crate::contender::{Contender, RECOMMENDED, from_option};
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::scenario::quantity::{self, Size};
 use anabranch_mptcp::{BufferSize, ConnectionConfig, Policies};
@@ -28,9 +28,10 @@ pub struct StackOptions {
     /// nothing is set up on the host; both ends must say so
     #[arg(long, conflicts_with_all = ["local", "mtu", "journal"])]
     pub udp: bool,
-    /// The policies: `plain`, `plain_tcp`, a member of any family, or a combination such as
-    /// congestion=olia,scheduler=redundant,path_manager.PARAMETER=VALUE
-    #[arg(long, value_name = "POLICY", default_value = "plain")]
+    /// The policies: `anabranch`, `plain`, `plain_tcp`, a member of any family, or a combination such as
+    /// congestion=olia,scheduler=redundant,path_manager.PARAMETER=VALUE, which begins with `plain`'s unless it names another,
+    /// as `anabranch,scheduler=linux` does
+    #[arg(long, value_name = "POLICY", default_value = RECOMMENDED)]
     pub policy: String,
     /// Largest packet, bytes of IP [default: the uplinks']
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1280..))]

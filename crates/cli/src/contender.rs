@@ -9,6 +9,9 @@ use anabranch_policy::{congestion, forecast, path_manager, reliability, schedule
 use anabranch_routing::lanes::{LaneInterfaces, LanePolicy, PathMode};
 use anabranch_routing::lsa_fullness::LsaFullness;
 
+/// What a stack runs under if nothing is said: the name of [`Contender::anabranch`].
+pub const RECOMMENDED: &str = "anabranch";
+
 /// A member of a family, whatever it builds.
 #[derive(Clone, Copy, Debug)]
 pub struct MemberInfo {
@@ -83,7 +86,7 @@ impl Contender {
     /// Multipath TCP as this project recommends it (docs/default-policy.md).
     pub fn anabranch() -> Self {
         Self {
-            name: "anabranch".to_owned(),
+            name: RECOMMENDED.to_owned(),
             label: "Anabranch".to_owned(),
             policies: Combination::anabranch(),
             ..Self::plain()

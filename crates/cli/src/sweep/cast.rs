@@ -23,8 +23,6 @@ pub struct Entrant {
     pub ends: Ends,
 }
 
-/// The combination that users get if they do not choose.
-pub const DEFAULT: &str = "anabranch";
 /// The kernel's model, see [`kernel_model`].
 const LINUX: &str = "linux";
 

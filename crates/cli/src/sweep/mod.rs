@@ -19,6 +19,7 @@ pub use score::Group;
 
 use crate::arguments::SweepOptions;
 use crate::command::{print, remark};
+use crate::contender::RECOMMENDED;
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use anabranch_policy::combination::Choice;
 use assess::Runs;
@@ -120,7 +121,7 @@ fn plan_of(options: &SweepOptions) -> Result<Plan, Diagnostic> {
     let mut subsets = options.subsets.clone();
     if subsets.is_empty() {
         // The combination that users get, where it takes part.
-        let preferred = cast.iter().find(|entrant| entrant.name() == cast::DEFAULT);
+        let preferred = cast.iter().find(|entrant| entrant.name() == RECOMMENDED);
         subsets.extend(preferred.map(|entrant| entrant.name().to_owned()));
     }
     Ok(Plan { tcp, references, cast, subsets })

@@ -12,6 +12,7 @@ use super::{cast, watch};
 use crate::arguments::SweepOptions;
 use crate::calibrate::{emulated, side_by_side};
 use crate::command::{print, remark};
+use crate::contender::RECOMMENDED;
 use crate::diagnostic::Diagnostic;
 use std::collections::BTreeMap;
 use trial::{Trial, Who};
@@ -26,7 +27,7 @@ pub fn rivals(options: &SweepOptions) -> Result<bool, Diagnostic> {
         return Err(Diagnostic::plain(format!("there is no Linux to compete with: {reason}")));
     }
     let ours = match options.policies.as_slice() {
-        [] => cast::one(cast::DEFAULT),
+        [] => cast::one(RECOMMENDED),
         [name] => cast::one(name),
         _ => Err("one policy at a time competes with the kernel".to_owned()),
     }
