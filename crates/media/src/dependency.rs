@@ -176,7 +176,7 @@ mod tests {
             frame(FrameType::B, false, 1, 3),
             frame(FrameType::B, false, 3, 4),
         ];
-        assert_eq!(frames.iter().map(crate::Frame::importance).collect::<Vec<_>>(), [0, 1, 1, 2, 2]);
+        assert_eq!(frames.iter().map(crate::Frame::importance).collect::<Vec<_>>(), [0, 128, 128, 255, 255]);
         let trace = Trace::new(frames, micros(800)).expect("a trace");
         let dependency = Dependency::new(&trace);
         let needs = |index| dependency.needs(index).collect::<Vec<_>>();

@@ -1,6 +1,7 @@
 //! One coded picture as the transport sees it: type, size, order and times, no pixels.
 
 use anabranch_policy::Duration;
+use anabranch_policy::reliability::{DEPENDED_ON, ESSENTIAL, EXPENDABLE};
 use core::ops::{Index, IndexMut};
 
 /// How a picture is predicted.
@@ -49,13 +50,13 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The class by which it may be given up: 0 (never first) for I, 1 for what others are predicted from, 2 for what
-    /// nobody needs. With the usual B pictures that is I 0, P 1, B 2, the order of the recPR paper (section III.A).
+    /// The class by which it may be given up: essential for I, then what others are predicted from, then what nobody needs.
+    /// With the usual B pictures that is I, P, B, the order of the recPR paper (section III.A).
     pub const fn importance(&self) -> u8 {
         match (self.frame_type, self.referenced) {
-            (FrameType::I, _) => 0,
-            (_, true) => 1,
-            (_, false) => 2,
+            (FrameType::I, _) => ESSENTIAL,
+            (_, true) => DEPENDED_ON,
+            (_, false) => EXPENDABLE,
         }
     }
 }

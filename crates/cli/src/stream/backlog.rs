@@ -1,5 +1,6 @@
 //! How long what is written now will wait before it is sent, and what is not worth sending then.
 
+use anabranch_policy::reliability::{DEPENDED_ON, ESSENTIAL};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -32,8 +33,8 @@ impl Backlog {
 /// rest gets through; what all others need always.
 pub fn is_worth_sending(importance: u8, wait: Duration, latency: Duration) -> bool {
     match importance {
-        0 => true,
-        1 => wait <= latency,
+        ESSENTIAL => true,
+        1..=DEPENDED_ON => wait <= latency,
         _ => wait <= latency / 2,
     }
 }
@@ -60,7 +61,7 @@ mod tests {
     #[test]
     fn the_less_important_goes_first() {
         let ms = Duration::from_millis;
-        let worth = |wait| [0, 1, 2].map(|importance| is_worth_sending(importance, ms(wait), ms(300)));
+        let worth = |wait| [0, 128, 255].map(|importance| is_worth_sending(importance, ms(wait), ms(300)));
         assert_eq!(
             [150, 151, 300, 301].map(worth),
             [[true; 3], [true, true, false], [true, true, false], [true, false, false]]

@@ -2,6 +2,7 @@
 
 use super::pictures::{self, Picture, start_code};
 use super::{CutCounters, Format, MOST, Piece};
+use anabranch_policy::reliability::ESSENTIAL;
 
 /// Bytes behind a start code that say what a unit is.
 const HEAD: usize = 16;
@@ -133,7 +134,7 @@ impl Elementary {
         if picture.is_none() {
             self.counters.unknown_pictures += 1;
         }
-        let importance = picture.map_or(0, Picture::importance);
+        let importance = picture.map_or(ESSENTIAL, Picture::importance);
         pieces.push(Piece { bytes, picture: picture.map(|picture| picture.frame_type), importance, time: None });
     }
 }

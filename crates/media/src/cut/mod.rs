@@ -67,8 +67,12 @@ pub struct Piece {
     pub bytes: Vec<u8>,
     /// What picture it is, if it is one and says so.
     pub picture: Option<FrameType>,
-    /// By what it may be given up: 0 (last) for I pictures, sound, tables and all that is not understood, 1 for what
-    /// others are predicted from, 2 for what nobody needs.
+    /// By what it may be given up: [`ESSENTIAL`] for I pictures, sound, tables and all that is not understood,
+    /// [`DEPENDED_ON`] for what others are predicted from, [`EXPENDABLE`] for what nobody needs.
+    ///
+    /// [`ESSENTIAL`]: anabranch_policy::reliability::ESSENTIAL
+    /// [`DEPENDED_ON`]: anabranch_policy::reliability::DEPENDED_ON
+    /// [`EXPENDABLE`]: anabranch_policy::reliability::EXPENDABLE
     pub importance: u8,
     /// When it is decoded, since the first time in the stream; none in a stream that does not say. Sound may lie a little before
     /// the pictures that it follows.

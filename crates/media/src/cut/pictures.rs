@@ -1,6 +1,7 @@
 //! What coded pictures say of themselves: type, and whether others are predicted from them.
 
 use crate::frame::FrameType;
+use anabranch_policy::reliability::{DEPENDED_ON, ESSENTIAL, EXPENDABLE};
 
 /// A picture's own word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,9 +16,9 @@ impl Picture {
     /// The class by which it may be given up, as [`crate::frame::Frame::importance`] has it.
     pub const fn importance(self) -> u8 {
         match (self.frame_type, self.referenced) {
-            (FrameType::I, _) => 0,
-            (_, true) => 1,
-            (_, false) => 2,
+            (FrameType::I, _) => ESSENTIAL,
+            (_, true) => DEPENDED_ON,
+            (_, false) => EXPENDABLE,
         }
     }
 }

@@ -37,7 +37,7 @@ fn pictures_of_h264_are_cut_with_the_parameters_before_them() {
         let (pieces, counters) = cut(&parts.concat(), at_a_time).unwrap();
         assert_eq!(pieces.iter().map(|piece| piece.bytes.clone()).collect::<Vec<_>>(), parts, "{at_a_time}");
         assert_eq!(pictures(&pieces), [Some(I), Some(P), Some(B)]);
-        assert_eq!(pieces.iter().map(|piece| piece.importance).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(pieces.iter().map(|piece| piece.importance).collect::<Vec<_>>(), [0, 128, 255]);
         assert_eq!(counters, CutCounters::default());
     }
 }
@@ -117,7 +117,7 @@ fn a_transport_stream_is_cut_into_its_pes_packets_with_types_and_times() {
     let stream = [tables.clone(), i.clone(), null, sound.clone(), p.clone()].concat();
     for at_a_time in [1, 100, 188, 10_000] {
         let (pieces, counters) = cut(&stream, at_a_time).unwrap();
-        let expected = [(&tables, None, 0), (&sound, None, 0), (&i, Some(I), 0), (&p, Some(P), 1)];
+        let expected = [(&tables, None, 0), (&sound, None, 0), (&i, Some(I), 0), (&p, Some(P), 128)];
         let got: Vec<_> = pieces.iter().map(|piece| (&piece.bytes, piece.picture, piece.importance)).collect();
         assert_eq!(got, expected, "{at_a_time}");
         // Sound is whole before the picture, and so sets where time begins.

@@ -8,6 +8,7 @@
 use super::pictures::{self, Picture, start_code};
 use super::times::Times;
 use super::{CutCounters, MOST, Piece};
+use anabranch_policy::reliability::{DEPENDED_ON, ESSENTIAL};
 use std::collections::BTreeMap;
 
 /// Bytes of a packet.
@@ -187,8 +188,9 @@ impl Transport {
             self.counters.unknown_pictures += 1;
         }
         let unknown = match coding {
-            Coding::Other => 0,
-            _ => u8::from(!open.random_access),
+            Coding::Other => ESSENTIAL,
+            _ if open.random_access => ESSENTIAL,
+            _ => DEPENDED_ON,
         };
         pieces.push(Piece {
             bytes: open.bytes,

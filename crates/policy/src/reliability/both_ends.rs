@@ -2,16 +2,13 @@
 //!
 //! A receiver can give up what is under way and late. It can do nothing about a queue at the sender: where more is written
 //! than the paths carry, every message waits there until it is late, and all of them are still sent. So the sender, which
-//! alone knows of that queue, withdraws what can no longer arrive in time, as in [`super::withdrawal`]; what nothing depends on
-//! (importance 2 and above: B frames) has half the lifetime, so that a queue is shortened at their cost first. Neither end waits
+//! alone knows of that queue, withdraws what can no longer arrive by the receiver's deadline, as in [`super::withdrawal`]; what nothing depends on
+//! (importance above [`DEPENDED_ON`]: B frames) has half the lifetime, so that a queue is shortened at their cost first. Neither end waits
 //! for the other's word: what the receiver would wait for in vain it gives up by [`super::spe`].
 
-use super::{Decision, Missing, Outstanding, Reliability, Terms, Unit, Verdict, spe, withdrawal};
+use super::{DEPENDED_ON, Decision, Missing, Outstanding, Reliability, Terms, Unit, Verdict, spe, withdrawal};
 use crate::table::{Member, SettingError, Settings};
 use crate::time::{Duration, Instant};
-
-/// The least importance that nothing else depends on.
-const EXPENDABLE: u8 = 2;
 
 /// The line of [`super::TABLE`].
 pub const MEMBER: Member<dyn Reliability> = Member {
@@ -44,12 +41,14 @@ impl Reliability for BothEnds {
     }
 
     fn withdraw(&mut self, now: Instant, message: &Outstanding) -> Verdict {
+        // The receiver counts its deadline from the fastest message's way, and so does the sender.
+        let way = message.round_trip / 2;
+        let mut expires = message.expires.unwrap_or(message.written + way + self.latency);
         // What is on its way already costs nothing more: only what has not begun is expendable.
-        if message.importance >= EXPENDABLE && message.given == 0 {
-            let expires = message.expires.unwrap_or(message.written + self.latency) - self.latency / 2;
-            return self.sender.withdraw(now, &Outstanding { expires: Some(expires), ..*message });
+        if message.importance > DEPENDED_ON && message.given == 0 {
+            expires = expires - self.latency / 2;
         }
-        self.sender.withdraw(now, message)
+        self.sender.withdraw(now, &Outstanding { expires: Some(expires), ..*message })
     }
 }
 
@@ -73,16 +72,18 @@ mod tests {
     #[test]
     fn what_has_not_begun_and_nothing_depends_on_has_half_the_time() {
         let mut policy = policy();
-        assert_eq!(policy.withdraw(at(279), &message(2, 0)), Verdict::Keep { until: at(280) });
-        assert_eq!(policy.withdraw(at(280), &message(2, 0)), Verdict::Withdraw);
-        assert_eq!(policy.withdraw(at(280), &message(2, 10)), Verdict::Keep { until: at(480) });
-        assert_eq!(policy.withdraw(at(280), &message(1, 0)), Verdict::Keep { until: at(480) });
-        assert_eq!(policy.withdraw(at(480), &message(0, 0)), Verdict::Withdraw);
+        assert_eq!(policy.withdraw(at(299), &message(255, 0)), Verdict::Keep { until: at(300) });
+        assert_eq!(policy.withdraw(at(300), &message(255, 0)), Verdict::Withdraw);
+        assert_eq!(policy.withdraw(at(300), &message(255, 10)), Verdict::Keep { until: at(500) });
+        assert_eq!(policy.withdraw(at(300), &message(128, 0)), Verdict::Keep { until: at(500) });
+        assert_eq!(policy.withdraw(at(500), &message(0, 0)), Verdict::Withdraw);
+        // All of it sent and nothing lost: half a round trip more, since nothing has to go that way any more.
+        assert_eq!(policy.withdraw(at(500), &message(0, 1_000)), Verdict::Keep { until: at(520) });
     }
 
     #[test]
     fn the_applications_word_is_halved_by_as_much() {
-        let said = Outstanding { expires: Some(at(400)), ..message(2, 0) };
+        let said = Outstanding { expires: Some(at(400)), ..message(255, 0) };
         assert_eq!(policy().withdraw(at(100), &said), Verdict::Keep { until: at(180) });
     }
 

@@ -116,6 +116,13 @@ pub enum Decision {
     GiveUp(Reason),
 }
 
+/// The importance of what all else depends on (I frames): never given up for lack of room.
+pub const ESSENTIAL: u8 = 0;
+/// The importance of what something depends on (P frames).
+pub const DEPENDED_ON: u8 = 128;
+/// The importance of what nothing depends on (B frames): given up first.
+pub const EXPENDABLE: u8 = 255;
+
 /// A message of ours that the peer has not acknowledged whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outstanding {

@@ -1,6 +1,7 @@
 //! The stream that all contenders carry: frames in the order of decoding, made up, of the sizes that a group of pictures has.
 
 use anabranch_policy::rate::Rate;
+use anabranch_policy::reliability::{DEPENDED_ON, ESSENTIAL, EXPENDABLE};
 use std::time::Duration;
 
 /// Frames a second.
@@ -34,9 +35,9 @@ impl Kind {
     /// By what it may be given up: 0 last.
     pub const fn importance(self) -> u8 {
         match self {
-            Self::I => 0,
-            Self::P => 1,
-            Self::B => 2,
+            Self::I => ESSENTIAL,
+            Self::P => DEPENDED_ON,
+            Self::B => EXPENDABLE,
         }
     }
 }
