@@ -30,6 +30,21 @@ pub const SCENARIOS: &[Embedded] = &[
         experiment: true,
     },
     Embedded {
+        name: "recpr_video_in_turn",
+        text: include_str!("../../../scenarios/recpr_video_in_turn.toml"),
+        experiment: true,
+    },
+    Embedded {
+        name: "recpr_video_360p",
+        text: include_str!("../../../scenarios/recpr_video_360p.toml"),
+        experiment: true,
+    },
+    Embedded {
+        name: "recpr_video_360p_300",
+        text: include_str!("../../../scenarios/recpr_video_360p_300.toml"),
+        experiment: true,
+    },
+    Embedded {
         name: "manet_homogeneous",
         text: include_str!("../../../scenarios/manet_homogeneous.toml"),
         experiment: true,

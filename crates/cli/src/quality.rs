@@ -4,8 +4,9 @@
 //! however many runs have it.
 
 use crate::record::{Moment, Outcome, Pictures, PolicyRuns, Record, Still};
+use crate::scenario::model::Footage;
 use anabranch_media::metrics::score::{FrameScore, Score};
-use anabranch_media::{Ffmpeg, Quality, clip};
+use anabranch_media::{Ffmpeg, Film, Quality, clip};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
@@ -22,12 +23,10 @@ const APART: usize = 10 * clip::RATE as usize;
 /// Adds scores of pictures to the records of an experiment with a video, and stills; says why not, where it cannot.
 pub fn add(outcome: &mut Outcome) {
     let Some(video) = &outcome.scenario.video else { return };
-    let seen = if !video.built_in {
-        Err(format!("the pictures of the trace {} are not here", video.name))
-    } else if outcome.quick {
-        Err("a quick run has no pictures".to_owned())
-    } else {
-        Viewer::open().and_then(|viewer| viewer.watch(outcome))
+    let seen = match video.footage {
+        Footage::Nowhere => Err(format!("the pictures of the trace {} are not here", video.name)),
+        _ if outcome.quick => Err("a quick run has no pictures".to_owned()),
+        footage => Viewer::open(footage).and_then(|viewer| viewer.watch(outcome)),
     };
     outcome.pictures = Some(match seen {
         Ok(moments) => Pictures { missing: None, moments },
@@ -39,7 +38,13 @@ pub fn add(outcome: &mut Outcome) {
 struct Viewer(Quality);
 
 impl Viewer {
-    fn open() -> Result<Self, String> {
+    fn open(footage: Footage) -> Result<Self, String> {
+        if let Footage::Film(megabits) = footage {
+            // Whether there is a film at all is told before whether it could be decoded.
+            let film = Film::find().map_err(|error| error.to_string())?;
+            let ffmpeg = Ffmpeg::find().map_err(|error| error.to_string())?;
+            return film.quality(&ffmpeg, megabits).map(Self).map_err(|error| error.to_string());
+        }
         let ffmpeg = Ffmpeg::find().map_err(|error| error.to_string())?;
         Quality::of_clip(ffmpeg).map(Self).map_err(|error| error.to_string())
     }
@@ -100,14 +105,14 @@ fn add_scores(record: &mut Record, scores: &BTreeMap<Set, Vec<FrameScore>>) {
     record.metrics.extend(METRICS.iter().zip(values).map(|(name, value)| ((*name).to_owned(), value)));
 }
 
-/// The frames at which the squared errors of the combinations are furthest apart, the first in time first; none where they
-/// are all alike.
+/// The frames at which the combinations have the largest squared errors beyond the least of them, all added up, the first in
+/// time first; none where they are all alike.
 fn worst(scores: &[&[FrameScore]]) -> Vec<usize> {
     let length = scores.iter().map(|scores| scores.len()).min().unwrap_or(0);
     let spread = |frame: usize| {
         let errors = scores.iter().map(|scores| scores[frame].error);
-        let (least, most) = errors.fold((f64::MAX, 0.0), |(least, most), e| (f64::min(least, e), f64::max(most, e)));
-        most - least
+        let least = errors.clone().fold(f64::MAX, f64::min);
+        errors.map(|error| error - least).sum::<f64>()
     };
     let mut order: Vec<(usize, f64)> = (0..length).map(|frame| (frame, spread(frame))).collect();
     order.retain(|(_, spread)| *spread > 0.0);
@@ -133,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_instants_shown_are_those_of_the_largest_difference_and_not_next_to_each_other() {
+    fn the_instants_shown_are_those_at_which_most_is_lost_and_not_next_to_each_other() {
         let (mut one, other) = (vec![1.0; 2000], errors(&[1.0; 2000]));
         for (frame, error) in [(100, 50.0), (101, 60.0), (900, 20.0), (500, 30.0), (1500, 10.0)] {
             one[frame] = error;

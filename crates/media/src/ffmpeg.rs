@@ -3,7 +3,7 @@
 //! No shell is involved, nothing is written to disk, and a run that takes too long is ended.
 
 use crate::lossy::Received;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -128,7 +128,7 @@ impl Ffmpeg {
         }
         // One time unit is one frame: the filter fills the places that are empty, at the end for ever.
         let filter = "fps=fps=source_fps:start_time=0,tpad=stop=-1:stop_mode=clone";
-        let input = ["-f", "ivf", "-i", "pipe:0"];
+        let input = ["-f", "ivf", "-i", "pipe:0"].map(OsStr::new);
         self.frames(&input, received.ivf.clone(), filter, received.frames, size, &mut show)
     }
 
@@ -143,7 +143,7 @@ impl Ffmpeg {
         frames: usize,
         mut show: impl FnMut(usize, &[u8]),
     ) -> Result<(), FfmpegError> {
-        let input = ["-i", "pipe:0"];
+        let input = ["-i", "pipe:0"].map(OsStr::new);
         // One more than there are is asked for, so that too many are noticed.
         match self.frames(&input, stream.to_vec(), "null", frames + 1, frame_bytes(size), &mut show) {
             Err(FfmpegError::Frames { got, .. }) if got == frames => Ok(()),
@@ -153,9 +153,49 @@ impl Ffmpeg {
         }
     }
 
+    /// Decodes the first frames of a file after this filter, which gives them this size.
+    ///
+    /// # Errors
+    /// As [`Self::decode`].
+    pub fn decode_file(
+        &self,
+        file: &Path,
+        filter: &str,
+        size: (u32, u32),
+        frames: usize,
+        mut show: impl FnMut(usize, &[u8]),
+    ) -> Result<(), FfmpegError> {
+        let name = file.as_os_str();
+        self.frames(&["-i".as_ref(), name], Vec::new(), filter, frames, frame_bytes(size), &mut show)
+    }
+
+    /// Codes the pictures of a file with these arguments to a format that needs no file to be written, and gives its bytes.
+    ///
+    /// # Errors
+    /// If the program cannot be started, fails or takes too long.
+    pub fn code_file(&self, file: &Path, arguments: &[&str], format: &str) -> Result<Vec<u8>, FfmpegError> {
+        let mut command = Command::new(&self.program);
+        command.args(["-hide_banner", "-nostdin", "-loglevel", "fatal", "-i"]).arg(file).args(["-map", "0:v:0"]);
+        command.args(arguments).args(["-f", format, "pipe:1"]);
+        let run = self.start(&mut command, Vec::new(), 1 << 20)?;
+        let mut coded = Vec::new();
+        run.finish(self.patience, |piece| {
+            coded.extend_from_slice(piece);
+            true
+        })?;
+        Ok(coded)
+    }
+
+    fn start(&self, command: &mut Command, input: Vec<u8>, piece: usize) -> Result<Run, FfmpegError> {
+        Run::start(command, input, piece).map_err(|error| FfmpegError::Missing {
+            program: self.program.display().to_string(),
+            reason: error.to_string(),
+        })
+    }
+
     fn frames(
         &self,
-        input: &[&str],
+        input: &[&OsStr],
         bytes: Vec<u8>,
         filter: &str,
         expected: usize,
@@ -168,10 +208,7 @@ impl Ffmpeg {
         command.arg("-copyts");
         command.args(input).args(["-map", "0:v:0", "-vf", filter, "-fps_mode", "passthrough"]);
         command.args(["-frames:v", &expected.to_string(), "-pix_fmt", "yuv420p", "-f", "rawvideo", "pipe:1"]);
-        let run = Run::start(&mut command, bytes, size).map_err(|error| FfmpegError::Missing {
-            program: self.program.display().to_string(),
-            reason: error.to_string(),
-        })?;
+        let run = self.start(&mut command, bytes, size)?;
         let mut got = 0;
         let mut part: Vec<u8> = Vec::with_capacity(size);
         let ended = run.finish(self.patience, |mut piece| {

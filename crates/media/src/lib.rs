@@ -18,12 +18,14 @@
 //! | all of that in one call | [`quality`] |
 //! | single frames as PNG | [`stills`] |
 //! | the clip that comes with the crate | [`clip`] |
+//! | the same film at 640x360 | [`film`] |
 
 pub mod clip;
 pub mod cut;
 pub mod dependency;
 pub mod elementary;
 pub mod ffmpeg;
+pub mod film;
 pub mod frame;
 pub mod lossy;
 pub mod mend;
@@ -36,6 +38,7 @@ pub mod trace;
 pub use dependency::Dependency;
 pub use elementary::{ElementaryStream, StreamError};
 pub use ffmpeg::{Ffmpeg, FfmpegError};
+pub use film::{Film, FilmError};
 pub use frame::{ByType, Frame, FrameType};
 pub use packetiser::{Packet, Packetiser};
 pub use quality::{Quality, QualityError};

@@ -52,10 +52,20 @@ impl Quality {
         let (plane, frames) = (size.0 as usize * size.1 as usize, stream.pictures.len());
         let mut reference = Vec::with_capacity(plane * frames);
         ffmpeg.decode_whole(original, size, frames, |_, frame| reference.extend_from_slice(&frame[..plane]))?;
+        Self::against(ffmpeg, stream, reference)
+    }
+
+    /// Of any stream and what it is compared with: the luma planes of all frames in display order, one behind the other.
+    ///
+    /// # Errors
+    /// If the stream cannot be decoded, or there are not as many planes of its size.
+    pub fn against(ffmpeg: Ffmpeg, stream: ElementaryStream, original: Vec<u8>) -> Result<Self, QualityError> {
+        let size = (stream.format.width, stream.format.height);
+        let (plane, frames) = (size.0 as usize * size.1 as usize, stream.pictures.len());
         let whole = received(&stream, 1, &vec![true; frames])?;
         let mut undamaged = Vec::with_capacity(plane * frames);
         ffmpeg.decode(&whole, |_, frame| undamaged.extend_from_slice(&frame[..plane]))?;
-        Ok(Self { scorer: Scorer::new(size, reference, undamaged)?, ffmpeg, stream })
+        Ok(Self { scorer: Scorer::new(size, original, undamaged)?, ffmpeg, stream })
     }
 
     /// The score with nothing lost: the best that a transport can reach.

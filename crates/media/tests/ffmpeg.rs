@@ -5,7 +5,7 @@ use anabranch_media::ffmpeg::FfmpegError;
 use anabranch_media::lossy::{Received, received};
 use anabranch_media::metrics::score::{FrameScore, Score, Scorer};
 use anabranch_media::metrics::{Plane, similarity};
-use anabranch_media::{Dependency, Ffmpeg, Quality, clip};
+use anabranch_media::{Dependency, Ffmpeg, Film, FilmError, Quality, clip, film};
 use libtest_mimic::{Arguments, Failed, Trial};
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -24,7 +24,15 @@ fn main() -> ExitCode {
     let trial = |name: &str, test: fn(&Ffmpeg) -> Result<(), Failed>| {
         Trial::test(name, move || test(&Ffmpeg::find()?)).with_ignored_flag(missing.is_some())
     };
+    let film = Film::find().err();
+    if let Some(reason) = film.as_ref().filter(|_| missing.is_none()) {
+        eprintln!("skipped the test of the film: {reason}");
+    }
+    // Who names a wrong file is told, and not only that something was skipped.
+    let no_film = missing.is_some() || matches!(film, Some(FilmError::Unnamed));
+    let coded = Trial::test("the_film_is_coded_to_the_frames_that_come_along", || film_coded(&Ffmpeg::find()?));
     let trials = vec![
+        coded.with_ignored_flag(no_film),
         trial("the_clip_and_its_original_decode_to_the_pixels_they_always_had", golden_pixels),
         trial("a_lossless_run_scores_the_reference_in_every_frame", lossless),
         trial("losing_a_b_a_p_or_an_i_frame_changes_what_depends_on_it_and_nothing_else", one_lost),
@@ -123,6 +131,14 @@ fn ends(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
     let nothing = received(&clip::stream(), 1, &[false; clip::FRAMES])?;
     let (_, grey) = shown(|show| ffmpeg.decode(&nothing, show))?;
     check(grey.len() == whole.len() && grey.iter().all(|&sample| sample == 128), "nothing is grey")
+}
+
+fn film_coded(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
+    let quality = Film::find()?.quality(ffmpeg, 1)?;
+    let reference = quality.reference();
+    check(reference.frames == film::FRAMES, format!("{} frames", reference.frames))?;
+    // The coder's own limit at this rate; a shift by one frame would cost 10 dB.
+    check(reference.mean_of_psnr > 30.0, format!("{} dB", reference.mean_of_psnr))
 }
 
 fn concealed(ffmpeg: &Ffmpeg) -> Result<(), Failed> {

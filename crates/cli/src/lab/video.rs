@@ -35,7 +35,7 @@ pub fn sent(video: &Video) -> Sent {
             at: frame.at,
             // A frame is needed when it is decoded, not when it is shown: others are predicted from it.
             play_out: frame.at,
-            importance: importance(frame),
+            importance: frame.importance(),
             // Schemes in which the sender gives up are told by their own setting.
             lifetime: None,
             bytes,
@@ -49,11 +49,6 @@ pub fn sent(video: &Video) -> Sent {
     }
     first.push(messages.len());
     Sent { trace, schedule: messages.into(), first }
-}
-
-/// The classes of frames spread over what a header can say: I frames are never given up for lack of room, B frames first.
-fn importance(frame: &Frame) -> u8 {
-    [0, 128, 255][usize::from(frame.importance()).min(2)]
 }
 
 /// What became of the frames; none if no video was sent.
@@ -111,6 +106,7 @@ pub fn metrics(run: &VideoRun) -> Vec<(String, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::model::Footage;
     use anabranch_media::clip;
     use anabranch_policy::time::Duration;
     use anabranch_sim::application::MessageRead;
@@ -119,7 +115,7 @@ mod tests {
     fn video(repeats: u32, load: f64, messages: MessageUnit) -> Video {
         Video {
             name: "bbb_qcif".to_owned(),
-            built_in: true,
+            footage: Footage::Clip,
             trace: Arc::new(clip::trace()),
             repeats,
             quick_repeats: 1,

@@ -257,8 +257,8 @@ pub enum MessageUnit {
 pub struct Video {
     /// The trace's name, or its file.
     pub name: String,
-    /// Whether it is the trace whose pictures come with the program.
-    pub built_in: bool,
+    /// Where its pictures are.
+    pub footage: Footage,
     /// One pass.
     pub trace: Arc<Trace>,
     /// How many passes.
@@ -271,6 +271,17 @@ pub struct Video {
     pub deadline: Duration,
     /// What is written as one message.
     pub messages: MessageUnit,
+}
+
+/// Where the pictures of a trace are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Footage {
+    /// They come with the program.
+    Clip,
+    /// In the film, coded for so many Mbit/s; the user may have it.
+    Film(u32),
+    /// Nowhere: the trace is a user's file.
+    Nowhere,
 }
 
 /// Which way a transfer goes that is not requests and responses.

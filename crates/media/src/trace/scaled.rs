@@ -25,7 +25,7 @@ impl Trace {
     }
 
     /// The frames repeated for at least `lasts`, then cut to it at a place where no B frame misses what it needs, and
-    /// scaled to `bits` per second: with the clip of this crate and 1 to 8 Mbit/s, a stand-in for video of 640x360.
+    /// scaled to `bits` per second.
     ///
     /// # Errors
     /// As [`Self::scaled`], [`Self::repeat`] and [`Self::head`].

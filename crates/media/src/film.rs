@@ -1,0 +1,197 @@
+//! The film at 640x360, coded for four rates: types and sizes of its frames come along, pictures where the film is at hand.
+//!
+//! The coded streams are 8 to 66 MB and the film is 50 MB, too large to come along. So the frames are a table in
+//! `assets/bbb_360p.sizes`, and whoever wants pictures names the film in [`VARIABLE`]: it is coded anew, and must give the
+//! frames of the table. `assets/README.md` says where it comes from, its licence, and how the streams were made.
+
+use crate::elementary::{ElementaryStream, StreamError};
+use crate::ffmpeg::{Ffmpeg, FfmpegError};
+use crate::frame::FrameType;
+use crate::quality::{Quality, QualityError};
+use crate::trace::{FrameRate, Trace};
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use thiserror::Error;
+
+/// Pixels across.
+pub const WIDTH: u32 = 640;
+/// Pixels down.
+pub const HEIGHT: u32 = 360;
+/// Frames in a pass.
+pub const FRAMES: usize = 2_000;
+/// Frames per second.
+pub const RATE: u32 = 30;
+/// The rates for which it is coded, Mbit/s.
+pub const MEGABITS: [u32; 4] = [1, 2, 4, 8];
+
+/// The variable that names the film's file.
+pub const VARIABLE: &str = "ANABRANCH_FILM";
+/// SHA-256 of the film's file.
+pub const SHA256: &str = "475fbbf34c4c367998f80c29ea03b15a743941179b12da3373fc6706e68621d0";
+
+/// One frame a line in coding order: its type, and its bytes at each of [`MEGABITS`].
+const SIZES: &str = include_str!("../assets/bbb_360p.sizes");
+
+/// What is done with the film's frames before they are coded. Every rounding is told, so that all machines do the same.
+const FILTER: &str = "scale=640:360:flags=bicubic+accurate_rnd+bitexact,setpts=N/30/TB";
+
+/// Why there are no pictures of the film.
+#[derive(Debug, Error)]
+pub enum FilmError {
+    /// Nobody said where it is.
+    #[error("the film is too large to come along: name its file in {VARIABLE} (docs/media.md says which it is)")]
+    Unnamed,
+    /// It cannot be read.
+    #[error("cannot read the film {path}: {reason}")]
+    File {
+        /// The file.
+        path: String,
+        /// What the system said.
+        reason: std::io::Error,
+    },
+    /// It is another file.
+    #[error("{0} is not the film that was coded: its SHA-256 is not {SHA256}")]
+    Other(String),
+    /// No such coding.
+    #[error("the film is coded for 1, 2, 4 and 8 Mbit/s, not for {0}")]
+    Rate(u32),
+    /// This ffmpeg codes it differently.
+    #[error("ffmpeg {0} codes the film to other frames than those that were sent: its pictures would not be theirs")]
+    Coded(String),
+    /// What it was coded to cannot be read.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    /// It could not be coded or decoded.
+    #[error(transparent)]
+    Ffmpeg(#[from] FfmpegError),
+    /// It could not be scored.
+    #[error(transparent)]
+    Quality(#[from] QualityError),
+}
+
+/// The frames of the film coded for so many Mbit/s; none unless it is one of [`MEGABITS`].
+pub fn trace(megabits: u32) -> Option<Trace> {
+    let column = MEGABITS.iter().position(|&coded| coded == megabits)?;
+    let lines = SIZES.lines().filter(|line| !line.starts_with('#'));
+    let frame = |line: &str| {
+        let mut words = line.split(' ');
+        let letter = words.next()?;
+        let frame_type = FrameType::ALL.into_iter().find(|kind| letter == kind.letter().to_string())?;
+        Some((frame_type, words.nth(column)?.parse().ok()?))
+    };
+    let coded: Option<Vec<(FrameType, u32)>> = lines.map(frame).collect();
+    let rate = FrameRate::new(RATE, 1).expect("thirty is a rate");
+    Some(Trace::at_rate(&coded.expect("the table is read in the tests"), rate).expect("so is its trace"))
+}
+
+/// The film's file, which is the right one.
+#[derive(Clone, Debug)]
+pub struct Film(PathBuf);
+
+impl Film {
+    /// The file that [`VARIABLE`] names.
+    ///
+    /// # Errors
+    /// If it names none; as [`Self::at`].
+    pub fn find() -> Result<Self, FilmError> {
+        let named = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()).ok_or(FilmError::Unnamed)?;
+        Self::at(Path::new(&named))
+    }
+
+    /// This file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is another one.
+    pub fn at(path: &Path) -> Result<Self, FilmError> {
+        let name = path.display().to_string();
+        let wrong = |reason| FilmError::File { path: name.clone(), reason };
+        let mut hash = Hashed(Sha256::new());
+        let mut file = std::fs::File::open(path).map_err(wrong)?;
+        std::io::copy(&mut file, &mut hash).map_err(wrong)?;
+        let digest: String = hash.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        if digest == SHA256 { Ok(Self(path.to_owned())) } else { Err(FilmError::Other(name)) }
+    }
+
+    /// Codes the film for so many Mbit/s and compares what is decoded with its frames before coding. Takes about a minute and
+    /// a gigabyte.
+    ///
+    /// # Errors
+    /// If there is no such coding; if ffmpeg fails, or codes to other frames than those of [`trace`].
+    pub fn quality(&self, ffmpeg: &Ffmpeg, megabits: u32) -> Result<Quality, FilmError> {
+        let expected = trace(megabits).ok_or(FilmError::Rate(megabits))?;
+        let ffmpeg = &ffmpeg.clone().within(Duration::from_secs(1_800));
+        let stream = ElementaryStream::read(&self.coded(ffmpeg, megabits)?)?;
+        let rate = FrameRate::new(RATE, 1).expect("thirty is a rate");
+        if !stream.trace(rate).is_ok_and(|trace| trace == expected) {
+            return Err(FilmError::Coded(ffmpeg.version().to_owned()));
+        }
+        let plane = WIDTH as usize * HEIGHT as usize;
+        let mut original = Vec::with_capacity(plane * FRAMES);
+        ffmpeg.decode_file(&self.0, FILTER, (WIDTH, HEIGHT), FRAMES, |_, frame| {
+            original.extend_from_slice(&frame[..plane]);
+        })?;
+        Ok(Quality::against(ffmpeg.clone(), stream, original)?)
+    }
+
+    /// The stream: at a constant rate within a second, as live coders do it, and with the groups of the clip.
+    fn coded(&self, ffmpeg: &Ffmpeg, megabits: u32) -> Result<Vec<u8>, FfmpegError> {
+        let (rate, frames) = (format!("{megabits}M"), FRAMES.to_string());
+        let mut arguments = vec!["-vf", FILTER, "-r", "30", "-frames:v", &frames, "-pix_fmt", "yuv420p"];
+        arguments.extend(["-c:v", "mpeg4", "-g", "9", "-bf", "2", "-b_strategy", "0", "-sc_threshold", "1000000000"]);
+        arguments.extend(["-b:v", &rate, "-minrate", &rate, "-maxrate", &rate, "-bufsize", &rate]);
+        // The finest quantiser, without which no more than 3.5 Mbit/s come out.
+        arguments.extend(["-qmin", "1", "-lmin", "1", "-mblmin", "1", "-threads", "1", "-flags", "+bitexact"]);
+        ffmpeg.code_file(&self.0, &arguments, "m4v")
+    }
+}
+
+/// Takes bytes in as a file is written.
+struct Hashed(Sha256);
+
+impl std::io::Write for Hashed {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clip;
+    use crate::frame::ByType;
+
+    #[test]
+    fn each_coding_has_the_clips_groups_and_its_rate_within_two_per_cent() {
+        for megabits in MEGABITS {
+            let trace = trace(megabits).expect("a coding");
+            assert_eq!(trace.counts(), ByType { i: 223, p: 445, b: 1332 });
+            let types = |trace: &Trace| trace.frames().iter().map(|frame| frame.frame_type).collect::<Vec<_>>();
+            assert_eq!(types(&trace), types(&clip::trace()));
+            assert_eq!(trace.frames()[7].at, clip::trace().frames()[7].at);
+            let off = trace.bit_rate() / (f64::from(megabits) * 1e6) - 1.0;
+            assert!(off.abs() < 0.02, "{} for {megabits} Mbit/s", trace.bit_rate());
+        }
+    }
+
+    #[test]
+    fn other_rates_and_other_files_are_one_clear_sentence() {
+        assert!(trace(3).is_none());
+        assert_eq!(FilmError::Rate(3).to_string(), "the film is coded for 1, 2, 4 and 8 Mbit/s, not for 3");
+        let missing = Film::at(Path::new("/nowhere/bbb.mp4")).expect_err("it is not there").to_string();
+        assert!(missing.starts_with("cannot read the film /nowhere/bbb.mp4: "), "{missing}");
+        let this = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        let other = Film::at(&this).expect_err("it is another file").to_string();
+        assert!(other.contains("Cargo.toml is not the film that was coded: its SHA-256 is not 475fbb"), "{other}");
+    }
+
+    #[test]
+    fn the_table_is_small() {
+        assert!(SIZES.len() < 64_000);
+    }
+}
