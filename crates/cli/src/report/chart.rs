@@ -198,19 +198,38 @@ const BAR_HEIGHT: u32 = 36;
 const BARS_MARGIN: u32 = 72;
 
 /// Draws bars, one under the other, so that long names have room.
-pub fn bars(bars: &[Bar], axis: &str, width: u32) -> Result<String, ChartError> {
+pub fn bars(bars: &[Bar], axis: &str, range: (f64, f64), width: u32) -> Result<String, ChartError> {
     let mut text = String::new();
     {
         let size = (width, bars.len() as u32 * BAR_HEIGHT + BARS_MARGIN);
         let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
-        draw_bars(&root, bars, axis)?;
+        draw_bars(&root, bars, axis, range)?;
         root.present()?;
     }
     Ok(adopt(&text))
 }
 
-fn draw_bars(root: &DrawingArea<SVGBackend<'_>, Shift>, bars: &[Bar], axis: &str) -> Result<(), ChartError> {
+/// From nothing to a little above the highest bar; a share that has no more than all of it ends there.
+pub fn from_zero(bars: &[Bar], share: bool) -> (f64, f64) {
     let highest = bars.iter().map(|bar| bar.measured.high().max(bar.published.unwrap_or(0.0))).fold(0.0, f64::max);
+    (0.0, if share && highest <= 100.0 { nice_top(highest).min(100.0) } else { nice_top(highest) })
+}
+
+/// Around what was measured, for figures whose zero means nothing, in whole steps of a power of ten.
+pub fn around(bars: &[Bar]) -> (f64, f64) {
+    let low = bars.iter().map(|bar| bar.measured.low()).fold(f64::INFINITY, f64::min);
+    let high = bars.iter().map(|bar| bar.measured.high()).fold(f64::NEG_INFINITY, f64::max);
+    let span = (high - low).max(high.abs() * 1e-3).max(1e-6);
+    let step = 10f64.powf(span.log10().floor());
+    (((low - 0.3 * span) / step).floor() * step, ((high + 0.1 * span) / step).ceil() * step)
+}
+
+fn draw_bars(
+    root: &DrawingArea<SVGBackend<'_>, Shift>,
+    bars: &[Bar],
+    axis: &str,
+    range: (f64, f64),
+) -> Result<(), ChartError> {
     let count = bars.len() as i32;
     // The first bar is the highest one.
     let row = |at: usize| count - 1 - at as i32;
@@ -220,7 +239,7 @@ fn draw_bars(root: &DrawingArea<SVGBackend<'_>, Shift>, bars: &[Bar], axis: &str
         .margin_right(24)
         .x_label_area_size(46)
         .y_label_area_size(longest * 8 + 20)
-        .build_cartesian_2d(0.0..nice_top(highest), (0..count - 1).into_segmented())?;
+        .build_cartesian_2d(range.0..range.1, (0..count - 1).into_segmented())?;
     let name = |place: &SegmentValue<i32>| match place {
         SegmentValue::CenterOf(at) => bars.get(row(*at as usize) as usize).map(|bar| bar.label.clone()),
         _ => None,
@@ -241,7 +260,7 @@ fn draw_bars(root: &DrawingArea<SVGBackend<'_>, Shift>, bars: &[Bar], axis: &str
         .draw()?;
     for (at, bar) in bars.iter().enumerate() {
         let (tint, place) = (colour(bar.colour), row(at));
-        let corners = [(0.0, SegmentValue::Exact(place)), (bar.measured.mean, SegmentValue::Exact(place + 1))];
+        let corners = [(range.0, SegmentValue::Exact(place)), (bar.measured.mean, SegmentValue::Exact(place + 1))];
         let mut body = Rectangle::new(corners, tint.mix(0.75).filled());
         body.set_margin(5, 5, 0, 0);
         chart.draw_series([body])?;

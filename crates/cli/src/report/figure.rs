@@ -159,14 +159,25 @@ fn metric_bars(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: &str) -
     };
     let bars: Vec<Bar> = runs.iter().filter_map(bar).collect();
     if bars.is_empty() {
-        let reading = "None of the policies that this figure shows took part.".to_owned();
-        return Ok(Drawn { pictures: Vec::new(), legend: Vec::new(), reading });
+        let taken_part = runs.iter().any(|(_, runs)| !runs.records.is_empty());
+        let reading = if taken_part {
+            "Nothing was measured that this figure could show."
+        } else {
+            "None of the policies that this figure shows took part."
+        };
+        return Ok(Drawn { pictures: Vec::new(), legend: Vec::new(), reading: reading.to_owned() });
     }
     let (label, unit) = outcome.scenario.metric(metric).unwrap_or_default();
+    // The zero of decibels and of similarity means nothing, and all that matters would be in a few pixels.
+    let without_zero = unit == "dB" || metric.starts_with("ssim");
+    let range = if without_zero { chart::around(&bars) } else { chart::from_zero(&bars, unit == "%") };
     let mut reading = "Bars are measured means with their 95 % confidence intervals".to_owned();
     let any_published = bars.iter().any(|bar| bar.published.is_some());
     reading.push_str(if any_published { "; a thick rule with a dot is the published value." } else { "." });
-    let picture = chart::bars(&bars, &with_unit(&label, unit), WIDE.0)?;
+    if without_zero {
+        reading.push_str(" The axis does not begin at 0.");
+    }
+    let picture = chart::bars(&bars, &with_unit(&label, unit), range, WIDE.0)?;
     Ok(Drawn { pictures: vec![picture], legend: Vec::new(), reading })
 }
 

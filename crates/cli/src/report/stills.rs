@@ -18,7 +18,7 @@ pub fn strips(outcome: &Outcome) -> String {
             "All combinations showed the same pictures in the first run, those of a video that lost nothing.".to_owned()
         }
         (None, false) => {
-            "Frames of the first run: those at which the combinations differ most from the coded video, at least ten \
+            "Frames of the first run: those at which all combinations together lose most, at least ten \
              seconds apart, so the worst and not the usual. Number: PSNR of Y against the source. Pictures: Big Buck Bunny, \
              (c) 2008 Blender Foundation, CC BY 3.0, cut and coded anew."
                 .to_owned()
