@@ -5,6 +5,7 @@ use super::{Connection, Protocol, Workspace};
 use crate::config::TcpConfig;
 use crate::event::SendKind;
 use crate::subflow::Subflow;
+use crate::subflow::scoreboard::Fate;
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::scheduler::Outstanding;
 use anabranch_policy::time::{Duration, Instant};
@@ -78,7 +79,8 @@ impl Connection {
             let holder = subflow.id();
             let record = subflow.scoreboard.next_unshared(una)?;
             let length = record.payload.len() as u32;
-            Some(Outstanding { data_seq: record.data_seq, length, holder, sent_at: record.sent_at })
+            let lost = record.fate == Fate::Lost || record.retransmitted;
+            Some(Outstanding { data_seq: record.data_seq, length, holder, sent_at: record.sent_at, lost })
         });
         oldest.filter(|found| after.is_none_or(|after| found.data_seq > after)).min_by_key(|found| found.data_seq)
     }

@@ -35,8 +35,13 @@
 //! overdue. At the end of what was written, the last 8 segments go twice at once where the holder loses
 //! segments and the second path is not much slower: the loss of a tail costs a timeout.
 //!
-//! It comes before new data where the holder acknowledged nothing in sequence for two smoothed RTTs: a probe of
-//! the tail (RFC 8985, section 7) is due then, and what is overdue would stall the stream for longer.
+//! It comes before new data
+//!
+//! - where the holder acknowledged nothing in sequence for two smoothed RTTs: a probe of the tail (RFC 8985, section
+//!   7) is due then, and what is overdue would stall the stream for longer;
+//! - where the holder found it lost, and another answers before the holder could: the holder has to send it again in any
+//!   case, so this costs a segment, and it is paid where delay counts more than throughput, that is unless the
+//!   application is ahead of the send buffer.
 //!
 //! **A path that is silent** for three smoothed RTTs with data outstanding counts as stale: what it holds goes
 //! elsewhere, and it gets nothing new until it is heard of.
@@ -270,6 +275,14 @@ fn gathers(connection: &ConnectionView, id: SubflowId, subflows: &[SubflowView])
     several >= 2 * mss && opens && connection.window_left < several && connection.unsent > several
 }
 
+/// Whether a subflow with data outstanding has been silent for longer than one acknowledgement can be late.
+fn is_silent(connection: &ConnectionView, subflow: &SubflowView) -> bool {
+    let silence = connection.now.since(subflow.last_progress);
+    // A single segment may be acknowledged late.
+    let patience = (subflow.smoothed_rtt * DOUBT).max(subflow.smoothed_rtt + DELAYED);
+    subflow.usable() && !subflow.stale && subflow.in_flight > u64::from(subflow.mss) && silence > patience
+}
+
 impl Scheduler for Anabranch {
     fn schedule(&mut self, connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
         self.look(connection, chunk.length, preferred(subflows, excluded(chunk)));
@@ -284,13 +297,10 @@ impl Scheduler for Anabranch {
     }
 
     fn duplicates_first(&mut self, connection: &ConnectionView, subflows: &[SubflowView]) -> bool {
-        let silent = |subflow: &SubflowView| {
-            let silence = connection.now.since(subflow.last_progress);
-            // A single segment may be acknowledged late.
-            let patience = (subflow.smoothed_rtt * DOUBT).max(subflow.smoothed_rtt + DELAYED);
-            subflow.usable() && !subflow.stale && subflow.in_flight > u64::from(subflow.mss) && silence > patience
-        };
-        self.duplicate && subflows.iter().any(silent)
+        let repairs = |subflow: &SubflowView| subflow.phase == Phase::FastRecovery && !connection.backlogged;
+        self.duplicate
+            && subflows.len() > 1
+            && subflows.iter().any(|subflow| repairs(subflow) || is_silent(connection, subflow))
     }
 
     fn duplicate(
@@ -306,7 +316,9 @@ impl Scheduler for Anabranch {
         let waited = connection.now.since(outstanding.sent_at).as_secs_f64();
         let usual = holder.smoothed_rtt.as_secs_f64();
         let overdue = waited > usual + (holder.rtt_variation.as_secs_f64() * 4.0).max(usual / 2.0);
-        let earlier = waited + other.answer < usual;
+        // Before new data goes what is lost, and what a silent path holds.
+        let may_wait = connection.unsent > 0 && connection.window_left > 0 && !is_silent(connection, holder);
+        let earlier = waited + other.answer < usual && (outstanding.lost || !may_wait);
         let behind = connection.data_nxt.saturating_sub(outstanding.data_seq);
         let tail = connection.unsent == 0 && behind <= TAIL * u64::from(holder.mss);
         let risky = holder.loss_rate > LOSSY && other.answer < usual * 3.0;

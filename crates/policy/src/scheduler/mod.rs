@@ -197,6 +197,8 @@ pub struct Outstanding {
     pub holder: SubflowId,
     /// When it was sent there last.
     pub sent_at: Instant,
+    /// The holder found it lost; it sends it again, or has.
+    pub lost: bool,
 }
 
 /// When the connection sends data again on another subflow.

@@ -191,7 +191,8 @@ fn nobody_waits_for_a_silent_path() {
 fn duplicated(waited: u64, outstanding: u64, paths: &[SubflowView]) -> Option<u32> {
     let mut view = connection(1_000);
     (view.data_nxt, view.unsent) = (outstanding * 1_000, 0);
-    let held = Outstanding { data_seq: 0, length: 1_000, holder: SubflowId(0), sent_at: at(1_000 - waited) };
+    let held =
+        Outstanding { data_seq: 0, length: 1_000, holder: SubflowId(0), sent_at: at(1_000 - waited), lost: false };
     Anabranch::default().duplicate(&view, &held, paths).map(|id| id.0)
 }
 
@@ -235,5 +236,24 @@ fn what_is_overdue_comes_before_new_data_after_two_round_trips_without_progress(
     }
     // What a stale path holds was given to others.
     (paths[0].in_flight, paths[0].stale) = (2_000, true);
+    assert!(!Anabranch::default().duplicates_first(&view, &paths));
+}
+
+#[test]
+fn what_a_slower_path_lost_goes_before_new_data_unless_the_application_is_ahead() {
+    let mut paths = [subflow(0, 200), subflow(1, 50)];
+    let mut view = ConnectionView { backlogged: false, ..connection(1_000) };
+    assert!(!Anabranch::default().duplicates_first(&view, &paths));
+    paths[0].phase = Phase::FastRecovery;
+    assert!(Anabranch::default().duplicates_first(&view, &paths));
+    // Sent again just now, it would be answered there after 200 ms, here after 55.
+    (view.data_nxt, view.unsent) = (100_000, 50_000);
+    let held = Outstanding { data_seq: 0, length: 1_000, holder: SubflowId(0), sent_at: at(1_000), lost: true };
+    assert_eq!(Anabranch::default().duplicate(&view, &held, &paths), Some(SubflowId(1)));
+    // What is not lost waits until nothing new can be sent, and what the quicker path lost it repairs itself.
+    let only_sent = Outstanding { lost: false, ..held };
+    assert_eq!(Anabranch::default().duplicate(&view, &only_sent, &paths), None);
+    assert_eq!(Anabranch::default().duplicate(&view, &Outstanding { holder: SubflowId(1), ..held }, &paths), None);
+    view.backlogged = true;
     assert!(!Anabranch::default().duplicates_first(&view, &paths));
 }
