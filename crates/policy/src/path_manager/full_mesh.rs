@@ -18,7 +18,7 @@
 //!
 //! An attempt that is not heard of for 120 s (the engine may have dropped the action) counts as timed out.
 
-use super::same_subnet::Subnets;
+use super::subnets::Subnets;
 use super::{CloseReason, PathAction, PathEvent, PathManager, Role};
 use crate::ids::{AddressId, ConnectionId, ShortMap, SubflowId};
 use crate::table::{Parameter, SettingError, Settings};

@@ -17,6 +17,7 @@ pub mod one_way_delay;
 pub mod predictive;
 pub mod pu2m2;
 pub mod same_subnet;
+pub mod subnets;
 pub mod suspension;
 #[cfg(test)]
 mod tests;

@@ -25,10 +25,10 @@
 //! - An address that the peer does not know by itself (behind a NAT) is compared as it is on this host.
 
 use super::full_mesh::{self, FullMesh, MeshSettings};
+use super::subnets::Subnets;
 use super::{PathAction, PathEvent, PathManager};
 use crate::table::{Parameter, SettingError, Settings};
 use crate::time::Instant;
-use core::net::IpAddr;
 
 /// The settings of [`SameSubnet`].
 pub const PARAMETERS: &[Parameter] = &[
@@ -55,65 +55,6 @@ pub const PARAMETERS: &[Parameter] = &[
         summary: "Whether, as in the pseudo-code, addresses of the initial subflow's network are paired with all",
     },
 ];
-
-/// Which of the paper's two rules is followed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reading {
-    /// Equation 6: the same subnet.
-    Text,
-    /// Line 7 of the pseudo-code: the same subnet, or a source on the network of the initial subflow.
-    PseudoCode,
-}
-
-/// Which addresses are a pair.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Subnets {
-    /// Bits that two IPv4 addresses of a subnet have in common, at most 32.
-    pub prefix: u8,
-    /// Bits that two IPv6 addresses of a subnet have in common, at most 128.
-    pub prefix_ipv6: u8,
-    /// Which rule is followed.
-    pub reading: Reading,
-}
-
-impl Default for Subnets {
-    fn default() -> Self {
-        Self { prefix: 24, prefix_ipv6: 64, reading: Reading::Text }
-    }
-}
-
-impl Subnets {
-    /// Reads the settings that are ours.
-    fn read(settings: &Settings) -> Result<Self, SettingError> {
-        Ok(Self {
-            prefix: settings.number("prefix", 24.0, 0.0..=32.0)? as u8,
-            prefix_ipv6: settings.number("prefix_ipv6", 64.0, 0.0..=128.0)? as u8,
-            reading: [Reading::Text, Reading::PseudoCode][settings.word("reading", &["text", "pseudo_code"], 0)?],
-        })
-    }
-
-    /// Whether a subflow may go between the two; `initial` is the local address of the initial subflow, if it is up.
-    /// Addresses are in canonical form.
-    pub(super) fn pair(self, from: IpAddr, to: IpAddr, initial: Option<IpAddr>) -> bool {
-        let from_initial = self.reading == Reading::PseudoCode && initial.is_some_and(|one| self.share(from, one));
-        self.share(from, to) || from_initial
-    }
-
-    /// Whether two addresses are of one subnet.
-    fn share(self, one: IpAddr, other: IpAddr) -> bool {
-        match (one, other) {
-            (IpAddr::V4(one), IpAddr::V4(other)) => {
-                let different = u32::from(one) ^ u32::from(other);
-                different.leading_zeros() >= u32::from(self.prefix)
-            }
-            (IpAddr::V6(one), IpAddr::V6(other)) => {
-                let different = u128::from(one) ^ u128::from(other);
-                different.leading_zeros() >= u32::from(self.prefix_ipv6)
-            }
-            _ => false,
-        }
-    }
-}
 
 /// The path manager `same_subnet`.
 #[derive(Debug)]
@@ -144,7 +85,8 @@ mod tests {
     use super::*;
     use crate::ids::{AddressId, ConnectionId};
     use crate::path_manager::Role;
-    use core::net::SocketAddr;
+    use crate::path_manager::subnets::Reading;
+    use core::net::{IpAddr, SocketAddr};
 
     const ONE: ConnectionId = ConnectionId(1);
 
@@ -199,18 +141,6 @@ mod tests {
         // Two addresses of 2001:db8:0:x::/64.
         let v6 = |x: u8, y: u8| IpAddr::from([0x2001, 0xdb8, 0, u16::from(x), 7, 0, 0, u16::from(y)]);
         assert_eq!(opened(Reading::Text, v6), [(1, 1), (2, 2), (3, 3)]);
-    }
-
-    #[test]
-    fn the_last_bit_of_the_prefix_counts_and_the_first_after_it_does_not() {
-        let subnets = Subnets { prefix: 23, ..Subnets::default() };
-        let [one, near, far] = ["10.0.2.1", "10.0.3.254", "10.0.4.1"].map(|text| text.parse().unwrap());
-        assert!(subnets.share(one, near));
-        assert!(!subnets.share(one, far));
-        // With no bits in common, every address of the family is of one subnet, and none of the other.
-        let all = Subnets { prefix: 0, prefix_ipv6: 0, ..Subnets::default() };
-        assert!(all.share(one, far));
-        assert!(!all.share(one, "2001:db8::1".parse().unwrap()));
     }
 
     #[test]
