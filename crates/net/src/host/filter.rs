@@ -2,7 +2,7 @@
 
 use super::error::HostError;
 use super::layout::Layout;
-use super::plan::PathPlan;
+use super::path_plan::PathPlan;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};

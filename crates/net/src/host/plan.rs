@@ -3,29 +3,13 @@
 use super::HostError;
 use super::filter;
 use super::layout::{Layout, MAX_PATHS};
+use super::path_plan::PathPlan;
 use super::snapshot::Interface;
-use super::step::{Route, Rule, Selector, Step, Target, read_setting};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use super::step::{Route, Rule, Selector, Step, Target, anywhere, read_setting};
+use std::net::IpAddr;
 
 /// The kernel's own metric of IPv6 routes.
 const IPV6_METRIC: u32 = 1_024;
-
-/// One path of the stack.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PathPlan {
-    /// Its number.
-    pub number: u8,
-    /// What users call it: the uplink's name, or the device's own.
-    pub name: String,
-    /// The TUN device.
-    pub device: String,
-    /// Its largest packet, bytes of IP.
-    pub mtu: u16,
-    /// The stack speaks IPv6 on it.
-    pub ipv6: bool,
-    /// The host did not forward what came in by the uplink before us (IPv4, IPv6): nothing but what is ours is forwarded.
-    pub closed: [bool; 2],
-}
 
 /// What is to be done.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,11 +39,6 @@ fn can_forward_ipv6() -> bool {
     has_ipv6()
         && (read_setting("net/ipv6/conf/all/forwarding").as_deref() == Some("1")
             || read_setting("net/ipv6/conf/default/force_forwarding").is_some())
-}
-
-/// Anywhere.
-pub(crate) fn anywhere(ipv6: bool) -> IpAddr {
-    if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
 }
 
 /// The stack's and the host's address on a path, in each family that it speaks.

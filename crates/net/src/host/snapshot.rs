@@ -3,7 +3,7 @@
 
 use super::layout::{Layout, MAX_INSTANCES, PROTOCOL};
 use super::netlink::Netlink;
-use super::step::{Route, Target};
+use super::step::{Route, Target, anywhere};
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressScope};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use netlink_packet_route::route::{
@@ -219,7 +219,7 @@ impl Found {
         };
         let mut found = Self {
             table: header.table.into(),
-            destination: super::plan::anywhere(ipv6),
+            destination: anywhere(ipv6),
             length: header.destination_prefix_length,
             metric: 0,
             source: None,

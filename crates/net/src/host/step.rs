@@ -15,7 +15,7 @@ use nix::net::if_::if_nametoindex;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 /// A change of the host.
@@ -283,6 +283,11 @@ impl Rule {
 /// The file of a setting.
 fn setting(key: &str) -> PathBuf {
     Path::new("/proc/sys").join(key)
+}
+
+/// Anywhere.
+pub(crate) fn anywhere(ipv6: bool) -> IpAddr {
+    if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
 }
 
 /// A setting's value; none if this kernel does not have it.

@@ -1,6 +1,6 @@
 //! The kernel's TCP and MPTCP sockets, so that they can be measured by the same program as our stack.
 
-use super::link::Reading;
+use super::reading::Reading;
 use super::socket_info;
 use core::net::SocketAddr;
 use nix::errno::Errno;

@@ -1,7 +1,7 @@
 //! One end of one direction, measured: a window in time, its intervals and its paths.
 
-use super::link::PathReading;
 use super::plan::Plan;
+use super::reading::PathReading;
 use super::report::{Interval, PathInterval, PathTotal, Side};
 use super::transfer::Line;
 use std::collections::BTreeMap;

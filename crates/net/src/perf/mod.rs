@@ -12,6 +12,7 @@ mod link;
 mod message;
 mod meter;
 mod plan;
+mod reading;
 mod report;
 mod server;
 mod socket_info;
@@ -23,9 +24,9 @@ pub(crate) use host::Door;
 pub use host::{Host, Ours};
 pub use kernel::{KernelProtocol, KernelSockets};
 pub(crate) use link::Link;
-pub use link::PathReading;
 pub use message::VERSION;
 pub use plan::{Direction, Length, MAX_STREAMS, Plan};
+pub use reading::PathReading;
 pub use report::{About, Interval, PathInterval, PathTotal, Report, SCHEMA, Side, StreamReport, Transfer};
 pub use server::{ServerConfig, ServerCounters, ServerEvent, serve};
 

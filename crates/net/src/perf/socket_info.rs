@@ -3,7 +3,7 @@
 //! The structures of `linux/tcp.h` and `linux/mptcp.h` only ever grow, so fields are read at their offsets from as many
 //! bytes as the kernel gave.
 
-use super::link::PathReading;
+use super::reading::PathReading;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use nix::errno::Errno;
 use nix::libc;

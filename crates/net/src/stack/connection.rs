@@ -1,12 +1,24 @@
 //! What the stack keeps of a connection beside the engine: who waits for what.
 
-use super::stream::PathChange;
 use anabranch_mptcp::{CloseCause, FallbackCause};
+use anabranch_policy::ids::SubflowId;
+use anabranch_policy::path_manager::CloseReason;
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
 
 /// Most path changes that wait to be fetched.
 const MAX_PATH_CHANGES: usize = 64;
+
+/// What happened to the paths of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PathChange {
+    /// A subflow carries data from now on.
+    Established(SubflowId),
+    /// A subflow ended.
+    Closed(SubflowId, CloseReason),
+    /// The connection continues as plain TCP.
+    FellBack(FallbackCause),
+}
 
 /// A connection, as its application sees it.
 #[derive(Default)]

@@ -10,12 +10,21 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The reading half of a [`Stream`]; as the stream it knows all that needs neither half.
 pub struct ReadHalf {
-    pub(super) stream: Arc<Stream>,
+    stream: Arc<Stream>,
 }
 
 /// The writing half of a [`Stream`]; dropping it ends our direction.
 pub struct WriteHalf {
-    pub(super) stream: Arc<Stream>,
+    stream: Arc<Stream>,
+}
+
+impl Stream {
+    /// Two halves for two tasks. The connection is dropped with the second of them; dropping the writing half ends our
+    /// direction.
+    pub fn into_split(self) -> (ReadHalf, WriteHalf) {
+        let stream = Arc::new(self);
+        (ReadHalf { stream: Arc::clone(&stream) }, WriteHalf { stream })
+    }
 }
 
 impl Deref for ReadHalf {

@@ -13,12 +13,13 @@ mod report;
 mod state;
 mod stream;
 
+pub use connection::PathChange;
 pub use driver::Driver;
 pub use error::{AttachError, ConnectError, ListenError};
 pub use halves::{ReadHalf, WriteHalf};
 pub use listener::Listener;
 pub use report::{ConnectionReport, PathReport, explain};
-pub use stream::{PathChange, Stream};
+pub use stream::Stream;
 
 use crate::clock::Clock;
 use crate::device::{Device, DeviceCounters};

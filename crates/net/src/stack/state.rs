@@ -1,8 +1,7 @@
 //! What driver, streams and listeners share, and the engine's events on their way to those who wait.
 
-use super::connection::{Connection, wait, wake};
+use super::connection::{Connection, PathChange, wait, wake};
 use super::error::{AttachError, ConnectError, ListenError};
-use super::stream::PathChange;
 use super::{DeviceId, StackCounters};
 use crate::clock::Clock;
 use crate::device::{Device, DeviceCounters};

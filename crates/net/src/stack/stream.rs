@@ -1,16 +1,14 @@
 //! A connection in an application's hands.
 
-use super::connection::wait;
+use super::connection::{PathChange, wait};
 use super::error::{ConnectError, closed};
-use super::halves::{ReadHalf, WriteHalf};
 use super::report::PathReport;
 use super::state::Handle;
 use anabranch_mptcp::connection::Protocol;
 use anabranch_mptcp::endpoint::OperationError;
 use anabranch_mptcp::stats::{ConnectionStats, ReceiveState};
 use anabranch_mptcp::{CloseCause, FallbackCause, MessageOptions, Record};
-use anabranch_policy::ids::{ConnectionId, SubflowId};
-use anabranch_policy::path_manager::CloseReason;
+use anabranch_policy::ids::ConnectionId;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::{ConnectionView, SubflowView};
 use bytes::Bytes;
@@ -18,23 +16,11 @@ use core::net::SocketAddr;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Why plain reads end where there are records.
 const READ_STOPS: &str = "what comes next is not plain bytes: a gap or a message, to be read as a record";
-
-/// What happened to the paths of a connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PathChange {
-    /// A subflow carries data from now on.
-    Established(SubflowId),
-    /// A subflow ended.
-    Closed(SubflowId, CloseReason),
-    /// The connection continues as plain TCP.
-    FellBack(FallbackCause),
-}
 
 /// A connection: a stream of bytes each way. Dropping it closes it as `close` does a socket: what has been written still
 /// arrives, then the peer reads the end; what the peer sends from then on, or has sent and nobody has read, resets the
@@ -244,13 +230,6 @@ impl Stream {
         let outcome = state.endpoint.set_play_out_left(now, self.id, left);
         state.wake_driver();
         outcome.map_err(|error| io::Error::new(io::ErrorKind::NotConnected, error))
-    }
-
-    /// Two halves for two tasks. The connection is dropped with the second of them; dropping the writing half ends our
-    /// direction.
-    pub fn into_split(self) -> (ReadHalf, WriteHalf) {
-        let stream = Arc::new(self);
-        (ReadHalf { stream: Arc::clone(&stream) }, WriteHalf { stream })
     }
 
     /// Ends our direction behind what has been written; reading goes on.
