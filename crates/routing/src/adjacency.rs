@@ -8,7 +8,8 @@ use crate::interface::{Interface, InterfaceEvent, transition};
 use crate::neighbor::{Neighbor, NeighborEvent, NeighborState};
 use crate::neighborhood::Level;
 use crate::origination::fill;
-use crate::router::{At, Event, Router};
+use crate::router::Router;
+use crate::verbs::{At, Event};
 
 /// Whether an adjacency should be formed with a neighbour in state 2-Way (RFC 5614, 7.2), which is also what makes it a
 /// backbone neighbour if adjacency reduction is used (9.2).

@@ -1,75 +1,28 @@
 //! Calculating the routes: when, and from the database to the table (RFC 5614, 10; RFC 5340, 4.8; RFC 2328, 16).
 
 mod alternates;
+pub(crate) mod basis;
 mod prefixes;
 
-use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use anabranch_policy::Instant;
 use anabranch_wire::ospf::lsa::LinkKind;
-use anabranch_wire::ospf::{InterfaceId, LsaBody, LsaType, Options, RouterId};
+use anabranch_wire::ospf::{InterfaceId, LsaBody, LsaType, Options};
 
 use crate::config::RoutableQuality;
 use crate::database::Place;
 use crate::election::AdjConnectivity;
-use crate::graph::{Graph, Vertex};
+use crate::graph::Vertex;
 use crate::interface::Interface;
 use crate::lsa_fullness::LsaFullness;
 use crate::neighbor::{Neighbor, NeighborState};
-use crate::router::{At, Event, Router};
-use crate::spf::{Reduction, RootNeighbor, ShortestPaths};
+use crate::router::Router;
+use crate::spf::{Reduction, RootNeighbor};
+use crate::verbs::{At, Event};
 
 pub(crate) use alternates::DOUBTED;
-
-/// When routes are calculated, and what from.
-#[derive(Clone, Debug)]
-pub(crate) struct Calculation {
-    at: Instant,
-    last: Option<Instant>,
-    /// Routers and networks whose LSAs changed since the graph was brought up to date.
-    changed: BTreeSet<Vertex>,
-    pub graph: Graph,
-    pub paths: ShortestPaths,
-    /// Digest of the paths and next hops of the last calculation, by which the next one knows whether it found others.
-    digest: u64,
-    /// Whether LSAs changed since that say what is behind a router or how it is addressed.
-    prefixes_changed: bool,
-    /// The neighbours that the paths begin with, by the index of [`RootNeighbor`].
-    pub roots: Vec<At>,
-}
-
-impl Default for Calculation {
-    fn default() -> Self {
-        Self {
-            at: Instant::NEVER,
-            last: None,
-            changed: BTreeSet::new(),
-            graph: Graph::default(),
-            paths: ShortestPaths::default(),
-            digest: 0,
-            prefixes_changed: false,
-            roots: Vec::new(),
-        }
-    }
-}
-
-impl Calculation {
-    /// When routes were calculated last.
-    pub fn last(&self) -> Option<Instant> {
-        self.last
-    }
-
-    /// When routes are to be calculated next.
-    pub fn deadline(&self) -> Instant {
-        self.at
-    }
-
-    /// Whether the last calculation found a way to a router.
-    fn reaches(&self, router: RouterId) -> bool {
-        self.paths.distance(&self.graph, Vertex::Router(router)).is_some()
-    }
-}
+use basis::Calculation;
 
 /// Which parts of RFC 5614, 10, are in use.
 fn reduction(interfaces: &[Interface]) -> Reduction {

@@ -16,7 +16,8 @@ use crate::database::Place;
 use crate::interface::Interface;
 use crate::neighbor::{NeighborEvent, NeighborState};
 use crate::neighborhood::Level;
-use crate::router::{At, Destination, IPV6_HEADER, Router};
+use crate::router::Router;
+use crate::verbs::{At, Destination, IPV6_HEADER};
 
 /// Header of the LLS block with an MDR-DD TLV in it: no room is lost if it is always kept free.
 const LLS_ROOM: usize = 16;

@@ -1,6 +1,7 @@
 //! Receiving Link State Updates, and which LSAs replace which (RFC 2328, 13; RFC 5340, 4.5; RFC 5614, 8).
 
 mod acknowledgment;
+pub(crate) mod backup_wait;
 mod forwarding;
 mod retransmission;
 
@@ -11,9 +12,8 @@ use anabranch_wire::ospf::{AgedLsa, Body, HEADER, LinkStateUpdate, RouterId};
 use crate::counters::DropReason;
 use crate::database::Place;
 use crate::neighbor::{NeighborEvent, NeighborState};
-use crate::router::{At, Destination, IPV6_HEADER, Reception, Router};
-
-pub(crate) use forwarding::BackupWait;
+use crate::router::Router;
+use crate::verbs::{At, Destination, IPV6_HEADER, Reception};
 
 /// From where an LSA came.
 #[derive(Clone, Copy, Debug)]

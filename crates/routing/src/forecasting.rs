@@ -7,7 +7,8 @@ use anabranch_policy::forecast::Observation;
 use anabranch_wire::ospf::RouterId;
 
 use crate::next_hops::Trust;
-use crate::router::{At, Event, Reception, Router};
+use crate::router::Router;
+use crate::verbs::{At, Event, Reception};
 
 /// A Hello is missing if it is this part of HelloInterval late: more than two neighbours' jitter, and what a busy channel
 /// adds.

@@ -12,7 +12,8 @@ use crate::election::AdjConnectivity;
 use crate::interface::Interface;
 use crate::lsa_fullness::LsaFullness;
 use crate::neighbor::{List, Neighbor, NeighborState};
-use crate::router::{Destination, Router};
+use crate::router::Router;
+use crate::verbs::Destination;
 
 /// Whole seconds, as Hellos say them: rounded up, at least 1.
 pub(crate) fn seconds(span: Duration) -> u16 {

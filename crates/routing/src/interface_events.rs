@@ -7,7 +7,8 @@ use crate::config::{ConfigError, check_addresses};
 use crate::election::Selection;
 use crate::interface::{InterfaceEvent, InterfaceState, transition};
 use crate::neighbor::Neighbor;
-use crate::router::{At, InterfaceChange, Router};
+use crate::router::Router;
+use crate::verbs::{At, InterfaceChange};
 
 impl Router {
     pub(crate) fn change_interface(

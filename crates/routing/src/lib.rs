@@ -35,9 +35,11 @@ mod interface_events;
 mod neighbor;
 mod neighbor_events;
 mod origination;
+mod verbs;
 
 pub use config::{Config, ConfigError, InterfaceConfig, InterfaceKind};
 pub use interface::InterfaceState;
 pub use neighbor::NeighborState;
-pub use router::{Destination, Event, InterfaceChange, Outgoing, Reception, Router};
+pub use router::Router;
 pub use routing_table::{NextHop, Route, RoutingTable};
+pub use verbs::{Destination, Event, InterfaceChange, Outgoing, Reception};

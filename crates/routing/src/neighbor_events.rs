@@ -5,7 +5,8 @@ use anabranch_wire::ospf::{LsaType, RouterId};
 
 use crate::config::HELLO_REPEAT_COUNT;
 use crate::neighbor::{ManetNeighbor, NeighborAction, NeighborEvent, NeighborState, transition};
-use crate::router::{At, Event, Router};
+use crate::router::Router;
+use crate::verbs::{At, Event};
 
 impl Router {
     /// Runs the neighbour state machine.

@@ -2,8 +2,7 @@
 //! RFC 5340, 4.4.3).
 
 mod advertising;
-
-use std::collections::BTreeMap;
+pub(crate) mod own;
 
 use anabranch_policy::Instant;
 use anabranch_wire::ospf::lsa::{LsaSequence, MAX_AGE};
@@ -13,36 +12,7 @@ use crate::database::Place;
 use crate::router::Router;
 
 pub(crate) use advertising::fill;
-
-/// When the own LSAs were and are to be originated.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Origination {
-    own: BTreeMap<Place, Own>,
-}
-
-/// One of the own LSAs.
-#[derive(Clone, Copy, Debug)]
-struct Own {
-    /// When the last instance was originated.
-    originated: Option<Instant>,
-    /// When the next one is to be; never if nothing changed.
-    pending: Instant,
-    /// When the contents are to be told again even if they did not change.
-    refresh: Instant,
-}
-
-impl Origination {
-    /// When the next LSA is to be originated.
-    pub fn deadline(&self) -> Instant {
-        let all = self.own.values().map(|own| own.pending.min(own.refresh));
-        all.min().unwrap_or(Instant::NEVER)
-    }
-
-    /// Forgets the LSAs that stay on the link of an interface.
-    pub fn forget_link(&mut self, interface: usize) {
-        self.own.retain(|place, _| place.link != Some(interface));
-    }
-}
+use own::Own;
 
 impl Router {
     /// An own LSA is to be originated: now, or MinLSInterval after the last instance (RFC 2328, 12.4).

@@ -9,7 +9,8 @@ use crate::election::Selection;
 use crate::interface::InterfaceState;
 use crate::neighbor::NeighborState;
 use crate::neighborhood::Level;
-use crate::router::{At, Router};
+use crate::router::Router;
+use crate::verbs::At;
 
 /// An interface as it is now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

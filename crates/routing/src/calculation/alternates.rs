@@ -112,7 +112,7 @@ impl Router {
     /// The neighbours over trusted links, with what they find.
     fn candidates(&self, hops: &[Option<NextHop>]) -> Vec<Candidate> {
         let all = self.calculation.roots.iter().zip(hops);
-        let candidate = |(at, hop): (&crate::router::At, &Option<NextHop>)| {
+        let candidate = |(at, hop): (&crate::verbs::At, &Option<NextHop>)| {
             let hop = hop.filter(|hop| self.is_trusted(hop))?;
             let neighbor = self.neighbor(*at).filter(|neighbor| is_usable(neighbor))?;
             let cost = self.interfaces.get(at.interface)?.cost_to(at.router).into();

@@ -7,8 +7,9 @@ use anabranch_wire::ospf::{InterfaceId, LsaBody, LsaType, Prefix, PrefixOptions,
 
 use crate::counters::DropReason;
 use crate::graph::Vertex;
-use crate::router::{At, Router};
+use crate::router::Router;
 use crate::routing_table::{NextHop, Route, RoutingTable};
+use crate::verbs::At;
 
 impl Router {
     /// The address of a neighbour as a next hop.

@@ -7,7 +7,8 @@ use super::Arrival;
 use crate::counters::DropReason;
 use crate::database::Place;
 use crate::interface::Interface;
-use crate::router::{At, Destination, IPV6_HEADER, Router};
+use crate::router::Router;
+use crate::verbs::{At, Destination, IPV6_HEADER};
 
 /// The margin that RFC 5614, 8.2, keeps from RxmtInterval.
 const MARGIN: Duration = Duration::from_millis(500);

@@ -4,35 +4,13 @@ use anabranch_policy::{Duration, Instant};
 use anabranch_wire::ospf::RouterId;
 
 use super::Arrival;
+use super::backup_wait::BackupWait;
 use crate::database::Place;
 use crate::election::AdjConnectivity;
 use crate::interface::Interface;
 use crate::neighborhood::{Level, Rank};
-use crate::router::{At, Destination, Router};
-
-/// An LSA that is flooded only if others do not do it first.
-#[derive(Clone, Debug)]
-pub(crate) struct BackupWait {
-    /// When the BackupWait Timer expires.
-    pub at: Instant,
-    /// The BackupWait Neighbor List of each interface.
-    lists: Vec<(usize, Vec<RouterId>)>,
-}
-
-impl BackupWait {
-    /// `sender` and those in `covered`, which is sorted, have the LSA.
-    pub fn cover(&mut self, sender: RouterId, covered: &[RouterId]) {
-        for (_, list) in &mut self.lists {
-            list.retain(|router| *router != sender && covered.binary_search(router).is_err());
-        }
-        self.lists.retain(|(_, list)| !list.is_empty());
-    }
-
-    /// Whether nobody is left that may need the LSA.
-    pub fn is_over(&self) -> bool {
-        self.lists.is_empty()
-    }
-}
+use crate::router::Router;
+use crate::verbs::{At, Destination};
 
 /// What becomes of an LSA on an interface.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -4,7 +4,8 @@ use anabranch_policy::{Duration, Instant};
 use anabranch_wire::ospf::{HEADER, LinkStateUpdate};
 
 use crate::database::Place;
-use crate::router::{At, Destination, IPV6_HEADER, Router};
+use crate::router::Router;
+use crate::verbs::{At, Destination, IPV6_HEADER};
 
 /// What is due within this time goes along, so that several LSAs share a packet.
 const COMPANY: Duration = Duration::from_millis(100);

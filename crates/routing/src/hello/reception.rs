@@ -10,7 +10,8 @@ use crate::config::{Acceptance, HELLO_REPEAT_COUNT};
 use crate::counters::DropReason;
 use crate::neighbor::{ManetNeighbor, Neighbor, NeighborEvent, NeighborSets, NeighborState};
 use crate::neighborhood::Level;
-use crate::router::{At, Event, Reception, Router};
+use crate::router::Router;
+use crate::verbs::{At, Event, Reception};
 
 /// The five lists of a Hello.
 struct Lists<'a> {
