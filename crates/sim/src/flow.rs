@@ -2,7 +2,7 @@
 
 use crate::address::InterfaceId;
 use crate::application::{Application, Checked, Reader, Sending, VideoReceived, Writer};
-use crate::network::HostId;
+use crate::identifiers::HostId;
 use crate::recorder::{Measurements, Recorder};
 use anabranch_mptcp::endpoint::OperationError;
 use anabranch_mptcp::stats::ConnectionStats;

@@ -2,6 +2,7 @@
 
 use crate::address::{self, InterfaceId};
 use crate::event_queue::{EventQueue, Target};
+use crate::identifiers::{HostId, LinkId, RouterId};
 use crate::link::{Cargo, DropCause, Drops, Link, LinkConfig};
 use crate::mesh::{Mesh, NodeId};
 use crate::pool::{Header, PacketId, Pool, digest_of};
@@ -11,32 +12,6 @@ use anabranch_policy::time::Instant;
 use anabranch_wire::{Ecn, Packet};
 use bytes::Bytes;
 use std::collections::VecDeque;
-
-/// A link in one direction; counts up from 0 in the world.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct LinkId(pub u32);
-
-/// A router; counts up from 0 in the world.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct RouterId(pub u32);
-
-/// A host; counts up from 0 in the world.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct HostId(pub u32);
-
-impl LinkId {
-    fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-impl HostId {
-    /// No host: of an address that is kept free.
-    const NOBODY: Self = Self(u32::MAX);
-
-    pub(crate) fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// What is at an end of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

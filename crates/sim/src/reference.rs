@@ -7,8 +7,8 @@
 use crate::address::InterfaceId;
 use crate::application::{Application, Sending};
 use crate::flow::{FlowConfig, FlowId};
+use crate::identifiers::HostId;
 use crate::link::{LinkConfig, LossModel};
-use crate::network::HostId;
 use crate::topology::{NoPaths, PathConfig, ServerAddresses, disjoint_paths, dumbbell};
 use crate::world::{World, WorldConfig};
 use anabranch_mptcp::{BufferSize, ConnectionConfig, EndpointConfig, Policies, TcpConfig};

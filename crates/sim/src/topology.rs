@@ -1,8 +1,9 @@
 //! Networks that experiments use again and again: disjoint paths between two hosts, and the dumbbell.
 
 use crate::address::InterfaceId;
+use crate::identifiers::{HostId, LinkId, RouterId};
 use crate::link::LinkConfig;
-use crate::network::{End, HostId, LinkId, RouterId};
+use crate::network::End;
 use crate::world::World;
 use anabranch_mptcp::EndpointConfig;
 use anabranch_policy::path_manager::{PathAction, PathEvent, PathManager};

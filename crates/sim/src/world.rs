@@ -7,8 +7,9 @@
 use crate::address::InterfaceId;
 use crate::event_queue::Target;
 use crate::flow::{Flow, FlowConfig, FlowId, Side, SubflowChange};
+use crate::identifiers::{HostId, LinkId, RouterId};
 use crate::link::LinkConfig;
-use crate::network::{Arrival, End, HostId, LINK_EVENT, LinkId, Network, RouterId, Tap, WireCheck};
+use crate::network::{Arrival, End, LINK_EVENT, Network, Tap, WireCheck};
 use crate::random::derive_key;
 use crate::results::{HostResult, LinkResult, RunResult};
 use crate::udp::{UdpConfig, UdpSource};

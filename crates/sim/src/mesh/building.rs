@@ -1,17 +1,20 @@
 //! How a world gets a mesh: channels, nodes, radios, hosts attached to nodes, and routes that somebody else worked out.
 
-use super::control::{Agent, interface_id, link_local, router_id};
+use super::agent::Agent;
 use super::forwarding::NextHop;
+use super::naming::{interface_id, link_local, router_id};
 use super::results::NodeResult;
 use super::{Channel, ChannelId, FreightId, Mesh, Node, NodeId, ROUTER_EVENT, Radio, RadioId};
 use crate::address::InterfaceId;
 use crate::event_queue::Target;
+use crate::identifiers::{HostId, LinkId};
 use crate::link::LinkConfig;
-use crate::network::{End, HostId, LinkId};
+use crate::network::End;
 use crate::radio::{Medium, MediumConfig, Position, StationId};
 use crate::random::derive_key;
 use crate::world::World;
 use anabranch_policy::time::Instant;
+use anabranch_routing::lanes::LaneSettings;
 use anabranch_routing::{Config, ConfigError, InterfaceConfig, Router};
 use anabranch_wire::ospf::InstanceId;
 use std::collections::BTreeMap;
@@ -190,5 +193,18 @@ impl Mesh {
         let neighbor = self.nodes.get(hop.neighbor.index())?;
         let radio = neighbor.radios.iter().find(|radio| radio.channel == own.channel)?;
         Some(NextHop { radio: hop.radio, station: radio.station, weight: hop.weight })
+    }
+}
+
+impl World {
+    /// Lets the interface `interface` be lane `lane` of the node where `base` is lane 0. Routers need not know it.
+    pub fn add_lane(&mut self, base: InterfaceId, interface: InterfaceId, lane: usize) {
+        let lanes = &mut self.network.mesh.lanes;
+        lanes.members.insert(interface, (base, lane));
+        lanes.count = lanes.count.max(lane + 1);
+    }
+    /// How lanes are routed, at every node.
+    pub fn set_lane_settings(&mut self, settings: LaneSettings) {
+        self.network.mesh.lanes.settings = settings;
     }
 }

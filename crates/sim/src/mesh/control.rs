@@ -5,8 +5,10 @@
 //! shared and not encoded; with `--wire` each is written, read and compared. A node asks its router for a way when it
 //! first needs one, and again when the routes have changed.
 
+use super::agent::Agent;
 use super::forwarding::NextHop;
 use super::freight::{Control, Freight};
+use super::naming::{interface_id, link_local, node_of, radio_of, router_id};
 use super::{Mesh, NodeId, Radio, RadioId};
 use crate::address::InterfaceId;
 use crate::event_queue::Target;
@@ -14,47 +16,13 @@ use crate::network::Network;
 use crate::radio::{Delivery, Status};
 use crate::trace_hash::Digest;
 use anabranch_policy::time::Instant;
-use anabranch_routing::{Destination, Event, InterfaceChange, NeighborState, Outgoing, Reception, Router};
-use anabranch_wire::ospf::{self, ALL_SPF_ROUTERS, Compatibility, Integrity, Packet, Prefix, RouterId};
+use anabranch_routing::{Destination, Event, InterfaceChange, NeighborState, Outgoing, Reception};
+use anabranch_wire::ospf::{ALL_SPF_ROUTERS, Compatibility, Integrity, Packet, Prefix, RouterId};
 use core::net::Ipv6Addr;
 use std::sync::Arc;
 
 /// Bytes of an IPv6 header.
 const IPV6_HEADER: u32 = 40;
-
-/// A router at a node.
-pub(crate) struct Agent {
-    pub(crate) router: Router,
-    /// The earliest of its events that is in the queue.
-    pub(crate) armed: Instant,
-    /// Its interfaces are up.
-    pub(crate) started: bool,
-}
-
-/// The name of a node's router.
-pub fn router_id(node: NodeId) -> RouterId {
-    RouterId(node.0 + 1)
-}
-
-/// The node of a router.
-pub fn node_of(router: RouterId) -> Option<NodeId> {
-    router.0.checked_sub(1).map(NodeId)
-}
-
-/// The number that a node's router knows a radio by.
-pub fn interface_id(radio: RadioId) -> ospf::InterfaceId {
-    ospf::InterfaceId(u32::from(radio.0) + 1)
-}
-
-fn radio_of(interface: ospf::InterfaceId) -> Option<RadioId> {
-    interface.0.checked_sub(1).and_then(|radio| u8::try_from(radio).ok()).map(RadioId)
-}
-
-/// The link-local address of a radio: fe80::NODE:RADIO, both counted from 1.
-pub fn link_local(node: NodeId, radio: RadioId) -> Ipv6Addr {
-    let number = u128::from(node.0 + 1) << 16 | u128::from(interface_id(radio).0);
-    Ipv6Addr::from_bits(0xfe80 << 112 | number)
-}
 
 impl Network {
     /// The time of a router's event has come.
@@ -85,7 +53,7 @@ impl Network {
         delivery: &Delivery<super::FreightId>,
         control: &Control,
     ) {
-        let at = super::work::BY_RADIO | delivery.to.0;
+        let at = super::BY_RADIO | delivery.to.0;
         self.hash.add(now.as_nanos(), at, control.digest, u32::from(delivery.broadcast));
         let place = &mut self.mesh.nodes[node.index()];
         let Some(agent) = place.agent.as_mut().filter(|agent| agent.started) else { return };

@@ -1,7 +1,7 @@
 //! How far lanes between nodes of a mesh would keep out of each other's way, for each rule by which routers choose: followed
 //! hop by hop through the routers' tables, whether or not anything is sent.
 
-use super::control::{link_local, node_of, router_id};
+use super::naming::{link_local, node_of, router_id};
 use super::{NodeId, RadioId};
 use crate::random::RandomStream;
 use crate::world::World;

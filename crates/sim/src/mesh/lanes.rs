@@ -1,10 +1,9 @@
 //! Several addresses of a node, routed by the routes of the first, as [`anabranch_routing::lanes`] says: the routing protocol
 //! runs on the first radio of each node, and the other addresses follow it.
 
-use super::control::{interface_id, link_local, node_of};
+use super::naming::{interface_id, link_local, node_of};
 use super::{Mesh, NodeId, RadioId};
 use crate::address::InterfaceId;
-use crate::world::World;
 use anabranch_routing::lanes::{LaneInterfaces, LanePolicy, LaneSettings};
 use anabranch_routing::{NextHop, Router};
 use anabranch_wire::ospf::RouterId;
@@ -14,29 +13,16 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lanes {
     /// By address: the one of lane 0, and the lane.
-    members: BTreeMap<InterfaceId, (InterfaceId, usize)>,
+    pub(super) members: BTreeMap<InterfaceId, (InterfaceId, usize)>,
     /// How many lanes there are, lane 0 included.
-    count: usize,
-    settings: LaneSettings,
+    pub(super) count: usize,
+    pub(super) settings: LaneSettings,
 }
 
 impl Lanes {
     /// The address whose route is asked for: that of lane 0, or the address itself.
     pub(super) fn base(&self, destination: InterfaceId) -> InterfaceId {
         self.members.get(&destination).map_or(destination, |(base, _)| *base)
-    }
-}
-
-impl World {
-    /// Lets the interface `interface` be lane `lane` of the node where `base` is lane 0. Routers need not know it.
-    pub fn add_lane(&mut self, base: InterfaceId, interface: InterfaceId, lane: usize) {
-        let lanes = &mut self.network.mesh.lanes;
-        lanes.members.insert(interface, (base, lane));
-        lanes.count = lanes.count.max(lane + 1);
-    }
-    /// How lanes are routed, at every node.
-    pub fn set_lane_settings(&mut self, settings: LaneSettings) {
-        self.network.mesh.lanes.settings = settings;
     }
 }
 

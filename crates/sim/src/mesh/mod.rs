@@ -7,16 +7,19 @@
 //! The [`World`](crate::World) owns time: channels have events of their own kind in its queue, and every frame that is
 //! received counts for the trace hash. A world without nodes does not notice that meshes exist.
 
+mod agent;
 pub mod building;
-pub mod control;
+mod control;
 pub mod cost;
 pub mod cut_network;
 pub mod forwarding;
 mod freight;
+mod happenings;
 pub mod lane_survey;
 pub mod lanes;
 pub mod movement;
 pub mod moving_network;
+pub mod naming;
 pub mod paper;
 pub mod probes;
 pub mod results;
@@ -25,9 +28,10 @@ pub mod static_routes;
 mod work;
 
 use crate::address::InterfaceId;
+use crate::identifiers::LinkId;
 use crate::link::{DropCause, Drops};
-use crate::network::LinkId;
 use crate::radio::{Medium, Position, StationId};
+use agent::Agent;
 use anabranch_policy::time::Instant;
 use forwarding::ForwardingTable;
 pub use freight::FreightId;
@@ -73,6 +77,9 @@ pub(crate) const MOVEMENT_EVENT: u32 = 10;
 /// The kind of the event at which a probe is sent.
 pub(crate) const PROBE_EVENT: u32 = 11;
 
+/// Set in the link number of the trace hash for what stations receive.
+const BY_RADIO: u32 = 1 << 31;
+
 /// A radio: a station of a channel.
 #[derive(Clone, Copy, Debug)]
 struct Radio {
@@ -86,7 +93,7 @@ struct Node {
     radios: Vec<Radio>,
     table: ForwardingTable,
     /// The router that fills the table, if there is one.
-    agent: Option<control::Agent>,
+    agent: Option<Agent>,
     /// The link to the host of each interface that is attached here.
     local: BTreeMap<InterfaceId, LinkId>,
     /// Makes its choice among next hops its own.

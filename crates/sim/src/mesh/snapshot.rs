@@ -1,6 +1,6 @@
 //! The mesh at one moment, for pictures: where nodes are, what they are to each other, and where they send packets.
 
-use super::control::router_id;
+use super::naming::router_id;
 use super::{Mesh, Node, NodeId};
 use crate::address::InterfaceId;
 use crate::radio::Position;

@@ -2,16 +2,15 @@
 
 use super::forwarding::flow_hash;
 use super::freight::Freight;
-use super::{CHANNEL_EVENT, ChannelId, FreightId, MOVEMENT_EVENT, NodeId, PROBE_EVENT, ROUTER_EVENT, RadioId};
+use super::{
+    BY_RADIO, CHANNEL_EVENT, ChannelId, FreightId, MOVEMENT_EVENT, NodeId, PROBE_EVENT, ROUTER_EVENT, RadioId,
+};
 use crate::event_queue::Target;
 use crate::link::{Cargo, DropCause};
 use crate::network::Network;
 use crate::pool::PacketId;
 use crate::radio::{Delivery, StationId, Status};
 use anabranch_policy::time::Instant;
-
-/// Set in the link number of the trace hash for what stations receive.
-pub(super) const BY_RADIO: u32 = 1 << 31;
 
 impl Network {
     /// An event of the mesh has come.

@@ -5,7 +5,7 @@
 //! ```
 
 use super::Track;
-use super::model::Area;
+use super::area::Area;
 use super::random_direction::Reflected;
 use crate::random::RandomStream;
 use core::f64::consts::PI;

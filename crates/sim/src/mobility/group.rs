@@ -1,6 +1,6 @@
 //! Groups: a member's way is its centre's and its own around it, added up.
 
-use super::model::Span;
+use super::area::Span;
 use super::random_waypoint::{leg_under_way, speed_under_way};
 use super::{Track, at_seconds, between};
 use crate::radio::Position;

@@ -4,6 +4,7 @@
 //! ([`ns2::read`]) or BonnMotion file ([`bonnmotion::read`]). Each node draws from a stream of its own, so that a node more
 //! changes nobody else's way. Lengths are metres, speeds metres per second.
 
+mod area;
 pub mod bonnmotion;
 mod gauss_markov;
 mod group;
@@ -14,7 +15,8 @@ mod random_waypoint;
 #[cfg(test)]
 mod tests;
 
-pub use model::{Area, Model, Span};
+pub use area::{Area, Span};
+pub use model::Model;
 
 use crate::radio::Position;
 use anabranch_policy::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Random direction with reflection, and how a leg that leads out of the area is folded back into it.
 
-use super::model::{Area, Span};
+use super::area::{Area, Span};
 use super::{Track, at_seconds};
 use crate::radio::Position;
 use crate::random::RandomStream;

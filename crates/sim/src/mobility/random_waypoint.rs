@@ -17,7 +17,7 @@
 //! (a^3/b^2 + b^3/a^2 + d (3 - a^2/b^2 - b^2/a^2)) / 15 + (b^2/a arcosh(d/b) + a^2/b arcosh(d/a)) / 6
 //! ```
 
-use super::model::{Area, Span};
+use super::area::{Area, Span};
 use super::{Track, at_seconds, between};
 use crate::radio::Position;
 use crate::random::RandomStream;

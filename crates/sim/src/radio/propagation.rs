@@ -1,7 +1,7 @@
 //! How strong a signal arrives: path loss by the logarithm of the distance, and shadowing that is alike in places that
 //! are near each other.
 
-use super::reach::{Hears, Position};
+use super::hearing::{Hears, Position};
 use crate::random::RandomStream;
 
 /// The log-distance path loss model with log-normal shadowing (Rappaport, "Wireless Communications", 4.9), and what a

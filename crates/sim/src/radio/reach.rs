@@ -1,25 +1,10 @@
 //! Who reaches whom: by three distances, by path loss, or link by link; found through a grid, so that a transmission
 //! costs as much as it has hearers, however many stations there are.
 
+use super::hearing::{Hears, Position};
 use super::propagation::{PathLoss, Shadowing};
 use crate::random::{Chance, RandomStream};
 use std::collections::BTreeMap;
-
-/// A place on the ground, in metres.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Position {
-    /// East.
-    pub x: f64,
-    /// North.
-    pub y: f64,
-}
-
-impl Position {
-    /// The distance to another place in metres.
-    pub fn distance(self, other: Self) -> f64 {
-        libm::hypot(self.x - other.x, self.y - other.y)
-    }
-}
 
 /// How it follows from positions who reaches whom.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -55,35 +40,6 @@ impl Reach {
             Self::Radii { decode, interfere, sense } => decode.max(*interfere).max(*sense),
             Self::PathLoss(path_loss) => path_loss.limit(),
             Self::Links => 0.0,
-        }
-    }
-}
-
-/// What one station is to another, in one direction.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub enum Hears {
-    /// Nothing.
-    #[default]
-    Nothing,
-    /// The channel is busy, but frames of others are not disturbed.
-    Busy,
-    /// Frames of others are disturbed, but the channel seems free.
-    Noise,
-    /// Both.
-    BusyAndNoise,
-    /// Its frames.
-    Frames,
-}
-
-impl Hears {
-    /// By whether frames can be received, disturb others, and make the channel busy.
-    pub(super) fn of(receive_disturb_sense: [bool; 3]) -> Self {
-        match receive_disturb_sense {
-            [true, ..] => Self::Frames,
-            [_, true, true] => Self::BusyAndNoise,
-            [_, true, false] => Self::Noise,
-            [_, false, true] => Self::Busy,
-            [_, false, false] => Self::Nothing,
         }
     }
 }

@@ -6,12 +6,12 @@
 
 use super::Case;
 use crate::address::InterfaceId;
+use crate::identifiers::HostId;
 use crate::mesh::building::Hop;
-use crate::mesh::control::{interface_id, link_local, node_of, router_id};
 use crate::mesh::lanes;
+use crate::mesh::naming::{interface_id, link_local, node_of, router_id};
 use crate::mesh::static_routes::next_hops;
 use crate::mesh::{NodeId, RadioId};
-use crate::network::HostId;
 use crate::radio::{MediumConfig, Position, Reach};
 use crate::random::RandomStream;
 use crate::world::{World, WorldConfig};

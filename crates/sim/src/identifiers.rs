@@ -1,0 +1,27 @@
+//! The numbers of what a world has: links, routers, hosts.
+
+/// A link in one direction; counts up from 0 in the world.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LinkId(pub u32);
+
+/// A router; counts up from 0 in the world.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RouterId(pub u32);
+
+/// A host; counts up from 0 in the world.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct HostId(pub u32);
+
+impl LinkId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+impl HostId {
+    /// No host: of an address that is kept free.
+    pub(crate) const NOBODY: Self = Self(u32::MAX);
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}

@@ -1,0 +1,31 @@
+//! What routers call nodes and radios.
+
+use super::{NodeId, RadioId};
+use anabranch_wire::ospf::{self, RouterId};
+use core::net::Ipv6Addr;
+
+/// The name of a node's router.
+pub fn router_id(node: NodeId) -> RouterId {
+    RouterId(node.0 + 1)
+}
+
+/// The node of a router.
+pub fn node_of(router: RouterId) -> Option<NodeId> {
+    router.0.checked_sub(1).map(NodeId)
+}
+
+/// The number that a node's router knows a radio by.
+pub fn interface_id(radio: RadioId) -> ospf::InterfaceId {
+    ospf::InterfaceId(u32::from(radio.0) + 1)
+}
+
+/// The radio that a node's router knows by this number.
+pub(super) fn radio_of(interface: ospf::InterfaceId) -> Option<RadioId> {
+    interface.0.checked_sub(1).and_then(|radio| u8::try_from(radio).ok()).map(RadioId)
+}
+
+/// The link-local address of a radio: fe80::NODE:RADIO, both counted from 1.
+pub fn link_local(node: NodeId, radio: RadioId) -> Ipv6Addr {
+    let number = u128::from(node.0 + 1) << 16 | u128::from(interface_id(radio).0);
+    Ipv6Addr::from_bits(0xfe80 << 112 | number)
+}
