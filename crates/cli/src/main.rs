@@ -7,10 +7,14 @@ mod arguments;
 mod attachment;
 mod calibrate;
 mod command;
+mod console;
 mod contender;
+mod description;
 mod diagnostic;
 mod emulation;
+mod ending;
 mod experiment;
+mod files;
 mod lab;
 mod library;
 mod live;
@@ -21,6 +25,7 @@ mod record;
 mod report;
 mod route;
 mod scenario;
+mod serving;
 mod spread;
 mod statistics;
 mod stream;
@@ -59,7 +64,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(diagnostic) => {
-            command::remark(&diagnostic.to_string());
+            console::remark(&diagnostic.to_string());
             ExitCode::from(2)
         }
     }

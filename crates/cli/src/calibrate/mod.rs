@@ -1,29 +1,29 @@
 //! `calibrate`: is the lab to be trusted? A set of scenarios run three ways: in the lab; emulated in real time with the
 //! engine at both ends; emulated with Linux's TCP and MPTCP at both ends.
 
-mod cases;
+pub mod cases;
 pub mod emulated;
 pub mod kernel_model;
 pub mod meter;
-mod outcome;
+mod options;
+pub mod outcome;
 mod runs;
 pub mod side_by_side;
 
-pub use cases::{Span, Stack};
-pub use outcome::Outcome;
+pub use options::CalibrateOptions;
 
-use crate::arguments::CalibrateOptions;
-use crate::command::{print, remark};
+use crate::console::{print, remark};
 use crate::diagnostic::Diagnostic;
+use crate::files::{prepare, write};
 use crate::report;
-use cases::Case;
+use cases::{Case, Span};
+use outcome::Outcome;
 use std::time::Instant;
 
 /// Calibrates; gives whether the lab is as close as is asked for.
 pub fn calibrate(options: &CalibrateOptions) -> Result<bool, Diagnostic> {
     let cases = choose(options)?;
-    std::fs::create_dir_all(&options.out)
-        .map_err(|error| Diagnostic::file(&options.out, "make the directory", &error))?;
+    prepare(&options.out)?;
     let begin = Instant::now();
     let no_kernel = emulated::missing();
     if let Some(reason) = &no_kernel {
@@ -64,10 +64,9 @@ fn finish(options: &CalibrateOptions, outcome: &Outcome) -> Result<(), Diagnosti
         .map_err(|error| Diagnostic::plain(format!("cannot write the results: {error}")))?
         + "\n";
     let path = options.out.join("calibration.json");
-    std::fs::write(&path, &json).map_err(|error| Diagnostic::file(&path, "write", &error))?;
+    write(&path, &json)?;
     let page = options.out.join("calibration.html");
-    std::fs::write(&page, report::calibration_page(outcome)?)
-        .map_err(|error| Diagnostic::file(&page, "write", &error))?;
+    write(&page, &report::calibration_page(outcome)?)?;
     if options.json {
         print(&json);
         return Ok(());

@@ -1,6 +1,6 @@
 //! Does runs in real time side by side, as many as the machine can carry on time, and repeats those that were late.
 
-use crate::command::remark;
+use crate::console::remark;
 use crate::diagnostic::Diagnostic;
 use anabranch_net::emulate::Report;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

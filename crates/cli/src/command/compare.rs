@@ -1,8 +1,9 @@
 //! `compare`: several policies on the same seeds, side by side.
 
-use super::{finish, heading, plan, prepare};
-use crate::arguments::Options;
+use super::options::{Options, plan};
+use super::results::{finish, heading};
 use crate::diagnostic::Diagnostic;
+use crate::files::prepare;
 use crate::record::{Outcome, PolicyRuns};
 use crate::statistics::{readable, relative_change};
 use crate::summary::metric_names;

@@ -1,6 +1,6 @@
 //! `list`: what there is to choose from, generated from the tables of the families.
 
-use super::print;
+use crate::console::print;
 use crate::contender::{Contender, MemberInfo, decides, members};
 use crate::diagnostic::Diagnostic;
 use crate::library::SCENARIOS;

@@ -1,9 +1,10 @@
 //! `anabranch proxy`: programs of this host connect here and go out over several paths.
 
 use crate::attachment::{Reach, StackOptions, diagnostic};
-use crate::command::print;
-use crate::command::serving::{LimitOptions, asked_to_end, block_on, read_key, resolves, secret};
+use crate::console::print;
 use crate::diagnostic::Diagnostic;
+use crate::ending::{asked_to_end, block_on};
+use crate::serving::{LimitOptions, read_key, resolves, secret};
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_net::proxy::{
     Credentials, Entrance, Entrances, Leads, Priorities, PriorityRule, Proxy, ProxyConfig, Target, Via,

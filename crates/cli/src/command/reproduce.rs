@@ -1,8 +1,10 @@
 //! `reproduce`: the papers' experiments, measured next to published.
 
-use super::{finish, heading, plan, prepare, remark};
-use crate::arguments::Options;
+use super::options::{Options, plan};
+use super::results::{finish, heading};
+use crate::console::remark;
 use crate::diagnostic::Diagnostic;
+use crate::files::prepare;
 use crate::record::{Outcome, PolicyRuns};
 use crate::scenario::Document;
 use crate::scenario::model::FigureKind;

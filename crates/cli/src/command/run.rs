@@ -1,9 +1,11 @@
 //! `run`: a scenario with one policy, or with those named, summed up metric by metric.
 
-use super::{finish, heading, plan, prepare};
-use crate::arguments::Options;
+use super::options::{Options, plan};
+use super::results::{finish, heading};
+use crate::console::remark;
 use crate::diagnostic::Diagnostic;
 use crate::experiment;
+use crate::files::prepare;
 use crate::lab::SentFile;
 use crate::library;
 use crate::record::Outcome;
@@ -38,7 +40,7 @@ pub fn run(scenario: &Path, send: Option<&Path>, options: &Options) -> Result<bo
     text.push_str(&remarks);
     finish(options, std::slice::from_ref(&outcome), &text)?;
     if options.json {
-        super::remark(remarks.trim_end());
+        remark(remarks.trim_end());
     }
     Ok(intact)
 }

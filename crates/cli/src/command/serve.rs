@@ -1,10 +1,11 @@
 //! `anabranch serve`: ends the connections of `anabranch proxy`, or of any MPTCP client of this host, and goes on from there.
 
+use super::proxy::{priority, target};
 use crate::attachment::{Reach, StackOptions, diagnostic};
-use crate::command::print;
-use crate::command::proxy::{priority, target};
-use crate::command::serving::{LimitOptions, asked_to_end, block_on, read_key, resolves};
+use crate::console::print;
 use crate::diagnostic::Diagnostic;
+use crate::ending::{asked_to_end, block_on};
+use crate::serving::{LimitOptions, read_key, resolves};
 use anabranch_net::proxy::{AllowList, Destination, Priorities, PriorityRule, Rule, Server, ServerConfig, Target};
 use clap::Args;
 use std::path::PathBuf;

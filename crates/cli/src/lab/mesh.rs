@@ -1,6 +1,7 @@
 //! Runs a contender over the lanes of an ad-hoc network.
 
-use super::{Extras, measure, settings};
+use super::extras::{Extras, check_wire};
+use super::{measure, settings};
 use crate::contender::Contender;
 use crate::diagnostic::Diagnostic;
 use crate::record::Record;
@@ -57,7 +58,7 @@ pub fn run(
         },
     };
     let whole = paper::run_whole(&case).map_err(|error| fail(&error))?;
-    super::check_wire(&whole.results)?;
+    check_wire(&whole.results)?;
     let mut record = measure::record(scenario, contender, paths, &whole.results, extras.curves)?;
     record.metrics.extend(own_metrics(scenario, mesh, &whole));
     if extras.curves {

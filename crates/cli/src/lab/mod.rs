@@ -2,6 +2,7 @@
 
 pub mod capacity;
 mod capture;
+mod extras;
 mod measure;
 mod mesh;
 mod moving;
@@ -9,6 +10,8 @@ pub mod network;
 mod settings;
 pub mod traffic;
 pub mod video;
+
+pub use extras::{Extras, SentFile};
 
 use crate::contender::Contender;
 use crate::diagnostic::Diagnostic;
@@ -20,34 +23,8 @@ use anabranch_mptcp::{ConnectionConfig, EndpointConfig};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_sim::application::Sending;
-use anabranch_sim::{Application, FlowConfig, RunResult, World, WorldConfig};
-use bytes::Bytes;
-use std::path::PathBuf;
-use std::sync::Arc;
-
-/// A file to carry.
-#[derive(Clone, Debug)]
-pub struct SentFile {
-    /// Its name, as the user wrote it.
-    pub name: String,
-    /// Its bytes.
-    pub content: Bytes,
-    /// Their SHA-256, in hexadecimal.
-    pub digest: String,
-}
-
-/// What goes beside a run.
-#[derive(Clone, Debug, Default)]
-pub struct Extras {
-    /// Encode and decode every segment.
-    pub wire: bool,
-    /// Write a capture of the first seed into this directory.
-    pub pcap: Option<PathBuf>,
-    /// Keep the series.
-    pub curves: bool,
-    /// Carry this file in place of the scenario's transfer.
-    pub send: Option<Arc<SentFile>>,
-}
+use anabranch_sim::{Application, FlowConfig, World, WorldConfig};
+use extras::check_wire;
 
 /// Both ends' settings for `contender`.
 pub fn connection(scenario: &Scenario, contender: &Contender) -> ConnectionConfig {
@@ -128,14 +105,6 @@ fn without_losses(scenario: &Scenario) -> Scenario {
         link.coverage.iter_mut().for_each(|point| point.loss = Share(0.0));
     }
     kept
-}
-
-/// With `--wire` every packet must come back as it was.
-fn check_wire(results: &RunResult) -> Result<(), Diagnostic> {
-    let Some(check) = results.wire.as_ref().filter(|check| check.mismatches > 0) else { return Ok(()) };
-    let first = check.first_mismatch.as_deref().unwrap_or("unknown");
-    let (mismatches, packets) = (check.mismatches, check.packets);
-    Err(Diagnostic::plain(format!("--wire: {mismatches} of {packets} packets came back different; the first: {first}")))
 }
 
 fn application(scenario: &Scenario, extras: &Extras) -> Application {

@@ -1,6 +1,6 @@
 //! Runs a contender's routers on nodes that move.
 
-use super::Extras;
+use super::extras::Extras;
 use crate::contender::Contender;
 use crate::diagnostic::Diagnostic;
 use crate::record::Record;

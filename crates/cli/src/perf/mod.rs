@@ -6,9 +6,9 @@ mod print;
 pub use options::{Kernel, PerfOptions};
 
 use crate::attachment::Reach;
-use crate::command::serving::{block_on, wish_to_end};
-use crate::command::{print as put, remark};
+use crate::console::{print as put, remark};
 use crate::diagnostic::Diagnostic;
+use crate::ending::{block_on, wish_to_end};
 use crate::live::Live;
 use anabranch_net::attach::Attached;
 use anabranch_net::perf::{self, Host, Ours, PerfError, Progress, Report, ServerConfig, ServerEvent};

@@ -1,8 +1,10 @@
 //! The section on the lab's calibration: lab against emulated, case by case.
 
+use super::chart;
+use super::html::{closing, escape, opening};
 use super::scatter::{Cloud, scatter};
-use super::{chart, closing, escape, opening};
-use crate::calibrate::{Outcome, Stack};
+use crate::calibrate::cases::Stack;
+use crate::calibrate::outcome::Outcome;
 use crate::diagnostic::Diagnostic;
 use crate::statistics::Estimate;
 use std::fmt::Write;

@@ -5,6 +5,7 @@ mod calibration;
 mod chart;
 mod distribution;
 mod figure;
+mod html;
 mod mesh;
 mod rivals;
 mod scatter;
@@ -20,12 +21,11 @@ use crate::metric::Series;
 use crate::record::{Outcome, PolicyRuns};
 use crate::scenario::model::{Figure, FigureKind};
 use crate::statistics::readable;
-use crate::summary;
+use crate::summary::metric_names;
 use crate::verdict::{self, Verdict};
 use anabranch_routing::lanes::{LaneInterfaces, PathMode};
+use html::{closing, escape, opening};
 use std::fmt::Write;
-
-const STYLE: &str = include_str!("style.css");
 
 /// The whole page.
 pub fn page(outcomes: &[Outcome]) -> Result<String, Diagnostic> {
@@ -48,24 +48,6 @@ pub fn page(outcomes: &[Outcome]) -> Result<String, Diagnostic> {
     }
     html.push_str(closing());
     Ok(html)
-}
-
-/// The head of a page: its title, and a line on what it is.
-fn opening(title: &str, what: &str) -> String {
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>Anabranch: {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
-         <header><h1>Anabranch</h1><p>{} Commit {}.</p></header>\n",
-        escape(title),
-        escape(what),
-        escape(&summary::commit())
-    )
-}
-
-/// The end of a page.
-fn closing() -> &'static str {
-    "</main>\n</body>\n</html>\n"
 }
 
 fn experiment(html: &mut String, outcome: &Outcome) -> Result<(), chart::ChartError> {
@@ -319,7 +301,7 @@ fn means_table(html: &mut String, outcome: &Outcome) {
         let _ = write!(html, "<th class=\"number\">{}</th>", escape(&runs.label()));
     }
     html.push_str("</tr></thead>\n<tbody>\n");
-    for (metric, unit) in summary::metric_names(outcome) {
+    for (metric, unit) in metric_names(outcome) {
         let Some((label, _)) = outcome.scenario.metric(&metric) else { continue };
         if outcome.policies.iter().all(|runs| runs.estimate(&metric).is_none()) {
             continue;
@@ -338,9 +320,4 @@ fn means_table(html: &mut String, outcome: &Outcome) {
         html.push_str("</tr>\n");
     }
     html.push_str("</tbody>\n</table></div>\n");
-}
-
-/// Text as HTML.
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,10 +1,11 @@
 //! The page on the runs in real time against the kernel: how the aggregation benefit of both is distributed, and who carried more.
 
+use super::chart;
 use super::distribution::{Distribution, cumulated};
+use super::html::{closing, escape, opening};
 use super::scatter::{Cloud, scatter};
-use super::{chart, closing, escape, opening};
 use crate::diagnostic::Diagnostic;
-use crate::sweep::rivals::{HEAD, Rivals};
+use crate::sweep::rivals::outcome::{HEAD, Rivals};
 use std::fmt::Write;
 
 const RANGE: (f64, f64) = (-1.0, 1.25);

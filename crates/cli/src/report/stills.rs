@@ -1,6 +1,6 @@
 //! Shows what a viewer saw at the same instants, side by side: a strip of stills for each instant, one still per combination.
 
-use super::escape;
+use super::html::escape;
 use crate::record::{Moment, Outcome};
 use std::fmt::Write;
 

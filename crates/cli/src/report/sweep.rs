@@ -1,9 +1,12 @@
 //! The page on a sweep: how the aggregation benefit of each policy is distributed over the points, and the scores.
 
+use super::chart;
 use super::distribution::{Distribution, boxes, cumulated};
-use super::{chart, closing, escape, opening};
+use super::html::{closing, escape, opening};
 use crate::diagnostic::Diagnostic;
-use crate::sweep::{Class, EXPLAINED, Group, HEAD, Outcome, PolicyOutcome};
+use crate::sweep::outcome::{EXPLAINED, HEAD, Outcome, PolicyOutcome};
+use crate::sweep::point::Class;
+use crate::sweep::score::Group;
 use std::fmt::Write;
 
 /// What is drawn of the benefit: -1 is nothing at all, and few points are above the sum of the paths.

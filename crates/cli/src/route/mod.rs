@@ -6,9 +6,9 @@ mod show;
 
 pub use options::RouteOptions;
 
-use crate::command::serving::block_on;
-use crate::command::{print, remark};
+use crate::console::{print, remark};
 use crate::diagnostic::Diagnostic;
+use crate::ending::block_on;
 use anabranch_net::attach;
 use anabranch_net::route::{Question, RouteConfig, RouteDaemon, RouteError, ask};
 

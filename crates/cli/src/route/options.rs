@@ -314,7 +314,7 @@ impl ProtocolOptions {
             config.router.forecast = Some(self.forecast(text)?);
         }
         if let Some(path) = &self.key {
-            let key = crate::command::serving::read_key(path)?;
+            let key = crate::serving::read_key(path)?;
             config.authentication = Some(self.association(&key));
         }
         Ok(())

@@ -1,7 +1,8 @@
 //! Reads an ad-hoc network: `[mesh]` in place of `[[paths]]`, and what a contender's lanes are like.
 
-use super::model::{Mesh, MeshRoutes, Moving, Path};
+use super::model::{Mesh, Moving, Path};
 use super::reader::{Item, Reader};
+use crate::contender::MeshRoutes;
 use crate::diagnostic::Diagnostic;
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Duration;

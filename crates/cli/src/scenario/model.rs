@@ -4,7 +4,6 @@ use super::quantity::{Change, Packets, Share, Size};
 use anabranch_media::Trace;
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Duration;
-use anabranch_routing::lanes::LaneSettings;
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_sim::link::RateTrace;
 use anabranch_sim::mesh::paper::network::LANES;
@@ -199,21 +198,6 @@ pub struct Moving {
     pub probe_interval: Duration,
     /// How fast one of eight nodes in three rows goes away, m/s, again and again, where nobody else moves; none: all move.
     pub cut_speed: Option<f64>,
-}
-
-/// How an ad-hoc network routes what a contender sends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct MeshRoutes {
-    /// What routers advertise among moving nodes; none: LSAFullness 1.
-    pub fullness: Option<LsaFullness>,
-    /// One of so many Hellos is full; none: 3.
-    pub two_hop_refresh: Option<u16>,
-    /// Whether all routers are told which links the forecaster doubts, instead of neighbours alone; moving nodes only.
-    pub flood_doubts: bool,
-    /// Which radios and which next hops the paths have.
-    pub lanes: LaneSettings,
-    /// Whether the contender's forecaster chooses among next hops.
-    pub predicted: bool,
 }
 
 /// What is carried.

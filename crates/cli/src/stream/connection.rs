@@ -3,9 +3,9 @@
 use super::options::{EndOptions, address};
 use super::policy;
 use crate::attachment::{Reach, diagnostic};
-use crate::command::serving::wish_to_end;
-use crate::command::{print, remark};
+use crate::console::{print, remark};
 use crate::diagnostic::Diagnostic;
+use crate::ending::wish_to_end;
 use crate::perf::Kernel;
 use anabranch_mptcp::Framing;
 use anabranch_net::attach::{self, Attached};

@@ -1,9 +1,9 @@
 //! From runs to scores: finds for each policy and point the runs that belong together.
 
 use super::cast::Entrant;
-use super::design::Point;
 use super::journal::Line;
 use super::plan::Plan;
+use super::point::Point;
 use super::runs::Task;
 use super::score::{Delay, PointScore};
 use std::collections::BTreeMap;

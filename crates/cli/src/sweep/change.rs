@@ -1,41 +1,8 @@
 //! What changes on a point of the class of that name, within the counted part of its runs.
 
-use super::design::{Place, Point};
+use super::point::{Change, Place, Point};
 use crate::spread::rounded;
 use anabranch_sim::random::RandomStream;
-use serde::Serialize;
-
-/// What changes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Change {
-    /// The rate of one path or two steps up and down.
-    Steps,
-    /// The rates of all paths wander.
-    Wander,
-    /// A path is down for some seconds.
-    Failure,
-    /// A path is down for good.
-    Loss,
-    /// One path fades out while another fades in.
-    Handover,
-}
-
-impl Change {
-    /// All of them, each on an equal share of the points.
-    pub const ALL: [Self; 5] = [Self::Steps, Self::Wander, Self::Failure, Self::Loss, Self::Handover];
-
-    /// As in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Steps => "steps",
-            Self::Wander => "wander",
-            Self::Failure => "failure",
-            Self::Loss => "loss",
-            Self::Handover => "handover",
-        }
-    }
-}
 
 /// Least and most rate of a path that changes, Mbit/s: the range of the design.
 const RATES: (f64, f64) = (0.1, 100.0);
@@ -133,7 +100,8 @@ fn luck(point: &Point) -> RandomStream {
 
 #[cfg(test)]
 mod tests {
-    use super::super::design::{Class, points};
+    use super::super::design::points;
+    use super::super::point::Class;
     use super::*;
 
     #[test]

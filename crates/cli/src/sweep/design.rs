@@ -5,9 +5,9 @@
 //! Khalili and Bonaventure, "On the Benefits of Applying Experimental Design to Improve Multipath TCP" (CoNEXT 2013),
 //! and a fifth of paths that change. What each dimension is spread over stands in `docs/sweep.md`.
 
-use super::change::{self, Change};
+use super::change;
+use super::point::{Class, Place, Point, PointPath, Span};
 use crate::spread::{logarithmic, rounded};
-use serde::Serialize;
 
 /// Points that a sequence has: more the crate does not give.
 pub const MOST: u32 = 1 << 16;
@@ -31,112 +31,6 @@ const CLASSES: [(f64, Class); 5] = [
 const OF_PATHS: u32 = 4;
 /// The first dimension of what changes.
 const OF_CHANGES: u32 = 16;
-
-/// Which part of the space a point belongs to.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Class {
-    /// Round trips up to 50 ms, queues up to 100 ms.
-    LowBdp,
-    /// The same with random loss.
-    LowBdpLossy,
-    /// Round trips up to 400 ms, queues up to 2 s.
-    HighBdp,
-    /// The same with random loss.
-    HighBdpLossy,
-    /// Of all these, and something changes within the run.
-    Changing,
-}
-
-impl Class {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::LowBdp, Self::LowBdpLossy, Self::HighBdp, Self::HighBdpLossy, Self::Changing];
-
-    /// As in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::LowBdp => "low_bdp",
-            Self::LowBdpLossy => "low_bdp_lossy",
-            Self::HighBdp => "high_bdp",
-            Self::HighBdpLossy => "high_bdp_lossy",
-            Self::Changing => "changing",
-        }
-    }
-}
-
-/// A path: one link each way.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct PointPath {
-    /// Mbit/s, at the beginning.
-    pub rate: f64,
-    /// Round trip without queues, ms.
-    pub round_trip: f64,
-    /// What a full queue holds a packet up, ms, at this rate.
-    pub queueing: f64,
-    /// Packets of the queue each way.
-    pub queue: u64,
-    /// Share of packets lost in the direction of the data.
-    pub loss: f64,
-    /// Other rates: when, in seconds, and Mbit/s, in order of time; in between there are straight lines, and of two of the
-    /// same time the later holds from then on.
-    pub rates: Vec<(f64, f64)>,
-    /// When it carries nothing, in seconds; without an end: for good.
-    pub down: Option<(f64, Option<f64>)>,
-}
-
-/// How long a run lasts, in seconds.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct Span {
-    /// Not counted.
-    pub warm_up: f64,
-    /// Counted.
-    pub counted: f64,
-}
-
-/// A network with what its ends are set to.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Point {
-    /// Seed of the design.
-    pub seed: u32,
-    /// Place in the sequence, from 0.
-    pub number: u32,
-    /// Where it belongs.
-    pub class: Class,
-    /// The paths; the initial subflow is on the first.
-    pub paths: Vec<PointPath>,
-    /// The receive buffer that the program asks for, bytes; none: automatic.
-    pub receive_buffer: Option<u64>,
-    /// Whether the server sends rather than the client.
-    pub download: bool,
-    /// What changes, if anything does.
-    pub change: Option<Change>,
-    /// Of its runs.
-    pub span: Span,
-}
-
-/// The coordinates of a point.
-#[derive(Clone, Copy, Debug)]
-pub struct Place {
-    /// Seed of the design.
-    pub seed: u32,
-    /// Place in the sequence.
-    pub number: u32,
-}
-
-impl Place {
-    /// Where the point lies in a dimension, from 0 (included) to 1 (excluded).
-    pub fn at(self, dimension: u32) -> f64 {
-        f64::from(sobol_burley::sample(self.number, dimension, self.seed))
-    }
-    /// The same, from `low` to `high`.
-    pub fn between(self, dimension: u32, low: f64, high: f64) -> f64 {
-        low + (high - low) * self.at(dimension)
-    }
-    /// One of `count`, each of an equal share.
-    pub fn one_of(self, dimension: u32, count: usize) -> usize {
-        (self.at(dimension) * count as f64) as usize
-    }
-}
 
 /// `count` points of the sequence of `seed`, from the `first` on.
 pub fn points(seed: u32, first: u32, count: u32) -> Vec<Point> {

@@ -6,32 +6,32 @@ mod change;
 mod design;
 mod journal;
 mod network;
-mod outcome;
+mod options;
+pub mod outcome;
 mod plan;
+pub mod point;
 pub mod rivals;
 mod rows;
 mod runs;
-mod score;
+pub mod score;
 
-pub use design::Class;
-pub use outcome::{EXPLAINED, HEAD, Outcome, PolicyOutcome};
-pub use score::Group;
+pub use options::SweepOptions;
 
-use crate::arguments::SweepOptions;
-use crate::command::{print, remark};
+use crate::console::{print, remark};
 use crate::contender::RECOMMENDED;
 use crate::diagnostic::{Diagnostic, did_you_mean};
+use crate::ending::watch;
+use crate::files::{prepare, write};
 use anabranch_policy::combination::Choice;
 use assess::Runs;
 use cast::{Ends, Entrant};
-use design::Point;
 use journal::Journal;
 use network::Load;
+use outcome::{Outcome, PolicyOutcome};
 use plan::Plan;
+use point::{Class, Point};
 use runs::{Batch, Task};
 use score::PointScore;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Points of a sweep, and of a quick one.
 const FULL: u32 = 1024;
@@ -50,8 +50,7 @@ pub fn sweep(options: &SweepOptions) -> Result<bool, Diagnostic> {
     }
     let plan = plan_of(options)?;
     let points = points_of(options)?;
-    std::fs::create_dir_all(&options.out)
-        .map_err(|error| Diagnostic::file(&options.out, "make the directory", &error))?;
+    prepare(&options.out)?;
     let path = options.out.join("sweep.jsonl");
     let journal = Journal::open(&path, options.any_program)?;
     let stop = watch()?;
@@ -67,7 +66,7 @@ pub fn sweep(options: &SweepOptions) -> Result<bool, Diagnostic> {
     let outcome = Outcome {
         seed: options.seed,
         first: options.from,
-        classes: design::Class::ALL
+        classes: Class::ALL
             .map(|class| (class.name(), points.iter().filter(|point| point.class == class).count()))
             .into_iter()
             .collect(),
@@ -135,31 +134,14 @@ fn points_of(options: &SweepOptions) -> Result<Vec<Point>, Diagnostic> {
     Ok(design::points(options.seed, options.from, count))
 }
 
-/// Set when somebody asks the program to end; the runs under way are finished first.
-pub fn watch() -> Result<Arc<AtomicBool>, Diagnostic> {
-    let cannot = |error: std::io::Error| Diagnostic::plain(format!("cannot listen to signals: {error}; try again"));
-    anabranch_net::attach::listen_for_the_end().map_err(cannot)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let asked = Arc::clone(&stop);
-    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(cannot)?;
-    let wait = move || {
-        if runtime.block_on(anabranch_net::attach::asked_to_end()).is_ok() {
-            asked.store(true, Ordering::Relaxed);
-        }
-    };
-    std::thread::Builder::new().name("the end".to_owned()).spawn(wait).map_err(cannot)?;
-    Ok(stop)
-}
-
 fn finish(options: &SweepOptions, outcome: &Outcome, points: &[Point]) -> Result<(), Diagnostic> {
     let json = serde_json::to_string_pretty(outcome)
         .map_err(|error| Diagnostic::plain(format!("cannot write the scores: {error}")))?
         + "\n";
     let [scores, rows, page] = ["sweep.json", "sweep.parquet", "sweep.html"].map(|name| options.out.join(name));
-    std::fs::write(&scores, &json).map_err(|error| Diagnostic::file(&scores, "write", &error))?;
+    write(&scores, &json)?;
     rows::write(&rows, outcome, points)?;
-    std::fs::write(&page, crate::report::sweep_page(outcome)?)
-        .map_err(|error| Diagnostic::file(&page, "write", &error))?;
+    write(&page, &crate::report::sweep_page(outcome)?)?;
     if options.json {
         print(&json);
         return Ok(());

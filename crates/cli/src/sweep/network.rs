@@ -1,13 +1,15 @@
 //! A point as a scenario: the text that `run`, `compare` and `emulate` take, and what the lab understands by it.
 
 use super::cast::{Ends, Entrant};
-use super::design::{Point, PointPath, Span};
-use super::plan::MESSAGE;
+use super::point::{Point, PointPath, Span};
 use crate::calibrate::kernel_model;
 use crate::diagnostic::Diagnostic;
 use crate::scenario::{Document, Scenario};
 use crate::spread::tidy;
 use std::fmt::Write;
+
+/// Bytes of a message.
+pub const MESSAGE: f64 = 64e3;
 
 /// Most bytes that wait to be sent or acknowledged: more than the largest receive buffer, so that this one limits.
 const SEND_BUFFER: &str = "16 MiB";

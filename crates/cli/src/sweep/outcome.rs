@@ -1,6 +1,6 @@
 //! What a sweep found out: the scores of each policy, as a table and for machines.
 
-use super::design::Class;
+use super::point::Class;
 use super::score::{Group, PointScore, Score};
 use crate::table;
 use serde::Serialize;

@@ -1,13 +1,11 @@
 //! Which runs a sweep is made of.
 
 use super::cast::Entrant;
-use super::design::{Class, Point, Span};
-use super::network::Load;
+use super::network::{Load, MESSAGE};
+use super::point::{Class, Point, Span};
 use super::runs::Task;
 use std::collections::BTreeMap;
 
-/// Bytes of a message.
-pub const MESSAGE: f64 = 64e3;
 /// Of the goodput of TCP on the best single path, what the messages come to.
 const MESSAGE_LOAD: f64 = 0.5;
 /// Messages that make up the counted part of a run, so that there is a 99th percentile to speak of; and least and most of

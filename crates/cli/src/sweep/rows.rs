@@ -1,7 +1,7 @@
 //! The results as Parquet: one row per point and policy, with all that the point is; the columns stand in `docs/sweep.md`.
 
-use super::design::{Point, PointPath};
 use super::outcome::{Outcome, PolicyOutcome};
+use super::point::{Point, PointPath};
 use super::runs::MEASURED;
 use super::score::PointScore;
 use crate::diagnostic::Diagnostic;

@@ -1,11 +1,10 @@
 //! Does the runs: those that the results file does not have yet, the longest first, on all cores.
 
 use super::cast::Entrant;
-use super::design::Point;
 use super::journal::{Journal, Line, key};
-use super::network::Load;
-use super::plan::MESSAGE;
-use crate::command::remark;
+use super::network::{Load, MESSAGE};
+use super::point::Point;
+use crate::console::remark;
 use crate::diagnostic::Diagnostic;
 use crate::lab::{self, Extras};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -15,7 +15,7 @@
 //! regret = (B - G) / B
 //! ```
 
-use super::design::Class;
+use super::point::Class;
 use crate::statistics::{median, quantile};
 use serde::Serialize;
 use std::collections::BTreeMap;

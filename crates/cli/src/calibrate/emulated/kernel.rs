@@ -2,7 +2,7 @@
 //! or MPTCP.
 
 use super::linux_end::{self, Settings, counter, set_up_client, set_up_server, within};
-use super::{Done, Trial, failed, start_links};
+use super::trial::{Done, Trial, failed, start_links};
 use crate::calibrate::meter::Meter;
 use crate::scenario::Scenario;
 use anabranch_net::namespace::Namespace;

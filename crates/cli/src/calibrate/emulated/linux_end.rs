@@ -1,7 +1,7 @@
 //! Linux at one end of the links: a namespace with a TUN device per path at the client or one at the server, sockets in it, and
 //! programs that send or count as much as they can.
 
-use super::{PORT, client_addresses, failed, server_address};
+use super::trial::{PORT, client_addresses, failed, server_address};
 use crate::calibrate::kernel_model::{READ_MEMORY, WRITE_MEMORY};
 use crate::calibrate::meter::Meter;
 use anabranch_net::device::open_tun;

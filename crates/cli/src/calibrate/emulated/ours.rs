@@ -1,6 +1,6 @@
 //! The engine at both ends, in real time: two stacks in this process, and pipes to the relay between them.
 
-use super::{Done, PORT, Trial, client_addresses, failed, server_address, start_links};
+use super::trial::{Done, PORT, Trial, client_addresses, failed, server_address, start_links};
 use crate::calibrate::meter::Meter;
 use crate::lab;
 use crate::scenario::Scenario;

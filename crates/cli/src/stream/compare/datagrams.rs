@@ -1,9 +1,9 @@
 //! SRT and RIST: their own programs at both ends, a datagram generator before the one and the judge behind the other.
 
+use super::ends::{Lasts, failed};
 use super::judge::Judge;
 use super::packet::{LARGEST, Part, datagrams};
 use super::schedule::Frame;
-use super::trial::{Lasts, failed};
 use anabranch_net::emulate::{Hosts, address, command_in, raise_priority};
 use std::ffi::OsStr;
 use std::io::ErrorKind;

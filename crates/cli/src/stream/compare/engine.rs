@@ -1,8 +1,8 @@
 //! Our engine at the receiving end, with Linux or with ourselves at the other.
 
+use super::ends::{Lasts, PORT, failed};
 use super::judge::Judge;
 use super::schedule::{Frame, number_at};
-use super::trial::{Lasts, PORT, failed};
 use super::{kernel, message};
 use crate::calibrate::emulated::{client_addresses, ours, server_address};
 use crate::contender::Contender;

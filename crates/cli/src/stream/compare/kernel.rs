@@ -1,10 +1,10 @@
 //! The kernel's sockets at both ends or at the sending one: a program that writes each frame as a message when it is due, and
 //! one that reads messages.
 
+use super::ends::{Lasts, PORT, failed};
 use super::judge::Judge;
 use super::message;
 use super::schedule::Frame;
-use super::trial::{Lasts, PORT, failed};
 use anabranch_net::emulate::{Hosts, address, raise_priority};
 use anabranch_net::namespace::Namespace;
 use socket2::{Domain, Protocol, Socket, Type};

@@ -2,6 +2,7 @@
 //! and MPTCP, SRT, RIST, and our own ends.
 
 mod datagrams;
+mod ends;
 mod engine;
 mod judge;
 mod kernel;
@@ -15,7 +16,7 @@ mod trial;
 pub use options::CompareOptions;
 
 use crate::calibrate::{emulated, side_by_side};
-use crate::command::{print, remark};
+use crate::console::{print, remark};
 use crate::diagnostic::Diagnostic;
 use crate::library;
 use crate::scenario::Scenario;
@@ -109,7 +110,7 @@ pub fn compare(options: &CompareOptions) -> Result<bool, Diagnostic> {
         }));
     }
     remark(&format!("{} runs of {} frames in real time", trials.len(), frames.len()));
-    let stop = crate::sweep::watch()?;
+    let stop = crate::ending::watch()?;
     let mut entries = Vec::new();
     let tally = side_by_side::all(trials, &stop, |trial, done| {
         let entry = Entry::of(&trial, &done);

@@ -1,6 +1,7 @@
 //! One run: who carries the stream, over which paths, with which luck and latency.
 
 use super::datagrams::{self, Programs};
+use super::ends::{Lasts, failed};
 use super::engine;
 use super::judge::{Delays, Judge};
 use super::kernel;
@@ -10,23 +11,12 @@ use crate::emulation;
 use crate::scenario::Scenario;
 use crate::stream::policy;
 use anabranch_net::emulate::{Hosts, HostsConfig, Relay, Report, raise_priority};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// The receiver listens here.
-pub const PORT: u16 = 5001;
-/// Between the programs' start and the stream's: handshakes are over and paths joined then.
-const SETTLES: Duration = Duration::from_millis(2_500);
-/// How long a receiver waits for the last frames.
-const LAST: Duration = Duration::from_secs(4);
 /// The kernel's congestion control.
 const CONGESTION: &str = "cubic";
 /// What a run costs a machine, as a rate, Mbit/s: most of it is the programs' own work.
 const COST: f64 = 6.0;
-
-/// Says what could not be done, and why.
-pub fn failed<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> String {
-    move |error| format!("cannot {what}: {error}")
-}
 
 /// Who carries the stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -58,25 +48,6 @@ pub struct Ours {
     pub policy: String,
     /// The kernel's multipath TCP is the sender.
     pub linux_sends: bool,
-}
-
-/// How long a run lasts.
-#[derive(Clone, Copy, Debug)]
-pub struct Lasts {
-    /// From the first frame to the last.
-    pub stream: Duration,
-}
-
-impl Lasts {
-    /// When a stream begins whose ends are started now.
-    pub fn begins(self) -> Instant {
-        Instant::now() + SETTLES
-    }
-
-    /// When nothing is waited for any more.
-    pub fn end(self, began: Instant) -> Instant {
-        began + self.stream + LAST
-    }
 }
 
 /// A run to be done.

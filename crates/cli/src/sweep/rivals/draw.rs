@@ -1,6 +1,7 @@
 //! Which points of the design are run in real time: those on which nothing changes, evenly from each class and direction.
 
-use crate::sweep::design::{self, Class, Point, Span};
+use crate::sweep::design;
+use crate::sweep::point::{Class, Point, Span};
 use std::collections::BTreeMap;
 
 /// How long: where round trips and queues are long, as the sweep has it; else half of that.

@@ -2,20 +2,23 @@
 //! points of the design.
 
 mod draw;
-mod outcome;
+pub mod outcome;
 mod trial;
+mod who;
 
-pub use outcome::{HEAD, Rivals};
-
+use super::cast;
 use super::journal::{Journal, Line};
-use super::{cast, watch};
-use crate::arguments::SweepOptions;
+use super::options::SweepOptions;
 use crate::calibrate::{emulated, side_by_side};
-use crate::command::{print, remark};
+use crate::console::{print, remark};
 use crate::contender::RECOMMENDED;
 use crate::diagnostic::Diagnostic;
+use crate::ending::watch;
+use crate::files::{prepare, write};
+use outcome::Rivals;
 use std::collections::BTreeMap;
-use trial::{Trial, Who};
+use trial::Trial;
+use who::Who;
 
 /// Points, and those of a quick try.
 const FULL: u32 = 30;
@@ -34,8 +37,7 @@ pub fn rivals(options: &SweepOptions) -> Result<bool, Diagnostic> {
     .map_err(|message| Diagnostic::option("--policy", message))?;
     let count = options.points.unwrap_or(if options.quick { QUICK } else { FULL });
     let points = draw::points(options.seed, options.from, count);
-    std::fs::create_dir_all(&options.out)
-        .map_err(|error| Diagnostic::file(&options.out, "make the directory", &error))?;
+    prepare(&options.out)?;
     let path = options.out.join("rivals.jsonl");
     let journal = Journal::open(&path, options.any_program)?;
     let stop = watch()?;
@@ -74,9 +76,8 @@ fn finish(options: &SweepOptions, outcome: &Rivals) -> Result<(), Diagnostic> {
         .map_err(|error| Diagnostic::plain(format!("cannot write the results: {error}")))?
         + "\n";
     let [results, page] = ["rivals.json", "rivals.html"].map(|name| options.out.join(name));
-    std::fs::write(&results, &json).map_err(|error| Diagnostic::file(&results, "write", &error))?;
-    std::fs::write(&page, crate::report::rivals_page(outcome)?)
-        .map_err(|error| Diagnostic::file(&page, "write", &error))?;
+    write(&results, &json)?;
+    write(&page, &crate::report::rivals_page(outcome)?)?;
     if options.json {
         print(&json);
     } else {

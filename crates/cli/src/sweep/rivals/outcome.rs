@@ -1,9 +1,9 @@
 //! What the runs in real time say together: the aggregation benefit of ours and of the kernel's MPTCP, point by point and in all.
 
-use super::trial::Who;
+use super::who::Who;
 use crate::calibrate::side_by_side::Tally;
 use crate::statistics::{median, quantile};
-use crate::sweep::design::{Class, Point};
+use crate::sweep::point::{Class, Point};
 use crate::sweep::score::{Group, benefit};
 use crate::table;
 use serde::Serialize;

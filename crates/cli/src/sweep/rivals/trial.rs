@@ -1,16 +1,17 @@
 //! One run in real time: who sends, over which paths, to a receiver that is always Linux.
 
+use super::who::Who;
+use crate::calibrate::cases::Span;
 use crate::calibrate::emulated::linux_end::{self, Settings, set_up_client, set_up_server, within};
 use crate::calibrate::emulated::{Done, PORT, client_addresses, failed, ours, server_address, start_some_links};
 use crate::calibrate::meter::Meter;
 use crate::calibrate::side_by_side::RealTimeRun;
-use crate::calibrate::{self};
 use crate::lab;
 use crate::scenario::Scenario;
 use crate::sweep::cast::{Ends, Entrant};
-use crate::sweep::design::Point;
 use crate::sweep::journal::{Line, key};
 use crate::sweep::network::Load;
+use crate::sweep::point::Point;
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_net::emulate::{Report, raise_priority};
 use anabranch_net::namespace::Namespace;
@@ -27,19 +28,6 @@ const SEED: u64 = 1;
 const CONGESTION: &str = "cubic";
 /// One that does not take every loss for congestion.
 const BBR: &str = "bbr";
-
-/// Who sends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Who {
-    /// The engine on all paths.
-    Ours,
-    /// The kernel's MPTCP on all paths.
-    Kernel,
-    /// The same with BBR, to know what of a lead is the congestion control's.
-    KernelBbr,
-    /// The kernel's TCP on this path alone.
-    Tcp(usize),
-}
 
 /// A run to be done.
 #[derive(Clone, Debug)]
@@ -135,7 +123,7 @@ impl Trial<'_> {
 
     fn meter(&self) -> Meter {
         let span = self.point.span;
-        Meter::new(Instant::now(), calibrate::Span { warm_up: span.warm_up, measured: span.counted })
+        Meter::new(Instant::now(), Span { warm_up: span.warm_up, measured: span.counted })
     }
 
     /// How Linux sets the socket of an end.

@@ -1,14 +1,12 @@
-//! What `proxy` and `serve` have in common: limits, secrets, and how they run and end.
+//! What `proxy` and `serve` have in common: limits, secrets, and targets that must have an address.
 
-use crate::command::{print, remark};
+use crate::console::{print, remark};
 use crate::diagnostic::Diagnostic;
 use crate::live::Live;
 use anabranch_net::Stack;
-use anabranch_net::attach;
 use anabranch_net::descriptor;
 use anabranch_net::proxy::{Journal, Key, Limits, Target};
 use clap::Args;
-use std::future::Future;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -92,26 +90,5 @@ pub fn resolves(option: &str, target: &Target) -> Result<SocketAddr, Diagnostic>
     match target.to_string().to_socket_addrs() {
         Ok(mut addresses) => addresses.next().ok_or_else(|| unknown("it has no address")),
         Err(error) => Err(unknown(&error.to_string())),
-    }
-}
-
-/// Runs `work` on the one event loop.
-pub fn block_on<T>(work: impl Future<Output = Result<T, Diagnostic>>) -> Result<T, Diagnostic> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Diagnostic::plain(format!("cannot start the event loop: {error}")))?.block_on(work)
-}
-
-/// Completes when the program is asked to end, by a signal or in the live view, which gives the terminal back then.
-pub async fn asked_to_end(live: Option<Live>) {
-    wish_to_end(live.as_ref()).await;
-}
-
-/// Completes when the program is asked to end, by a signal or in the live view.
-pub async fn wish_to_end(live: Option<&Live>) {
-    match live {
-        Some(live) => live.quit().await,
-        // Then only a signal that cannot be caught ends it.
-        None if attach::asked_to_end().await.is_err() => std::future::pending().await,
-        None => {}
     }
 }

@@ -1,10 +1,10 @@
 //! `emulate` on an ad-hoc network: a program at M1 of the paper's mesh, whose eight nodes are hosts of the kernel, with a radio
 //! of the lab's between them on each channel and a router of ours in each.
 
-use super::emulate::{programs_with, setting, write};
-use super::remark;
-use crate::arguments::EmulateOptions;
+use super::options::{EmulateOptions, programs_with, setting};
+use crate::console::remark;
 use crate::diagnostic::Diagnostic;
+use crate::files::write;
 use crate::scenario::Scenario;
 use crate::scenario::model;
 use anabranch_net::emulate::{

@@ -1,10 +1,10 @@
-//! `emulate`: a program on a scenario's paths in real time.
+//! `emulate` on paths: two hosts, and the scenario's links between them.
 
-use super::{emulate_mesh, remark};
-use crate::arguments::EmulateOptions;
+use super::options::{EmulateOptions, programs_with, setting};
+use crate::console::remark;
 use crate::diagnostic::Diagnostic;
 use crate::emulation;
-use crate::library;
+use crate::files::write;
 use crate::scenario::Scenario;
 use crate::table;
 use anabranch_net::emulate::{
@@ -21,17 +21,9 @@ const MTU: u16 = 1500;
 const MUCH: f64 = 0.001;
 
 /// Runs it; gives the exit code.
-pub fn emulate(options: &EmulateOptions) -> Result<u8, Diagnostic> {
-    let scenario = library::open(&options.scenario, &options.set)?.scenario()?;
-    if let Some(mesh) = &scenario.mesh {
-        return emulate_mesh::emulate(options, &scenario, mesh);
-    }
-    if scenario.moving.is_some() {
-        let name = &scenario.name;
-        return Err(Diagnostic::plain(format!("{name} has nodes that move, which `emulate` does not have")));
-    }
+pub fn emulate(options: &EmulateOptions, scenario: &Scenario) -> Result<u8, Diagnostic> {
     let places: Vec<usize> = (0..scenario.paths.len()).collect();
-    let network = emulation::build(&scenario, &places, options.seed)?;
+    let network = emulation::build(scenario, &places, options.seed)?;
     let config = HostsConfig {
         paths: scenario.paths.iter().map(|path| path.name.clone()).collect(),
         mtu: scenario.connection.mtu.unwrap_or(MTU),
@@ -57,10 +49,10 @@ pub fn emulate(options: &EmulateOptions) -> Result<u8, Diagnostic> {
         Err(error) => return Err(Diagnostic::plain(error.to_string())),
     };
     if let Some(path) = &options.json {
-        write(path, &format!("{:#}\n", as_json(&scenario, options.seed, &report, unread, outcome.ok())))?;
+        write(path, &format!("{:#}\n", as_json(scenario, options.seed, &report, unread, outcome.ok())))?;
     }
     if !options.quiet {
-        remark(summary(&scenario, options.seed, &report).trim_end());
+        remark(summary(scenario, options.seed, &report).trim_end());
     }
     doubts(&report, unread).iter().for_each(|doubt| remark(&format!("warning: {doubt}")));
     Ok(code)
@@ -68,18 +60,6 @@ pub fn emulate(options: &EmulateOptions) -> Result<u8, Diagnostic> {
 
 fn relay_failed(error: io::Error) -> Diagnostic {
     Diagnostic::plain(format!("the emulation failed: {error}"))
-}
-
-/// Writes a file.
-pub fn write(path: &Path, text: &str) -> Result<(), Diagnostic> {
-    std::fs::write(path, text).map_err(|error| Diagnostic::file(path, "write", &error))
-}
-
-/// Reads `KEY=VALUE` of `--sysctl`.
-pub fn setting(text: &str) -> Result<(String, String), Diagnostic> {
-    let split = text.split_once('=').filter(|(key, _)| !key.is_empty());
-    let split = split.map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()));
-    split.ok_or_else(|| Diagnostic::option(&format!("--sysctl {text}"), "write it like net.ipv4.tcp_sack=0"))
 }
 
 fn capture(path: &Path, hosts: &Hosts) -> Result<Capture, Diagnostic> {
@@ -96,17 +76,6 @@ fn programs(options: &EmulateOptions, hosts: &Hosts) -> Programs {
         ("ANABRANCH_AT_SERVER", hosts.at_server()),
     ];
     programs_with(options, environment.map(|(name, value)| (name.to_owned(), value)).to_vec())
-}
-
-/// What is to be run, with what it finds in its environment.
-pub fn programs_with(options: &EmulateOptions, environment: Vec<(String, String)>) -> Programs {
-    Programs {
-        command: options.command.clone(),
-        server: options.server.clone(),
-        port: options.port,
-        duration: options.duration.map(|time| std::time::Duration::from_nanos(time.as_nanos())),
-        environment,
-    }
 }
 
 /// The scenario's links in both directions, in its order: their names in the network, and for people.

@@ -1,0 +1,24 @@
+//! What can be asked of `calibrate`.
+
+use clap::Args;
+use std::path::PathBuf;
+
+/// How to calibrate.
+#[derive(Clone, Debug, Args)]
+pub struct CalibrateOptions {
+    /// Only the cases whose names begin like this, e.g. two or one_07 (repeatable)
+    #[arg(long = "case", value_name = "NAME")]
+    pub cases: Vec<String>,
+    /// Runs of each case, with seeds 1 to N [default: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub seeds: Option<u32>,
+    /// Directory for results
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub out: PathBuf,
+    /// A few cases, shorter and with one seed: under a minute
+    #[arg(long)]
+    pub quick: bool,
+    /// Print the results as JSON on standard output, and nothing else there
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,54 @@
+//! What can be asked of the commands that run scenarios in the lab.
+
+use crate::experiment::Plan;
+use crate::lab::Extras;
+use clap::Args;
+use std::path::PathBuf;
+
+/// How to do it.
+#[derive(Clone, Debug, Args)]
+pub struct Options {
+    /// A policy of the scenario, `plain`, `plain_tcp`, a member of any family, or a combination such as
+    /// congestion=olia,scheduler=redundant,path_manager.PARAMETER=VALUE (repeatable)
+    #[arg(long = "policy", value_name = "POLICY")]
+    pub policies: Vec<String>,
+    /// Change a value of the scenario: a dotted path, list elements by number or name, e.g.
+    /// --set paths.B.links.bottleneck.loss="2 %" (repeatable)
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Runs per policy, with seeds 1 to N [default: the scenario's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub seeds: Option<u32>,
+    /// Directory for results
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub out: PathBuf,
+    /// Also write a capture of the first seed of each policy (pcapng, for Wireshark)
+    #[arg(long)]
+    pub pcap: bool,
+    /// Encode every segment to bytes and decode it again on each hop; results are the same
+    #[arg(long)]
+    pub wire: bool,
+    /// Fewer seeds and fewer points of sweeps
+    #[arg(long)]
+    pub quick: bool,
+    /// Print the machine-readable summary on standard output, and nothing else there
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What the options ask of an experiment.
+pub fn plan(options: &Options) -> Plan {
+    Plan {
+        policies: options.policies.clone(),
+        first_policy_only: false,
+        seeds: options.seeds,
+        quick: options.quick,
+        sweep: false,
+        extras: Extras {
+            wire: options.wire,
+            pcap: options.pcap.then(|| options.out.clone()),
+            curves: true,
+            send: None,
+        },
+    }
+}

@@ -1,0 +1,91 @@
+//! What a contender is made of, in words.
+
+use crate::contender::{Contender, Route};
+use crate::scenario::Scenario;
+use anabranch_policy::combination::{Choice, Family};
+use anabranch_routing::lanes::{LaneInterfaces, LanePolicy, PathMode};
+use anabranch_routing::lsa_fullness::LsaFullness;
+
+impl Contender {
+    /// What it is made of in a scenario, for reports: an ad-hoc network has routes of its own.
+    pub fn describe_in(&self, scenario: &Scenario) -> String {
+        if scenario.moving.is_some() {
+            self.describe_routers()
+        } else {
+            self.describe() + &self.describe_lanes(scenario)
+        }
+    }
+
+    /// Of an ad-hoc network: how the lanes go.
+    fn describe_lanes(&self, scenario: &Scenario) -> String {
+        if scenario.mesh.is_none() {
+            return String::new();
+        }
+        let lanes = &self.mesh.lanes;
+        let mut text = match (lanes.paths, lanes.policy) {
+            (PathMode::Full, _) => "; all next hops".to_owned(),
+            (PathMode::Part, LanePolicy::Spread) => "; a next hop per lane, spread".to_owned(),
+            (PathMode::Part, LanePolicy::Paper) => "; a next hop per lane, in turn".to_owned(),
+            (PathMode::Part, LanePolicy::Disjoint) => "; a next hop per lane, planned".to_owned(),
+        };
+        if lanes.interfaces == LaneInterfaces::Virtual {
+            text.push_str(", one radio");
+        }
+        if self.mesh.predicted {
+            text.push_str(&format!(", links by {}", describe(self.policies.choice(Family::Forecaster))));
+        }
+        text
+    }
+
+    /// Of moving nodes: what their routers do.
+    fn describe_routers(&self) -> String {
+        let fullness = match self.mesh.fullness.unwrap_or(LsaFullness::MinCost) {
+            LsaFullness::Minimal => "LSAFullness 0",
+            LsaFullness::MinCost => "LSAFullness 1",
+            LsaFullness::MinCostRedundant => "LSAFullness 2",
+            LsaFullness::MdrFull => "LSAFullness 3",
+            LsaFullness::Full => "LSAFullness 4",
+            LsaFullness::Multipath(_) => "LSAs for three disjoint ways",
+        };
+        let hellos = match self.mesh.two_hop_refresh.unwrap_or(3) {
+            1 => "all Hellos full".to_owned(),
+            refresh => format!("one of {refresh} Hellos full"),
+        };
+        let forecasts = match (self.mesh.predicted, self.mesh.flood_doubts) {
+            (false, _) => "no forecasts".to_owned(),
+            (true, flooded) => {
+                let told = if flooded { "all are told" } else { "neighbours are told" };
+                format!("links by {}, {told}", describe(self.policies.choice(Family::Forecaster)))
+            }
+        };
+        format!("OSPF-MDR: {fullness}, {hellos}, {forecasts}")
+    }
+
+    /// What it is made of, for reports.
+    pub fn describe(&self) -> String {
+        let oracle = if self.oracle { ", on links that lose nothing" } else { "" };
+        let route = match &self.route {
+            Route::All => oracle.to_owned(),
+            Route::Only(names) => format!(", on {}", names.join(" + ")),
+            Route::Best => ", on the best path".to_owned(),
+        };
+        let choice = |family| describe(self.policies.choice(family));
+        let reliability = match choice(Family::Reliability) {
+            full if full == "full" => String::new(),
+            partial => format!(", {partial}"),
+        };
+        let congestion = choice(Family::Congestion) + &reliability;
+        if self.multipath {
+            let (manager, scheduler) = (choice(Family::PathManager), choice(Family::Scheduler));
+            format!("MPTCP: {manager}, {scheduler}, {congestion}{route}")
+        } else {
+            format!("TCP: {congestion}{route}")
+        }
+    }
+}
+
+/// `lm3 (rounding = up)`.
+fn describe(choice: &Choice) -> String {
+    let settings: Vec<String> = choice.settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    if settings.is_empty() { choice.name.clone() } else { format!("{} ({})", choice.name, settings.join(", ")) }
+}

@@ -1,0 +1,45 @@
+//! How commands that go on until they are asked to end run, and hear that they are asked.
+
+use crate::diagnostic::Diagnostic;
+use crate::live::Live;
+use anabranch_net::attach;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Runs `work` on the one event loop.
+pub fn block_on<T>(work: impl Future<Output = Result<T, Diagnostic>>) -> Result<T, Diagnostic> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Diagnostic::plain(format!("cannot start the event loop: {error}")))?.block_on(work)
+}
+
+/// Completes when the program is asked to end, by a signal or in the live view, which gives the terminal back then.
+pub async fn asked_to_end(live: Option<Live>) {
+    wish_to_end(live.as_ref()).await;
+}
+
+/// Completes when the program is asked to end, by a signal or in the live view.
+pub async fn wish_to_end(live: Option<&Live>) {
+    match live {
+        Some(live) => live.quit().await,
+        // Then only a signal that cannot be caught ends it.
+        None if attach::asked_to_end().await.is_err() => std::future::pending().await,
+        None => {}
+    }
+}
+
+/// Set when somebody asks the program to end; the runs under way are finished first.
+pub fn watch() -> Result<Arc<AtomicBool>, Diagnostic> {
+    let cannot = |error: std::io::Error| Diagnostic::plain(format!("cannot listen to signals: {error}; try again"));
+    attach::listen_for_the_end().map_err(cannot)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&stop);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(cannot)?;
+    let wait = move || {
+        if runtime.block_on(attach::asked_to_end()).is_ok() {
+            asked.store(true, Ordering::Relaxed);
+        }
+    };
+    std::thread::Builder::new().name("the end".to_owned()).spawn(wait).map_err(cannot)?;
+    Ok(stop)
+}
