@@ -101,6 +101,45 @@ fn the_window_counts_from_the_new_data_ack_and_what_waits_out_of_order_stays_wit
 }
 
 #[test]
+fn while_nobody_reads_the_window_ends_where_the_buffer_does_whatever_is_given_up() {
+    let size = 20 * SEGMENT;
+    let server = ConnectionConfig { receive_buffer: BufferSize::Fixed(size), buffers_per_subflow: false, ..config() };
+    let mut bench = Bench::new(2, config(), spe(server, latency(200)));
+    let read = data_ack(&bench.pair.sent[1].last().unwrap().1).unwrap();
+    bench.lost.borrow_mut().extend([at(2), at(9)]);
+    bench.write(&pattern(60 * SEGMENT as usize));
+    bench.pair.run(Duration::from_secs(3));
+    let told = |packet: &Packet| Some(data_ack(packet)? + u64::from(packet.segment.window) - read);
+    let edge = bench.pair.sent[1].iter().filter_map(|(_, packet)| told(packet)).max();
+    // The hundred bytes that were read at first are not worth telling of.
+    assert_eq!(edge, Some(size - 100));
+    assert_eq!(bench.stats().abandoned.expired.bytes, 2 * SEGMENT);
+    let state = bench.pair.hosts[1].receive_state(bench.server).unwrap();
+    assert!(state.readable + state.out_of_order <= size - 100, "{state:?}");
+}
+
+#[test]
+fn a_gap_among_bytes_that_are_kept_together_stands_where_it_was() {
+    let mut bench = Bench::new(1, config(), spe(config(), latency(50)));
+    bench.pair.hosts[0].set_nagle(bench.now(), bench.id, false).unwrap();
+    bench.lost.borrow_mut().push(100 + 25 * 50);
+    let data = pattern(40 * 50);
+    for piece in data.chunks(50) {
+        bench.write(piece);
+        bench.pair.run(Duration::from_millis(1));
+    }
+    bench.pair.run(Duration::from_millis(200));
+    bench.run(1);
+    assert_eq!(bench.read(), [(100, 1_250, None), (1_350, 50, Some(Reason::Expired)), (1_400, 700, None)]);
+    for (_, record) in &bench.records {
+        if let Record::Bytes { offset, bytes } = record {
+            let place = *offset as usize - 100;
+            assert_eq!(bytes[..], data[place..place + bytes.len()]);
+        }
+    }
+}
+
+#[test]
 fn under_full_reliability_nothing_is_given_up() {
     let mut bench = Bench::new(1, config(), config());
     bench.lost.borrow_mut().push(at(2));

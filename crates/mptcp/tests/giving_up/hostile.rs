@@ -116,6 +116,25 @@ fn a_withdrawal_of_four_gigabytes_reaches_to_the_first_byte_that_is_here() {
 }
 
 #[test]
+fn beside_256_withdrawals_that_the_stream_has_not_reached_no_other_is_remembered() {
+    for (count, honoured) in [(255, true), (256, false)] {
+        let mut bench = Bench::new(2, config(), spe(config(), latency(60_000)));
+        bench.lost.borrow_mut().push(at(2));
+        bench.write(&pattern(6 * SEGMENT as usize));
+        bench.run(50);
+        tell(&mut bench, Notice::Hello { heard: true });
+        for nth in 0..count {
+            let notice = withdrawn(&bench, at(1_000) + 10 * nth, 5);
+            tell(&mut bench, notice);
+        }
+        let notice = withdrawn(&bench, at(2), SEGMENT as u32);
+        tell(&mut bench, notice);
+        bench.run(1_000);
+        assert_eq!(bench.stats().abandoned.withdrawn.gaps == 1, honoured);
+    }
+}
+
+#[test]
 fn who_has_not_said_that_it_knows_of_notices_withdraws_nothing() {
     let mut bench = Bench::new(2, config(), spe(config(), latency(60_000)));
     bench.lost.borrow_mut().push(at(2));

@@ -28,6 +28,8 @@ fn a_later_message_whose_time_comes_first_overtakes_the_missing_one() {
     message(&mut bench, 500, 9, 60);
     bench.run(2_000);
     assert_eq!(bench.read()[0], (100, 4_024, Some(Reason::Overtaken)));
+    let abandoned = bench.stats().abandoned;
+    assert_eq!((abandoned.overtaken.gaps, abandoned.overtaken.bytes, abandoned.total().gaps), (1, 4_024, 1));
     assert_eq!(bench.records[0].0, Instant::ZERO + Duration::from_millis(420));
 }
 

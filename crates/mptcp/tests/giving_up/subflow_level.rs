@@ -8,6 +8,8 @@ use anabranch_policy::time::Duration;
 use anabranch_wire::mptcp::DataSequence;
 use anabranch_wire::{Flags, Packet, TcpOptions};
 use bytes::Bytes;
+use std::cell::Cell;
+use std::rc::Rc;
 
 fn subflow(millis: u64) -> Settings {
     latency(millis).with("level", "subflow").with("most_skipped", 0.5)
@@ -84,6 +86,42 @@ fn before_a_gap_is_skipped_the_sender_was_told_of_it_by_selective_acknowledgemen
     assert!(duplicates >= 3, "{duplicates}");
     assert!(over.0.as_millis() - first_sack.0.as_millis() >= 20, "{over:?} {first_sack:?}");
     assert_eq!(bench.stats().skipped_bytes, SEGMENT);
+}
+
+#[test]
+fn while_the_sender_cannot_have_acted_on_the_loss_nothing_is_skipped() {
+    let mut bench = warmed_up(Bench::new(1, config(), spe(config(), subflow(1))), 100);
+    let deaf = Rc::new(Cell::new(true));
+    let (hears, lost) = (Rc::clone(&deaf), at(102));
+    let mut initial = None;
+    // All that the server says is lost, and one segment with all its copies.
+    bench.pair.judge = Box::new(move |from, _, packet| {
+        let mapping = packet.segment.options.dss.as_ref().and_then(|dss| dss.mapping);
+        let Some(DataSequence::Long(number)) = mapping.map(|mapping| mapping.data_seq).filter(|_| from == 0) else {
+            return if from == 1 && hears.get() { Fate::Drop } else { Fate::Deliver };
+        };
+        let offset = number.wrapping_sub(*initial.get_or_insert(number)) + at(100);
+        if offset == lost { Fate::Drop } else { Fate::Deliver }
+    });
+    // Twenty duplicates, and three round trips: the window is large enough for that.
+    bench.stream(6);
+    assert_eq!((bench.stats().abandoned.expired.bytes, bench.stats().skipped_bytes), (SEGMENT, 0));
+    assert!(bench.stats().bytes_delivered > 105 * SEGMENT, "{:?}", bench.stats());
+    deaf.set(false);
+    bench.stream(40);
+    assert_eq!(bench.stats().skipped_bytes, SEGMENT);
+}
+
+#[test]
+fn a_gap_is_skipped_only_if_the_share_of_what_came_covers_it() {
+    // 1 % of 40 and 40 segments is less than one.
+    for (share, skipped) in [(0.02, SEGMENT), (0.01, 0)] {
+        let settings = latency(1).with("level", "subflow").with("most_skipped", share);
+        let mut bench = warmed_up(Bench::new(1, config(), spe(config(), settings)), 40);
+        bench.lost.borrow_mut().push(at(42));
+        bench.stream(10);
+        assert_eq!((bench.stats().abandoned.expired.bytes, bench.stats().skipped_bytes), (SEGMENT, skipped));
+    }
 }
 
 #[test]

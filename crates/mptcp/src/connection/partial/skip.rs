@@ -165,13 +165,13 @@ impl Connection {
         let round_trip = subflow.receive_round_trip.max(subflow.rtt.smoothed()).max(Duration::from_millis(1));
         let seen = side.duplicates >= DUPLICATES;
         // Without selective acknowledgements the duplicates are all that the sender hears.
-        let told = match (subflow.negotiated.timestamps, seen, subflow.negotiated.sack) {
-            (true, ..) if side.acted.is_none() => return Instant::NEVER,
+        // No earlier than a round trip after the last one: then this gap became the first.
+        match (subflow.negotiated.timestamps, seen, subflow.negotiated.sack) {
+            (true, ..) if side.acted.is_none() => Instant::NEVER,
             (_, true, _) => since + round_trip,
             (_, false, true) => since + round_trip * 2,
-            (_, false, false) => return Instant::NEVER,
-        };
-        told.max(side.last_skip.map_or(Instant::ZERO, |at| at + round_trip))
+            (_, false, false) => Instant::NEVER,
+        }
     }
 
     fn skip(&mut self, now: Instant, index: usize) {
