@@ -70,6 +70,14 @@ impl Ahead {
         new
     }
 
+    /// Where the message ends that holds the byte at `offset`, if its header was seen; 0 if not. What says that it is longer than
+    /// `longest` is not believed.
+    pub fn known_to(&self, offset: u64, longest: u64) -> u64 {
+        let behind = self.messages.partition_point(|seen| seen.offset <= offset);
+        let holder = behind.checked_sub(1).and_then(|at| self.messages.get(at));
+        holder.map_or(0, |seen| if seen.end() - seen.offset <= longest { seen.end() } else { 0 })
+    }
+
     /// The messages from `offset` on, in order.
     pub fn messages_from(&self, offset: u64) -> impl Iterator<Item = &Seen> {
         let from = self.messages.partition_point(|seen| seen.offset < offset);
@@ -121,6 +129,9 @@ mod tests {
         let offsets: Vec<_> = seen.iter().map(|seen| (seen.offset, seen.header.number)).collect();
         assert_eq!(offsets, [(104, 1), (152, 2)]);
         assert!(ahead.look_for_headers(at(6), 100, &bytes).is_empty());
+        // 24 bytes of header and 24 of payload; the last one has nothing yet but its header.
+        assert_eq!([0, 103, 104, 151, 152, 500].map(|at| ahead.known_to(at, 48)), [0, 0, 152, 152, 200, 200]);
+        assert_eq!(ahead.known_to(104, 47), 0);
         assert_eq!(ahead.messages_from(105).map(|seen| seen.offset).collect::<Vec<_>>(), [152]);
         assert_eq!(ahead.pop_before(152).map(|seen| seen.arrived), Some(at(5)));
         assert!(ahead.pop_before(152).is_none());

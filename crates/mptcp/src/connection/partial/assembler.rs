@@ -14,6 +14,11 @@ use std::collections::VecDeque;
 /// Records that wait to be read beside what has not been taken apart: small messages must not cost more than their bytes.
 const MAX_READY: usize = 1_024;
 
+/// Pieces of messages are put together in blocks of at least this many bytes.
+const BLOCK: usize = 16 * 1024;
+/// An empty queue of more records than this gives its memory back.
+const IDLE_PLACES: usize = 16;
+
 /// The stream at the place where it is being taken apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
@@ -92,12 +97,30 @@ impl Assembler {
     }
 
     /// The next bytes of the stream.
-    pub fn take(&mut self, now: Instant, bytes: &Bytes) {
+    pub fn take(&mut self, now: Instant, mut bytes: Bytes) {
         if self.pending.is_empty() {
             self.began = now;
+            self.take_whole(&mut bytes);
         }
-        self.pending.extend_from_slice(bytes);
+        if self.pending.capacity() - self.pending.len() < bytes.len() {
+            self.pending.reserve(bytes.len().max(BLOCK));
+        }
+        self.pending.extend_from_slice(&bytes);
         self.parse(now);
+    }
+
+    /// Messages that lie whole in what came together are handed over without a copy.
+    fn take_whole(&mut self, bytes: &mut Bytes) {
+        while self.place == Place::Header
+            && self.is_settled()
+            && let Ok(header) = MessageHeader::decode(bytes)
+            && whole(&header) <= self.longest.min(bytes.len() as u64)
+        {
+            let payload = bytes.split_to(whole(&header) as usize).slice(HEADER..);
+            self.met.push((self.began, header));
+            self.ready.push_back(Record::Message { offset: self.start, header, payload, arrived: self.began });
+            self.start += whole(&header);
+        }
     }
 
     /// The next `length` bytes of the stream will not come.
@@ -154,6 +177,15 @@ impl Assembler {
         }
     }
 
+    /// Where the message ends that is being put together, if that is known: no header stands before.
+    pub fn known_to(&self) -> u64 {
+        match &self.place {
+            Place::Message(header) => self.start + whole(header),
+            Place::Rest(rest, _) => self.start + rest,
+            Place::Header | Place::Lost(_) => self.start,
+        }
+    }
+
     /// What came to nothing so far.
     pub fn abandoned(&self) -> Abandoned {
         self.abandoned
@@ -168,7 +200,7 @@ impl Assembler {
     pub fn next_record(&mut self, now: Instant) -> Option<Record> {
         let record = self.ready.pop_front();
         self.parse(now);
-        if self.ready.is_empty() {
+        if self.ready.is_empty() && self.ready.capacity() > IDLE_PLACES {
             self.ready = VecDeque::new();
         }
         record
@@ -176,7 +208,7 @@ impl Assembler {
 
     /// Headers met since this was called last.
     pub fn take_met(&mut self) -> impl Iterator<Item = (Instant, MessageHeader)> {
-        core::mem::take(&mut self.met).into_iter()
+        self.met.drain(..)
     }
 
     /// The message at `offset` began to arrive earlier than it was taken in.

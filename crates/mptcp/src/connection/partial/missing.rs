@@ -45,9 +45,15 @@ impl Connection {
         let Some(partial) = self.partial.as_mut().filter(|partial| partial.terms.receiver) else { return };
         partial.ahead.note_highest(now, highest.unwrap_or(end));
         if partial.framing == Framing::Messages {
+            let known = partial.assembler.known_to().max(partial.ahead.known_to(start, self.receive.most()));
+            if known >= end {
+                return; // in the midst of a message
+            }
             // A header may be cut in two by the segments' borders.
-            let (from, bytes) = self.receive.held_around(start, end, HEADER - 1);
-            for seen in partial.ahead.look_for_headers(now, from, &bytes) {
+            let (from, bytes) = self.receive.held_around(start.max(known), end, HEADER - 1);
+            let payload = usize::try_from(known.saturating_sub(from)).unwrap_or(usize::MAX);
+            let Some(bytes) = bytes.get(payload..) else { return };
+            for seen in partial.ahead.look_for_headers(now, from.max(known), bytes) {
                 partial.clock.observe(now, Duration::from_micros(seen.header.play_out));
             }
         }

@@ -273,7 +273,7 @@ impl Connection {
         if partial.framing == Framing::Messages {
             partial.assembler.set_longest(self.receive.most());
             while let Some(bytes) = self.receive.take() {
-                partial.assembler.take(now, &bytes);
+                partial.assembler.take(now, bytes);
             }
             if self.receive.at_end() {
                 partial.assembler.finish(now);
