@@ -79,10 +79,14 @@ fn settings(luck: &mut Luck, policy: &str) -> Settings {
         "spe" | "both_ends" => {
             let switch = |luck: &mut Luck| if luck.one_in(4) { "off" } else { "on" };
             let level = luck.pick(&["data", "subflow", "subflow"]);
-            let settings = Settings::new().with("latency", millis).with("reserve", luck.below(20)).with("level", level);
+            let settings = Settings::new().with("latency", millis).with("level", level);
             let settings =
-                settings.with("most_skipped", luck.pick(&["0.05", "0.5", "0.5"])).with("expired", switch(luck));
-            settings.with("blocked", switch(luck)).with("overtaken", switch(luck))
+                settings.with("most_skipped", luck.pick(&["0.05", "0.5", "0.5"])).with("blocked", switch(luck));
+            if policy == "both_ends" {
+                return settings;
+            }
+            let settings = settings.with("reserve", luck.below(20)).with("expired", switch(luck));
+            settings.with("overtaken", switch(luck))
         }
         "pr_mptcp" | "mo_pr" => Settings::new().with("lifetime", millis),
         "too_late" => Settings::new().with("latency", millis),

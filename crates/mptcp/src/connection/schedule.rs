@@ -224,6 +224,8 @@ impl Connection {
         let chunk = Chunk { data_seq: self.data_nxt, length: length as u32, kind: ChunkKind::New, last_sent_on: None };
         let view = self.view(now);
         match self.scheduler.schedule(&view, &chunk, &workspace.views) {
+            // Something else comes next then.
+            Decision::Send(_) if self.withdraws_next(now, length, &workspace.views) => true,
             Decision::Send(id) => self.give_new(id, length),
             Decision::Wait(until) => {
                 self.timers.schedule = until.unwrap_or(Instant::NEVER).max(now);

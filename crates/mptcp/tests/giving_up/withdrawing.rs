@@ -3,9 +3,10 @@
 use crate::pair::{Fate, Pair, config, pattern};
 use anabranch_mptcp::{ConnectionConfig, Framing, MessageOptions, Record};
 use anabranch_policy::ids::{AddressId, ConnectionId};
-use anabranch_policy::reliability::{self, Reason};
+use anabranch_policy::reliability::{self, Outstanding, Reason, Terms, Unit};
 use anabranch_policy::table::{self, Settings};
-use anabranch_policy::time::Duration;
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_policy::view::SubflowView;
 use anabranch_wire::mptcp::notice::{EXPERIMENT, Notice};
 use anabranch_wire::{MptcpOption, Packet};
 use bytes::Bytes;
@@ -244,4 +245,40 @@ fn the_sender_hears_which_path_the_receiver_calls_its_worst() {
     // 40 ms less 10, and what the clocks of timestamps round.
     assert!((29..=31).contains(&behind.as_millis()), "{behind:?}");
     assert_eq!(worst("full_mesh"), None, "nobody measures");
+}
+
+/// Begins nothing of importance 2, and says of the others what waits with them.
+struct Choosy(Arc<std::sync::Mutex<Vec<Vec<u8>>>>);
+
+impl reliability::Reliability for Choosy {
+    fn terms(&self) -> Terms {
+        Terms { sender: Some(Unit::Message), ..Terms::FULL }
+    }
+    fn begin(&mut self, _: Instant, waiting: &[Outstanding], paths: &[SubflowView]) -> bool {
+        assert_eq!(paths.len(), 1);
+        self.0.lock().unwrap().push(waiting.iter().map(|message| message.importance).collect());
+        waiting.first().is_none_or(|first| first.importance < 2)
+    }
+}
+
+#[test]
+fn each_message_is_begun_or_taken_out_when_its_turn_has_come() {
+    let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let mut choosy = with("full", Settings::new());
+    let log = Arc::clone(&asked);
+    choosy.policies.reliability = Arc::new(move || Box::new(Choosy(Arc::clone(&log))));
+    let mut bench = bench(1, choosy, with("spe", Settings::new()));
+    asked.lock().unwrap().clear();
+    for importance in [1, 2, 2, 0] {
+        let options = MessageOptions { importance, play_out: Duration::ZERO, lifetime: None };
+        let taken = bench.pair.hosts[0].write_message(bench.pair.now, bench.id, Bytes::from(pattern(76)), &options);
+        assert!(matches!(taken, Ok(Some(_))), "{taken:?}");
+    }
+    bench.pair.settle();
+    bench.run(500);
+    // The second is asked about although a segment of the first would take its beginning along.
+    assert_eq!(*asked.lock().unwrap(), [vec![1, 2, 2, 0], vec![2, 2, 0], vec![2, 0], vec![0]]);
+    assert_eq!(bench.read(), [(100, 100, None), (200, 100, None)]);
+    let stats = bench.stats(0);
+    assert_eq!((stats.messages_withdrawn, stats.bytes_withdrawn), (2, 200));
 }

@@ -1,34 +1,65 @@
 //! The stream partial-reliability engine at the receiver, and withdrawal at the sender: an improvement of recPR-MPTCP.
 //!
 //! A receiver can give up what is under way and late. It can do nothing about a queue at the sender: where more is written
-//! than the paths carry, every message waits there until it is late, and all of them are still sent. So the sender, which
-//! alone knows of that queue, withdraws what can no longer arrive by the receiver's deadline, as in [`super::withdrawal`]; what nothing depends on
-//! (importance above [`DEPENDED_ON`]: B frames) has half the lifetime, so that a queue is shortened at their cost first. Neither end waits
-//! for the other's word: what the receiver would wait for in vain it gives up by [`super::spe`].
+//! than the paths carry, every message waits there until it is late, and all of them are still sent. The sender alone knows of
+//! that queue, and of what the paths will deliver ([`super::forecast`]).
+//!
+//! With the deadline of [`super`], on the sender's clock: what leaves on the quickest path before *written + latency* is in time,
+//! since that path's way is in the base. So
+//!
+//! 1. **a message is not begun that will not be in time**: what the paths deliver by its deadline is less than it. Of
+//!    importance 0 ([`ESSENTIAL`]), it is begun until the deadline itself has come: late it is still what others are predicted from;
+//! 2. **nor one that makes a more important one late**: one that waits behind it, will be in time if only what is as important
+//!    as itself comes before it, and will not be with this one as well. So B frames go before P frames, and these before I
+//!    frames, and only when it is their turn: until then the queue may have become shorter;
+//! 3. what was begun is withdrawn if something of it is still to be sent, or sent again, when no path can bring it in time;
+//! 4. **the receiver gives up only what keeps a later message from being played**: one that is here whole, and its time has come.
+//!    Before that nothing is gained: what is missing may still come. There is no reserve: between that decision
+//!    and the reader is nothing but its waking up. Where nothing is known of times to be played, what later data has waited for as long
+//!    as the latency is given up; and what blocks the buffer as in [`super::spe`].
+//!
+//! Neither end waits for the other's word.
 
-use super::{DEPENDED_ON, Decision, Missing, Outstanding, Reliability, Terms, Unit, Verdict, spe, withdrawal};
-use crate::table::{Member, SettingError, Settings};
+use super::forecast::Forecast;
+use super::spe::{self, Spe};
+use super::{Decision, ESSENTIAL, Missing, Outstanding, Reliability, Terms, Unit, Verdict};
+use crate::table::{Member, Parameter, SettingError, Settings};
 use crate::time::{Duration, Instant};
+use crate::view::SubflowView;
 
 /// The line of [`super::TABLE`].
 pub const MEMBER: Member<dyn Reliability> = Member {
     name: "both_ends",
-    summary: "The receiver gives up as spe does, and the sender withdraws what can no longer be in time, B frames first.",
+    summary: "The receiver gives up what keeps a later message from being played, the sender what will be late, B frames first.",
     source: "recPR-MPTCP, IV-A, improved",
-    parameters: spe::PARAMETERS,
+    parameters: PARAMETERS,
     build,
 };
 
+const PARAMETERS: &[Parameter] = &[spe::LATENCY, spe::LEVEL, spe::BLOCKED, spe::BLOCKED_FROM, spe::MOST_SKIPPED];
+
 fn build(settings: &Settings) -> Result<Box<dyn Reliability>, SettingError> {
-    let receiver = (spe::MEMBER.build)(settings)?;
-    let latency = receiver.terms().latency;
-    Ok(Box::new(BothEnds { receiver, sender: withdrawal::whole_messages(latency), latency }))
+    let receiver = Spe::new(&settings.clone().with("reserve", 0))?;
+    Ok(Box::new(BothEnds { receiver }))
 }
 
 struct BothEnds {
-    receiver: Box<dyn Reliability>,
-    sender: withdrawal::Withdrawal,
-    latency: Duration,
+    receiver: Spe,
+}
+
+impl BothEnds {
+    /// The last moment to send something of it on a path as quick as the quickest was.
+    fn deadline(&self, message: &Outstanding) -> Instant {
+        message.expires.unwrap_or(message.written + self.receiver.terms().latency)
+    }
+
+    fn is_worth_beginning(&self, now: Instant, message: &Outstanding, forecast: &Forecast) -> bool {
+        let left = self.deadline(message).since(now);
+        match message.importance {
+            ESSENTIAL => left > Duration::ZERO,
+            _ => forecast.delivered_within(left, message.left()) >= message.left() as f64,
+        }
+    }
 }
 
 impl Reliability for BothEnds {
@@ -37,25 +68,49 @@ impl Reliability for BothEnds {
     }
 
     fn give_up(&mut self, now: Instant, missing: &Missing) -> Decision {
-        self.receiver.give_up(now, missing)
+        // Where times are known, that of a later message decides, and not its own.
+        let known = missing.play_out.or(missing.later_play_out);
+        self.receiver.give_up(now, &Missing { play_out: known.map(|_| Instant::NEVER), ..*missing })
     }
 
     fn withdraw(&mut self, now: Instant, message: &Outstanding) -> Verdict {
-        // The receiver counts its deadline from the fastest message's way, and so does the sender.
-        let way = message.round_trip / 2;
-        let mut expires = message.expires.unwrap_or(message.written + way + self.latency);
-        // What is on its way already costs nothing more: only what has not begun is expendable.
-        if message.importance > DEPENDED_ON && message.given == 0 {
-            expires = expires - self.latency / 2;
+        let deadline = self.deadline(message);
+        match (now < deadline, message.left() > 0 || message.lost > 0) {
+            (true, _) => Verdict::Keep { until: deadline },
+            (false, true) => Verdict::Withdraw,
+            // All of it is under way, and may be in time. Whether something is lost is known in a round trip.
+            (false, false) => Verdict::Keep { until: now + message.round_trip },
         }
-        self.sender.withdraw(now, &Outstanding { expires: Some(expires), ..*message })
+    }
+
+    fn begin(&mut self, now: Instant, waiting: &[Outstanding], paths: &[SubflowView]) -> bool {
+        let Some((next, behind)) = waiting.split_first() else { return true };
+        let forecast = Forecast::of(paths);
+        if !self.is_worth_beginning(now, next, &forecast) {
+            return false;
+        }
+        // Bytes of those behind it, by their importance.
+        let mut bytes = [0; 256];
+        for message in behind {
+            bytes.iter_mut().skip(usize::from(message.importance)).for_each(|bytes| *bytes += message.left());
+            if message.importance < next.importance {
+                let possible = forecast.delivered_within(self.deadline(message).since(now), message.left());
+                let alone = bytes.get(usize::from(message.importance)).copied().unwrap_or_default();
+                if (alone as f64) <= possible && (alone + next.left()) as f64 > possible {
+                    return false;
+                }
+            }
+        }
+        true
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rate::Rate;
     use crate::reliability::{BufferState, Reason};
+    use crate::scheduler::tests::subflow;
 
     fn at(millis: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(millis)
@@ -63,45 +118,70 @@ mod tests {
     fn policy() -> Box<dyn Reliability> {
         build(&Settings::new().with("latency", 400)).expect("a setting of spe")
     }
-    /// Written at 100 ms, 40 ms of round trip.
+    /// 10,000 bytes, written at 100 ms, 40 ms of round trip.
     fn message(importance: u8, given: u64) -> Outstanding {
         let round_trip = Duration::from_millis(40);
-        Outstanding { importance, length: 1_000, given, lost: 0, written: at(100), expires: None, round_trip }
+        Outstanding { importance, length: 10_000, given, lost: 0, written: at(100), expires: None, round_trip }
+    }
+    /// 100 kB/s that are used.
+    fn path() -> [SubflowView; 1] {
+        [SubflowView { bandwidth: Rate::from_bits_per_second(800_000), in_flight: 40_000, ..subflow(0, 40) }]
     }
 
     #[test]
-    fn what_has_not_begun_and_nothing_depends_on_has_half_the_time() {
+    fn a_message_begins_if_it_will_be_in_time_and_one_of_importance_0_while_its_time_has_not_come() {
+        // 10,000 bytes take 100 ms of the 400 that it has.
+        let begins = |now, importance| policy().begin(at(now), &[message(importance, 0)], &path());
+        assert_eq!([400, 401].map(|now| begins(now, 2)), [true, false]);
+        assert_eq!([400, 401].map(|now| begins(now, 1)), [true, false]);
+        assert_eq!([499, 500].map(|now| begins(now, 0)), [true, false]);
+        let said = Outstanding { expires: Some(at(200)), ..message(1, 0) };
+        assert_eq!([100, 101].map(|now| policy().begin(at(now), &[said], &path())), [true, false]);
+    }
+
+    #[test]
+    fn what_makes_a_more_important_one_late_is_not_begun() {
+        let begins = |now, waiting: &[Outstanding]| policy().begin(at(now), waiting, &path());
+        let [b, p, i] = [2, 1, 0].map(|importance| message(importance, 0));
+        // Two of them take 200 ms, and three 300.
+        assert_eq!([300, 301].map(|now| begins(now, &[b, p])), [true, false]);
+        assert_eq!([300, 301].map(|now| begins(now, &[b, b, p])), [true, false]);
+        assert_eq!([300, 301].map(|now| begins(now, &[b, p, i])), [true, false]);
+        assert_eq!([200, 201].map(|now| begins(now, &[b, i, p])), [true, false]);
+        // It would be late in any case, and what is as important or less is no ground.
+        assert!(begins(400, &[b, Outstanding { expires: Some(at(450)), ..i }]));
+        assert!(begins(400, &[p, p, b]));
+    }
+
+    #[test]
+    fn what_was_begun_is_withdrawn_when_something_of_it_is_to_be_sent_too_late() {
         let mut policy = policy();
-        assert_eq!(policy.withdraw(at(299), &message(255, 0)), Verdict::Keep { until: at(300) });
-        assert_eq!(policy.withdraw(at(300), &message(255, 0)), Verdict::Withdraw);
-        assert_eq!(policy.withdraw(at(300), &message(255, 10)), Verdict::Keep { until: at(500) });
-        assert_eq!(policy.withdraw(at(300), &message(128, 0)), Verdict::Keep { until: at(500) });
-        assert_eq!(policy.withdraw(at(500), &message(0, 0)), Verdict::Withdraw);
-        // All of it sent and nothing lost: half a round trip more, since nothing has to go that way any more.
-        assert_eq!(policy.withdraw(at(500), &message(0, 1_000)), Verdict::Keep { until: at(520) });
+        assert_eq!(policy.withdraw(at(499), &message(2, 10)), Verdict::Keep { until: at(500) });
+        assert_eq!(policy.withdraw(at(500), &message(2, 10)), Verdict::Withdraw);
+        assert_eq!(policy.withdraw(at(500), &message(0, 10_000)), Verdict::Keep { until: at(540) });
+        assert_eq!(policy.withdraw(at(500), &Outstanding { lost: 1, ..message(0, 10_000) }), Verdict::Withdraw);
     }
 
     #[test]
-    fn the_applications_word_is_halved_by_as_much() {
-        let said = Outstanding { expires: Some(at(400)), ..message(255, 0) };
-        assert_eq!(policy().withdraw(at(100), &said), Verdict::Keep { until: at(180) });
-    }
-
-    #[test]
-    fn the_receiver_gives_up_as_spe_does() {
+    fn the_receiver_waits_until_a_later_message_is_to_be_played() {
         let missing = Missing {
             data_seq: 0,
             length: 1,
             since: at(0),
             importance: Some(0),
             play_out: Some(at(300)),
-            later_play_out: None,
+            later_play_out: Some(at(333)),
             buffer: BufferState { size: 10, held: 0, room: 10 },
             round_trip: Duration::ZERO,
         };
         let mut policy = policy();
-        assert_eq!(policy.give_up(at(289), &missing), Decision::Wait { until: at(290) });
-        assert_eq!(policy.give_up(at(290), &missing), Decision::GiveUp(Reason::Expired));
+        assert_eq!(policy.give_up(at(332), &missing), Decision::Wait { until: at(333) });
+        assert_eq!(policy.give_up(at(333), &missing), Decision::GiveUp(Reason::Overtaken));
+        let alone = Missing { later_play_out: None, ..missing };
+        assert_eq!(policy.give_up(at(5_000), &alone), Decision::Wait { until: Instant::NEVER });
+        let bytes = Missing { play_out: None, ..alone };
+        assert_eq!(policy.give_up(at(399), &bytes), Decision::Wait { until: at(400) });
+        assert_eq!(policy.give_up(at(400), &bytes), Decision::GiveUp(Reason::Expired));
         assert!(policy.terms().receiver && policy.terms().sender == Some(Unit::Message));
     }
 }

@@ -15,6 +15,7 @@
 //! nothing else. The message that came through fastest sets the base, so the latency is what all others may take longer.
 
 mod both_ends;
+mod forecast;
 mod full;
 mod play_out_clock;
 mod spe;
@@ -26,6 +27,7 @@ pub use play_out_clock::PlayOutClock;
 
 use crate::table::Member;
 use crate::time::{Duration, Instant};
+use crate::view::SubflowView;
 use core::fmt;
 
 /// The reliability policies.
@@ -142,6 +144,13 @@ pub struct Outstanding {
     pub round_trip: Duration,
 }
 
+impl Outstanding {
+    /// Bytes that have not been given to a subflow.
+    pub const fn left(&self) -> u64 {
+        self.length.saturating_sub(self.given)
+    }
+}
+
 /// What to do about an outstanding message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
@@ -211,5 +220,11 @@ pub trait Reliability: Send {
     /// the last answer named.
     fn withdraw(&mut self, _now: Instant, _message: &Outstanding) -> Verdict {
         Verdict::Keep { until: Instant::NEVER }
+    }
+
+    /// Whether the sender begins to send the first of these messages, which stand in the order of the stream and wait as far as
+    /// they were not given to a subflow; what is not begun is withdrawn. Asked once of each, when its turn has come.
+    fn begin(&mut self, _now: Instant, _waiting: &[Outstanding], _paths: &[SubflowView]) -> bool {
+        true
     }
 }

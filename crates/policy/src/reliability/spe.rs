@@ -17,22 +17,43 @@ use super::{Decision, Level, Missing, Reason, Reliability, Terms};
 use crate::table::{Member, Parameter, SettingError, Settings};
 use crate::time::{Duration, Instant};
 
-/// Its settings.
-pub(super) const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "latency",
-        default: "500",
-        values: "ms, from 1 to 60000",
-        summary: "How long after the fastest message's way a message is played: the deadline.",
-    },
-    Parameter {
-        name: "level",
-        default: "data",
-        values: "data | subflow",
-        summary: "Whether the subflow's acknowledgement, too, goes over what is given up.",
-    },
+/// The deadline.
+pub(super) const LATENCY: Parameter = Parameter {
+    name: "latency",
+    default: "500",
+    values: "ms, from 1 to 60000",
+    summary: "How long after the fastest message's way a message is played: the deadline.",
+};
+/// How far acknowledgements go.
+pub(super) const LEVEL: Parameter = Parameter {
+    name: "level",
+    default: "data",
+    values: "data | subflow",
+    summary: "Whether the subflow's acknowledgement, too, goes over what is given up.",
+};
+/// Whether a full buffer is a ground.
+pub(super) const BLOCKED: Parameter =
+    Parameter { name: "blocked", default: "on", values: "on | off", summary: "Give up what blocks the buffer." };
+/// How full.
+pub(super) const BLOCKED_FROM: Parameter = Parameter {
+    name: "blocked_from",
+    default: "0.75",
+    values: "a share from 0 to 1",
+    summary: "The buffer is severely blocked when it is so full behind the hole.",
+};
+/// The bound of [`Level::Subflow`].
+pub(super) const MOST_SKIPPED: Parameter = Parameter {
+    name: "most_skipped",
+    default: "0.05",
+    values: "a share from 0 to 0.5",
+    summary: "At level subflow: the most that acknowledgements go over, of what comes in.",
+};
+
+const PARAMETERS: &[Parameter] = &[
+    LATENCY,
+    LEVEL,
     Parameter { name: "expired", default: "on", values: "on | off", summary: "Give up what has expired." },
-    Parameter { name: "blocked", default: "on", values: "on | off", summary: "Give up what blocks the buffer." },
+    BLOCKED,
     Parameter {
         name: "overtaken",
         default: "on",
@@ -45,18 +66,8 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         values: "ms, from 0 to 1000",
         summary: "So long before its time a message counts as expired, or as to be played.",
     },
-    Parameter {
-        name: "blocked_from",
-        default: "0.75",
-        values: "a share from 0 to 1",
-        summary: "The buffer is severely blocked when it is so full behind the hole.",
-    },
-    Parameter {
-        name: "most_skipped",
-        default: "0.05",
-        values: "a share from 0 to 0.5",
-        summary: "At level subflow: the most that acknowledgements go over, of what comes in.",
-    },
+    BLOCKED_FROM,
+    MOST_SKIPPED,
 ];
 
 /// The line of [`super::TABLE`].
@@ -69,22 +80,12 @@ pub const MEMBER: Member<dyn Reliability> = Member {
 };
 
 fn build(settings: &Settings) -> Result<Box<dyn Reliability>, SettingError> {
-    let on = |name| Ok::<bool, SettingError>(settings.word(name, &["off", "on"], 1)? == 1);
-    Ok(Box::new(Spe {
-        latency: Duration::from_secs_f64(settings.number("latency", 500.0, 1.0..=60_000.0)? / 1_000.0),
-        level: [Level::Data, Level::Subflow][settings.word("level", &["data", "subflow"], 0)?],
-        expired: on("expired")?,
-        blocked: on("blocked")?,
-        overtaken: on("overtaken")?,
-        reserve: Duration::from_secs_f64(settings.number("reserve", 10.0, 0.0..=1_000.0)? / 1_000.0),
-        blocked_from: settings.number("blocked_from", 0.75, 0.0..=1.0)?,
-        most_skipped: settings.number("most_skipped", 0.05, 0.0..=0.5)?,
-    }))
+    Ok(Box::new(Spe::new(settings)?))
 }
 
 /// The three triggers and their settings.
 #[derive(Clone, Copy, Debug)]
-struct Spe {
+pub(super) struct Spe {
     latency: Duration,
     level: Level,
     expired: bool,
@@ -96,6 +97,21 @@ struct Spe {
 }
 
 impl Spe {
+    /// With these settings.
+    pub(super) fn new(settings: &Settings) -> Result<Self, SettingError> {
+        let on = |name| Ok::<bool, SettingError>(settings.word(name, &["off", "on"], 1)? == 1);
+        Ok(Self {
+            latency: Duration::from_secs_f64(settings.number("latency", 500.0, 1.0..=60_000.0)? / 1_000.0),
+            level: [Level::Data, Level::Subflow][settings.word("level", &["data", "subflow"], 0)?],
+            expired: on("expired")?,
+            blocked: on("blocked")?,
+            overtaken: on("overtaken")?,
+            reserve: Duration::from_secs_f64(settings.number("reserve", 10.0, 0.0..=1_000.0)? / 1_000.0),
+            blocked_from: settings.number("blocked_from", 0.75, 0.0..=1.0)?,
+            most_skipped: settings.number("most_skipped", 0.05, 0.0..=0.5)?,
+        })
+    }
+
     /// The least importance that is given up now; none if none is.
     fn given_up_from(&self, missing: &Missing) -> Option<u8> {
         let buffer = missing.buffer;

@@ -46,14 +46,9 @@ fn build(settings: &Settings, unit: Unit) -> Result<Box<dyn Reliability>, Settin
     Ok(Box::new(Withdrawal { unit, lifetime }))
 }
 
-/// As `mo_pr`, with this lifetime.
-pub(super) const fn whole_messages(lifetime: Duration) -> Withdrawal {
-    Withdrawal { unit: Unit::Message, lifetime }
-}
-
 /// What is withdrawn together, and when.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Withdrawal {
+struct Withdrawal {
     unit: Unit,
     lifetime: Duration,
 }
@@ -66,7 +61,7 @@ impl Reliability for Withdrawal {
 
     fn withdraw(&mut self, now: Instant, message: &Outstanding) -> Verdict {
         let expires = message.expires.unwrap_or(message.written + self.lifetime);
-        let to_send = message.given < message.length || message.lost > 0;
+        let to_send = message.left() > 0 || message.lost > 0;
         let hopeless = expires - message.round_trip / 2;
         let until = match self.unit {
             // Whether something must be sent then is known then.

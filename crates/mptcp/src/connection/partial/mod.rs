@@ -191,7 +191,8 @@ impl Connection {
         if partial.terms.sender.is_some() {
             let start = self.send.end();
             let expires = options.lifetime.map(|lifetime| now + lifetime);
-            let message = Written { start, end: start + whole, importance, at: now, expires, withdrawn: false };
+            let message =
+                Written { start, end: start + whole, importance, at: now, expires, withdrawn: false, begun: false };
             partial.written.push_back(message);
             partial.judge_written_at = now;
         }

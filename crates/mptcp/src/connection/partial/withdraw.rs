@@ -10,7 +10,11 @@ use super::{Connection, Partial};
 use crate::subflow::scoreboard::Fate;
 use anabranch_policy::reliability::{Outstanding, Unit, Verdict};
 use anabranch_policy::time::{Duration, Instant};
+use anabranch_policy::view::SubflowView;
 use anabranch_wire::mptcp::notice::Notice;
+
+/// How many messages the policy sees of those that wait, when one of them is to begin.
+const LOOK_AHEAD: usize = 1_024;
 
 /// Most notices at a time.
 const MAX_NOTICES: usize = 8;
@@ -25,6 +29,8 @@ pub struct Written {
     pub at: Instant,
     pub expires: Option<Instant>,
     pub withdrawn: bool,
+    /// Its turn came, and it was begun.
+    pub begun: bool,
 }
 
 impl Connection {
@@ -59,22 +65,14 @@ impl Connection {
 
     /// Gives when the next is due.
     fn judge_each(&mut self, now: Instant) -> Instant {
-        let least = self.subflows.iter().filter(|s| s.is_usable()).map(|s| s.rtt.smoothed()).min();
+        let least = self.least_round_trip();
         let (mut at, mut wake) = (0, Instant::NEVER);
         while let Some(message) = self.partial.as_ref().and_then(|partial| partial.written.get(at)).copied() {
             at += 1;
             if message.withdrawn {
                 continue;
             }
-            let outstanding = Outstanding {
-                importance: message.importance,
-                length: message.end - message.start,
-                given: self.data_nxt.clamp(message.start, message.end) - message.start,
-                lost: self.lost_between(message.start, message.end),
-                written: message.at,
-                expires: message.expires,
-                round_trip: least.unwrap_or_default(),
-            };
+            let outstanding = self.outstanding(&message, least);
             let Some(partial) = self.partial.as_mut() else { break };
             match partial.policy.withdraw(now, &outstanding) {
                 Verdict::Keep { until } => wake = wake.min(until.max(now + Duration::from_millis(1))),
@@ -86,6 +84,59 @@ impl Connection {
             }
         }
         wake
+    }
+
+    fn outstanding(&self, message: &Written, round_trip: Duration) -> Outstanding {
+        Outstanding {
+            importance: message.importance,
+            length: message.end - message.start,
+            given: self.data_nxt.clamp(message.start, message.end) - message.start,
+            lost: self.lost_between(message.start, message.end),
+            written: message.at,
+            expires: message.expires,
+            round_trip,
+        }
+    }
+
+    fn least_round_trip(&self) -> Duration {
+        let usable = self.subflows.iter().filter(|subflow| subflow.is_usable());
+        usable.map(|subflow| subflow.rtt.smoothed()).min().unwrap_or_default()
+    }
+
+    /// Asks the policy whether the messages are sent of which the next `length` bytes are, if it was not asked yet. Gives whether
+    /// one was withdrawn.
+    pub(in crate::connection) fn withdraws_next(&mut self, now: Instant, length: u64, paths: &[SubflowView]) -> bool {
+        let (next, end) = (self.data_nxt, self.data_nxt + length);
+        let Some(partial) = self.partial.as_ref().filter(|partial| partial.terms.sender.is_some()) else {
+            return false;
+        };
+        let first = partial.written.partition_point(|message| message.end <= next);
+        let touched = partial.written.range(first..).take_while(|message| message.start < end);
+        let unasked = touched.take_while(|message| message.begun || message.withdrawn).count() + first;
+        let Some(message) = partial.written.get(unasked).filter(|message| message.start < end).copied() else {
+            return false;
+        };
+        if !self.may_withdraw() {
+            return false;
+        }
+        let waiting = partial.written.range(unasked..).take(LOOK_AHEAD).filter(|message| !message.withdrawn);
+        let least = self.least_round_trip();
+        let waiting: Vec<Outstanding> = waiting.map(|message| self.outstanding(message, least)).collect();
+        let Some(partial) = self.partial.as_mut() else { return false };
+        let begins = partial.policy.begin(now, &waiting, paths);
+        let is_whole = message.start >= next;
+        if begins || (!is_whole && !self.may_tell()) {
+            let place = self.partial.as_mut().and_then(|partial| partial.written.get_mut(unasked));
+            place.into_iter().for_each(|message| message.begun = true);
+            // Another may begin within the same segment.
+            return self.withdraws_next(now, length, paths);
+        }
+        if is_whole {
+            self.take_out(now, unasked);
+        } else {
+            self.withdraw_given(unasked);
+        }
+        true
     }
 
     /// Bytes of the stretch that subflows have marked lost.
