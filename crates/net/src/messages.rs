@@ -6,7 +6,7 @@
 
 use crate::clock::Clock;
 use crate::perf::{Door, Host, Link, PathReading, PerfError};
-use anabranch_mptcp::stats::Abandoned;
+use anabranch_mptcp::stats::ConnectionStats;
 use anabranch_mptcp::{Framing, MessageOptions, Record};
 use anabranch_policy::time::Instant;
 use anabranch_wire::message::HEADER;
@@ -132,18 +132,10 @@ impl Messages {
         self.link.reading().paths
     }
 
-    /// Bytes that were written and not sent yet; what the kernel's sockets hold is not known.
-    pub fn unsent(&self) -> u64 {
+    /// What our stack counted; none over the kernel's sockets, and after the end.
+    pub fn stats(&self) -> Option<ConnectionStats> {
         match &self.link {
-            Link::Ours(stream) => stream.view().map_or(0, |view| view.unsent),
-            Link::Kernel(_) => 0,
-        }
-    }
-
-    /// What our receiver gave up; none over the kernel's sockets, and after the end.
-    pub fn abandoned(&self) -> Option<Abandoned> {
-        match &self.link {
-            Link::Ours(stream) => stream.stats().map(|stats| stats.abandoned),
+            Link::Ours(stream) => stream.stats(),
             Link::Kernel(_) => None,
         }
     }

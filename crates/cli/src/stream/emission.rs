@@ -1,6 +1,5 @@
 //! When a piece of a stream is sent, what it says of its time, and what is counted.
 
-use super::backlog::is_worth_sending;
 use super::paths::{PathReport, shares};
 use anabranch_media::FrameType;
 use anabranch_media::cut::{CutCounters, Format, Piece};
@@ -38,6 +37,8 @@ pub struct Emission {
     pictures: [u64; 3],
     bytes: u64,
     dropped: [u64; 2],
+    /// The same of the connection, which dropped it out of what was written.
+    withdrawn: [u64; 2],
     pauses: u64,
     longest_wait: Duration,
 }
@@ -55,15 +56,16 @@ pub struct EmissionReport {
     pub format: Option<&'static str>,
     /// From the first message to the last.
     pub seconds: f64,
-    /// Messages that were sent.
+    /// Messages that were written.
     pub messages: u64,
     /// Of them pictures of type I, P and B.
     pub pictures: [u64; 3],
-    /// Payload of what was sent.
+    /// Payload of what was written.
     pub bytes: u64,
-    /// Messages that would have come too late, as the paths carry less than the stream has, and were not sent.
+    /// Messages that would have come too late, or made others late that are more important, and were not sent, or not to
+    /// their end.
     pub dropped: u64,
-    /// Their bytes.
+    /// Their bytes, as far as they were not sent.
     pub dropped_bytes: u64,
     /// Times that the source was behind its own time stamps.
     pub pauses: u64,
@@ -91,13 +93,14 @@ impl Emission {
             pictures: [0; 3],
             bytes: 0,
             dropped: [0; 2],
+            withdrawn: [0; 2],
             pauses: 0,
             longest_wait: Duration::ZERO,
         }
     }
 
-    /// What to do with the next piece, which came in at an instant, if it will wait for so long in the connection.
-    pub fn plan(&mut self, piece: &Piece, came: Instant, now: Instant, backlog: Duration) -> Plan {
+    /// What to do with the next piece, which came in at an instant.
+    pub fn plan(&mut self, piece: &Piece, came: Instant, now: Instant) -> Plan {
         let began = *self.began.get_or_insert(now);
         let time = piece.time.map(|time| Duration::from_nanos(time.as_nanos()));
         let due = match time {
@@ -114,16 +117,25 @@ impl Emission {
                 }
             }
         };
-        let wait = now.saturating_duration_since(due.max(came)) + backlog;
+        let wait = now.saturating_duration_since(due.max(came));
         self.longest_wait = self.longest_wait.max(wait);
-        if self.patience.is_some_and(|patience| !is_worth_sending(piece.importance, wait, patience)) {
+        if piece.importance > 0 && self.patience.is_some_and(|patience| wait > patience) {
             self.dropped = [self.dropped[0] + 1, self.dropped[1] + piece.bytes.len() as u64];
             return Plan::Drop;
         }
         Plan::Send { at: due, play_out: due.saturating_duration_since(began) }
     }
 
-    /// A piece was sent.
+    /// So many messages that were written were withdrawn in all, and so many bytes of them.
+    pub fn withdrawn(&mut self, messages: u64, bytes: u64) {
+        self.withdrawn = [messages, bytes];
+    }
+
+    fn all_dropped(&self) -> [u64; 2] {
+        [self.dropped[0] + self.withdrawn[0], self.dropped[1] + self.withdrawn[1]]
+    }
+
+    /// A piece was written.
     pub fn sent(&mut self, picture: Option<FrameType>, length: usize, now: Instant) {
         self.sent += 1;
         self.bytes += length as u64;
@@ -142,7 +154,7 @@ impl Emission {
             "{:.0} s: {} messages, {} dropped, {} kB; {}",
             self.seconds(),
             self.sent,
-            self.dropped[0],
+            self.all_dropped()[0],
             self.bytes / 1_000,
             shares(paths)
         )
@@ -164,8 +176,8 @@ impl Emission {
             messages: self.sent,
             pictures: self.pictures,
             bytes: self.bytes,
-            dropped: self.dropped[0],
-            dropped_bytes: self.dropped[1],
+            dropped: self.all_dropped()[0],
+            dropped_bytes: self.all_dropped()[1],
             pauses: self.pauses,
             longest_wait_ms: self.longest_wait.as_secs_f64() * 1e3,
             skipped_bytes: counters.skipped_bytes,
@@ -182,7 +194,7 @@ impl EmissionReport {
         let [i, p, b] = self.pictures;
         let fallback = self.fallback.as_ref().map_or(String::new(), |reason| format!(" ({reason})"));
         let mut text = format!(
-            "{:.1} s of {} over {}{fallback}\nmessages  {} sent, of them pictures I {i}, P {p}, B {b}; {} bytes\n",
+            "{:.1} s of {} over {}{fallback}\nmessages  {} written, of them pictures I {i}, P {p}, B {b}; {} bytes\n",
             self.seconds,
             self.format.unwrap_or("bytes"),
             self.protocol.to_uppercase(),
@@ -224,27 +236,25 @@ mod tests {
         let after = |ms| began + Duration::from_millis(ms);
         let mut emission = Emission::new(Some(Duration::from_millis(300)));
         let sends = |at, play_out| Plan::Send { at: after(at), play_out: Duration::from_millis(play_out) };
-        assert_eq!(emission.plan(&piece(0, Some(0)), began, began, Duration::ZERO), sends(0, 0));
-        assert_eq!(emission.plan(&piece(1, Some(40)), began, after(1), Duration::ZERO), sends(40, 40));
+        assert_eq!(emission.plan(&piece(0, Some(0)), began, began), sends(0, 0));
+        assert_eq!(emission.plan(&piece(1, Some(40)), began, after(1)), sends(40, 40));
         // It comes half a second after its time: from there on all times are so much later.
-        assert_eq!(emission.plan(&piece(1, Some(80)), after(580), after(580), Duration::ZERO), sends(580, 580));
-        assert_eq!(emission.plan(&piece(1, Some(120)), after(620), after(620), Duration::ZERO), sends(620, 620));
+        assert_eq!(emission.plan(&piece(1, Some(80)), after(580), after(580)), sends(580, 580));
+        assert_eq!(emission.plan(&piece(1, Some(120)), after(620), after(620)), sends(620, 620));
         assert_eq!(emission.report(("tcp", None), (None, CutCounters::default()), Vec::new()).pauses, 1);
     }
 
     #[test]
-    fn what_has_waited_too_long_is_dropped_unless_others_need_it_most() {
+    fn what_could_not_be_written_for_too_long_is_dropped_unless_others_need_it_most() {
         let began = Instant::now();
         let after = |ms| began + Duration::from_millis(ms);
         let mut emission = Emission::new(Some(Duration::from_millis(300)));
-        emission.plan(&piece(0, Some(0)), began, began, Duration::ZERO);
-        let ms = Duration::from_millis;
-        assert_eq!(emission.plan(&piece(1, Some(40)), after(40), after(400), ms(0)), Plan::Drop);
-        assert_eq!(emission.plan(&piece(1, Some(40)), after(40), after(40), ms(301)), Plan::Drop);
-        assert_ne!(emission.plan(&piece(1, Some(40)), after(40), after(140), ms(200)), Plan::Drop);
-        assert_ne!(emission.plan(&piece(0, Some(40)), after(40), after(400), ms(400)), Plan::Drop);
+        emission.plan(&piece(0, Some(0)), began, began);
+        assert_eq!(emission.plan(&piece(1, Some(40)), after(40), after(400)), Plan::Drop);
+        assert_ne!(emission.plan(&piece(1, Some(40)), after(40), after(140)), Plan::Drop);
+        assert_ne!(emission.plan(&piece(0, Some(40)), after(40), after(400)), Plan::Drop);
         let mut all = Emission::new(None);
-        all.plan(&piece(0, Some(0)), began, began, Duration::ZERO);
-        assert_ne!(all.plan(&piece(2, Some(40)), after(40), after(4_000), ms(0)), Plan::Drop);
+        all.plan(&piece(0, Some(0)), began, began);
+        assert_ne!(all.plan(&piece(2, Some(40)), after(40), after(4_000)), Plan::Drop);
     }
 }

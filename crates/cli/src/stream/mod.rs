@@ -1,6 +1,5 @@
 //! `anabranch stream`: live streams over several paths, with an end to the waiting.
 
-mod backlog;
 mod compare;
 mod connection;
 mod emission;

@@ -43,7 +43,7 @@ pub struct EndOptions {
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub listen: Option<u16>,
     /// How long a message may take beyond the way of the fastest: after this the receiver waits no more for what is missing, and
-    /// the sender drops what it could not send
+    /// the sender drops what would come later
     #[arg(long, value_name = "TIME", default_value = "300 ms", value_parser = latency, allow_hyphen_values = true)]
     pub latency: Duration,
     /// Bare bytes, not messages: for another end that is not `anabranch stream`, such as ffmpeg

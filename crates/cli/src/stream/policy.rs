@@ -1,17 +1,18 @@
-//! Which policies a stream has: those that `--policy` names, and of reliability, unless it is named, the receiver's of recPR.
+//! Which policies a stream has: those that `--policy` names, and of reliability, unless it is named, giving up at both ends.
 
 use crate::contender::{self, Contender};
 use crate::diagnostic::Diagnostic;
+use anabranch_policy::combination::Combination;
 use anabranch_policy::reliability;
 use anabranch_policy::table;
 use std::time::Duration;
 
 /// What `--policy` is if it is not given.
 pub const DEFAULT: &str = "anabranch";
-/// What reliability is if nothing is said of it: the receiver's engine of recPR.
-const SPE: &str = "reliability=spe";
-/// How its members are told the latency, milliseconds.
-const LATENCY: &str = "latency";
+/// What reliability is if nothing is said of it.
+const RELIABILITY: &str = "reliability=both_ends";
+/// How its members are told the latency, milliseconds; a lifetime is the same on the sender's clock.
+const LATENCY: [&str; 2] = ["latency", "lifetime"];
 
 /// The policies of a stream with this latency.
 pub fn of(text: &str, latency: Duration) -> Result<Contender, Diagnostic> {
@@ -24,17 +25,25 @@ pub fn complete(text: &str, latency: Duration) -> Result<String, Diagnostic> {
     let wrong = |message| Diagnostic::option(&format!("--policy {text}"), message);
     let mut said = text.trim().to_owned();
     let mut chosen = contender::from_option(&said, &[]).map_err(wrong)?;
-    if !said.contains("reliability") && chosen.policies.reliability.name == "full" {
-        said = format!("{said},{SPE}");
+    if !said.contains("reliability") && !is_whole(&said) && chosen.policies.reliability.name == "full" {
+        said = format!("{said},{RELIABILITY}");
         chosen = contender::from_option(&said, &[]).map_err(wrong)?;
     }
     let reliability = &chosen.policies.reliability;
-    let takes = table::find(reliability::TABLE, &reliability.name)
-        .is_some_and(|member| member.parameters.iter().any(|parameter| parameter.name == LATENCY));
-    if takes && reliability.settings.get(LATENCY).is_none() {
-        said = format!("{said},reliability.{LATENCY}={}", latency.as_secs_f64() * 1e3);
+    let takes = |name: &str| {
+        table::find(reliability::TABLE, &reliability.name)
+            .is_some_and(|member| member.parameters.iter().any(|parameter| parameter.name == name))
+    };
+    for name in LATENCY.into_iter().filter(|name| takes(name) && reliability.settings.get(name).is_none()) {
+        said = format!("{said},reliability.{name}={}", latency.as_secs_f64() * 1e3);
     }
     Ok(said)
+}
+
+/// Whether it begins with the name of a combination that a paper defines, which is what it is: `sme` gives nothing up.
+fn is_whole(text: &str) -> bool {
+    let first = text.split(',').next().unwrap_or_default().trim();
+    Combination::NAMED.iter().any(|(name, _)| *name == first)
 }
 
 /// Whether something may be given up.
@@ -47,11 +56,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_said_of_reliability_is_the_receivers_of_recpr_with_the_latency() {
+    fn what_is_not_said_of_reliability_is_both_ends_with_the_latency() {
         let complete = |text| complete(text, Duration::from_millis(300)).expect("it can be understood");
-        assert_eq!(complete("anabranch"), "anabranch,reliability=spe,reliability.latency=300");
+        assert_eq!(complete("anabranch"), "anabranch,reliability=both_ends,reliability.latency=300");
         assert_eq!(complete("spe"), "spe,reliability.latency=300");
         assert_eq!(complete("plain,reliability=full"), "plain,reliability=full");
+        assert_eq!(complete("mo_pr"), "mo_pr,reliability.lifetime=300");
+        assert_eq!((complete("sme"), gives_up("sme")), ("sme".to_owned(), false));
         let said = "congestion=olia,reliability=spe,reliability.latency=50";
         assert_eq!(complete(said), said);
         let chosen = of("anabranch", Duration::from_millis(300)).expect("it can be understood");

@@ -58,7 +58,7 @@ async fn run(options: &ReceiveOptions, opened: &mut Opened) -> Result<bool, Diag
     let mut receiver = Receiver::new(options).map_err(|error| Diagnostic::plain(format!("no thread: {error}")))?;
     let ending = receiver.run(&mut messages, options.end.live).await;
     receiver.paths.look(&messages);
-    let abandoned = messages.abandoned();
+    let abandoned = messages.stats().map(|stats| stats.abandoned);
     let protocol = messages.protocol();
     // So that a sender that waits for our end has it.
     match ending {

@@ -1,6 +1,5 @@
 //! `stream send`: a stream comes in on standard input and goes out as messages.
 
-use super::backlog::Backlog;
 use super::connection::{self, Opened};
 use super::emission::{Emission, Plan};
 use super::input::{Input, Next};
@@ -13,7 +12,6 @@ use crate::ending::{block_on, wish_to_end};
 use anabranch_media::cut::{Cutter, Piece};
 use anabranch_mptcp::MessageOptions;
 use anabranch_net::messages::Messages;
-use anabranch_wire::message::HEADER;
 use bytes::Bytes;
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
@@ -73,7 +71,6 @@ async fn run(options: &SendOptions, opened: &mut Opened) -> Result<bool, Diagnos
     let patience = policy::gives_up(&stack.policy).then(|| options.end.latency());
     let mut sender = Sender {
         emission: Emission::new(patience),
-        backlog: Backlog::default(),
         paths: Paths::new(End::Sender),
         messages,
         looked: Instant::now(),
@@ -84,7 +81,7 @@ async fn run(options: &SendOptions, opened: &mut Opened) -> Result<bool, Diagnos
         ending = sender.run(&input, first) => ending,
         () = wish_to_end(None) => Ending::Asked,
     };
-    sender.paths.look(&sender.messages);
+    sender.look();
     let report = sender.emission.report(sender.messages.protocol(), input.found(), sender.paths.report());
     if options.end.json {
         remark(&serde_json::to_string(&report).unwrap_or_else(|error| error.to_string()));
@@ -110,7 +107,6 @@ async fn run(options: &SendOptions, opened: &mut Opened) -> Result<bool, Diagnos
 /// What a stream passes through.
 struct Sender {
     emission: Emission,
-    backlog: Backlog,
     paths: Paths,
     messages: Messages,
     looked: Instant,
@@ -139,23 +135,26 @@ impl Sender {
         }
     }
 
+    fn look(&mut self) {
+        self.paths.look(&self.messages);
+        if let Some(stats) = self.messages.stats() {
+            self.emission.withdrawn(stats.messages_withdrawn, stats.bytes_withdrawn);
+        }
+    }
+
     async fn piece(&mut self, piece: Piece, came: Instant) -> io::Result<()> {
-        let now = Instant::now();
-        let waits = self.backlog.age(self.messages.unsent(), now);
-        if let Plan::Send { at, play_out } = self.emission.plan(&piece, came, now, waits) {
+        if let Plan::Send { at, play_out } = self.emission.plan(&piece, came, Instant::now()) {
             sleep_until(at.into()).await;
             let nanos = u64::try_from(play_out.as_nanos()).unwrap_or(u64::MAX);
             let play_out = anabranch_policy::time::Duration::from_nanos(nanos);
             let options = MessageOptions { importance: piece.importance, play_out, lifetime: None };
             let (picture, length) = (piece.picture, piece.bytes.len());
             self.messages.write(Bytes::from(piece.bytes), &options).await?;
-            let now = Instant::now();
-            self.backlog.written((HEADER + length) as u64, now);
-            self.emission.sent(picture, length, now);
+            self.emission.sent(picture, length, Instant::now());
         }
         if self.looked.elapsed() >= LOOK {
             self.looked = Instant::now();
-            self.paths.look(&self.messages);
+            self.look();
         }
         if self.live && self.told.elapsed() >= LINE {
             self.told = Instant::now();

@@ -8,7 +8,6 @@ use crate::calibrate::emulated::{client_addresses, ours, server_address};
 use crate::contender::Contender;
 use crate::lab;
 use crate::scenario::Scenario;
-use crate::stream::backlog::{Backlog, is_worth_sending};
 use anabranch_mptcp::{ConnectionConfig, Framing, MessageOptions, Record};
 use anabranch_net::emulate::{Hosts, Network, Relay, Report};
 use anabranch_net::{Stack, Stream};
@@ -34,10 +33,6 @@ pub struct Run<'a> {
     pub frames: &'a [Frame],
     /// How long.
     pub lasts: Lasts,
-    /// The latency.
-    pub latency: Duration,
-    /// What waits too long at the sender is not sent.
-    pub gives_up: bool,
 }
 
 impl Run<'_> {
@@ -125,24 +120,16 @@ impl Run<'_> {
         Ok(judge)
     }
 
-    /// Writes each frame when it is due, or as soon as it is taken, as `stream send` does; does not end, as the reader decides
+    /// Writes each frame when it is due, or as soon as it is taken; does not end, as the reader decides
     /// when all is over.
     async fn write(&self, stream: &Stream, began: Instant) -> Result<(), String> {
-        let mut backlog = Backlog::default();
         for frame in self.frames {
             let due = began + frame.at;
             sleep_until(due.into()).await;
-            let (importance, now) = (frame.kind.importance(), Instant::now());
-            let unsent = stream.view().map_or(0, |view| view.unsent);
-            let wait = now.saturating_duration_since(due) + backlog.age(unsent, now);
-            if self.gives_up && !is_worth_sending(importance, wait, self.latency) {
-                continue;
-            }
             let nanos = u64::try_from(frame.at.as_nanos()).unwrap_or(u64::MAX);
             let play_out = anabranch_policy::time::Duration::from_nanos(nanos);
-            let options = MessageOptions { importance, play_out, lifetime: None };
+            let options = MessageOptions { importance: frame.kind.importance(), play_out, lifetime: None };
             stream.write_message(Bytes::from(message::payload(frame)), &options).await.map_err(failed("write"))?;
-            backlog.written(message::of(frame).len() as u64, Instant::now());
         }
         std::future::pending().await
     }

@@ -23,7 +23,7 @@ pub struct CompareOptions {
     /// Who takes part, e.g. mptcp, srt_A, rist, ours (repeatable) [default: all whose programs are there]
     #[arg(long, value_name = "NAME")]
     pub who: Vec<String>,
-    /// Policies of our engine; of reliability, unless it is said, the receiver's of recPR
+    /// Policies of our engine; of reliability, unless it is said, giving up at both ends
     #[arg(long, value_name = "POLICY", default_value = crate::stream::policy::DEFAULT)]
     pub policy: String,
     /// Time between a frame's being sent and its being shown, beyond the paths' least delay (repeatable) [default: 120 ms, 300 ms

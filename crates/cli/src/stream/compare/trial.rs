@@ -101,17 +101,9 @@ impl RealTimeRun for Trial<'_> {
         let lasts = Lasts { stream: self.frames.last().map_or(Duration::ZERO, |frame| frame.at) };
         let done = |(judge, report): (Judge, Report)| Done { delays: judge.delays(), report };
         if let Who::Ours(ours) = &self.who {
-            let latency = self.latency.unwrap_or_default();
-            let contender = policy::of(&ours.policy, latency).map_err(|error| error.to_string())?;
-            let gives_up = contender.policies.reliability.name != "full";
-            let run = engine::Run {
-                scenario: self.scenario,
-                contender: &contender,
-                frames: self.frames,
-                lasts,
-                latency,
-                gives_up,
-            };
+            let contender = policy::of(&ours.policy, self.latency.unwrap_or_default());
+            let contender = contender.map_err(|error| error.to_string())?;
+            let run = engine::Run { scenario: self.scenario, contender: &contender, frames: self.frames, lasts };
             if !ours.linux_sends {
                 return run.ours(network).map(done);
             }
