@@ -1,7 +1,6 @@
 //! The Internet checksum (RFC 1071), over pieces of any length.
 
-use crate::ip::IpHeader;
-use core::net::{IpAddr, Ipv6Addr};
+use core::net::Ipv6Addr;
 
 /// A one's complement sum that grows piece by piece. Pieces may have odd lengths: bytes are paired as if all pieces
 /// lay one behind the other.
@@ -43,19 +42,6 @@ impl Checksum {
         self.add_u32(value as u32);
     }
 
-    /// Adds the pseudo-header of TCP, UDP and others over IPv4 (RFC 9293, section 3.1) or IPv6 (RFC 8200,
-    /// section 8.1); `length` is that of the upper layer, header included.
-    pub fn add_pseudo_header(&mut self, ip: &IpHeader, protocol: u8, length: u32) {
-        for address in [ip.source, ip.destination] {
-            match address {
-                IpAddr::V4(address) => self.add_u32(address.to_bits()),
-                IpAddr::V6(address) => self.add_ipv6(address),
-            }
-        }
-        self.add_u16(u16::from(protocol));
-        self.add_u32(length);
-    }
-
     /// Adds the pseudo-header of what is carried over IPv6 (RFC 8200, section 8.1); `length` is that of the upper layer.
     pub const fn add_ipv6_pseudo_header(&mut self, source: Ipv6Addr, destination: Ipv6Addr, protocol: u8, length: u32) {
         self.add_ipv6(source);
@@ -64,7 +50,8 @@ impl Checksum {
         self.add_u32(length);
     }
 
-    const fn add_ipv6(&mut self, address: Ipv6Addr) {
+    /// Adds an address.
+    pub(crate) const fn add_ipv6(&mut self, address: Ipv6Addr) {
         let bits = address.to_bits();
         self.add_u64((bits >> 64) as u64);
         self.add_u64(bits as u64);

@@ -48,6 +48,21 @@ impl Ecn {
     }
 }
 
+impl Checksum {
+    /// Adds the pseudo-header of TCP, UDP and others over IPv4 (RFC 9293, section 3.1) or IPv6 (RFC 8200,
+    /// section 8.1); `length` is that of the upper layer, header included.
+    pub fn add_pseudo_header(&mut self, ip: &IpHeader, protocol: u8, length: u32) {
+        for address in [ip.source, ip.destination] {
+            match address {
+                IpAddr::V4(address) => self.add_u32(address.to_bits()),
+                IpAddr::V6(address) => self.add_ipv6(address),
+            }
+        }
+        self.add_u16(u16::from(protocol));
+        self.add_u32(length);
+    }
+}
+
 /// The fields of an IP header that the engine reads or chooses; lengths and checksums are derived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IpHeader {
