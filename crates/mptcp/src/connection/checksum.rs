@@ -1,6 +1,6 @@
 //! DSS checksums (RFC 8684, section 3.3.1): the parts of a mapping are held until it is complete, then verified together.
 
-use super::mapping::Resolved;
+use super::resolved::Resolved;
 use crate::keys::Derived;
 use anabranch_policy::ids::SubflowId;
 use anabranch_wire::mptcp::Mapping;

@@ -1,6 +1,6 @@
 //! Falling back to plain TCP, or closing a subflow that cannot carry MPTCP (RFC 8684, section 3.7).
 
-use super::mapping::Resolved;
+use super::resolved::Resolved;
 use super::{Connection, Protocol};
 use crate::connection::close::REASON_MIDDLEBOX;
 use crate::event::FallbackCause;

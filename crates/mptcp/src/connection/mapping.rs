@@ -6,6 +6,7 @@
 use super::Connection;
 use super::checksum::{Verification, is_right};
 use super::close::REASON_MIDDLEBOX;
+use super::resolved::Resolved;
 use crate::event::FallbackCause;
 use crate::subflow::{StoredMapping, Subflow};
 use anabranch_policy::path_manager::CloseReason;
@@ -19,21 +20,6 @@ const MAX_STORED: usize = 512;
 
 /// Segments in a row without a mapping after which the path is taken to strip options.
 const MAX_UNMAPPED: u32 = 32;
-
-/// A mapping whose numbers have been resolved.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Resolved {
-    /// Where it begins on the subflow.
-    pub seq: SeqNumber,
-    /// Bytes, without the DATA_FIN.
-    pub length: u32,
-    /// Where it begins in the stream.
-    pub data_seq: u64,
-    /// The mapping as it came, for its checksum.
-    pub wire: Mapping,
-    /// The stream ends behind it.
-    pub data_fin: bool,
-}
 
 impl Connection {
     /// The data sequence number on the wire of an offset of ours.

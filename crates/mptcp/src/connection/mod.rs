@@ -14,6 +14,7 @@ mod partial;
 mod paths;
 mod receiver_watch;
 mod rescue;
+mod resolved;
 mod schedule;
 mod segment_arrives;
 mod stamp_clock;
