@@ -18,6 +18,8 @@ pub struct Seen {
     pub header: MessageHeader,
     /// When it came.
     pub arrived: Instant,
+    /// All of it is here.
+    whole: bool,
 }
 
 impl Seen {
@@ -54,7 +56,7 @@ impl Ahead {
     pub fn look_for_headers(&mut self, now: Instant, mut start: u64, mut bytes: &[u8]) -> Vec<Seen> {
         let mut new = Vec::new();
         while let Some((at, header)) = find(bytes) {
-            let seen = Seen { offset: start + at as u64, header, arrived: now };
+            let seen = Seen { offset: start + at as u64, header, arrived: now, whole: false };
             let place = self.messages.partition_point(|known| known.offset < seen.offset);
             let known = self.messages.get(place).is_some_and(|known| known.offset == seen.offset);
             if !known && self.messages.len() < MAX_MESSAGES {
@@ -78,10 +80,18 @@ impl Ahead {
         holder.map_or(0, |seen| if seen.end() - seen.offset <= longest { seen.end() } else { 0 })
     }
 
-    /// The messages from `offset` on, in order.
-    pub fn messages_from(&self, offset: u64) -> impl Iterator<Item = &Seen> {
+    /// The earliest time to be played, microseconds, of those among the first `most` messages from `offset` on that are here
+    /// whole; `is_here` says whether a stretch is. What is here stays, so that nobody asks again.
+    pub fn earliest_whole(&mut self, offset: u64, most: usize, is_here: impl Fn(u64, u64) -> bool) -> Option<u64> {
         let from = self.messages.partition_point(|seen| seen.offset < offset);
-        self.messages.range(from..)
+        let mut earliest = None;
+        for seen in self.messages.range_mut(from..).take(most) {
+            seen.whole = seen.whole || is_here(seen.offset, seen.end());
+            if seen.whole && earliest.is_none_or(|earliest| seen.header.play_out < earliest) {
+                earliest = Some(seen.header.play_out);
+            }
+        }
+        earliest
     }
 
     /// The stream is in order up to `next`: gives what was known before that.
@@ -119,6 +129,19 @@ mod tests {
     }
 
     #[test]
+    fn of_the_messages_that_are_whole_the_one_to_be_played_first_counts_and_whole_they_stay() {
+        let mut ahead = Ahead::default();
+        let headers = [(0, 30), (0, 10), (0, 20)]
+            .map(|(length, play_out)| MessageHeader { length, play_out, ..MessageHeader::default() }.encode().unwrap());
+        assert_eq!(ahead.look_for_headers(at(0), 100, &headers.concat()).len(), 3);
+        assert_eq!(ahead.earliest_whole(100, 9, |start, _| start != 124), Some(20));
+        assert_eq!(ahead.earliest_whole(100, 1, |_, _| false), Some(30));
+        assert_eq!(ahead.earliest_whole(100, 9, |_, _| true), Some(10));
+        assert_eq!(ahead.earliest_whole(125, 9, |_, _| false), Some(20));
+        assert_eq!(ahead.earliest_whole(149, 9, |_, _| true), None);
+    }
+
+    #[test]
     fn headers_are_found_once_and_not_within_payload() {
         let mut ahead = Ahead::default();
         let inner = MessageHeader { length: 1, ..MessageHeader::default() }.encode().unwrap();
@@ -132,7 +155,6 @@ mod tests {
         // 24 bytes of header and 24 of payload; the last one has nothing yet but its header.
         assert_eq!([0, 103, 104, 151, 152, 500].map(|at| ahead.known_to(at, 48)), [0, 0, 152, 152, 200, 200]);
         assert_eq!(ahead.known_to(104, 47), 0);
-        assert_eq!(ahead.messages_from(105).map(|seen| seen.offset).collect::<Vec<_>>(), [152]);
         assert_eq!(ahead.pop_before(152).map(|seen| seen.arrived), Some(at(5)));
         assert!(ahead.pop_before(152).is_none());
     }

@@ -108,15 +108,14 @@ impl Connection {
         ranges.iter().find(|range| (range.0..range.1).contains(&data_seq)).map(|range| range.1)
     }
 
-    fn describe_missing(&self, (start, end): (u64, u64), current: Current) -> Missing {
+    fn describe_missing(&mut self, (start, end): (u64, u64), current: Current) -> Missing {
         let known = if let Current::Known(header, _) = current { Some(header) } else { None };
-        let ahead = self.partial.as_ref().map(|partial| (&partial.ahead, partial.clock));
-        let later = ahead.and_then(|(ahead, clock)| {
-            let whole =
-                ahead.messages_from(end).take(LOOK_AHEAD).filter(|seen| self.receive.has(seen.offset, seen.end()));
-            let first = whole.map(|seen| seen.header.play_out).min()?;
-            clock.at(Duration::from_micros(first))
+        let receive = &self.receive;
+        let later = self.partial.as_mut().and_then(|partial| {
+            let first = partial.ahead.earliest_whole(end, LOOK_AHEAD, |start, end| receive.has(start, end))?;
+            partial.clock.at(Duration::from_micros(first))
         });
+        let ahead = self.partial.as_ref().map(|partial| (&partial.ahead, partial.clock));
         let held_back = self.partial.as_ref().map_or(0, |partial| partial.assembler.end() - partial.assembler.start());
         let highest = self.receive.highest().unwrap_or(end);
         Missing {
