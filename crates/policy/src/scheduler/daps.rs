@@ -168,7 +168,7 @@ impl Scheduler for Daps {
     fn schedule(&mut self, _connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
         if chunk.kind == ChunkKind::Reinjection {
             let other = fastest(subflows, excluded(chunk), chunk.length);
-            return other.map_or(Decision::Wait(None), |subflow| Decision::Send(subflow.id));
+            return Decision::on(other);
         }
         let paths = preferred(subflows, None);
         if !self.holds(paths.clone()) || self.turn().is_none() {

@@ -97,10 +97,7 @@ fn delivery_time(subflows: &[SubflowView]) -> Duration {
 
 impl Scheduler for DeadlineReinjection {
     fn schedule(&mut self, _connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
-        match fastest(subflows, excluded(chunk), chunk.length) {
-            Some(subflow) => Decision::Send(subflow.id),
-            None => Decision::Wait(None),
-        }
+        Decision::on(fastest(subflows, excluded(chunk), chunk.length))
     }
 
     fn on_window_blocked(&mut self, connection: &ConnectionView, hole: &Hole, subflows: &[SubflowView]) -> Relief {

@@ -228,7 +228,7 @@ impl Linux {
             .filter(|subflow| !subflow.stale && held(subflow) == 0)
             .filter(|subflow| !subflow.backup || regulars_stall)
             .min_by_key(|subflow| subflow.backup);
-        chosen.map_or(Decision::Wait(None), |subflow| Decision::Send(subflow.id))
+        Decision::on(chosen)
     }
 }
 

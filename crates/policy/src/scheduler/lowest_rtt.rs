@@ -37,10 +37,7 @@ impl LowestRtt {
 
 impl Scheduler for LowestRtt {
     fn schedule(&mut self, _connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
-        match fastest(subflows, excluded(chunk), chunk.length) {
-            Some(subflow) => Decision::Send(subflow.id),
-            None => Decision::Wait(None),
-        }
+        Decision::on(fastest(subflows, excluded(chunk), chunk.length))
     }
 
     fn on_window_blocked(&mut self, connection: &ConnectionView, hole: &Hole, subflows: &[SubflowView]) -> Relief {

@@ -165,6 +165,13 @@ pub enum Decision {
     Wait(Option<Instant>),
 }
 
+impl Decision {
+    /// Give it to this subflow; without one, ask again when anything changes.
+    pub(crate) fn on(subflow: Option<&SubflowView>) -> Self {
+        subflow.map_or(Self::Wait(None), |subflow| Self::Send(subflow.id))
+    }
+}
+
 /// The connection-level window is closed while bytes at its left edge are missing at the receiver: later bytes are
 /// known to have arrived there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

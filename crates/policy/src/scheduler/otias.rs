@@ -74,7 +74,7 @@ impl Otias {
 impl Scheduler for Otias {
     fn schedule(&mut self, _connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
         let first = preferred(subflows, excluded(chunk)).min_by_key(|subflow| self.arrival(subflow));
-        first.map_or(Decision::Wait(None), |subflow| Decision::Send(subflow.id))
+        Decision::on(first)
     }
 
     fn on_window_blocked(&mut self, connection: &ConnectionView, hole: &Hole, subflows: &[SubflowView]) -> Relief {

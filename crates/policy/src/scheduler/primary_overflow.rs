@@ -69,10 +69,7 @@ impl Scheduler for PrimaryOverflow {
     fn schedule(&mut self, _connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
         let with_room = preferred(subflows, excluded(chunk)).filter(|subflow| fits(subflow, chunk.length));
         let key = |s: &&SubflowView| (self.place(s), s.local_address, s.remote_address, s.id);
-        match with_room.min_by_key(key) {
-            Some(subflow) => Decision::Send(subflow.id),
-            None => Decision::Wait(None),
-        }
+        Decision::on(with_room.min_by_key(key))
     }
 }
 

@@ -26,10 +26,7 @@ impl Redundant {
 
 impl Scheduler for Redundant {
     fn schedule(&mut self, _connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
-        match fastest(subflows, excluded(chunk), chunk.length) {
-            Some(subflow) => Decision::Send(subflow.id),
-            None => Decision::Wait(None),
-        }
+        Decision::on(fastest(subflows, excluded(chunk), chunk.length))
     }
 
     fn redundant(&self) -> bool {

@@ -162,10 +162,7 @@ impl Scheduler for Weighted {
     fn schedule(&mut self, _connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
         match chunk.kind {
             ChunkKind::New => self.schedule_new(chunk.length, subflows),
-            ChunkKind::Reinjection => match fastest(subflows, excluded(chunk), chunk.length) {
-                Some(subflow) => Decision::Send(subflow.id),
-                None => Decision::Wait(None),
-            },
+            ChunkKind::Reinjection => Decision::on(fastest(subflows, excluded(chunk), chunk.length)),
         }
     }
 
