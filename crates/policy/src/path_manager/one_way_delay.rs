@@ -46,12 +46,16 @@
 //!   The improved form is `hold`, the least time that a path stays away, doubled (32 times at most) for each time that
 //!   the path had been back for less time than it had been away. `return_after` is doubled likewise. 0, the default, is the paper.
 
-use super::full_mesh::{self, FullMesh, MeshSettings};
+mod settings;
+
+pub use settings::{Average, Clock, MeasuredBy, OneWayDelaySettings, PARAMETERS, Return};
+
+use super::full_mesh::FullMesh;
 use super::suspension::{self, KeepsPaths, Suspensions};
 use super::{ForwardDelays, Measurements, PathAction, PathEvent, PathManager};
 use crate::forward_delay::drift;
 use crate::ids::{ConnectionId, SubflowId, SubflowMap};
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{SettingError, Settings};
 use crate::time::{Duration, Instant};
 use crate::view::{ConnectionView, SubflowState, SubflowView};
 use std::collections::BTreeMap;
@@ -64,121 +68,6 @@ const TOLD: u8 = 3;
 const STILL_USED: u64 = 8;
 /// How often the time away is doubled at most.
 const DOUBLINGS: u32 = 5;
-
-/// The settings of [`OneWayDelay`].
-pub const PARAMETERS: &[Parameter] = &[
-    full_mesh::SUBFLOWS,
-    full_mesh::ADD_ADDR_ACCEPTED,
-    full_mesh::ANNOUNCE,
-    full_mesh::REOPEN,
-    Parameter {
-        name: "average",
-        default: "history",
-        values: "history | weighted",
-        summary: "Whether a delay is the mean of all samples, or each new one counts an eighth",
-    },
-    Parameter {
-        name: "return",
-        default: "mean",
-        values: "mean | printed",
-        summary: "Whether a path returns with a delay of at most the mean, or of at least it, as the paper prints",
-    },
-    Parameter {
-        name: "clock",
-        default: "auto",
-        values: "auto | shared | per_subflow",
-        summary: "Whether the peer stamps all subflows from one clock; auto sees it by the delays",
-    },
-    Parameter {
-        name: "measured_by",
-        default: "receiver",
-        values: "receiver | sender",
-        summary: "Which end measures and names: the receiver by MP_PRIO, or the sender for itself",
-    },
-    Parameter {
-        name: "hold",
-        default: "0",
-        values: "seconds, 0 to 3600",
-        summary: "Least time that a named path stays away, doubled when it is named again soon",
-    },
-    Parameter {
-        name: "return_after",
-        default: "10",
-        values: "seconds, 0 to 3600",
-        summary: "After how long without any data a named path is taken back; 0: never",
-    },
-];
-
-/// How samples become a delay.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Average {
-    /// Equation 5: the mean of all.
-    History,
-    /// Each new one counts an eighth.
-    Weighted,
-}
-
-/// When a named path returns.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Return {
-    /// Its delay is at most the mean of the active paths.
-    Mean,
-    /// At least, as printed.
-    Printed,
-}
-
-/// What the peer's timestamps are read off.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Clock {
-    /// One clock, if the delays let it be.
-    Auto,
-    /// One for all subflows.
-    Shared,
-    /// One for each, with an offset of its own.
-    PerSubflow,
-}
-
-/// Which end measures.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MeasuredBy {
-    /// The one that the data goes to.
-    Receiver,
-    /// The one that it comes from.
-    Sender,
-}
-
-/// What can be chosen about `one_way_delay`.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct OneWayDelaySettings {
-    /// Which subflows there are.
-    pub mesh: MeshSettings,
-    /// How samples become a delay.
-    pub average: Average,
-    /// When a named path returns.
-    pub returns: Return,
-    /// What the peer's timestamps are read off.
-    pub clock: Clock,
-    /// Which end measures.
-    pub measured_by: MeasuredBy,
-    /// Least time that a path stays away.
-    pub hold: Duration,
-    /// Time without data after which it is taken back; zero: never.
-    pub return_after: Duration,
-}
-
-impl Default for OneWayDelaySettings {
-    fn default() -> Self {
-        Self {
-            mesh: MeshSettings::default(),
-            average: Average::History,
-            returns: Return::Mean,
-            clock: Clock::Auto,
-            measured_by: MeasuredBy::Receiver,
-            hold: Duration::ZERO,
-            return_after: Duration::from_secs(10),
-        }
-    }
-}
 
 /// A path is away because we named it.
 #[derive(Clone, Copy, Debug)]
@@ -468,18 +357,7 @@ impl OneWayDelay {
 
     /// Makes one from [`PARAMETERS`].
     pub fn build(settings: &Settings) -> Result<Box<dyn PathManager>, SettingError> {
-        let seconds = |name, default| settings.number(name, default, 0.0..=3600.0).map(Duration::from_secs_f64);
-        Ok(Box::new(Self::new(OneWayDelaySettings {
-            mesh: MeshSettings::read(settings)?,
-            average: [Average::History, Average::Weighted][settings.word("average", &["history", "weighted"], 0)?],
-            returns: [Return::Mean, Return::Printed][settings.word("return", &["mean", "printed"], 0)?],
-            clock: [Clock::Auto, Clock::Shared, Clock::PerSubflow]
-                [settings.word("clock", &["auto", "shared", "per_subflow"], 0)?],
-            measured_by: [MeasuredBy::Receiver, MeasuredBy::Sender]
-                [settings.word("measured_by", &["receiver", "sender"], 0)?],
-            hold: seconds("hold", 0.0)?,
-            return_after: seconds("return_after", 10.0)?,
-        })))
+        Ok(Box::new(Self::new(OneWayDelaySettings::read(settings)?)))
     }
 
     /// An event with the state of all subflows.
