@@ -9,7 +9,7 @@ use crate::application::{Application, Sending};
 use crate::flow::{FlowConfig, FlowId};
 use crate::identifiers::HostId;
 use crate::link::{LinkConfig, LossModel};
-use crate::topology::{NoPaths, PathConfig, ServerAddresses, disjoint_paths, dumbbell};
+use crate::topology::{NoPaths, Path, PathConfig, ServerAddresses, disjoint_paths, dumbbell};
 use crate::world::{World, WorldConfig};
 use anabranch_mptcp::{BufferSize, ConnectionConfig, EndpointConfig, Policies, TcpConfig};
 use anabranch_policy::path_manager::PathManager;
@@ -126,9 +126,8 @@ fn world(seed: u64) -> World {
     World::new(WorldConfig { seed, ..WorldConfig::default() })
 }
 
-/// One connection from a client, which has an address on each path, to a server, which has one address; a path is a
-/// bottleneck and nothing else.
-pub fn direct(seed: u64, paths: &[Bottleneck], config: &ConnectionConfig) -> (World, FlowId) {
+/// A client, which has an address on each path, and a server, which has one address; a path is a bottleneck and nothing else.
+pub fn two_hosts(seed: u64, paths: &[Bottleneck]) -> (World, HostId, Vec<Path>) {
     let mut world = world(seed);
     let client = world.add_host("client", &EndpointConfig::default(), full_mesh());
     let server = world.add_host("server", &EndpointConfig::default(), full_mesh());
@@ -140,6 +139,12 @@ pub fn direct(seed: u64, paths: &[Bottleneck], config: &ConnectionConfig) -> (Wo
     };
     let paths: Vec<PathConfig> = paths.iter().enumerate().map(path).collect();
     let paths = disjoint_paths(&mut world, client, server, &paths, ServerAddresses::One);
+    (world, client, paths)
+}
+
+/// One connection between [`two_hosts`].
+pub fn direct(seed: u64, paths: &[Bottleneck], config: &ConnectionConfig) -> (World, FlowId) {
+    let (mut world, client, paths) = two_hosts(seed, paths);
     let flow = world.add_flow(upload("bulk", (client, paths[0].client), paths[0].server, Instant::ZERO, config));
     (world, flow)
 }

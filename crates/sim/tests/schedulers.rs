@@ -1,14 +1,14 @@
 //! Schedulers in the lab: every one finishes what it begins, and those that wait for the fast path keep a small buffer from
 //! being held by the slow one.
 
-use anabranch_mptcp::{BufferSize, ConnectionConfig, EndpointConfig, Policies};
+use anabranch_mptcp::{BufferSize, ConnectionConfig, Policies};
+use anabranch_policy::scheduler;
 use anabranch_policy::table::{self, Settings};
 use anabranch_policy::time::{Duration, Instant};
-use anabranch_policy::{path_manager, scheduler};
 use anabranch_sim::application::{Checked, Sending};
-use anabranch_sim::reference::{Bottleneck, connection, direct, goodput};
-use anabranch_sim::topology::{Path, PathConfig, ServerAddresses, disjoint_paths};
-use anabranch_sim::{Application, Change, FlowConfig, World, WorldConfig};
+use anabranch_sim::reference::{Bottleneck, connection, direct, goodput, two_hosts};
+use anabranch_sim::topology::Path;
+use anabranch_sim::{Application, Change, FlowConfig, World};
 use std::sync::Arc;
 
 /// 20 Mbit/s, 20 ms there and back, and 2 Mbit/s, 200 ms.
@@ -38,18 +38,7 @@ fn upload(name: &'static str, settings: &[(&str, &str)], (receive, send): (u64, 
 
 /// A verified upload of so many bytes from a client with an address on each path.
 fn finite(seed: u64, paths: &[Bottleneck], bytes: u64, config: &ConnectionConfig) -> (World, Vec<Path>) {
-    let mesh = || table::build(path_manager::TABLE, "full_mesh", &Settings::new()).expect("a name in the table");
-    let mut world = World::new(WorldConfig { seed, ..WorldConfig::default() });
-    let client = world.add_host("client", &EndpointConfig::default(), mesh());
-    let server = world.add_host("server", &EndpointConfig::default(), mesh());
-    let path = |(index, path): (usize, &Bottleneck)| PathConfig {
-        name: index.to_string(),
-        access_up: path.forward(),
-        access_down: path.backward(),
-        ..PathConfig::default()
-    };
-    let paths: Vec<PathConfig> = paths.iter().enumerate().map(path).collect();
-    let paths = disjoint_paths(&mut world, client, server, &paths, ServerAddresses::One);
+    let (mut world, client, paths) = two_hosts(seed, paths);
     world.add_flow(FlowConfig {
         name: "file".to_owned(),
         client,

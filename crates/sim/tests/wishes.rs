@@ -1,14 +1,13 @@
 //! What users and applications ask of a scheduler, in the lab: shares of paths, an order of them, a priority, a play-out time.
 
-use anabranch_mptcp::{BufferSize, ConnectionConfig, EndpointConfig, Policies};
+use anabranch_mptcp::{BufferSize, ConnectionConfig, Policies};
 use anabranch_policy::rate::Rate;
+use anabranch_policy::scheduler;
 use anabranch_policy::table::{self, Settings};
 use anabranch_policy::time::{Duration, Instant};
-use anabranch_policy::{path_manager, scheduler};
 use anabranch_sim::application::{Pace, Sending};
-use anabranch_sim::reference::{Bottleneck, connection, goodput, upload};
-use anabranch_sim::topology::{Path, PathConfig, ServerAddresses, disjoint_paths};
-use anabranch_sim::{Application, Change, FlowConfig, FlowId, HostId, Side, World, WorldConfig};
+use anabranch_sim::reference::{Bottleneck, connection, goodput, two_hosts, upload};
+use anabranch_sim::{Application, Change, FlowConfig, FlowId, Side, World};
 use std::sync::Arc;
 
 fn at(seconds: f64) -> Instant {
@@ -31,23 +30,6 @@ fn with_settings(name: &'static str, settings: &[(&str, &str)]) -> ConnectionCon
     config
 }
 
-/// A client with an address on each path, and a server.
-fn world(seed: u64, paths: &[Bottleneck]) -> (World, HostId, Vec<Path>) {
-    let mesh = || table::build(path_manager::TABLE, "full_mesh", &Settings::new()).expect("in the table");
-    let mut world = World::new(WorldConfig { seed, ..WorldConfig::default() });
-    let client = world.add_host("client", &EndpointConfig::default(), mesh());
-    let server = world.add_host("server", &EndpointConfig::default(), mesh());
-    let path = |(index, path): (usize, &Bottleneck)| PathConfig {
-        name: index.to_string(),
-        access_up: path.forward(),
-        access_down: path.backward(),
-        ..PathConfig::default()
-    };
-    let paths: Vec<PathConfig> = paths.iter().enumerate().map(path).collect();
-    let paths = disjoint_paths(&mut world, client, server, &paths, ServerAddresses::One);
-    (world, client, paths)
-}
-
 /// Bytes that the server has read of a flow.
 fn read(world: &mut World, flow: usize) -> u64 {
     world.results().flows[flow].server.read
@@ -56,7 +38,7 @@ fn read(world: &mut World, flow: usize) -> u64 {
 /// Two uploads over one path that loses 3 %, of priority 1 and of the one given; how many bytes arrive of each in 60 s.
 fn beside_the_highest(priority: u8, scheduler: &'static str) -> [u64; 2] {
     let lossy = Bottleneck { loss: 0.03, ..Bottleneck::new(20, 20, 50) };
-    let (mut world, client, paths) = world(1, &[lossy]);
+    let (mut world, client, paths) = two_hosts(1, &[lossy]);
     for priority in [1, priority] {
         let config = ConnectionConfig { priority, ..scheduled(scheduler) };
         world.add_flow(upload("bulk", (client, paths[0].client), paths[0].server, Instant::ZERO, &config));
@@ -85,7 +67,7 @@ fn two_connections_of_different_priority_get_different_speeds_over_a_path_that_l
 #[test]
 fn a_priority_that_changes_on_the_way_counts_from_then_on() {
     let lossy = Bottleneck { loss: 0.03, ..Bottleneck::new(20, 20, 50) };
-    let (mut world, client, paths) = world(1, &[lossy]);
+    let (mut world, client, paths) = two_hosts(1, &[lossy]);
     world.add_flow(upload("bulk", (client, paths[0].client), paths[0].server, Instant::ZERO, &scheduled("qoe")));
     world.schedule(at(40.0), Change::Priority(FlowId(0), Side::Client, 6));
     let mut marks = [20.0, 40.0, 60.0].map(|end| {
@@ -100,7 +82,7 @@ fn a_priority_that_changes_on_the_way_counts_from_then_on() {
 /// Two pieces of 60 kB, 500 ms apart, over two paths of which the faster stops for good, without a word, in the pause; when
 /// the second had arrived whole. From 0.4 s on the player can go on for so many milliseconds, if it says so.
 fn second_piece(scheduler: &'static str, play_out_left_ms: Option<u64>) -> f64 {
-    let (mut world, client, paths) = world(1, &[Bottleneck::new(20, 10, 50), Bottleneck::new(10, 15, 50)]);
+    let (mut world, client, paths) = two_hosts(1, &[Bottleneck::new(20, 10, 50), Bottleneck::new(10, 15, 50)]);
     let config = ConnectionConfig { receive_buffer: BufferSize::Fixed(1_000_000), ..scheduled(scheduler) };
     world.add_flow(FlowConfig {
         name: "pieces".to_owned(),
@@ -156,7 +138,7 @@ fn a_duplicate_saves_the_deadline_when_the_first_path_stalls() {
 /// Bytes that an upload sent on each path of two between 5 s and 20 s, and Mbit/s that arrived meanwhile.
 fn shares(config: &ConnectionConfig, sending: Sending) -> ([u64; 2], f64) {
     // 20 Mbit/s with a round trip of 20 ms, and 5 Mbit/s with 40 ms.
-    let (mut world, client, paths) = world(1, &[Bottleneck::new(20, 10, 60), Bottleneck::new(5, 20, 60)]);
+    let (mut world, client, paths) = two_hosts(1, &[Bottleneck::new(20, 10, 60), Bottleneck::new(5, 20, 60)]);
     let flow = upload("bulk", (client, paths[0].client), paths[0].server, Instant::ZERO, config);
     world.add_flow(FlowConfig { application: Application::upload(sending), ..flow });
     let sent = |world: &World| {
