@@ -1,0 +1,327 @@
+//! The loop that moves time on, and what is done at each event.
+//!
+//! After every input to an endpoint its outputs are drained: packets to send, then events for the applications, which
+//! may make it send again, then records, then its next timeout. Timers are armed lazily: an event is put in the queue
+//! only when the new deadline is earlier than the one that is there already.
+
+use super::{Change, World};
+use crate::address::InterfaceId;
+use crate::event_queue::Target;
+use crate::flow::{Flow, FlowId, Side, SubflowChange};
+use crate::identifiers::{HostId, LinkId};
+use crate::network::{Arrival, LINK_EVENT};
+use anabranch_mptcp::endpoint::OperationError;
+use anabranch_mptcp::{Endpoint, Event, TraceRecord};
+use anabranch_policy::ids::{AddressId, ConnectionId};
+use anabranch_policy::time::{Duration, Instant};
+use core::net::SocketAddr;
+use std::collections::BTreeMap;
+/// Kinds of events besides [`LINK_EVENT`].
+pub(super) const HOST_EVENT: u32 = 1;
+pub(super) const FLOW_EVENT: u32 = 2;
+pub(super) const SAMPLE_EVENT: u32 = 3;
+pub(super) const UDP_EVENT: u32 = 4;
+pub(super) const CHANGE_EVENT: u32 = 5;
+pub(super) const START_EVENT: u32 = 6;
+pub(super) const STOP_EVENT: u32 = 7;
+
+/// An endpoint that asks for so many timeouts at one time would do so for ever: better stop than hang.
+const STALLED: u32 = 100_000;
+
+impl World {
+    /// Moves time on to `end`.
+    pub fn run_until(&mut self, end: Instant) {
+        self.run(end, false);
+        self.now = self.now.max(end);
+    }
+    /// Moves time on until all flows that end by themselves have ended, but no further than `end`. Gives whether
+    /// they have.
+    pub fn run_until_finished(&mut self, end: Instant) -> bool {
+        self.run(end, true);
+        self.unfinished == 0
+    }
+    fn run(&mut self, end: Instant, until_finished: bool) {
+        self.network.update_routes();
+        while !(until_finished && self.unfinished == 0) {
+            let Some((time, target)) = self.network.events.take(end) else {
+                self.now = self.now.max(end);
+                return;
+            };
+            debug_assert!(time >= self.now, "time runs forwards");
+            self.now = self.now.max(time);
+            self.handle(target);
+            while let Some(arrival) = self.network.poll_immediate_arrival() {
+                self.handle_arrival(arrival);
+            }
+        }
+    }
+    fn handle(&mut self, target: Target) {
+        let index = target.index();
+        match target.kind() {
+            LINK_EVENT => self.handle_link(LinkId(index as u32)),
+            HOST_EVENT => self.handle_timer(HostId(index as u32)),
+            FLOW_EVENT => self.handle_application(index / 2, index % 2),
+            SAMPLE_EVENT => self.sample(index),
+            UDP_EVENT => self.handle_udp(index),
+            CHANGE_EVENT => self.apply(self.changes[index]),
+            START_EVENT => self.start_flow(index),
+            STOP_EVENT => self.stop_flow(index),
+            _ => self.network.handle_mesh(self.now, target),
+        }
+    }
+    fn handle_link(&mut self, link: LinkId) {
+        self.network.handle_link(self.now, link);
+        while let Some(arrival) = self.network.poll_arrival(self.now, link) {
+            self.handle_arrival(arrival);
+        }
+    }
+    fn handle_arrival(&mut self, Arrival { host, length, id }: Arrival) {
+        match self.network.take(id) {
+            Some(packet) => {
+                self.hosts[host.index()].endpoint.handle_packet(self.now, packet);
+                self.drain(host);
+            }
+            None => {
+                let result = &mut self.hosts[host.index()].result;
+                result.udp_packets += 1;
+                result.udp_bytes += u64::from(length);
+            }
+        }
+    }
+    fn handle_timer(&mut self, id: HostId) {
+        let host = &mut self.hosts[id.index()];
+        if host.armed > self.now {
+            return;
+        }
+        host.armed = Instant::NEVER;
+        host.timeouts_at_once = if host.last_timeout == self.now { host.timeouts_at_once + 1 } else { 0 };
+        host.last_timeout = self.now;
+        assert!(host.timeouts_at_once < STALLED, "{}: its endpoint's timeout does not move on", host.result.name);
+        if host.endpoint.poll_timeout() <= self.now {
+            host.endpoint.handle_timeout(self.now);
+        }
+        self.drain(id);
+    }
+    fn handle_application(&mut self, flow: usize, side: usize) {
+        let end = &mut self.flows[flow].ends[side];
+        if end.armed > self.now {
+            return;
+        }
+        end.armed = Instant::NEVER;
+        let host = end.host;
+        end.on_timer(self.now, &mut self.hosts[host.index()].endpoint);
+        self.arm_application(flow, side);
+        self.drain(host);
+    }
+    fn arm_application(&mut self, flow: usize, side: usize) {
+        let end = &mut self.flows[flow].ends[side];
+        let due = end.timer();
+        if due < end.armed && !end.is_closed() {
+            end.armed = due;
+            self.network.events.put(due, Target::new(FLOW_EVENT, flow * 2 + side));
+        }
+    }
+    /// The lowest bit of the index says that a packet is due; without it the source only looks at its rate again.
+    fn handle_udp(&mut self, index: usize) {
+        let source = &mut self.udp[index >> 1];
+        if self.now >= source.config.stop {
+            return;
+        }
+        if index & 1 == 1 {
+            let length = source.packet();
+            let ends = (source.config.from, source.config.to);
+            self.network.send_udp(self.now, ends, length, source.result.sent_packets);
+        }
+        let (time, is_packet) = source.next(self.now);
+        self.network.events.put(time, Target::new(UDP_EVENT, index & !1 | usize::from(is_packet)));
+    }
+    pub(super) fn apply(&mut self, change: Change) {
+        match change {
+            Change::LinkState(link, up) => self.network.set_link_state(self.now, link, up),
+            Change::LinkRate(link, rate) => self.network.set_link_rate(self.now, link, rate),
+            Change::Address(interface, up) => {
+                let address = self.address(interface);
+                let Some(id) = self.host_of(interface) else { return };
+                let host = &mut self.hosts[id.index()];
+                let place = host.interfaces.iter().position(|other| *other == interface).unwrap_or(0);
+                let address_id = AddressId(u8::try_from(place + 1).unwrap_or(u8::MAX));
+                if up {
+                    host.endpoint.handle_address_up(self.now, address_id, address);
+                } else {
+                    host.endpoint.handle_address_down(self.now, address_id);
+                }
+                self.drain(id);
+            }
+            Change::Abort(flow, side) => self.operate(flow, side, |endpoint, now, id| endpoint.abort(now, id)),
+            Change::Priority(flow, side, priority) => {
+                self.operate(flow, side, |endpoint, _, id| endpoint.set_priority(id, priority));
+            }
+            Change::PlayOutLeft(flow, side, left) => {
+                self.operate(flow, side, |endpoint, now, id| endpoint.set_play_out_left(now, id, left));
+            }
+        }
+    }
+    /// What the application at one end of a flow does with its connection, if that has begun and not ended.
+    fn operate(
+        &mut self,
+        flow: FlowId,
+        side: Side,
+        operation: impl FnOnce(&mut Endpoint, Instant, ConnectionId) -> Result<(), OperationError>,
+    ) {
+        let end = &self.flows[flow.0 as usize].ends[side as usize];
+        let (host, connection) = (end.host, end.connection);
+        if let Some(connection) = connection {
+            // If it has ended already there is nothing to do it to.
+            let _ = operation(&mut self.hosts[host.index()].endpoint, self.now, connection);
+        }
+        self.drain(host);
+    }
+
+    fn start_flow(&mut self, index: usize) {
+        let flow = &mut self.flows[index];
+        if flow.failed.is_none() {
+            let (from, to) = (flow.config.from, flow.config.to);
+            let address = |id: InterfaceId| if self.config.ipv6 { id.ipv6() } else { id.ipv4() };
+            let remote = SocketAddr::new(address(to), flow.port);
+            let host = &mut self.hosts[flow.config.client.index()];
+            let config = flow.config.client_config.clone();
+            match host.endpoint.connect(self.now, from.map(address), remote, config) {
+                Ok(connection) => {
+                    flow.ends[Side::Client as usize].connection = Some(connection);
+                    host.connections.insert(connection, (FlowId(index as u32), Side::Client));
+                }
+                Err(error) => flow.failed = Some(error),
+            }
+        }
+        let client = flow.config.client;
+        self.note_if_finished(index);
+        self.drain(client);
+    }
+    fn stop_flow(&mut self, index: usize) {
+        for side in Side::BOTH {
+            let end = &mut self.flows[index].ends[side as usize];
+            let host = end.host;
+            if let Some(connection) = end.connection.filter(|_| !end.is_closed()) {
+                end.writer.end(self.now, &mut self.hosts[host.index()].endpoint, connection);
+            }
+            self.drain(host);
+        }
+    }
+    fn sample(&mut self, index: usize) {
+        let flow = &mut self.flows[index];
+        let Some(interval) = flow.config.record else { return };
+        for end in &mut flow.ends {
+            end.update_stats(&self.hosts[end.host.index()].endpoint);
+        }
+        let view = |end: usize| {
+            let end = &flow.ends[end];
+            end.connection.map(|id| (&self.hosts[end.host.index()].endpoint, id))
+        };
+        let (client, server) = (view(0), view(1));
+        let (sender, receiver) = if flow.sender == Side::Client { (client, server) } else { (server, client) };
+        if let Some(recorder) = &mut flow.recorder {
+            recorder.sample(self.now, sender, receiver);
+        }
+        if !flow.finished {
+            self.network
+                .events
+                .put(self.now + interval.max(Duration::from_micros(1)), Target::new(SAMPLE_EVENT, index));
+        }
+    }
+
+    /// Takes everything that an endpoint gives after an input.
+    fn drain(&mut self, id: HostId) {
+        loop {
+            let endpoint = &mut self.hosts[id.index()].endpoint;
+            while let Some(packet) = endpoint.poll_transmit(self.now) {
+                self.network.send_tcp(self.now, id, packet);
+            }
+            let Some(event) = endpoint.poll_event() else { break };
+            self.on_event(id, event);
+            while let Some(event) = self.hosts[id.index()].endpoint.poll_event() {
+                self.on_event(id, event);
+            }
+        }
+        let host = &mut self.hosts[id.index()];
+        if host.traced {
+            while let Some(record) = host.endpoint.poll_trace() {
+                record_trace(self.now, &host.connections, &mut self.flows, &record);
+            }
+        }
+        let due = host.endpoint.poll_timeout();
+        if due < host.armed {
+            host.armed = due.max(self.now);
+            self.network.events.put(host.armed, Target::new(HOST_EVENT, id.index()));
+        }
+    }
+    /// An endpoint tells its application something.
+    fn on_event(&mut self, id: HostId, event: Event) {
+        let host = &mut self.hosts[id.index()];
+        let connection = match event {
+            Event::Accepted { connection, port, .. } => {
+                let Some(flow) = host.listeners.get(&port) else { return };
+                host.connections.insert(connection, (*flow, Side::Server));
+                connection
+            }
+            Event::Connected(connection)
+            | Event::Readable(connection)
+            | Event::Writable(connection)
+            | Event::EndOfStream(connection)
+            | Event::Closed(connection, _)
+            | Event::FellBack(connection, _)
+            | Event::SubflowEstablished(connection, _)
+            | Event::SubflowClosed(connection, _, _) => connection,
+        };
+        let Some((flow, side)) = host.connections.get(&connection).copied() else { return };
+        let (index, side) = (flow.0 as usize, side as usize);
+        let flow = &mut self.flows[index];
+        let recorded = flow.recorder.is_some();
+        let (end, endpoint) = (&mut flow.ends[side], &mut host.endpoint);
+        match event {
+            Event::Connected(_) | Event::Accepted { .. } => end.on_established(self.now, endpoint, connection),
+            Event::Readable(_) => end.on_readable(self.now, endpoint, connection),
+            Event::Writable(_) => end.writer.write(self.now, endpoint, connection),
+            Event::EndOfStream(_) => end.on_end_of_stream(self.now, endpoint, connection),
+            Event::Closed(_, cause) => {
+                end.on_closed(self.now, cause, endpoint);
+                host.connections.remove(&connection);
+            }
+            Event::FellBack(_, cause) => end.on_fallback(cause),
+            Event::SubflowEstablished(_, subflow) if recorded => {
+                end.on_subflow(self.now, subflow, SubflowChange::Established);
+            }
+            Event::SubflowClosed(_, subflow, reason) if recorded => {
+                end.on_subflow(self.now, subflow, SubflowChange::Closed(reason));
+            }
+            Event::SubflowEstablished(..) | Event::SubflowClosed(..) => {}
+        }
+        self.arm_application(index, side);
+        if matches!(event, Event::EndOfStream(_) | Event::Closed(..) | Event::Writable(_) | Event::Readable(_)) {
+            self.note_if_finished(index);
+        }
+    }
+    fn note_if_finished(&mut self, index: usize) {
+        let flow = &mut self.flows[index];
+        if !flow.finished && flow.is_over() {
+            flow.finished = true;
+            self.unfinished -= usize::from(flow.is_finite());
+        }
+    }
+}
+
+fn record_trace(
+    now: Instant,
+    connections: &BTreeMap<ConnectionId, (FlowId, Side)>,
+    flows: &mut [Flow],
+    record: &TraceRecord,
+) {
+    let (TraceRecord::Sent { connection, .. }
+    | TraceRecord::Arrived { connection, .. }
+    | TraceRecord::Delivered { connection, .. }
+    | TraceRecord::Blocked { connection, .. }) = record;
+    let Some((flow, side)) = connections.get(connection) else { return };
+    let flow = &mut flows[flow.0 as usize];
+    if let Some(recorder) = &mut flow.recorder {
+        recorder.on_trace(now, *side == flow.sender, record);
+    }
+}
