@@ -2,8 +2,9 @@
 //!
 //! Text and axes take the colour of the page around them, so that one picture serves light and dark backgrounds.
 
+use plotters::chart::MeshStyle;
 use plotters::coord::Shift;
-use plotters::coord::ranged1d::SegmentValue;
+use plotters::coord::ranged1d::{SegmentValue, ValueFormatter};
 use plotters::prelude::*;
 
 /// A failed picture; only a mistake in this module can cause one.
@@ -145,20 +146,17 @@ impl Chart {
             Axis::Time(..) => 12,
             Axis::Places(names) => names.len() + 1,
         };
-        chart
-            .configure_mesh()
-            .x_labels(labels)
-            .y_labels(6)
-            .x_label_formatter(&places)
-            .y_label_formatter(&|y| tidy(*y))
-            .x_desc(&self.x_label)
-            .y_desc(&self.y_label)
-            .label_style((FONT, 15).into_font().color(&INK))
-            .axis_desc_style((FONT, 16).into_font().color(&INK))
-            .axis_style(INK.mix(0.6))
-            .bold_line_style(INK.mix(0.14))
-            .light_line_style(TRANSPARENT)
-            .draw()?;
+        styled(
+            chart
+                .configure_mesh()
+                .x_labels(labels)
+                .y_labels(6)
+                .x_label_formatter(&places)
+                .y_label_formatter(&|y| tidy(*y))
+                .x_desc(&self.x_label)
+                .y_desc(&self.y_label),
+        )
+        .draw()?;
         let marked = matches!(self.axis, Axis::Places(_));
         for line in &self.lines {
             let tint = colour(line.colour);
@@ -191,6 +189,21 @@ pub struct Bar {
     pub measured: Point,
     /// Published.
     pub published: Option<f64>,
+}
+
+/// Axes and grid as all pictures have them.
+pub(super) fn styled<'m, 'a, 'b, X, Y, DB: DrawingBackend>(
+    mesh: &'m mut MeshStyle<'a, 'b, X, Y, DB>,
+) -> &'m mut MeshStyle<'a, 'b, X, Y, DB>
+where
+    X: Ranged + ValueFormatter<X::ValueType>,
+    Y: Ranged + ValueFormatter<Y::ValueType>,
+{
+    mesh.label_style((FONT, 15).into_font().color(&INK))
+        .axis_desc_style((FONT, 16).into_font().color(&INK))
+        .axis_style(INK.mix(0.6))
+        .bold_line_style(INK.mix(0.14))
+        .light_line_style(TRANSPARENT)
 }
 
 /// Height of a bar with the space around it, and of what is above and below all of them, in pixels.
@@ -244,20 +257,17 @@ fn draw_bars(
         SegmentValue::CenterOf(at) => bars.get(row(*at as usize) as usize).map(|bar| bar.label.clone()),
         _ => None,
     };
-    chart
-        .configure_mesh()
-        .disable_y_mesh()
-        .x_labels(8)
-        .y_labels(bars.len() + 1)
-        .x_label_formatter(&|x| tidy(*x))
-        .y_label_formatter(&|place| name(place).unwrap_or_default())
-        .x_desc(axis)
-        .label_style((FONT, 15).into_font().color(&INK))
-        .axis_desc_style((FONT, 16).into_font().color(&INK))
-        .axis_style(INK.mix(0.6))
-        .bold_line_style(INK.mix(0.14))
-        .light_line_style(TRANSPARENT)
-        .draw()?;
+    styled(
+        chart
+            .configure_mesh()
+            .disable_y_mesh()
+            .x_labels(8)
+            .y_labels(bars.len() + 1)
+            .x_label_formatter(&|x| tidy(*x))
+            .y_label_formatter(&|place| name(place).unwrap_or_default())
+            .x_desc(axis),
+    )
+    .draw()?;
     for (at, bar) in bars.iter().enumerate() {
         let (tint, place) = (colour(bar.colour), row(at));
         let corners = [(range.0, SegmentValue::Exact(place)), (bar.measured.mean, SegmentValue::Exact(place + 1))];

@@ -1,6 +1,6 @@
 //! Draws how values are distributed: as cumulated shares, a curve per name; and as boxes, a line per name.
 
-use super::chart::{ChartError, FONT, INK, adopt, colour, tidy};
+use super::chart::{ChartError, FONT, INK, adopt, colour, styled, tidy};
 use crate::statistics::quantile;
 use plotters::prelude::*;
 
@@ -37,18 +37,15 @@ pub fn cumulated(
             .x_label_area_size(46)
             .y_label_area_size(60)
             .build_cartesian_2d(range.0..range.1, 0.0..1.0)?;
-        chart
-            .configure_mesh()
-            .x_label_formatter(&|x| tidy(*x))
-            .y_label_formatter(&|y| tidy(*y))
-            .x_desc(label)
-            .y_desc("share of points")
-            .label_style((FONT, 15).into_font().color(&INK))
-            .axis_desc_style((FONT, 16).into_font().color(&INK))
-            .axis_style(INK.mix(0.6))
-            .bold_line_style(INK.mix(0.14))
-            .light_line_style(TRANSPARENT)
-            .draw()?;
+        styled(
+            chart
+                .configure_mesh()
+                .x_label_formatter(&|x| tidy(*x))
+                .y_label_formatter(&|y| tidy(*y))
+                .x_desc(label)
+                .y_desc("share of points"),
+        )
+        .draw()?;
         chart.draw_series(LineSeries::new([(0.0, 0.0), (0.0, 1.0)], INK.mix(0.5)))?;
         // Those with a colour last, on top of the others.
         let (plain, tinted): (Vec<_>, Vec<_>) = distributions.iter().partition(|one| one.colour.is_none());
@@ -79,17 +76,7 @@ pub fn boxes(distributions: &[Distribution], label: &str, range: (f64, f64), wid
             .x_label_area_size(46)
             .y_label_area_size((longest * 8 + 20).max(190))
             .build_cartesian_2d(range.0..range.1, f64::from(count)..0.0)?;
-        chart
-            .configure_mesh()
-            .disable_y_mesh()
-            .y_labels(0)
-            .x_label_formatter(&|x| tidy(*x))
-            .x_desc(label)
-            .label_style((FONT, 15).into_font().color(&INK))
-            .axis_desc_style((FONT, 16).into_font().color(&INK))
-            .axis_style(INK.mix(0.6))
-            .bold_line_style(INK.mix(0.14))
-            .light_line_style(TRANSPARENT)
+        styled(chart.configure_mesh().disable_y_mesh().y_labels(0).x_label_formatter(&|x| tidy(*x)).x_desc(label))
             .draw()?;
         chart.draw_series(LineSeries::new([(0.0, 0.0), (0.0, f64::from(count))], INK.mix(0.5)))?;
         let names = (FONT, 15).into_font().color(&INK);

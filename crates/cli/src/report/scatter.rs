@@ -1,6 +1,6 @@
 //! Draws one value against another on logarithmic axes, with the line on which both are equal.
 
-use super::chart::{ChartError, FONT, INK, adopt, colour, tidy};
+use super::chart::{ChartError, INK, adopt, colour, styled, tidy};
 use plotters::prelude::*;
 
 /// What belongs together: one colour, and points of the value expected and the value found.
@@ -26,18 +26,15 @@ pub fn scatter(clouds: &[Cloud], labels: (&str, &str), share: f64, size: (u32, u
             .x_label_area_size(46)
             .y_label_area_size(68)
             .build_cartesian_2d((low..high).log_scale(), (low..high).log_scale())?;
-        chart
-            .configure_mesh()
-            .x_label_formatter(&|x| tidy(*x))
-            .y_label_formatter(&|y| tidy(*y))
-            .x_desc(labels.0)
-            .y_desc(labels.1)
-            .label_style((FONT, 15).into_font().color(&INK))
-            .axis_desc_style((FONT, 16).into_font().color(&INK))
-            .axis_style(INK.mix(0.6))
-            .bold_line_style(INK.mix(0.14))
-            .light_line_style(TRANSPARENT)
-            .draw()?;
+        styled(
+            chart
+                .configure_mesh()
+                .x_label_formatter(&|x| tidy(*x))
+                .y_label_formatter(&|y| tidy(*y))
+                .x_desc(labels.0)
+                .y_desc(labels.1),
+        )
+        .draw()?;
         for (factor, strength) in [(1.0, 0.7), (1.0 + share, 0.3), (1.0 - share, 0.3)] {
             let ends = [low.max(low / factor), high.min(high / factor)].map(|x| (x, x * factor));
             chart.draw_series(LineSeries::new(ends, INK.mix(strength)))?;
