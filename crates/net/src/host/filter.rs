@@ -72,7 +72,7 @@ pub(crate) fn run(text: &str) -> io::Result<()> {
         return Ok(());
     }
     if output.status.code().is_none() {
-        return Err(io::Error::other(format!("nft was ended by {}", output.status)));
+        return Err(io::Error::new(io::ErrorKind::Interrupted, format!("nft was ended by {}", output.status)));
     }
     let complaint = String::from_utf8_lossy(&output.stderr);
     let line = complaint.lines().find(|line| line.contains("rror: ")).unwrap_or(complaint.trim());
@@ -89,7 +89,13 @@ pub(crate) fn replace(table: &str, text: &str) -> io::Result<()> {
 
 /// Removes a table; one that is not there is removed.
 pub(crate) fn remove(table: &str) -> io::Result<()> {
-    match run(&format!("delete table inet {table}\n")) {
+    let text = format!("delete table inet {table}\n");
+    let mut outcome = run(&text);
+    // Who ends all programs of a host one by one, as `emulate` does, meets nft at work too.
+    if outcome.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted) {
+        outcome = run(&text);
+    }
+    match outcome {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         outcome => outcome,
     }
