@@ -1,5 +1,6 @@
 //! `anabranch stream` as its users have it, with the kernel's TCP on loopback, for which no right is needed.
 
+use anabranch_media::{ElementaryStream, clip};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -157,8 +158,37 @@ fn what_cannot_be_sent_is_named_in_one_sentence() {
         "is `anabranch stream receive` waiting",
     );
     assert_one_sentence(&run_with("send 127.0.0.1 --kernel tcp", &pictures()), "has no port: write it like");
+    assert_one_sentence(&run_with("send 127.0.0.1:66000 --kernel tcp", &pictures()), "a number from 1 to 65535");
     assert_one_sentence(&run_with("send --kernel tcp", &pictures()), "or --listen PORT to wait");
     assert_one_sentence(&run_with("send no.such.host.invalid:5004 --kernel tcp", &pictures()), "no address of");
+}
+
+#[test]
+fn a_stream_that_is_cut_off_before_its_first_picture_or_is_another_than_was_said_is_not_sent() {
+    let send = |words: &str, input: &[u8]| run_with(&format!("send 127.0.0.1:9 --kernel tcp {words}"), input);
+    // A parameter set and no picture; headers of MPEG-4 and no picture.
+    assert_one_sentence(
+        &send("", pictures().get(..8).expect("it is longer")),
+        "has no picture of H.264: it is cut off",
+    );
+    assert_one_sentence(&send("", clip::MPEG4.get(..31).expect("it is longer")), "has no picture of MPEG-4");
+    assert_one_sentence(&send("--input mpegts", &pictures()), "what comes in is H.264, not MPEG-TS");
+    assert_one_sentence(&send("--input mpeg4", &pictures()), "what comes in is H.264, not MPEG-4");
+    assert_one_sentence(&send("--input h264", clip::MPEG4), "what comes in is MPEG-4, not H.264");
+}
+
+#[test]
+fn a_raw_file_is_held_back_to_its_rate_and_all_of_it_comes_in_time() {
+    let receiver = Receiver::start("");
+    let stream = ElementaryStream::read(clip::MPEG4).expect("the clip");
+    let second: usize = stream.pictures.iter().take(30).map(|picture| picture.data.len()).sum();
+    let sent = run_with(&format!("send 127.0.0.1:{} --kernel tcp --json", receiver.port), &clip::MPEG4[..second]);
+    let report: Value = serde_json::from_slice(&sent.stderr).expect("it is JSON");
+    // From the first to the last of 30 pictures at 30 a second are 967 ms; the header may be a piece with the first.
+    assert!(report["seconds"].as_f64().is_some_and(|seconds| seconds > 0.9), "{report}");
+    let (out, said, code) = receiver.end();
+    assert_eq!((out == clip::MPEG4[..second], code), (true, Some(0)), "{said}");
+    assert!(said.contains("30 handed over") && said.contains("; 0 missing"), "{said}");
 }
 
 #[test]

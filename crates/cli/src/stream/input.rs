@@ -1,6 +1,8 @@
 //! Standard input, read by a thread of its own and cut into pieces as it comes, each with the time of its coming.
 
+use super::pace::Pace;
 use anabranch_media::cut::{CutCounters, CutError, Cutter, Format, Piece};
+use anabranch_policy::time::Duration;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
@@ -107,19 +109,24 @@ impl Input {
 
 fn read(mut file: File, mut cutter: Cutter, shared: &Shared) {
     let mut block = vec![0; READ];
+    let (mut pace, mut began) = (Pace::new(), None);
     let end = loop {
-        let outcome = match file.read(&mut block) {
+        let bytes = match file.read(&mut block) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => break Next::Broken(error),
-            Ok(0) => None,
-            Ok(length) => Some(cutter.push(block.get(..length).unwrap_or_default())),
+            Ok(length) => block.get(..length).unwrap_or_default(),
         };
-        let over = outcome.is_none();
-        let pieces = match outcome.unwrap_or_else(|| cutter.finish()) {
+        let came = Instant::now();
+        let over = bytes.is_empty();
+        let mut pieces = match if over { cutter.finish() } else { cutter.push(bytes) } {
             Ok(pieces) => pieces,
             Err(error) => break Next::Wrong(error),
         };
-        let came = Instant::now();
+        let since = came.saturating_duration_since(*began.get_or_insert(came));
+        // A transport stream has times of its own.
+        if cutter.format() != Some(Format::TransportStream) {
+            pace.handle(bytes, Duration::from_nanos(since.as_nanos() as u64), &mut pieces);
+        }
         let mut waiting = shared.lock();
         (waiting.format, waiting.counters) = (cutter.format(), cutter.counters());
         waiting.bytes += pieces.iter().map(|piece| piece.bytes.len()).sum::<usize>();

@@ -7,6 +7,7 @@ mod histogram;
 mod input;
 mod options;
 mod output;
+mod pace;
 mod paths;
 mod policy;
 mod receive;

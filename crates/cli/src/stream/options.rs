@@ -108,7 +108,10 @@ impl EndOptions {
 /// The address of HOST:PORT.
 pub fn address(text: &str) -> Result<SocketAddr, Diagnostic> {
     let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
-    if port.parse::<u16>().is_err() || host.is_empty() {
+    if !host.is_empty() && !port.is_empty() && !port.parse::<u16>().is_ok_and(|port| port > 0) {
+        return Err(Diagnostic::plain(format!("'{port}' in '{text}' is no port: one is a number from 1 to 65535")));
+    }
+    if port.is_empty() || host.is_empty() {
         return Err(Diagnostic::plain(format!(
             "'{text}' has no port: write it like 192.0.2.1:5004 or host.example:5004"
         )));

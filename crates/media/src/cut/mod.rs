@@ -58,6 +58,19 @@ impl Format {
             _ => None,
         }
     }
+
+    /// What a stream is that begins with what this format cannot begin with.
+    fn contradicted_by(self, bytes: &[u8]) -> Option<Self> {
+        let found = Self::detect(bytes)?;
+        let code = elementary::first_code(bytes).unwrap_or_default();
+        let certain = match (self, found) {
+            // No start code of H.264 has this bit set; MPEG-4 reserves the others.
+            (Self::H264, Self::Mpeg4) => code >= 0x80,
+            (Self::Mpeg4, Self::H264) => code >= 0x60,
+            (said, found) => said != found,
+        };
+        certain.then_some(found)
+    }
 }
 
 /// What belongs together.
@@ -91,6 +104,17 @@ pub enum CutError {
     /// It does not look like what it is said to be.
     #[error("what comes in is not {}: nothing of it was found in the first 4 MiB", .0.name())]
     NotThat(Format),
+    /// It is said to be one format, and begins as another does.
+    #[error("what comes in is {}, not {}", found.name(), said.name())]
+    Other {
+        /// What it was said to be.
+        said: Format,
+        /// What it is.
+        found: Format,
+    },
+    /// It came to its end, and no picture in it said what it is.
+    #[error("what comes in has no picture of {}: it is cut off, damaged, or something else", .0.name())]
+    NoPictures(Format),
 }
 
 /// What was found beside pieces.
@@ -116,14 +140,16 @@ enum Kind {
 pub struct Cutter {
     kind: Kind,
     format: Option<Format>,
+    begun: bool,
     found: bool,
+    pictures: bool,
 }
 
 impl Cutter {
     /// Of a format, or of one that is to be found out.
     pub fn new(format: Option<Format>) -> Self {
         let kind = format.map_or_else(|| Kind::Unknown(Vec::new()), of_format);
-        Self { kind, format, found: false }
+        Self { kind, format, begun: false, found: false, pictures: false }
     }
 
     /// What it cuts, as soon as that is known.
@@ -145,6 +171,12 @@ impl Cutter {
     /// # Errors
     /// [`CutError`], at the beginning of a stream that cannot be understood; nothing is known of it later.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Piece>, CutError> {
+        if let (false, Some(said)) = (self.begun, self.format)
+            && let Some(found) = said.contradicted_by(bytes)
+        {
+            return Err(CutError::Other { said, found });
+        }
+        self.begun |= !bytes.is_empty();
         let mut pieces = Vec::new();
         match &mut self.kind {
             Kind::Elementary(cutter) => cutter.push(bytes, &mut pieces),
@@ -163,6 +195,7 @@ impl Cutter {
             }
         }
         self.found |= !pieces.is_empty();
+        self.pictures |= pieces.iter().any(|piece| piece.picture.is_some());
         match self.format {
             Some(format) if !self.found && self.counters().skipped_bytes >= MOST as u64 => {
                 Err(CutError::NotThat(format))
@@ -183,8 +216,12 @@ impl Cutter {
             Kind::Unknown(waiting) if waiting.is_empty() => return Err(CutError::Empty),
             Kind::Unknown(_) => return Err(CutError::Unknown),
         }
+        self.pictures |= pieces.iter().any(|piece| piece.picture.is_some());
         if self.found || !pieces.is_empty() {
-            return Ok(pieces);
+            return match (&self.kind, self.format) {
+                (Kind::Elementary(_), Some(format)) if !self.pictures => Err(CutError::NoPictures(format)),
+                _ => Ok(pieces),
+            };
         }
         let nothing = self.counters().skipped_bytes == 0;
         Err(self.format.filter(|_| !nothing).map_or(CutError::Empty, CutError::NotThat))

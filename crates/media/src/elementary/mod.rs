@@ -275,7 +275,7 @@ impl ElementaryStream {
     /// # Errors
     /// [`StreamError::Trace`].
     pub fn trace(&self, rate: FrameRate) -> Result<Trace, StreamError> {
-        let rate = self.format.rate.or_else(|| self.measured_rate()).unwrap_or(rate);
+        let rate = self.rate().unwrap_or(rate);
         let display = self.display();
         let lag = |(index, &display): (usize, &u32)| (index as u64).saturating_sub(u64::from(display));
         let delay = display.iter().enumerate().map(lag).max().unwrap_or(0);
@@ -289,6 +289,11 @@ impl ElementaryStream {
         };
         let frames = self.pictures.iter().enumerate().map(frame).collect();
         Ok(Trace::new(frames, rate.time(self.pictures.len() as u64 + delay))?)
+    }
+
+    /// Frames per second: as the header says or, if it does not, as the pictures' times follow each other most often.
+    pub fn rate(&self) -> Option<FrameRate> {
+        self.format.rate.or_else(|| self.measured_rate())
     }
 
     /// The display place of each picture, in coding order.
