@@ -136,6 +136,15 @@ impl Contender {
     pub fn ready() -> Vec<Self> {
         vec![Self::anabranch(), Self::plain(), Self::plain_tcp()]
     }
+
+    /// Those of the recPR paper and its rivals ([`Combination::NAMED`]): of both ends, beside the default of each family.
+    pub fn partially_reliable() -> Vec<Self> {
+        let made = |(name, _): &(&str, &str)| {
+            let policies = Combination::named(name)?;
+            Some(Self { name: (*name).to_owned(), label: (*name).to_owned(), policies, ..Self::plain() })
+        };
+        Combination::NAMED.iter().filter_map(made).collect()
+    }
 }
 
 /// Whether every member exists and takes its settings; the message suggests what was meant.
@@ -180,7 +189,7 @@ pub fn from_option(text: &str, scenario: &[Contender]) -> Result<Contender, Stri
 }
 
 fn from_name(name: &str, scenario: &[Contender]) -> Result<Contender, String> {
-    let ready = Contender::ready();
+    let ready = [Contender::ready(), Contender::partially_reliable()].concat();
     if let Some(found) = scenario.iter().chain(&ready).find(|known| known.name == name) {
         return Ok(found.clone());
     }
@@ -191,7 +200,12 @@ fn from_name(name: &str, scenario: &[Contender]) -> Result<Contender, String> {
             return Ok(made);
         }
     }
-    let mut known: Vec<&str> = scenario.iter().chain(&ready).map(|known| known.name.as_str()).collect();
+    let mut known: Vec<&str> = Vec::new();
+    for name in scenario.iter().chain(&ready).map(|known| known.name.as_str()) {
+        if !known.contains(&name) {
+            known.push(name);
+        }
+    }
     for name in Family::ALL.into_iter().flat_map(Family::members) {
         if !known.contains(&name) {
             known.push(name);

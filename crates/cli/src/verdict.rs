@@ -186,12 +186,15 @@ fn judge_change(outcome: &Outcome, claim: &Claim, over: &str, label: &str, how: 
         Some(size) => format!("{size:+} {}", if how.unit == "1" { "" } else { how.unit }).trim_end().to_owned(),
         None => (if sign < 0.0 { "lower" } else { "higher" }).to_owned(),
     };
-    let compared = if how.relative { change } else { difference };
-    let Some(estimate) = compared(outcome, &claim.metric, &claim.policy, over) else {
-        return not_measured(subject, published);
+    let share = change(outcome, &claim.metric, &claim.policy, over).filter(|_| how.relative);
+    // Where there is none of it at all it has no shares, but a direction.
+    let whole = difference(outcome, &claim.metric, &claim.policy, over).filter(|_| !how.relative || size.is_none());
+    let (estimate, measured) = match (share, whole) {
+        (Some(share), _) => (share, percent(&share)),
+        (None, Some(whole)) => (whole, signed(&whole, how.unit)),
+        (None, None) => return not_measured(subject, published),
     };
     let agreement = agreement_of_change(&estimate, sign, size);
-    let measured = if how.relative { percent(&estimate) } else { signed(&estimate, how.unit) };
     let relation = match agreement {
         Agreement::Agrees => format!("which agrees with the published {published}"),
         Agreement::DirectionOnly => format!("which has the direction but not the size of the published {published}"),

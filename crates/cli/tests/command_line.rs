@@ -1,5 +1,6 @@
 //! What the user meets: messages with their places, exit codes, lists and summaries of the built program.
 
+use anabranch_media::clip;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -133,6 +134,75 @@ fn a_missing_file_is_named() {
     assert!(message.contains("cannot read the file to send nothing.bin: there is no such file"), "{message}");
 }
 
+/// A live video over the same path.
+fn video(name: &str, video: &str) -> Place {
+    let transfer = "[transfer]\nkind = \"endless\"";
+    assert!(SCENARIO.contains(transfer));
+    Place::new(name, &SCENARIO.replace(transfer, &format!("[video]\n{video}")))
+}
+
+#[test]
+fn a_video_that_cannot_be_is_refused_in_a_sentence() {
+    let frames = "anabranch video trace 1\nframes 2\nlength 66666 us\n0 0 I 900 0 0\n";
+    let cases = [
+        ("deadline = \"-300 ms\"", "'-300 ms' is not possible for a time: it must not be negative"),
+        ("deadline = \"300\"", "a time has no unit: write it like \"50 ms\""),
+        ("deadline = \"0 ms\"", "nothing arrives at once: a deadline is longer than nothing"),
+        ("trace = \"bbb_qcif\"", "a video has no 'deadline', which it needs"),
+        ("trace = \"none.trace\"\ndeadline = \"1 s\"", "cannot read the trace none.trace: "),
+        ("trace = \"short.trace\"\ndeadline = \"1 s\"", "is cut off: it announces 2 frames and has 1"),
+        ("trace = \"typeless.trace\"\ndeadline = \"1 s\"", "'900' is no type of frame: I, P or B"),
+        ("trace = \"noise\"\ndeadline = \"1 s\"", "the stream is neither MPEG-4 part 2 nor H.264"),
+        ("trace = \"short.m4v\"\ndeadline = \"1 s\"", "it is cut off or has no frame types"),
+    ];
+    for (text, expected) in cases {
+        let place = video("video_refused", text);
+        let write = |name: &str, bytes: &[u8]| std::fs::write(place.0.join(name), bytes).expect("it can be written");
+        write("short.trace", frames.as_bytes());
+        write("typeless.trace", format!("{frames}1 1 900 33333 33333\n").replace(" I ", " ").as_bytes());
+        write("noise", &[0x9c; 5_000]);
+        write("short.m4v", &clip::MPEG4[..31]);
+        let message = refused(&place, &["run", "scenario.toml"]);
+        assert!(message.contains(expected), "{text}: {message}");
+    }
+}
+
+#[test]
+fn a_video_can_be_a_stream_of_its_own_and_policies_are_named_as_the_paper_names_them() {
+    let place = video("video_stream", "trace = \"clip.m4v\"\ndeadline = \"300 ms\"");
+    std::fs::write(place.0.join("clip.m4v"), &clip::MPEG4[..20_000]).expect("it can be written");
+    let words = ["compare", "scenario.toml", "--seeds", "1", "--json", "--policy", "recpr", "--policy", "sme"];
+    let output = place.run(&words);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    let rows = summary["experiments"][0]["rows"].as_array().expect("rows");
+    for policy in ["recpr", "sme"] {
+        let on_time = rows.iter().find(|row| row["policy"] == policy && row["metric"] == "on_time");
+        assert!(
+            on_time.is_some_and(|row| row["mean"].as_f64().is_some_and(|share| share > 50.0)),
+            "{policy}: {summary}"
+        );
+    }
+}
+
+#[test]
+fn without_ffmpeg_a_video_is_measured_but_for_its_pictures_and_a_sentence_says_why() {
+    let place = video("video_unseen", "deadline = \"300 ms\"");
+    for words in [["run", "scenario.toml", "--seeds", "1"], ["compare", "scenario.toml", "--json", "--seeds=1"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+        let output = command.args(words).current_dir(&place.0).env("PATH", "").env_remove("ANABRANCH_FFMPEG").output();
+        let output = output.expect("the program runs");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert!(
+            said.starts_with("small: PSNR, SSIM, VQM, MOS and stills were not computed: ffmpeg is not there"),
+            "{said}"
+        );
+        assert!(said.contains("install version 5 or newer") && said.lines().count() == 1, "{said}");
+        assert!(text(&output.stdout).contains("on_time") || text(&output.stdout).contains("frames on time"));
+    }
+}
+
 #[test]
 fn an_unknown_policy_is_answered_with_what_was_meant() {
     let place = Place::new("policy", SCENARIO);
@@ -186,6 +256,8 @@ fn the_list_has_every_family_and_its_members_with_their_sources() {
     assert!(lm3["source"].as_str().is_some_and(|source| source.contains("Cao")), "{lm3}");
     assert!(lm3["parameters"].as_array().is_some_and(|list| list.iter().any(|p| p["name"] == "rounding")), "{lm3}");
     let plain = text(&Place::new("list_text", SCENARIO).run(&["list"]).stdout);
+    assert!(plain.contains("recpr: MPTCP: one_way_delay, lowest_rtt, lia, spe"), "{plain}");
+    assert_eq!(lists["combinations"][0]["name"], "anabranch");
     assert!(plain.contains("lm3_evaluation: Three lossy wireless paths"), "{plain}");
 }
 

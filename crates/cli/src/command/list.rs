@@ -29,7 +29,7 @@ fn plain_lists() -> Result<String, Diagnostic> {
         text.push('\n');
     }
     text.push_str("ready combinations, for --policy\n");
-    for ready in Contender::ready() {
+    for ready in combinations() {
         text.push_str(&format!("  {}: {}\n", ready.name, ready.describe()));
     }
     text.push_str("\nexperiments, for reproduce\n");
@@ -50,6 +50,10 @@ fn plain_lists() -> Result<String, Diagnostic> {
         text.push_str(&format!("  {}: {} ({}, {scope})\n", series.name(), series.label(), series.unit()));
     }
     Ok(text)
+}
+
+fn combinations() -> Vec<Contender> {
+    [Contender::ready(), Contender::partially_reliable()].concat()
 }
 
 fn describe(member: &MemberInfo) -> String {
@@ -79,6 +83,8 @@ fn json_lists() -> Result<Value, Diagnostic> {
             json!({"family": family.name(), "decides": decides(family), "members": members})
         })
         .collect();
+    let combination = |ready: Contender| json!({"name": ready.name, "policies": ready.describe()});
+    let combinations: Vec<Value> = combinations().into_iter().map(combination).collect();
     let mut scenarios = Vec::new();
     for known in SCENARIOS {
         let title = known.document(&[]).scenario()?.title;
@@ -90,5 +96,7 @@ fn json_lists() -> Result<Value, Diagnostic> {
         .iter()
         .map(|s| json!({"name": s.name(), "label": s.label(), "unit": s.unit(), "per_path": s.per_path()}))
         .collect();
-    Ok(json!({"families": families, "scenarios": scenarios, "metrics": metrics, "series": series}))
+    Ok(json!({
+        "families": families, "combinations": combinations, "scenarios": scenarios, "metrics": metrics, "series": series
+    }))
 }

@@ -60,9 +60,6 @@ fn measured_and_published(outcome: &Outcome) -> String {
         text.push_str(&table::render(&["policy", &format!("{label} [95 % interval]")], &rows));
         text.push('\n');
     }
-    if let Some(reason) = outcome.pictures.as_ref().and_then(|pictures| pictures.missing.as_ref()) {
-        text.push_str(&format!("PSNR, SSIM, VQM, MOS and stills were not computed: {reason}\n\n"));
-    }
     let row = |(metric, other, estimate): (String, String, Estimate)| {
         let (label, unit) = outcome.scenario.metric(&metric)?;
         Some(vec![label, outcome.policy(&other)?.label(), signed(&estimate, unit)])

@@ -1,7 +1,7 @@
 //! How commands with results end: the files that they write, and what they print.
 
 use super::options::Options;
-use crate::console::print;
+use crate::console::{print, remark};
 use crate::diagnostic::Diagnostic;
 use crate::files::write;
 use crate::record::Outcome;
@@ -31,6 +31,12 @@ fn summary_text(outcomes: &[Outcome]) -> Result<String, Diagnostic> {
 /// Ends a command: the files, and either the summary as JSON or `table` and where the files are.
 pub fn finish(options: &Options, outcomes: &[Outcome], table: &str) -> Result<(), Diagnostic> {
     let written = write_results(&options.out, outcomes)?;
+    for outcome in outcomes {
+        if let Some(reason) = outcome.pictures.as_ref().and_then(|pictures| pictures.missing.as_ref()) {
+            let name = &outcome.scenario.name;
+            remark(&format!("{name}: PSNR, SSIM, VQM, MOS and stills were not computed: {reason}"));
+        }
+    }
     if options.json {
         print(&summary_text(outcomes)?);
         return Ok(());

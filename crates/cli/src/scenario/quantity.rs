@@ -154,7 +154,7 @@ fn checked<Q: Quantity>(base: f64, text: &str) -> Result<Q, String> {
 fn limits(what: &str) -> &'static str {
     match what {
         "a rate" => ": it must be at least 1 bit/s",
-        "a time" => ": it must not be negative",
+        "a time" => ": it must not be negative, nor more than 1e8 s",
         "a size" => ": it must be at least one byte",
         "a number of packets" => ": it must be a whole number, at least 1",
         "a share" => ": it must lie between 0 % and 100 %",
