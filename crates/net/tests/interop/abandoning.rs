@@ -3,12 +3,17 @@
 
 use crate::field::in_both_families;
 use crate::middlebox::{Middlebox, Way};
+use crate::pair::ours;
 use crate::scene::{Hosts, Scene, blocking, pattern};
-use anabranch_mptcp::Record;
 use anabranch_mptcp::stats::ConnectionStats;
+use anabranch_mptcp::{BufferSize, ConnectionConfig, Record};
 use anabranch_net::Stream;
+use anabranch_policy::rate::Rate;
 use anabranch_policy::reliability::Reason;
-use anabranch_wire::{Packet, SeqNumber};
+use anabranch_policy::time::Duration as Span;
+use anabranch_sim::LinkConfig;
+use anabranch_sim::link::LossModel;
+use anabranch_wire::{Flags, Packet, SeqNumber};
 use libtest_mimic::Trial;
 use socket2::Socket;
 use std::io::Write;
@@ -23,6 +28,8 @@ pub fn trials() -> Vec<Trial> {
         &[
             ("at_data_level_the_kernel_repeats_the_segment_until_it_comes_and_goes_on", at_data_level),
             ("on_the_subflow_the_kernel_has_seen_the_loss_and_repeats_nothing_more", on_the_subflow),
+            ("over_three_lossy_paths_at_data_level_no_subflow_stays_behind", three_paths_at_data_level),
+            ("over_three_lossy_paths_on_the_subflow_too_no_subflow_stays_behind", three_paths_on_the_subflow),
         ],
     )
 }
@@ -193,4 +200,97 @@ fn on_the_subflow(v6: bool) {
     // What was under way when the acknowledgement went over it.
     let after = outcome.gaps[0].3 + Duration::from_millis(300);
     assert!(outcome.loss.copies.iter().all(|copy| *copy < after), "the kernel goes on repeating it");
+}
+
+/// What the kernel writes over three paths, as fast as it can.
+const MUCH: usize = 6_000_000;
+/// Our receive buffer there.
+const BUFFER: u64 = 1 << 20;
+
+/// What `ss` says of the kernel's subflow on each path: slow start threshold, and segments that are not acknowledged.
+fn subflows(hosts: &Hosts) -> Vec<(Option<u64>, Option<u64>)> {
+    let of = |path: u8| {
+        let peer = ours(path, hosts.v6);
+        let peer = if peer.is_ipv6() { format!("[{peer}]") } else { peer.to_string() };
+        let output = Command::new("ss").args(["-Htin", "dst", &peer]).output().expect("ss is there where ip is");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let number = |name: &str| text.split_whitespace().find_map(|word| word.strip_prefix(name)?.parse().ok());
+        (number("ssthresh:"), number("unacked:"))
+    };
+    (0..3).map(of).collect()
+}
+
+/// The windows that we told the kernel on all paths, bytes.
+fn windows(hosts: &Hosts) -> Vec<u64> {
+    let ours = hosts.middleboxes.iter().flat_map(|middlebox| middlebox.seen(|seen| seen.way == Way::ToKernel));
+    let ours: Vec<_> = ours.map(|seen| seen.packet.segment).collect();
+    let scale = ours.iter().find_map(|segment| segment.options.window_scale).expect("it is offered with the SYN");
+    let told = ours.iter().filter(|segment| !segment.flags.contains(Flags::SYN));
+    told.map(|segment| u64::from(segment.window) << scale).collect()
+}
+
+/// 8 Mbit/s each, 10 to 40 ms either way, one packet in fifty lost on the way to us.
+fn three_paths(v6: bool, level: &str) -> ConnectionStats {
+    let mut scene = Scene::new(3, v6);
+    for (nth, links) in scene.links.iter_mut().enumerate() {
+        let link = LinkConfig::new(Rate::from_bits_per_second(8_000_000), Span::from_millis([10, 20, 40][nth]), 60);
+        *links = [LinkConfig { loss: vec![LossModel::Uniform(0.02)], ..link.clone() }, link];
+    }
+    let words = format!("reliability=spe,reliability.latency=20,reliability.level={level}");
+    scene.combination.apply(&words).expect("policies of ours");
+    scene.run(|hosts| async move {
+        let config = ConnectionConfig { receive_buffer: BufferSize::Fixed(BUFFER), ..hosts.config() };
+        let (stream, mut socket) = hosts.the_kernel_opens(config).await;
+        let writing = blocking(move || socket.write_all(&pattern(MUCH)).map(|()| socket));
+        let reading = read_exactly(&stream);
+        let (socket, (gaps, bytes)) = tokio::join!(writing, reading);
+        let stats = stream.stats().expect("it is there until it is dropped");
+        assert_eq!((stats.abandoned.total().gaps, stats.abandoned.total().bytes), (gaps, bytes));
+        assert_eq!(stats.bytes_delivered + bytes, MUCH as u64);
+        assert!(gaps > 0, "nothing was given up");
+        let used = stream.paths().iter().filter(|path| path.subflow.bytes_received > MUCH as u64 / 20).count();
+        assert_eq!(used, 3, "each path carries its part");
+        // Each subflow has seen losses, and gets rid of all that it has.
+        let mut last = subflows(&hosts);
+        while last.iter().any(|(_, unacked)| unacked.is_some()) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            last = subflows(&hosts);
+        }
+        assert!(last.iter().all(|(ssthresh, _)| ssthresh.is_some_and(|segments| segments < 1_000)), "{last:?}");
+        let largest = windows(&hosts).into_iter().max();
+        assert!(largest.is_some_and(|window| window <= BUFFER), "{largest:?}");
+        drop(socket.expect("the kernel can write"));
+        stream.close();
+        eprintln!("{gaps} gaps of {bytes} bytes, {} skipped, {last:?}", stats.skipped_bytes);
+        stats
+    })
+}
+
+/// Reads so many bytes; what comes must be what was written at its place. Gives how many gaps there were, and their bytes.
+async fn read_exactly(stream: &Stream) -> (u64, u64) {
+    let sent = pattern(MUCH);
+    let (mut gaps, mut missing, mut offset) = (0, 0, 0);
+    while offset < MUCH as u64 {
+        let record = stream.read_record().await.expect("the connection does not break").expect("it is not the end");
+        assert_eq!(record.offset(), offset);
+        match &record {
+            Record::Bytes { bytes, .. } => {
+                let place = offset as usize;
+                assert!(sent.get(place..place + bytes.len()) == Some(&bytes[..]), "other bytes at {place}");
+            }
+            Record::Gap { length, .. } => (gaps, missing) = (gaps + 1, missing + length),
+            Record::Message { .. } => panic!("there are no messages"),
+        }
+        offset = record.end();
+    }
+    (gaps, missing)
+}
+
+fn three_paths_at_data_level(v6: bool) {
+    assert_eq!(three_paths(v6, "data").skipped_bytes, 0);
+}
+
+fn three_paths_on_the_subflow(v6: bool) {
+    let stats = three_paths(v6, "subflow");
+    assert!(!stats.skips_no_more && stats.skipped_bytes as f64 <= 0.05 * MUCH as f64, "{stats:?}");
 }
