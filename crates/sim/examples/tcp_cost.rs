@@ -1,12 +1,12 @@
 //! What transport costs in the lab, on the scenarios for which there are figures of ns-3, and as connections grow many.
 //!
-//! `tcp_cost [one|two|fifty|many CONNECTIONS] [SECONDS]`; without words the first three for 100 simulated seconds. The
+//! `tcp_cost [one|two|fifty|many CONNECTIONS|live] [SECONDS]`; without words the first three for 100 simulated seconds. The
 //! hash is that of the trace: what changes speed only leaves it as it is.
 #![allow(clippy::print_stdout)]
 
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_sim::World;
-use anabranch_sim::reference::{Bottleneck, FIFTY_FLOWS, ONE_LINK, TWO_LINKS, connection, crowd, direct};
+use anabranch_sim::reference::{Bottleneck, FIFTY_FLOWS, ONE_LINK, TWO_LINKS, connection, crowd, direct, live};
 
 fn run(name: &str, mut world: World, seconds: u64) {
     let began = std::time::Instant::now();
@@ -52,6 +52,7 @@ fn main() {
             let connections = number(1, 100);
             run(&format!("{connections} flows"), many(connections as usize), number(2, 10));
         }
+        Some("live") => run("live messages", live(1, number(1, 10)), number(1, 10) + 1),
         Some(other) => panic!("no such scenario: {other}"),
         None => {
             run("one flow", one(), 100);

@@ -5,18 +5,18 @@
 //! ([`Bottleneck::rate`]): a full segment then takes equally long to send in both.
 
 use crate::address::InterfaceId;
-use crate::application::{Application, Sending};
+use crate::application::{Application, FrameToSend, Sending};
 use crate::flow::{FlowConfig, FlowId};
 use crate::identifiers::HostId;
 use crate::link::{LinkConfig, LossModel};
 use crate::topology::{NoPaths, Path, PathConfig, ServerAddresses, disjoint_paths, dumbbell};
 use crate::world::{World, WorldConfig};
-use anabranch_mptcp::{BufferSize, ConnectionConfig, EndpointConfig, Policies, TcpConfig};
+use anabranch_mptcp::{BufferSize, ConnectionConfig, EndpointConfig, Framing, Policies, TcpConfig};
 use anabranch_policy::path_manager::PathManager;
 use anabranch_policy::rate::Rate;
 use anabranch_policy::table::{self, Settings};
 use anabranch_policy::time::{Duration, Instant};
-use anabranch_policy::{congestion, path_manager, scheduler};
+use anabranch_policy::{congestion, path_manager, reliability, scheduler};
 use std::sync::Arc;
 
 /// Payload of a full segment, bytes.
@@ -147,6 +147,35 @@ pub fn direct(seed: u64, paths: &[Bottleneck], config: &ConnectionConfig) -> (Wo
     let (mut world, client, paths) = two_hosts(seed, paths);
     let flow = world.add_flow(upload("bulk", (client, paths[0].client), paths[0].server, Instant::ZERO, config));
     (world, flow)
+}
+
+/// The two paths of [`live`], each with more than half of what is written, and losses.
+pub const LIVE_LINKS: [Bottleneck; 2] = [
+    Bottleneck { loss: 0.001, ..Bottleneck::new(15, 10, 50) },
+    Bottleneck { loss: 0.001, ..Bottleneck::new(15, 30, 50) },
+];
+
+/// A live stream over [`LIVE_LINKS`]: 20 Mbit/s for so many seconds, in messages of 1,316 bytes (seven packets of MPEG-TS), of
+/// which the receiver gives up what comes later than 200 ms.
+pub fn live(seed: u64, seconds: u64) -> World {
+    let reliability = || {
+        let settings = Settings::new().with("latency", 200);
+        table::build(reliability::TABLE, "spe", &settings).expect("a name in the table")
+    };
+    let mut config = ConnectionConfig { framing: Framing::Messages, ..connection("new_reno", true) };
+    config.tcp.min_rto = TcpConfig::default().min_rto;
+    config.policies.reliability = Arc::new(reliability);
+    let interval = Duration::from_nanos(1_316 * 8 * 1_000 / 20);
+    let frame = |number: u64| {
+        let at = interval * number;
+        FrameToSend { at, play_out: at, importance: 1, lifetime: None, bytes: 1_316 }
+    };
+    let frames = (0..seconds * 1_000_000_000 / interval.as_nanos()).map(frame).collect();
+    let (mut world, client, paths) = two_hosts(seed, &LIVE_LINKS);
+    let (from, to) = ((client, paths[0].client), paths[0].server);
+    let application = Application::video(frames);
+    world.add_flow(FlowConfig { application, ..upload("live", from, to, Instant::ZERO, &config) });
+    world
 }
 
 /// Plain TCP connections over one bottleneck, each between hosts of its own, one starting every 10 ms.
