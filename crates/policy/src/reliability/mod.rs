@@ -11,12 +11,13 @@
 //! base = least of (arrival of its first byte - its play-out time), over the messages seen so far
 //! ```
 //!
-//! where the play-out time counts from the stream's beginning and the latency is chosen. [`PlayOutClock`] is this and
-//! nothing else. The message that came through fastest sets the base, so the latency is what all others may take longer.
+//! where the play-out time counts from the stream's beginning and the latency is chosen. [`PlayOutClock`] is this, with
+//! the drift of the clocks taken out, and nothing else. The message that came through fastest sets the base, so the latency is what all others may take longer.
 
 mod both_ends;
 mod forecast;
 mod full;
+mod lower_hull;
 mod play_out_clock;
 mod spe;
 mod too_late;
