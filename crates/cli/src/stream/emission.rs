@@ -3,6 +3,7 @@
 use super::paths::{PathReport, shares};
 use anabranch_media::FrameType;
 use anabranch_media::cut::{CutCounters, Format, Piece};
+use anabranch_mptcp::stats::ConnectionStats;
 use serde::Serialize;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -39,6 +40,7 @@ pub struct Emission {
     dropped: [u64; 2],
     /// The same of the connection, which dropped it out of what was written.
     withdrawn: [u64; 2],
+    told: Told,
     pauses: u64,
     longest_wait: Duration,
 }
@@ -77,8 +79,28 @@ pub struct EmissionReport {
     pub null_packets: u64,
     /// Pictures that do not say what they are.
     pub unknown_pictures: u64,
+    /// What the receiver said, if it is one of ours.
+    pub told: Told,
     /// Path by path.
     pub paths: Vec<PathReport>,
+}
+
+/// What the receiver told us in its notices.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Told {
+    /// Bytes that it gave up.
+    pub given_up_bytes: u64,
+    /// The path that it called its worst, by its last word; none if it does not measure them.
+    pub worst_path: Option<WorstPath>,
+}
+
+/// A path as the receiver sees it.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct WorstPath {
+    /// The subflow's number.
+    pub subflow: u32,
+    /// How much longer data takes there than on the quickest.
+    pub behind_ms: f64,
 }
 
 impl Emission {
@@ -94,6 +116,7 @@ impl Emission {
             bytes: 0,
             dropped: [0; 2],
             withdrawn: [0; 2],
+            told: Told::default(),
             pauses: 0,
             longest_wait: Duration::ZERO,
         }
@@ -126,9 +149,14 @@ impl Emission {
         Plan::Send { at: due, play_out: due.saturating_duration_since(began) }
     }
 
-    /// So many messages that were written were withdrawn in all, and so many bytes of them.
-    pub fn withdrawn(&mut self, messages: u64, bytes: u64) {
-        self.withdrawn = [messages, bytes];
+    /// What the connection counted so far.
+    pub fn count(&mut self, stats: &ConnectionStats) {
+        self.withdrawn = [stats.messages_withdrawn, stats.bytes_withdrawn];
+        self.told.given_up_bytes = stats.bytes_abandoned_by_peer;
+        let worst = stats.worst_path_of_peer;
+        let worst =
+            worst.map(|(subflow, behind)| WorstPath { subflow: subflow.0, behind_ms: behind.as_secs_f64() * 1e3 });
+        self.told.worst_path = worst.or(self.told.worst_path);
     }
 
     fn all_dropped(&self) -> [u64; 2] {
@@ -183,12 +211,20 @@ impl Emission {
             skipped_bytes: counters.skipped_bytes,
             null_packets: counters.null_packets,
             unknown_pictures: counters.unknown_pictures,
+            told: self.told,
             paths,
         }
     }
 }
 
 impl EmissionReport {
+    fn worst(&self) -> String {
+        let Some(worst) = self.told.worst_path else { return String::new() };
+        let path = self.paths.iter().find(|path| path.subflow == worst.subflow);
+        let name = path.map_or_else(|| format!("subflow {}", worst.subflow), |path| path.name.clone());
+        format!(", its worst path is {name}, {:.0} ms behind the quickest", worst.behind_ms)
+    }
+
     /// For people.
     pub fn text(&self) -> String {
         let [i, p, b] = self.pictures;
@@ -215,6 +251,9 @@ impl EmissionReport {
         }
         if self.unknown_pictures > 0 {
             let _ = writeln!(text, "unknown   {} pictures do not say what they are", self.unknown_pictures);
+        }
+        if self.told.given_up_bytes > 0 {
+            let _ = writeln!(text, "told      the receiver gave up {} bytes{}", self.told.given_up_bytes, self.worst());
         }
         let _ = writeln!(text, "paths     {}", shares(&self.paths));
         text

@@ -138,7 +138,7 @@ impl Sender {
     fn look(&mut self) {
         self.paths.look(&self.messages);
         if let Some(stats) = self.messages.stats() {
-            self.emission.withdrawn(stats.messages_withdrawn, stats.bytes_withdrawn);
+            self.emission.count(&stats);
         }
     }
 

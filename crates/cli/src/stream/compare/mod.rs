@@ -22,6 +22,7 @@ use crate::library;
 use crate::scenario::Scenario;
 use crate::scenario::model::Draw;
 use crate::stream::policy;
+use anabranch_policy::combination::Combination;
 use datagrams::Programs;
 use outcome::{Entry, Outcome};
 use std::io::Write;
@@ -30,12 +31,19 @@ use std::time::Duration;
 use trial::{Ours, Trial, Who};
 
 /// Those with our engine: name, label, and what is said of reliability.
-const ENGINES: [(&str, &str, &str); 4] = [
+const ENGINES: [(&str, &str, &str); 5] = [
     ("mptcp_to_ours", "Linux MPTCP to Anabranch", ""),
-    ("mptcp_to_ours_subflow", "Linux MPTCP to Anabranch, subflow level", ",reliability=spe,reliability.level=subflow"),
+    (
+        "mptcp_to_ours_subflow",
+        "Linux MPTCP to Anabranch, subflow level",
+        ",reliability=both_ends,reliability.level=subflow",
+    ),
     ("ours", "Anabranch at both ends", ""),
+    ("ours_spe", "Anabranch, the receiver gives up", ",reliability=spe"),
     ("ours_full", "Anabranch, nothing given up", ",reliability=full"),
 ];
+/// What asks for all combinations of [`Combination::NAMED`] together.
+const SCHEMES: &str = "schemes";
 
 /// Somebody who can take part.
 struct Candidate {
@@ -47,6 +55,8 @@ struct Candidate {
     by_latency: bool,
     /// The paths that it uses, by place.
     paths: Vec<usize>,
+    /// A combination of papers, which takes part if it is asked for.
+    scheme: bool,
 }
 
 /// All that there are for the paths of a scenario.
@@ -58,6 +68,7 @@ fn candidates(scenario: &Scenario, policy: &str) -> Vec<Candidate> {
         who,
         by_latency,
         paths: paths.to_vec(),
+        scheme: false,
     };
     let mut known = Vec::new();
     for (place, path) in scenario.paths.iter().enumerate() {
@@ -77,6 +88,11 @@ fn candidates(scenario: &Scenario, policy: &str) -> Vec<Candidate> {
         let ours = Who::Ours(Ours { policy: format!("{policy}{more}"), linux_sends: name.starts_with("mptcp") });
         known.push(make(name, label, ours, !more.contains("full"), &all));
     }
+    known.extend(Combination::NAMED.iter().map(|(name, words)| {
+        let ours = Who::Ours(Ours { policy: (*name).to_owned(), linux_sends: false });
+        let by_latency = words.contains("reliability");
+        Candidate { scheme: true, ..make(name, &format!("{name}, at both ends"), ours, by_latency, &all) }
+    }));
     known
 }
 
@@ -141,13 +157,21 @@ fn choose(scenario: &Scenario, options: &CompareOptions) -> Result<Vec<Candidate
     let known = candidates(scenario, &options.policy);
     let names: Vec<String> = known.iter().map(|contender| contender.name.clone()).collect();
     for name in &options.who {
-        if !names.contains(name) {
+        if !names.contains(name) && name != SCHEMES {
             let hint = crate::diagnostic::did_you_mean(name, names.iter().map(String::as_str));
-            let hint = if hint.is_empty() { format!("; known are {}", names.join(", ")) } else { hint };
+            let hint = if hint.is_empty() {
+                format!("; known are {}, and {SCHEMES} for all of papers", names.join(", "))
+            } else {
+                hint
+            };
             return Err(Diagnostic::option("--who", format!("'{name}' is nobody who takes part{hint}")));
         }
     }
-    let wanted = |contender: &Candidate| options.who.is_empty() || options.who.contains(&contender.name);
+    let asked = |name: &str| options.who.iter().any(|who| who == name);
+    let wanted = |contender: &Candidate| {
+        let group = if contender.scheme { asked(SCHEMES) } else { options.who.is_empty() };
+        group || asked(&contender.name)
+    };
     let mut chosen = Vec::new();
     for contender in known.into_iter().filter(wanted) {
         let missing = match &contender.who {

@@ -20,7 +20,8 @@ pub struct CompareOptions {
     /// The paths: a scenario's file, or the name of one that comes with the program (see `list`)
     #[arg(default_value = "stream_two_paths")]
     pub scenario: PathBuf,
-    /// Who takes part, e.g. mptcp, srt_A, rist, ours (repeatable) [default: all whose programs are there]
+    /// Who takes part, e.g. mptcp, srt_A, rist, ours, recpr (repeatable), or `schemes` for all combinations of papers, such as
+    /// recpr, sme, pr_mptcp and mo_pr [default: all whose programs are there, without schemes]
     #[arg(long, value_name = "NAME")]
     pub who: Vec<String>,
     /// Policies of our engine; of reliability, unless it is said, giving up at both ends
