@@ -10,7 +10,7 @@
 //! part of the trace here (it goes out of band). Display order is that of plain I, P and B frames, and the rate is the mean
 //! rate of the times given; a trace of one time is taken to have 30 frames per second.
 
-use super::text::shortened;
+use super::words::shortened;
 use super::{FrameRate, MOST_FRAMES, Trace, TraceError};
 use crate::frame::FrameType;
 

@@ -3,6 +3,7 @@
 mod evalvid;
 mod scaled;
 mod text;
+mod words;
 
 #[cfg(test)]
 mod tests;

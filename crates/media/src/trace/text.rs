@@ -13,6 +13,7 @@
 //! Numbers and display places count from 0, times from the stream's start. `B+` is a B frame from which others are predicted,
 //! `P-` a P frame from which none is. Empty lines and what stands behind `#` are not read.
 
+use super::words::shortened;
 use super::{MOST_FRAMES, Trace, TraceError};
 use crate::frame::{Frame, FrameType};
 use anabranch_policy::Duration;
@@ -115,9 +116,4 @@ fn frame(content: &str, expected: usize) -> Result<Frame, String> {
 fn next<T: FromStr>(words: &mut SplitWhitespace, what: &str) -> Result<T, String> {
     let word = words.next().ok_or_else(|| format!("the {what} is missing"))?;
     word.parse().map_err(|_| format!("'{}' is no {what}", shortened(word)))
-}
-
-/// Enough of a word to find it by.
-pub(super) fn shortened(word: &str) -> String {
-    word.chars().take(20).collect()
 }
