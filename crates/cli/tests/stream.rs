@@ -193,13 +193,18 @@ fn a_raw_file_is_held_back_to_its_rate_and_all_of_it_comes_in_time() {
 
 #[test]
 fn a_latency_that_cannot_be_and_a_port_in_use_are_named_in_one_sentence() {
-    for (latency, words) in
-        [("-300ms", "must not be negative"), ("300", "has no unit"), ("2min", "between 1 ms and 60 s")]
-    {
-        let output = run(&format!("receive --listen 5004 --kernel tcp --latency {latency}"));
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{text}");
-        assert!(text.contains(words), "{text}");
+    for (latency, words) in [
+        ("-300ms", "must not be negative"),
+        ("300", "has no unit"),
+        ("2min", "between 1 ms and 60 s"),
+        ("0ms", "between 1 ms"),
+    ] {
+        for option in ["--latency ", "--latency="] {
+            let output = run(&format!("receive --listen 5004 --kernel tcp {option}{latency}"));
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{text}");
+            assert!(text.contains(words), "{text}");
+        }
     }
     let listener = TcpListener::bind("0.0.0.0:0").expect("a port");
     let port = listener.local_addr().expect("it is bound").port();
@@ -253,4 +258,35 @@ fn a_signal_ends_both_ends_with_what_they_counted() {
     let (_, said, code) = receiver.end();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("handed over"), "{said}");
+}
+
+#[test]
+fn a_stream_that_is_cut_off_in_the_midst_of_a_picture_comes_out_as_far_as_it_went() {
+    let receiver = Receiver::start("");
+    let whole = pictures();
+    let cut = whole.get(..whole.len() - 2_100).expect("it is longer");
+    let sent = run_with(&format!("send 127.0.0.1:{} --kernel tcp", receiver.port), cut);
+    assert_eq!(sent.status.code(), Some(0), "{}", String::from_utf8_lossy(&sent.stderr));
+    let (out, said, code) = receiver.end();
+    assert_eq!((out == cut, code), (true, Some(0)), "{said}");
+}
+
+#[test]
+fn a_receiver_that_is_killed_ends_the_sender_with_a_sentence() {
+    let mut receiver = Receiver::start("");
+    let words = format!("send 127.0.0.1:{} --kernel tcp", receiver.port);
+    let mut sender = stream(&words).stdin(Stdio::piped()).spawn().expect("it runs");
+    let mut pipe = sender.stdin.take().expect("it is piped");
+    pipe.write_all(&pictures()).expect("it reads");
+    let mut first = [0; 8];
+    receiver.child.stdout.as_mut().expect("it is piped").read_exact(&mut first).expect("something comes out");
+    drop(receiver);
+    // It notices when it writes; until then the pipe takes what it likes.
+    while pipe.write_all(&pictures()).is_ok() {
+        thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let sent = sender.wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&sent.stderr);
+    assert_eq!(sent.status.code(), Some(1), "{text}");
+    assert!(text.contains("error: the stream broke off: the receiver is gone"), "{text}");
 }
