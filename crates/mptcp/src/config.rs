@@ -179,6 +179,10 @@ pub struct TcpConfig {
     pub max_timeouts: u32,
     /// Idle time before keepalive probes; none: no keepalive (RFC 9293, section 3.8.4).
     pub keepalive: Option<Duration>,
+    /// Time between keepalive probes that are not answered (Linux has 75 s).
+    pub keepalive_interval: Duration,
+    /// Keepalive probes without an answer before a subflow is given up (Linux has 9).
+    pub keepalive_probes: u32,
     /// Spread segments over the round trip.
     pub pacing: bool,
     /// Time in TIME-WAIT, twice the maximum segment lifetime (Linux has 60 s).
@@ -207,6 +211,8 @@ impl Default for TcpConfig {
             syn_attempts: 8,
             max_timeouts: 15,
             keepalive: None,
+            keepalive_interval: Duration::from_secs(75),
+            keepalive_probes: 9,
             pacing: false,
             time_wait: Duration::from_secs(60),
             fin_wait_2: Duration::from_secs(60),

@@ -7,10 +7,11 @@ use crate::console::{print, remark};
 use crate::diagnostic::Diagnostic;
 use crate::ending::wish_to_end;
 use crate::perf::Kernel;
-use anabranch_mptcp::Framing;
+use anabranch_mptcp::{ConnectionConfig, Framing};
 use anabranch_net::attach::{self, Attached};
 use anabranch_net::messages::{MessagePort, Messages, MessagesError};
 use anabranch_net::perf::{Host, KernelProtocol, KernelSockets, Ours};
+use anabranch_policy::time::Duration;
 use std::io;
 use std::net::SocketAddr;
 
@@ -53,6 +54,7 @@ pub async fn open(options: &EndOptions, remote: Option<&str>) -> Result<Option<O
     let open = stack.open(reach).await?;
     let mut config = open.connection;
     config.framing = framing;
+    notice_silence(&mut config);
     if policy::gives_up(&stack.policy) {
         // A mapping with a hole cannot be verified.
         config.checksum = false;
@@ -60,6 +62,15 @@ pub async fn open(options: &EndOptions, remote: Option<&str>) -> Result<Option<O
     let ours = Ours { stack: open.attached.stack().clone(), config, local: None, policies: stack.policy.clone() };
     let remote = remote.map(|remote| stack.inside(remote));
     Ok(Some(Opened { host: Host::Ours(Box::new(ours)), attached: Some(open.attached), remote, framing }))
+}
+
+/// A peer that has gone without a word is noticed within half a minute: a live stream has nobody to wait for.
+fn notice_silence(config: &mut ConnectionConfig) {
+    config.tcp.keepalive = Some(Duration::from_secs(5));
+    config.tcp.keepalive_interval = Duration::from_secs(2);
+    config.tcp.keepalive_probes = 5;
+    // What follows when the last path is given up; until then a lost path is tried again.
+    config.survive_without_subflows = Duration::from_secs(10);
 }
 
 impl Opened {

@@ -18,10 +18,6 @@ const SYN_ACK_ATTEMPTS: u32 = 6;
 /// Zero-window probes come at most this far apart.
 const MAX_PERSIST: Duration = Duration::from_secs(60);
 
-/// Keepalive probes without an answer before a subflow is given up, and their interval (Linux: 9, 75 s).
-const KEEPALIVE_PROBES: u32 = 9;
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(75);
-
 /// Deadlines of a connection, [`Instant::NEVER`] when not set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectionTimers {
@@ -221,19 +217,21 @@ impl Connection {
 
     /// Keepalive (RFC 9293, section 3.8.4). Gives false when the subflow is given up.
     fn handle_keepalive(&mut self, now: Instant, index: usize) -> bool {
-        let Some(idle) = self.config.tcp.keepalive else { return true };
+        let tcp = &self.config.tcp;
+        let Some(idle) = tcp.keepalive else { return true };
+        let (interval, probes) = (tcp.keepalive_interval, tcp.keepalive_probes);
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
         let silence = subflow.unheard(now);
         if silence < idle {
             subflow.timers.keepalive = now + (idle - silence);
             return true;
         }
-        if silence >= idle + KEEPALIVE_INTERVAL * u64::from(KEEPALIVE_PROBES) {
+        if silence >= idle + interval * u64::from(probes) {
             self.reset_subflow(now, index, CloseReason::TimedOut, REASON_UNSPECIFIED);
             return false;
         }
         subflow.keepalive_due = subflow.scoreboard.is_idle();
-        subflow.timers.keepalive = now + KEEPALIVE_INTERVAL;
+        subflow.timers.keepalive = now + interval;
         true
     }
 

@@ -29,6 +29,18 @@ fn keepalive_asks_after_the_idle_time_and_every_75_seconds_and_gives_up_after_ni
 }
 
 #[test]
+fn how_often_keepalive_asks_can_be_chosen() {
+    let mut t = Transcript::accepted(plain_with(|c| {
+        c.tcp.keepalive = Some(Duration::from_secs(5));
+        (c.tcp.keepalive_interval, c.tcp.keepalive_probes) = (Duration::from_secs(2), 2);
+    }));
+    t.expect_in(5_000, "A 0:0 ack 1");
+    t.expect_in(2_000, "A 0:0 ack 1");
+    t.expect_in(2_000, "RA 1:1 ack 1");
+    assert_eq!(t.closed(), Some(CloseCause::TimedOut));
+}
+
+#[test]
 fn what_the_peer_sends_puts_keepalive_off() {
     let mut t = Transcript::accepted(plain_with(|c| c.tcp.keepalive = Some(Duration::from_secs(100))));
     t.silence(60_000);
