@@ -148,13 +148,15 @@ fn unit<Q: Quantity>(name: &str) -> Result<f64, String> {
 }
 
 fn checked<Q: Quantity>(base: f64, text: &str) -> Result<Q, String> {
-    Q::from_base(base).ok_or_else(|| format!("'{}' is not possible for {}{}", text.trim(), Q::WHAT, limits(Q::WHAT)))
+    Q::from_base(base)
+        .ok_or_else(|| format!("'{}' is not possible for {}{}", text.trim(), Q::WHAT, limits(Q::WHAT, base)))
 }
 
-fn limits(what: &str) -> &'static str {
+fn limits(what: &str, base: f64) -> &'static str {
     match what {
         "a rate" => ": it must be at least 1 bit/s",
-        "a time" => ": it must not be negative, nor more than 1e8 s",
+        "a time" if base < 0.0 => ": it must not be negative",
+        "a time" => ": it must be at most 1e8 s",
         "a size" => ": it must be at least one byte",
         "a number of packets" => ": it must be a whole number, at least 1",
         "a share" => ": it must lie between 0 % and 100 %",
