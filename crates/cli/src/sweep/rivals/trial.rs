@@ -207,13 +207,13 @@ impl Trial<'_> {
 /// The engine's end of a connection.
 enum Sender {
     Server(anabranch_net::Listener),
-    Client(Stack, ConnectionConfig),
+    Client(Stack, Box<ConnectionConfig>),
 }
 
 impl Sender {
     fn begin(stack: &Stack, config: ConnectionConfig, download: bool) -> Result<Self, String> {
         if !download {
-            return Ok(Self::Client(stack.clone(), config));
+            return Ok(Self::Client(stack.clone(), Box::new(config)));
         }
         stack.listen(PORT, config).map(Self::Server).map_err(|error| error.to_string())
     }
@@ -224,7 +224,7 @@ impl Sender {
             Self::Server(listener) => listener.accept().await.ok_or("the stack was shut down")?,
             Self::Client(stack, config) => {
                 let target = SocketAddr::new(server_address(), PORT);
-                let stream = stack.connect(client_addresses(1).pop(), target, config.clone()).await;
+                let stream = stack.connect(client_addresses(1).pop(), target, (**config).clone()).await;
                 stream.map_err(|error| error.to_string())?
             }
         };
