@@ -52,7 +52,7 @@ pub fn emulate(options: &EmulateOptions, scenario: &Scenario, network: &model::M
     options.json.as_deref().map_or(Ok(()), |path| write(path, ""))?;
     let ether = Ether::start(air, ends, capture).map_err(|error| plain(&error))?;
     let routers = Routers::start(&nodes, &routing(network)).map_err(|error| plain(&error))?;
-    wait_for_routes(&nodes)?;
+    wait_for_routes(&nodes, network.rates.len())?;
     if !options.no_mptcp_setup {
         multipath(&nodes, network.rates.len());
     }
@@ -163,14 +163,15 @@ fn routing(network: &model::Mesh) -> RouteConfig {
 }
 
 /// Waits until M1 and M8 have routes to all of each other's addresses.
-fn wait_for_routes(nodes: &Mesh) -> Result<(), Diagnostic> {
+fn wait_for_routes(nodes: &Mesh, channels: usize) -> Result<(), Diagnostic> {
     let until = Instant::now() + PATIENCE;
     let there = |from: usize, to: usize| {
         let node = nodes.nodes().get(from - 1);
         let answer = node.and_then(|node| node.namespace.run(|| ask(MAIN_TABLE, Question::Routes)).ok()?.ok());
-        let wanted = format!("{}/32", mesh::ipv4(0, to));
         let routes = answer.as_ref().and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        routes.iter().any(|route| route["prefix"] == wanted.as_str() && route["installed"] == true)
+        (0..channels)
+            .map(|channel| format!("{}/32", mesh::ipv4(channel, to)))
+            .all(|wanted| routes.iter().any(|route| route["prefix"] == wanted.as_str() && route["installed"] == true))
     };
     while !(there(1, 8) && there(8, 1)) {
         if Instant::now() >= until {
