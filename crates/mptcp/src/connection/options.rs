@@ -2,6 +2,7 @@
 
 use super::close::REASON_UNSPECIFIED;
 use super::paths::RemoteAddress;
+use super::schedule::Extent;
 use super::{Connection, Notice, Protocol};
 use crate::event::CloseCause;
 use crate::subflow::{Doubt, Subflow};
@@ -128,7 +129,7 @@ impl Connection {
         }
         subflow.doubt = Some(Box::new(Doubt { since: now, probes: 0 }));
         self.take_back_queued(index);
-        self.reinject_outstanding(index);
+        self.reinject_outstanding(index, Extent::Missing);
         self.handle_doubt(now, index);
     }
 

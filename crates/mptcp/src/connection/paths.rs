@@ -1,5 +1,6 @@
 //! What a path manager can have a connection do: announce, withdraw, close, suspend, resume, probe.
 
+use super::schedule::Extent;
 use super::{Connection, Protocol};
 use crate::config::BufferSize;
 use crate::event::SendKind;
@@ -151,7 +152,7 @@ impl Connection {
             return false;
         }
         self.take_back_queued(index);
-        self.reinject_outstanding(index);
+        self.reinject_outstanding(index, Extent::Missing);
         self.output_pending = true;
         true
     }

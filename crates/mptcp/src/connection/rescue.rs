@@ -1,6 +1,7 @@
 //! Data that is outstanding on one subflow and sent on another too: because the scheduler wants it there earlier, or
 //! because the first is silent.
 
+use super::schedule::Extent;
 use super::{Connection, Protocol, Workspace};
 use crate::config::TcpConfig;
 use crate::event::SendKind;
@@ -45,7 +46,7 @@ impl Connection {
         }
         subflow.silent = true;
         self.take_back_queued(index);
-        self.reinject_outstanding(index);
+        self.reinject_outstanding(index, Extent::Missing);
     }
 
     /// Whether the scheduler wants what is outstanding sent elsewhere before new data.

@@ -3,6 +3,7 @@
 use super::{Connection, Notice, Protocol, Workspace};
 use crate::event::{SendKind, TraceRecord};
 use crate::subflow::Subflow;
+use crate::subflow::scoreboard::Fate;
 use anabranch_policy::congestion::{Congestion, CongestionEvent};
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::scheduler::{Chunk, ChunkKind, Decision, Hole};
@@ -14,6 +15,16 @@ const MAX_REINJECTIONS: usize = 16_384;
 
 /// Stands for the subflow that sent a stretch last where none did, or none has it any more: it may go anywhere.
 pub(super) const NOBODY: SubflowId = SubflowId(u32::MAX);
+
+/// How much of what a subflow has outstanding is sent elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Extent {
+    /// What the peer is not known to have.
+    Missing,
+    /// Also what it acknowledged selectively: where that lies behind a hole which nobody fills on this subflow, the peer may
+    /// never give it to the data level. The kernel of Linux does not.
+    All,
+}
 
 /// A stretch of data to be sent on another subflow.
 #[derive(Clone, Copy, Debug)]
@@ -364,13 +375,13 @@ impl Connection {
     }
 
     /// Has what a subflow has outstanding sent elsewhere too: it does not answer.
-    pub(super) fn reinject_outstanding(&mut self, index: usize) {
+    pub(super) fn reinject_outstanding(&mut self, index: usize, extent: Extent) {
         let una = self.data_una();
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         let id = subflow.id();
         for record in subflow.scoreboard.given_mut() {
-            if !record.reinjected && record.data_end() > una && record.fate != crate::subflow::scoreboard::Fate::Sacked
-            {
+            let wanted = extent == Extent::All || record.fate != Fate::Sacked;
+            if wanted && !record.reinjected && record.data_end() > una {
                 record.reinjected = self.reinjections.add(record.data_seq, record.data_end(), id);
             }
         }

@@ -1,7 +1,7 @@
 //! The connection's own timers, and what is due on its subflows when time passes.
 
 use super::close::REASON_UNSPECIFIED;
-use super::schedule::NOBODY;
+use super::schedule::{Extent, NOBODY};
 use super::{Connection, Notice, Protocol, subflow_and_context};
 use crate::event::CloseCause;
 use crate::subflow::acknowledge::Context;
@@ -209,7 +209,7 @@ impl Connection {
             return;
         }
         if self.scheduler.reinjection() == Reinjection::OnSubflowTimeout {
-            self.reinject_outstanding(index);
+            self.reinject_outstanding(index, Extent::All);
             self.take_back_queued(index);
         }
         self.notices.push_back(Notice::SubflowTimeout(id));
@@ -266,12 +266,22 @@ impl Connection {
         self.arm_data_retransmit(now);
     }
 
-    /// The first unacknowledged segment goes out once more, on another subflow than the one that holds it. What no
-    /// subflow holds any more goes out on any, up to the next byte that one does.
+    /// The first unacknowledged segment goes out once more, on another subflow than the one that holds it, and with it all
+    /// else that lies there if that subflow does not answer: it must not wait for a timeout each. What no subflow holds any
+    /// more goes out on any, up to the next byte that one does.
     fn reinject_first(&mut self) {
         let una = self.data_una();
         if let Some((id, length)) = self.find_holder(una) {
-            return self.reinject_stretch(una, (una + length).min(self.data_nxt), id);
+            let end = una + length;
+            self.reinject_stretch(una, end.min(self.data_nxt), id);
+            if let Some(index) = self.index_of(id)
+                && let Some(holder) = self.subflows.get_mut(index).filter(|holder| holder.timeouts_in_row > 0)
+            {
+                let first = holder.scoreboard.given_mut().find(|record| record.data_end() == end);
+                first.into_iter().for_each(|record| record.reinjected = true);
+                self.reinject_outstanding(index, Extent::All);
+            }
+            return;
         }
         let held = self.subflows.iter().flat_map(|subflow| subflow.scoreboard.records());
         let next = held.filter(|record| !record.payload.is_empty()).map(|record| record.data_seq);

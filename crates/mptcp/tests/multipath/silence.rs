@@ -2,12 +2,16 @@
 //! 8684 asks for it.
 
 use super::orders::{create, obedient_pair};
+use super::peer::{Peer, capable, mapping};
 use crate::pair::{Fate, Pair, address, config, pattern};
 use anabranch_mptcp::{BufferSize, ConnectionConfig};
 use anabranch_policy::ids::{ConnectionId, SubflowId};
-use anabranch_policy::scheduler::{Chunk, Decision, Outstanding, Scheduler};
+use anabranch_policy::scheduler::{Chunk, Decision, Outstanding, Reinjection, Scheduler};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::{ConnectionView, SubflowView};
+use anabranch_wire::mptcp::{CapableKeys, DataSequence, Dss};
+use anabranch_wire::tcp::{SackBlock, SackBlocks, TcpOptions};
+use anabranch_wire::{Flags, Packet};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,6 +23,7 @@ struct First {
     /// What the first has sent goes on the second as well.
     shares: bool,
     train: u32,
+    reinjection: Reinjection,
 }
 
 impl Scheduler for First {
@@ -38,6 +43,9 @@ impl Scheduler for First {
     }
     fn mapping_train(&self) -> u32 {
         self.train
+    }
+    fn reinjection(&self) -> Reinjection {
+        self.reinjection
     }
 }
 
@@ -76,7 +84,7 @@ fn on_second(pair: &Pair) -> Vec<(Instant, usize)> {
     sent.filter(|(_, length)| *length > 0).collect()
 }
 
-const THREE: First = First { silence: Some(3.0), shares: false, train: 1 };
+const THREE: First = First { silence: Some(3.0), shares: false, train: 1, reinjection: Reinjection::OnSubflowTimeout };
 
 #[test]
 fn what_a_silent_subflow_holds_is_sent_once_on_another_after_three_smoothed_round_trips() {
@@ -146,13 +154,71 @@ fn who_does_not_ask_for_it_waits_for_the_timeout() {
 
 #[test]
 fn a_segment_without_a_mapping_is_shared_whole_though_it_is_longer_than_one_with() {
-    let (mut pair, id, dead) = two_paths(Duration::from_millis(10), First { silence: None, shares: true, train: 8 });
+    let (mut pair, id, dead) =
+        two_paths(Duration::from_millis(10), First { silence: None, shares: true, train: 8, ..THREE });
     dead.set(true);
     pair.hosts[0].write(pair.now, id, pattern(12_000).into()).unwrap();
     pair.settle();
     // Before any timeout, 200 ms at least, all has arrived on the second path.
     pair.run(Duration::from_millis(190));
     assert!(pair.received[1] == pattern(12_000), "{}", pair.received[1].len());
+}
+
+#[test]
+fn what_lies_behind_a_hole_of_a_dead_subflow_goes_elsewhere_all_at_once() {
+    for (silence, reinjection) in [
+        (None, Reinjection::OnSubflowTimeout),
+        (Some(3.0), Reinjection::OnSubflowTimeout),
+        (None, Reinjection::OnConnectionTimeout),
+    ] {
+        let scheduler = First { silence, reinjection, ..THREE };
+        let mut config = config();
+        config.policies.scheduler = Arc::new(move || Box::new(scheduler));
+        let mut peer = Peer::new(config);
+        peer.stamps = Some(TcpOptions { sack_permitted: true, ..TcpOptions::default() });
+        peer.open(vec![capable(CapableKeys::None)]);
+        peer.acknowledge_keys();
+        peer.join(1);
+        peer.acknowledge(0, 0);
+        peer.acknowledge(1, 0);
+        peer.take();
+        peer.write(&pattern(10_000));
+        let [hole, .., last] = data_from(&mut peer, 0)[..] else { panic!("all goes on the first subflow") };
+        // A peer that gives nothing of a subflow to the data level before it has all up to there: the kernel of Linux is one.
+        let initial = peer.flows[0].host_initial;
+        peer.flows[0].ack = 1;
+        let mut sack = SackBlocks::new();
+        sack.push(SackBlock { start: initial + 1 + hole.1, end: initial + 1 + last.1 });
+        let dss = Dss { data_ack: Some(peer.data_ack(0)), ..Dss::default() };
+        peer.send(0, Flags::ACK, TcpOptions { dss: Some(dss), sack, ..TcpOptions::default() }, &[]);
+        // From here on nothing passes on the first path.
+        let mut arrived = [false; 10_000];
+        let in_order = |arrived: &[bool]| arrived.iter().take_while(|byte| **byte).count();
+        for _ in 0..200 {
+            peer.run(Duration::from_millis(10));
+            peer.flows[0].ack = 1;
+            for (start, end) in data_from(&mut peer, 1) {
+                arrived[start as usize..end as usize].fill(true);
+            }
+            peer.acknowledge(1, in_order(&arrived) as u64);
+        }
+        assert_eq!(in_order(&arrived), 10_000, "{silence:?}, {reinjection:?}");
+    }
+}
+
+/// The stretches of the stream that the endpoint has sent on a path since the last look.
+fn data_from(peer: &mut Peer, path: usize) -> Vec<(u32, u32)> {
+    let first = peer.remote.initial_data_seq.wrapping_add(1) as u32;
+    let sent = peer.take().into_iter().filter(|packet| packet.ip.source == address(1, path));
+    let stretch = |packet: Packet| {
+        let start = match mapping(&packet)?.data_seq {
+            DataSequence::Long(number) => number as u32,
+            DataSequence::Short(number) => number,
+        };
+        let start = start.wrapping_sub(first);
+        Some((start, start + packet.segment.payload.len() as u32))
+    };
+    sent.filter_map(stretch).collect()
 }
 
 /// Waits for the first subflow, whatever the others could do.
