@@ -103,7 +103,24 @@ pub struct SubflowView {
     pub forward_delay: Option<ForwardDelay>,
 }
 
+/// How many times what was seen a path is trusted with that was never filled: nobody knows what it can carry.
+const OPTIMISM: f64 = 8.0;
+/// By what factor what is there must exceed the least round trip's worth to show that a path is full.
+const FILLED: f64 = 1.2;
+
 impl SubflowView {
+    /// Bytes per second that were seen to pass, one at least.
+    pub fn bytes_per_second(&self) -> f64 {
+        (self.bandwidth.bytes_per_second() as f64).max(1.0)
+    }
+    /// Whether so many bytes on the path fill it: they are more than its least round trip's worth.
+    pub fn is_filled_by(&self, bytes: u64) -> bool {
+        bytes as f64 / self.bytes_per_second() >= self.min_rtt.as_secs_f64() * FILLED
+    }
+    /// Bytes per second that the path is trusted with: more than was seen if it was `never_filled`.
+    pub fn trusted_rate(&self, never_filled: bool) -> f64 {
+        self.bytes_per_second() * if never_filled { OPTIMISM } else { 1.0 }
+    }
     /// Whether new data may go here at all: established, not put aside.
     pub fn usable(&self) -> bool {
         self.state == SubflowState::Established && !self.suspended

@@ -9,15 +9,11 @@
 //! max(0, B (1 - l) (t - (s - r) / 2 - d) - q)
 //! ```
 //!
-//! Of a path that was never filled nobody knows B: as in the scheduler `anabranch`, it is trusted with eight times what was seen.
+//! Of a path that was never filled nobody knows B: as in the scheduler `anabranch`, it is trusted with more than was seen
+//! ([`SubflowView::trusted_rate`]).
 
 use crate::time::Duration;
 use crate::view::{Phase, SubflowView};
-
-/// How many times what was seen a path is trusted with that was never filled.
-const OPTIMISM: f64 = 8.0;
-/// By what factor what is in flight must exceed the least round trip's worth to show that a path is full.
-const FILLED: f64 = 1.2;
 
 /// Rates are bytes a second, times seconds.
 #[derive(Clone, Copy, Debug)]
@@ -32,12 +28,10 @@ struct Path {
 
 impl Path {
     fn of(view: &SubflowView, least: Duration) -> Self {
-        let known = view.bandwidth.bits_per_second() as f64 / 8.0;
-        let there = (view.in_flight + view.queued) as f64;
         let limited = view.app_limited || view.phase == Phase::SlowStart;
-        let never_filled = limited && there < known * view.min_rtt.as_secs_f64() * FILLED;
+        let never_filled = limited && !view.is_filled_by(view.in_flight + view.queued);
         Self {
-            rate: if never_filled { known * OPTIMISM } else { known } * (1.0 - view.loss_rate),
+            rate: view.trusted_rate(never_filled) * (1.0 - view.loss_rate),
             behind: (view.smoothed_rtt - least).as_secs_f64() / 2.0,
             queued: view.queued as f64,
             loss: view.loss_rate,

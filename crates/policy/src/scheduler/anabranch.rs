@@ -67,12 +67,8 @@ const DELAYED: Duration = Duration::from_millis(50);
 const TAIL: u64 = 8;
 /// Share of segments lost from which on the tail goes twice.
 const LOSSY: f64 = 0.002;
-/// By what factor what is in flight must exceed the least round trip's worth to show that a path is full.
-const FILLED: f64 = 1.2;
 /// Seconds that data may wait for more to share a mapping with.
 const GATHER: f64 = 0.002;
-/// How many times what was seen a path is trusted with that was never filled.
-const OPTIMISM: f64 = 8.0;
 /// How much of a window is used where several paths fill it: they do not hold it up at the same moments.
 const MIXED: f64 = 0.85;
 /// Sets of paths that carry nearly the same are as good.
@@ -110,7 +106,7 @@ pub const PARAMETERS: &[Parameter] = &[
 #[derive(Clone, Copy, Debug)]
 struct Forecast {
     id: SubflowId,
-    /// Bytes per second; [`OPTIMISM`] times what was seen if the path was never filled.
+    /// Bytes per second, [`SubflowView::trusted_rate`].
     rate: f64,
     /// Seconds until a segment given to it now is acknowledged: it goes behind what is in flight and queued.
     answer: f64,
@@ -128,12 +124,12 @@ impl Forecast {
     fn of(subflow: &SubflowView, length: u32) -> Self {
         let mss = u64::from(subflow.mss);
         let (least, smoothed) = (subflow.min_rtt.as_secs_f64(), subflow.smoothed_rtt.as_secs_f64());
-        let known = bytes_per_second(subflow);
-        let behind = (subflow.in_flight + subflow.queued + u64::from(length)) as f64;
+        let known = subflow.bytes_per_second();
+        let behind = subflow.in_flight + subflow.queued + u64::from(length);
         let alone = least + f64::from(length) / known;
-        // What a path can carry that was never filled, nobody knows: it is given the benefit of the doubt.
-        let never_filled = subflow.phase == Phase::SlowStart && behind / known < least * FILLED;
-        let (rate, queue) = if never_filled { (known * OPTIMISM, 0.0) } else { (known, behind / known) };
+        let never_filled = subflow.phase == Phase::SlowStart && !subflow.is_filled_by(behind);
+        let rate = subflow.trusted_rate(never_filled);
+        let queue = if never_filled { 0.0 } else { behind as f64 / known };
         let answer = alone.max(queue);
         let losses = known / mss.max(1) as f64 * subflow.loss_rate;
         let most = (known * QUEUED).clamp((BURST * mss) as f64, (TRAIN * mss) as f64);
@@ -188,10 +184,6 @@ impl Plan {
         let chosen = paths.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1).map(|(_, path)| path);
         chosen.map(|path| (path.losses * lasts).min(1.0) * (path.repaired - lasts).max(0.0) / lasts).sum()
     }
-}
-
-fn bytes_per_second(subflow: &SubflowView) -> f64 {
-    (subflow.bandwidth.bytes_per_second() as f64).max(1.0)
 }
 
 /// A subflow in a set of them.
@@ -269,7 +261,7 @@ impl Anabranch {
 fn gathers(connection: &ConnectionView, id: SubflowId, subflows: &[SubflowView]) -> bool {
     let Some(subflow) = subflows.iter().find(|subflow| subflow.id == id) else { return false };
     let mss = u64::from(subflow.mss);
-    let several = ((bytes_per_second(subflow) * GATHER) as u64).min(TRAIN * mss);
+    let several = ((subflow.bytes_per_second() * GATHER) as u64).min(TRAIN * mss);
     let queue = subflow.smoothed_rtt > subflow.min_rtt + (subflow.min_rtt / 10).max(Duration::from_millis(1));
     let opens = queue && subflow.in_flight > 4 * several && subflow.queued == 0 && subflow.loss_rate < LOSSY / 2.0;
     several >= 2 * mss && opens && connection.window_left < several && connection.unsent > several
