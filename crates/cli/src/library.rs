@@ -15,64 +15,53 @@ pub struct Embedded {
     pub experiment: bool,
 }
 
+/// The scenarios with these names: papers' experiments, then others.
+macro_rules! embedded {
+    (experiments: [$($experiment:literal,)*], others: [$($other:literal,)*],) => {
+        &[
+            $(embedded!($experiment, true),)*
+            $(embedded!($other, false),)*
+        ]
+    };
+    ($name:literal, $experiment:literal) => {
+        Embedded {
+            name: $name,
+            text: include_str!(concat!("../../../scenarios/", $name, ".toml")),
+            experiment: $experiment,
+        }
+    };
+}
+
 /// All of them, in the order of `reproduce`.
-pub const SCENARIOS: &[Embedded] = &[
-    Embedded { name: "lm3_motivation", text: include_str!("../../../scenarios/lm3_motivation.toml"), experiment: true },
-    Embedded { name: "lm3_evaluation", text: include_str!("../../../scenarios/lm3_evaluation.toml"), experiment: true },
-    Embedded { name: "maps", text: include_str!("../../../scenarios/maps.toml"), experiment: true },
-    Embedded { name: "maps_stream", text: include_str!("../../../scenarios/maps_stream.toml"), experiment: true },
-    Embedded { name: "recpr_bulk", text: include_str!("../../../scenarios/recpr_bulk.toml"), experiment: true },
-    Embedded { name: "recpr_video", text: include_str!("../../../scenarios/recpr_video.toml"), experiment: true },
-    Embedded { name: "recpr_video_10", text: include_str!("../../../scenarios/recpr_video_10.toml"), experiment: true },
-    Embedded {
-        name: "recpr_video_300",
-        text: include_str!("../../../scenarios/recpr_video_300.toml"),
-        experiment: true,
-    },
-    Embedded {
-        name: "recpr_video_in_turn",
-        text: include_str!("../../../scenarios/recpr_video_in_turn.toml"),
-        experiment: true,
-    },
-    Embedded {
-        name: "recpr_video_360p",
-        text: include_str!("../../../scenarios/recpr_video_360p.toml"),
-        experiment: true,
-    },
-    Embedded {
-        name: "recpr_video_360p_300",
-        text: include_str!("../../../scenarios/recpr_video_360p_300.toml"),
-        experiment: true,
-    },
-    Embedded {
-        name: "manet_homogeneous",
-        text: include_str!("../../../scenarios/manet_homogeneous.toml"),
-        experiment: true,
-    },
-    Embedded {
-        name: "manet_heterogeneous",
-        text: include_str!("../../../scenarios/manet_heterogeneous.toml"),
-        experiment: true,
-    },
-    Embedded {
-        name: "manet_receive_buffer",
-        text: include_str!("../../../scenarios/manet_receive_buffer.toml"),
-        experiment: true,
-    },
-    Embedded { name: "manet_file", text: include_str!("../../../scenarios/manet_file.toml"), experiment: true },
-    Embedded { name: "manet_timeouts", text: include_str!("../../../scenarios/manet_timeouts.toml"), experiment: true },
-    Embedded { name: "manet_moving", text: include_str!("../../../scenarios/manet_moving.toml"), experiment: true },
-    Embedded { name: "manet_forecast", text: include_str!("../../../scenarios/manet_forecast.toml"), experiment: true },
-    Embedded { name: "manet_cuts", text: include_str!("../../../scenarios/manet_cuts.toml"), experiment: true },
-    Embedded { name: "manet_scale", text: include_str!("../../../scenarios/manet_scale.toml"), experiment: true },
-    Embedded { name: "two_paths", text: include_str!("../../../scenarios/two_paths.toml"), experiment: false },
-    Embedded {
-        name: "stream_two_paths",
-        text: include_str!("../../../scenarios/stream_two_paths.toml"),
-        experiment: false,
-    },
-    Embedded { name: "wifi-lte", text: include_str!("../../../scenarios/wifi-lte.toml"), experiment: false },
-];
+pub const SCENARIOS: &[Embedded] = embedded! {
+    experiments: [
+        "lm3_motivation",
+        "lm3_evaluation",
+        "maps",
+        "maps_stream",
+        "recpr_bulk",
+        "recpr_video",
+        "recpr_video_10",
+        "recpr_video_300",
+        "recpr_video_in_turn",
+        "recpr_video_360p",
+        "recpr_video_360p_300",
+        "manet_homogeneous",
+        "manet_heterogeneous",
+        "manet_receive_buffer",
+        "manet_file",
+        "manet_timeouts",
+        "manet_moving",
+        "manet_forecast",
+        "manet_cuts",
+        "manet_scale",
+    ],
+    others: [
+        "two_paths",
+        "stream_two_paths",
+        "wifi-lte",
+    ],
+};
 
 impl Embedded {
     /// As a document, with options laid over it.
