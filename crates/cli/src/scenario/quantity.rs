@@ -14,6 +14,8 @@ pub trait Quantity: Copy + PartialOrd {
     const EXAMPLE: &'static str;
     /// The units with what one of each is in the base unit.
     const UNITS: &'static [(&'static str, f64)];
+    /// Between what it must lie, for messages about a value in the base unit that does not.
+    fn limits(value: f64) -> &'static str;
     /// From the base unit; none if the value is impossible.
     fn from_base(value: f64) -> Option<Self>;
     /// In the base unit.
@@ -25,6 +27,9 @@ impl Quantity for Rate {
     const EXAMPLE: &'static str = "\"10 Mbit/s\"";
     const UNITS: &'static [(&'static str, f64)] =
         &[("bit/s", 1.0), ("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9), ("kB/s", 8e3), ("MB/s", 8e6)];
+    fn limits(_: f64) -> &'static str {
+        "it must lie between 1 bit/s and 10000 Gbit/s"
+    }
     fn from_base(value: f64) -> Option<Self> {
         (1.0..=1e13).contains(&value).then(|| Self::from_bits_per_second(value.round() as u64))
     }
@@ -38,6 +43,9 @@ impl Quantity for Duration {
     const EXAMPLE: &'static str = "\"50 ms\"";
     const UNITS: &'static [(&'static str, f64)] =
         &[("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0)];
+    fn limits(value: f64) -> &'static str {
+        if value < 0.0 { "it must not be negative" } else { "it must be at most 1e8 s" }
+    }
     fn from_base(value: f64) -> Option<Self> {
         (0.0..=1e8).contains(&value).then(|| Self::from_secs_f64(value))
     }
@@ -63,6 +71,9 @@ impl Quantity for Size {
         ("MiB", 1_048_576.0),
         ("GiB", 1_073_741_824.0),
     ];
+    fn limits(_: f64) -> &'static str {
+        "it must lie between 1 byte and 1e15 bytes"
+    }
     fn from_base(value: f64) -> Option<Self> {
         (1.0..=1e15).contains(&value).then(|| Self(value.round() as u64))
     }
@@ -79,6 +90,9 @@ impl Quantity for Packets {
     const WHAT: &'static str = "a number of packets";
     const EXAMPLE: &'static str = "\"100 packets\"";
     const UNITS: &'static [(&'static str, f64)] = &[("packets", 1.0), ("packet", 1.0)];
+    fn limits(_: f64) -> &'static str {
+        "it must be a whole number from 1 to 1e9"
+    }
     fn from_base(value: f64) -> Option<Self> {
         ((1.0..=1e9).contains(&value) && value.fract() == 0.0).then_some(Self(value as u64))
     }
@@ -95,6 +109,9 @@ impl Quantity for Share {
     const WHAT: &'static str = "a share";
     const EXAMPLE: &'static str = "\"1 %\"";
     const UNITS: &'static [(&'static str, f64)] = &[("%", 0.01), ("", 1.0)];
+    fn limits(_: f64) -> &'static str {
+        "it must lie between 0 % and 100 %"
+    }
     fn from_base(value: f64) -> Option<Self> {
         (0.0..=1.0).contains(&value).then_some(Self(value))
     }
@@ -111,6 +128,9 @@ impl Quantity for Change {
     const WHAT: &'static str = "a change";
     const EXAMPLE: &'static str = "\"+27.97 %\"";
     const UNITS: &'static [(&'static str, f64)] = &[("%", 0.01)];
+    fn limits(_: f64) -> &'static str {
+        "it must be at least -100 %"
+    }
     fn from_base(value: f64) -> Option<Self> {
         (value >= -1.0 && value.is_finite()).then_some(Self(value))
     }
@@ -148,20 +168,7 @@ fn unit<Q: Quantity>(name: &str) -> Result<f64, String> {
 }
 
 fn checked<Q: Quantity>(base: f64, text: &str) -> Result<Q, String> {
-    Q::from_base(base)
-        .ok_or_else(|| format!("'{}' is not possible for {}{}", text.trim(), Q::WHAT, limits(Q::WHAT, base)))
-}
-
-fn limits(what: &str, base: f64) -> &'static str {
-    match what {
-        "a rate" => ": it must be at least 1 bit/s",
-        "a time" if base < 0.0 => ": it must not be negative",
-        "a time" => ": it must be at most 1e8 s",
-        "a size" => ": it must be at least one byte",
-        "a number of packets" => ": it must be a whole number, at least 1",
-        "a share" => ": it must lie between 0 % and 100 %",
-        _ => "",
-    }
+    Q::from_base(base).ok_or_else(|| format!("'{}' is not possible for {}: {}", text.trim(), Q::WHAT, Q::limits(base)))
 }
 
 /// Reads one quantity.
@@ -226,7 +233,8 @@ mod tests {
 
     #[test]
     fn impossible_quantities_are_refused_with_a_reason() {
-        assert!(parse::<Rate>("-3 Mbit/s").unwrap_err().contains("at least 1 bit/s"));
+        assert!(parse::<Rate>("-3 Mbit/s").unwrap_err().contains("between 1 bit/s and"));
+        assert!(parse::<Rate>("99999 Gbit/s").unwrap_err().contains("and 10000 Gbit/s"));
         assert!(parse::<Share>("120 %").unwrap_err().contains("between 0 % and 100 %"));
         assert!(parse::<Duration>("-1 s").unwrap_err().contains("not be negative"));
         assert!(parse::<Duration>("5 parsecs").unwrap_err().contains("'parsecs', which is not known"));
