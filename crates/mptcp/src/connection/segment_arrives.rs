@@ -225,14 +225,19 @@ impl Connection {
             if self.partial.is_some() {
                 self.drop_useless();
             }
-            // A third of the buffer, so that the application is not woken for a few bytes (Linux does the same).
-            if self.write_was_short && self.send.space() >= self.send.limit() / 3 {
-                self.write_was_short = false;
-                self.notify(Event::Writable(self.id));
-            }
+            self.announce_room();
         }
         if newly > 0 || self.end_acknowledged {
             self.arm_data_retransmit(now);
+        }
+    }
+
+    /// Wakes an application that had more to write than there was room for: at a third of the buffer, so that it is not woken for
+    /// a few bytes (Linux does the same).
+    pub(super) fn announce_room(&mut self) {
+        if self.write_was_short && self.send.space() >= self.send.limit() / 3 {
+            self.write_was_short = false;
+            self.notify(Event::Writable(self.id));
         }
     }
 

@@ -1,7 +1,7 @@
 //! The sender withdraws what is of no use any more, and the two ends tell each other.
 
 use crate::pair::{Fate, Pair, config, pattern};
-use anabranch_mptcp::{ConnectionConfig, Framing, MessageOptions, Record};
+use anabranch_mptcp::{ConnectionConfig, Event, Framing, MessageOptions, Record};
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::reliability::{self, Outstanding, Reason, Terms, Unit};
 use anabranch_policy::table::{self, Settings};
@@ -134,6 +134,23 @@ fn a_message_that_expires_before_it_was_sent_is_taken_out_of_the_stream_without_
     bench.black.set(None);
     bench.run(20_000);
     assert_eq!(bench.read(), [(100, 40_024, None), (40_124, 5_024, None)]);
+}
+
+#[test]
+fn who_waits_for_room_hears_of_what_a_message_leaves_that_is_taken_out() {
+    let small = ConnectionConfig { send_buffer: 30_000, ..with("mo_pr", lifetime(200)) };
+    let mut bench = bench(1, small, with("mo_pr", lifetime(200)));
+    bench.black.set(Some(EVERYWHERE));
+    bench.write(14_000, Some(60_000));
+    bench.write(15_000, None);
+    let (now, id) = (bench.pair.now, bench.id);
+    let short = bench.pair.hosts[0].write_message(now, id, Bytes::from(pattern(5_000)), &MessageOptions::default());
+    assert!(matches!(short, Ok(None)), "{short:?}");
+    bench.pair.events[0].clear();
+    // Nothing is acknowledged.
+    bench.run(250);
+    assert_eq!(bench.stats(0).messages_withdrawn, 1);
+    assert_eq!(bench.pair.events[0].iter().filter(|event| **event == Event::Writable(id)).count(), 1);
 }
 
 #[test]

@@ -161,6 +161,7 @@ impl Connection {
             behind.end -= length;
         }
         partial.count_withdrawn(length);
+        self.announce_room();
         if self.write_closed && self.data_nxt == self.send.end() {
             self.announce_data_fin(now);
         }
