@@ -141,8 +141,9 @@ fn who_waits_for_room_hears_of_what_a_message_leaves_that_is_taken_out() {
     let small = ConnectionConfig { send_buffer: 30_000, ..with("mo_pr", lifetime(200)) };
     let mut bench = bench(1, small, with("mo_pr", lifetime(200)));
     bench.black.set(Some(EVERYWHERE));
-    bench.write(14_000, Some(60_000));
-    bench.write(15_000, None);
+    // Ten segments are 14,200 bytes.
+    bench.write(15_000, Some(60_000));
+    bench.write(14_000, None);
     let (now, id) = (bench.pair.now, bench.id);
     let short = bench.pair.hosts[0].write_message(now, id, Bytes::from(pattern(5_000)), &MessageOptions::default());
     assert!(matches!(short, Ok(None)), "{short:?}");
