@@ -138,14 +138,14 @@ fn a_message_that_expires_before_it_was_sent_is_taken_out_of_the_stream_without_
 
 #[test]
 fn who_waits_for_room_hears_of_what_a_message_leaves_that_is_taken_out() {
-    let small = ConnectionConfig { send_buffer: 30_000, ..with("mo_pr", lifetime(200)) };
+    let small = ConnectionConfig { send_buffer: 40_000, ..with("mo_pr", lifetime(200)) };
     let mut bench = bench(1, small, with("mo_pr", lifetime(200)));
     bench.black.set(Some(EVERYWHERE));
-    // Ten segments are 14,200 bytes.
-    bench.write(15_000, Some(60_000));
+    // More than the congestion window.
+    bench.write(20_000, Some(60_000));
     bench.write(14_000, None);
     let (now, id) = (bench.pair.now, bench.id);
-    let short = bench.pair.hosts[0].write_message(now, id, Bytes::from(pattern(5_000)), &MessageOptions::default());
+    let short = bench.pair.hosts[0].write_message(now, id, Bytes::from(pattern(7_000)), &MessageOptions::default());
     assert!(matches!(short, Ok(None)), "{short:?}");
     bench.pair.events[0].clear();
     // Nothing is acknowledged.
