@@ -6,7 +6,7 @@
 use crate::record::{Moment, Outcome, Pictures, PolicyRuns, Record, Still};
 use crate::scenario::model::Footage;
 use anabranch_media::metrics::score::{FrameScore, Score};
-use anabranch_media::{Ffmpeg, Film, Quality, clip};
+use anabranch_media::{Ffmpeg, Film, Quality, QualityError, clip};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
@@ -25,7 +25,6 @@ pub fn add(outcome: &mut Outcome) {
     let Some(video) = &outcome.scenario.video else { return };
     let seen = match video.footage {
         Footage::Nowhere => Err(format!("the pictures of the trace {} are not here", video.name)),
-        _ if outcome.quick => Err("a quick run has no pictures".to_owned()),
         footage => Viewer::open(footage).and_then(|viewer| viewer.watch(outcome)),
     };
     outcome.pictures = Some(match seen {
@@ -77,8 +76,17 @@ impl Viewer {
         for frame in &frames {
             moments.push(Moment { at: *frame as f64 / f64::from(clip::RATE), frame: *frame, stills: Vec::new() });
         }
+        if frames.is_empty() {
+            return Ok(moments);
+        }
+        let mut sets: Vec<&Set> = seen.iter().map(|(_, set)| set).collect();
+        sets.sort_unstable();
+        sets.dedup();
+        let pictures = sets.into_par_iter().map(|set| Ok((set, self.0.stills(set, &frames)?)));
+        let pictures: BTreeMap<&Set, Vec<Vec<u8>>> =
+            pictures.collect::<Result<_, QualityError>>().map_err(|error| error.to_string())?;
         for ((label, set), scores) in seen.iter().zip(&all) {
-            let pictures = self.0.stills(set, &frames).map_err(|error| error.to_string())?;
+            let pictures = pictures.get(set).into_iter().flatten().cloned();
             for (moment, png) in moments.iter_mut().zip(pictures) {
                 let psnr = scores.get(moment.frame).map_or(f64::NAN, |score| score.psnr);
                 moment.stills.push(Still { label: label.clone(), png, psnr });
