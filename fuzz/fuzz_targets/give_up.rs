@@ -242,7 +242,7 @@ fn forge(packet: &mut Packet, what: u8, number: u32) {
     let notice = |notice: Notice| notice.option();
     let small = number >> 16;
     match what % 8 {
-        0 => segment.options.mptcp = vec![notice(Notice::Hello { heard: number & 1 == 1 })],
+        0 => segment.options.mptcp = vec![notice(Notice::Hello { heard: number & 1 == 1, repairs: number & 2 == 2 })],
         1 => {
             let near = segment.options.dss.as_ref().and_then(|dss| dss.mapping).map(|mapping| mapping.data_seq);
             let near = if let Some(DataSequence::Long(near)) = near { near as u32 } else { 0 };

@@ -46,7 +46,7 @@ impl Reinjections {
         self.stretches = VecDeque::new();
     }
 
-    fn add(&mut self, start: u64, end: u64, last_sent_on: SubflowId) -> bool {
+    pub fn add(&mut self, start: u64, end: u64, last_sent_on: SubflowId) -> bool {
         if start >= end {
             return true;
         }

@@ -359,6 +359,7 @@ impl Connection {
             }
             if self.partial.is_some() {
                 self.note_placed(now, index, range, data_seq);
+                self.tell_of_missing(index);
             }
         }
     }

@@ -145,6 +145,24 @@ impl Receiver {
         self.ranges.first().map(|range| (self.next, range.start))
     }
 
+    /// The gaps that are losses by the rule of RFC 6675 (IsLost, section 4: more than two full segments have come behind
+    /// them), but for those that were told of, which end at `told` at the latest.
+    pub fn lost_gaps(&self, told: Option<SeqNumber>) -> impl Iterator<Item = (SeqNumber, SeqNumber)> {
+        let highest = self.ranges.last().map_or(self.next, |range| range.end);
+        // An old one means nothing any more, and may even look like one that is ahead.
+        let from = told.filter(|told| told.after(self.next) && told.at_or_before(highest)).unwrap_or(self.next);
+        let mut behind: u32 = self.ranges.iter().map(|range| range.end - range.start).sum();
+        let mut start = self.next;
+        let enough = self.largest.saturating_mul(2);
+        let gaps = self.ranges.iter().map_while(move |range| {
+            let (gap, lost) = ((start, range.start), behind > enough);
+            behind -= range.end - range.start;
+            start = range.end;
+            lost.then_some(gap)
+        });
+        gaps.filter(move |gap| gap.0.at_or_after(from))
+    }
+
     /// Takes the first gap for received, up to the first byte beyond it that is here; gives it.
     pub fn skip_gap(&mut self) -> Option<(SeqNumber, SeqNumber)> {
         let gap = self.first_gap()?;
@@ -325,6 +343,28 @@ mod tests {
         assert_eq!((blocks(&receiver), receiver.due), (vec![(300, 400)], AckDue::Now));
         assert_eq!(receiver.skip_gap(), Some((seq(101), seq(300))));
         assert_eq!((receiver.next, receiver.has_gap()), (seq(400), false));
+    }
+
+    #[test]
+    fn a_gap_is_lost_when_more_than_two_segments_are_behind_it_and_is_told_of_once() {
+        let mut receiver = Receiver::new(seq(0));
+        place(&mut receiver, 0, 1000);
+        let lost = |receiver: &Receiver, told: Option<u32>| -> Vec<(u32, u32)> {
+            receiver.lost_gaps(told.map(seq)).map(|(start, end)| (start.0, end.0)).collect()
+        };
+        place(&mut receiver, 2000, 4000);
+        assert_eq!(lost(&receiver, None), []);
+        place(&mut receiver, 5000, 6000);
+        // 3000 bytes are behind the first, 1000 behind the second.
+        assert_eq!(lost(&receiver, None), [(1000, 2000)]);
+        place(&mut receiver, 6000, 8000);
+        assert_eq!(lost(&receiver, None), [(1000, 2000), (4000, 5000)]);
+        assert_eq!(lost(&receiver, Some(2000)), [(4000, 5000)]);
+        assert_eq!(lost(&receiver, Some(5000)), []);
+        // What was told long ago says nothing of these.
+        for old in [500, 9000, 0x8000_0000] {
+            assert_eq!(lost(&receiver, Some(old)).len(), 2);
+        }
     }
 
     #[test]

@@ -79,7 +79,7 @@ fn withdrawals_of_what_was_never_sent_or_was_delivered_or_lies_beyond_the_end_ch
     let mut bench = Bench::new(1, config(), spe(config(), latency(60_000)));
     bench.write(&pattern(4 * SEGMENT as usize));
     bench.run(100);
-    tell(&mut bench, Notice::Hello { heard: true });
+    tell(&mut bench, Notice::Hello { heard: true, repairs: false });
     for (offset, length) in [(0, 100), (at(2), 10), (at(100), u32::MAX), (at(4), 0), (u64::MAX, 3), (1 << 31, 1 << 31)]
     {
         let notice = withdrawn(&bench, offset, length);
@@ -103,7 +103,7 @@ fn withdrawals_of_what_was_never_sent_or_was_delivered_or_lies_beyond_the_end_ch
 #[test]
 fn a_withdrawal_of_four_gigabytes_reaches_to_the_first_byte_that_is_here() {
     let mut bench = Bench::new(2, config(), spe(config(), latency(60_000)));
-    tell(&mut bench, Notice::Hello { heard: true });
+    tell(&mut bench, Notice::Hello { heard: true, repairs: false });
     bench.lost.borrow_mut().push(at(2));
     bench.write(&pattern(6 * SEGMENT as usize));
     bench.run(50);
@@ -122,7 +122,7 @@ fn beside_256_withdrawals_that_the_stream_has_not_reached_no_other_is_remembered
         bench.lost.borrow_mut().push(at(2));
         bench.write(&pattern(6 * SEGMENT as usize));
         bench.run(50);
-        tell(&mut bench, Notice::Hello { heard: true });
+        tell(&mut bench, Notice::Hello { heard: true, repairs: false });
         for nth in 0..count {
             let notice = withdrawn(&bench, at(1_000) + 10 * nth, 5);
             tell(&mut bench, notice);

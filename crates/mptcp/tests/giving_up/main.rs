@@ -5,6 +5,7 @@ mod pair;
 
 mod bench;
 mod data_level;
+mod elsewhere;
 mod guards;
 mod hostile;
 mod messages;

@@ -41,7 +41,9 @@
 //!   7) is due then, and what is overdue would stall the stream for longer;
 //! - where the holder found it lost, and another answers before the holder could: the holder has to send it again in any
 //!   case, so this costs a segment, and it is paid where delay counts more than throughput, that is unless the
-//!   application is ahead of the send buffer.
+//!   application is ahead of the send buffer;
+//! - where the peer says that it is missing there, before the holder could know it ([`Scheduler::repairs_elsewhere`]): for
+//!   the same price, and under the same condition.
 //!
 //! **A path that is silent** for three smoothed RTTs with data outstanding counts as stale: what it holds goes
 //! elsewhere, and it gets nothing new until it is heard of.
@@ -315,6 +317,10 @@ impl Scheduler for Anabranch {
         let tail = connection.unsent == 0 && behind <= TAIL * u64::from(holder.mss);
         let risky = holder.loss_rate > LOSSY && other.answer < usual * 3.0;
         (overdue || earlier || (tail && risky)).then_some(other.id)
+    }
+
+    fn repairs_elsewhere(&mut self, connection: &ConnectionView) -> bool {
+        self.duplicate && !connection.backlogged
     }
 
     fn silence(&self) -> Option<f32> {

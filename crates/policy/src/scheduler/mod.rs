@@ -251,6 +251,13 @@ pub trait Scheduler: Send {
         None
     }
 
+    /// The peer says that what a subflow sent has not come there, though what went behind it has: whether it goes elsewhere
+    /// at once, and not when the subflow itself has found it lost. Schedulers that duplicate are told
+    /// ([`Self::duplicates`]); it costs a segment, since the subflow sends it again in any case.
+    fn repairs_elsewhere(&mut self, _connection: &ConnectionView) -> bool {
+        false
+    }
+
     /// After how many smoothed round trips without any acknowledgement, with data outstanding, a subflow counts as
     /// stale and its data is sent elsewhere; none: only after a retransmission timeout.
     fn silence(&self) -> Option<f32> {

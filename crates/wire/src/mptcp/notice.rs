@@ -2,10 +2,12 @@
 //! identifier of ours. Who does not know it ignores it (section 3).
 //!
 //! ```text
-//! flags 0  hello       1 byte: bit 0, yours was heard
+//! flags 0  hello       1 byte: bit 0, yours was heard; bit 1, tell me what is missing
 //! flags 1  abandoned   data sequence (32), length (32), total of bytes abandoned (32), reason (8), the path of the largest
 //!                      forward delay: the sender's address and the peer's (8 each), its delay less the least (16, ms)
 //! flags 2  withdrawn   data sequence (32), length (32)
+//! flags 3  missing     the subflow: the sender's address and the peer's (8 each); sequence number on it, counted from the
+//!                      initial one (32), length (32)
 //! ```
 //!
 //! Data sequence numbers are the lower 32 bits of those on the wire; totals wrap. Without a path both addresses are 255.
@@ -19,6 +21,10 @@ pub const EXPERIMENT: u16 = 0xab4e;
 const HELLO: u8 = 0;
 const ABANDONED: u8 = 1;
 const WITHDRAWN: u8 = 2;
+const MISSING: u8 = 3;
+/// Bits of a hello.
+const HEARD: u8 = 1;
+const REPAIRS: u8 = 2;
 /// An address identifier that stands for none.
 const NO_ADDRESS: u8 = 255;
 
@@ -40,6 +46,8 @@ pub enum Notice {
     Hello {
         /// And have heard that the other does.
         heard: bool,
+        /// Who says so sends elsewhere, at once, what it is told is missing on a subflow.
+        repairs: bool,
     },
     /// The receiver gave data up, and has acknowledged it.
     Abandoned {
@@ -61,6 +69,18 @@ pub enum Notice {
         /// Bytes.
         length: u32,
     },
+    /// The receiver misses something on a subflow: what was sent behind it there has come.
+    Missing {
+        /// Identifier of the address of who says so.
+        local_address: u8,
+        /// Identifier of the other's address.
+        remote_address: u8,
+        /// Sequence number of the first byte on the subflow, relative to the initial one as in a mapping (RFC 8684, section
+        /// 3.3.1): who changes sequence numbers on the way does not change this.
+        subflow_seq: u32,
+        /// Bytes.
+        length: u32,
+    },
 }
 
 impl Notice {
@@ -68,8 +88,8 @@ impl Notice {
     pub fn option(&self) -> MptcpOption {
         let mut data = Vec::with_capacity(17);
         let flags = match *self {
-            Self::Hello { heard } => {
-                data.push(u8::from(heard));
+            Self::Hello { heard, repairs } => {
+                data.push((u8::from(heard) * HEARD) | (u8::from(repairs) * REPAIRS));
                 HELLO
             }
             Self::Abandoned { data_seq, length, total, reason, worst } => {
@@ -88,6 +108,13 @@ impl Notice {
                 }
                 WITHDRAWN
             }
+            Self::Missing { local_address, remote_address, subflow_seq, length } => {
+                data.extend_from_slice(&[local_address, remote_address]);
+                for number in [subflow_seq, length] {
+                    data.extend_from_slice(&number.to_be_bytes());
+                }
+                MISSING
+            }
         };
         MptcpOption::Experimental { flags, experiment: EXPERIMENT, data }
     }
@@ -97,7 +124,10 @@ impl Notice {
         let MptcpOption::Experimental { flags, experiment: EXPERIMENT, data } = option else { return None };
         let mut reader = Reader(data);
         match *flags {
-            HELLO => Some(Self::Hello { heard: reader.u8()? & 1 == 1 }),
+            HELLO => {
+                let bits = reader.u8()?;
+                Some(Self::Hello { heard: bits & HEARD != 0, repairs: bits & REPAIRS != 0 })
+            }
             ABANDONED => {
                 let (data_seq, length, total) = (reader.u32()?, reader.u32()?, reader.u32()?);
                 let (reason, local_address, remote_address) = (reader.u8()?, reader.u8()?, reader.u8()?);
@@ -106,6 +136,11 @@ impl Notice {
                 Some(Self::Abandoned { data_seq, length, total, reason, worst })
             }
             WITHDRAWN => Some(Self::Withdrawn { data_seq: reader.u32()?, length: reader.u32()? }),
+            MISSING => {
+                let (local_address, remote_address) = (reader.u8()?, reader.u8()?);
+                let (subflow_seq, length) = (reader.u32()?, reader.u32()?);
+                Some(Self::Missing { local_address, remote_address, subflow_seq, length })
+            }
             _ => None,
         }
     }
@@ -123,6 +158,8 @@ mod tests {
         assert_eq!(notice.option().encoded_len(), 24);
         // Beside a long DATA_ACK (12) as well.
         assert_eq!(Notice::Withdrawn { data_seq: 1, length: 2 }.option().encoded_len() + 12 + 12, 40);
+        let missing = Notice::Missing { local_address: 1, remote_address: 2, subflow_seq: 3, length: 4 };
+        assert_eq!(missing.option().encoded_len() + 12 + 12, 40);
     }
 
     #[test]
@@ -135,14 +172,14 @@ mod tests {
             let cut = MptcpOption::Experimental { flags, experiment, data: data[..length].to_vec() };
             assert_eq!(Notice::of(&cut), None);
         }
-        assert_eq!(Notice::of(&MptcpOption::Experimental { flags: 3, experiment, data }), None);
+        assert_eq!(Notice::of(&MptcpOption::Experimental { flags: 4, experiment, data }), None);
     }
 
     fn notice() -> impl Strategy<Value = Notice> {
         let path = (0_u8..255, any::<u8>(), any::<u16>())
             .prop_map(|(local_address, remote_address, behind)| WorstPath { local_address, remote_address, behind });
         prop_oneof![
-            any::<bool>().prop_map(|heard| Notice::Hello { heard }),
+            any::<[bool; 2]>().prop_map(|[heard, repairs]| Notice::Hello { heard, repairs }),
             (any::<[u32; 3]>(), any::<u8>(), prop::option::of(path)).prop_map(
                 |([data_seq, length, total], reason, worst)| Notice::Abandoned {
                     data_seq,
@@ -153,6 +190,14 @@ mod tests {
                 }
             ),
             any::<[u32; 2]>().prop_map(|[data_seq, length]| Notice::Withdrawn { data_seq, length }),
+            (any::<[u8; 2]>(), any::<[u32; 2]>()).prop_map(
+                |([local_address, remote_address], [subflow_seq, length])| Notice::Missing {
+                    local_address,
+                    remote_address,
+                    subflow_seq,
+                    length
+                }
+            ),
         ]
     }
 

@@ -2,6 +2,7 @@
 
 mod ahead;
 mod assembler;
+mod elsewhere;
 mod missing;
 mod notices;
 mod ranges;
@@ -16,6 +17,7 @@ use ahead::Ahead;
 use anabranch_policy::ids::SubflowMap;
 use anabranch_policy::reliability::{PlayOutClock, Reason, Reliability, Terms};
 use anabranch_policy::time::{Duration, Instant};
+use anabranch_wire::SeqNumber;
 use anabranch_wire::message::{HEADER, MessageHeader};
 use anabranch_wire::mptcp::notice::WorstPath;
 use assembler::Assembler;
@@ -65,6 +67,9 @@ pub(super) struct Partial {
     /// The peer knows of notices, and that we do.
     peer_knows: bool,
     peer_heard: bool,
+    /// The peer sends elsewhere what it is told is missing; up to where it was told of each subflow.
+    peer_repairs: bool,
+    told_until: SubflowMap<SeqNumber>,
     hellos: u32,
     hello_at: Instant,
     /// Bytes that we gave up, as the peer is told; that the peer did, as it told us last, and in all.
@@ -112,6 +117,8 @@ impl Partial {
                 skipped_bytes: 0,
                 peer_knows: false,
                 peer_heard: false,
+                peer_repairs: false,
+                told_until: SubflowMap::new(),
                 hellos: 0,
                 hello_at: Instant::ZERO,
                 told_total: 0,

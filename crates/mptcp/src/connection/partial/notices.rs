@@ -26,11 +26,12 @@ impl Connection {
         if now >= partial.hello_at {
             partial.hellos += 1;
             let (heard, pause) = (partial.peer_knows, 1 << partial.hellos);
+            let repairs = self.scheduler.duplicates();
             let round_trip = self.round_trip();
             if let Some(partial) = self.partial.as_mut() {
                 partial.hello_at = now + round_trip * pause;
             }
-            self.tell(Notice::Hello { heard }, false);
+            self.tell(Notice::Hello { heard, repairs }, false);
         }
         if let Some(partial) = &self.partial {
             self.timers.missing = self.timers.missing.min(partial.hello_at);
@@ -85,13 +86,15 @@ impl Connection {
         let Some(partial) = self.partial.as_mut().filter(|partial| partial.gives_up()) else { return };
         match Notice::of(option) {
             None => {}
-            Some(Notice::Hello { heard }) => {
+            Some(Notice::Hello { heard, repairs }) => {
                 let news = !partial.peer_knows;
                 partial.peer_knows = true;
                 partial.peer_heard |= heard;
+                partial.peer_repairs |= repairs;
                 if news || !heard {
                     partial.judge_written_at = now;
-                    self.tell(Notice::Hello { heard: true }, false);
+                    let repairs = self.scheduler.duplicates();
+                    self.tell(Notice::Hello { heard: true, repairs }, false);
                     self.judge_missing(now);
                 }
             }
@@ -117,18 +120,24 @@ impl Connection {
                 }
                 self.judge_missing(now);
             }
-            Some(Notice::Withdrawn { .. }) => {}
+            Some(Notice::Missing { local_address, remote_address, subflow_seq, length }) if partial.peer_knows => {
+                self.send_elsewhere(now, (local_address, remote_address), subflow_seq, length);
+            }
+            Some(Notice::Withdrawn { .. } | Notice::Missing { .. }) => {}
         }
     }
 
     /// The peer's worst path by its own word: the subflow, and how much longer than the shortest way it takes.
     pub fn worst_path_of_peer(&self) -> Option<(anabranch_policy::ids::SubflowId, Duration)> {
         let worst = self.partial.as_ref()?.peer_worst?;
-        let is_it = |subflow: &&crate::subflow::Subflow| {
-            subflow.identity.remote_address.0 == worst.local_address
-                && self.wire_address(subflow.identity.local_address) == worst.remote_address
-        };
-        let subflow = self.subflows.iter().find(is_it)?;
-        Some((subflow.id(), Duration::from_millis(u64::from(worst.behind))))
+        let index = self.named_by_peer((worst.local_address, worst.remote_address))?;
+        Some((self.subflows.get(index)?.id(), Duration::from_millis(u64::from(worst.behind))))
+    }
+
+    /// The subflow that the peer names by its address and ours.
+    pub(super) fn named_by_peer(&self, (theirs, ours): (u8, u8)) -> Option<usize> {
+        self.subflows.iter().position(|subflow| {
+            subflow.identity.remote_address.0 == theirs && self.wire_address(subflow.identity.local_address) == ours
+        })
     }
 }

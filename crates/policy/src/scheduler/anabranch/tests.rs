@@ -257,3 +257,11 @@ fn what_a_slower_path_lost_goes_before_new_data_unless_the_application_is_ahead(
     view.backlogged = true;
     assert!(!Anabranch::default().duplicates_first(&view, &paths));
 }
+
+#[test]
+fn what_the_peer_misses_goes_elsewhere_at_once_unless_the_application_is_ahead_of_the_buffer() {
+    let mut scheduler = Anabranch::default();
+    let [live, ahead] = [false, true].map(|backlogged| ConnectionView { backlogged, ..connection(0) });
+    assert!(scheduler.repairs_elsewhere(&live) && !scheduler.repairs_elsewhere(&ahead));
+    assert!(!Anabranch { duplicate: false, ..Anabranch::default() }.repairs_elsewhere(&live));
+}
