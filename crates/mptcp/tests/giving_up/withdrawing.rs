@@ -300,3 +300,19 @@ fn each_message_is_begun_or_taken_out_when_its_turn_has_come() {
     let stats = bench.stats(0);
     assert_eq!((stats.messages_withdrawn, stats.bytes_withdrawn), (2, 200));
 }
+
+#[test]
+fn of_many_withdrawals_the_peer_hears_those_first_that_it_comes_to_first() {
+    let mut bench = bench(2, with("mo_pr", lifetime(60_000)), with("mo_pr", lifetime(60_000)));
+    // All of it is lost on the first path, and not given to the second before it is withdrawn: the first message last.
+    bench.black.set(Some(EVERYWHERE));
+    bench.write(1_396, Some(120));
+    for _ in 0..9 {
+        bench.write(1_396, Some(50));
+    }
+    bench.run(150);
+    assert_eq!(bench.stats(0).messages_withdrawn, 10);
+    bench.black.set(Some(0));
+    bench.run(5_000);
+    assert_eq!(bench.stats(0).bytes_acked, 100 + 10 * 1_420);
+}

@@ -79,7 +79,7 @@ pub(super) struct Partial {
     peer_worst: Option<WorstPath>,
     /// What the peer will not send (again).
     peer_withdrawn: Vec<(u64, u64)>,
-    /// Messages of ours that may be withdrawn, and what of those that were the peer has not gone over yet.
+    /// Messages of ours that may be withdrawn, and what of those that were the peer has not gone over yet, in the stream's order.
     written: VecDeque<Written>,
     withdrawn: VecDeque<(u64, u64)>,
     withdrawn_messages: u64,

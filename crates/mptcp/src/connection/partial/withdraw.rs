@@ -16,7 +16,7 @@ use anabranch_wire::mptcp::notice::Notice;
 /// How many messages the policy sees of those that wait, when one of them is to begin.
 const LOOK_AHEAD: usize = 1_024;
 
-/// Most notices at a time.
+/// Most notices at a time: of what the peer comes to first, since it waits for nothing else.
 const MAX_NOTICES: usize = 8;
 
 /// A message of ours that may be withdrawn.
@@ -178,7 +178,8 @@ impl Connection {
         let end = if unit == Some(Unit::Message) { last } else { last.min(self.data_nxt) };
         let start = message.start.max(self.send.start());
         if start < end {
-            partial.withdrawn.push_back((start, end));
+            let place = partial.withdrawn.partition_point(|range| range.0 < start);
+            partial.withdrawn.insert(place, (start, end));
             partial.count_withdrawn(end - start);
             // What nobody was given yet is passed over.
             self.data_nxt = self.data_nxt.max(end);
