@@ -1,27 +1,37 @@
 //! Standard output, written by a thread of its own, so that a reader who waits does not hold up the connection at once.
 
+use crate::ending::wish_to_end;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::thread::{self, JoinHandle};
+use std::thread;
+use std::time::Duration;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::oneshot;
+use tokio::time::sleep;
 
 /// Pieces that wait to be written; then the connection waits.
 const WAITING: usize = 64;
+/// How long a reader has for what waits once we were asked to end.
+const LAST: Duration = Duration::from_secs(1);
 
 /// How it ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Debug)]
 pub enum Written {
     /// All was written.
     All,
     /// Whoever read it has closed it.
     Closed,
+    /// Whoever reads it does not read, and we were asked to end.
+    Unread,
+    /// It cannot be written, to a full disk for instance.
+    Failed(io::Error),
 }
 
 /// The output.
 pub struct Output {
     pieces: Sender<Vec<u8>>,
-    thread: JoinHandle<Written>,
+    ended: oneshot::Receiver<Written>,
 }
 
 impl Output {
@@ -32,8 +42,11 @@ impl Output {
     pub fn start(to: impl AsFd) -> io::Result<Self> {
         let file = File::from(to.as_fd().try_clone_to_owned()?);
         let (pieces, waiting) = channel(WAITING);
-        let thread = thread::Builder::new().name("output".to_owned()).spawn(move || write(file, waiting))?;
-        Ok(Self { pieces, thread })
+        let (tell, ended) = oneshot::channel();
+        // Nobody may want to hear of it any more.
+        let work = move || drop(tell.send(write(file, waiting)));
+        thread::Builder::new().name("output".to_owned()).spawn(work)?;
+        Ok(Self { pieces, ended })
     }
 
     /// Writes, after what waits. Gives whether anybody still reads.
@@ -46,18 +59,26 @@ impl Output {
         self.pieces.is_closed()
     }
 
-    /// Waits until all is written.
-    pub fn finish(self) -> Written {
+    /// Waits until all is written; not for long once the program was asked to end.
+    pub async fn finish(self) -> Written {
         drop(self.pieces);
-        self.thread.join().unwrap_or(Written::Closed)
+        let asked = async {
+            wish_to_end(None).await;
+            sleep(LAST).await;
+        };
+        tokio::select! {
+            written = self.ended => written.unwrap_or(Written::Closed),
+            () = asked => Written::Unread,
+        }
     }
 }
 
 fn write(mut file: File, mut waiting: Receiver<Vec<u8>>) -> Written {
     while let Some(bytes) = waiting.blocking_recv() {
-        // A full disk is as good as a reader who is gone.
-        if file.write_all(&bytes).is_err() {
-            return Written::Closed;
+        match file.write_all(&bytes) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Written::Closed,
+            Err(error) => return Written::Failed(error),
         }
     }
     Written::All

@@ -66,7 +66,12 @@ async fn run(options: &ReceiveOptions, opened: &mut Opened) -> Result<bool, Diag
         _ => messages.abort(),
     }
     let Receiver { reception, paths, output, .. } = receiver;
-    let ending = if output.finish() == Written::Closed { Ending::Closed } else { ending };
+    let ending = match output.finish().await {
+        Written::All => ending,
+        Written::Closed => Ending::Closed,
+        Written::Unread => Ending::Asked,
+        Written::Failed(error) => Ending::Broken(format!("cannot write standard output: {error}")),
+    };
     let report = reception.report(protocol, paths.report(), abandoned);
     if options.end.json {
         remark(&serde_json::to_string(&report).unwrap_or_else(|error| error.to_string()));
@@ -118,7 +123,7 @@ impl Receiver {
         let end = wish_to_end(None);
         tokio::pin!(end);
         loop {
-            tokio::select! {
+            let record = tokio::select! {
                 () = &mut end => return Ending::Asked,
                 _ = looks.tick() => {
                     self.paths.look(messages);
@@ -129,21 +134,30 @@ impl Receiver {
                     if live && count.is_multiple_of(LOOKS) {
                         remark(&self.reception.line(&self.paths.report()));
                     }
+                    continue;
                 }
-                record = messages.read() => {
-                    let outcome = match record {
-                        Ok(Some(record)) => self.take(record, messages).await,
-                        Ok(None) => {
-                            let rest = self.mender.finish();
-                            self.put(rest).await.err().map_or(Err(Ending::Ended), Err)
-                        }
-                        Err(error) => Err(Ending::Broken(of(&error))),
-                    };
-                    if let Err(ending) = outcome {
-                        return ending;
-                    }
-                }
+                record = messages.read() => record,
+            };
+            // Who reads what comes out may not do so; who asks us to end does not wait for that.
+            let outcome = tokio::select! {
+                () = &mut end => return Ending::Asked,
+                outcome = self.handle(record, messages) => outcome,
+            };
+            if let Err(ending) = outcome {
+                return ending;
             }
+        }
+    }
+
+    async fn handle(&mut self, record: io::Result<Option<Record>>, messages: &Messages) -> Result<(), Ending> {
+        match record {
+            Ok(Some(record)) => self.take(record, messages).await,
+            Ok(None) => {
+                let rest = self.mender.finish();
+                self.put(rest).await?;
+                Err(Ending::Ended)
+            }
+            Err(error) => Err(Ending::Broken(of(&error))),
         }
     }
 
