@@ -134,8 +134,8 @@ impl Mender {
 /// as what it is: whole, with pictures left out. A packet that was sent twice stays so.
 #[derive(Debug, Default)]
 pub struct Continuity {
-    /// By packet identifier: the counter that came last, and the one it was given.
-    last: BTreeMap<u16, (u8, u8)>,
+    /// By packet identifier: the packet that came last, and the counter it was given.
+    last: BTreeMap<u16, ([u8; PACKET], u8)>,
 }
 
 impl Continuity {
@@ -143,18 +143,23 @@ impl Continuity {
     pub fn renumber(&mut self, packets: &mut [u8]) {
         for packet in packets.chunks_exact_mut(PACKET) {
             let Some(head) = PacketHead::read(packet) else { continue };
-            let Some(flags) = packet.get_mut(3) else { continue };
-            let came = *flags & 0x0f;
+            let Ok(came) = <[u8; PACKET]>::try_from(&*packet) else { continue };
             let given = match self.last.get(&head.pid) {
-                None => came,
+                None => came[3] & 0x0f,
                 // Only packets with payload count.
-                Some((last, given)) if head.payload.is_none() || *last == came => *given,
+                Some((last, given)) if head.payload.is_none_or(|at| is_copy(last, &came, at)) => *given,
                 Some((_, given)) => (given + 1) & 0x0f,
             };
             self.last.insert(head.pid, (came, given));
-            *flags = *flags & 0xf0 | given;
+            packet[3] = came[3] & 0xf0 | given;
         }
     }
+}
+
+/// Whether a packet is the one before it once more (2.4.3.3): the same counter and the same payload, which begins at a place. The
+/// counter alone would be the same behind 15 packets that are missing.
+fn is_copy(last: &[u8; PACKET], packet: &[u8; PACKET], payload: usize) -> bool {
+    last[3] == packet[3] && last.get(payload..) == packet.get(payload..)
 }
 
 #[cfg(test)]
@@ -226,6 +231,15 @@ mod tests {
         let mut left = [part(0, 3), part(2, 3), part(9, 12), part(18, 20)].concat();
         Continuity::default().renumber(&mut left);
         assert_eq!(counters(&left), [0, 1, 2, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn behind_fifteen_packets_that_are_missing_the_next_is_no_copy_of_the_last_though_its_counter_is_the_same() {
+        let stream = packets(20);
+        let mut left = [&stream[..3 * PACKET], &stream[18 * PACKET..]].concat();
+        assert_eq!(counters(&left), [0, 1, 2, 2, 3]);
+        Continuity::default().renumber(&mut left);
+        assert_eq!(counters(&left), [0, 1, 2, 3, 4]);
     }
 
     proptest! {
