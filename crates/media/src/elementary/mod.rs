@@ -250,6 +250,10 @@ impl ElementaryStream {
     /// # Errors
     /// As [`Reader::handle_bytes`] and [`Reader::handle_end`]; too many pictures.
     pub fn read(bytes: &[u8]) -> Result<Self, StreamError> {
+        // Its start codes would be found, and its packets' heads be taken for pictures.
+        if crate::cut::aligned(bytes) == Some(0) {
+            return Err(StreamError::NotSupported("an MPEG transport stream"));
+        }
         let mut reader = Reader::new();
         let mut pictures = Vec::new();
         // In pieces, so that the reader's buffer stays small.

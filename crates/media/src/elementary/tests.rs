@@ -97,6 +97,9 @@ fn each_fault_of_a_stream_is_one_clear_sentence() {
     assert_eq!(message(mpeg4(31 + 7 + 4)), "the header of picture 0 is cut off or damaged");
     assert_eq!(message(h264(10)), "the sequence parameter set is cut off or damaged");
     assert_eq!(message(&clip::MPEG4[318..2_000]), "the header of the stream (VOL) is cut off or damaged");
+    let packets: Vec<u8> =
+        clip::MPEG4[..920].chunks(184).flat_map(|part| [&[0x47, 1, 0, 0x10], part].concat()).collect();
+    assert_eq!(message(&packets), "the stream is an MPEG transport stream, which is not read here");
     let mut unknown = h264(100).to_vec();
     let at = unknown.windows(3).position(|window| window == [0, 0, 1]).unwrap_or_default();
     unknown[at + 4] = 1;
