@@ -1,7 +1,7 @@
 //! Messages are given up whole, for each of the reasons.
 
 use crate::bench::{LARGE, latency, message, message_bench, put};
-use anabranch_mptcp::BufferSize;
+use anabranch_mptcp::{BufferSize, Record};
 use anabranch_policy::reliability::Reason;
 use anabranch_policy::time::{Duration, Instant};
 
@@ -96,4 +96,67 @@ fn when_several_messages_are_torn_each_is_given_up_for_itself() {
     // 60 + 0 + 300 and 60 + 60 + 300 ms.
     let times = [0, 2].map(|at| bench.records[at].0.since(Instant::ZERO).as_millis());
     assert_eq!(times, [360, 420]);
+}
+
+#[test]
+fn a_message_that_comes_ahead_of_a_hole_sets_the_base_when_it_comes() {
+    let mut bench = message_bench(latency(300), LARGE);
+    // The first message, to be played at 0, came at 60. These are written at 150: the last comes at 160, and is to be played at
+    // 150, so that the base is 10 although a hole is before it.
+    bench.lost.borrow_mut().push(100 + 2_000);
+    message(&mut bench, 4_000, 9, 100);
+    message(&mut bench, 500, 9, 150);
+    bench.run(2_000);
+    assert_eq!(bench.read()[0], (100, 4_024, Some(Reason::Expired)));
+    // 10 + 100 + 300 ms.
+    assert_eq!(bench.records[0].0, Instant::ZERO + Duration::from_millis(410));
+}
+
+#[test]
+fn a_header_that_two_segments_share_ahead_of_a_hole_says_its_time_all_the_same() {
+    let mut bench = message_bench(latency(300), LARGE);
+    // Segments end at 2,940 and 4,360; the second message begins at 4,350.
+    bench.lost.borrow_mut().push(2_000);
+    put(&mut bench, 4_226, 9, 100);
+    put(&mut bench, 500, 9, 60);
+    bench.pair.settle();
+    bench.run(2_000);
+    assert_eq!(bench.read()[0], (100, 4_250, Some(Reason::Overtaken)));
+    assert_eq!(bench.records[0].0, Instant::ZERO + Duration::from_millis(420));
+}
+
+#[test]
+fn a_message_says_when_its_first_byte_came_whatever_was_missing_before_and_within_it() {
+    let mut bench = message_bench(latency(60_000), LARGE);
+    // Of the first a segment in the midst comes later, of the second its last.
+    bench.lost.borrow_mut().extend([100 + 2_000, 100 + 4_024 + 4_000]);
+    for _ in 0..3 {
+        message(&mut bench, 4_000, 9, 60);
+    }
+    bench.run(200);
+    bench.lost.borrow_mut().remove(0);
+    bench.run(2_000);
+    bench.lost.borrow_mut().clear();
+    bench.run(4_000);
+    let arrived = |record: &Record| match record {
+        Record::Message { arrived, .. } => arrived.since(Instant::ZERO).as_millis(),
+        _ => panic!("{record:?}"),
+    };
+    assert_eq!(bench.records.iter().map(|(_, record)| arrived(record)).collect::<Vec<_>>(), [160, 160, 160]);
+    let read: Vec<_> = bench.records.iter().map(|(at, _)| at.since(Instant::ZERO).as_millis()).collect();
+    assert!(read[0] > 350 && read[1] > read[0] + 1_000 && read[2] == read[1], "{read:?}");
+}
+
+#[test]
+fn what_is_here_of_the_message_that_has_the_hole_counts_as_waiting_behind_it() {
+    let mut bench = message_bench(latency(60_000), BufferSize::Fixed(30_000));
+    // 19,000 bytes of it are here, and 5,000 behind: four fifths of what there is room for.
+    bench.lost.borrow_mut().push(100 + 19_500);
+    message(&mut bench, 21_000, 255, 0);
+    for _ in 0..4 {
+        message(&mut bench, 1_000, 0, 10);
+    }
+    bench.run(2_000);
+    let blocked = bench.stats().abandoned.blocked;
+    assert_eq!((blocked.gaps, blocked.bytes), (1, 21_024));
 }

@@ -1,10 +1,10 @@
 //! The subflow's acknowledgement goes over what was given up, and the guards around that.
 
-use crate::bench::{Bench, SEGMENT, at, latency, spe};
+use crate::bench::{Bench, LARGE, SEGMENT, at, latency, message, message_bench, put, spe};
 use crate::pair::{Fate, config, pattern};
 use anabranch_mptcp::{ConnectionConfig, TraceRecord, event::SendKind};
 use anabranch_policy::table::Settings;
-use anabranch_policy::time::Duration;
+use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::mptcp::DataSequence;
 use anabranch_wire::{Flags, Packet, TcpOptions};
 use bytes::Bytes;
@@ -145,6 +145,74 @@ fn no_more_is_skipped_than_the_share_of_what_came() {
     bench.lost.borrow_mut().clear();
     bench.run(30_000);
     assert_eq!(bench.pair.hosts[0].subflow_views(bench.now(), bench.id)[0].in_flight, 0);
+}
+
+#[test]
+fn what_was_skipped_before_counts_towards_the_share() {
+    let settings = latency(1).with("level", "subflow").with("most_skipped", 0.01);
+    let mut bench = warmed_up(Bench::new(1, config(), spe(config(), settings)), 200);
+    // One of every 40 segments is lost with all its copies, each less than 1 % of what came. All of them are more: the fourth when
+    // less than 361 segments came.
+    for nth in 0..4 {
+        bench.lost.borrow_mut().push(at(200 + 40 * nth + 10));
+        bench.stream(10);
+        bench.run(500);
+    }
+    let stats = bench.stats();
+    assert_eq!((stats.abandoned.expired.bytes, stats.skipped_bytes), (4 * SEGMENT, 3 * SEGMENT));
+}
+
+#[test]
+fn a_gap_of_which_a_part_is_still_waited_for_is_not_skipped() {
+    let mut bench = message_bench(subflow(300), LARGE);
+    for _ in 0..40 {
+        message(&mut bench, 1_000, 9, 0);
+        bench.run(10);
+    }
+    bench.run(600);
+    let (began, start) = (bench.now().since(Instant::ZERO).as_millis(), 100 + 40 * 1_024);
+    // The base is 60. Of the two messages in the segment that is lost the first expires 200 ms before the second.
+    let play_out = began - 50;
+    bench.lost.borrow_mut().push(start + 2_000);
+    put(&mut bench, 2_000, 9, play_out - 200);
+    put(&mut bench, 2_000, 9, play_out);
+    bench.pair.settle();
+    let given_up = |bench: &Bench| (bench.stats().abandoned.total().bytes, bench.stats().skipped_bytes);
+    let mut seen = Vec::new();
+    for step in 0..60 {
+        message(&mut bench, 1_000, 9, play_out + 10 * step);
+        bench.run(10);
+        seen.push(given_up(&bench));
+    }
+    // From 110 ms on the first is given up; as long as the second is not, its bytes are waited for.
+    assert!(seen[12..28].iter().all(|seen| seen.0 == 2_024 && seen.1 == 0), "{seen:?}");
+    assert_eq!(seen.last(), Some(&(2 * 2_024, SEGMENT)), "{seen:?}");
+}
+
+#[test]
+fn what_came_by_another_path_leaves_a_gap_that_is_not_skipped() {
+    let mut bench = warmed_up(Bench::new(2, config(), spe(config(), subflow(20_000))), 40);
+    let (missing, mut initial, mut on) = (at(42), None, None);
+    // All copies are lost on the subflow that it went by first.
+    bench.pair.judge = Box::new(move |from, _, packet| {
+        let mapping = packet.segment.options.dss.as_ref().and_then(|dss| dss.mapping);
+        let (Some(mapping), 0, false) = (mapping, from, packet.segment.payload.is_empty()) else {
+            return Fate::Deliver;
+        };
+        let DataSequence::Long(number) = mapping.data_seq else { return Fate::Deliver };
+        let offset = number.wrapping_sub(*initial.get_or_insert(number)) + at(40);
+        let is_it = (offset..offset + packet.segment.payload.len() as u64).contains(&missing);
+        if is_it && *on.get_or_insert(packet.segment.source_port) == packet.segment.source_port {
+            return Fate::Drop;
+        }
+        Fate::Deliver
+    });
+    for _ in 0..40 {
+        bench.stream(10);
+    }
+    let stats = bench.stats();
+    assert_eq!((stats.abandoned.total().bytes, stats.skipped_bytes), (0, 0));
+    assert_eq!(stats.bytes_delivered, 100 + (40 + 4 * 400) * SEGMENT);
 }
 
 #[test]
