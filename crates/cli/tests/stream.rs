@@ -158,6 +158,10 @@ fn what_cannot_be_sent_is_named_in_one_sentence() {
         "is `anabranch stream receive` waiting",
     );
     assert_one_sentence(&run_with("send 127.0.0.1 --kernel tcp", &pictures()), "has no port: write it like");
+    assert_one_sentence(&run_with("send [::1] --kernel tcp", &pictures()), "'[::1]' has no port: write it like");
+    let folder = std::fs::File::open("/").expect("there is one");
+    let output = stream("send 127.0.0.1:9 --kernel tcp").stdin(folder).output().expect("the program runs");
+    assert_one_sentence(&output, "cannot read standard input: Is a directory");
     assert_one_sentence(&run_with("send 127.0.0.1:66000 --kernel tcp", &pictures()), "a number from 1 to 65535");
     assert_one_sentence(&run_with("send --kernel tcp", &pictures()), "or --listen PORT to wait");
     assert_one_sentence(&run_with("send no.such.host.invalid:5004 --kernel tcp", &pictures()), "no address of");
@@ -237,6 +241,32 @@ fn whoever_closes_the_output_ends_the_stream_without_a_complaint() {
     assert_eq!(code, Some(0), "{said}");
     assert!(!said.contains("error") && !said.contains("panicked"), "{said}");
     sender.join().expect("it ends");
+}
+
+#[test]
+fn a_disk_that_is_full_is_told_and_is_no_success() {
+    let port = free_port();
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+    let mut receiver = stream(&format!("receive --listen {port} --kernel tcp")).stdout(full).spawn().expect("it runs");
+    let mut said = BufReader::new(receiver.stderr.take().expect("it is piped"));
+    let mut text = String::new();
+    said.read_line(&mut text).expect("it says where it listens");
+    run_with(&format!("send 127.0.0.1:{port} --kernel tcp"), &pictures());
+    said.read_to_string(&mut text).expect("it is text");
+    assert_eq!(receiver.wait().expect("it ends").code(), Some(1), "{text}");
+    let words = "error: the stream broke off: cannot write standard output: No space left on device";
+    assert!(text.contains(words), "{text}");
+}
+
+#[test]
+fn a_signal_ends_a_receiver_whose_output_nobody_reads() {
+    let mut receiver = Receiver::start("--raw");
+    let mut socket = TcpStream::connect(("127.0.0.1", receiver.port)).expect("it listens");
+    // More than pipes and buffers take: it waits for the reader, and we for it.
+    socket.set_write_timeout(Some(std::time::Duration::from_secs(1))).expect("it is a socket");
+    while socket.write_all(&[0x1a; 65_536]).is_ok() {}
+    kill(Pid::from_raw(receiver.child.id() as i32), Signal::SIGINT).expect("it is there");
+    assert_eq!(receiver.child.wait().expect("it ends").code(), Some(0));
 }
 
 #[test]

@@ -107,13 +107,15 @@ impl EndOptions {
 
 /// The address of HOST:PORT.
 pub fn address(text: &str) -> Result<SocketAddr, Diagnostic> {
-    let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
+    // The colons of an address in brackets are its own.
+    let split = if text.ends_with(']') { None } else { text.rsplit_once(':') };
+    let (host, port) = split.unwrap_or((text, ""));
     if !host.is_empty() && !port.is_empty() && !port.parse::<u16>().is_ok_and(|port| port > 0) {
         return Err(Diagnostic::plain(format!("'{port}' in '{text}' is no port: one is a number from 1 to 65535")));
     }
     if port.is_empty() || host.is_empty() {
         return Err(Diagnostic::plain(format!(
-            "'{text}' has no port: write it like 192.0.2.1:5004 or host.example:5004"
+            "'{text}' has no port: write it like 192.0.2.1:5004, [2001:db8::1]:5004 or host.example:5004"
         )));
     }
     let found = text.to_socket_addrs().map(|mut found| found.next());

@@ -60,8 +60,10 @@ async fn run(options: &SendOptions, opened: &mut Opened) -> Result<bool, Diagnos
         () = wish_to_end(None) => return Ok(true),
     }
     let first = input.next().await;
-    if let Next::Wrong(error) = &first {
-        return Err(Diagnostic::plain(format!("standard input: {error}")));
+    match &first {
+        Next::Wrong(error) => return Err(Diagnostic::plain(format!("standard input: {error}"))),
+        Next::Broken(error) => return Err(Diagnostic::plain(format!("cannot read standard input: {error}"))),
+        Next::Piece(..) | Next::End => {}
     }
     let Some(messages) = opened.meet(&options.end, "anabranch stream receive").await? else { return Ok(true) };
     if !options.end.json {
