@@ -179,6 +179,20 @@ mod tests {
     }
 
     #[test]
+    fn no_trend_is_followed_in_the_first_minute_and_none_faster_than_a_clock_drifts() {
+        // Each second a message takes 2 ms longer than the one before: no clock does that.
+        let mut clock = PlayOutClock::new(Duration::ZERO);
+        let mut base = |second: u64| {
+            clock.observe(at(1_000 * second + 100 + 2 * second), millis(1_000 * second));
+            clock.at(millis(1_000 * second)).unwrap().since(at(1_000 * second)).as_millis()
+        };
+        let bases: Vec<u64> = (0..600).map(&mut base).collect();
+        assert!(bases[..60].iter().all(|base| *base == 100), "{bases:?}");
+        // 500 us a second are 300 ms in ten minutes.
+        assert!((380..=400).contains(&bases[599]), "{}", bases[599]);
+    }
+
+    #[test]
     fn a_queue_that_stands_for_twenty_minutes_does_not_become_the_base() {
         for drift in [100, -100, 0] {
             for stands in [1_500..2_700, 2_400..3_600] {
