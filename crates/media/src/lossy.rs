@@ -135,6 +135,15 @@ mod tests {
     }
 
     #[test]
+    fn b_pictures_with_nothing_before_them_are_left_out() {
+        let mut stream = clip::stream();
+        stream.pictures.truncate(4);
+        let pictures = |arrived| received(&stream, 1, arrived).expect("four flags").pictures;
+        assert_eq!(pictures(&[false, false, true, true]), 0);
+        assert_eq!(pictures(&[false, true, true, true]), 3);
+    }
+
+    #[test]
     fn flags_that_are_no_match_are_one_clear_sentence() {
         let error = received(&clip::stream(), 5, &[true; 2000]).expect_err("10,000 are needed").to_string();
         assert_eq!(error, "2000 frames are said to have arrived or not, but 5 passes of the stream have 10000");

@@ -206,6 +206,17 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_that_does_not_begin_with_a_packet_is_in_step_behind_a_gap_all_the_same() {
+        let stream = [&[1, 2, 3][..], &packets(8)].concat();
+        let mut mender = Mender::default();
+        let mut out = mender.bytes(&stream[..3 + 4 * PACKET]);
+        mender.gap(PACKET as u64 + 50).unwrap();
+        out.extend(mender.bytes(&stream[3 + 5 * PACKET + 50..]));
+        assert_eq!(numbers(&out), [0, 1, 2, 3, 6, 7]);
+        assert_eq!(mender.counters().torn_bytes, 3 + (PACKET as u64 - 50));
+    }
+
+    #[test]
     fn an_elementary_stream_goes_on_with_its_next_unit() {
         let mut mender = Mender::default();
         let start = [0, 0, 0, 1, 0x67, 0x42, 9, 9, 9, 0, 0, 1, 0x65, 0x88, 7];

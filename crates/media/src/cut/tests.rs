@@ -1,5 +1,6 @@
 use super::*;
 use crate::frame::FrameType::{B, I, P};
+use anabranch_policy::reliability::{DEPENDED_ON, ESSENTIAL};
 use proptest::prelude::*;
 
 /// Cuts `bytes`, which come in so many at a time.
@@ -134,6 +135,59 @@ fn a_transport_stream_out_of_step_is_found_again_and_what_was_between_is_counted
     let (pieces, counters) = cut(&stream, 64).unwrap();
     assert_eq!(pieces.len(), 4);
     assert_eq!(counters.skipped_bytes, 100);
+}
+
+#[test]
+fn a_map_with_descriptors_says_what_each_stream_is() {
+    let [i, ..] = h264();
+    // A descriptor of the program, one of the sound's (its language), one of the pictures'.
+    let language = [0x0a, 4, b'e', b'n', b'g', 0];
+    let sound = [&[0x0f, 0xe1, 1, 0xf0, 6][..], &language].concat();
+    let map = [&[0xe1, 0, 0xf0, 3, 0x05, 1, 7][..], &sound, &[0x1b, 0xe1, 0, 0xf0, 2, 0x28, 0]].concat();
+    let tables = [table(0, 0, &[0, 1, 0xf0, 0]), table(0x1000, 2, &map)].concat();
+    let (pieces, _) = cut(&[tables, pes(0x100, 0xe0, 90_000, &i)].concat(), 10_000).unwrap();
+    assert_eq!(pictures(&pieces), [None, Some(I)]);
+}
+
+#[test]
+fn the_time_of_a_picture_is_when_it_is_decoded_and_not_when_it_is_shown() {
+    let [tables, i, _, p] = transport();
+    // Decoded a second after the I picture, shown two seconds after: 180,000 and 270,000 ticks.
+    let stamp = |mark: u8, ticks: u32| {
+        [
+            mark | (ticks >> 29) as u8 & 0x0e,
+            (ticks >> 22) as u8,
+            (ticks >> 14) as u8 | 1,
+            (ticks >> 7) as u8,
+            (ticks << 1) as u8 | 1,
+        ]
+    };
+    let header = [&[0, 0, 1, 0xe0, 0, 0, 0x80, 0xc0, 10][..], &stamp(0x31, 270_000), &stamp(0x11, 180_000)].concat();
+    let both = packet(0x100, true, &[&header[..], &h264()[1]].concat());
+    let (pieces, _) = cut(&[tables, i, both, p].concat(), 10_000).unwrap();
+    let times: Vec<_> = pieces.iter().filter_map(|piece| piece.time).map(|time| time.as_millis()).collect();
+    assert_eq!(times, [0, 1_000, 33]);
+}
+
+#[test]
+fn a_picture_that_says_nothing_of_itself_is_essential_where_its_packet_can_be_begun_at() {
+    let [tables, ..] = transport();
+    let importances = [0x00, 0x40].map(|flag| {
+        let mut unknown = packet(0x100, true, &[0, 0, 1, 0xe0, 0, 0, 0x80, 0, 0, 1, 2, 3]);
+        unknown[5] = flag;
+        let (pieces, counters) = cut(&[tables.clone(), unknown].concat(), 10_000).unwrap();
+        assert_eq!(counters.unknown_pictures, 1);
+        pieces.last().map(|piece| piece.importance)
+    });
+    assert_eq!(importances, [Some(DEPENDED_ON), Some(ESSENTIAL)]);
+}
+
+#[test]
+fn a_packet_without_end_is_cut_before_it_fills_the_memory() {
+    let [tables, ..] = transport();
+    let more = packet(0x100, false, &[7; 184]).repeat(MOST / PACKET + 10);
+    let (pieces, _) = cut(&[tables, pes(0x100, 0xe0, 90_000, &h264()[0]), more].concat(), 1 << 20).unwrap();
+    assert!(pieces.len() > 2 && pieces.iter().all(|piece| piece.bytes.len() <= MOST));
 }
 
 #[test]

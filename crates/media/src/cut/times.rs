@@ -71,4 +71,14 @@ mod tests {
         assert_eq!(times.of(WRAP / 2), Duration::from_secs(2));
         assert_eq!(times.of(WRAP / 2 + 90_000), Duration::from_secs(3));
     }
+
+    #[test]
+    fn a_file_that_is_sent_in_a_loop_goes_on_where_it_was() {
+        let mut times = Times::default();
+        for second in 0..=15 {
+            assert_eq!(times.of(second * 90_000), Duration::from_secs(second));
+        }
+        assert_eq!(times.of(0), Duration::from_secs(15));
+        assert_eq!(times.of(90_000), Duration::from_secs(16));
+    }
 }

@@ -26,6 +26,12 @@ fn times_of_mpeg4_are_those_of_its_pictures() {
         stream.pictures.iter().take(8).map(|picture| picture.time.unwrap_or_default().as_micros()).collect();
     // I0 P3 B1 B2 P6 B4 B5 I9, in thirtieths of a second.
     assert_eq!(times, [0, 100_000, 33_333, 66_666, 200_000, 133_333, 166_666, 300_000]);
+    // B pictures behind the turn of a second count from the second before it.
+    let shown = stream.display();
+    let off = |(picture, place): (&Picture, &u32)| {
+        picture.time.unwrap_or_default().as_micros().abs_diff(u64::from(*place) * 1_000_000 / 30)
+    };
+    assert_eq!(stream.pictures.iter().zip(&shown).map(off).max(), Some(0));
     let last = stream.pictures.last().and_then(|picture| picture.time).unwrap_or_default();
     assert_eq!(last.as_micros(), 66_633_333, "frame 1999: the seconds of groups add up");
 }

@@ -289,6 +289,17 @@ mod tests {
     }
 
     #[test]
+    fn percentiles_are_by_nearest_rank() {
+        // Delays of 10, 20 ... 70 ms.
+        let arrival = |index: u64| Arrival { first: at(index * 100), whole: Some(at(index * 100 + 10 * (index + 1))) };
+        let arrivals: Vec<_> = (0..7).map(|index| Some(arrival(index))).collect();
+        let delivery = Delivery::judge(&seven(), &arrivals, millis(300), Instant::ZERO);
+        // 0.2 of seven are 1.4: the second. 0.5 are 3.5: the fourth.
+        let delays = [0.0, 0.1, 0.2, 0.5, 0.9, 1.0, 2.0].map(|part| delivery.delay(part));
+        assert_eq!(delays, [10, 10, 20, 40, 70, 70, 70].map(|delay| Some(millis(delay))));
+    }
+
+    #[test]
     fn the_clock_of_the_receiver_may_differ_by_hours() {
         let hours = Duration::from_secs(5 * 3600);
         let mut arrivals = smooth();

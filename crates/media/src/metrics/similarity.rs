@@ -179,6 +179,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_whole_block_of_four_at_the_right_and_below_takes_no_part_in_flat_windows() {
+        let differs = |across: usize, down: usize| {
+            let other: Vec<u8> =
+                (0..18 * 18).map(|at| if at % 18 < across && at / 18 < down { 9 } else { 200 }).collect();
+            blocks(Plane::new(&[9; 18 * 18], 18, 18).expect("324"), Plane::new(&other, 18, 18).expect("324"))
+        };
+        assert!((differs(16, 16) - 1.0).abs() < 1e-12);
+        assert!(differs(15, 16) < 0.99 && differs(16, 15) < 0.99);
+    }
+
+    #[test]
     fn planes_smaller_than_a_window_are_alike_or_not() {
         let small = |samples: &'static [u8]| Plane::new(samples, 2, 2).expect("4 samples");
         assert!((gaussian(small(&[1, 2, 3, 4]), small(&[1, 2, 3, 4])) - 1.0).abs() < 1e-12);

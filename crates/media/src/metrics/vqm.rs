@@ -129,6 +129,14 @@ mod tests {
     }
 
     #[test]
+    fn black_is_no_division_by_zero() {
+        // One grey level more is a DC of 8, whose contrast is (8/1024)^0.65 = 0.042690; that of black is 0.
+        // 1000 * 0.042690 / 64 + 5 * 0.042690 = 0.667031 + 0.213450.
+        let measure = Vqm::new().of(plane(&[0; 64]), plane(&[1; 64]));
+        assert!((measure - 0.8805).abs() < 1e-3, "{measure}");
+    }
+
+    #[test]
     fn a_fine_pattern_counts_less_than_a_coarse_one() {
         let flat = [128_u8; 64];
         let coarse: Vec<u8> = (0..64).map(|at| if at % 8 < 4 { 118 } else { 138 }).collect();

@@ -101,6 +101,17 @@ fn low_bits_wrap_and_frame_numbers_do_too() {
         .extend([6, 12, 2, 8].into_iter().enumerate().map(|(at, low)| slice(5, at as u32 + 1).bits(4, low).unit(0x61)));
     let counts: Vec<i64> = read(&units).pictures.iter().map(|picture| picture.order.1).collect();
     assert_eq!(counts, [0, 6, 12, 18, 24]);
+    // 8.2.1.1: the low bits of a B picture that nobody needs say nothing of where they wrap. P 8, B 2, P 16.
+    let [i, p, b, next] = [
+        slice(7, 0).unsigned(0).bits(4, 0).unit(0x65),
+        slice(5, 1).bits(4, 7).unit(0x61),
+        slice(6, 2).bits(4, 2).unit(0x01),
+        slice(5, 2).bits(4, 14).unit(0x61),
+    ];
+    let last = slice(6, 3).bits(4, 9).unit(0x01);
+    let units_with_b = [sequence(order, false), parameters(), i, p, b, next, last, slice(5, 3).bits(4, 4).unit(0x61)];
+    let counts: Vec<i64> = read(&units_with_b).pictures.iter().map(|picture| picture.order.1).collect();
+    assert_eq!(counts, [0, 7, 2, 14, 9, 20]);
     let mut units = vec![sequence(|bits| bits.unsigned(2), false), parameters(), slice(7, 0).unsigned(0).unit(0x65)];
     units.extend((1..20).map(|number| slice(5, number % 16).unit(0x61)));
     let counts: Vec<i64> = read(&units).pictures.iter().map(|picture| picture.order.1).collect();
