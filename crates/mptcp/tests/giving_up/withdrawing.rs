@@ -45,11 +45,24 @@ fn bench(paths: usize, client: ConnectionConfig, server: ConnectionConfig) -> Be
     bench_of(Pair::new(paths), client, server)
 }
 
-fn bench_of(mut pair: Pair, client: ConnectionConfig, server: ConnectionConfig) -> Bench {
+fn bench_of(pair: Pair, client: ConnectionConfig, server: ConnectionConfig) -> Bench {
+    bench_that_loses(pair, client, server, |_, _| false)
+}
+
+/// What the client sends is lost also where `lost` says so.
+fn bench_that_loses(
+    mut pair: Pair,
+    client: ConnectionConfig,
+    server: ConnectionConfig,
+    lost: impl Fn(Instant, &Packet) -> bool + 'static,
+) -> Bench {
     pair.reading = [false, false];
     let (black, notices_to_lose) = (Rc::new(Cell::new(None)), Rc::new(Cell::new(0_usize)));
     let (dark, losing) = (Rc::clone(&black), Rc::clone(&notices_to_lose));
-    pair.judge = Box::new(move |from, _, packet| {
+    pair.judge = Box::new(move |from, now, packet| {
+        if from == 0 && lost(now, packet) {
+            return Fate::Drop;
+        }
         let std::net::IpAddr::V4(to) = packet.ip.destination else { return Fate::Deliver };
         let here = dark.get().is_some_and(|path: usize| path == EVERYWHERE || path == usize::from(to.octets()[2]));
         if from == 0 && here && !packet.segment.payload.is_empty() {
@@ -118,6 +131,26 @@ fn who_gives_nothing_up_says_nothing_and_to_who_does_not_answer_it_is_said_a_few
     };
     let count = |host: usize| bench.pair.sent[host].iter().filter(|(_, packet)| experimental(packet)).count();
     assert_eq!((count(0), count(1)), (0, 4));
+}
+
+#[test]
+fn a_peer_that_heard_none_of_our_hellos_is_told_with_what_is_withdrawn() {
+    let ends = || with("pr_mptcp", lifetime(200));
+    // All of the client's hellos are lost that it says by itself.
+    let hello = |packet: &Packet| notices(packet).iter().any(|notice| matches!(notice, Notice::Hello { .. }));
+    let early = Instant::ZERO + Duration::from_secs(2);
+    let lost = move |now: Instant, packet: &Packet| now < early && hello(packet);
+    let mut bench = bench_that_loses(Pair::new(2), ends(), ends(), lost);
+    bench.run(2_000);
+    // A message is withdrawn of which all copies are lost: the path that it went by carries nothing any more.
+    bench.black.set(Some(EVERYWHERE));
+    bench.write(5_000, None);
+    bench.run(250);
+    bench.black.set(Some(0));
+    bench.write(5_000, Some(60_000));
+    bench.run(5_000);
+    assert_eq!(bench.stats(0).messages_withdrawn, 1);
+    assert_eq!(bench.read(), [(100, 5_024, Some(Reason::Withdrawn)), (5_124, 5_024, None)]);
 }
 
 #[test]
