@@ -10,6 +10,7 @@ mod multipath {
     mod opening;
     mod orders;
     mod peer;
+    mod shut_windows;
     mod silence;
     mod table;
     mod trains;

@@ -100,6 +100,8 @@ pub enum Notice {
 pub struct Workspace {
     /// Views of the subflows at hand.
     pub views: Vec<SubflowView>,
+    /// Subflows whose data the scheduler has no other subflow for now.
+    pub refused: Vec<SubflowId>,
     /// The packet given last is data that had been sent before.
     pub resends: bool,
 }

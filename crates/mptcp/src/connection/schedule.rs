@@ -75,6 +75,14 @@ impl Reinjections {
         Some((at, *stretch))
     }
 
+    /// Has a stretch sent before all others; if it waits already, perhaps with more behind it, that one moves up.
+    fn add_first(&mut self, stretch: Stretch) {
+        let same = |other: &Stretch| (other.start, other.last_sent_on) == (stretch.start, stretch.last_sent_on);
+        let waiting = self.stretches.iter().position(same).and_then(|at| self.stretches.remove(at));
+        let end = waiting.map_or(stretch.end, |waiting| waiting.end.max(stretch.end));
+        self.stretches.push_front(Stretch { end, ..stretch });
+    }
+
     fn advance(&mut self, at: usize, to: u64) {
         self.stretches.get_mut(at).into_iter().for_each(|stretch| stretch.start = to);
     }
@@ -95,16 +103,8 @@ impl Connection {
     pub(super) fn assign(&mut self, now: Instant, workspace: &mut Workspace) -> bool {
         let una = self.data_una();
         let waiting = self.data_nxt < self.send.end();
-        let subflows = &self.subflows;
-        let can_take = |last: SubflowId| subflows.iter().any(|s| s.is_usable() && s.id() != last);
-        let mut again = self.reinjections.first(una, can_take);
-        while let Some((at, stretch)) = again
-            && let Some(end) = self.withdrawn_until(stretch.start)
-        {
-            self.reinjections.advance(at, end.min(stretch.end));
-            let subflows = &self.subflows;
-            again = self.reinjections.first(una, |last| subflows.iter().any(|s| s.is_usable() && s.id() != last));
-        }
+        workspace.refused.clear();
+        let mut again = self.next_again(una, &workspace.refused);
         let shares = self.scheduler.duplicates() && una < self.data_nxt;
         if !waiting && again.is_none() && !self.scheduler.redundant() && !shares {
             return false;
@@ -116,10 +116,13 @@ impl Connection {
             return waiting && self.assign_to_only();
         }
         self.subflow_views(&mut workspace.views);
-        if let Some((at, stretch)) = again
-            && self.assign_again(now, at, stretch, workspace)
-        {
-            return true;
+        while let Some((at, stretch)) = again {
+            if self.assign_again(now, at, stretch, workspace) {
+                return true;
+            }
+            // What only a subflow without room may take does not keep back what others can.
+            workspace.refused.push(stretch.last_sent_on);
+            again = self.next_again(una, &workspace.refused);
         }
         if self.scheduler.redundant() && self.assign_redundantly(workspace) {
             return true;
@@ -132,6 +135,19 @@ impl Connection {
         }
         let nothing_new = !waiting || self.window_edge.saturating_sub(self.data_nxt) == 0 || self.blocked.is_some();
         shares && nothing_new && self.assign_shared(now, workspace)
+    }
+
+    /// The next stretch to be sent again, of those that none of `refused` sent last.
+    fn next_again(&mut self, una: u64, refused: &[SubflowId]) -> Option<(usize, Stretch)> {
+        loop {
+            let subflows = &self.subflows;
+            let can_take = |last: SubflowId| {
+                !refused.contains(&last) && subflows.iter().any(|subflow| subflow.is_usable() && subflow.id() != last)
+            };
+            let (at, stretch) = self.reinjections.first(una, can_take)?;
+            let Some(end) = self.withdrawn_until(stretch.start) else { return Some((at, stretch)) };
+            self.reinjections.advance(at, end.min(stretch.end));
+        }
     }
 
     /// Plain TCP has one subflow and nothing to choose.
@@ -330,6 +346,11 @@ impl Connection {
     /// Which subflow holds the byte at `data_seq`, and how much from there on.
     pub(super) fn find_holder(&self, data_seq: u64) -> Option<(SubflowId, u64)> {
         self.subflows.iter().find_map(|s| s.scoreboard.holds(data_seq).map(|length| (s.id(), length)))
+    }
+
+    /// Has a stretch sent again before all others, on any subflow but `last_sent_on`.
+    pub(super) fn reinject_at_once(&mut self, start: u64, end: u64, last_sent_on: SubflowId) {
+        self.reinjections.add_first(Stretch { start, end, last_sent_on });
     }
 
     /// Has a stretch sent again, on any subflow but `last_sent_on`.

@@ -271,11 +271,14 @@ impl Connection {
     /// more goes out on any, up to the next byte that one does.
     fn reinject_first(&mut self) {
         let una = self.data_una();
+        let stale = |s: &Subflow| s.is_stale() && s.scoreboard.holds(una).is_some();
+        let silent = self.subflows.iter().position(stale);
+        silent.into_iter().for_each(|index| self.take_back_queued(index));
         if let Some((id, length)) = self.find_holder(una) {
             let end = una + length;
-            self.reinject_stretch(una, end.min(self.data_nxt), id);
-            if let Some(index) = self.index_of(id)
-                && let Some(holder) = self.subflows.get_mut(index).filter(|holder| holder.timeouts_in_row > 0)
+            self.reinject_at_once(una, end.min(self.data_nxt), id);
+            if let Some(index) = silent.filter(|index| self.index_of(id) == Some(*index))
+                && let Some(holder) = self.subflows.get_mut(index)
             {
                 let first = holder.scoreboard.given_mut().find(|record| record.data_end() == end);
                 first.into_iter().for_each(|record| record.reinjected = true);
@@ -286,7 +289,7 @@ impl Connection {
         let held = self.subflows.iter().flat_map(|subflow| subflow.scoreboard.records());
         let next = held.filter(|record| !record.payload.is_empty()).map(|record| record.data_seq);
         let end = next.filter(|start| *start > una).min().unwrap_or(self.data_nxt);
-        self.reinject_stretch(una, end.min(self.data_nxt), NOBODY);
+        self.reinject_at_once(una, end.min(self.data_nxt), NOBODY);
     }
 
     /// The window is closed and nothing is in flight: asks the peer for its state.
@@ -294,7 +297,7 @@ impl Connection {
         self.timers.persist = Instant::NEVER;
         if !self.is_shut_out() {
             self.timers.persist_attempts = 0;
-            return;
+            return self.ask_shut_subflows(now);
         }
         self.timers.persist_attempts += 1;
         self.arm_persist(now);
@@ -303,15 +306,12 @@ impl Connection {
             self.override_due = true; // a small window is better than none (RFC 9293, section 3.8.6.2.1)
             return;
         }
-        let most = self.config.tcp.max_timeouts;
-        while let Some(index) = self.subflows.iter().position(|s| s.unanswered_probes >= most) {
-            self.reset_subflow(now, index, CloseReason::TimedOut, REASON_UNSPECIFIED);
-        }
         let asks = |s: &&mut Subflow| s.state.is_synchronised() && s.state != State::TimeWait && s.confirmed;
         for subflow in self.subflows.iter_mut().filter(asks) {
             subflow.keepalive_due = true;
             subflow.unanswered_probes += 1;
         }
+        self.give_up_unanswered(now);
     }
 
     /// Whether a subflow holds data that its own window keeps back.
@@ -321,8 +321,10 @@ impl Connection {
 
     /// Whether data waits only for the peer's window, with nothing in flight whose acknowledgement could open it.
     fn is_shut_out(&self) -> bool {
-        let idle = self.subflows.iter().all(|subflow| subflow.scoreboard.is_idle());
-        if !idle || self.closed.is_some() || self.subflows.is_empty() {
+        // What is in flight on a subflow that does not answer opens nothing.
+        let waits = self.subflows.iter().all(|subflow| subflow.scoreboard.is_idle() || subflow.is_stale());
+        let idle = self.subflows.iter().any(|subflow| subflow.scoreboard.is_idle());
+        if !waits || !idle || self.closed.is_some() {
             return false;
         }
         let unsent = self.send.end() - self.data_nxt;
@@ -342,8 +344,63 @@ impl Connection {
 
     /// Arms the timer of the window probe where it is needed: called when nothing more can be sent.
     pub(super) fn watch_window(&mut self, now: Instant) {
-        if self.timers.persist == Instant::NEVER && self.is_shut_out() {
+        if self.timers.persist != Instant::NEVER {
+            return;
+        }
+        if self.is_shut_out() {
             self.arm_persist(now);
+        } else {
+            self.watch_shut_subflows(now);
+        }
+    }
+
+    /// Whether it is only the peer's window on this subflow that keeps it idle (RFC 8684, section 3.3.5), though the peer has
+    /// told of a wider one elsewhere: here it was lost, or never said. Nothing that is in flight will tell of it.
+    fn is_shut_alone(&self, subflow: &Subflow) -> bool {
+        if !subflow.scoreboard.is_idle() || !subflow.is_usable() || self.protocol != Protocol::Multipath {
+            return false;
+        }
+        let una = self.data_una();
+        let left = u64::try_from(subflow.window_edge.distance(subflow.send.nxt)).unwrap_or(0);
+        let wanted = match subflow.scoreboard.next_unsent() {
+            Some(record) => u64::from(record.length),
+            None if una < self.send.end() => u64::from(subflow.mss),
+            None => return false,
+        };
+        left < wanted && left < self.window_edge.saturating_sub(una) && self.closed.is_none()
+    }
+
+    /// Sees to it that subflows which their own window keeps idle are asked for it: a timeout later, as any closed window.
+    fn watch_shut_subflows(&mut self, now: Instant) {
+        let config = &self.config.tcp;
+        let shut = self.subflows.iter().filter(|subflow| self.is_shut_alone(subflow));
+        let spans = shut.map(|subflow| subflow.rtt.base_rto(config) * (1 << subflow.unanswered_probes.min(10)));
+        if let Some(span) = spans.min() {
+            self.timers.persist = now + span.min(MAX_PERSIST);
+        }
+    }
+
+    /// Asks on each subflow that only its own window keeps idle. One that did not answer gives back what waits there.
+    fn ask_shut_subflows(&mut self, now: Instant) {
+        for index in 0..self.subflows.len() {
+            if !self.subflows.get(index).is_some_and(|subflow| self.is_shut_alone(subflow)) {
+                continue;
+            }
+            let Some(subflow) = self.subflows.get_mut(index) else { continue };
+            subflow.keepalive_due = true;
+            subflow.unanswered_probes += 1;
+            if subflow.is_stale() {
+                self.take_back_queued(index);
+            }
+        }
+        self.give_up_unanswered(now);
+        self.watch_shut_subflows(now);
+    }
+
+    fn give_up_unanswered(&mut self, now: Instant) {
+        let most = self.config.tcp.max_timeouts;
+        while let Some(index) = self.subflows.iter().position(|s| s.unanswered_probes > most) {
+            self.reset_subflow(now, index, CloseReason::TimedOut, REASON_UNSPECIFIED);
         }
     }
 

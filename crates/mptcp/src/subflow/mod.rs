@@ -349,9 +349,10 @@ impl Subflow {
     }
 
     /// Whether a retransmission timeout is unanswered, or the silence too long: data is outstanding and nothing came
-    /// back since.
+    /// back since. So it is if the peer was asked twice for its window.
     pub fn is_stale(&self) -> bool {
-        (self.timeouts_in_row > 0 || self.silent) && !self.scoreboard.is_idle()
+        let silent = (self.timeouts_in_row > 0 || self.silent) && !self.scoreboard.is_idle();
+        silent || self.unanswered_probes > 1
     }
 
     /// Whether losses found by acknowledgements are being repaired.

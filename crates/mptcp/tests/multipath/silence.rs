@@ -206,6 +206,45 @@ fn what_lies_behind_a_hole_of_a_dead_subflow_goes_elsewhere_all_at_once() {
     }
 }
 
+/// Heaps all that is new on the first subflow, and sends again on the second.
+struct Heap;
+
+impl Scheduler for Heap {
+    fn schedule(&mut self, _: &ConnectionView, chunk: &Chunk, _: &[SubflowView]) -> Decision {
+        Decision::Send(SubflowId(u32::from(chunk.last_sent_on.is_some())))
+    }
+    fn reinjection(&self) -> Reinjection {
+        Reinjection::OnConnectionTimeout
+    }
+}
+
+#[test]
+fn what_waits_on_a_dead_subflow_and_was_never_sent_goes_elsewhere_with_what_was() {
+    let mut config = config();
+    config.policies.scheduler = Arc::new(|| Box::new(Heap));
+    let mut peer = Peer::new(config);
+    peer.open(vec![capable(CapableKeys::None)]);
+    peer.acknowledge_keys();
+    peer.join(1);
+    peer.acknowledge(0, 0);
+    peer.acknowledge(1, 0);
+    peer.take();
+    peer.write(&pattern(60_000));
+    let sent: u32 = data_from(&mut peer, 0).iter().map(|(start, end)| end - start).sum();
+    assert!(sent < 20_000, "{sent} bytes in the first window");
+    let mut arrived = [false; 60_000];
+    let in_order = |arrived: &[bool]| arrived.iter().take_while(|byte| **byte).count();
+    for _ in 0..200 {
+        peer.run(Duration::from_millis(10));
+        peer.flows[0].ack = 1;
+        for (start, end) in data_from(&mut peer, 1) {
+            arrived[start as usize..end as usize].fill(true);
+        }
+        peer.acknowledge(1, in_order(&arrived) as u64);
+    }
+    assert_eq!(in_order(&arrived), 60_000);
+}
+
 /// The stretches of the stream that the endpoint has sent on a path since the last look.
 fn data_from(peer: &mut Peer, path: usize) -> Vec<(u32, u32)> {
     let first = peer.remote.initial_data_seq.wrapping_add(1) as u32;
