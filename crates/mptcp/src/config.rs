@@ -98,6 +98,10 @@ pub struct ConnectionConfig {
     /// What waits out of order takes from the window that is offered, though the window's edge never goes back: so it is in
     /// Linux, where the window is what is left of the buffer's memory. Otherwise it lies inside the window.
     pub charge_out_of_order: bool,
+    /// What lies behind a hole of its subflow is acknowledged there, and given to the data level when the hole is filled: so
+    /// it is in Linux. Otherwise the data level has at once all that arrives. For tests and for the lab, whose senders meet a
+    /// stricter receiver so.
+    pub data_in_subflow_order: bool,
     /// Most bytes written by the application and not yet acknowledged at data level.
     pub send_buffer: u64,
     /// The send buffer, and the most that an automatic receive buffer grows to, are per subflow: what one path needs in
@@ -129,6 +133,7 @@ impl ConnectionConfig {
             deny_join_initial: false,
             receive_buffer: BufferSize::Auto { initial: 128 * 1024, max: 6 * 1024 * 1024 },
             charge_out_of_order: false,
+            data_in_subflow_order: false,
             send_buffer: 4 * 1024 * 1024,
             buffers_per_subflow: true,
             max_subflows: 9,

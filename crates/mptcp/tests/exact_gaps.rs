@@ -70,6 +70,8 @@ struct Run {
     writes: Vec<(u64, usize)>,
     /// The reader rests for so long each time, milliseconds.
     rests: u64,
+    /// Data reaches the data level in the order of its subflow only, as in Linux.
+    strict: bool,
     seed: u64,
 }
 
@@ -145,6 +147,7 @@ impl Run {
             writes,
             rests,
             seed: luck.next(),
+            strict: luck.one_in(3),
         }
     }
 
@@ -159,6 +162,7 @@ impl Run {
         config.receive_buffer = self.buffer;
         config.buffers_per_subflow = false;
         config.framing = self.framing;
+        config.data_in_subflow_order = self.strict;
         config.policies.reliability = Arc::new(move || table::build(reliability::TABLE, policy, &settings).unwrap());
         config
     }

@@ -12,6 +12,7 @@ mod multipath {
     mod peer;
     mod shut_windows;
     mod silence;
+    mod subflow_order;
     mod table;
     mod trains;
 }

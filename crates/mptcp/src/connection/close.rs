@@ -257,6 +257,7 @@ impl Connection {
         self.reinject_all_of(&mut subflow);
         self.joins.retain(|join| join.subflow() != id);
         self.pending_mappings.forget(id);
+        self.subflow_order.iter_mut().for_each(|order| order.forget(id));
         self.note_subflow_gone(id, why);
         self.congestion.on_subflow_removed(id);
         self.scheduler.on_subflow_removed(id);

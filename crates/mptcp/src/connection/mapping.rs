@@ -242,8 +242,10 @@ impl Connection {
             Verification::Failed(parts) => self.checksum_failed(now, index, mapping, parts),
             Verification::Passed(parts) => {
                 for (data_seq, bytes) in parts {
-                    self.insert(now, index, data_seq, bytes);
+                    let seq = mapping.seq + data_seq.wrapping_sub(mapping.data_seq) as u32;
+                    self.insert_in_order(now, index, seq, (data_seq, bytes));
                 }
+                self.release_in_order(now, index);
                 if mapping.data_fin {
                     self.take_data_fin(now, index, mapping);
                 }

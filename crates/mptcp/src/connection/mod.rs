@@ -2,7 +2,7 @@
 //!
 //! A connection owns its subflows, the send and receive buffers they share, congestion control and scheduler. It
 //! is split by what happens: `handshake`, `segment_arrives`, `mapping`, `options`, `schedule`, `rescue`, `trains`,
-//! `transmit`, `close`, `fallback`, `timers`, `paths`.
+//! `transmit`, `close`, `fallback`, `timers`, `paths`, `subflow_order`.
 
 mod checksum;
 mod close;
@@ -18,6 +18,7 @@ mod resolved;
 mod schedule;
 mod segment_arrives;
 mod stamp_clock;
+mod subflow_order;
 mod timers;
 mod trains;
 mod transmit;
@@ -52,6 +53,7 @@ use schedule::{Blocked, Reinjections};
 use stamp_clock::StampClock;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use subflow_order::SubflowOrder;
 use timers::ConnectionTimers;
 
 /// Most trace records that wait to be drained; more are dropped.
@@ -176,6 +178,8 @@ pub struct Connection {
     /// MP_FAIL names.
     unheard_fallback: Option<u64>,
     pending_mappings: PendingMappings,
+    /// What waits behind holes of subflows, if it has to.
+    subflow_order: Option<Box<SubflowOrder>>,
     announcements: Vec<Announcement>,
     /// Identifiers on the wire of addresses that were withdrawn when there was no subflow to say so.
     removals: Vec<u8>,
@@ -283,6 +287,7 @@ impl Connection {
             infinite_mapping: fallback::InfiniteMapping::None,
             unheard_fallback: None,
             pending_mappings: PendingMappings::default(),
+            subflow_order: config.data_in_subflow_order.then(Box::default),
             announcements: Vec::new(),
             removals: Vec::new(),
             remote_addresses: Vec::new(),

@@ -346,6 +346,9 @@ impl Connection {
             subflow.receiver.acknowledge_now();
             return;
         }
+        if self.waits_for_hole(index, range.0) {
+            return self.hold_behind_hole(now, index, range, data_seq, payload);
+        }
         let inserted = self.insert(now, index, data_seq, payload);
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         if inserted.dropped > 0 {
@@ -361,6 +364,7 @@ impl Connection {
                 self.note_placed(now, index, range, data_seq);
                 self.tell_of_missing(index);
             }
+            self.release_in_order(now, index);
         }
     }
 

@@ -172,6 +172,18 @@ impl Receiver {
         Some(gap)
     }
 
+    /// What is here from `from` on, beyond the first gap, is not here any more: the receiver dropped it though it was reported
+    /// (RFC 2018, section 8).
+    pub fn forget_from(&mut self, from: SeqNumber) {
+        self.ranges.retain(|range| range.start.before(from));
+        self.ranges.iter_mut().for_each(|range| range.end = range.end.min(from));
+        let mut recent = SackBlocks::new();
+        for block in self.recent.as_slice().iter().filter(|block| block.start.before(from)) {
+            recent.push(SackBlock { start: block.start, end: block.end.min(from) });
+        }
+        self.recent = recent;
+    }
+
     /// Delays the acknowledgement, but not past every second full-sized segment (RFC 9293, section 3.8.6.3).
     fn delay_ack(&mut self, now: Instant, length: u32, full: u32, config: &TcpConfig) {
         // What is longer was put together from several on its way, or has no mapping beside it.

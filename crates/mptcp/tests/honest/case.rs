@@ -49,6 +49,8 @@ pub struct Side {
     pub manager: &'static str,
     /// Records a trace.
     pub trace: bool,
+    /// Gives data to the data level in the order of its subflow only, as Linux does.
+    pub strict: bool,
 }
 
 /// The choices of one host's TCP.
@@ -189,6 +191,7 @@ impl Side {
         config.max_subflows = self.max_subflows;
         config.survive_without_subflows = Duration::from_secs(self.survive);
         config.trace = self.trace;
+        config.data_in_subflow_order = self.strict;
         let tcp = &mut config.tcp;
         tcp.mtu = self.tcp.mtu;
         [tcp.window_scaling, tcp.timestamps, tcp.sack, tcp.ecn] = self.tcp.options;
@@ -259,10 +262,10 @@ fn side(kind: Kind) -> impl Strategy<Value = Side> {
         select(vec![60_u64, 5, 0]),
         tcp(),
         (names(congestion::TABLE), names(scheduler::TABLE), names(path_manager::TABLE)),
-        prop::bool::weighted(0.2),
+        (prop::bool::weighted(0.2), prop::bool::weighted(0.4)),
     )
-        .prop_map(|(offers, deny, receive_buffer, send_buffer, max_subflows, survive, tcp, policies, trace)| {
-            Side {
+        .prop_map(
+            |(offers, deny, receive_buffer, send_buffer, max_subflows, survive, tcp, policies, (trace, strict))| Side {
                 multipath: offers.0,
                 checksum: offers.1,
                 deny_join_initial: deny,
@@ -275,8 +278,9 @@ fn side(kind: Kind) -> impl Strategy<Value = Side> {
                 scheduler: policies.1,
                 manager: policies.2,
                 trace,
-            }
-        })
+                strict,
+            },
+        )
 }
 
 fn weather(kind: Kind) -> impl Strategy<Value = Weather> {

@@ -196,6 +196,7 @@ impl Connection {
         }
         partial.skipped_bytes += u64::from(skipped.1 - skipped.0);
         self.output_pending = true;
+        self.release_in_order(now, index);
     }
 
     /// A segment was not acceptable: perhaps it is what was skipped.

@@ -1,0 +1,494 @@
+//! Random runs towards a receiver as strict as the kernel of Linux: paths that die, for a while or for good, bursts of losses
+//! that leave holes before data which is acknowledged selectively, subflows that are put aside, taken up and made backups.
+//! Every byte arrives; and as long as any path carries, the data level does not stand still for longer than a few of the
+//! timeouts that the sender holds for right.
+//!
+//! 100 runs by default; `ANABRANCH_PROGRESS_RUNS=3000` for all, `ANABRANCH_PROGRESS_RUN=17` for one.
+
+#[path = "multipath/orders.rs"]
+#[allow(dead_code)]
+mod orders;
+mod pair;
+
+use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::{BufferSize, CloseCause, ConnectionConfig, Event};
+use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
+use anabranch_policy::path_manager::PathAction;
+use anabranch_policy::scheduler::{self, Chunk, Decision, Hole, Outstanding, Reinjection, Relief, Scheduler};
+use anabranch_policy::table::{self, Settings};
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_policy::view::{ConnectionView, SubflowView};
+use anabranch_wire::Packet;
+use anabranch_wire::mptcp::DataAck;
+use bytes::Bytes;
+use orders::{Orders, create, obedient_pair};
+use pair::{Fate, Pair, config, policies};
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// So long the data level may stand still, in timeouts: the longest of the sender's, without back-off. The connection's timer
+/// runs out after two of them and is doubled each time; when one path has taken what was lost with another, and is gone too,
+/// that is two and four, a round trip, and what the path that is left needs itself.
+const MOST_TIMEOUTS: f64 = 8.0;
+/// And so long for each thing that happens to a path, when all standstills of a timeout or more are added.
+const MOST_ADDED: f64 = 5.0;
+
+/// Luck: splitmix64.
+struct Luck(u64);
+
+impl Luck {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound.max(1)
+    }
+    fn one_in(&mut self, count: u64) -> bool {
+        self.below(count) == 0
+    }
+    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len() as u64) as usize]
+    }
+}
+
+/// What happens to a path, or to its subflow.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Op {
+    Dies,
+    Returns,
+    /// Of 1000 packets so many are lost.
+    Loses(u64),
+    Suspend,
+    Resume,
+    Backup(bool),
+}
+
+/// What one run is made of.
+#[derive(Clone, Debug)]
+struct Run {
+    delays: Vec<u64>,
+    scheduler: &'static str,
+    congestion: &'static str,
+    /// Instead of the scheduler's.
+    reinjection: Option<Reinjection>,
+    strict: bool,
+    buffer: u64,
+    checksum: bool,
+    /// So many of 100 DATA_ACKs have only 32 bits.
+    short: u64,
+    length: u64,
+    /// The server sends as much.
+    both: bool,
+    /// The receiver's application reads so often, milliseconds; 0 at once.
+    rests: u64,
+    /// When, milliseconds, which path, what.
+    script: Vec<(u64, usize, Op)>,
+    seed: u64,
+}
+
+impl Run {
+    fn draw(number: u64) -> Self {
+        let mut luck = Luck(number.wrapping_mul(0x1234_5678_9abc_def1) ^ 11);
+        let paths = 2 + luck.below(2) as usize;
+        let delays = (0..paths).map(|_| 2 + luck.below(80)).collect();
+        let names: Vec<&'static str> = scheduler::TABLE.iter().map(|member| member.name).collect();
+        let often = ["lowest_rtt", "linux", "round_robin", "anabranch"];
+        let scheduler = if luck.one_in(2) { luck.pick(&often) } else { luck.pick(&names) };
+        let mut script = Vec::new();
+        for path in 0..paths {
+            for _ in 0..luck.below(5) {
+                let at = luck.below(2_000);
+                let until = at + luck.pick(&[30, 300, 1_500, 6_000]);
+                match luck.below(6) {
+                    0 => script.push((at, path, Op::Dies)),
+                    1 => script.extend([(at, path, Op::Dies), (until, path, Op::Returns)]),
+                    2 => script.extend([(at, path, Op::Suspend), (until, path, Op::Resume)]),
+                    3 => script.extend([(at, path, Op::Backup(true)), (until, path, Op::Backup(false))]),
+                    _ => {
+                        let share = luck.pick(&[30, 200, 600]);
+                        script.extend([(at, path, Op::Loses(share)), (until, path, Op::Loses(0))]);
+                    }
+                }
+            }
+        }
+        script.sort_by_key(|(at, ..)| *at);
+        Self {
+            delays,
+            scheduler,
+            congestion: luck.pick(&["new_reno", "lia", "cubic"]),
+            reinjection: luck.pick(&[
+                None,
+                None,
+                Some(Reinjection::OnConnectionTimeout),
+                Some(Reinjection::OnSubflowTimeout),
+            ]),
+            strict: !luck.one_in(5),
+            buffer: luck.pick(&[8_000, 12_000, 100_000, 400_000]),
+            checksum: luck.one_in(6),
+            short: luck.pick(&[0, 0, 50, 100]),
+            length: luck.pick(&[100_000, 500_000, 2_000_000]),
+            both: luck.one_in(4),
+            rests: luck.pick(&[0, 0, 0, 30]),
+            script,
+            seed: luck.next(),
+        }
+    }
+
+    fn side(&self) -> ConnectionConfig {
+        let (name, reinjection) = (self.scheduler, self.reinjection);
+        let mut config = ConnectionConfig { policies: policies(self.congestion, name), ..config() };
+        config.policies.scheduler = Arc::new(move || {
+            let inner = table::build(scheduler::TABLE, name, &Settings::new()).unwrap();
+            Box::new(Otherwise { inner, reinjection })
+        });
+        config.receive_buffer = BufferSize::Fixed(self.buffer);
+        config.buffers_per_subflow = false;
+        config.send_buffer = self.buffer * 4;
+        config.data_in_subflow_order = self.strict;
+        config.checksum = self.checksum;
+        config
+    }
+}
+
+/// A scheduler, but for when it has data sent again.
+struct Otherwise {
+    inner: Box<dyn Scheduler>,
+    reinjection: Option<Reinjection>,
+}
+
+impl Scheduler for Otherwise {
+    fn schedule(&mut self, connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
+        self.inner.schedule(connection, chunk, subflows)
+    }
+    fn on_window_blocked(&mut self, connection: &ConnectionView, hole: &Hole, subflows: &[SubflowView]) -> Relief {
+        self.inner.on_window_blocked(connection, hole, subflows)
+    }
+    fn duplicates(&self) -> bool {
+        self.inner.duplicates()
+    }
+    fn duplicates_first(&mut self, connection: &ConnectionView, subflows: &[SubflowView]) -> bool {
+        self.inner.duplicates_first(connection, subflows)
+    }
+    fn duplicate(
+        &mut self,
+        connection: &ConnectionView,
+        outstanding: &Outstanding,
+        subflows: &[SubflowView],
+    ) -> Option<SubflowId> {
+        self.inner.duplicate(connection, outstanding, subflows)
+    }
+    fn silence(&self) -> Option<f32> {
+        self.inner.silence()
+    }
+    fn redundant(&self) -> bool {
+        self.inner.redundant()
+    }
+    fn mapping_train(&self) -> u32 {
+        self.inner.mapping_train()
+    }
+    fn reinjection(&self) -> Reinjection {
+        self.reinjection.unwrap_or_else(|| self.inner.reinjection())
+    }
+    fn on_subflow_removed(&mut self, id: SubflowId) {
+        self.inner.on_subflow_removed(id);
+    }
+}
+
+/// What the paths do now.
+struct Paths {
+    luck: Luck,
+    dead: Vec<bool>,
+    loss: Vec<u64>,
+    short: u64,
+}
+
+fn path_of(packet: &Packet) -> usize {
+    match packet.ip.destination {
+        IpAddr::V4(to) => usize::from(to.octets()[2]),
+        IpAddr::V6(_) => 0,
+    }
+}
+
+impl Paths {
+    fn judge(&mut self, packet: &Packet) -> Fate {
+        let path = path_of(packet);
+        if self.dead[path] || self.luck.below(1_000) < self.loss[path] {
+            return Fate::Drop;
+        }
+        let mut cut = packet.clone();
+        if let Some(dss) = cut.segment.options.dss.as_mut()
+            && let Some(DataAck::Long(number)) = dss.data_ack
+            && self.luck.below(100) < self.short
+        {
+            dss.data_ack = Some(DataAck::Short(number as u32));
+            return Fate::Instead(Box::new(cut));
+        }
+        Fate::Deliver
+    }
+}
+
+/// The byte at a position of what a host writes.
+fn byte(host: usize, at: u64) -> u8 {
+    (at.wrapping_mul(2_654_435_761).wrapping_add(host as u64 * 77) >> 13) as u8
+}
+
+/// The ends and what has happened to them so far.
+struct Life {
+    run: Run,
+    pair: Pair,
+    orders: [Orders; 2],
+    paths: Rc<RefCell<Paths>>,
+    ids: [ConnectionId; 2],
+    written: [u64; 2],
+    closed: [bool; 2],
+    checked: [usize; 2],
+    suspended: Vec<bool>,
+    /// For each path: since when it carries, put off by as long as it did not before (its timers have backed off), and since
+    /// when it does not.
+    good_from: Vec<Instant>,
+    bad_since: Vec<Option<Instant>>,
+    progress: [(usize, Instant); 2],
+    /// The standstill of each direction that lasts, in timeouts.
+    stands: [f64; 2],
+    /// The worst, and all of a timeout or more together.
+    worst: f64,
+    added: f64,
+    next_read: Instant,
+    what: String,
+}
+
+impl Life {
+    fn begin(run: &Run) -> Self {
+        let (mut pair, orders) = obedient_pair(run.delays.len());
+        pair.delay = run.delays.iter().map(|millis| Duration::from_millis(*millis)).collect();
+        pair.keep = false;
+        pair.burst_limit = 20_000;
+        pair.reading = [run.rests == 0; 2];
+        let count = run.delays.len();
+        let paths = Paths { luck: Luck(run.seed), dead: vec![false; count], loss: vec![0; count], short: run.short };
+        let paths = Rc::new(RefCell::new(paths));
+        let judge = paths.clone();
+        pair.judge = Box::new(move |_, _, packet| judge.borrow_mut().judge(packet));
+        let client = pair.connect(run.side(), run.side());
+        pair.hosts[0].write(pair.now, client, Bytes::from(vec![byte(0, 0)])).unwrap();
+        pair.settle();
+        let mut life = Self {
+            run: run.clone(),
+            pair,
+            orders,
+            paths,
+            ids: [client, client],
+            written: [1, 0],
+            closed: [false; 2],
+            checked: [0; 2],
+            suspended: vec![false; count],
+            good_from: vec![Instant::ZERO; count],
+            bad_since: vec![None; count],
+            progress: [(0, Instant::ZERO); 2],
+            stands: [0.0; 2],
+            worst: 0.0,
+            added: 0.0,
+            next_read: Instant::ZERO,
+            what: String::new(),
+        };
+        life.pair.run(Duration::from_millis(600));
+        life.ids[1] = life.pair.accepted().expect("nothing is lost yet");
+        for path in 1..count as u8 {
+            let announce = PathAction::Announce { connection: life.ids[1], local: AddressId(1 + path) };
+            life.orders[1].give(&mut life.pair, 1, announce);
+            life.pair.run(Duration::from_millis(600));
+            life.orders[0].give(&mut life.pair, 0, create(client, 1 + path, 1 + path, false));
+        }
+        life.pair.run(Duration::from_millis(600));
+        assert_eq!(life.pair.hosts[0].subflow_views(life.pair.now, client).len(), count);
+        assert_eq!(life.pair.hosts[0].protocol(client), Some(Protocol::Multipath));
+        life
+    }
+
+    fn subflow_on(&self, host: usize, path: usize) -> Option<SubflowId> {
+        let views = self.pair.hosts[host].subflow_views(self.pair.now, self.ids[host]);
+        views.iter().find(|view| usize::from(view.local_address.0) == path + 1).map(|view| view.id)
+    }
+
+    fn act(&mut self, path: usize, op: Op) {
+        match op {
+            Op::Dies | Op::Returns => self.paths.borrow_mut().dead[path] = op == Op::Dies,
+            Op::Loses(share) => self.paths.borrow_mut().loss[path] = share,
+            Op::Suspend | Op::Resume | Op::Backup(_) => {
+                for host in 0..2 {
+                    let Some(subflow) = self.subflow_on(host, path) else { continue };
+                    let connection = self.ids[host];
+                    let action = match op {
+                        Op::Suspend => PathAction::Suspend { connection, subflow },
+                        Op::Resume => PathAction::Resume { connection, subflow },
+                        Op::Backup(backup) => PathAction::SetBackup { connection, subflow, backup },
+                        _ => return,
+                    };
+                    self.orders[host].give(&mut self.pair, host, action);
+                }
+                match op {
+                    Op::Suspend => self.suspended[path] = true,
+                    Op::Resume => self.suspended[path] = false,
+                    _ => {}
+                }
+            }
+        }
+        let now = self.pair.now;
+        for path in 0..self.run.delays.len() {
+            let paths = self.paths.borrow();
+            let bad = paths.dead[path] || paths.loss[path] > 0 || self.suspended[path];
+            match (bad, self.bad_since[path]) {
+                (true, None) => self.bad_since[path] = Some(now),
+                (false, Some(since)) => {
+                    self.bad_since[path] = None;
+                    self.good_from[path] = now + now.since(since) + now.since(since) / 4;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Writes what there is room for, and closes behind the last byte.
+    fn write_on(&mut self) {
+        for host in 0..2 {
+            let total = if host == 0 || self.run.both { self.run.length } else { 0 };
+            while self.written[host] < total {
+                let end = (self.written[host] + 20_000).min(total);
+                let data: Bytes = (self.written[host]..end).map(|at| byte(host, at)).collect();
+                let Ok(taken) = self.pair.hosts[host].write(self.pair.now, self.ids[host], data) else { return };
+                self.written[host] += taken as u64;
+                if taken == 0 {
+                    break;
+                }
+            }
+            if self.written[host] >= total && !self.closed[host] {
+                self.closed[host] = true;
+                let _ = self.pair.hosts[host].close(self.pair.now, self.ids[host]);
+            }
+        }
+        self.pair.settle();
+    }
+
+    fn read_on(&mut self) {
+        let now = self.pair.now;
+        if now < self.next_read {
+            return;
+        }
+        self.next_read = now + Duration::from_millis(self.run.rests);
+        for host in 0..2 {
+            self.pair.read(host, self.ids[host]);
+            for at in self.checked[host]..self.pair.received[host].len() {
+                assert_eq!(self.pair.received[host][at], byte(1 - host, at as u64), "at {at}");
+            }
+            self.checked[host] = self.pair.received[host].len();
+        }
+        self.pair.settle();
+    }
+
+    /// Measures how long the data level of each direction stands still though a path carries.
+    fn watch(&mut self) {
+        let now = self.pair.now;
+        for host in 0..2 {
+            let (seen, since) = self.progress[host];
+            let Some(view) = self.pair.hosts[host].connection_view(now, self.ids[host]) else { continue };
+            let arrived = self.pair.received[1 - host].len();
+            if arrived != seen || arrived as u64 == self.written[host] {
+                self.progress[host] = (arrived, now);
+                let stood = std::mem::take(&mut self.stands[host]);
+                self.added += if stood > 1.0 { stood } else { 0.0 };
+                continue;
+            }
+            let views = self.pair.hosts[host].subflow_views(now, self.ids[host]);
+            let open = |path: usize| views.iter().any(|v| v.usable() && usize::from(v.local_address.0) == path + 1);
+            let good = (0..self.run.delays.len()).filter(|path| self.bad_since[*path].is_none() && open(*path));
+            let Some(from) = good.map(|path| self.good_from[path]).min() else { continue };
+            let stood = now.since(since.max(from));
+            let timeout = views.iter().filter(|v| v.usable()).map(|v| v.rto).max().unwrap_or_default();
+            let timeouts = stood.as_secs_f64() / timeout.max(Duration::from_millis(200)).as_secs_f64();
+            self.stands[host] = self.stands[host].max(timeouts);
+            if timeouts > self.worst {
+                self.worst = timeouts;
+                self.what = format!(
+                    "host {host} at {now:?} since {since:?} (a path carries from {from:?}): {arrived} of {} {view:#?} {views:#?}",
+                    self.written[host]
+                );
+            }
+        }
+    }
+
+    fn pass(&mut self, until: Instant) {
+        loop {
+            let next = if self.run.rests > 0 { self.next_read.min(until) } else { until };
+            let more = self.pair.step(next);
+            self.read_on();
+            self.write_on();
+            self.watch();
+            if !more && self.pair.now >= until {
+                return;
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        (0..2).all(|host| self.pair.events[host].iter().any(|event| matches!(event, Event::Closed(..))))
+    }
+}
+
+/// Gives the worst standstill and all added, in timeouts, and what the worst was.
+fn live(run: &Run) -> (f64, f64, String) {
+    let mut life = Life::begin(run);
+    let begun = life.pair.now;
+    life.progress = [(life.pair.received[1].len(), begun), (0, begun)];
+    life.write_on();
+    let mut script: Vec<_> = run.script.clone();
+    // In the end one path carries, that which was drawn.
+    let saviour = (run.seed % run.delays.len() as u64) as usize;
+    script.retain(|(at, path, op)| *path != saviour || *at < 12_000 || *op != Op::Dies);
+    script.extend([(12_000, saviour, Op::Returns), (12_000, saviour, Op::Loses(0)), (12_000, saviour, Op::Resume)]);
+    for (at, path, op) in script {
+        life.pass(begun + Duration::from_millis(at));
+        life.act(path, op);
+        if life.is_over() {
+            break;
+        }
+    }
+    let mut seconds = 0;
+    while !life.is_over() {
+        assert!(seconds < 1_500, "it does not end: {} {:?}", life.what, life.pair.events);
+        let until = life.pair.now + Duration::from_secs(1);
+        life.pass(until);
+        seconds += 1;
+    }
+    for host in 0..2 {
+        let finished = |event: &Event| matches!(event, Event::Closed(_, CloseCause::Finished));
+        assert!(life.pair.events[host].iter().any(finished), "{:?}", life.pair.events[host]);
+        assert_eq!(life.pair.received[1 - host].len() as u64, life.written[host]);
+    }
+    (life.worst, life.added / (run.script.len() + 1) as f64, life.what)
+}
+
+#[test]
+fn as_long_as_a_path_carries_the_data_level_does_not_stand_still() {
+    let only = std::env::var("ANABRANCH_PROGRESS_RUN").ok().map(|number| number.parse::<u64>().expect("a number"));
+    let runs = std::env::var("ANABRANCH_PROGRESS_RUNS").map_or(100, |number| number.parse().expect("a number"));
+    let (mut worst, mut most_added) = ((0.0, 0), (0.0, 0));
+    for number in only.map_or(0..runs, |only| only..only + 1) {
+        let run = Run::draw(number);
+        let outcome = std::panic::catch_unwind(|| live(&run));
+        let Ok((stood, added, what)) = outcome else { panic!("run {number}: {run:?}") };
+        assert!(stood < MOST_TIMEOUTS, "run {number} stood still for {stood} timeouts: {run:?} {what}");
+        assert!(added < MOST_ADDED, "run {number} stood still {added} timeouts for each change: {run:?} {what}");
+        worst = if stood > worst.0 { (stood, number) } else { worst };
+        most_added = if added > most_added.0 { (added, number) } else { most_added };
+    }
+    eprintln!(
+        "{runs} runs: a standstill of {:.2} timeouts in run {}; for each change {:.2} in run {}",
+        worst.0, worst.1, most_added.0, most_added.1
+    );
+}
