@@ -33,6 +33,30 @@ pub struct Written {
     pub begun: bool,
 }
 
+/// What the paths say of messages, the same for all of them at a moment.
+struct Paths {
+    /// The least of those that can be used.
+    round_trip: Duration,
+    /// Stretches that subflows have marked lost.
+    lost: Vec<(u64, u64)>,
+}
+
+impl Paths {
+    /// What a policy may know of a message, where new data begins at `next`.
+    fn outstanding(&self, message: &Written, next: u64) -> Outstanding {
+        let lost = self.lost.iter().map(|lost| lost.1.min(message.end).saturating_sub(lost.0.max(message.start)));
+        Outstanding {
+            importance: message.importance,
+            length: message.end - message.start,
+            given: next.clamp(message.start, message.end) - message.start,
+            lost: if message.start < next { lost.sum() } else { 0 },
+            written: message.at,
+            expires: message.expires,
+            round_trip: self.round_trip,
+        }
+    }
+}
+
 impl Connection {
     /// Whether a word of withdrawal would be understood.
     fn may_tell(&self) -> bool {
@@ -65,14 +89,14 @@ impl Connection {
 
     /// Gives when the next is due.
     fn judge_each(&mut self, now: Instant) -> Instant {
-        let least = self.least_round_trip();
+        let paths = self.known_of_paths();
         let (mut at, mut wake) = (0, Instant::NEVER);
         while let Some(message) = self.partial.as_ref().and_then(|partial| partial.written.get(at)).copied() {
             at += 1;
             if message.withdrawn {
                 continue;
             }
-            let outstanding = self.outstanding(&message, least);
+            let outstanding = paths.outstanding(&message, self.data_nxt);
             let Some(partial) = self.partial.as_mut() else { break };
             match partial.policy.withdraw(now, &outstanding) {
                 Verdict::Keep { until } => wake = wake.min(until.max(now + Duration::from_millis(1))),
@@ -86,21 +110,12 @@ impl Connection {
         wake
     }
 
-    fn outstanding(&self, message: &Written, round_trip: Duration) -> Outstanding {
-        Outstanding {
-            importance: message.importance,
-            length: message.end - message.start,
-            given: self.data_nxt.clamp(message.start, message.end) - message.start,
-            lost: self.lost_between(message.start, message.end),
-            written: message.at,
-            expires: message.expires,
-            round_trip,
-        }
-    }
-
-    fn least_round_trip(&self) -> Duration {
+    fn known_of_paths(&self) -> Paths {
         let usable = self.subflows.iter().filter(|subflow| subflow.is_usable());
-        usable.map(|subflow| subflow.rtt.smoothed()).min().unwrap_or_default()
+        let round_trip = usable.map(|subflow| subflow.rtt.smoothed()).min().unwrap_or_default();
+        let losing = self.subflows.iter().filter(|subflow| subflow.scoreboard.lost() > 0);
+        let lost = losing.flat_map(|subflow| subflow.scoreboard.sent()).filter(|record| record.fate == Fate::Lost);
+        Paths { round_trip, lost: lost.map(|record| (record.data_seq, record.data_end())).collect() }
     }
 
     /// Asks the policy whether the messages are sent of which the next `length` bytes are, if it was not asked yet. Gives whether
@@ -120,8 +135,8 @@ impl Connection {
             return false;
         }
         let waiting = partial.written.range(unasked..).take(LOOK_AHEAD).filter(|message| !message.withdrawn);
-        let least = self.least_round_trip();
-        let waiting: Vec<Outstanding> = waiting.map(|message| self.outstanding(message, least)).collect();
+        let known = self.known_of_paths();
+        let waiting: Vec<Outstanding> = waiting.map(|message| known.outstanding(message, next)).collect();
         let Some(partial) = self.partial.as_mut() else { return false };
         let begins = partial.policy.begin(now, &waiting, paths);
         let is_whole = message.start >= next;
@@ -137,18 +152,6 @@ impl Connection {
             self.withdraw_given(unasked);
         }
         true
-    }
-
-    /// Bytes of the stretch that subflows have marked lost.
-    fn lost_between(&self, start: u64, end: u64) -> u64 {
-        let of = |subflow: &crate::subflow::Subflow| {
-            if subflow.scoreboard.lost() == 0 {
-                return 0;
-            }
-            let lost = subflow.scoreboard.sent().filter(|record| record.fate == Fate::Lost);
-            lost.map(|record| record.data_end().min(end).saturating_sub(record.data_seq.max(start))).sum()
-        };
-        self.subflows.iter().map(of).sum()
     }
 
     /// Nothing of it was given to anybody: those behind it move up.
