@@ -40,7 +40,7 @@ pub fn complete(text: &str, latency: Duration) -> Result<String, Diagnostic> {
     Ok(said)
 }
 
-/// Whether it begins with the name of a combination that a paper defines, which is what it is: `sme` gives nothing up.
+/// Whether it begins with the name of a combination that says what is given up: `sme` gives up nothing.
 fn is_whole(text: &str) -> bool {
     let first = text.split(',').next().unwrap_or_default().trim();
     Combination::NAMED.iter().any(|(name, _)| *name == first)

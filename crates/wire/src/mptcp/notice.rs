@@ -46,7 +46,7 @@ pub enum Notice {
     Hello {
         /// And have heard that the other does.
         heard: bool,
-        /// Who says so sends elsewhere, at once, what it is told is missing on a subflow.
+        /// Who says so wants to be told what is missing on a subflow ([`Self::Missing`]), to send it elsewhere.
         repairs: bool,
     },
     /// The receiver gave data up, and has acknowledged it.

@@ -17,7 +17,7 @@ use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
 use anabranch_wire::mptcp::notice::Notice;
 
-/// Most gaps told of when a segment has come: it can show no more than one, but for those that did not fit before.
+/// Most gaps told of when a segment has come, which rarely shows more than one; the next segment tells of the others.
 const MAX_GAPS: usize = 4;
 
 impl Connection {
