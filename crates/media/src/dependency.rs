@@ -64,6 +64,17 @@ impl Dependency {
 
     /// Which frames decode as they were coded: those that arrived whole, and all they need as well. In coding order, as
     /// `arrived`; a frame behind the end of `arrived` did not.
+    ///
+    /// ```
+    /// use anabranch_media::{Dependency, FrameRate, FrameType::{B, I, P}, Trace};
+    ///
+    /// let coded = [I, P, B, B, I].map(|frame_type| (frame_type, 500));
+    /// let trace = Trace::at_rate(&coded, FrameRate::new(30, 1).unwrap())?;
+    /// // Without the P frame, the two B frames between it and the I frame before it are of no use.
+    /// let decodable = Dependency::new(&trace).decodable(&[true, false, true, true, true]);
+    /// assert_eq!(decodable, [true, false, false, false, true]);
+    /// # Ok::<(), anabranch_media::TraceError>(())
+    /// ```
     pub fn decodable(&self, arrived: &[bool]) -> Vec<bool> {
         let mut decodable: Vec<bool> = Vec::with_capacity(self.needs.len());
         for index in 0..self.needs.len() {

@@ -19,6 +19,30 @@
 //! | single frames as PNG | [`stills`] |
 //! | the clip that comes with the crate | [`clip`] |
 //! | the same film at 640x360 | [`film`] |
+//!
+//! From a file to what became of its frames:
+//!
+//! ```
+//! use anabranch_media::metrics::delivery::{Arrival, Delivery, Fate};
+//! use anabranch_media::{ElementaryStream, FrameRate, FrameType, Packetiser, clip};
+//! use anabranch_policy::{Duration, Instant};
+//!
+//! let stream = ElementaryStream::read(clip::MPEG4)?; // any MPEG-4 part 2 or H.264
+//! let trace = stream.trace(FrameRate::new(30, 1).unwrap())?;
+//! assert_eq!(trace.counts()[FrameType::I], 223);
+//! assert_eq!(Packetiser::new(1012).packets(0, &trace.frames()[0]).count(), 1);
+//!
+//! // Each frame is whole 20 ms after it is there, but the first P frame, which takes a second.
+//! let arrival = |(index, frame): (usize, &anabranch_media::Frame)| {
+//!     let first = Instant::ZERO + frame.at + Duration::from_millis(20);
+//!     Some(Arrival { first, whole: Some(if index == 1 { first + Duration::from_secs(1) } else { first }) })
+//! };
+//! let arrivals: Vec<_> = trace.frames().iter().enumerate().map(arrival).collect();
+//! let delivery = Delivery::judge(&trace, &arrivals, Duration::from_millis(500), Instant::ZERO);
+//! assert_eq!(delivery.fates[1], Fate::Late);
+//! assert_eq!((delivery.late.p, delivery.broken.total(), delivery.stalls.count), (1, 7, 1));
+//! # Ok::<(), anabranch_media::StreamError>(())
+//! ```
 
 pub mod clip;
 pub mod cut;

@@ -44,6 +44,18 @@ pub struct Received {
 
 /// The stream of `passes` repetitions of `stream`, in which the frames arrived that `arrived` says, in coding order.
 ///
+/// ```no_run
+/// use anabranch_media::{Ffmpeg, clip, lossy};
+///
+/// let mut arrived = vec![true; clip::FRAMES];
+/// arrived[7] = false;
+/// let received = lossy::received(&clip::stream(), 1, &arrived)?;
+/// std::fs::write("lossy.ivf", &received.ivf)?;
+/// // Decoded, with the picture before it where one is missing: planes Y, U and V.
+/// Ffmpeg::find()?.decode(&received, |place, planes| println!("{place}: {}", planes.len()))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// If `arrived` has not one flag for each frame.
 pub fn received(stream: &ElementaryStream, passes: usize, arrived: &[bool]) -> Result<Received, LossyError> {

@@ -54,6 +54,14 @@ impl Packetiser {
     }
 
     /// The packets of frame `index` of a trace.
+    ///
+    /// ```
+    /// use anabranch_media::{Packet, Packetiser, clip};
+    ///
+    /// let trace = clip::trace();
+    /// let lengths: Vec<u32> = Packetiser::new(200).packets(0, &trace.frames()[0]).map(|packet| packet.length).collect();
+    /// assert_eq!(lengths, [200, 87]);
+    /// ```
     pub fn packets(&self, index: u32, frame: &Frame) -> impl Iterator<Item = Packet> + use<> {
         let (payload, size, count) = (self.payload.get(), frame.size, self.count(frame));
         (0..count).map(move |packet| {

@@ -96,6 +96,17 @@ impl Quality {
 
     /// The figures of the whole.
     ///
+    /// ```no_run
+    /// use anabranch_media::{Ffmpeg, Quality, clip};
+    ///
+    /// let quality = Quality::of_clip(Ffmpeg::find()?)?;
+    /// let mut arrived = vec![true; clip::FRAMES];
+    /// arrived[7] = false;
+    /// let score = quality.score(&arrived)?;
+    /// println!("{:.2} dB, of {:.2}", score.mean_of_psnr, quality.reference().mean_of_psnr);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Self::frames`].
     pub fn score(&self, arrived: &[bool]) -> Result<Score, QualityError> {

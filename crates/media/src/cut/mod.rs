@@ -136,6 +136,17 @@ enum Kind {
 }
 
 /// Cuts a stream.
+///
+/// ```
+/// use anabranch_media::{clip, cut::Cutter};
+///
+/// let mut cutter = Cutter::new(None); // finds out what it is
+/// let mut pieces = cutter.push(&clip::MPEG4[..1_000])?;
+/// pieces.extend(cutter.finish()?);
+/// let first = &pieces[0];
+/// assert_eq!((first.picture.map(|picture| picture.letter()), first.importance), (Some('I'), 0));
+/// # Ok::<(), anabranch_media::cut::CutError>(())
+/// ```
 #[derive(Debug)]
 pub struct Cutter {
     kind: Kind,

@@ -8,6 +8,16 @@ pub const HIGHEST_PSNR: f64 = 100.0;
 
 /// Mean squared error of the samples.
 ///
+/// ```
+/// use anabranch_media::metrics::{Plane, difference::{mean_squared_error, psnr}};
+///
+/// let (one, other) = ([10_u8; 16], [12_u8; 16]);
+/// let error = mean_squared_error(Plane::new(&one, 4, 4)?, Plane::new(&other, 4, 4)?);
+/// assert_eq!(error, 4.0);
+/// assert!((psnr(error) - 42.110).abs() < 0.001); // 10 log10(255^2 / 4)
+/// # Ok::<(), anabranch_media::metrics::WrongSize>(())
+/// ```
+///
 /// # Panics
 /// If the planes differ in size.
 pub fn mean_squared_error(one: Plane<'_>, other: Plane<'_>) -> f64 {

@@ -44,6 +44,16 @@ pub fn blocks(one: Plane<'_>, other: Plane<'_>) -> f64 {
 /// Mean over all windows of 11x11 that lie inside, weighted by a Gaussian of 1.5 samples: Wang's figure.
 /// As for [`blocks`] when the planes are smaller.
 ///
+/// ```
+/// use anabranch_media::metrics::{Plane, similarity};
+///
+/// let (one, other) = ([100_u8; 256], [120_u8; 256]);
+/// let (one, other) = (Plane::new(&one, 16, 16)?, Plane::new(&other, 16, 16)?);
+/// assert!((similarity::gaussian(one, other) - 0.983_611).abs() < 1e-6);
+/// assert!((similarity::blocks(one, other) - 0.983_607).abs() < 1e-6);
+/// # Ok::<(), anabranch_media::metrics::WrongSize>(())
+/// ```
+///
 /// # Panics
 /// If the planes differ in size.
 pub fn gaussian(one: Plane<'_>, other: Plane<'_>) -> f64 {

@@ -57,6 +57,15 @@ impl Vqm {
     /// The measure of one picture against another: mean and maximum of the differences over all whole blocks, pooled. 0 for
     /// planes without a whole block.
     ///
+    /// ```
+    /// use anabranch_media::metrics::{Plane, vqm::Vqm};
+    ///
+    /// let (grey, dark) = ([128_u8; 64], [64_u8; 64]);
+    /// let measure = Vqm::new().of(Plane::new(&grey, 8, 8)?, Plane::new(&dark, 8, 8)?);
+    /// assert!((measure - 7.481).abs() < 1e-3);
+    /// # Ok::<(), anabranch_media::metrics::WrongSize>(())
+    /// ```
+    ///
     /// # Panics
     /// If the planes differ in size.
     pub fn of(&self, one: Plane<'_>, other: Plane<'_>) -> f64 {

@@ -44,6 +44,16 @@ impl Trace {
 
     /// Reads a trace: the format of [`Self::to_text`] or, if the first line is not its, lines as EvalVid writes them.
     ///
+    /// ```
+    /// use anabranch_media::Trace;
+    ///
+    /// let evalvid = "1 H 29 1 segm at 33 ms\n2 I 3036 3 segm at 66 ms\n3 P 659 1 segm at 99 ms";
+    /// assert_eq!(Trace::from_text(evalvid)?.bytes().p, 659);
+    /// let error = Trace::from_text("1 X 3036 3 segm at 66 ms").unwrap_err();
+    /// assert_eq!(error.to_string(), "line 1 of the trace: 'X' is no type of frame: I, P or B");
+    /// # Ok::<(), anabranch_media::TraceError>(())
+    /// ```
+    ///
     /// # Errors
     /// The first line that is not understood; a trace that is cut off; a trace that [`Trace::new`] refuses.
     pub fn from_text(text: &str) -> Result<Self, TraceError> {

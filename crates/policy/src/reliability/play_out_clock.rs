@@ -20,6 +20,18 @@ const MOST_DRIFT: i64 = 500_000;
 /// clock skew from network delay measurements", INFOCOM 1999, whose line has this slope too). A queue that stands for less than
 /// half of the time is above the hull there, and moves nothing; one that stands longer cannot be told from a drift, and
 /// is followed by 500 us a second at most.
+///
+/// ```
+/// use anabranch_policy::reliability::PlayOutClock;
+/// use anabranch_policy::{Duration, Instant};
+///
+/// let millis = Duration::from_millis;
+/// let mut clock = PlayOutClock::new(millis(300));
+/// // Messages to be played at 0 and 40 ms arrive at 1,000 and 1,020: the base is 980.
+/// clock.observe(Instant::ZERO + millis(1_000), millis(0));
+/// clock.observe(Instant::ZERO + millis(1_020), millis(40));
+/// assert_eq!(clock.at(millis(80)), Some(Instant::ZERO + millis(980 + 80 + 300)));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlayOutClock {
     latency: Duration,
