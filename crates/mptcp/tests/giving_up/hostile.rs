@@ -59,6 +59,15 @@ fn withdrawn(bench: &Bench, offset: u64, length: u32) -> Notice {
     Notice::Withdrawn { data_seq: base(bench).wrapping_add(offset) as u32, length }
 }
 
+/// Six segments over two paths, of which the third is lost with all its copies, and 50 ms.
+fn with_a_hole(milliseconds: u64) -> Bench {
+    let mut bench = Bench::new(2, config(), spe(config(), latency(milliseconds)));
+    bench.lost.borrow_mut().push(at(2));
+    bench.write(&pattern(6 * SEGMENT as usize));
+    bench.run(50);
+    bench
+}
+
 #[test]
 fn bytes_from_before_the_beginning_of_the_stream_are_not_taken() {
     for before in [1, 5, 1_000, 1 << 31, 1 << 40] {
@@ -102,11 +111,8 @@ fn withdrawals_of_what_was_never_sent_or_was_delivered_or_lies_beyond_the_end_ch
 
 #[test]
 fn a_withdrawal_of_four_gigabytes_reaches_to_the_first_byte_that_is_here() {
-    let mut bench = Bench::new(2, config(), spe(config(), latency(60_000)));
+    let mut bench = with_a_hole(60_000);
     tell(&mut bench, Notice::Hello { heard: true, repairs: false });
-    bench.lost.borrow_mut().push(at(2));
-    bench.write(&pattern(6 * SEGMENT as usize));
-    bench.run(50);
     let notice = withdrawn(&bench, at(1), u32::MAX);
     tell(&mut bench, notice);
     bench.run(1_000);
@@ -118,10 +124,7 @@ fn a_withdrawal_of_four_gigabytes_reaches_to_the_first_byte_that_is_here() {
 #[test]
 fn beside_256_withdrawals_that_the_stream_has_not_reached_no_other_is_remembered() {
     for (count, honoured) in [(255, true), (256, false)] {
-        let mut bench = Bench::new(2, config(), spe(config(), latency(60_000)));
-        bench.lost.borrow_mut().push(at(2));
-        bench.write(&pattern(6 * SEGMENT as usize));
-        bench.run(50);
+        let mut bench = with_a_hole(60_000);
         tell(&mut bench, Notice::Hello { heard: true, repairs: false });
         for nth in 0..count {
             let notice = withdrawn(&bench, at(1_000) + 10 * nth, 5);
@@ -136,10 +139,7 @@ fn beside_256_withdrawals_that_the_stream_has_not_reached_no_other_is_remembered
 
 #[test]
 fn who_has_not_said_that_it_knows_of_notices_withdraws_nothing() {
-    let mut bench = Bench::new(2, config(), spe(config(), latency(60_000)));
-    bench.lost.borrow_mut().push(at(2));
-    bench.write(&pattern(6 * SEGMENT as usize));
-    bench.run(50);
+    let mut bench = with_a_hole(60_000);
     let notice = withdrawn(&bench, at(1), u32::MAX);
     tell(&mut bench, notice);
     bench.run(1_000);
@@ -251,10 +251,7 @@ fn the_stream_ends_behind_a_gap_once_all_behind_it_is_here() {
 
 #[test]
 fn an_abort_with_a_gap_open_ends_the_connection_and_gives_up_nothing_more() {
-    let mut bench = Bench::new(2, config(), spe(config(), latency(200)));
-    bench.lost.borrow_mut().push(at(2));
-    bench.write(&pattern(6 * SEGMENT as usize));
-    bench.run(50);
+    let mut bench = with_a_hole(200);
     bench.pair.hosts[0].abort(bench.now(), bench.id).unwrap();
     bench.run(3_000);
     assert!(bench.pair.events[1].contains(&Event::Closed(bench.server, CloseCause::AbortedByPeer)));
