@@ -72,14 +72,13 @@ impl PlayOutClock {
         self.latency
     }
 
-    /// The first byte of a message with this play-out time arrived then. Gives whether that moves the base, and so all
-    /// deadlines, forward.
-    pub fn observe(&mut self, arrived: Instant, play_out: Duration) -> bool {
+    /// The first byte of a message with this play-out time arrived then: the base, and with it all deadlines, may move.
+    pub fn observe(&mut self, arrived: Instant, play_out: Duration) {
         let at = nanos(play_out.as_nanos());
         let seen = Point { at, difference: nanos(arrived.as_nanos()) - at };
         let Some(line) = self.line else {
             (self.line, self.stretch) = (Some(Line { through: seen, slope: 0 }), (at, seen));
-            return true;
+            return;
         };
         let (began, least) = self.stretch;
         if at.saturating_sub(began) >= STRETCH {
@@ -90,11 +89,9 @@ impl PlayOutClock {
             self.stretch.1 = seen;
         }
         let line = self.line.unwrap_or(line);
-        let earlier = seen.difference < line.at(at);
-        if earlier {
+        if seen.difference < line.at(at) {
             self.line = Some(Line { through: seen, ..line });
         }
-        earlier
     }
 
     /// A stretch is over: the slope may be another, and the line lies below all that is remembered.
@@ -134,10 +131,11 @@ mod tests {
         let mut clock = PlayOutClock::new(millis(500));
         assert_eq!(clock.at(millis(0)), None);
         // Differences 140, 120 and 150 ms: the base is 120.
-        assert!(clock.observe(at(140), millis(0)));
+        clock.observe(at(140), millis(0));
         assert_eq!(clock.at(millis(0)), Some(at(640)));
-        assert!(clock.observe(at(153), millis(33)));
-        assert!(!clock.observe(at(216), millis(66)));
+        clock.observe(at(153), millis(33));
+        assert_eq!(clock.at(millis(33)), Some(at(653)));
+        clock.observe(at(216), millis(66));
         assert_eq!(clock.at(millis(66)), Some(at(120 + 66 + 500)));
     }
 
