@@ -119,6 +119,20 @@ fn low_bits_wrap_and_frame_numbers_do_too() {
 }
 
 #[test]
+fn a_frame_whose_bottom_field_is_shown_first_is_ordered_by_that() {
+    // bottom_field_pic_order_in_frame_present_flag: the second of the two bits.
+    let parameters = Writer::default().unsigned(0).unsigned(0).bits(2, 0b01).unit(0x68);
+    let units = [
+        sequence(|bits| bits.unsigned(0).unsigned(0), false),
+        parameters,
+        slice(7, 0).unsigned(0).bits(4, 0).signed(1).unit(0x65),
+        slice(5, 1).bits(4, 6).signed(-3).unit(0x61),
+    ];
+    let counts: Vec<i64> = read(&units).pictures.iter().map(|picture| picture.order.1).collect();
+    assert_eq!(counts, [0, 3]);
+}
+
+#[test]
 fn two_fields_are_one_picture_and_slices_too() {
     let order = |bits: Writer| bits.unsigned(0).unsigned(0);
     let field = |kind, number, bottom: u32| slice(kind, number).bits(2, 0b10 | bottom);
