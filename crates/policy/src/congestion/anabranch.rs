@@ -6,7 +6,7 @@
 //!
 //! | state | gain | until |
 //! |---|---|---|
-//! | start-up | 2.77 | three rounds without 25 % more bandwidth; one, if a tenth of the flight is lost while a queue stands |
+//! | start-up | 2.77 | three rounds without 25 % more bandwidth; one, if a tenth of the flight is lost, and more than six segments, while a queue stands |
 //! | drain | 0.5 | in flight is at most bdp |
 //! | up | 1.25, 2 after one that found more | a congested round; or, after one min_rtt: 1.25 bdp or the ceiling in flight, a loss, a limit elsewhere, 4 min_rtt |
 //! | down | 0.75 | in flight is at most bdp, or one min_rtt |
@@ -22,7 +22,7 @@
 //! standard TCP gets 1.2 Mbit/s, after Mathis et al., 1997). A round's losses count as congestion only if both are true:
 //! the path is full (the round-trip time is a tenth and 1 ms above min_rtt, or more is in flight than 1.125 bdp and
 //! four segments; not in a start-up that still finds more, whose model is a round behind), and more was lost than the path loses anyway, by 2 % of the flight: `chance`, the smoothed loss rate of
-//! the rounds in which it was not full. Then a *ceiling* comes down to 0.85 of what was in flight, though not below
+//! the rounds in which it was not full; and by more than two segments, in start-up six, which few segments lose by chance. Then a *ceiling* comes down to 0.85 of what was in flight, though not below
 //! 1.06 bdp; ascents lift it by 1, 2, 4 ... segments a round, one ascent
 //! going on where the last ended, until that does harm. A round that loses a quarter of
 //! its packets, later than three rounds after a start-up, has met a slower path: the bandwidths of the rounds before are
@@ -74,6 +74,11 @@ const BEYOND_CHANCE: f64 = 0.02;
 const FOUND: f64 = 1.15;
 /// Share of the flight lost in a round that ends the start-up.
 const OVERSHOT: f64 = 0.1;
+/// The same in segments, more than which a start-up must lose in a round for it to say anything: of ten that a lossy path gets
+/// first, a few are lost by chance, and an acknowledgement that is delayed looks like a queue.
+const OVERSHOT_LEAST: u64 = 6;
+/// The same later.
+const FEW: u64 = 2;
 /// Rounds after start-up in which what it sent too much comes to light: one of its last flight, one of what was sent again.
 const OVERSHOT_ROUNDS: u64 = 3;
 /// What stays of the flight when the ceiling comes down.
@@ -233,7 +238,8 @@ impl Anabranch {
     fn end_round(&mut self, now: Instant, in_flight: u64) {
         let round = core::mem::take(&mut self.round);
         let rate = round.loss_rate();
-        self.lossy = round.lost > 2 * u64::from(self.mss) && rate > self.chance + BEYOND_CHANCE;
+        let few = if self.state == State::StartUp { OVERSHOT_LEAST } else { FEW };
+        self.lossy = round.lost > few * u64::from(self.mss) && rate > self.chance + BEYOND_CHANCE;
         // While start-up still finds more, the model is a round behind what is in flight.
         let behind = self.state == State::StartUp && self.plateau.1 == 0;
         let full = round.queue_stood || (!behind && in_flight > self.bdp() + self.bdp() / 8 + self.least());
@@ -285,7 +291,8 @@ impl Anabranch {
             }
             State::StartUp => {
                 let overshot = self.round.lost as f64 > OVERSHOT * ack.prior_in_flight as f64;
-                if overshot && self.plateau.1 > 0 && self.queue_stands && self.round.lost > 6 * u64::from(self.mss) {
+                let many = self.round.lost > OVERSHOT_LEAST * u64::from(self.mss);
+                if overshot && self.plateau.1 > 0 && self.queue_stands && many {
                     self.enter(State::Drain, now);
                 } else if self.rounds.is_start() {
                     self.consider_plateau(ack);

@@ -287,3 +287,13 @@ fn a_start_up_that_loses_a_tenth_of_the_flight_under_a_queue_and_finds_no_more_i
     control.on_ack(&Ack { delivery_rate: Some(Rate::from_bits_per_second(16_000_000)), ..lossy(21_000, 200) });
     assert_eq!(control.state, State::StartUp);
 }
+
+#[test]
+fn of_what_a_start_up_sends_a_few_segments_are_lost_by_chance_though_a_delayed_answer_looks_like_a_queue() {
+    for (lost, harmless) in [(6_000, true), (7_000, false)] {
+        let mut flow = Flow::new();
+        flow.pass(1, 8.0, BDP);
+        flow.lose(lost, 140, BDP / 2);
+        assert_eq!(flow.control.ceiling == LARGEST_WINDOW, harmless, "{lost}");
+    }
+}
