@@ -200,6 +200,7 @@ impl Connection {
             length,
             kind: ChunkKind::Reinjection,
             last_sent_on: Some(stretch.last_sent_on),
+            time_left: self.time_left(now, stretch.start),
         };
         let view = self.view(now);
         match self.scheduler.schedule(&view, &chunk, &workspace.views) {
@@ -248,7 +249,9 @@ impl Connection {
         if let Some(id) = self.probing_subflow() {
             return self.give_new(id, length);
         }
-        let chunk = Chunk { data_seq: self.data_nxt, length: length as u32, kind: ChunkKind::New, last_sent_on: None };
+        let data_seq = self.data_nxt;
+        let time_left = self.time_left(now, data_seq);
+        let chunk = Chunk { data_seq, length: length as u32, kind: ChunkKind::New, last_sent_on: None, time_left };
         let view = self.view(now);
         match self.scheduler.schedule(&view, &chunk, &workspace.views) {
             // Something else comes next then.

@@ -50,7 +50,7 @@ struct BothEnds {
 impl BothEnds {
     /// The last moment to send something of it on a path as quick as the quickest was.
     fn deadline(&self, message: &Outstanding) -> Instant {
-        message.expires.unwrap_or(message.written + self.receiver.terms().latency)
+        self.last_moment(message.written, message.expires).unwrap_or(Instant::NEVER)
     }
 
     fn is_worth_beginning(&self, now: Instant, message: &Outstanding, forecast: &Forecast) -> bool {
@@ -65,6 +65,10 @@ impl BothEnds {
 impl Reliability for BothEnds {
     fn terms(&self) -> Terms {
         Terms { sender: Some(Unit::Message), ..self.receiver.terms() }
+    }
+
+    fn last_moment(&self, written: Instant, expires: Option<Instant>) -> Option<Instant> {
+        Some(expires.unwrap_or(written + self.receiver.terms().latency))
     }
 
     fn give_up(&mut self, now: Instant, missing: &Missing) -> Decision {

@@ -223,6 +223,12 @@ pub trait Reliability: Send {
         Verdict::Keep { until: Instant::NEVER }
     }
 
+    /// The last moment at which something of a message can leave on a path as quick as the quickest and be in time; none if there
+    /// is none. Schedulers hear of it ([`crate::scheduler::Chunk::time_left`]).
+    fn last_moment(&self, _written: Instant, _expires: Option<Instant>) -> Option<Instant> {
+        None
+    }
+
     /// Whether the sender begins to send the first of these messages, which stand in the order of the stream and wait as far as
     /// they were not given to a subflow; what is not begun is withdrawn. Asked once of each, when its turn has come.
     fn begin(&mut self, _now: Instant, _waiting: &[Outstanding], _paths: &[SubflowView]) -> bool {

@@ -26,7 +26,10 @@
 //!   the time that the window lasts;
 //! - *the end would be late* (as ECF, CoNEXT 2017): the application has nothing more than these k bytes, and the
 //!   faster subflows have delivered them after k / (sum of B) and their answer before this one answers. While the
-//!   application is ahead of the send buffer (`backlogged`), there is no end;
+//!   application is ahead of the send buffer (`backlogged`), there is no end. Of data with a deadline ([`Chunk::time_left`])
+//!   before which this one answers, so that it can be sent again in time, the arrivals are compared and not the answers: half
+//!   of the stay is the way back. So a burst that the fast subflow takes longer for than the slow one's delay is
+//!   divided at its beginning, when a repair is still in time;
 //! - *a mapping can be shared*: the window is what limits, a queue stands, and within 2 ms what is in flight will open it
 //!   for several segments ([`Scheduler::mapping_train`]).
 //!
@@ -241,19 +244,18 @@ impl Anabranch {
     }
 
     /// The subflow that answers first of those that can send now; none if it is better to wait for one that cannot.
-    fn choose(&self, connection: &ConnectionView) -> Option<SubflowId> {
+    fn choose(&self, connection: &ConnectionView, time_left: Option<Duration>) -> Option<SubflowId> {
         let able = self.paths.iter().filter(|path| path.ready);
         let chosen = able.min_by(|a, b| a.answer.total_cmp(&b.answer))?;
-        let faster = self.paths.iter().filter(|other| other.answer < chosen.answer);
-        let (rate, answer) = faster.fold((0.0, f64::INFINITY), |(rate, answer): (f64, f64), other| {
-            (rate + other.rate, answer.min(other.answer))
-        });
-        if !self.wait || rate <= 0.0 {
-            return Some(chosen.id);
-        }
+        let faster = self.paths.iter().filter(|other| self.wait && other.answer < chosen.answer);
+        let Some(fastest) = faster.clone().min_by(|a, b| a.answer.total_cmp(&b.answer)) else { return Some(chosen.id) };
+        let rate: f64 = faster.map(|other| other.rate).sum();
         let lasts = connection.window as f64 / self.plan.carried.max(1.0);
         let stalls = chosen.answer > (self.plan.longest * SLACK).max(SAFETY * lasts);
-        let ends = !connection.backlogged && connection.unsent as f64 / rate + answer <= chosen.answer;
+        // The way back does not count where a loss is known in time.
+        let in_time = time_left.is_some_and(|left| chosen.answer <= left.as_secs_f64());
+        let there = |path: &Forecast| if in_time { path.answer - path.stay / 2.0 } else { path.answer };
+        let ends = !connection.backlogged && connection.unsent as f64 / rate + there(fastest) <= there(chosen);
         (!stalls && !ends).then_some(chosen.id)
     }
 }
@@ -280,7 +282,10 @@ fn is_silent(connection: &ConnectionView, subflow: &SubflowView) -> bool {
 impl Scheduler for Anabranch {
     fn schedule(&mut self, connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
         self.look(connection, chunk.length, preferred(subflows, excluded(chunk)));
-        match self.choose(connection).filter(|id| chunk.kind != ChunkKind::New || !gathers(connection, *id, subflows)) {
+        match self
+            .choose(connection, chunk.time_left)
+            .filter(|id| chunk.kind != ChunkKind::New || !gathers(connection, *id, subflows))
+        {
             Some(id) => Decision::Send(id),
             None => Decision::Wait(None),
         }

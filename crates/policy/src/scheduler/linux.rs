@@ -278,7 +278,7 @@ mod tests {
         paths[0].queued = 65_536;
         scheduler.observe(&paths);
         paths[0].pacing_rate = Rate::from_bytes_per_second(3_000_000);
-        let chunk = Chunk { data_seq: 0, length: 1000, kind: ChunkKind::New, last_sent_on: None };
+        let chunk = Chunk { data_seq: 0, length: 1000, kind: ChunkKind::New, last_sent_on: None, time_left: None };
         assert_eq!(scheduler.schedule(&connection(0), &chunk, &paths), Decision::Send(SubflowId(0)));
         // Half the weight is the queue's at 1 MB/s, half the burst's at 3 MB/s, and of each 120 %.
         assert_eq!(scheduler.records.get(SubflowId(0)).unwrap().average_rate, 2_400_000);

@@ -2,7 +2,7 @@
 
 use crate::ids::SubflowId;
 use crate::table::Member;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::view::{ConnectionView, SubflowView};
 
 pub mod anabranch;
@@ -154,6 +154,9 @@ pub struct Chunk {
     pub kind: ChunkKind,
     /// Where it was sent last: a reinjection never goes back there.
     pub last_sent_on: Option<SubflowId>,
+    /// How long it may wait yet and be in time on a path as quick as the quickest, if it has a deadline
+    /// ([`crate::Reliability::last_moment`]).
+    pub time_left: Option<Duration>,
 }
 
 /// What to do with a chunk.

@@ -75,7 +75,7 @@ pub(crate) const fn at(ms: u64) -> Instant {
 
 /// The first segment of 1000 bytes.
 pub(crate) fn new_data() -> Chunk {
-    Chunk { data_seq: 0, length: 1000, kind: ChunkKind::New, last_sent_on: None }
+    Chunk { data_seq: 0, length: 1000, kind: ChunkKind::New, last_sent_on: None, time_left: None }
 }
 
 /// The same, to be sent again: it was lost on this subflow.

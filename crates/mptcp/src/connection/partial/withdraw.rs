@@ -110,6 +110,14 @@ impl Connection {
         wake
     }
 
+    /// How long the message that a byte belongs to may wait yet, if the policy knows of a deadline.
+    pub(in crate::connection) fn time_left(&self, now: Instant, data_seq: u64) -> Option<Duration> {
+        let partial = self.partial.as_deref().filter(|partial| partial.terms.sender.is_some())?;
+        let at = partial.written.partition_point(|message| message.end <= data_seq);
+        let message = partial.written.get(at)?;
+        Some(partial.policy.last_moment(message.at, message.expires)?.since(now))
+    }
+
     fn known_of_paths(&self) -> Paths {
         let usable = self.subflows.iter().filter(|subflow| subflow.is_usable());
         let round_trip = usable.map(|subflow| subflow.rtt.smoothed()).min().unwrap_or_default();

@@ -12,7 +12,7 @@ fn near(value: f64, expected: f64) {
 }
 
 fn new_data() -> Chunk {
-    Chunk { data_seq: 0, length: 1_000, kind: ChunkKind::New, last_sent_on: None }
+    Chunk { data_seq: 0, length: 1_000, kind: ChunkKind::New, last_sent_on: None, time_left: None }
 }
 
 /// A path of 20 ms with so much in flight of 10 000 bytes, and one of 100 ms of 40 000.
@@ -264,4 +264,20 @@ fn what_the_peer_misses_goes_elsewhere_at_once_unless_the_application_is_ahead_o
     let [live, ahead] = [false, true].map(|backlogged| ConnectionView { backlogged, ..connection(0) });
     assert!(scheduler.repairs_elsewhere(&live) && !scheduler.repairs_elsewhere(&ahead));
     assert!(!Anabranch { duplicate: false, ..Anabranch::default() }.repairs_elsewhere(&live));
+}
+
+#[test]
+fn what_could_be_sent_again_in_time_goes_where_it_arrives_first_and_not_where_it_is_answered_first() {
+    // The answers of 22 and 110 ms are 11 and 55 on their way back: equal at k / 500 000 = 44 ms, k = 22 000. Without the
+    // deadline it is 44 000.
+    for (left_ms, unsent, sent) in
+        [(110, 21_900, false), (110, 22_100, true), (109, 43_900, false), (109, 44_100, true)]
+    {
+        let mut view = connection(0);
+        (view.unsent, view.backlogged) = (unsent, false);
+        let chunk = Chunk { time_left: Some(Duration::from_millis(left_ms)), ..new_data() };
+        let decision = if sent { Decision::Send(SubflowId(1)) } else { Decision::Wait(None) };
+        let paths = fast_and_slow(10_000, 0);
+        assert_eq!(Anabranch::default().schedule(&view, &chunk, &paths), decision, "{left_ms} {unsent}");
+    }
 }
