@@ -8,5 +8,6 @@
 mod default {
     mod dead_path;
     mod fairness;
+    mod live;
     mod young;
 }

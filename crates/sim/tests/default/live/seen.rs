@@ -1,0 +1,143 @@
+//! What became of the data of a stream on its way, seen from outside: who sent which segment where and when, and which came.
+
+use anabranch_policy::time::Instant;
+use anabranch_wire::message::{self, HEADER};
+use anabranch_wire::mptcp::{CapableKeys, DataSequence, MptcpOption};
+use anabranch_wire::packet::Packet;
+use anabranch_wire::tcp::Flags;
+use std::collections::BTreeMap;
+
+const NAMES: [&str; 2] = ["A", "C"];
+/// Segments that are looked at to find the one that came, most recent first.
+const UNDER_WAY: usize = 4_000;
+
+/// Where each message is in the stream, by its number.
+pub type Places = BTreeMap<u32, (u64, u64)>;
+
+/// A segment with data.
+#[derive(Clone, Debug)]
+struct Sent {
+    path: usize,
+    /// Its place on the subflow, and its timestamp: together they tell it from others.
+    label: (u32, Option<u32>),
+    start: u64,
+    end: u64,
+    at: Instant,
+    arrived: Option<Instant>,
+}
+
+/// The packets of two paths.
+#[derive(Default)]
+pub struct Packets {
+    sent: Vec<Sent>,
+    initial: [u32; 2],
+    /// On each path: where a mapping begins, and to which number.
+    mappings: [BTreeMap<u32, u64>; 2],
+    bytes: BTreeMap<u64, Vec<u8>>,
+    /// The number of the stream's first byte, and what the first segment carried, which names it by keys.
+    base: Option<u64>,
+    head: u64,
+}
+
+impl Packets {
+    /// A packet of the sender's left, or arrived.
+    pub fn note(&mut self, now: Instant, path: usize, arrives: bool, packet: &Packet) {
+        let segment = &packet.segment;
+        if segment.flags.contains(Flags::SYN) {
+            self.initial[path] = segment.seq.0;
+        }
+        let length = segment.payload.len() as u64;
+        if length == 0 {
+            return;
+        }
+        let relative = segment.seq.0.wrapping_sub(self.initial[path]);
+        let label = (relative, segment.options.timestamps.map(|stamps| stamps.value));
+        if arrives {
+            let is_it = |sent: &&mut Sent| sent.path == path && sent.label == label && sent.arrived.is_none();
+            let found = self.sent.iter_mut().rev().take(UNDER_WAY).filter(is_it).last();
+            found.into_iter().for_each(|sent| sent.arrived = Some(now));
+            return;
+        }
+        let is_first = |option: &MptcpOption| {
+            matches!(option, MptcpOption::Capable { keys: CapableKeys::BothWithData { .. }, .. })
+        };
+        if segment.options.mptcp.iter().any(is_first) {
+            self.head = length;
+            self.bytes.insert(0, segment.payload.to_vec());
+            self.sent.push(Sent { path, label, start: 0, end: length, at: now, arrived: None });
+            return;
+        }
+        if let Some(mapping) = segment.options.dss.as_ref().and_then(|dss| dss.mapping)
+            && let DataSequence::Long(number) = mapping.data_seq
+        {
+            // What follows the first segment is the first to be named.
+            self.base.get_or_insert(number.wrapping_sub(self.head));
+            self.mappings[path].insert(mapping.subflow_seq, number);
+        }
+        let mapping = self.mappings[path].range(..=relative).next_back();
+        let (Some((at, number)), Some(base)) = (mapping, self.base) else { return };
+        let start = number + u64::from(relative - at) - base;
+        self.bytes.entry(start).or_insert_with(|| segment.payload.to_vec());
+        self.sent.push(Sent { path, label, start, end: start + length, at: now, arrived: None });
+    }
+
+    /// Where each message is; what nothing was sent of is nowhere.
+    pub fn places(&self) -> Places {
+        let end = self.sent.iter().map(|sent| sent.end).max().unwrap_or(0);
+        let mut stream = vec![0; end as usize];
+        for (at, bytes) in &self.bytes {
+            stream[*at as usize..*at as usize + bytes.len()].copy_from_slice(bytes);
+        }
+        let (mut places, mut from) = (Places::new(), 0);
+        while let Some((at, header)) = message::find(&stream[from..]) {
+            let start = from + at;
+            let end = start + HEADER + header.length as usize;
+            places.insert(header.number, (start as u64, end as u64));
+            from = end.min(stream.len());
+        }
+        places
+    }
+
+    /// Why a message that was written then was not whole by the limit: what became of the piece that came last. And, in
+    /// milliseconds after it was written, when that was sent first, when so that it came, and how late.
+    pub fn cause(&self, places: &Places, number: u32, written: Instant, limit: Instant) -> (String, [f64; 3]) {
+        let Some(&(start, end)) = places.get(&number) else { return ("not begun".to_owned(), [0.0; 3]) };
+        let copies: Vec<&Sent> = self.sent.iter().filter(|sent| sent.start < end && sent.end > start).collect();
+        let mut cuts: Vec<u64> = copies.iter().flat_map(|sent| [sent.start, sent.end]).chain([start, end]).collect();
+        cuts.retain(|cut| (start..=end).contains(cut));
+        cuts.sort_unstable();
+        cuts.dedup();
+        let mut last: Option<(Instant, Vec<&Sent>)> = None;
+        for pair in cuts.windows(2) {
+            let mut piece: Vec<&Sent> =
+                copies.iter().filter(|sent| sent.start <= pair[0] && sent.end >= pair[1]).copied().collect();
+            if piece.is_empty() {
+                return ("its end withdrawn".to_owned(), [0.0; 3]);
+            }
+            piece.sort_by_key(|sent| sent.at);
+            let came = piece.iter().filter_map(|sent| sent.arrived).min().unwrap_or(Instant::NEVER);
+            if last.as_ref().is_none_or(|last| came > last.0) {
+                last = Some((came, piece));
+            }
+        }
+        let Some((came, piece)) = last else { return ("empty".to_owned(), [0.0; 3]) };
+        let after = |instant: Instant| instant.since(written).as_secs_f64() * 1e3;
+        let best = piece.iter().find(|sent| sent.arrived == Some(came)).map_or(Instant::NEVER, |sent| sent.at);
+        let late = came.since(limit).as_secs_f64() * 1e3;
+        let what = if came <= limit { "waits for an earlier one".to_owned() } else { story(&piece, came) };
+        (what, [after(piece[0].at), after(best.min(limit)), late])
+    }
+}
+
+/// Where a piece was sent, and what came of it.
+fn story(piece: &[&Sent], came: Instant) -> String {
+    let Some(best) = piece.iter().position(|sent| sent.arrived == Some(came)) else {
+        return format!("lost for good on {}", NAMES[piece[0].path]);
+    };
+    let path = NAMES[piece[best].path];
+    match (best, piece[0].arrived) {
+        (0, _) => format!("sent too late on {path}"),
+        (_, Some(_)) => format!("overtaken by a copy on {path}"),
+        _ => format!("lost on {}, then {path}", NAMES[piece[0].path]),
+    }
+}
