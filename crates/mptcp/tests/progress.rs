@@ -67,6 +67,10 @@ enum Op {
     Suspend,
     Resume,
     Backup(bool),
+    /// The path manager closes the subflow, which stays until the peer has all that it carries.
+    Close,
+    /// The client's address goes.
+    Gone,
 }
 
 /// What one run is made of.
@@ -105,11 +109,12 @@ impl Run {
             for _ in 0..luck.below(5) {
                 let at = luck.below(2_000);
                 let until = at + luck.pick(&[30, 300, 1_500, 6_000]);
-                match luck.below(6) {
+                match luck.below(7) {
                     0 => script.push((at, path, Op::Dies)),
                     1 => script.extend([(at, path, Op::Dies), (until, path, Op::Returns)]),
                     2 => script.extend([(at, path, Op::Suspend), (until, path, Op::Resume)]),
                     3 => script.extend([(at, path, Op::Backup(true)), (until, path, Op::Backup(false))]),
+                    4 => script.push((at, path, luck.pick(&[Op::Close, Op::Gone]))),
                     _ => {
                         let share = luck.pick(&[30, 200, 600]);
                         script.extend([(at, path, Op::Loses(share)), (until, path, Op::Loses(0))]);
@@ -320,7 +325,11 @@ impl Life {
         match op {
             Op::Dies | Op::Returns => self.paths.borrow_mut().dead[path] = op == Op::Dies,
             Op::Loses(share) => self.paths.borrow_mut().loss[path] = share,
-            Op::Suspend | Op::Resume | Op::Backup(_) => {
+            Op::Gone => {
+                self.pair.hosts[0].handle_address_down(self.pair.now, AddressId(1 + path as u8));
+                self.pair.settle();
+            }
+            Op::Suspend | Op::Resume | Op::Backup(_) | Op::Close => {
                 for host in 0..2 {
                     let Some(subflow) = self.subflow_on(host, path) else { continue };
                     let connection = self.ids[host];
@@ -328,6 +337,7 @@ impl Life {
                         Op::Suspend => PathAction::Suspend { connection, subflow },
                         Op::Resume => PathAction::Resume { connection, subflow },
                         Op::Backup(backup) => PathAction::SetBackup { connection, subflow, backup },
+                        Op::Close if host == 0 => PathAction::CloseSubflow { connection, subflow },
                         _ => return,
                     };
                     self.orders[host].give(&mut self.pair, host, action);
@@ -449,7 +459,7 @@ fn live(run: &Run) -> (f64, f64, String) {
     let mut script: Vec<_> = run.script.clone();
     // In the end one path carries, that which was drawn.
     let saviour = (run.seed % run.delays.len() as u64) as usize;
-    script.retain(|(at, path, op)| *path != saviour || *at < 12_000 || *op != Op::Dies);
+    script.retain(|(_, path, op)| *path != saviour || !matches!(op, Op::Close | Op::Gone));
     script.extend([(12_000, saviour, Op::Returns), (12_000, saviour, Op::Loses(0)), (12_000, saviour, Op::Resume)]);
     for (at, path, op) in script {
         life.pass(begun + Duration::from_millis(at));

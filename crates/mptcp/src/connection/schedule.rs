@@ -103,8 +103,11 @@ impl Connection {
     pub(super) fn assign(&mut self, now: Instant, workspace: &mut Workspace) -> bool {
         let una = self.data_una();
         let waiting = self.data_nxt < self.send.end();
-        workspace.refused.clear();
-        let mut again = self.next_again(una, &workspace.refused);
+        let mut again = None;
+        if !self.reinjections.stretches.is_empty() {
+            workspace.refused.clear();
+            again = self.next_again(una, &workspace.refused);
+        }
         let shares = self.scheduler.duplicates() && una < self.data_nxt;
         if !waiting && again.is_none() && !self.scheduler.redundant() && !shares {
             return false;

@@ -346,7 +346,7 @@ impl Connection {
             subflow.receiver.acknowledge_now();
             return;
         }
-        if self.waits_for_hole(index, range.0) {
+        if self.subflow_order.is_some() && self.waits_for_hole(index, range.0) {
             return self.hold_behind_hole(now, index, range, data_seq, payload);
         }
         let inserted = self.insert(now, index, data_seq, payload);
@@ -364,7 +364,9 @@ impl Connection {
                 self.note_placed(now, index, range, data_seq);
                 self.tell_of_missing(index);
             }
-            self.release_in_order(now, index);
+            if self.subflow_order.is_some() {
+                self.release_in_order(now, index);
+            }
         }
     }
 

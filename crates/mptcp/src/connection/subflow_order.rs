@@ -96,7 +96,7 @@ impl SubflowOrder {
 impl Connection {
     /// Whether a stretch of a subflow waits until all before it is here.
     pub(super) fn waits_for_hole(&self, index: usize, start: SeqNumber) -> bool {
-        self.subflow_order.is_some() && self.subflows.get(index).is_some_and(|s| start.after(s.receiver.next))
+        self.subflows.get(index).is_some_and(|subflow| start.after(subflow.receiver.next))
     }
 
     /// Takes in payload behind a hole of its subflow: it gets its place there, and waits.
@@ -134,7 +134,7 @@ impl Connection {
         (data_seq, bytes): (u64, Bytes),
     ) {
         let end = seq + bytes.len() as u32;
-        if !self.waits_for_hole(index, end) {
+        if self.subflow_order.is_none() || !self.waits_for_hole(index, end) {
             self.insert(now, index, data_seq, bytes);
         } else if let (Some(order), Some(subflow)) = (self.subflow_order.as_mut(), self.subflows.get(index)) {
             order.hold(subflow.id(), Piece { seq, data_seq, bytes });

@@ -344,12 +344,13 @@ impl Connection {
 
     /// Arms the timer of the window probe where it is needed: called when nothing more can be sent.
     pub(super) fn watch_window(&mut self, now: Instant) {
-        if self.timers.persist != Instant::NEVER {
+        let idle = self.subflows.iter().any(|subflow| subflow.scoreboard.is_idle());
+        if !idle || self.timers.persist != Instant::NEVER {
             return;
         }
         if self.is_shut_out() {
             self.arm_persist(now);
-        } else {
+        } else if self.data_una() < self.send.end() {
             self.watch_shut_subflows(now);
         }
     }
