@@ -45,7 +45,7 @@ pub enum StreamCommand {
 /// What stands below the help of `send`.
 const SEND_EXAMPLES: &str = "\
 Examples:
-  ffmpeg -re -i video.mp4 -c copy -f mpegts - | anabranch stream send server.example:5004
+  ffmpeg -re -i video.mp4 -c copy -f mpegts -flush_packets 1 -pes_payload_size 0 - | anabranch stream send server.example:5004
   ffmpeg -f v4l2 -i /dev/video0 -c:v libx264 -tune zerolatency -f mpegts -flush_packets 1 - | anabranch stream send server.example:5004
 
 Exit codes: 0 the stream went out to its end, or was ended by a signal; 1 it broke off; 2 something given is wrong.
