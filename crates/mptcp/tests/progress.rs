@@ -3,7 +3,7 @@
 //! Every byte arrives; and as long as any path carries, the data level does not stand still for longer than a few of the
 //! timeouts that the sender holds for right.
 //!
-//! 100 runs by default; `ANABRANCH_PROGRESS_RUNS=3000` for all, `ANABRANCH_PROGRESS_RUN=17` for one.
+//! 100 runs by default; `ANABRANCH_PROGRESS_RUNS=1000` for all, `ANABRANCH_PROGRESS_RUN=17` for one.
 
 #[path = "multipath/orders.rs"]
 #[allow(dead_code)]
