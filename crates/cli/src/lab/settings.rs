@@ -29,6 +29,7 @@ pub fn connection(scenario: &Scenario, contender: &Contender) -> ConnectionConfi
         ReceiveBuffer::Auto { initial, max } => BufferSize::Auto { initial: initial.0, max: max.0 },
     };
     config.charge_out_of_order = wanted.charge_out_of_order.unwrap_or(config.charge_out_of_order);
+    config.data_in_subflow_order = wanted.data_in_subflow_order.unwrap_or(config.data_in_subflow_order);
     config.send_buffer = wanted.send_buffer.map_or(config.send_buffer, |size| size.0);
     config.buffers_per_subflow = wanted.buffers_per_subflow.unwrap_or(config.buffers_per_subflow);
     config.priority = wanted.priority.unwrap_or(config.priority);

@@ -105,6 +105,8 @@ pub struct Connection {
     pub receive_buffer: ReceiveBuffer,
     /// Bytes out of order take from the window that is offered, as in Linux.
     pub charge_out_of_order: Option<bool>,
+    /// What lies behind a hole of its subflow waits there, as in Linux.
+    pub data_in_subflow_order: Option<bool>,
     /// Whether the send buffer and the most of an automatic receive buffer are per subflow.
     pub buffers_per_subflow: Option<bool>,
     /// Most bytes written and not acknowledged.
@@ -144,6 +146,7 @@ impl Connection {
             priority: None,
             receive_buffer: ReceiveBuffer::Auto { initial: Size(128_000), max: Size(6_000_000) },
             charge_out_of_order: None,
+            data_in_subflow_order: None,
             buffers_per_subflow: None,
             send_buffer: None,
             max_window: None,
