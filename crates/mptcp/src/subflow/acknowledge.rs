@@ -68,7 +68,8 @@ impl Subflow {
         self.silent &= acked.delivered == 0;
         self.count_duplicate(segment, advanced, &mut acked);
         self.last_window = segment.window;
-        let rtt = self.sample_rtt(cx, segment, &acked, advanced);
+        // What arrived twice is answered with the echo of something older.
+        let rtt = self.sample_rtt(cx, segment, &acked, advanced && !dsack);
         self.react_to_mark(cx, segment, prior_in_flight);
         let newly_lost = self.detect_losses(cx, &acked, dsack);
         self.report_losses(cx);
@@ -145,10 +146,10 @@ impl Subflow {
         cx: &Context<'_>,
         segment: &Segment,
         acked: &Acknowledged,
-        advanced: bool,
+        echo_counts: bool,
     ) -> Option<Duration> {
         let echoed = || {
-            let stamps = segment.options.timestamps.filter(|_| advanced && self.negotiated.timestamps)?;
+            let stamps = segment.options.timestamps.filter(|_| echo_counts && self.negotiated.timestamps)?;
             let millis = cx.stamp.wrapping_sub(stamps.echo);
             (stamps.echo != 0 && millis < 0x8000_0000).then(|| Duration::from_millis(u64::from(millis.max(1))))
         };

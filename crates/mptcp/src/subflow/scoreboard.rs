@@ -78,7 +78,7 @@ pub struct Acknowledged {
     pub cumulative: u64,
     /// Bytes newly acknowledged, cumulatively or selectively.
     pub delivered: u64,
-    /// Round-trip time of the newest segment that was sent only once.
+    /// Round-trip time of the newest segment, if it was sent only once (Karn).
     pub rtt: Option<Duration>,
     /// The newest transmission among those delivered: when it was sent, where it ends, whether it was a retransmission.
     pub newest: Option<Newest>,
@@ -429,9 +429,8 @@ impl Scoreboard {
                 retransmitted: record.retransmitted,
                 departure: record.departure,
             });
-            if !record.retransmitted {
-                result.rtt = Some(now.since(record.sent_at));
-            }
+            // What was sent before a retransmission and only once may have arrived long ago, and its acknowledgement been lost.
+            result.rtt = (!record.retransmitted).then(|| now.since(record.sent_at));
         }
     }
 
@@ -630,8 +629,8 @@ impl Scoreboard {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bytes, Scoreboard, SendKind, SeqNumber};
-    use anabranch_policy::time::Instant;
+    use super::{Bytes, SackBlocks, Scoreboard, SendKind, SeqNumber};
+    use anabranch_policy::time::{Duration, Instant};
 
     #[test]
     fn what_was_lost_twice_and_pardoned_can_be_lost_again() {
@@ -645,6 +644,20 @@ mod tests {
         board.unmark_lost();
         assert_eq!((board.lost(), board.in_flight()), (0, 4));
         assert_eq!(board.mark_lost_in_time_order(|sent_at, _| sent_at == at(100)), (4, None));
+    }
+
+    #[test]
+    fn what_a_retransmission_has_acknowledged_with_it_gives_no_round_trip() {
+        let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+        let mut board = Scoreboard::default();
+        for (seq, data_seq) in [(10, 0), (14, 4), (18, 8)] {
+            board.push(SeqNumber(seq), data_seq, Bytes::from_static(b"data"), false, SendKind::New);
+            board.send_next(at(data_seq));
+        }
+        assert_eq!(board.acknowledge(at(50), SeqNumber(14), &SackBlocks::new()).rtt, Some(Duration::from_millis(50)));
+        // The second may have arrived long ago.
+        board.retransmit_last(at(1_000));
+        assert_eq!(board.acknowledge(at(1_050), SeqNumber(22), &SackBlocks::new()).rtt, None);
     }
 
     #[test]
