@@ -129,7 +129,7 @@ impl Connection {
         }
         subflow.doubt = Some(Box::new(Doubt { since: now, probes: 0 }));
         self.take_back_queued(index);
-        self.reinject_outstanding(index, Extent::Missing);
+        self.reinject_outstanding(index, Extent::All);
         self.handle_doubt(now, index);
     }
 

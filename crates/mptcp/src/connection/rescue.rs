@@ -46,7 +46,7 @@ impl Connection {
         }
         subflow.silent = true;
         self.take_back_queued(index);
-        self.reinject_outstanding(index, Extent::Missing);
+        self.reinject_outstanding(index, Extent::All);
     }
 
     /// Whether the scheduler wants what is outstanding sent elsewhere before new data.
