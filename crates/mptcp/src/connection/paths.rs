@@ -173,10 +173,13 @@ impl Connection {
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
         let una = self.send.start();
         if !subflow.scoreboard.is_idle() {
-            // What it has outstanding is the probe: sent again now, not at the end of a back-off.
+            // Now, window or not, and not at the end of a back-off.
             subflow.probe_due = true;
             self.output_pending = true;
-            return true;
+            let copies = self.protocol == Protocol::Multipath && subflow.is_stale();
+            if !copies || subflow.scoreboard.queued() > 0 {
+                return true;
+            }
         }
         if !subflow.state.can_send() || !subflow.confirmed || una >= self.data_nxt {
             return false;

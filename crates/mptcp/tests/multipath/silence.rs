@@ -1,11 +1,12 @@
 //! A subflow that says nothing although data is outstanding, and data that another subflow sends too; no section of RFC
 //! 8684 asks for it.
 
-use super::orders::{create, obedient_pair};
+use super::orders::{Orders, create, obedient_pair};
 use super::peer::{Peer, capable, mapping};
 use crate::pair::{Fate, Pair, address, config, pattern};
 use anabranch_mptcp::{BufferSize, ConnectionConfig};
 use anabranch_policy::ids::{ConnectionId, SubflowId};
+use anabranch_policy::path_manager::PathAction;
 use anabranch_policy::scheduler::{Chunk, Decision, Outstanding, Reinjection, Scheduler};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::{ConnectionView, SubflowView};
@@ -50,7 +51,7 @@ impl Scheduler for First {
 }
 
 /// Two paths with this delay there, and back; the first has carried something, and dies when the cell is set.
-fn two_paths(delay: Duration, scheduler: First) -> (Pair, ConnectionId, Rc<Cell<bool>>) {
+fn two_paths(delay: Duration, scheduler: First) -> (Pair, ConnectionId, Rc<Cell<bool>>, Orders) {
     let (mut pair, [orders, _]) = obedient_pair(2);
     pair.delay = vec![delay; 2];
     let mut client = config();
@@ -74,7 +75,7 @@ fn two_paths(delay: Duration, scheduler: First) -> (Pair, ConnectionId, Rc<Cell<
         let first = [packet.ip.source, packet.ip.destination].contains(&address(0, 0));
         if inner.get() && first { Fate::Drop } else { Fate::Deliver }
     });
-    (pair, id, dead)
+    (pair, id, dead, orders)
 }
 
 /// When the client sent data from its second address, and how many bytes.
@@ -88,7 +89,7 @@ const THREE: First = First { silence: Some(3.0), shares: false, train: 1, reinje
 
 #[test]
 fn what_a_silent_subflow_holds_is_sent_once_on_another_after_three_smoothed_round_trips() {
-    let (mut pair, id, dead) = two_paths(Duration::from_millis(25), THREE);
+    let (mut pair, id, dead, _) = two_paths(Duration::from_millis(25), THREE);
     dead.set(true);
     let smoothed = pair.hosts[0].subflow_views(pair.now, id)[0].smoothed_rtt;
     let start = pair.now;
@@ -109,7 +110,7 @@ fn what_a_silent_subflow_holds_is_sent_once_on_another_after_three_smoothed_roun
 
 #[test]
 fn a_subflow_that_is_heard_of_again_is_not_stale_and_gets_new_data() {
-    let (mut pair, id, dead) = two_paths(Duration::from_millis(25), THREE);
+    let (mut pair, id, dead, _) = two_paths(Duration::from_millis(25), THREE);
     dead.set(true);
     pair.hosts[0].write(pair.now, id, pattern(10_000).into()).unwrap();
     pair.settle();
@@ -127,7 +128,7 @@ fn a_subflow_that_is_heard_of_again_is_not_stale_and_gets_new_data() {
 
 #[test]
 fn the_delayed_acknowledgement_of_a_single_segment_is_no_silence_on_a_path_of_5_ms() {
-    let (mut pair, id, _) = two_paths(Duration::from_micros(2_500), THREE);
+    let (mut pair, id, ..) = two_paths(Duration::from_micros(2_500), THREE);
     for _ in 0..50 {
         // One segment is acknowledged after 40 ms and 5: nine round trips.
         pair.hosts[0].write(pair.now, id, pattern(1_000).into()).unwrap();
@@ -140,7 +141,7 @@ fn the_delayed_acknowledgement_of_a_single_segment_is_no_silence_on_a_path_of_5_
 
 #[test]
 fn who_does_not_ask_for_it_waits_for_the_timeout() {
-    let (mut pair, id, dead) = two_paths(Duration::from_millis(25), First { silence: None, ..THREE });
+    let (mut pair, id, dead, _) = two_paths(Duration::from_millis(25), First { silence: None, ..THREE });
     dead.set(true);
     let rto = pair.hosts[0].subflow_views(pair.now, id)[0].rto;
     assert!(rto >= Duration::from_millis(200));
@@ -154,7 +155,7 @@ fn who_does_not_ask_for_it_waits_for_the_timeout() {
 
 #[test]
 fn a_segment_without_a_mapping_is_shared_whole_though_it_is_longer_than_one_with() {
-    let (mut pair, id, dead) =
+    let (mut pair, id, dead, _) =
         two_paths(Duration::from_millis(10), First { silence: None, shares: true, train: 8, ..THREE });
     dead.set(true);
     pair.hosts[0].write(pair.now, id, pattern(12_000).into()).unwrap();
@@ -162,6 +163,41 @@ fn a_segment_without_a_mapping_is_shared_whole_though_it_is_longer_than_one_with
     // Before any timeout, 200 ms at least, all has arrived on the second path.
     pair.run(Duration::from_millis(190));
     assert!(pair.received[1] == pattern(12_000), "{}", pair.received[1].len());
+}
+
+#[test]
+fn the_probe_of_a_dead_subflow_takes_no_new_data_with_it() {
+    let (mut pair, id, dead, orders) = two_paths(Duration::from_millis(25), THREE);
+    dead.set(true);
+    pair.hosts[0].write(pair.now, id, pattern(10_000).into()).unwrap();
+    pair.settle();
+    pair.run(Duration::from_millis(300));
+    assert!(pair.hosts[0].subflow_views(pair.now, id)[0].stale);
+    for round in 1..=10 {
+        orders.give(&mut pair, 0, PathAction::Probe { connection: id, subflow: SubflowId(0) });
+        pair.hosts[0].write(pair.now, id, pattern(1_000).into()).unwrap();
+        pair.settle();
+        pair.run(Duration::from_millis(26));
+        assert_eq!(pair.received[1].len(), 10_000 + round * 1_000);
+        pair.run(Duration::from_millis(74));
+    }
+}
+
+#[test]
+fn an_acknowledgement_that_was_lost_with_the_path_does_not_make_the_round_trip_longer() {
+    let (mut pair, id, dead, _) = two_paths(Duration::from_millis(25), THREE);
+    let before = pair.hosts[0].subflow_views(pair.now, id)[0].smoothed_rtt;
+    pair.hosts[0].write(pair.now, id, pattern(10_000).into()).unwrap();
+    pair.settle();
+    // The data arrives; what answers it does not.
+    pair.run(Duration::from_millis(25) - Duration::from_nanos(1));
+    dead.set(true);
+    pair.run(Duration::from_secs(3));
+    dead.set(false);
+    pair.run(Duration::from_secs(10));
+    let first = &pair.hosts[0].subflow_views(pair.now, id)[0];
+    assert_eq!((first.stale, first.in_flight), (false, 0));
+    assert!(first.smoothed_rtt < before + Duration::from_millis(10), "{:?}, {before:?}", first.smoothed_rtt);
 }
 
 #[test]
