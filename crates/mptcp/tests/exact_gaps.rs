@@ -17,6 +17,7 @@ use anabranch_wire::mptcp::notice::Notice;
 use anabranch_wire::mptcp::{DataAck, DataSequence};
 use anabranch_wire::{Flags, MptcpOption, Packet, SeqNumber};
 use bytes::Bytes;
+use pair::luck::Luck;
 use pair::{Fate, Pair, config, pattern, policies};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -25,29 +26,6 @@ use std::sync::Arc;
 
 /// From then on every packet passes, milliseconds.
 const CALM: u64 = 20_000;
-
-/// Luck: splitmix64.
-#[derive(Clone)]
-struct Luck(u64);
-
-impl Luck {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound.max(1)
-    }
-    fn one_in(&mut self, count: u64) -> bool {
-        self.below(count) == 0
-    }
-    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len() as u64) as usize]
-    }
-}
 
 /// What one run is made of.
 #[derive(Debug)]

@@ -22,6 +22,7 @@ use anabranch_wire::Packet;
 use anabranch_wire::mptcp::DataAck;
 use bytes::Bytes;
 use orders::{Orders, create, obedient_pair};
+use pair::luck::Luck;
 use pair::{Fate, Pair, config, policies};
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -34,28 +35,6 @@ use std::sync::Arc;
 const MOST_TIMEOUTS: f64 = 8.0;
 /// And so long for each thing that happens to a path, when all standstills of a timeout or more are added.
 const MOST_ADDED: f64 = 5.0;
-
-/// Luck: splitmix64.
-struct Luck(u64);
-
-impl Luck {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound.max(1)
-    }
-    fn one_in(&mut self, count: u64) -> bool {
-        self.below(count) == 0
-    }
-    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len() as u64) as usize]
-    }
-}
 
 /// What happens to a path, or to its subflow.
 #[derive(Clone, Copy, PartialEq, Debug)]

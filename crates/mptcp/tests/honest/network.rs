@@ -2,6 +2,7 @@
 
 use super::case::Weather;
 use crate::pair::Fate;
+use crate::pair::luck::Luck;
 use anabranch_policy::time::Duration;
 use anabranch_wire::{Ecn, Flags, Packet};
 use bytes::Bytes;
@@ -13,7 +14,7 @@ const HISTORY: usize = 64;
 
 /// The paths.
 pub struct Network {
-    state: u64,
+    luck: Luck,
     /// What each path does.
     pub weather: Vec<Weather>,
     /// Which addresses are gone: by host, by path.
@@ -34,7 +35,7 @@ impl Network {
     /// Calm paths.
     pub fn new(seed: u64, paths: usize) -> Self {
         Self {
-            state: seed,
+            luck: Luck(seed),
             weather: vec![Weather::default(); paths],
             down: [vec![false; paths], vec![false; paths]],
             mangles: false,
@@ -45,12 +46,9 @@ impl Network {
         }
     }
 
-    /// A random number (splitmix64).
+    /// A random number.
     pub fn random(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.luck.next()
     }
 
     fn chance(&mut self, of_256: u8) -> bool {

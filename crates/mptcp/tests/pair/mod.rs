@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+pub mod luck;
+
 use anabranch_mptcp::{BufferSize, ConnectionConfig, Endpoint, EndpointConfig, Event, Policies};
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::table::{self, Settings};
