@@ -210,6 +210,27 @@ fn what_was_sent_and_expires_is_withdrawn_by_a_word_that_may_be_lost() {
 }
 
 #[test]
+fn a_peer_that_hears_no_withdrawal_gets_the_data_after_all_and_nothing_that_was_sent_is_withdrawn_any_more() {
+    let mut bench = bench(1, with("mo_pr", lifetime(60_000)), with("mo_pr", lifetime(60_000)));
+    bench.notices_to_lose.set(usize::MAX);
+    // More than the window takes at once: of what is withdrawn most was not given to the subflow.
+    for first in [true, false] {
+        bench.write(60_000, Some(15));
+        bench.run(26);
+        assert_eq!(bench.stats(0).messages_withdrawn == 1, first);
+        bench.write(1_000, None);
+        bench.run(9_000);
+        assert_eq!(bench.read().is_empty(), first);
+        bench.run(1_500);
+    }
+    let sizes: Vec<_> = bench.read().iter().map(|(_, length, reason)| (*length, *reason)).collect();
+    assert_eq!(sizes, []);
+    assert_eq!(bench.stats(1).bytes_delivered, 100 + 2 * (60_024 + 1_024));
+    let stats = bench.stats(0);
+    assert_eq!((stats.messages_withdrawn, stats.bytes_withdrawn), (0, 0));
+}
+
+#[test]
 fn the_sender_counts_what_the_receiver_gave_up_even_if_a_notice_is_lost() {
     let spe = || with("spe", Settings::new().with("latency", 100).with("reserve", 0));
     let mut bench = bench(2, spe(), spe());

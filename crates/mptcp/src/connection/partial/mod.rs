@@ -82,6 +82,10 @@ pub(super) struct Partial {
     /// Messages of ours that may be withdrawn, and what of those that were the peer has not gone over yet, in the stream's order.
     written: VecDeque<Written>,
     withdrawn: VecDeque<(u64, u64)>,
+    /// Where the DATA_ACK has stood before such a stretch, and since when, though the peer has what lies behind.
+    stands: Option<(u64, Instant)>,
+    /// It stood there for too long: the peer does not hear what is withdrawn.
+    peer_is_deaf: bool,
     withdrawn_messages: u64,
     withdrawn_bytes: u64,
     judge_written_at: Instant,
@@ -128,6 +132,8 @@ impl Partial {
                 peer_withdrawn: Vec::new(),
                 written: VecDeque::new(),
                 withdrawn: VecDeque::new(),
+                stands: None,
+                peer_is_deaf: false,
                 withdrawn_messages: 0,
                 withdrawn_bytes: 0,
                 judge_written_at: Instant::NEVER,

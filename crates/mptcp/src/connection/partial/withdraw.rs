@@ -2,11 +2,12 @@
 //!
 //! A message of which nothing was given to a subflow is taken out of the stream, and needs no word. Of one that was, the peer
 //! must be told not to wait ([`Notice::Withdrawn`]); the word may be lost, and is repeated each round trip until the DATA_ACK
-//! has gone over it. What is withdrawn is not given to subflows (again). A subflow that has it still sends it until it is
+//! has gone over it. A peer that never heeds it gets the data after all. What is withdrawn is not given to subflows (again). A subflow that has it still sends it until it is
 //! acknowledged there: its sequence numbers have no gaps. The last byte of a message is never withdrawn, so that something
 //! always comes behind the hole and the peer never acknowledges what it has not seen.
 
 use super::{Connection, Partial};
+use crate::connection::schedule::NOBODY;
 use crate::subflow::scoreboard::Fate;
 use anabranch_policy::reliability::{Outstanding, Unit, Verdict};
 use anabranch_policy::time::{Duration, Instant};
@@ -18,6 +19,9 @@ const LOOK_AHEAD: usize = 1_024;
 
 /// Most notices at a time: of what the peer comes to first, since it waits for nothing else.
 const MAX_NOTICES: usize = 8;
+
+/// So long the peer may stand before what is withdrawn while it has what lies behind: then it does not hear the notices.
+const MOST_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A message of ours that may be withdrawn.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +64,8 @@ impl Paths {
 impl Connection {
     /// Whether a word of withdrawal would be understood.
     fn may_tell(&self) -> bool {
-        self.partial.as_ref().is_some_and(|partial| partial.peer_knows) && self.may_withdraw()
+        let hears = |partial: &Partial| partial.peer_knows && !partial.peer_is_deaf;
+        self.partial.as_deref().is_some_and(hears) && self.may_withdraw()
     }
 
     fn may_withdraw(&self) -> bool {
@@ -203,15 +208,15 @@ impl Connection {
     fn repeat_withdrawals(&mut self, now: Instant) -> Instant {
         let una = self.data_una();
         let round_trip = self.round_trip();
-        let numbers: Vec<_> = match self.partial.as_mut() {
-            Some(partial) => {
-                while partial.withdrawn.front().is_some_and(|range| range.1 <= una) {
-                    partial.withdrawn.pop_front();
-                }
-                partial.withdrawn.iter().take(MAX_NOTICES).copied().collect()
-            }
-            None => return Instant::NEVER,
-        };
+        let Some(partial) = self.partial.as_mut() else { return Instant::NEVER };
+        while partial.withdrawn.front().is_some_and(|range| range.1 <= una) {
+            partial.withdrawn.pop_front();
+        }
+        if partial.is_unheeded(now, una, self.delivered_end) {
+            self.send_after_all();
+            return Instant::NEVER;
+        }
+        let numbers: Vec<_> = partial.withdrawn.iter().take(MAX_NOTICES).copied().collect();
         // To who heard no hello of ours the rest means nothing, and it would wait for ever.
         let unheard = self.partial.as_deref().is_some_and(|partial| !partial.peer_heard);
         if unheard && !numbers.is_empty() {
@@ -222,6 +227,20 @@ impl Connection {
             self.tell(Notice::Withdrawn { data_seq, length: (end - start) as u32 }, true);
         }
         if numbers.is_empty() { Instant::NEVER } else { now + round_trip }
+    }
+
+    /// The peer does not hear what we withdraw, and would wait for ever: it gets it, and nothing is withdrawn any more that was
+    /// given to a subflow.
+    fn send_after_all(&mut self) {
+        let Some(partial) = self.partial.as_mut() else { return };
+        partial.peer_is_deaf = true;
+        let withdrawn = core::mem::take(&mut partial.withdrawn);
+        partial.withdrawn_messages -= withdrawn.len() as u64;
+        partial.withdrawn_bytes -= withdrawn.iter().map(|range| range.1 - range.0).sum::<u64>();
+        for (start, end) in withdrawn {
+            self.reinject_stretch(start, end, NOBODY);
+        }
+        self.output_pending = true;
     }
 
     /// What waits on a subflow, and the peer has gone over at data level or need not have, is not sent there. What ends the stream
@@ -259,6 +278,14 @@ impl Connection {
 }
 
 impl Partial {
+    /// Whether the peer has stood too long before the first withdrawn stretch though it has what lies behind it.
+    fn is_unheeded(&mut self, now: Instant, una: u64, delivered_end: u64) -> bool {
+        let stands = self.withdrawn.front().is_some_and(|range| range.0 <= una && range.1 < delivered_end);
+        let before = self.stands.filter(|(at, _)| stands && *at == una);
+        self.stands = stands.then_some(before.unwrap_or((una, now)));
+        self.stands.is_some_and(|(_, since)| now.since(since) >= MOST_PATIENCE)
+    }
+
     fn count_withdrawn(&mut self, bytes: u64) {
         self.withdrawn_messages += 1;
         self.withdrawn_bytes += bytes;
