@@ -58,6 +58,7 @@ impl Subflow {
         let sack = if self.negotiated.sack { segment.options.sack } else { SackBlocks::new() };
         let mut acked = self.scoreboard.acknowledge(cx.now, segment.ack, &sack);
         let advanced = segment.ack.after(prior_una);
+        let echo_counts = advanced && !dsack && !self.may_echo_an_outage(segment);
         if advanced {
             self.send.una = segment.ack;
             self.last_progress = cx.now;
@@ -68,8 +69,7 @@ impl Subflow {
         self.silent &= acked.delivered == 0;
         self.count_duplicate(segment, advanced, &mut acked);
         self.last_window = segment.window;
-        // What arrived twice is answered with the echo of something older.
-        let rtt = self.sample_rtt(cx, segment, &acked, advanced && !dsack);
+        let rtt = self.sample_rtt(cx, segment, &acked, echo_counts);
         self.react_to_mark(cx, segment, prior_in_flight);
         let newly_lost = self.detect_losses(cx, &acked, dsack);
         self.report_losses(cx);
@@ -138,6 +138,14 @@ impl Subflow {
         // Those of what was sent before a timeout start nothing (RFC 6582, section 4).
         let after_timeout = matches!(self.phase, Phase::Timeout { .. });
         empty && !after_timeout && same_window && segment.options.mptcp.is_empty() && !self.scoreboard.is_idle()
+    }
+
+    /// After a second timeout, an echo of what was sent before the first says nothing of the round trip: its acknowledgement
+    /// may have been lost, and this one been sent for another reason. So it is with the echo for what arrived twice.
+    fn may_echo_an_outage(&self, segment: &Segment) -> bool {
+        let first = self.undo.as_ref().and_then(|undo| undo.first_stamp).filter(|_| self.timeouts_in_row > 1);
+        let echo = segment.options.timestamps.map(|stamps| stamps.echo);
+        first.zip(echo).is_some_and(|(first, echo)| (echo.wrapping_sub(first) as i32) < 0)
     }
 
     /// A sample from a segment that was sent once (Karn), else from the echoed timestamp (RFC 7323, section 4).
@@ -311,6 +319,8 @@ impl Subflow {
     fn undo_episode(&mut self, cx: &mut Context<'_>) {
         cx.congestion.on_spurious(self.identity.id, cx.now);
         self.scoreboard.unmark_lost();
+        // What was in vain is no ground to wait longer (RFC 4015, section 3).
+        self.rtt.end_back_off();
         self.phase = Phase::Open;
         self.undo = None;
         self.duplicate_acks = 0;

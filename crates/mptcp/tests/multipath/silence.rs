@@ -201,6 +201,31 @@ fn an_acknowledgement_that_was_lost_with_the_path_does_not_make_the_round_trip_l
 }
 
 #[test]
+fn what_the_peer_says_by_itself_when_the_path_is_back_does_not_make_the_round_trip_longer() {
+    let (mut pair, id, dead, orders) = two_paths(Duration::from_millis(25), THREE);
+    let before = pair.hosts[0].subflow_views(pair.now, id)[0].smoothed_rtt;
+    pair.hosts[0].write(pair.now, id, pattern(1_000).into()).unwrap();
+    pair.settle();
+    // It arrives; what answers it does not, nor anything that is sent later.
+    pair.run(Duration::from_millis(25) - Duration::from_nanos(1));
+    dead.set(true);
+    pair.hosts[0].write(pair.now, id, pattern(5_000).into()).unwrap();
+    for _ in 0..16 {
+        orders.give(&mut pair, 0, PathAction::Probe { connection: id, subflow: SubflowId(0) });
+        pair.hosts[0].write(pair.now, id, pattern(1_000).into()).unwrap();
+        pair.settle();
+        pair.run(Duration::from_millis(250));
+    }
+    dead.set(false);
+    pair.hosts[1].write(pair.now, ConnectionId(0), pattern(1_000).into()).unwrap();
+    pair.settle();
+    pair.run(Duration::from_millis(600));
+    let first = &pair.hosts[0].subflow_views(pair.now, id)[0];
+    assert_eq!((first.stale, first.in_flight), (false, 0));
+    assert!(first.smoothed_rtt < before + Duration::from_millis(10), "{:?}, {before:?}", first.smoothed_rtt);
+}
+
+#[test]
 fn what_lies_behind_a_hole_of_a_dead_subflow_goes_elsewhere_all_at_once() {
     for (silence, reinjection) in [
         (None, Reinjection::OnSubflowTimeout),
