@@ -47,6 +47,25 @@ fn a_message_whose_header_is_lost_is_a_gap_up_to_the_next_header() {
 }
 
 #[test]
+fn a_hole_behind_a_message_whose_header_is_lost_has_a_time_of_its_own() {
+    let mut bench = message_bench(latency(150), LARGE);
+    // The rest of the first comes at 160, so that its beginning is waited for until 310.
+    bench.lost.borrow_mut().extend([100, 12_124]);
+    message(&mut bench, 12_000, 9, 60);
+    bench.run(140);
+    // Of the second the beginning, too, is lost, and the rest comes at 300: there is time until 450.
+    message(&mut bench, 6_000, 9, 350);
+    bench.run(25);
+    bench.lost.borrow_mut().clear();
+    bench.run(2_000);
+    // A header might have begun in the last 23 bytes that are here of the first.
+    let gap = Some(Reason::Expired);
+    assert_eq!(bench.read(), [(100, 12_001, gap), (12_101, 23, gap), (12_124, 6_024, None)]);
+    let times: Vec<_> = bench.records.iter().map(|(at, _)| at.since(Instant::ZERO).as_millis()).collect();
+    assert!(times[0] == 310 && (330..450).contains(times.last().unwrap()), "{times:?}");
+}
+
+#[test]
 fn a_hole_over_the_end_of_one_message_and_the_header_of_the_next_takes_both_and_the_third_is_read() {
     let mut bench = message_bench(latency(300), LARGE);
     // Segments of 1,420 from 100 on: the second is 1,520..2,940, and the first message ends at 2,124.

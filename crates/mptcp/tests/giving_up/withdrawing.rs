@@ -1,12 +1,15 @@
 //! The sender withdraws what is of no use any more, and the two ends tell each other.
 
-use crate::pair::{Fate, Pair, config, pattern};
-use anabranch_mptcp::{ConnectionConfig, Event, Framing, MessageOptions, Record};
+use crate::pair::{Fate, Pair, address, config, pattern};
+use anabranch_mptcp::keys::Key;
+use anabranch_mptcp::{ConnectionConfig, Endpoint, EndpointConfig, Event, Framing, MessageOptions, Record};
 use anabranch_policy::ids::{AddressId, ConnectionId};
+use anabranch_policy::path_manager;
 use anabranch_policy::reliability::{self, Outstanding, Reason, Terms, Unit};
 use anabranch_policy::table::{self, Settings};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::SubflowView;
+use anabranch_wire::mptcp::CapableKeys;
 use anabranch_wire::mptcp::notice::{EXPERIMENT, Notice};
 use anabranch_wire::{MptcpOption, Packet};
 use bytes::Bytes;
@@ -210,6 +213,27 @@ fn what_was_sent_and_expires_is_withdrawn_by_a_word_that_may_be_lost() {
 }
 
 #[test]
+fn what_is_withdrawn_takes_nothing_along_that_lies_behind_it_in_the_same_hole() {
+    for policy in ["mo_pr", "pr_mptcp"] {
+        let mut bench = bench(2, with(policy, lifetime(100)), with(policy, lifetime(100)));
+        bench.black.set(Some(EVERYWHERE));
+        for lifetime in [None, Some(60_000), None] {
+            bench.write(5_000, lifetime);
+        }
+        bench.run(80);
+        bench.black.set(Some(0));
+        bench.write(1_000, Some(60_000));
+        bench.run(2_000);
+        bench.black.set(None);
+        bench.run(10_000);
+        let withdrawn = Some(Reason::Withdrawn);
+        let records =
+            [(100, 5_024, withdrawn), (5_124, 5_024, None), (10_148, 5_024, withdrawn), (15_172, 1_024, None)];
+        assert_eq!(bench.read(), records, "{policy}");
+    }
+}
+
+#[test]
 fn a_peer_that_hears_no_withdrawal_gets_the_data_after_all_and_nothing_that_was_sent_is_withdrawn_any_more() {
     let mut bench = bench(1, with("mo_pr", lifetime(60_000)), with("mo_pr", lifetime(60_000)));
     bench.notices_to_lose.set(usize::MAX);
@@ -288,6 +312,48 @@ fn a_withdrawn_tail_ends_the_stream_all_the_same() {
             bench.pair.hosts[0].connection_view(bench.pair.now, bench.id),
         );
     }
+}
+
+#[test]
+fn the_lower_32_bits_of_data_sequence_numbers_may_wrap_within_what_is_withdrawn() {
+    for policy in ["mo_pr", "pr_mptcp"] {
+        // With this seed the lower half of the client's numbers wraps after so many bytes.
+        let (wraps, mut seed) = (39_323, [7; 32]);
+        seed[..4].copy_from_slice(&86_033_u32.to_le_bytes());
+        let mut pair = Pair::new(2);
+        let manager = table::build(path_manager::TABLE, "full_mesh", &Settings::new()).unwrap();
+        pair.hosts[0] = Endpoint::new(EndpointConfig { seed, ..EndpointConfig::default() }, manager);
+        for path in 0..2 {
+            pair.hosts[0].handle_address_up(Instant::ZERO, AddressId(1 + path as u8), address(0, path));
+        }
+        let mut bench = bench_of(pair, with(policy, lifetime(100)), with(policy, lifetime(100)));
+        let first = bench.pair.sent[0].iter().find_map(|(_, packet)| key_of(packet)).unwrap().derive().data_seq(0);
+        assert_eq!((first + wraps) as u32, 0);
+        bench.write(36_000, Some(60_000));
+        bench.run(500);
+        bench.black.set(Some(EVERYWHERE));
+        // It wraps within the first, and is past that in the third.
+        for lifetime in [None, Some(60_000), None] {
+            bench.write(5_000, lifetime);
+        }
+        bench.run(80);
+        bench.black.set(Some(0));
+        bench.write(1_000, Some(60_000));
+        bench.run(2_000);
+        bench.black.set(None);
+        bench.run(10_000);
+        let withdrawn = Some(Reason::Withdrawn);
+        let records = [(100, 36_024, None), (36_124, 5_024, withdrawn), (41_148, 5_024, None)];
+        let behind = [(46_172, 5_024, withdrawn), (51_196, 1_024, None)];
+        assert_eq!(bench.read(), [&records[..], &behind].concat(), "{policy}");
+    }
+}
+
+fn key_of(packet: &Packet) -> Option<Key> {
+    packet.segment.options.mptcp.iter().find_map(|option| match option {
+        MptcpOption::Capable { keys: CapableKeys::Both { sender, .. }, .. } => Some(Key(*sender)),
+        _ => None,
+    })
 }
 
 #[test]

@@ -53,12 +53,13 @@ pub struct Assembler {
 /// The message that the next byte of the stream belongs to, as far as it is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Current {
-    /// It begins with that byte, or its header is not whole.
+    /// It begins with that byte, or its header is not whole, or that of a message before it is missing: it may begin anywhere
+    /// from there on.
     Unknown,
     /// Its header, and where it ends.
     Known(MessageHeader, u64),
-    /// It has come to nothing already, and ends there; none: where the next header is found.
-    GivenUp(Option<u64>, Reason),
+    /// It has come to nothing already, and ends there.
+    GivenUp(u64, Reason),
 }
 
 impl Assembler {
@@ -128,11 +129,10 @@ impl Assembler {
         self.parse_all(now);
         let (start, end) = (self.start, self.end() + length);
         let (message_end, reason) = match self.place {
-            Place::Header => (None, reason),
+            Place::Header | Place::Lost(_) => (None, reason),
             Place::Message(header) => (Some(start + whole(&header)), reason),
             // What began to come to nothing for one reason goes on for it.
             Place::Rest(rest, first) => (Some(start + rest), first),
-            Place::Lost(first) => (None, first),
         };
         self.place = match message_end {
             Some(message_end) if message_end > end => Place::Rest(message_end - end, reason),
@@ -162,10 +162,9 @@ impl Assembler {
     /// What the next byte belongs to.
     pub fn current(&self) -> Current {
         match self.place {
-            Place::Header => Current::Unknown,
+            Place::Header | Place::Lost(_) => Current::Unknown,
             Place::Message(header) => Current::Known(header, self.start + whole(&header)),
-            Place::Rest(rest, reason) => Current::GivenUp(Some(self.start + rest), reason),
-            Place::Lost(reason) => Current::GivenUp(None, reason),
+            Place::Rest(rest, reason) => Current::GivenUp(self.start + rest, reason),
         }
     }
 

@@ -80,7 +80,7 @@ impl Connection {
             let current = if framed { partial.assembler.current() } else { Current::Unknown };
             let (to, reason) = match current {
                 // What is left of a message that has come to nothing already.
-                Current::GivenUp(message_end, reason) => (message_end, reason),
+                Current::GivenUp(message_end, reason) => (Some(message_end), reason),
                 Current::Unknown | Current::Known(..) if self.withdrawn_by_peer(start).is_some() => {
                     (self.withdrawn_by_peer(start), Reason::Withdrawn)
                 }
@@ -102,10 +102,13 @@ impl Connection {
         }
     }
 
-    /// Where the stretch ends that the peer withdrew, if it did.
+    /// Where the stretch ends that the peer withdrew, if it did. The last byte of a message is never withdrawn, so the one
+    /// behind is of the same message, and of no use without the rest.
     fn withdrawn_by_peer(&self, data_seq: u64) -> Option<u64> {
-        let ranges = &self.partial.as_ref()?.peer_withdrawn;
-        ranges.iter().find(|range| (range.0..range.1).contains(&data_seq)).map(|range| range.1)
+        let partial = self.partial.as_deref()?;
+        let useless = u64::from(partial.framing == Framing::Messages);
+        let covers = |range: &&(u64, u64)| (range.0..range.1).contains(&data_seq);
+        partial.peer_withdrawn.iter().find(covers).map(|range| range.1.saturating_add(useless))
     }
 
     fn describe_missing(&mut self, (start, end): (u64, u64), current: Current) -> Missing {
