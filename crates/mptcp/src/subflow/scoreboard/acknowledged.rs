@@ -1,0 +1,209 @@
+//! What an acknowledgement changes: which records the peer is now known to have, and what that says of round trips and order.
+
+use super::{Departure, Fate, Record, Scoreboard};
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_wire::SeqNumber;
+use anabranch_wire::tcp::{SackBlock, SackBlocks};
+use bytes::Buf;
+
+/// What an acknowledgement changed.
+#[derive(Clone, Debug, Default)]
+pub struct Acknowledged {
+    /// Bytes acknowledged cumulatively.
+    pub cumulative: u64,
+    /// Bytes newly acknowledged, cumulatively or selectively.
+    pub delivered: u64,
+    /// Round-trip time of the newest segment, if it was sent only once (Karn).
+    pub rtt: Option<Duration>,
+    /// The newest transmission among those delivered: when it was sent, where it ends, whether it was a retransmission.
+    pub newest: Option<Newest>,
+    /// End of the highest data newly delivered.
+    pub data_end: u64,
+    /// Something was newly acknowledged that lies below an earlier selective acknowledgement and was never
+    /// retransmitted: the network reorders.
+    pub reordered: bool,
+    /// A FIN was acknowledged cumulatively.
+    pub fin: bool,
+}
+
+/// The most recently sent segment among those that an acknowledgement delivered.
+#[derive(Clone, Copy, Debug)]
+pub struct Newest {
+    /// When it was sent.
+    pub sent_at: Instant,
+    /// Where it ends.
+    pub end: SeqNumber,
+    /// Whether it had been sent before.
+    pub retransmitted: bool,
+    /// What was known when it was sent.
+    pub departure: Departure,
+}
+
+impl Scoreboard {
+    /// Takes an acknowledgement in: everything before `ack`, and the blocks above it (RFC 2018, RFC 6675).
+    pub fn acknowledge(&mut self, now: Instant, ack: SeqNumber, sack: &SackBlocks) -> Acknowledged {
+        let mut result = Acknowledged::default();
+        let highest_before = self.highest_sacked;
+        self.acknowledge_cumulatively(now, ack, &mut result);
+        if !sack.is_empty() {
+            for block in sack.as_slice() {
+                if block.start.at_or_after(ack) && block.end.after(block.start) {
+                    self.acknowledge_block(now, *block, highest_before, &mut result);
+                }
+            }
+            self.previous = *sack;
+        }
+        if self.highest_sacked.is_some_and(|highest| highest.at_or_before(ack)) {
+            self.highest_sacked = None;
+            self.previous = SackBlocks::new();
+        }
+        if result.delivered > 0 {
+            self.sampler.deliver(now, result.delivered, result.newest.map(|newest| newest.sent_at));
+            // A subflow that waits for its application or its peer keeps no room for records.
+            self.shrink();
+        }
+        result
+    }
+
+    fn acknowledge_cumulatively(&mut self, now: Instant, ack: SeqNumber, result: &mut Acknowledged) {
+        while self.sent > 0 {
+            let Some(front) = self.records.front_mut() else { break };
+            if front.end().after(ack) {
+                let part = ack.distance(front.seq);
+                if part > 0 {
+                    let part = (part as u32).min(front.payload.len() as u32);
+                    Self::trim_front(front, part);
+                    Self::uncount(front.fate, part, &mut self.in_flight, &mut self.lost, &mut self.sacked);
+                    result.cumulative += u64::from(part);
+                    result.delivered += u64::from(part);
+                }
+                break;
+            }
+            let Some(record) = self.records.pop_front() else { break };
+            self.first += 1;
+            self.sent -= 1;
+            Self::uncount(record.fate, record.length, &mut self.in_flight, &mut self.lost, &mut self.sacked);
+            result.cumulative += u64::from(record.length);
+            result.fin |= record.fin;
+            if record.fate != Fate::Sacked {
+                let highest = self.highest_sacked;
+                Self::deliver(&record, now, highest, result);
+            }
+        }
+    }
+
+    fn trim_front(record: &mut Record, part: u32) {
+        record.seq += part;
+        record.length -= part;
+        record.data_seq += u64::from(part);
+        record.payload.advance(part as usize);
+        // The mapping stays where it was.
+        record.joined.iter_mut().for_each(|joined| joined.before += part as u16);
+    }
+
+    fn uncount(fate: Fate, length: u32, in_flight: &mut u64, lost: &mut u64, sacked: &mut u64) {
+        let length = u64::from(length);
+        match fate {
+            Fate::InFlight => *in_flight -= length,
+            Fate::Lost => *lost -= length,
+            Fate::Sacked => *sacked -= length,
+            Fate::Unsent => {}
+        }
+    }
+
+    /// Counts a record that the peer is now known to have.
+    fn deliver(record: &Record, now: Instant, highest_before: Option<SeqNumber>, result: &mut Acknowledged) {
+        result.delivered += u64::from(record.length);
+        result.data_end = result.data_end.max(record.data_end());
+        if !record.retransmitted && highest_before.is_some_and(|highest| record.end().before(highest)) {
+            result.reordered = true;
+        }
+        let newer = result.newest.is_none_or(|newest| {
+            newest.sent_at < record.sent_at || (newest.sent_at == record.sent_at && record.end().after(newest.end))
+        });
+        if newer {
+            result.newest = Some(Newest {
+                sent_at: record.sent_at,
+                end: record.end(),
+                retransmitted: record.retransmitted,
+                departure: record.departure,
+            });
+            // What was sent before a retransmission and only once may have arrived long ago, and its acknowledgement been lost.
+            result.rtt = (!record.retransmitted).then(|| now.since(record.sent_at));
+        }
+    }
+
+    /// Marks what a block covers; what the same block covered in the last acknowledgement is not walked again.
+    fn acknowledge_block(
+        &mut self,
+        now: Instant,
+        block: SackBlock,
+        highest_before: Option<SeqNumber>,
+        result: &mut Acknowledged,
+    ) {
+        let touches = |old: &&SackBlock| old.start.at_or_before(block.end) && old.end.at_or_after(block.start);
+        match self.previous.as_slice().iter().find(touches).copied() {
+            Some(old) => {
+                if block.start.before(old.start) {
+                    self.mark_sacked(now, block.start, old.start, highest_before, result);
+                }
+                if block.end.after(old.end) {
+                    self.mark_sacked(now, old.end, block.end, highest_before, result);
+                }
+            }
+            None => self.mark_sacked(now, block.start, block.end, highest_before, result),
+        }
+    }
+
+    fn mark_sacked(
+        &mut self,
+        now: Instant,
+        start: SeqNumber,
+        end: SeqNumber,
+        highest_before: Option<SeqNumber>,
+        result: &mut Acknowledged,
+    ) {
+        let from = self.records.partition_point(|record| record.seq.before(start)).min(self.sent);
+        for record in self.records.range_mut(from..self.sent) {
+            if record.end().after(end) {
+                break;
+            }
+            if record.fate == Fate::Sacked {
+                continue;
+            }
+            Self::uncount(record.fate, record.length, &mut self.in_flight, &mut self.lost, &mut self.sacked);
+            record.fate = Fate::Sacked;
+            self.sacked += u64::from(record.length);
+            if self.highest_sacked.is_none_or(|highest| record.end().after(highest)) {
+                self.highest_sacked = Some(record.end());
+            }
+            Self::deliver(record, now, highest_before, result);
+        }
+    }
+
+    /// Whether the oldest record is marked as selectively acknowledged: only a peer that reneged leaves it so.
+    pub fn first_is_sacked(&self) -> bool {
+        self.records.front().is_some_and(|record| record.fate == Fate::Sacked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Duration, Instant, SackBlocks, Scoreboard, SeqNumber};
+    use crate::event::SendKind;
+    use bytes::Bytes;
+
+    #[test]
+    fn what_a_retransmission_has_acknowledged_with_it_gives_no_round_trip() {
+        let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+        let mut board = Scoreboard::default();
+        for (seq, data_seq) in [(10, 0), (14, 4), (18, 8)] {
+            board.push(SeqNumber(seq), data_seq, Bytes::from_static(b"data"), false, SendKind::New);
+            board.send_next(at(data_seq));
+        }
+        assert_eq!(board.acknowledge(at(50), SeqNumber(14), &SackBlocks::new()).rtt, Some(Duration::from_millis(50)));
+        // The second may have arrived long ago.
+        board.retransmit_last(at(1_000));
+        assert_eq!(board.acknowledge(at(1_050), SeqNumber(22), &SackBlocks::new()).rtt, None);
+    }
+}

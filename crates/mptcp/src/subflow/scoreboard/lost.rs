@@ -1,0 +1,160 @@
+//! Which records are deemed lost, and which of these are in flight after all.
+
+use super::{Fate, Scoreboard};
+use anabranch_policy::time::Instant;
+use anabranch_wire::SeqNumber;
+use anabranch_wire::tcp::SackBlocks;
+
+impl Scoreboard {
+    /// Marks as lost every record in flight for which `is_lost` says so; stops at the first of each kind (sent once,
+    /// retransmitted) for which it does not, since both are walked in order of time. Gives the bytes marked and the
+    /// earliest transmission that was spared.
+    pub fn mark_lost_in_time_order(&mut self, is_lost: impl Fn(Instant, SeqNumber) -> bool) -> (u64, Option<Instant>) {
+        let (lost_once, spared_once) = self.mark_originals(&is_lost);
+        let (lost_again, spared_again) = self.mark_retransmissions(&is_lost);
+        let spared = match (spared_once, spared_again) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        (lost_once + lost_again, spared)
+    }
+
+    fn mark_originals(&mut self, is_lost: &impl Fn(Instant, SeqNumber) -> bool) -> (u64, Option<Instant>) {
+        let from = (self.original_hint.saturating_sub(self.first) as usize).min(self.sent);
+        let (mut at, mut bytes, mut spared) = (from, 0, None);
+        let mut first_lost = None;
+        for record in self.records.range_mut(from..self.sent) {
+            if record.fate == Fate::InFlight && !record.retransmitted {
+                if !is_lost(record.sent_at, record.end()) {
+                    spared = Some(record.sent_at);
+                    break;
+                }
+                record.fate = Fate::Lost;
+                bytes += u64::from(record.length);
+                first_lost = first_lost.or(Some(at));
+                self.losses.note(record.length, &record.departure, self.sampler.lost() + bytes);
+            }
+            at += 1;
+        }
+        self.original_hint = self.first + at as u64;
+        self.count_lost(bytes, first_lost);
+        (bytes, spared)
+    }
+
+    fn mark_retransmissions(&mut self, is_lost: &impl Fn(Instant, SeqNumber) -> bool) -> (u64, Option<Instant>) {
+        let mut total = 0;
+        while let Some(&(number, sent_at)) = self.retransmissions.front() {
+            let at = number.checked_sub(self.first).map(|at| at as usize).filter(|at| *at < self.sent);
+            let record = at.and_then(|at| self.records.get_mut(at));
+            if let Some(record) = record.filter(|r| r.fate == Fate::InFlight && r.sent_at == sent_at) {
+                if !is_lost(sent_at, record.end()) {
+                    return (total, Some(sent_at));
+                }
+                record.fate = Fate::Lost;
+                let length = u64::from(record.length);
+                total += length;
+                self.losses.note(record.length, &record.departure, self.sampler.lost() + length);
+                self.count_lost(length, at);
+            }
+            self.retransmissions.pop_front();
+        }
+        (total, None)
+    }
+
+    /// Marks the oldest unacknowledged record as lost (RFC 6582, for peers without SACK).
+    pub fn mark_first_lost(&mut self) -> u64 {
+        match self.records.front_mut() {
+            Some(record) if record.fate == Fate::InFlight => {
+                record.fate = Fate::Lost;
+                let length = u64::from(record.length);
+                self.losses.note(record.length, &record.departure, self.sampler.lost() + length);
+                self.count_lost(length, Some(0));
+                length
+            }
+            _ => 0,
+        }
+    }
+
+    /// Marks everything in flight as lost (the retransmission timer ran out).
+    pub fn mark_all_lost(&mut self) -> u64 {
+        let mut bytes = 0;
+        for record in self.records.iter_mut().take(self.sent) {
+            if record.fate == Fate::InFlight {
+                record.fate = Fate::Lost;
+                bytes += u64::from(record.length);
+                self.losses.note(record.length, &record.departure, self.sampler.lost() + bytes);
+            }
+        }
+        self.retransmissions.clear();
+        self.count_lost(bytes, Some(0));
+        bytes
+    }
+
+    /// Forgets selective acknowledgements: the peer dropped what it had acknowledged (RFC 2018, section 8).
+    pub fn forget_sacks(&mut self) {
+        for record in self.records.iter_mut().take(self.sent) {
+            if record.fate == Fate::Sacked {
+                record.fate = Fate::InFlight;
+                self.in_flight += u64::from(record.length);
+                self.sacked -= u64::from(record.length);
+            }
+        }
+        self.highest_sacked = None;
+        self.previous = SackBlocks::new();
+        self.watch_all();
+    }
+
+    /// The losses were an error: what is marked lost is in flight after all.
+    pub fn unmark_lost(&mut self) {
+        for record in self.records.iter_mut().take(self.sent) {
+            if record.fate == Fate::Lost {
+                record.fate = Fate::InFlight;
+                self.in_flight += u64::from(record.length);
+                self.lost -= u64::from(record.length);
+            }
+        }
+        self.watch_all();
+    }
+
+    /// Whatever is in flight may be lost again: both walks in order of time begin anew.
+    fn watch_all(&mut self) {
+        self.original_hint = self.first;
+        self.retransmissions.clear();
+        for (number, record) in (self.first..).zip(self.records.iter().take(self.sent)) {
+            if record.fate == Fate::InFlight && record.retransmitted {
+                self.retransmissions.push_back((number, record.sent_at));
+            }
+        }
+        self.retransmissions.make_contiguous().sort_by_key(|(number, sent_at)| (*sent_at, *number));
+    }
+
+    fn count_lost(&mut self, bytes: u64, first: Option<usize>) {
+        self.in_flight -= bytes;
+        self.lost += bytes;
+        self.sampler.lose(bytes);
+        if let (true, Some(at)) = (bytes > 0, first) {
+            self.lost_hint = self.lost_hint.min(self.first + at as u64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Instant, Scoreboard, SeqNumber};
+    use crate::event::SendKind;
+    use bytes::Bytes;
+
+    #[test]
+    fn what_was_lost_twice_and_pardoned_can_be_lost_again() {
+        let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+        let mut board = Scoreboard::default();
+        board.push(SeqNumber(10), 0, Bytes::from_static(b"lost"), false, SendKind::New);
+        board.send_next(at(0));
+        assert_eq!(board.mark_first_lost(), 4);
+        board.retransmit_next(at(100));
+        assert_eq!(board.mark_lost_in_time_order(|_, _| true), (4, None));
+        board.unmark_lost();
+        assert_eq!((board.lost(), board.in_flight()), (0, 4));
+        assert_eq!(board.mark_lost_in_time_order(|sent_at, _| sent_at == at(100)), (4, None));
+    }
+}
