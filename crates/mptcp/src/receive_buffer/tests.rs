@@ -82,6 +82,17 @@ fn a_filled_gap_makes_everything_behind_it_readable() {
 }
 
 #[test]
+fn no_more_is_given_up_than_lies_before_something_that_is_here() {
+    let mut buffer = fixed(SIZE);
+    insert(&mut buffer, 100, 50);
+    insert(&mut buffer, 300, 50);
+    assert_eq!((buffer.skip_to(40), buffer.next()), (40, 40));
+    assert_eq!((buffer.skip_to(1_000), buffer.next()), (60, 150));
+    assert_eq!((buffer.skip_to(u64::MAX), buffer.next()), (150, 350));
+    assert_eq!((buffer.skip_to(u64::MAX), buffer.next()), (0, 350));
+}
+
+#[test]
 fn of_two_different_copies_the_first_is_kept() {
     let mut buffer = fixed(SIZE);
     buffer.insert(NOW, 10, Bytes::from_static(b"KLMNO"));

@@ -1,9 +1,12 @@
 //! Messages are given up whole, for each of the reasons.
 
 use crate::bench::{LARGE, latency, message, message_bench, put};
-use anabranch_mptcp::{BufferSize, Record};
+use crate::pair::pattern;
+use anabranch_mptcp::{BufferSize, MessageOptions, Record};
 use anabranch_policy::reliability::Reason;
 use anabranch_policy::time::{Duration, Instant};
+use anabranch_wire::MessageHeader;
+use bytes::Bytes;
 
 #[test]
 fn a_message_of_which_a_segment_is_missing_is_given_up_whole_at_its_time() {
@@ -44,6 +47,39 @@ fn a_message_whose_header_is_lost_is_a_gap_up_to_the_next_header() {
     let read = bench.read();
     assert_eq!(read.iter().filter(|(_, _, reason)| reason.is_some()).map(|(_, length, _)| length).sum::<u64>(), 4_024);
     assert_eq!(read.last(), Some(&(4_124, 524 + 5_024, None)));
+}
+
+#[test]
+fn what_looks_like_a_header_within_a_message_that_is_given_up_is_none() {
+    let mut bench = message_bench(latency(300), LARGE);
+    bench.lost.borrow_mut().push(100 + 2_000);
+    let mut payload = pattern(4_000);
+    let inner = MessageHeader { number: 9, importance: 0, length: 10, play_out: 0 }.encode().unwrap();
+    payload[3_000..3_000 + inner.len()].copy_from_slice(&inner);
+    let options = MessageOptions { importance: 9, play_out: Duration::from_millis(60), lifetime: None };
+    bench.pair.hosts[0].write_message(bench.now(), bench.id, Bytes::from(payload), &options).unwrap();
+    message(&mut bench, 500, 9, 100);
+    bench.run(2_000);
+    assert_eq!(bench.read(), [(100, 4_024, Some(Reason::Expired)), (4_124, 524, None)]);
+}
+
+#[test]
+fn while_1024_messages_wait_to_be_read_nothing_is_given_up() {
+    let mut bench = message_bench(latency(300), LARGE);
+    for _ in 0..1_100 {
+        put(&mut bench, 0, 9, 60);
+    }
+    bench.pair.settle();
+    bench.pair.run(Duration::from_millis(200));
+    let start = 100 + 1_100 * 24;
+    bench.lost.borrow_mut().push(start + 2_000);
+    message(&mut bench, 4_000, 9, 60);
+    message(&mut bench, 500, 9, 100);
+    bench.pair.run(Duration::from_secs(2));
+    assert_eq!(bench.stats().abandoned.total().gaps, 0);
+    bench.run(1);
+    let gap = (start, 4_024, Some(Reason::Overtaken));
+    assert_eq!(bench.read(), [(100, start - 100, None), gap, (start + 4_024, 524, None)]);
 }
 
 #[test]
