@@ -138,6 +138,20 @@ fn beside_256_withdrawals_that_the_stream_has_not_reached_no_other_is_remembered
 }
 
 #[test]
+fn withdrawals_that_the_stream_has_gone_over_are_forgotten() {
+    let mut bench = with_a_hole(60_000);
+    tell(&mut bench, Notice::Hello { heard: true, repairs: false });
+    for nth in 0..280 {
+        let notice = withdrawn(&bench, 10 * nth, 5);
+        tell(&mut bench, notice);
+    }
+    let notice = withdrawn(&bench, at(2), SEGMENT as u32);
+    tell(&mut bench, notice);
+    bench.run(1_000);
+    assert_eq!(bench.stats().abandoned.withdrawn.gaps, 1);
+}
+
+#[test]
 fn who_has_not_said_that_it_knows_of_notices_withdraws_nothing() {
     let mut bench = with_a_hole(60_000);
     let notice = withdrawn(&bench, at(1), u32::MAX);

@@ -234,6 +234,17 @@ fn what_is_withdrawn_takes_nothing_along_that_lies_behind_it_in_the_same_hole() 
 }
 
 #[test]
+fn what_the_peer_has_of_a_message_does_not_count_as_withdrawn() {
+    let mut bench = bench(1, with("mo_pr", lifetime(100)), with("mo_pr", lifetime(100)));
+    bench.write(60_000, Some(35));
+    bench.run(26);
+    let stats = bench.stats(0);
+    assert!(stats.bytes_acked > 100 && stats.messages_withdrawn == 1, "{stats:?}");
+    // Its last byte is not withdrawn either.
+    assert_eq!(stats.bytes_withdrawn, 100 + 60_024 - 1 - stats.bytes_acked);
+}
+
+#[test]
 fn a_peer_that_hears_no_withdrawal_gets_the_data_after_all_and_nothing_that_was_sent_is_withdrawn_any_more() {
     let mut bench = bench(1, with("mo_pr", lifetime(60_000)), with("mo_pr", lifetime(60_000)));
     bench.notices_to_lose.set(usize::MAX);
