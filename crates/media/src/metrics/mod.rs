@@ -9,16 +9,31 @@ pub mod score;
 pub mod similarity;
 pub mod vqm;
 
-/// A plane of 8-bit samples that does not have the size it should have.
+/// Samples that cannot be compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("a plane of {got} samples is no picture of {width} x {height}")]
-pub struct WrongSize {
-    /// Samples given.
-    pub got: usize,
-    /// Pixels across.
-    pub width: usize,
-    /// Pixels down.
-    pub height: usize,
+pub enum WrongSize {
+    /// A plane of 8-bit samples that does not have the size it should have.
+    #[error("a plane of {got} samples is no picture of {width} x {height}")]
+    Plane {
+        /// Samples given.
+        got: usize,
+        /// Pixels across.
+        width: usize,
+        /// Pixels down.
+        height: usize,
+    },
+    /// Two videos that have not both the same number of whole frames, one at least.
+    #[error("videos of {original} and {coded} samples are not the same frames of {width} x {height}")]
+    Video {
+        /// Samples of the original.
+        original: usize,
+        /// Samples of what is held against it.
+        coded: usize,
+        /// Pixels across.
+        width: usize,
+        /// Pixels down.
+        height: usize,
+    },
 }
 
 /// One plane of samples, row by row.
@@ -37,7 +52,7 @@ impl<'a> Plane<'a> {
     pub const fn new(samples: &'a [u8], width: usize, height: usize) -> Result<Self, WrongSize> {
         match samples.split_at_checked(width.saturating_mul(height)) {
             Some((samples, _)) if !samples.is_empty() => Ok(Self { samples, width, height }),
-            _ => Err(WrongSize { got: samples.len(), width, height }),
+            _ => Err(WrongSize::Plane { got: samples.len(), width, height }),
         }
     }
 

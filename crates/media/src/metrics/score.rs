@@ -98,7 +98,8 @@ impl Scorer {
             || !original.len().is_multiple_of(plane)
             || original.len() != undamaged.len()
         {
-            return Err(WrongSize { got: undamaged.len(), width: size.0, height: size.1 });
+            let (original, coded) = (original.len(), undamaged.len());
+            return Err(WrongSize::Video { original, coded, width: size.0, height: size.1 });
         }
         let vqm = Vqm::new();
         let pair = |(one, other)| Ok((Plane::new(one, size.0, size.1)?, Plane::new(other, size.0, size.1)?));
@@ -176,9 +177,10 @@ mod tests {
     #[test]
     fn frames_that_do_not_fit_are_one_clear_sentence() {
         let error = Scorer::new((8, 8), vec![0; 128], vec![0; 64]).expect_err("one is missing").to_string();
-        assert_eq!(error, "a plane of 64 samples is no picture of 8 x 8");
+        assert_eq!(error, "videos of 128 and 64 samples are not the same frames of 8 x 8");
         assert!(Scorer::new((0, 8), vec![], vec![]).is_err());
         let scorer = Scorer::new((8, 8), vec![0; 64], vec![0; 64]).expect("one frame");
-        assert!(scorer.frame(0, &[0; 63]).is_err());
+        let error = scorer.frame(0, &[0; 63]).expect_err("one sample is missing").to_string();
+        assert_eq!(error, "a plane of 63 samples is no picture of 8 x 8");
     }
 }
