@@ -7,7 +7,7 @@ use crate::event::FallbackCause;
 use crate::subflow::Subflow;
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Instant;
-use anabranch_wire::mptcp::Dss;
+use anabranch_wire::mptcp::{DataSequence, Dss};
 use anabranch_wire::{Flags, MptcpOption, Segment};
 use bytes::Bytes;
 
@@ -33,6 +33,28 @@ impl InfiniteMapping {
 }
 
 impl Connection {
+    /// Whether the peer will not say its key any more: nothing goes before the stream's first byte, and the answer to a
+    /// SYN/ACK sent again is new. Linux leaves the key out once it has a DATA_FIN to send, and goes on as plain TCP when
+    /// it is answered so.
+    pub(super) fn withholds_key(&self, index: usize, segment: &Segment) -> bool {
+        self.subflows.get(index).is_some_and(|subflow| {
+            let again = subflow.timeouts_in_row > 0;
+            segment.seq == subflow.receiver.next && (again || !segment.payload.is_empty())
+        })
+    }
+
+    /// A peer that speaks MPTCP although we have not got its key is told. Its first mapping names the stream's first byte, so that
+    /// what it sends again before it hears of it is known.
+    pub(super) fn tell_of_fallback(&mut self, segment: &Segment) {
+        let Some(mapping) = segment.options.dss.as_ref().and_then(|dss| dss.mapping) else { return };
+        let first = match mapping.data_seq {
+            DataSequence::Long(number) => number,
+            DataSequence::Short(number) => u64::from(number),
+        };
+        self.remote.initial_data_seq = first.wrapping_sub(1);
+        self.unheard_fallback = Some(first);
+    }
+
     /// MPTCP does not work on this subflow: if it is the only one and all it carries is contiguous, the connection
     /// goes on as plain TCP; otherwise the subflow is reset.
     pub(super) fn fall_back_or_reset(&mut self, now: Instant, index: usize, cause: FallbackCause) {

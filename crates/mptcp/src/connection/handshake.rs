@@ -403,7 +403,8 @@ impl Connection {
     /// The acknowledgement of our SYN/ACK came in. Gives whether its segment is to be processed further.
     pub(super) fn handle_in_syn_received(&mut self, now: Instant, index: usize, segment: &Segment) -> bool {
         let initial = self.is_initial(index);
-        let accepted = if initial { self.complete_capable(segment) } else { self.complete_join(now, index, segment) };
+        let accepted =
+            if initial { self.complete_capable(index, segment) } else { self.complete_join(now, index, segment) };
         if !accepted {
             return false;
         }
@@ -437,11 +438,12 @@ impl Connection {
     }
 
     /// The third segment of the first subflow brings the peer's key (RFC 8684, section 3.1), or shows that MPTCP
-    /// options are being stripped. Data with a DSS but no key was overtaken by what carries the key: drop it.
-    fn complete_capable(&mut self, segment: &Segment) -> bool {
+    /// options are being stripped. What has a DSS but no key overtook what carries the key, if that can still come: drop it.
+    fn complete_capable(&mut self, index: usize, segment: &Segment) -> bool {
         if self.protocol != Protocol::Negotiating {
             return true;
         }
+        let overtook = segment.options.dss.is_some() && !self.withholds_key(index, segment);
         let keys = segment.options.mptcp.iter().find_map(usable_capable).map(|(_, keys)| keys);
         // On data it stands for a DSS; alone it does not show that those get through (RFC 8684, sections 3.1, 3.7).
         self.confirmed = matches!(keys, Some(CapableKeys::BothWithData { .. }));
@@ -453,9 +455,10 @@ impl Connection {
                 self.protocol = Protocol::Multipath;
                 true
             }
-            _ if segment.options.dss.is_some() => false,
+            _ if overtook => false,
             _ => {
                 self.protocol = Protocol::Tcp;
+                self.tell_of_fallback(segment);
                 self.note_fallback(FallbackCause::OptionsStripped);
                 true
             }

@@ -18,6 +18,10 @@ fn capable_of(packet: &Packet) -> Option<(u8, CapableFlags, CapableKeys)> {
     })
 }
 
+fn is_failure(option: &MptcpOption) -> bool {
+    matches!(option, MptcpOption::Fail { .. })
+}
+
 fn is_syn(packet: &Packet) -> bool {
     packet.segment.flags.contains(Flags::SYN)
 }
@@ -165,6 +169,41 @@ fn a_mapping_that_overtakes_the_keys_is_dropped_and_not_taken_for_plain_tcp() {
     peer.send_data(0, 3, b"def");
     assert_eq!(peer.protocol(), Protocol::Multipath);
     assert_eq!(peer.received, b"abcdef");
+}
+
+/// A client of Linux that writes and closes at once says its key with its first data once, and a DATA_FIN takes its place later.
+#[test]
+fn a_peer_whose_first_byte_comes_without_the_keys_is_answered_in_plain_tcp() {
+    let mut peer = Peer::new(config());
+    peer.open(vec![capable(CapableKeys::None)]);
+    let dss = peer.map(0, 1, b"abc", true);
+    peer.send(0, Flags::ACK, TcpOptions { dss: Some(dss), ..TcpOptions::default() }, b"abc");
+    assert_eq!((peer.protocol(), peer.received.as_slice()), (Protocol::Tcp, &b"abc"[..]));
+    // Until it hears of that, nothing of its data is acknowledged to it, and it sends it again behind the first.
+    assert!(peer.take().iter().any(|packet| packet.segment.options.mptcp.iter().any(is_failure)));
+    let again = peer.map(0, 4, b"abc", true);
+    peer.send(0, Flags::ACK, TcpOptions { dss: Some(again), ..TcpOptions::default() }, b"abc");
+    peer.send(0, Flags::ACK, TcpOptions::default(), b"def");
+    assert_eq!(peer.received, b"abcdef");
+    peer.send(0, Flags::ACK | Flags::FIN, TcpOptions::default(), &[]);
+    assert!(peer.events.contains(&Event::EndOfStream(peer.id())), "{:?}", peer.events);
+}
+
+/// A client of Linux that closes at once has no key in its answer to the SYN/ACK sent again.
+#[test]
+fn a_peer_that_leaves_the_keys_out_of_its_answer_to_the_syn_ack_sent_again_is_answered_in_plain_tcp() {
+    let mut peer = Peer::new(config());
+    peer.open(vec![capable(CapableKeys::None)]);
+    let ends = peer.data_fin(0);
+    peer.signal(0, ends);
+    // The keys may have been overtaken.
+    assert_eq!(peer.events, []);
+    peer.run(Duration::from_millis(1_500));
+    peer.signal(0, ends);
+    assert_eq!(peer.protocol(), Protocol::Tcp);
+    assert!(peer.events.contains(&Event::FellBack(peer.id(), FallbackCause::OptionsStripped)), "{:?}", peer.events);
+    peer.send(0, Flags::ACK | Flags::FIN, TcpOptions::default(), &[]);
+    assert!(peer.events.contains(&Event::EndOfStream(peer.id())), "{:?}", peer.events);
 }
 
 #[test]
