@@ -170,10 +170,25 @@ impl Connection {
             let silent = self.subflows.get(last).is_some_and(|s| matches!(s.state, State::TimeWait | State::SynSent));
             if !silent {
                 self.send_reset_with(now, last, fast_close.clone(), REASON_UNSPECIFIED);
+                if with_option {
+                    self.repeat_reset_at_hole(last);
+                }
             }
             self.remove_subflow(last, CloseReason::Reset);
         }
         self.conclude(cause);
+    }
+
+    /// A peer that misses something takes a reset only at the byte that it waits for (RFC 5961, section 3.2), which should be the
+    /// first that it has not acknowledged. Of a later reset, in answer to its challenge, only this subflow would end: the keys
+    /// are forgotten by then, and a peer whose other subflows are on dead paths would wait for ever.
+    fn repeat_reset_at_hole(&mut self, index: usize) {
+        let (Some(subflow), Some(reset)) = (self.subflows.get(index), self.outbox.back()) else { return };
+        if !subflow.scoreboard.is_idle() {
+            let mut again = reset.clone();
+            again.segment.seq = subflow.send.una;
+            self.outbox.push_back(again);
+        }
     }
 
     /// Puts a reset of a subflow in the outbox.

@@ -3,7 +3,7 @@
 
 use super::orders::obedient_pair;
 use super::peer::{Peer, mapping, options};
-use crate::pair::{Fate, Pair, config, pattern};
+use crate::pair::{Fate, Pair, address, config, pattern};
 use anabranch_mptcp::{CloseCause, Event};
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::CloseReason;
@@ -357,6 +357,25 @@ fn an_abort_reaches_the_other_side_at_once() {
     pair.run(Duration::from_millis(50));
     assert!(pair.events[1].contains(&Event::Closed(server, CloseCause::AbortedByPeer)), "{:?}", pair.events[1]);
     assert_eq!((pair.hosts[0].connection_count(), pair.hosts[1].connection_count()), (0, 0));
+}
+
+/// RFC 5961, section 3.2: a reset counts at the next byte that is expected, and not behind it.
+#[test]
+fn an_abort_reaches_a_peer_that_misses_something_on_the_only_path_that_is_left() {
+    let (mut pair, id, server) = open_pair();
+    let (on_path_0, mut first) = ([address(0, 0), address(1, 0)], true);
+    pair.judge = Box::new(move |host, _, packet| {
+        let alive = on_path_0.contains(&packet.ip.source) && on_path_0.contains(&packet.ip.destination);
+        let missing = alive && host == 0 && !packet.segment.payload.is_empty() && core::mem::take(&mut first);
+        if missing || !alive { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.write_all(0, id, &pattern(12_000), Duration::ZERO);
+    pair.run(Duration::from_millis(1));
+    pair.hosts[0].abort(pair.now, id).unwrap();
+    pair.settle();
+    pair.run(SECOND);
+    assert!(pair.events[1].contains(&Event::Closed(server, CloseCause::AbortedByPeer)), "{:?}", pair.events[1]);
+    assert_eq!(pair.hosts[1].connection_count(), 0);
 }
 
 #[test]
