@@ -162,13 +162,14 @@ impl Chart {
             let tint = colour(line.colour);
             for run in line.points.split(Option::is_none) {
                 let run: Vec<Point> = run.iter().flatten().copied().collect();
-                let band = run.iter().map(|p| (p.x, p.low())).chain(run.iter().rev().map(|p| (p.x, p.high())));
+                let band = run.iter().map(|p| (p.x, p.low())).chain(run.iter().rev().map(|p| (p.x, p.high().min(top))));
                 if !marked && run.len() > 1 {
                     chart.draw_series([Polygon::new(band.collect::<Vec<_>>(), tint.mix(0.18))])?;
                 }
                 chart.draw_series(LineSeries::new(run.iter().map(|p| (p.x, p.mean)), tint.stroke_width(2)))?;
                 if marked {
-                    let bars = run.iter().map(|p| ErrorBar::new_vertical(p.x, p.low(), p.mean, p.high(), tint, 8));
+                    let bars =
+                        run.iter().map(|p| ErrorBar::new_vertical(p.x, p.low(), p.mean, p.high().min(top), tint, 8));
                     chart.draw_series(bars)?;
                     chart.draw_series(run.iter().map(|p| Circle::new((p.x, p.mean), 4, tint.filled())))?;
                 }
@@ -222,10 +223,11 @@ pub fn bars(bars: &[Bar], axis: &str, range: (f64, f64), width: u32) -> Result<S
     Ok(adopt(&text))
 }
 
-/// From nothing to a little above the highest bar; a share that has no more than all of it ends there.
+/// From nothing to a little above the highest bar; shares none of which is more than all of it end there.
 pub fn from_zero(bars: &[Bar], share: bool) -> (f64, f64) {
     let highest = bars.iter().map(|bar| bar.measured.high().max(bar.published.unwrap_or(0.0))).fold(0.0, f64::max);
-    (0.0, if share && highest <= 100.0 { nice_top(highest).min(100.0) } else { nice_top(highest) })
+    let all = share && bars.iter().all(|bar| bar.measured.mean <= 100.0 && bar.published.is_none_or(|it| it <= 100.0));
+    (0.0, if all { nice_top(highest).min(100.0) } else { nice_top(highest) })
 }
 
 /// Around what was measured, for figures whose zero means nothing, in whole steps of a power of ten.
@@ -275,7 +277,7 @@ fn draw_bars(
         body.set_margin(5, 5, 0, 0);
         chart.draw_series([body])?;
         let middle = SegmentValue::CenterOf(place);
-        let (low, mean, high) = (bar.measured.low(), bar.measured.mean, bar.measured.high());
+        let (low, mean, high) = (bar.measured.low(), bar.measured.mean, bar.measured.high().min(range.1));
         chart.draw_series([ErrorBar::new_horizontal(middle.clone(), low, mean, high, INK.stroke_width(2), 12)])?;
         if let Some(published) = bar.published {
             let mark = EmptyElement::at((published, middle))

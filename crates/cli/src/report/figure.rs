@@ -46,7 +46,21 @@ pub fn draw(outcome: &Outcome, figure: &Figure) -> Result<Drawn, ChartError> {
 /// The combinations that a figure shows, with their places among all, which give the colours.
 fn chosen<'a>(outcome: &'a Outcome, figure: &Figure) -> Vec<(usize, &'a PolicyRuns)> {
     let wanted = |runs: &PolicyRuns| figure.policies.is_empty() || figure.policies.contains(&runs.contender.name);
-    outcome.policies.iter().enumerate().filter(|(_, runs)| wanted(runs)).collect()
+    apart(outcome.policies.iter().enumerate().filter(|(_, runs)| wanted(runs)).collect())
+}
+
+/// The same, where two of a figure would have one colour, with another for the second while there is one.
+fn apart<T>(mut chosen: Vec<(usize, T)>) -> Vec<(usize, T)> {
+    let count = chart::PALETTE.len();
+    let mut used: Vec<usize> = Vec::new();
+    for at in 0..chosen.len() {
+        let own = chosen[at].0 % count;
+        let taken = |colour: &usize| used.contains(colour) || chosen[at + 1..].iter().any(|(other, _)| other == colour);
+        let colour = if used.contains(&own) { (0..count).find(|colour| !taken(colour)).unwrap_or(own) } else { own };
+        used.push(colour);
+        chosen[at].0 = colour;
+    }
+    chosen
 }
 
 fn legend_of(runs: &[(usize, &PolicyRuns)]) -> Vec<(String, String)> {
@@ -73,6 +87,16 @@ fn points(curve: &[Option<Estimate>], interval: f64, (from, to): (f64, f64)) -> 
 
 fn axis_label(series: Series) -> String {
     format!("{} ({})", series.label(), series.unit())
+}
+
+/// Lets the axis end with the curves where these are over well before the figure's time: a stream that was sent once, not
+/// five times.
+fn end_with_the_curves(charts: &mut [Chart], (from, to): (f64, f64), interval: f64) {
+    let points = charts.iter().flat_map(|chart| &chart.lines).flat_map(|line| line.points.iter().flatten());
+    let last = points.map(|point| point.x + interval / 2.0).fold(from, f64::max);
+    if last > from && last - from < 0.9 * (to - from) {
+        charts.iter_mut().for_each(|chart| chart.axis = Axis::Time(from, last));
+    }
 }
 
 fn over_time(
@@ -103,6 +127,7 @@ fn over_time(
     if charts.len() > 1 {
         charts.iter_mut().for_each(|chart| (chart.size, chart.top) = (HALF, Some(top)));
     }
+    end_with_the_curves(&mut charts, span, interval);
     let pictures = charts.iter().map(Chart::svg).collect::<Result<_, _>>()?;
     Ok(Drawn { pictures, legend: legend_of(runs), reading: intervals_text(outcome) })
 }
@@ -140,6 +165,7 @@ fn paths_over_time(
     // The same scale in all, so that they can be compared.
     let top = charts.iter().map(Chart::highest).fold(0.0, f64::max);
     charts.iter_mut().for_each(|chart| chart.top = Some(top));
+    end_with_the_curves(&mut charts, span, interval);
     let legend = paths.iter().enumerate().map(|(at, path)| (format!("path {}", path.name), chart::css_colour(at)));
     let pictures = charts.iter().map(Chart::svg).collect::<Result<_, _>>()?;
     Ok(Drawn { pictures, legend: legend.collect(), reading: intervals_text(outcome) })
@@ -251,7 +277,7 @@ fn sweep(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: Option<&str>)
         Line { colour: *at, points: outcome.sweep.iter().enumerate().map(point).collect() }
     };
     let (label, unit) = outcome.scenario.metric(metric).unwrap_or_default();
-    let chart = Chart {
+    let mut chart = Chart {
         title: String::new(),
         x_label: sweep.label.clone(),
         y_label: with_unit(&label, unit),
@@ -261,6 +287,9 @@ fn sweep(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: Option<&str>)
         most: None,
         size: WIDE,
     };
+    let points = || chart.lines.iter().flat_map(|line| line.points.iter().flatten());
+    let all_of_it = unit == "%" && points().all(|point| point.mean <= 100.0);
+    chart.most = all_of_it.then(|| chart::nice_top(chart.highest()).min(100.0));
     let seeds =
         outcome.sweep.iter().flat_map(|point| &point.policies).map(|runs| runs.records.len()).max().unwrap_or(0);
     let reading =
@@ -278,6 +307,31 @@ mod tests {
         assert_eq!(place("[1, 2]"), "1, 2");
         assert_eq!(place("{ initial = \"1 kB\" }"), "automatic");
         assert_eq!(place("300 ms"), "300 ms");
+    }
+
+    #[test]
+    fn no_two_curves_of_a_figure_have_one_colour_while_there_are_others() {
+        let places = |given: &[usize]| apart(given.iter().map(|at| (*at, ())).collect()).into_iter().map(|(at, ())| at);
+        assert_eq!(places(&[0, 3, 9]).collect::<Vec<_>>(), [0, 3, 9]);
+        // The eleventh would have the first's.
+        assert_eq!(places(&[0, 1, 4, 10, 11]).collect::<Vec<_>>(), [0, 1, 4, 2, 3]);
+        let all: Vec<usize> = (0..14).collect();
+        assert_eq!(places(&all).skip(10).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn the_axis_of_time_ends_with_the_curves_where_they_are_over_early() {
+        let of = |last: f64| {
+            let points = vec![None, Some(Point { x: last - 0.25, mean: 1.0, half_width: 0.0 }), None];
+            let lines = vec![Line { colour: 0, points }];
+            let (axis, size) = (Axis::Time(0.0, 100.0), WIDE);
+            let (title, x_label, y_label) = (String::new(), String::new(), String::new());
+            let mut charts = [Chart { title, x_label, y_label, axis, lines, top: None, most: None, size }];
+            end_with_the_curves(&mut charts, (0.0, 100.0), 0.5);
+            charts.map(|chart| chart.axis)
+        };
+        assert_eq!(of(20.0), [Axis::Time(0.0, 20.0)]);
+        assert_eq!(of(95.0), [Axis::Time(0.0, 100.0)]);
     }
 
     #[test]
