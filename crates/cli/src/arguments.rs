@@ -6,7 +6,7 @@ use crate::perf::PerfOptions;
 use crate::route::RouteOptions;
 use crate::stream::StreamCommand;
 use crate::sweep::SweepOptions;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::path::PathBuf;
 
 /// Multipath TCP in a lab and on real networks: scenarios, measurements, emulated paths, and a proxy over several uplinks.
@@ -16,6 +16,28 @@ pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// What options are called whose values are numbers or quantities.
+const QUANTITIES: [&str; 6] = ["TIME", "RATE", "SIZE", "N", "SECONDS", "BYTES"];
+
+impl Arguments {
+    /// Reads the command line; what is wrong with it is said, and ends the program.
+    pub fn read() -> Self {
+        let matches = with_signs(Self::command()).get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+}
+
+/// Lets a quantity below zero be told that it is one: clap would take `-3` for an option that it does not know.
+fn with_signs(command: clap::Command) -> clap::Command {
+    let is_quantity = |argument: &clap::Arg| {
+        let names = argument.get_value_names().unwrap_or_default();
+        names.first().is_some_and(|name| QUANTITIES.contains(&name.as_str()))
+    };
+    command
+        .mut_args(|argument| if is_quantity(&argument) { argument.allow_hyphen_values(true) } else { argument })
+        .mut_subcommands(with_signs)
 }
 
 /// What to do.

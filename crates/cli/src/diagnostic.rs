@@ -44,12 +44,7 @@ impl Diagnostic {
 
     /// A file that cannot be read or written.
     pub fn file(path: &Path, doing: &str, error: &std::io::Error) -> Self {
-        let reason = match error.kind() {
-            std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
-            std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-            _ => error.to_string(),
-        };
-        Self::plain(format!("cannot {doing} {}: {reason}", path.display()))
+        Self::plain(format!("cannot {doing} {}: {}", path.display(), reason(error)))
     }
 
     /// The same message, moved to an option of the command line.
@@ -83,6 +78,16 @@ pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -
         .filter(|(distance, _)| *distance <= limit)
         .min()
         .map_or(String::new(), |(_, candidate)| format!("; did you mean '{candidate}'?"))
+}
+
+/// Why a file cannot be read or written, in words.
+pub fn reason(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        std::io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
+        _ => error.to_string(),
+    }
 }
 
 /// Least number of single-character insertions, deletions, replacements and swaps of neighbours.

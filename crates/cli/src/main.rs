@@ -36,11 +36,10 @@ mod timeseries;
 mod verdict;
 
 use arguments::{Arguments, Command};
-use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
+    let outcome = match Arguments::read().command {
         Command::Run { scenario, send, options } => command::run(&scenario, send.as_deref(), &options),
         Command::Compare { scenario, options } => command::compare(&scenario, &options).map(|()| true),
         Command::Reproduce { experiment, options } => {

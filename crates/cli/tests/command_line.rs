@@ -134,6 +134,27 @@ fn a_missing_file_is_named() {
     assert!(message.contains("cannot read the file to send nothing.bin: there is no such file"), "{message}");
 }
 
+#[test]
+fn a_folder_in_place_of_a_scenario_is_named_so() {
+    let message = refused(&Place::new("folder", SCENARIO), &["run", "."]);
+    assert!(message.contains("cannot read the scenario .: it is a directory"), "{message}");
+}
+
+#[test]
+fn what_is_below_zero_is_told_to_be_and_is_no_unknown_option() {
+    let place = Place::new("negative", SCENARIO);
+    for (given, words) in [
+        (&["run", "scenario.toml", "--seeds", "-1"][..], "-1 is not in 1..=100000"),
+        (&["sweep", "--point", "-5"], "invalid value '-5' for '--point <N>'"),
+        (&["emulate", "scenario.toml", "--duration", "-3 s", "--", "true"], "it must not be negative"),
+        (&["stream", "compare", "--rate", "-2 Mbit/s"], "invalid value '-2 Mbit/s' for '--rate <RATE>'"),
+        (&["perf", "127.0.0.1", "--kernel", "tcp", "-t", "-3"], "the test must last between 0.1 and 86400 seconds"),
+    ] {
+        let message = refused(&place, given);
+        assert!(message.contains(words), "{message}");
+    }
+}
+
 /// A live video over the same path.
 fn video(name: &str, video: &str) -> Place {
     let transfer = "[transfer]\nkind = \"endless\"";

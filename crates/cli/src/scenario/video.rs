@@ -2,7 +2,7 @@
 
 use super::model::{Footage, MessageUnit, Video};
 use super::reader::{Item, Reader};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, reason};
 use anabranch_media::{ElementaryStream, FrameRate, StreamError, Trace, clip, film};
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Duration;
@@ -73,7 +73,7 @@ fn coding(item: &Item<'_>) -> Result<(u32, Trace), Diagnostic> {
 
 fn from_file(item: &Item<'_>, path: &Path) -> Result<Trace, Diagnostic> {
     let bytes = std::fs::read(path)
-        .map_err(|error| item.error(format!("cannot read the trace {}: {error}", path.display())))?;
+        .map_err(|error| item.error(format!("cannot read the trace {}: {}", path.display(), reason(&error))))?;
     let trace = match std::str::from_utf8(&bytes) {
         Ok(text) => Trace::from_text(text).map_err(|error| error.to_string()),
         // No text: perhaps the stream itself, whose frames are as good.

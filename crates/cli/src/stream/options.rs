@@ -44,13 +44,13 @@ pub struct EndOptions {
     pub listen: Option<u16>,
     /// How long a message may take beyond the way of the fastest: after this the receiver waits no more for what is missing, and
     /// the sender drops what would come later
-    #[arg(long, value_name = "TIME", default_value = "300 ms", value_parser = latency, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", default_value = "300 ms", value_parser = latency)]
     pub latency: Duration,
     /// Bare bytes, not messages: for another end that is not `anabranch stream`, such as ffmpeg
     #[arg(long)]
     pub raw: bool,
     /// Use the kernel's sockets instead of the stack; nothing is given up at this end then
-    #[arg(long, value_name = "PROTOCOL", conflicts_with_all = ["uplinks", "local", "udp", "mtu", "dry_run"])]
+    #[arg(long, value_name = "PROTOCOL", conflicts_with_all = ["uplinks", "local", "udp", "policy", "mtu", "dry_run"])]
     pub kernel: Option<Kernel>,
     /// Say each second on standard error how it goes
     #[arg(long, conflicts_with = "json")]

@@ -18,6 +18,7 @@ pub use options::CompareOptions;
 use crate::calibrate::{emulated, side_by_side};
 use crate::console::{print, remark};
 use crate::diagnostic::Diagnostic;
+use crate::emulation;
 use crate::library;
 use crate::scenario::Scenario;
 use crate::scenario::model::Draw;
@@ -102,6 +103,12 @@ pub fn compare(options: &CompareOptions) -> Result<bool, Diagnostic> {
         return Err(Diagnostic::plain(format!("no paths can be emulated: {reason}")));
     }
     let scenario = library::open(&options.scenario, &options.set)?.scenario()?;
+    if scenario.mesh.is_some() || scenario.moving.is_some() {
+        let message = format!("{} is an ad-hoc network: this needs paths from one host to another", scenario.name);
+        return Err(Diagnostic::plain(message));
+    }
+    let places: Vec<usize> = (0..scenario.paths.len()).collect();
+    emulation::build(&scenario, &places, 1)?;
     let chosen = choose(&scenario, options)?;
     let (latencies, seeds) = (options.latencies(), options.seeds());
     for ours in chosen.iter().filter_map(|contender| contender.who.ours()) {

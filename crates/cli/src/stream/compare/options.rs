@@ -29,7 +29,7 @@ pub struct CompareOptions {
     pub policy: String,
     /// Time between a frame's being sent and its being shown, beyond the paths' least delay (repeatable) [default: 120 ms, 300 ms
     /// and 500 ms]
-    #[arg(long, value_name = "TIME", value_parser = latency, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = latency)]
     latency: Vec<Duration>,
     /// Mean rate of the stream
     #[arg(long, value_name = "RATE", value_parser = quantity::parse::<Rate>, default_value = "500 kbit/s")]
