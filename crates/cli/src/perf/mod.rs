@@ -81,12 +81,12 @@ async fn measure(
             put(&print::interval(progress.up, progress.interval, progress.senders));
         }
     };
-    let remote = options.stack.inside(remote);
+    let inside = options.stack.inside(remote);
     let test = async {
         if options.sink {
-            perf::run_against_any(host, remote, plan, tell).await
+            perf::run_against_any(host, inside, plan, tell).await
         } else {
-            perf::run(host, remote, plan, tell).await
+            perf::run(host, inside, plan, tell).await
         }
     };
     let outcome = tokio::select! {
@@ -99,6 +99,8 @@ async fn measure(
             remark("ended before the test was over");
             Ok(false)
         }
+        // With --udp the engine has an address of its own for the server.
+        Some(Err(PerfError::Connect { error, .. })) => failed(&PerfError::Connect { remote, error }),
         Some(Err(error)) => failed(&error),
         Some(Ok(report)) => {
             put(&if options.json { json(&report) } else { print::report(&report) });

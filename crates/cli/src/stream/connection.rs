@@ -19,7 +19,8 @@ use std::net::SocketAddr;
 pub struct Opened {
     host: Host,
     attached: Option<Attached>,
-    remote: Option<SocketAddr>,
+    /// Whom to connect to: as was asked for, and what it is to the stack, which differs with `--udp`.
+    remote: Option<(SocketAddr, SocketAddr)>,
     framing: Framing,
 }
 
@@ -49,6 +50,7 @@ pub async fn open(options: &EndOptions, remote: Option<&str>) -> Result<Option<O
             send_buffer: bytes(stack.send_buffer),
             receive_buffer: bytes(stack.receive_buffer),
         };
+        let remote = remote.map(|remote| (remote, remote));
         return Ok(Some(Opened { host: Host::Kernel(sockets), attached: None, remote, framing }));
     }
     let open = stack.open(reach).await?;
@@ -60,7 +62,7 @@ pub async fn open(options: &EndOptions, remote: Option<&str>) -> Result<Option<O
         config.checksum = false;
     }
     let ours = Ours { stack: open.attached.stack().clone(), config, local: None, policies: stack.policy.clone() };
-    let remote = remote.map(|remote| stack.inside(remote));
+    let remote = remote.map(|remote| (remote, stack.inside(remote)));
     Ok(Some(Opened { host: Host::Ours(Box::new(ours)), attached: Some(open.attached), remote, framing }))
 }
 
@@ -84,8 +86,11 @@ impl Opened {
     }
 
     async fn meet_somebody(&self, options: &EndOptions) -> Result<Messages, MessagesError> {
-        if let Some(remote) = self.remote {
-            return Messages::connect(&self.host, remote, self.framing).await;
+        if let Some((remote, inside)) = self.remote {
+            return Messages::connect(&self.host, inside, self.framing).await.map_err(|error| match error {
+                MessagesError::Connect { error, .. } => MessagesError::Connect { remote, error },
+                listening @ MessagesError::Listen { .. } => listening,
+            });
         }
         let port = options.listen.unwrap_or_default();
         let door = MessagePort::open(&self.host, port, self.framing)?;

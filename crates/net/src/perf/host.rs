@@ -11,7 +11,7 @@ use std::io;
 use std::time::Duration;
 
 /// Longest that a connection may take to be opened.
-const CONNECT: Duration = Duration::from_secs(20);
+const CONNECT: Duration = Duration::from_secs(10);
 
 /// Where connections come from.
 #[derive(Clone)]
