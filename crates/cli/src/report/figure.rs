@@ -264,7 +264,7 @@ fn sweep(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: Option<&str>)
         };
         outcome.sweep.iter().any(names)
     };
-    let runs: Vec<(usize, &PolicyRuns)> = runs.iter().filter(|(_, runs)| took_part(runs)).copied().collect();
+    let runs = apart(runs.iter().filter(|(_, runs)| took_part(runs)).copied().collect());
     // Beside each other, so that none hides another.
     let (spread, middle) = (0.36 / runs.len().max(1) as f64, (runs.len() as f64 - 1.0) / 2.0);
     let line = |(order, (at, runs)): (usize, &(usize, &PolicyRuns))| {
