@@ -72,6 +72,34 @@ fn acknowledgements(bench: &Bench) -> Vec<(Duration, u32, bool)> {
 }
 
 #[test]
+fn that_the_sender_has_acted_on_one_loss_does_not_let_the_next_be_skipped() {
+    let mut bench = warmed_up(Bench::new(1, config(), spe(config(), subflow(1))), 100);
+    let deaf = Rc::new(Cell::new(false));
+    let (hears, lost) = (Rc::clone(&deaf), [at(102), at(104)]);
+    let mut initial = None;
+    // Two segments are lost with all their copies, and all that the server says from the first skip on.
+    bench.pair.judge = Box::new(move |from, _, packet| {
+        let mapping = packet.segment.options.dss.as_ref().and_then(|dss| dss.mapping);
+        let Some(DataSequence::Long(number)) = mapping.map(|mapping| mapping.data_seq).filter(|_| from == 0) else {
+            return if from == 1 && hears.get() { Fate::Drop } else { Fate::Deliver };
+        };
+        let offset = number.wrapping_sub(*initial.get_or_insert(number)) + at(100);
+        if lost.contains(&offset) { Fate::Drop } else { Fate::Deliver }
+    });
+    for _ in 0..1_000 {
+        bench.write(&pattern(SEGMENT as usize));
+        bench.run(1);
+        if bench.stats().skipped_bytes > 0 {
+            break;
+        }
+    }
+    deaf.set(true);
+    bench.stream(40);
+    bench.run(1_500);
+    assert_eq!((bench.stats().abandoned.expired.bytes, bench.stats().skipped_bytes), (2 * SEGMENT, SEGMENT));
+}
+
+#[test]
 fn before_a_gap_is_skipped_the_sender_was_told_of_it_by_selective_acknowledgements_for_a_round_trip() {
     // Without timestamps there are twelve bytes more in each segment.
     for (timestamps, skipped) in [(true, SEGMENT), (false, SEGMENT + 12)] {

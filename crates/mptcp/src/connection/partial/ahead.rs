@@ -142,6 +142,19 @@ mod tests {
     }
 
     #[test]
+    fn no_more_is_remembered_than_there_is_room_for() {
+        let mut ahead = Ahead::default();
+        let header = MessageHeader::default().encode().unwrap();
+        for nth in 0..5_000 {
+            ahead.note_highest(at(nth), 100 * (nth + 1));
+            ahead.look_for_headers(at(nth), 100 * nth, &header);
+        }
+        assert_eq!((ahead.moments.len(), ahead.messages.len()), (MAX_MOMENTS, MAX_MESSAGES));
+        // The last moment stands for all that comes later.
+        assert_eq!(ahead.since(499_999), Some(at(4_095)));
+    }
+
+    #[test]
     fn headers_are_found_once_and_not_within_payload() {
         let mut ahead = Ahead::default();
         let inner = MessageHeader { length: 1, ..MessageHeader::default() }.encode().unwrap();

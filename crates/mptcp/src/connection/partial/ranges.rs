@@ -70,6 +70,14 @@ mod tests {
         assert_eq!((ranges.remove(0, 12), ranges.remove(0, 100)), (2, 8));
     }
 
+    #[test]
+    fn of_more_stretches_than_are_remembered_the_first_are_forgotten() {
+        let mut ranges = Ranges::default();
+        (0..5_000).for_each(|nth| ranges.push(2 * nth, 2 * nth + 1));
+        assert_eq!(ranges.overlap(0, u64::MAX), MAX_RANGES as u64);
+        assert_eq!(ranges.overlap(2 * 4_999, u64::MAX), 1);
+    }
+
     proptest! {
         #[test]
         fn a_set_of_ranges_is_a_set_of_numbers(
