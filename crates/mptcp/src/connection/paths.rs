@@ -176,10 +176,7 @@ impl Connection {
             // Now, window or not, and not at the end of a back-off.
             subflow.probe_due = true;
             self.output_pending = true;
-            let copies = self.protocol == Protocol::Multipath && subflow.is_stale();
-            if !copies || subflow.scoreboard.queued() > 0 {
-                return true;
-            }
+            return true;
         }
         if !subflow.state.can_send() || !subflow.confirmed || una >= self.data_nxt {
             return false;

@@ -285,6 +285,12 @@ impl Scoreboard {
         self.retransmit_at(at, now)
     }
 
+    /// The first record goes out again, as the probe of a subflow that was silent.
+    pub fn retransmit_first(&mut self, now: Instant) -> Option<Record> {
+        let at = self.records.iter().take(self.sent).position(|record| record.fate != Fate::Sacked)?;
+        self.retransmit_at(at, now)
+    }
+
     fn retransmit_at(&mut self, at: usize, now: Instant) -> Option<Record> {
         let number = self.first + at as u64;
         let record = self.records.get_mut(at)?;

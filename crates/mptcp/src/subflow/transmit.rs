@@ -68,9 +68,14 @@ impl Subflow {
         Some(Outgoing { record, kind: SendKind::New })
     }
 
-    /// A tail loss probe: new data if there is some, else the last segment again (RFC 8985, section 7.3).
+    /// A tail loss probe: new data if there is some, else the last segment again (RFC 8985, section 7.3). A stale subflow is
+    /// probed with the first: one segment is then in flight, however often, and its acknowledgement lets the next go.
     fn send_probe(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
         self.probe_due = false;
+        if self.is_stale() {
+            let record = self.scoreboard.retransmit_first(cx.now)?;
+            return Some(Outgoing { record, kind: SendKind::Retransmission });
+        }
         let outgoing = match self.scoreboard.next_unsent().filter(|record| record.fin || self.permits(record)) {
             Some(_) => self.send_new(cx)?,
             None => Outgoing { record: self.scoreboard.retransmit_last(cx.now)?, kind: SendKind::Retransmission },

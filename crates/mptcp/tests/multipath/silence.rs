@@ -184,6 +184,24 @@ fn the_probe_of_a_dead_subflow_takes_no_new_data_with_it() {
 }
 
 #[test]
+fn however_often_a_dead_subflow_is_probed_no_more_than_a_segment_is_in_flight_there() {
+    let (mut pair, id, dead, orders) = two_paths(Duration::from_millis(25), THREE);
+    dead.set(true);
+    pair.hosts[0].write(pair.now, id, pattern(10_000).into()).unwrap();
+    pair.settle();
+    pair.run(Duration::from_secs(1));
+    for _ in 0..12 {
+        orders.give(&mut pair, 0, PathAction::Probe { connection: id, subflow: SubflowId(0) });
+        // The other has something under way all the time: probes find data to copy.
+        pair.hosts[0].write(pair.now, id, pattern(1_000).into()).unwrap();
+        pair.settle();
+        pair.run(Duration::from_millis(20));
+        let first = &pair.hosts[0].subflow_views(pair.now, id)[0];
+        assert!(first.stale && first.in_flight <= u64::from(first.mss), "{first:?}");
+    }
+}
+
+#[test]
 fn an_acknowledgement_that_was_lost_with_the_path_does_not_make_the_round_trip_longer() {
     let (mut pair, id, dead, _) = two_paths(Duration::from_millis(25), THREE);
     let before = pair.hosts[0].subflow_views(pair.now, id)[0].smoothed_rtt;
