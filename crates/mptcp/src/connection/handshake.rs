@@ -9,7 +9,7 @@ use crate::subflow::{Identity, Setup, State, Subflow};
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::{CloseReason, ForwardDelays, Measurements, Role};
 use anabranch_policy::time::Instant;
-use anabranch_wire::mptcp::{CapableFlags, CapableKeys, VERSION};
+use anabranch_wire::mptcp::{CapableFlags, CapableKeys, Dss, VERSION};
 use anabranch_wire::tcp::Timestamps;
 use anabranch_wire::{Flags, MptcpOption, Packet, Segment, SeqNumber};
 use core::net::SocketAddr;
@@ -251,14 +251,18 @@ impl Connection {
         Some(MptcpOption::JoinAck { hmac: self.keys.sign_join_ack(join.local_nonce, join.remote_nonce) })
     }
 
-    /// The third segment of a join, sent again until the peer answers (RFC 8684, section 3.2).
+    /// The third segment of a join, sent again until the peer answers, or the fourth, that answer (RFC 8684, section 3.2). It goes
+    /// before all data: if what comes first at Linux is not the first byte, it resets the join.
     fn join_acknowledgement(&mut self, now: Instant, index: usize) -> Option<Segment> {
-        let window = self.receive.window();
+        let window = self.offer_window();
         let proof = self.join_proof(index);
+        self.dss_sent |= proof.is_none();
+        let data_ack = Dss { data_ack: Some(self.wire_data_ack()), mapping: None, data_fin: false };
         let (Some(subflow), cx) = subflow_and_context!(self, now, index) else { return None };
         subflow.handshake_due = false;
         subflow.timers.handshake = if subflow.confirmed { Instant::NEVER } else { now + subflow.rtt.rto(cx.config) };
         let mut segment = subflow.acknowledgement(&cx, window, 24);
+        segment.options.dss = proof.is_none().then_some(data_ack);
         segment.options.mptcp.extend(proof);
         Some(segment)
     }
@@ -412,6 +416,7 @@ impl Connection {
             subflow.handle_syn_acknowledged(now, segment.ack);
             subflow.state = State::Established;
             subflow.confirmed = true;
+            subflow.handshake_due = !initial; // the fourth segment of a join
         }
         self.establish(now, index);
         if initial {
@@ -479,9 +484,6 @@ impl Connection {
             return false;
         }
         self.joins.retain(|join| join.subflow != id);
-        if let Some(subflow) = self.subflows.get_mut(index) {
-            subflow.receiver.acknowledge_now(); // the fourth segment: tells the peer that it is in
-        }
         true
     }
 

@@ -174,7 +174,7 @@ impl Connection {
     }
 
     /// The window to advertise, which the peer then knows.
-    fn offer_window(&mut self) -> u64 {
+    pub(super) fn offer_window(&mut self) -> u64 {
         self.advertised_edge = self.receive.right_edge();
         self.receive.window()
     }

@@ -59,6 +59,24 @@ fn a_join_is_syn_syn_ack_ack_with_proofs_and_a_fourth_segment() {
 }
 
 #[test]
+fn the_fourth_segment_goes_by_itself_before_the_data_that_waits() {
+    let mut peer = warm_peer();
+    // More than the first subflow's window takes.
+    peer.write(&pattern(100_000));
+    peer.take();
+    let flow = peer.join(1);
+    let port = 41_001;
+    let on_the_second = peer.take().into_iter().filter(|packet| packet.segment.destination_port == port);
+    let [fourth, first, ..] = &on_the_second.collect::<Vec<_>>()[..] else { panic!("data waits for {flow}") };
+    assert!(
+        fourth.segment.payload.is_empty()
+            && fourth.segment.options.dss.as_ref().is_some_and(|dss| dss.data_ack.is_some())
+    );
+    assert_eq!((fourth.segment.flags, fourth.segment.seq), (Flags::ACK, first.segment.seq));
+    assert!(!first.segment.payload.is_empty());
+}
+
+#[test]
 fn nothing_is_sent_on_a_joined_subflow_before_the_fourth_segment() {
     let (mut pair, orders, id, _) = warm_pair(2);
     pair.judge = Box::new(|from, _, packet| {
