@@ -170,6 +170,9 @@ struct Anabranch {
     ceiling: u64,
     /// Bytes by which the next harmless round of an ascent lifts the ceiling.
     lift: u64,
+    /// In a start-up in which something else limited each flight so far: what was seen is the least that the path carries, and
+    /// takes nothing from what every path may be tried with.
+    untried: bool,
     /// A timeout is unanswered.
     timed_out: bool,
     /// Something else than this control limits what is sent.
@@ -213,6 +216,7 @@ impl Anabranch {
         }
         // Room for the acknowledgements of two segments that are delayed.
         let wanted = wanted + 2 * u64::from(self.mss);
+        let wanted = if self.untried { wanted.max(self.initial_window) } else { wanted };
         wanted.min(self.ceiling).clamp(self.least(), LARGEST_WINDOW)
     }
 
@@ -371,6 +375,7 @@ impl SinglePath for Anabranch {
             chance: 0.0,
             ceiling: LARGEST_WINDOW,
             lift: 1,
+            untried: true,
             timed_out: false,
             app_limited: false,
             lossy: false,
@@ -383,6 +388,7 @@ impl SinglePath for Anabranch {
     fn on_ack(&mut self, ack: &Ack) {
         if core::mem::take(&mut self.timed_out) {
             self.window = (self.bdp() / 2).max(self.least());
+            self.untried = false;
             self.plateau = (self.bandwidth.max() / 2, 0);
             self.enter(State::StartUp, ack.now);
         }
@@ -401,6 +407,7 @@ impl SinglePath for Anabranch {
             self.end_round(ack.now, ack.prior_in_flight);
         }
         if let Some(rate) = ack.delivery_rate {
+            self.untried &= ack.app_limited && self.state == State::StartUp;
             let bits = rate.bits_per_second();
             if !ack.app_limited || bits > self.bandwidth.max() {
                 self.bandwidth.update(bits);
@@ -464,6 +471,9 @@ impl SinglePath for Anabranch {
     fn pacing_rate(&self) -> Option<Rate> {
         let bandwidth = match self.bandwidth.max() {
             0 => Rate::from_bytes_over(self.initial_window, self.first_rtt),
+            bits if self.untried => {
+                Rate::from_bits_per_second(bits).max(Rate::from_bytes_over(self.initial_window, self.min_rtt()))
+            }
             bits => Rate::from_bits_per_second(bits),
         };
         // What is limited elsewhere need not be spread too: it would only be later. Unless the bursts are lost.

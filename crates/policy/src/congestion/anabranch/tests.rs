@@ -297,3 +297,22 @@ fn of_what_a_start_up_sends_a_few_segments_are_lost_by_chance_though_a_delayed_a
         assert_eq!(flow.control.ceiling == LARGEST_WINDOW, harmless, "{lost}");
     }
 }
+
+#[test]
+fn who_sends_a_segment_at_a_time_says_nothing_against_the_first_window() {
+    let mut flow = Flow::new();
+    let (window, pacing) = (flow.control.window(), flow.control.pacing_rate().unwrap());
+    let single = |flow: &Flow| Ack { app_limited: true, ..flow.round(0.08, 1_000) };
+    flow.take(single(&flow));
+    assert_eq!(flow.control.bandwidth(), Some(Rate::from_bits_per_second(80_000)));
+    assert_eq!((flow.control.window(), flow.control.pacing_rate().unwrap()), (window, pacing));
+    // A flight that nothing else limited does, and so does a timeout.
+    let mut tried = flow.control.clone();
+    tried.on_ack(&Ack { app_limited: false, ..single(&flow) });
+    let mut timed_out = flow.control.clone();
+    timed_out.on_congestion(&timeout(1_000));
+    timed_out.on_ack(&single(&flow));
+    for control in [tried, timed_out] {
+        assert!(control.window() < window && control.pacing_rate().unwrap() < pacing);
+    }
+}
