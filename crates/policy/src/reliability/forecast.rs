@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Of a path that was never filled nobody knows B: as in the scheduler `anabranch`, it is trusted with more than was seen
-//! ([`SubflowView::trusted_rate`]).
+//! ([`SubflowView::trusted_rate`]), in start-up until a round trip shows a queue.
 
 use crate::time::Duration;
 use crate::view::{Phase, SubflowView};
@@ -29,7 +29,8 @@ struct Path {
 impl Path {
     fn of(view: &SubflowView, least: Duration) -> Self {
         let limited = view.app_limited || view.phase == Phase::SlowStart;
-        let never_filled = limited && !view.is_filled_by(view.in_flight + view.queued);
+        let untried = view.phase == Phase::SlowStart && !view.has_queue_in(view.latest_rtt);
+        let never_filled = limited && (untried || !view.is_filled_by(view.in_flight + view.queued));
         Self {
             rate: view.trusted_rate(never_filled) * (1.0 - view.loss_rate),
             behind: (view.smoothed_rtt - least).as_secs_f64() / 2.0,

@@ -7,7 +7,8 @@
 //! **What a subflow will do.** A segment of len bytes is answered after max(r + len / B, (f + len) / B): it goes behind what
 //! is there (Little's law). In the window it stays for r + len / B, or for 2 s more if it is lost. Of a path that was
 //! never filled (start-up, and no more in flight than 1.2 r B) nobody knows B: it is trusted with eight times
-//! what was seen, and so tried.
+//! what was seen, and so tried. While the application is not ahead of the send buffer this holds, whatever is in flight, until
+//! a round trip shows a queue, and for len / B too: of a path that gets little, little was seen, and it would never get more.
 //!
 //! **The plan**, made anew every eighth of the shortest stay (1 to 100 ms): of all sets of subflows the one that carries
 //! most,
@@ -126,14 +127,16 @@ struct Forecast {
 }
 
 impl Forecast {
-    fn of(subflow: &SubflowView, length: u32) -> Self {
+    /// `live`: the application is not ahead of the send buffer, so that being late costs more than a queue.
+    fn of(subflow: &SubflowView, length: u32, live: bool) -> Self {
         let mss = u64::from(subflow.mss);
         let (least, smoothed) = (subflow.min_rtt.as_secs_f64(), subflow.smoothed_rtt.as_secs_f64());
         let known = subflow.bytes_per_second();
         let behind = subflow.in_flight + subflow.queued + u64::from(length);
-        let alone = least + f64::from(length) / known;
-        let never_filled = subflow.phase == Phase::SlowStart && !subflow.is_filled_by(behind);
+        let no_queue = !subflow.is_filled_by(behind) || (live && !subflow.has_queue_in(subflow.latest_rtt));
+        let never_filled = subflow.phase == Phase::SlowStart && no_queue;
         let rate = subflow.trusted_rate(never_filled);
+        let alone = least + f64::from(length) / if live { rate } else { known };
         let queue = if never_filled { 0.0 } else { behind as f64 / known };
         let answer = alone.max(queue);
         let losses = known / mss.max(1) as f64 * subflow.loss_rate;
@@ -229,7 +232,7 @@ impl Anabranch {
         candidates: impl Iterator<Item = &'a SubflowView>,
     ) {
         self.paths.clear();
-        self.paths.extend(candidates.map(|subflow| Forecast::of(subflow, length)));
+        self.paths.extend(candidates.map(|subflow| Forecast::of(subflow, length, !connection.backlogged)));
         if !self.wait || self.paths.len() < 2 {
             return;
         }
@@ -266,7 +269,7 @@ fn gathers(connection: &ConnectionView, id: SubflowId, subflows: &[SubflowView])
     let Some(subflow) = subflows.iter().find(|subflow| subflow.id == id) else { return false };
     let mss = u64::from(subflow.mss);
     let several = ((subflow.bytes_per_second() * GATHER) as u64).min(TRAIN * mss);
-    let queue = subflow.smoothed_rtt > subflow.min_rtt + (subflow.min_rtt / 10).max(Duration::from_millis(1));
+    let queue = subflow.has_queue_in(subflow.smoothed_rtt);
     let opens = queue && subflow.in_flight > 4 * several && subflow.queued == 0 && subflow.loss_rate < LOSSY / 2.0;
     several >= 2 * mss && opens && connection.window_left < several && connection.unsent > several
 }
@@ -310,7 +313,9 @@ impl Scheduler for Anabranch {
     ) -> Option<SubflowId> {
         let holder = subflows.iter().find(|subflow| subflow.id == outstanding.holder)?;
         let others = preferred(subflows, Some(holder.id)).filter(|other| !other.stale);
-        let able = others.map(|other| Forecast::of(other, outstanding.length)).filter(|other| other.ready);
+        let able = others
+            .map(|other| Forecast::of(other, outstanding.length, !connection.backlogged))
+            .filter(|other| other.ready);
         let other = able.min_by(|a, b| a.answer.total_cmp(&b.answer))?;
         let waited = connection.now.since(outstanding.sent_at).as_secs_f64();
         let usual = holder.smoothed_rtt.as_secs_f64();

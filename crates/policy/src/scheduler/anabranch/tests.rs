@@ -26,17 +26,17 @@ fn fast_and_slow(fast: u64, slow: u64) -> [SubflowView; 2] {
 #[test]
 fn an_answer_takes_as_long_as_what_is_ahead_and_a_round_trip_at_least() {
     let mut path = subflow(0, 50); // 200 000 bytes per second
-    let idle = Forecast::of(&path, 1_000);
+    let idle = Forecast::of(&path, 1_000, false);
     // 50 ms and 1000 / 200 000 s.
     near(idle.answer, 0.055);
     near(idle.stay, 0.055);
     near(idle.rate, 200_000.0);
     assert!(idle.ready);
     (path.in_flight, path.cwnd) = (20_000, 30_000);
-    near(Forecast::of(&path, 1_000).answer, 0.105); // 21 000 / 200 000
+    near(Forecast::of(&path, 1_000, false).answer, 0.105); // 21 000 / 200 000
     // Its 200 segments per second lose one in a hundred, and a repair takes two round trips more.
     path.loss_rate = 0.01;
-    let lossy = Forecast::of(&path, 1_000);
+    let lossy = Forecast::of(&path, 1_000, false);
     near(lossy.losses, 2.0);
     near(lossy.repaired, 0.155);
 }
@@ -47,9 +47,9 @@ fn what_a_path_carries_that_was_never_filled_nobody_knows() {
     path.phase = Phase::SlowStart;
     (path.in_flight, path.cwnd) = (10_900, 100_000);
     // 11 900 / 200 000 s are less than 1.2 x 50 ms, 12 100 / 200 000 are not.
-    near(Forecast::of(&path, 1_000).rate, 1_600_000.0);
+    near(Forecast::of(&path, 1_000, false).rate, 1_600_000.0);
     path.in_flight = 11_100;
-    near(Forecast::of(&path, 1_000).rate, 200_000.0);
+    near(Forecast::of(&path, 1_000, false).rate, 200_000.0);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_path_is_ready_with_room_and_no_more_than_two_segments_ahead_of_the_pacing()
     let mut path = subflow(0, 50);
     for (in_flight, queued, ready) in [(0, 2_000, true), (0, 2_001, false), (9_000, 0, true), (9_001, 0, false)] {
         (path.in_flight, path.queued) = (in_flight, queued);
-        assert_eq!(Forecast::of(&path, 1_000).ready, ready, "{in_flight} {queued}");
+        assert_eq!(Forecast::of(&path, 1_000, false).ready, ready, "{in_flight} {queued}");
     }
 }
 
@@ -280,4 +280,20 @@ fn what_could_be_sent_again_in_time_goes_where_it_arrives_first_and_not_where_it
         let paths = fast_and_slow(10_000, 0);
         assert_eq!(Anabranch::default().schedule(&view, &chunk, &paths), decision, "{left_ms} {unsent}");
     }
+}
+
+#[test]
+fn of_a_live_stream_a_young_path_is_tried_until_a_round_trip_shows_a_queue() {
+    // 2000 bytes per second were seen of it, since it got no more.
+    let mut path = subflow(0, 100);
+    (path.phase, path.bandwidth, path.cwnd) = (Phase::SlowStart, Rate::from_bits_per_second(16_000), 10_000);
+    path.in_flight = 4_000;
+    let forecasts = |path: &SubflowView| [false, true].map(|live| Forecast::of(path, 1_000, live));
+    // 5000 / 2000 s; or 100 ms and 1000 / 16 000 s.
+    let [bulk, live] = forecasts(&path);
+    near(bulk.answer, 2.5);
+    near(live.answer, 0.1625);
+    near(live.rate, 16_000.0);
+    path.latest_rtt = Duration::from_millis(111);
+    near(forecasts(&path)[1].answer, 2.5);
 }
