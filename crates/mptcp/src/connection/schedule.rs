@@ -137,7 +137,7 @@ impl Connection {
             return true;
         }
         let nothing_new = !waiting || self.window_edge.saturating_sub(self.data_nxt) == 0 || self.blocked.is_some();
-        shares && nothing_new && self.assign_shared(now, workspace)
+        shares && nothing_new && (self.assign_shared(now, workspace) || self.assign_twice(now, workspace))
     }
 
     /// The next stretch to be sent again, of those that none of `refused` sent last.

@@ -68,6 +68,12 @@ impl Record {
     pub fn end(&self) -> SeqNumber {
         self.seq + self.length
     }
+    /// Whether of data from `una` on it is the only one that may bring it: it has not arrived, is no copy, and was not handed to
+    /// other subflows. A copy is not copied in turn: the two would never end.
+    pub fn is_alone(&self, una: u64) -> bool {
+        let arrived = self.fate == Fate::Sacked || self.data_end() <= una;
+        !arrived && self.origin != SendKind::Duplicate && !self.reinjected && !self.payload.is_empty()
+    }
     /// The data sequence after the last byte.
     pub fn data_end(&self) -> u64 {
         self.data_seq + self.payload.len() as u64
@@ -169,6 +175,11 @@ impl Scoreboard {
         let from = self.records.partition_point(|record| record.seq.before(start)).min(self.sent);
         self.records.range_mut(from..self.sent).take_while(move |record| record.end().at_or_before(end))
     }
+    /// The records that were sent, from a sequence number on, oldest first.
+    pub fn sent_from(&self, start: SeqNumber) -> impl Iterator<Item = &Record> {
+        let from = self.records.partition_point(|record| record.seq.before(start)).min(self.sent);
+        self.records.range(from..self.sent)
+    }
     /// All records, oldest first.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
         self.records.iter()
@@ -191,13 +202,8 @@ impl Scoreboard {
     /// The oldest record that was sent, has not arrived and was not given to another subflow, of the data from `una` on.
     pub fn next_unshared(&mut self, una: u64) -> Option<&mut Record> {
         let from = (self.unshared_hint.saturating_sub(self.first) as usize).min(self.sent);
-        let worth = |record: &Record| {
-            let arrived = record.fate == Fate::Sacked || record.data_end() <= una;
-            // A copy is not copied in turn: the two would never end.
-            let copy = record.origin == SendKind::Duplicate;
-            !arrived && !copy && !record.reinjected && !record.payload.is_empty()
-        };
-        let passed = self.records.range(from..self.sent).position(worth).unwrap_or(self.sent - from);
+        let passed =
+            self.records.range(from..self.sent).position(|record| record.is_alone(una)).unwrap_or(self.sent - from);
         self.unshared_hint = self.first + (from + passed) as u64;
         if from + passed == self.sent { None } else { self.records.get_mut(from + passed) }
     }

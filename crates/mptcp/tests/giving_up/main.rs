@@ -11,4 +11,5 @@ mod hostile;
 mod messages;
 mod queued;
 mod subflow_level;
+mod twice;
 mod withdrawing;

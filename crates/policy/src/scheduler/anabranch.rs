@@ -39,6 +39,10 @@
 //! overdue. At the end of what was written, the last 8 segments go twice at once where the holder loses
 //! segments and the second path is not much slower: the loss of a tail costs a timeout.
 //!
+//! Data with a deadline goes twice on its own subflow where that loses segments, if a loss could not be made good in time:
+//! the time left is less than 1.25 s and half of what the quickest subflow alive takes longer than the quickest of all. Half
+//! of the window stays free. So a stream goes on where its quick path has died and the slow one loses.
+//!
 //! It comes before new data
 //!
 //! - where the holder acknowledged nothing in sequence for two smoothed RTTs: a probe of the tail (RFC 8985, section
@@ -67,6 +71,8 @@ const TRAIN: u64 = 16;
 const QUEUED: f64 = 0.01;
 /// Smoothed round trips without progress after which what is overdue comes before new data.
 const DOUBT: u64 = 2;
+/// Smoothed round trips after which a loss is known: one, and a quarter for what may have been reordered (RFC 8985, section 6.2).
+const KNOWN: f64 = 1.25;
 /// How long an acknowledgement may be delayed (40 ms), and some.
 const DELAYED: Duration = Duration::from_millis(50);
 /// Segments at the end of what was written that may go twice.
@@ -98,7 +104,7 @@ pub const PARAMETERS: &[Parameter] = &[
         name: "duplicate",
         default: "on",
         values: "off | on",
-        summary: "Send data that is overdue, or expected earlier on another path, there too when nothing new can be sent",
+        summary: "When nothing new can be sent, send data again that is overdue, expected earlier elsewhere, or late if lost",
     },
     Parameter {
         name: "silence",
@@ -282,6 +288,26 @@ fn is_silent(connection: &ConnectionView, subflow: &SubflowView) -> bool {
     subflow.usable() && !subflow.stale && subflow.in_flight > u64::from(subflow.mss) && silence > patience
 }
 
+/// Whether what a subflow has just sent goes there a second time: nothing could make its loss good before the deadline.
+fn goes_twice(
+    connection: &ConnectionView,
+    outstanding: &Outstanding,
+    time_left: Duration,
+    subflows: &[SubflowView],
+) -> bool {
+    let alive = |subflow: &&SubflowView| subflow.usable() && !subflow.stale;
+    let holder = subflows.iter().find(|subflow| subflow.id == outstanding.holder);
+    let Some(holder) = holder.filter(|holder| alive(holder) && holder.loss_rate > LOSSY) else { return false };
+    let quickest = subflows.iter().map(|subflow| subflow.min_rtt).min().unwrap_or_default();
+    let repairer = subflows.iter().filter(alive).map(|subflow| subflow.min_rtt).min().unwrap_or_default();
+    // The deadline has the way of the quickest path in it.
+    let repaired = holder.smoothed_rtt.mul_f64(KNOWN) + (repairer - quickest) / 2;
+    let fresh = connection.now.since(outstanding.sent_at) < holder.smoothed_rtt / 2;
+    let ahead = holder.in_flight + holder.queued + u64::from(outstanding.length);
+    let spare = ahead * 2 <= holder.cwnd && Forecast::of(holder, outstanding.length, true).ready;
+    !connection.backlogged && !outstanding.lost && fresh && spare && time_left < repaired
+}
+
 impl Scheduler for Anabranch {
     fn schedule(&mut self, connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
         self.look(connection, chunk.length, preferred(subflows, excluded(chunk)));
@@ -327,6 +353,16 @@ impl Scheduler for Anabranch {
         let tail = connection.unsent == 0 && behind <= TAIL * u64::from(holder.mss);
         let risky = holder.loss_rate > LOSSY && other.answer < usual * 3.0;
         (overdue || earlier || (tail && risky)).then_some(other.id)
+    }
+
+    fn twice(
+        &mut self,
+        connection: &ConnectionView,
+        outstanding: &Outstanding,
+        time_left: Duration,
+        subflows: &[SubflowView],
+    ) -> bool {
+        self.duplicate && goes_twice(connection, outstanding, time_left, subflows)
     }
 
     fn repairs_elsewhere(&mut self, connection: &ConnectionView) -> bool {

@@ -254,6 +254,18 @@ pub trait Scheduler: Send {
         None
     }
 
+    /// Nothing new can be sent now: whether a subflow should send this, which it sent, a second time at once. Asked once of
+    /// what has a deadline, that is `time_left` away ([`Chunk::time_left`]), and was not sent a second time elsewhere.
+    fn twice(
+        &mut self,
+        _connection: &ConnectionView,
+        _outstanding: &Outstanding,
+        _time_left: Duration,
+        _subflows: &[SubflowView],
+    ) -> bool {
+        false
+    }
+
     /// The peer says that what a subflow sent has not come there, though what went behind it has: whether it goes elsewhere
     /// at once, and not when the subflow itself has found it lost. Schedulers that duplicate are told
     /// ([`Self::duplicates`]); it costs a segment, since the subflow sends it again in any case.

@@ -184,6 +184,14 @@ fn of_a_stream_that_one_path_is_enough_for_no_frame_is_late() {
     assert_eq!(mean_on_time(&Case { mbit: 2.0, ..NARROW }), 600);
 }
 
+/// With the slow path's segments sent once, and that path tried with what it was seen to carry, 561, 586 and 597 were.
+#[test]
+fn where_the_quick_path_fails_the_slow_one_carries_the_stream_though_it_loses() {
+    let fails = Case { mbit: 0.5, fails: true, ..NARROW };
+    let seen = [120, 300, 500].map(|latency| mean_on_time(&Case { latency, ..fails }));
+    assert!(seen[0] > 575 && seen[1] > 590 && seen[2] >= 597, "{seen:?}");
+}
+
 /// How often, of frames I, P and B; sums of milliseconds after the frame was written: first sent, sent so that it came, late by.
 #[derive(Default)]
 struct Cause {

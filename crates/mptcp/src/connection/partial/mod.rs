@@ -7,6 +7,7 @@ mod missing;
 mod notices;
 mod ranges;
 mod skip;
+mod twice;
 mod withdraw;
 
 use super::{Connection, Protocol};
@@ -70,6 +71,8 @@ pub(super) struct Partial {
     /// The peer sends elsewhere what it is told is missing; up to where it was told of each subflow.
     peer_repairs: bool,
     told_until: SubflowMap<SeqNumber>,
+    /// Up to where the scheduler was asked what goes twice.
+    asked_until: SubflowMap<SeqNumber>,
     hellos: u32,
     hello_at: Instant,
     /// Bytes that we gave up, as the peer is told; that the peer did, as it told us last, and in all.
@@ -123,6 +126,7 @@ impl Partial {
                 peer_heard: false,
                 peer_repairs: false,
                 told_until: SubflowMap::new(),
+                asked_until: SubflowMap::new(),
                 hellos: 0,
                 hello_at: Instant::ZERO,
                 told_total: 0,

@@ -225,6 +225,7 @@ impl Connection {
     pub(in crate::connection) fn note_subflow_gone(&mut self, id: SubflowId, why: CloseReason) {
         let Some(partial) = self.partial.as_mut() else { return };
         partial.told_until.remove(id);
+        partial.asked_until.remove(id);
         let Some(side) = partial.sides.remove(id) else { return };
         let last = self.subflows.iter().map(|subflow| subflow.last_heard()).max().unwrap_or(Instant::ZERO);
         let suspect = side.last_skip.is_some_and(|at| last.since(at) < SUSPECT);

@@ -297,3 +297,50 @@ fn of_a_live_stream_a_young_path_is_tried_until_a_round_trip_shows_a_queue() {
     path.latest_rtt = Duration::from_millis(111);
     near(forecasts(&path)[1].answer, 2.5);
 }
+
+/// Whether a path of 200 ms that loses sends a segment twice that it has just sent and that has so long.
+fn goes_twice_with(
+    time_left: u64,
+    paths: &[SubflowView],
+    change: impl Fn(&mut ConnectionView, &mut Outstanding),
+) -> bool {
+    let mut view = ConnectionView { backlogged: false, ..connection(1_000) };
+    let mut held = Outstanding { data_seq: 0, length: 1_000, holder: SubflowId(1), sent_at: at(1_000), lost: false };
+    change(&mut view, &mut held);
+    Anabranch::default().twice(&view, &held, Duration::from_millis(time_left), paths)
+}
+
+#[test]
+fn what_could_not_be_repaired_in_time_goes_twice() {
+    let as_it_is = |_: &mut ConnectionView, _: &mut Outstanding| ();
+    let mut paths = [subflow(0, 50), subflow(1, 200)];
+    paths[1].loss_rate = LOSSY * 1.01;
+    // The loss is known after 250 ms, and the quick path brings it in the time that the deadline has in it.
+    assert_eq!([249, 250].map(|left| goes_twice_with(left, &paths, as_it_is)), [true, false]);
+    // Where that is silent the slow one takes 75 ms more.
+    paths[0].stale = true;
+    assert_eq!([324, 325].map(|left| goes_twice_with(left, &paths, as_it_is)), [true, false]);
+    // It was sent a while ago, is sent again already, or the application is ahead of the buffer.
+    assert!(goes_twice_with(9, &paths, |_, held| held.sent_at = at(901)));
+    assert!(!goes_twice_with(9, &paths, |_, held| held.sent_at = at(900)));
+    assert!(!goes_twice_with(9, &paths, |_, held| held.lost = true));
+    assert!(!goes_twice_with(9, &paths, |view, _| view.backlogged = true));
+    // Half of the window stays free.
+    for (in_flight, twice) in [(4_000, true), (4_001, false)] {
+        paths[1].in_flight = in_flight;
+        assert_eq!(goes_twice_with(9, &paths, as_it_is), twice, "{in_flight}");
+    }
+    paths[1].in_flight = 0;
+    let but = |change: fn(&mut SubflowView)| {
+        let mut paths = paths.clone();
+        change(&mut paths[1]);
+        goes_twice_with(9, &paths, as_it_is)
+    };
+    assert!(
+        !but(|path| path.loss_rate = LOSSY) && !but(|path| path.stale = true) && !but(|path| path.suspended = true)
+    );
+    let mut off = Anabranch { duplicate: false, ..Anabranch::default() };
+    let held = Outstanding { data_seq: 0, length: 1_000, holder: SubflowId(1), sent_at: at(1_000), lost: false };
+    let view = ConnectionView { backlogged: false, ..connection(1_000) };
+    assert!(!off.twice(&view, &held, Duration::from_millis(9), &paths));
+}
