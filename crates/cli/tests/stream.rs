@@ -117,6 +117,24 @@ fn a_stream_of_bare_bytes_comes_out_as_it_went_in() {
     assert_eq!((out == pictures(), code), (true, Some(0)), "{said}");
 }
 
+/// Linux lets a further subflow of MPTCP in only while somebody listens on the port.
+#[test]
+fn the_port_stays_while_the_stream_goes_on_and_who_else_comes_is_turned_away() {
+    let receiver = Receiver::start("--raw");
+    let stream = pictures();
+    let (begin, rest) = stream.split_at(stream.len() / 2);
+    let mut socket = TcpStream::connect(("127.0.0.1", receiver.port)).expect("it listens");
+    socket.write_all(begin).expect("it reads");
+    let mut other = TcpStream::connect(("127.0.0.1", receiver.port)).expect("it still listens");
+    other.set_read_timeout(Some(std::time::Duration::from_secs(20))).expect("a timeout");
+    let turned_away = other.read(&mut [0; 1]);
+    assert!(matches!(turned_away, Ok(0)), "{turned_away:?}");
+    socket.write_all(rest).expect("it reads on");
+    drop(socket);
+    let (out, said, code) = receiver.end();
+    assert_eq!((out == stream, code), (true, Some(0)), "{said}");
+}
+
 #[test]
 fn reports_have_the_fields_that_their_documentation_names() {
     let port = free_port();

@@ -15,6 +15,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use core::net::SocketAddr;
 use std::future::poll_fn;
 use std::io;
+use tokio::task::JoinSet;
 
 /// Bytes that are read of a socket at a time.
 const READ: usize = 64 * 1024;
@@ -66,12 +67,17 @@ impl MessagePort {
         }
     }
 
-    /// The next connection.
+    /// The next connection, and no other. The kernel takes a connection's further subflows (RFC 8684, section 3.2) only while
+    /// somebody listens on its port: there the port stays for as long as the connection, and who else comes is turned away.
     ///
     /// # Errors
     /// If the port is gone.
-    pub async fn accept(&self) -> io::Result<Messages> {
-        Ok(Messages::new(self.door.accept().await?, self.framing))
+    pub async fn accept_one(self) -> io::Result<Messages> {
+        let mut messages = Messages::new(self.door.accept().await?, self.framing);
+        if let Door::Kernel(_) = self.door {
+            messages.turning_away.spawn(async move { while self.door.accept().await.is_ok() {} });
+        }
+        Ok(messages)
     }
 }
 
@@ -88,13 +94,24 @@ pub struct Messages {
     since: Instant,
     /// Its place in the stream.
     offset: u64,
+    /// What keeps the port of the kernel's that it came in by.
+    turning_away: JoinSet<()>,
 }
 
 impl Messages {
     fn new(link: Link, framing: Framing) -> Self {
         link.set_nodelay();
         let clock = Clock::new();
-        Self { link, framing, clock, number: 0, waiting: BytesMut::new(), since: Instant::ZERO, offset: 0 }
+        Self {
+            link,
+            framing,
+            clock,
+            number: 0,
+            waiting: BytesMut::new(),
+            since: Instant::ZERO,
+            offset: 0,
+            turning_away: JoinSet::new(),
+        }
     }
 
     /// Opens it; about `framing` see [`MessagePort::open`].

@@ -98,7 +98,7 @@ impl Opened {
             remark(&format!("listening on {}", self.place(port)));
         }
         // One stream; nobody else is let in.
-        door.accept().await.map_err(|error| MessagesError::Listen { port, error })
+        door.accept_one().await.map_err(|error| MessagesError::Listen { port, error })
     }
 
     fn place(&self, port: u16) -> String {
