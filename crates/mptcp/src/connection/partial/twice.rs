@@ -19,9 +19,10 @@ impl Connection {
         for index in 0..self.subflows.len() {
             while let Some(held) = self.next_unasked(index) {
                 let Some(time_left) = self.time_left(now, held.data_seq) else { continue };
+                let length = self.useful_length(held.data_seq, u64::from(held.length));
                 let view = self.view(now);
-                if self.scheduler.twice(&view, &held, time_left, &workspace.views) {
-                    let length = self.useful_length(held.data_seq, u64::from(held.length));
+                // Of what begins withdrawn nothing goes again.
+                if length > 0 && self.scheduler.twice(&view, &held, time_left, &workspace.views) {
                     return self.give(held.holder, held.data_seq, length as usize, SendKind::Duplicate);
                 }
             }
