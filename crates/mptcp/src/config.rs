@@ -4,7 +4,7 @@ use crate::record::Framing;
 use anabranch_policy::combination::{Combination, CombinationError};
 use anabranch_policy::congestion::CongestionControl;
 use anabranch_policy::reliability::{Full, Reliability};
-use anabranch_policy::scheduler::Scheduler;
+use anabranch_policy::scheduler::{Reinjection, Scheduler};
 use anabranch_policy::time::Duration;
 use core::fmt;
 use std::sync::Arc;
@@ -108,6 +108,12 @@ pub struct ConnectionConfig {
     /// flight, two need twice (RFC 6182, section 5.3: the sum of the bandwidths times the largest round trip). What they
     /// grew to for a subflow that is gone they keep.
     pub buffers_per_subflow: bool,
+    /// When the data level sends again on another subflow what one has outstanding (RFC 8684, section 3.3.6, leaves that to
+    /// the sender); none: when the scheduler asks for it ([`Scheduler::reinjection`]). If it is said here that it waits for
+    /// the connection's timer, or is never done, nothing that the scheduler would send a second time for other reasons goes
+    /// out either: neither opportunistic retransmissions, nor what a silent subflow holds, nor duplicates of what is overdue.
+    /// Only a scheduler by which every subflow carries the whole stream goes on to do that.
+    pub data_reinjection: Option<Reinjection>,
     /// Most subflows, both sides' together (Linux allows 8 besides the first).
     pub max_subflows: usize,
     /// How long a connection outlives the loss of its last subflow.
@@ -136,6 +142,7 @@ impl ConnectionConfig {
             data_in_subflow_order: false,
             send_buffer: 4 * 1024 * 1024,
             buffers_per_subflow: true,
+            data_reinjection: None,
             max_subflows: 9,
             survive_without_subflows: Duration::from_secs(60),
             priority: 1,
@@ -145,6 +152,18 @@ impl ConnectionConfig {
             trace: false,
         }
     }
+}
+
+/// How the retransmission timeout follows from the round-trip time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RtoRule {
+    /// As RFC 6298, section 2, has it.
+    #[default]
+    Rfc6298,
+    /// As Zhang, Zhao, Cheng (IEEE Access, 2020) print it, equations 7 and 8 with ALPHA 1/8 and BETA 2:
+    /// SRTT = 1/8 SRTT + 7/8 RTT, which is RFC 6298's rule with the weights exchanged; RTO = min(`max_rto`, max(`min_rto`,
+    /// 2 SRTT)).
+    Paper,
 }
 
 /// What can be chosen about TCP.
@@ -171,6 +190,8 @@ pub struct TcpConfig {
     pub initial_window: u32,
     /// Most bytes of congestion window, if limited (a paper's "window 100 packets"); one segment always fits.
     pub max_window: Option<u64>,
+    /// How the retransmission timeout follows from the round-trip time.
+    pub rto: RtoRule,
     /// Least retransmission timeout. RFC 6298 says 1 s; Linux and nearly all others 200 ms.
     pub min_rto: Duration,
     /// Largest retransmission timeout.
@@ -180,7 +201,10 @@ pub struct TcpConfig {
     /// Transmissions of a SYN before giving up, at least 1. With 8 that is after four minutes (RFC 9293, section 3.8.3,
     /// MUST-23: at least three).
     pub syn_attempts: u32,
-    /// Retransmission timeouts in a row before a subflow is given up (RFC 9293, section 3.8.3, R2).
+    /// Probe for a lost tail two round trips after the last segment, before the retransmission timeout (RFC 8985, section 7).
+    pub tail_loss_probe: bool,
+    /// Retransmissions of a segment by timeout until a subflow is given up, when the timer runs out once more (RFC 9293,
+    /// section 3.8.3, R2).
     pub max_timeouts: u32,
     /// Idle time before keepalive probes; none: no keepalive (RFC 9293, section 3.8.4).
     pub keepalive: Option<Duration>,
@@ -210,10 +234,12 @@ impl Default for TcpConfig {
             delayed_ack: Duration::from_millis(40),
             initial_window: 10,
             max_window: None,
+            rto: RtoRule::Rfc6298,
             min_rto: Duration::from_millis(200),
             max_rto: Duration::from_secs(120),
             initial_rto: Duration::from_secs(1),
             syn_attempts: 8,
+            tail_loss_probe: true,
             max_timeouts: 15,
             keepalive: None,
             keepalive_interval: Duration::from_secs(75),

@@ -4,6 +4,7 @@ mod multipath {
     mod addresses;
     mod closing;
     mod data;
+    mod data_reinjection;
     mod fallback;
     mod joining;
     mod manners;

@@ -78,6 +78,19 @@ impl Choice {
     }
 }
 
+impl fmt::Display for Choice {
+    /// `lm3 (rounding = up)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        let mut settings = self.settings.iter().peekable();
+        if settings.peek().is_none() {
+            return Ok(());
+        }
+        let settings: Vec<String> = settings.map(|(name, value)| format!("{name} = {value}")).collect();
+        write!(f, " ({})", settings.join(", "))
+    }
+}
+
 /// Why a combination cannot be understood or made.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CombinationError {
@@ -143,12 +156,21 @@ impl Combination {
         ("too_late", "reliability=too_late"),
     ];
 
-    /// The combination of this name ([`Self::NAMED`]), or our own.
+    /// Readings of published schemes that are not their letter, by name, and what each is beside the default.
+    pub const READINGS: &[(&str, &str)] = &[
+        ("lm3_living", "path_manager=lm3,path_manager.dead_paths=last"),
+        ("lm3_algorithm_1", "path_manager=lm3,path_manager.rounding=up,path_manager.counter_reset=never"),
+        ("lm3_alternatives", "path_manager=lm3,path_manager.bounds=alternatives"),
+        ("maps_own_history", "scheduler=maps,scheduler.maxima=own_history"),
+        ("maps_measured_loss", "scheduler=maps,scheduler.loss=measured"),
+    ];
+
+    /// The combination of this name ([`Self::NAMED`], [`Self::READINGS`]), or our own.
     pub fn named(name: &str) -> Option<Self> {
         if name == "anabranch" {
             return Some(Self::anabranch());
         }
-        let (_, words) = Self::NAMED.iter().find(|(known, _)| *known == name)?;
+        let (_, words) = Self::NAMED.iter().chain(Self::READINGS).find(|(known, _)| *known == name)?;
         words.parse().ok()
     }
 

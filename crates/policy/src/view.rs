@@ -94,6 +94,8 @@ pub struct SubflowView {
     pub loss_rate: f64,
     /// Retransmission timeouts.
     pub timeouts: u32,
+    /// Those since an acknowledgement last made progress.
+    pub timeouts_in_row: u32,
     /// When an acknowledgement last made progress.
     pub last_progress: Instant,
     /// When data was last sent.

@@ -1,14 +1,14 @@
 //! How connections and subflows begin: the three-way handshake with MP_CAPABLE or MP_JOIN (RFC 8684, sections 3.1, 3.2).
 
 use super::{Connection, Notice, Protocol, subflow_and_context};
-use crate::config::ConnectionConfig;
+use crate::config::{ConnectionConfig, RtoRule};
 use crate::event::{CloseCause, Event, FallbackCause};
 use crate::keys::{Derived, Key};
 use crate::subflow::acknowledge::Context;
 use crate::subflow::{Identity, Setup, State, Subflow};
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::{CloseReason, ForwardDelays, Measurements, Role};
-use anabranch_policy::time::Instant;
+use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::mptcp::{CapableFlags, CapableKeys, Dss, VERSION};
 use anabranch_wire::tcp::Timestamps;
 use anabranch_wire::{Flags, MptcpOption, Packet, Segment, SeqNumber};
@@ -315,7 +315,7 @@ impl Connection {
         let (config, scale) = (self.config.clone(), self.receive_scale());
         if let Some(subflow) = self.subflows.get_mut(index) {
             subflow.handle_syn(now, segment, &config.tcp, scale);
-            subflow.handle_syn_acknowledged(now, segment.ack);
+            subflow.handle_syn_acknowledged(now, segment.ack, config.tcp.rto);
             subflow.state = State::Established;
             subflow.receiver.acknowledge_now();
         }
@@ -412,8 +412,9 @@ impl Connection {
         if !accepted {
             return false;
         }
+        let rule = self.config.tcp.rto;
         if let Some(subflow) = self.subflows.get_mut(index) {
-            subflow.handle_syn_acknowledged(now, segment.ack);
+            subflow.handle_syn_acknowledged(now, segment.ack, rule);
             subflow.state = State::Established;
             subflow.confirmed = true;
             subflow.handshake_due = !initial; // the fourth segment of a join
@@ -586,10 +587,10 @@ impl Subflow {
     }
 
     /// Our SYN is acknowledged: a round-trip time sample, unless it was sent more than once (RFC 6298, section 3).
-    fn handle_syn_acknowledged(&mut self, now: Instant, ack: SeqNumber) {
+    fn handle_syn_acknowledged(&mut self, now: Instant, ack: SeqNumber, rule: RtoRule) {
         self.send.una = ack;
         if self.timeouts_in_row == 0 {
-            self.rtt.sample(now.since(self.handshake_sent).max(anabranch_policy::time::Duration::from_nanos(1)));
+            self.rtt.sample(now.since(self.handshake_sent).max(Duration::from_nanos(1)), rule);
         } else {
             self.rtt.note_lost_handshake();
         }

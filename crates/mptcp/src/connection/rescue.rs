@@ -8,7 +8,7 @@ use crate::event::SendKind;
 use crate::subflow::Subflow;
 use crate::subflow::scoreboard::Fate;
 use anabranch_policy::ids::SubflowId;
-use anabranch_policy::scheduler::Outstanding;
+use anabranch_policy::scheduler::{Outstanding, Reinjection};
 use anabranch_policy::time::{Duration, Instant};
 
 /// What a silence must last at least: one segment alone may be acknowledged late (RFC 9293, section 3.8.6.3; most
@@ -32,6 +32,28 @@ impl Subflow {
 }
 
 impl Connection {
+    /// When what a subflow has outstanding goes on another.
+    pub(super) fn reinjection(&self) -> Reinjection {
+        self.config.data_reinjection.unwrap_or_else(|| self.scheduler.reinjection())
+    }
+
+    /// Whether anything that a subflow has outstanding may go on another before the connection's timer runs out.
+    pub(super) fn reinjects_early(&self) -> bool {
+        let told_to_wait = self.config.data_reinjection == Some(Reinjection::OnConnectionTimeout);
+        !told_to_wait && self.reinjection() != Reinjection::Never
+    }
+
+    /// Whether the scheduler is asked what goes out a second time ([`anabranch_policy::scheduler::Scheduler::duplicates`]).
+    pub(super) fn duplicates(&self) -> bool {
+        self.scheduler.duplicates() && self.reinjects_early()
+    }
+
+    /// Whether what is outstanding at `data_seq` is left to a subflow that has it, is open and is used.
+    pub(super) fn is_left_to_its_subflow(&self, data_seq: u64) -> bool {
+        let holds = |s: &Subflow| s.is_usable() && s.scoreboard.holds(data_seq).is_some();
+        self.reinjection() == Reinjection::Never && self.subflows.iter().any(holds)
+    }
+
     /// The timer of silence ran out: if nothing was acknowledged since, what the subflow has outstanding goes elsewhere.
     pub(super) fn handle_silence(&mut self, now: Instant, index: usize) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
@@ -46,7 +68,9 @@ impl Connection {
         }
         subflow.silent = true;
         self.take_back_queued(index);
-        self.reinject_outstanding(index, Extent::All);
+        if self.reinjects_early() {
+            self.reinject_outstanding(index, Extent::All);
+        }
     }
 
     /// Whether the scheduler wants what is outstanding sent elsewhere before new data.

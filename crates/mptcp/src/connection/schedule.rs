@@ -108,7 +108,7 @@ impl Connection {
             workspace.refused.clear();
             again = self.next_again(una, &workspace.refused);
         }
-        let shares = self.scheduler.duplicates() && una < self.data_nxt;
+        let shares = self.duplicates() && una < self.data_nxt;
         if !waiting && again.is_none() && !self.scheduler.redundant() && !shares {
             return false;
         }
@@ -377,7 +377,8 @@ impl Connection {
         let hole = Hole { data_seq: una, length: length as u32, culprit };
         let view = self.view(now);
         let relief = self.scheduler.on_window_blocked(&view, &hole, &workspace.views);
-        if let Some(id) = relief.retransmit_on.filter(|id| *id != culprit)
+        let early = self.reinjects_early();
+        if let Some(id) = relief.retransmit_on.filter(|id| early && *id != culprit)
             && let Some(mss) = self.subflow_mut(id).filter(|s| s.is_usable()).map(|s| s.mss)
         {
             let length = self.useful_length(una, length.min(u64::from(mss)));

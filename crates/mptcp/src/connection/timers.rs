@@ -208,7 +208,7 @@ impl Connection {
         if self.protocol != Protocol::Multipath {
             return;
         }
-        if self.scheduler.reinjection() == Reinjection::OnSubflowTimeout {
+        if self.reinjection() == Reinjection::OnSubflowTimeout {
             self.reinject_outstanding(index, Extent::All);
             self.take_back_queued(index);
         }
@@ -260,7 +260,7 @@ impl Connection {
         if self.write_closed && self.data_nxt == self.send.end() && !self.end_acknowledged {
             self.announce_data_fin(now);
         }
-        if self.data_una() < self.data_nxt {
+        if self.data_una() < self.data_nxt && !self.is_left_to_its_subflow(self.data_una()) {
             self.reinject_first();
         }
         self.arm_data_retransmit(now);

@@ -162,7 +162,7 @@ impl Subflow {
             (stamps.echo != 0 && millis < 0x8000_0000).then(|| Duration::from_millis(u64::from(millis.max(1))))
         };
         let rtt = acked.rtt.or_else(echoed)?;
-        self.rtt.sample(rtt);
+        self.rtt.sample(rtt, cx.config.rto);
         Some(rtt)
     }
 
@@ -389,7 +389,8 @@ impl Subflow {
             return;
         }
         let rto = self.rtt.rto(config);
-        let probe = self.negotiated.sack
+        let probe = config.tail_loss_probe
+            && self.negotiated.sack
             && self.phase == Phase::Open
             && self.tail_probe.is_none()
             && self.scoreboard.sacked() == 0

@@ -494,6 +494,7 @@ impl Subflow {
             acknowledgements: self.counters.acknowledgements,
             loss_rate: self.loss_rate,
             timeouts: self.counters.timeouts,
+            timeouts_in_row: self.timeouts_in_row,
             last_progress: self.last_progress,
             last_sent: self.last_sent,
             forward_delay: None,

@@ -1,6 +1,6 @@
-//! Round-trip time and the retransmission timeout that follows from it (RFC 6298).
+//! Round-trip time and the retransmission timeout that follows from it (RFC 6298, or [`RtoRule::Paper`]).
 
-use crate::config::TcpConfig;
+use crate::config::{RtoRule, TcpConfig};
 use anabranch_policy::time::Duration;
 
 /// Least timeout before the first sample if the handshake lost a segment (RFC 6298, section 5.7).
@@ -37,7 +37,7 @@ impl RttEstimator {
     }
 
     /// Takes a sample in (RFC 6298, section 2: alpha 1/8, beta 1/4) and ends the back-off (section 5.7).
-    pub fn sample(&mut self, rtt: Duration) {
+    pub fn sample(&mut self, rtt: Duration, rule: RtoRule) {
         self.latest = rtt;
         self.min = self.min.min(rtt);
         if self.smoothed.is_zero() {
@@ -45,7 +45,10 @@ impl RttEstimator {
             self.variation = rtt / 2;
         } else {
             self.variation = self.variation - self.variation / 4 + self.smoothed.abs_diff(rtt) / 4;
-            self.smoothed = self.smoothed - self.smoothed / 8 + rtt / 8;
+            self.smoothed = match rule {
+                RtoRule::Rfc6298 => self.smoothed - self.smoothed / 8 + rtt / 8,
+                RtoRule::Paper => self.smoothed / 8 + (rtt - rtt / 8),
+            };
         }
         self.backoff = 0;
     }
@@ -78,7 +81,11 @@ impl RttEstimator {
             let least = if self.handshake_lost { AFTER_LOST_HANDSHAKE } else { Duration::ZERO };
             return config.initial_rto.max(least).min(config.max_rto);
         }
-        (self.smoothed + (self.variation * 4).max(config.min_rto)).min(config.max_rto)
+        let timeout = match config.rto {
+            RtoRule::Rfc6298 => self.smoothed + (self.variation * 4).max(config.min_rto),
+            RtoRule::Paper => (self.smoothed * 2).max(config.min_rto),
+        };
+        timeout.min(config.max_rto)
     }
 
     /// Timeout with back-off.
@@ -111,7 +118,7 @@ mod tests {
     #[test]
     fn the_first_sample_sets_variation_to_half() {
         let mut rtt = RttEstimator::new();
-        rtt.sample(Duration::from_millis(100));
+        rtt.sample(Duration::from_millis(100), RtoRule::Rfc6298);
         assert_eq!(rtt.smoothed(), Duration::from_millis(100));
         assert_eq!(rtt.variation(), Duration::from_millis(50));
         // 100 + max(200, 4 * 50)
@@ -121,11 +128,26 @@ mod tests {
     #[test]
     fn the_second_sample_is_weighted_by_one_eighth_and_one_quarter() {
         let mut rtt = RttEstimator::new();
-        rtt.sample(Duration::from_millis(100));
-        rtt.sample(Duration::from_millis(180));
+        rtt.sample(Duration::from_millis(100), RtoRule::Rfc6298);
+        rtt.sample(Duration::from_millis(180), RtoRule::Rfc6298);
         // 7/8 * 100 + 1/8 * 180 = 110; 3/4 * 50 + 1/4 * 80 = 57.5
         assert_eq!(rtt.smoothed(), Duration::from_millis(110));
         assert_eq!(rtt.variation(), Duration::from_micros(57_500));
+    }
+
+    #[test]
+    fn by_the_papers_rule_the_newest_sample_counts_for_seven_eighths_and_the_timeout_is_twice_the_average() {
+        let config = TcpConfig { rto: RtoRule::Paper, ..TcpConfig::default() };
+        let mut rtt = RttEstimator::new();
+        rtt.sample(Duration::from_millis(100), config.rto);
+        assert_eq!(rtt.rto(&config), Duration::from_millis(200));
+        rtt.sample(Duration::from_millis(180), config.rto);
+        // 1/8 * 100 + 7/8 * 180 = 170
+        assert_eq!(rtt.smoothed(), Duration::from_millis(170));
+        assert_eq!(rtt.rto(&config), Duration::from_millis(340));
+        rtt.sample(Duration::from_millis(10), config.rto);
+        // 1/8 * 170 + 7/8 * 10 = 30, and 60 is below the least.
+        assert_eq!((rtt.smoothed(), rtt.rto(&config)), (Duration::from_millis(30), Duration::from_millis(200)));
     }
 
     #[test]
@@ -137,7 +159,7 @@ mod tests {
         assert_eq!(rtt.rto(&config), Duration::from_secs(8));
         (0..40).for_each(|_| rtt.back_off());
         assert_eq!(rtt.rto(&config), Duration::from_secs(120));
-        rtt.sample(Duration::from_millis(40));
+        rtt.sample(Duration::from_millis(40), RtoRule::Rfc6298);
         assert_eq!(rtt.rto(&config), Duration::from_millis(240));
     }
 }

@@ -19,12 +19,12 @@ use std::sync::Arc;
 
 /// The first subflow that answers carries all.
 #[derive(Clone, Copy)]
-struct First {
-    silence: Option<f32>,
+pub(super) struct First {
+    pub silence: Option<f32>,
     /// What the first has sent goes on the second as well.
-    shares: bool,
-    train: u32,
-    reinjection: Reinjection,
+    pub shares: bool,
+    pub train: u32,
+    pub reinjection: Reinjection,
 }
 
 impl Scheduler for First {
@@ -52,12 +52,22 @@ impl Scheduler for First {
 
 /// Two paths with this delay there, and back; the first has carried something, and dies when the cell is set.
 fn two_paths(delay: Duration, scheduler: First) -> (Pair, ConnectionId, Rc<Cell<bool>>, Orders) {
+    two_paths_with(delay, scheduler, |_| {})
+}
+
+/// The same with other settings of the client's.
+pub(super) fn two_paths_with(
+    delay: Duration,
+    scheduler: First,
+    change: impl FnOnce(&mut ConnectionConfig),
+) -> (Pair, ConnectionId, Rc<Cell<bool>>, Orders) {
     let (mut pair, [orders, _]) = obedient_pair(2);
     pair.delay = vec![delay; 2];
     let mut client = config();
     client.policies.scheduler = Arc::new(move || Box::new(scheduler));
     client.tcp.nagle = false;
     client.tcp.pacing = scheduler.train > 1;
+    change(&mut client);
     let id = pair.connect(client, config());
     pair.run(Duration::from_millis(200));
     for round in 0..20 {
@@ -79,13 +89,14 @@ fn two_paths(delay: Duration, scheduler: First) -> (Pair, ConnectionId, Rc<Cell<
 }
 
 /// When the client sent data from its second address, and how many bytes.
-fn on_second(pair: &Pair) -> Vec<(Instant, usize)> {
+pub(super) fn on_second(pair: &Pair) -> Vec<(Instant, usize)> {
     let sent = pair.sent[0].iter().filter(|(_, packet)| packet.ip.source == address(0, 1));
     let sent = sent.map(|(at, packet)| (*at, packet.segment.payload.len()));
     sent.filter(|(_, length)| *length > 0).collect()
 }
 
-const THREE: First = First { silence: Some(3.0), shares: false, train: 1, reinjection: Reinjection::OnSubflowTimeout };
+pub(super) const THREE: First =
+    First { silence: Some(3.0), shares: false, train: 1, reinjection: Reinjection::OnSubflowTimeout };
 
 #[test]
 fn what_a_silent_subflow_holds_is_sent_once_on_another_after_three_smoothed_round_trips() {

@@ -12,6 +12,7 @@ fn check(page: &str, least: usize) {
         ("addresses", include_str!("addresses.rs")),
         ("closing", include_str!("closing.rs")),
         ("data", include_str!("data.rs")),
+        ("data_reinjection", include_str!("data_reinjection.rs")),
         ("fallback", include_str!("fallback.rs")),
         ("joining", include_str!("joining.rs")),
         ("manners", include_str!("manners.rs")),

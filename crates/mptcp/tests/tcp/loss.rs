@@ -143,6 +143,16 @@ fn a_lost_tail_is_probed_for_with_its_last_segment() {
 }
 
 #[test]
+fn a_lost_tail_waits_for_the_timeout_where_it_is_not_probed_for() {
+    let mut t = Transcript::accepted(plain_with(|config| config.tcp.tail_loss_probe = false));
+    t.write(3000);
+    t.expect_segments(1, 3, 1);
+    t.silence(299);
+    t.expect_in(1, "A 1:1001 ack 1"); // RTO = 100 + max(200, 4 * 50)
+    assert_eq!(t.host.stats(t.id()).unwrap().timeouts, 1);
+}
+
+#[test]
 fn a_probe_that_finds_a_hole_starts_the_repair() {
     let mut t = Transcript::accepted(plain());
     t.write(3000);

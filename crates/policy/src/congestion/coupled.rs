@@ -8,13 +8,32 @@
 //! the growth of those that do. It is taken at every event, so sums are of this moment; they are computed once per
 //! acknowledgement that may let the window grow, which costs a few multiplications per subflow. (RFC 6356, section 4.1,
 //! allows to compute them less often; with a handful of subflows and floating point there is nothing to save.) A subflow
-//! whose round-trip time is not known yet, because nothing was acknowledged, counts as carrying nothing.
+//! whose round-trip time is not known yet, because nothing was acknowledged, counts as carrying nothing. One that has failed,
+//! by a number of timeouts in a row that can be chosen, is left out of the rules that ask for it, until something is
+//! acknowledged there.
 
 use super::slow_start::SlowStart;
 use super::window::{Decrease, Window, counted};
 use super::{Ack, Congestion, CongestionControl, CongestionEvent, Sent, Start};
 use crate::ids::{SubflowId, SubflowMap};
+use crate::table::{Parameter, SettingError, Settings};
 use crate::time::Instant;
+
+/// The setting that leaves failed subflows out of the coupling.
+pub(super) const FAILED_AFTER: Parameter = Parameter {
+    name: "failed_after",
+    default: "never",
+    values: "timeouts in a row, 1 to 100 | never",
+    summary: "After how many retransmission timeouts in a row a subflow is left out of the coupling, until it makes progress.",
+};
+
+/// Reads [`FAILED_AFTER`].
+pub(super) fn failed_after(settings: &Settings) -> Result<Option<u8>, SettingError> {
+    match settings.get(FAILED_AFTER.name) {
+        None | Some("never") => Ok(None),
+        Some(_) => settings.number(FAILED_AFTER.name, 1.0, 1.0..=100.0).map(|count| Some(count as u8)),
+    }
+}
 
 /// One subflow as a coupling rule sees it.
 #[derive(Clone, Debug)]
@@ -26,10 +45,15 @@ pub(super) struct Path<R> {
     pub(super) inverse_rtt: f64,
     /// Bytes in flight.
     pub(super) in_flight: u64,
+    /// Timeouts since something was acknowledged.
+    timeouts_in_row: u8,
+    /// They are so many that it takes no part.
+    pub(super) failed: bool,
     /// What the rule remembers.
     pub(super) record: R,
-    /// The record before the last congestion event.
-    before: Option<R>,
+    /// The record before the last congestion event, if `has_before`: apart, so that the flags share a word.
+    before: R,
+    has_before: bool,
 }
 
 impl<R> Path<R> {
@@ -68,13 +92,19 @@ pub(super) trait Coupling: Send {
 #[derive(Debug)]
 pub(super) struct Coupled<C: Coupling> {
     hystart: bool,
+    failed_after: Option<u8>,
     pub(super) paths: SubflowMap<Path<C::Record>>,
 }
 
 impl<C: Coupling> Coupled<C> {
     /// A connection without subflows; `hystart` ends each subflow's first slow start by HyStart++ (RFC 9406).
     pub(super) fn new(hystart: bool) -> Self {
-        Self { hystart, paths: SubflowMap::new() }
+        Self { hystart, failed_after: None, paths: SubflowMap::new() }
+    }
+
+    /// The same, with subflows left out after so many timeouts in a row.
+    pub(super) fn without_failed(self, failed_after: Option<u8>) -> Self {
+        Self { failed_after, ..self }
     }
 
     fn decrease(&self, path: &Path<C::Record>, cause: Congestion) -> Decrease {
@@ -94,8 +124,11 @@ impl<C: Coupling> CongestionControl for Coupled<C> {
             slow_start: SlowStart::new(self.hystart),
             inverse_rtt: 0.0,
             in_flight: 0,
+            timeouts_in_row: 0,
+            failed: false,
             record: C::Record::default(),
-            before: None,
+            before: C::Record::default(),
+            has_before: false,
         };
         self.paths.insert(id, path);
     }
@@ -113,6 +146,7 @@ impl<C: Coupling> CongestionControl for Coupled<C> {
     fn on_ack(&mut self, id: SubflowId, ack: &Ack) {
         let Some(path) = self.paths.get_mut(id) else { return };
         path.inverse_rtt = 1e9 / ack.smoothed_rtt.as_nanos().max(1) as f64;
+        (path.timeouts_in_row, path.failed) = (0, false);
         C::on_delivered(&mut path.record, ack.delivered);
         if path.window.in_slow_start() {
             path.slow_start.on_ack(&mut path.window, ack);
@@ -142,8 +176,12 @@ impl<C: Coupling> CongestionControl for Coupled<C> {
         let Some(decrease) = self.paths.get(id).map(|path| self.decrease(path, event.cause)) else { return };
         let Some(path) = self.paths.get_mut(id) else { return };
         path.in_flight = event.in_flight;
+        if event.cause == Congestion::Timeout {
+            path.timeouts_in_row = path.timeouts_in_row.saturating_add(1);
+            path.failed = self.failed_after.is_some_and(|most| path.timeouts_in_row >= most);
+        }
         if event.cause != Congestion::Penalty && !event.repeated {
-            path.before = Some(path.record);
+            (path.before, path.has_before) = (path.record, true);
             C::on_loss(&mut path.record);
         }
         path.window.on_congestion(event, decrease);
@@ -158,9 +196,9 @@ impl<C: Coupling> CongestionControl for Coupled<C> {
     fn on_spurious(&mut self, id: SubflowId, _now: Instant) {
         if let Some(path) = self.paths.get_mut(id)
             && path.window.on_spurious()
-            && let Some(record) = path.before.take()
+            && core::mem::take(&mut path.has_before)
         {
-            path.record = record;
+            path.record = path.before;
         }
     }
 

@@ -8,11 +8,14 @@
 //! w_total cancels out. Windows are bytes, round-trip times seconds. Losses halve as in standard TCP, to two segments
 //! at least.
 //!
+//! With `failed_after` the sums and the largest leave out subflows that have had so many timeouts in a row, as the module
+//! "multipath-tcp" for ns-2 does after two (MptcpAgent::calculate_alpha(), Nishida, WIDE project; its back-off of 4 or more).
+//!
 //! Deviations: none known; w is the used window throughout, and alpha is computed at every acknowledgement (see
 //! `coupled`).
 
 use super::CongestionControl;
-use super::coupled::{Coupled, Coupling, Path};
+use super::coupled::{Coupled, Coupling, FAILED_AFTER, Path, failed_after};
 use super::slow_start::{HYSTART_OFF, switch};
 use crate::ids::SubflowMap;
 use crate::table::{Member, SettingError, Settings};
@@ -22,12 +25,13 @@ pub const MEMBER: Member<dyn CongestionControl> = Member {
     name: "lia",
     summary: "Linked increases: together the subflows take what one TCP would on the best path.",
     source: "RFC 6356",
-    parameters: &[HYSTART_OFF],
+    parameters: &[HYSTART_OFF, FAILED_AFTER],
     build,
 };
 
 fn build(settings: &Settings) -> Result<Box<dyn CongestionControl>, SettingError> {
-    Ok(Box::new(Coupled::<Lia>::new(switch(settings, "hystart", false)?)))
+    let lia = Coupled::<Lia>::new(switch(settings, "hystart", false)?);
+    Ok(Box::new(lia.without_failed(failed_after(settings)?)))
 }
 
 /// The rule.
@@ -40,7 +44,7 @@ impl Coupling for Lia {
 
     fn increase(paths: &SubflowMap<Path<()>>, path: &Path<()>) -> f64 {
         let (mut best, mut total) = (0.0f64, 0.0f64);
-        for other in paths.values() {
+        for other in paths.values().filter(|other| !other.failed) {
             let rate = other.rate();
             total += rate;
             best = best.max(rate * other.inverse_rtt);
@@ -54,7 +58,7 @@ impl Coupling for Lia {
 mod tests {
     use super::*;
     use crate::congestion::coupled::{in_avoidance, increase_on};
-    use crate::congestion::harness::{ack, add_path, close_to, id, loss};
+    use crate::congestion::harness::{ack, add_path, close_to, id, loss, timeout};
 
     #[test]
     fn two_paths_share_an_alpha_of_0_96() {
@@ -85,6 +89,27 @@ mod tests {
         let mut lia = in_avoidance::<Lia>(&[(20, 10, ()), (10, 20, ())]);
         lia.paths.get_mut(id(1)).expect("added").in_flight = 0;
         close_to(increase_on(&lia, 0), 1.0 / 20.0, 1e-12);
+    }
+
+    #[test]
+    fn a_path_that_has_failed_takes_no_part_until_something_is_acknowledged_there() {
+        let mut lia = in_avoidance::<Lia>(&[(20, 10, ()), (10, 20, ())]).without_failed(Some(2));
+        // One segment is in flight there: w/s = 1/0.02 = 50 beside 2000, and w/s^2 = 200000 on the first.
+        lia.on_congestion(id(1), &timeout(1_000));
+        lia.paths.get_mut(id(1)).expect("added").in_flight = 1_000;
+        close_to(increase_on(&lia, 0), 200_000.0 / (2_050.0 * 2_050.0), 1e-12);
+        lia.on_congestion(id(1), &timeout(1_000));
+        close_to(increase_on(&lia, 0), 1.0 / 20.0, 1e-12);
+        lia.on_ack(id(1), &ack(1_000, 20));
+        lia.paths.get_mut(id(1)).expect("added").in_flight = 1_000;
+        assert!(increase_on(&lia, 0) < 1.0 / 20.0);
+    }
+
+    #[test]
+    fn how_many_timeouts_are_a_failure_is_a_number_or_never() {
+        let built = |text: &str| build(&Settings::new().with("failed_after", text));
+        assert!(built("never").is_ok() && built("2").is_ok());
+        assert!(built("0").is_err() && built("always").is_err());
     }
 
     #[test]

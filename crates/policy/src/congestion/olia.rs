@@ -14,14 +14,15 @@
 //! congestion-control-05. The code once widely used in Linux ranks paths by l / s^2, in which TCP's rate is
 //! sqrt(2 l) / s; taken here is l^2 / s, the rule as written in the draft.
 //!
-//! Choices: n, B and M are taken over the paths on which something was acknowledged; w in the first term is the used
+//! Choices: n, B and M are taken over the paths on which something was acknowledged, with `failed_after` without those that
+//! have had so many timeouts in a row; w in the first term is the used
 //! window (see `coupled`), in M and in alpha_r / w_r the window itself. Windows less than one segment apart count as equal
 //! in M, as they do where windows are counted in whole segments: compared to the byte, two paths alike would take turns
 //! in being the larger one, and while the acknowledgements of one come in a burst it would be held back to the other's
 //! window instead of growing.
 
 use super::CongestionControl;
-use super::coupled::{Coupled, Coupling, Path};
+use super::coupled::{Coupled, Coupling, FAILED_AFTER, Path, failed_after};
 use super::slow_start::{HYSTART_OFF, switch};
 use crate::ids::SubflowMap;
 use crate::table::{Member, SettingError, Settings};
@@ -31,12 +32,13 @@ pub const MEMBER: Member<dyn CongestionControl> = Member {
     name: "olia",
     summary: "Opportunistic linked increases: as LIA, but window moves to the paths that lose least.",
     source: "Khalili et al., CoNEXT 2012; draft-khalili-mptcp-congestion-control-05",
-    parameters: &[HYSTART_OFF],
+    parameters: &[HYSTART_OFF, FAILED_AFTER],
     build,
 };
 
 fn build(settings: &Settings) -> Result<Box<dyn CongestionControl>, SettingError> {
-    Ok(Box::new(Coupled::<Olia>::new(switch(settings, "hystart", false)?)))
+    let olia = Coupled::<Olia>::new(switch(settings, "hystart", false)?);
+    Ok(Box::new(olia.without_failed(failed_after(settings)?)))
 }
 
 /// The rule.
@@ -53,9 +55,9 @@ struct Delivered {
 }
 
 impl Path<Delivered> {
-    /// Whether something was acknowledged here.
-    fn measured(&self) -> bool {
-        self.inverse_rtt > 0.0
+    /// Whether it takes part: something was acknowledged here, and it has not failed.
+    fn takes_part(&self) -> bool {
+        self.inverse_rtt > 0.0 && !self.failed
     }
     /// l^2 / s: how good the path is presumed to be.
     fn merit(&self) -> f64 {
@@ -83,13 +85,13 @@ struct Sets {
 impl Sets {
     fn of(paths: &SubflowMap<Path<Delivered>>) -> Self {
         let mut sets = Self { paths: 0.0, largest: 0, best: 0.0, with_largest: 0.0, collected: 0.0, rate: 0.0 };
-        for path in paths.values().filter(|path| path.measured()) {
+        for path in paths.values().filter(|path| path.takes_part()) {
             sets.paths += 1.0;
             sets.rate += path.rate();
             sets.largest = sets.largest.max(path.window.cwnd());
             sets.best = sets.best.max(path.merit());
         }
-        for path in paths.values().filter(|path| path.measured()) {
+        for path in paths.values().filter(|path| path.takes_part()) {
             if sets.is_largest(path) {
                 sets.with_largest += 1.0;
             } else if sets.is_best(path) {
@@ -139,7 +141,7 @@ impl Coupling for Olia {
 mod tests {
     use super::*;
     use crate::congestion::coupled::{in_avoidance, increase_on};
-    use crate::congestion::harness::{NOW, ack, close_to, id, loss};
+    use crate::congestion::harness::{NOW, ack, close_to, id, loss, timeout};
 
     fn delivered(between_losses: u64, since_loss: u64) -> Delivered {
         Delivered { between_losses, since_loss }
@@ -201,6 +203,16 @@ mod tests {
             olia.on_ack(id(0), &ack(1_000, 10));
             assert!(olia.window(id(0)) >= 1_000);
         }
+    }
+
+    #[test]
+    fn a_path_that_has_failed_is_in_none_of_the_sets() {
+        // Alone it would be the best, and would be given what the other has more.
+        let paths = [(20, 10, delivered(50_000, 0)), (10, 10, delivered(900_000, 0))];
+        let mut olia = in_avoidance::<Olia>(&paths).without_failed(Some(1));
+        assert!(increase_on(&olia, 0) < 1.0 / 30.0);
+        olia.on_congestion(id(1), &timeout(10_000));
+        close_to(increase_on(&olia, 0), 1.0 / 20.0, 1e-12);
     }
 
     #[test]

@@ -42,10 +42,10 @@
 //! - A returning path must have been measured since it was removed, and a path with an unanswered timeout does not return;
 //!   the probes and the rule are in [`super::suspension`]. A removal and the test for return never share an event, as
 //!   they do in Algorithm 1: where all R are equal it would undo its own removal on the spot.
-//! - `dead_paths` last | by_score. Under equations 2 to 4 a path that died while its RTT was low keeps that RTT, so it can
-//!   outrank a living one and be the one that stays. With `last`, paths with an unanswered timeout rank behind all
-//!   others and do not enter the mean, and if all active ones are such, the best living one returns. by_score is
-//!   the paper to the letter. Either way the last established path is never suspended.
+//! - `dead_paths` by_score (the paper to the letter) | last (our reading, the combination `lm3_living`). Under equations 2 to 4 a
+//!   path that died while its RTT was low keeps that RTT, so it can outrank a living one and be the one that stays. With
+//!   `last`, paths with an unanswered timeout rank behind all others and do not enter the mean, and if all active ones are
+//!   such, the best living one returns. Either way the last established path is never suspended.
 //! - Backup subflows are left alone unless suspended by us.
 //!
 //! What the published bounds amount to: on a path that is limited by its own queue the RTT rises linearly with the
@@ -99,8 +99,8 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "dead_paths",
-        default: "last",
-        values: "last | by_score",
+        default: "by_score",
+        values: "by_score | last",
         summary: "How paths with an unanswered timeout are ranked",
     },
 ];
@@ -126,10 +126,10 @@ pub enum ScoreBounds {
 /// How paths with an unanswered timeout are ranked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeadPaths {
+    /// Like the others: the paper to the letter.
+    ByScore,
     /// Behind all others.
     Last,
-    /// Like the others.
-    ByScore,
 }
 
 /// What can be chosen about LM3.
@@ -160,7 +160,7 @@ impl Default for Lm3Settings {
             bounds: ScoreBounds::OwnHistory,
             cwnd_weight: 0.5,
             quiet: 8.0,
-            dead_paths: DeadPaths::Last,
+            dead_paths: DeadPaths::ByScore,
         }
     }
 }
@@ -355,7 +355,7 @@ impl Lm3 {
                 [settings.word("bounds", &["own_history", "alternatives"], 0)?],
             cwnd_weight: settings.number("cwnd_weight", 0.5, 0.0..=1.0)?,
             quiet: settings.number("quiet", 8.0, 0.0..=1e6)?,
-            dead_paths: [DeadPaths::Last, DeadPaths::ByScore][settings.word("dead_paths", &["last", "by_score"], 0)?],
+            dead_paths: [DeadPaths::ByScore, DeadPaths::Last][settings.word("dead_paths", &["by_score", "last"], 0)?],
         })))
     }
 }

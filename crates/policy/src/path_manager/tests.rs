@@ -414,9 +414,9 @@ impl Model {
 #[test]
 fn whatever_happens_actions_name_what_exists_and_the_last_usable_subflow_is_never_suspended() {
     for (seed, member) in (0..10).flat_map(|seed| TABLE.iter().map(move |member| (seed, member))) {
-        for choice in ["", "by_score"] {
+        for choice in ["", "last"] {
             let mut settings = Settings::new();
-            if choice == "by_score" && member.name == "lm3" {
+            if choice == "last" && member.name == "lm3" {
                 settings = settings.with("dead_paths", choice).with("bounds", "alternatives").with("rounding", "up");
             }
             if member.name == "same_subnet" {

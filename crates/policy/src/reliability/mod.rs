@@ -12,9 +12,12 @@
 //! ```
 //!
 //! where the play-out time counts from the stream's beginning and the latency is chosen. [`PlayOutClock`] is this, with
-//! the drift of the clocks taken out, and nothing else. The message that came through fastest sets the base, so the latency is what all others may take longer.
+//! the drift of the clocks taken out, and nothing else. The message that came through fastest sets the base, so the latency is
+//! what all others may take longer. A video's frames have each a play-out time of its own or, with a deadline per group of
+//! pictures, that of the first of their group: [`Deadline`].
 
 mod both_ends;
+mod deadline;
 mod forecast;
 mod full;
 mod lower_hull;
@@ -23,6 +26,7 @@ mod spe;
 mod too_late;
 mod withdrawal;
 
+pub use deadline::{Deadline, DeadlineOf};
 pub use full::Full;
 pub use play_out_clock::PlayOutClock;
 

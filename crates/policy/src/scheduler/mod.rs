@@ -15,6 +15,7 @@ pub mod ecf;
 pub mod linux;
 pub mod lowest_rtt;
 pub mod maps;
+pub mod ns2;
 pub mod otias;
 pub mod primary_overflow;
 pub mod qoe;
@@ -47,6 +48,13 @@ pub const TABLE: &[Member<dyn Scheduler>] = &[
         source: "Linux 5.13 to 6.18, net/mptcp (replica of the rule)",
         parameters: linux::PARAMETERS,
         build: linux::Linux::build,
+    },
+    Member {
+        name: "ns2",
+        summary: "Each window is filled before the next is looked at, in order of attachment: what the module of ns-2 does",
+        source: "\"multipath-tcp\" for ns-2.35 (Nishida, WIDE project), MptcpAgent::send_control()",
+        parameters: ns2::PARAMETERS,
+        build: ns2::Ns2::build,
     },
     Member {
         name: "round_robin",
@@ -218,6 +226,9 @@ pub enum Reinjection {
     OnSubflowTimeout,
     /// Only when the connection's own retransmission timer runs out, or the subflow closes.
     OnConnectionTimeout,
+    /// Only when the subflow closes, is given up, or is suspended by the path manager: until then it sends again itself
+    /// what it has outstanding, and nothing else does.
+    Never,
 }
 
 /// Distributes the data of one connection over its subflows.

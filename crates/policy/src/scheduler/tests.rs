@@ -44,6 +44,7 @@ pub(crate) fn subflow(id: u32, rtt_ms: u64) -> SubflowView {
         acknowledgements: 0,
         loss_rate: 0.0,
         timeouts: 0,
+        timeouts_in_row: 0,
         last_progress: Instant::ZERO,
         last_sent: Instant::ZERO,
         forward_delay: None,

@@ -49,7 +49,7 @@ impl Connection {
     /// The peer says that this is missing on a subflow of ours.
     pub(super) fn send_elsewhere(&mut self, now: Instant, addresses: (u8, u8), subflow_seq: u32, length: u32) {
         let view = self.view(now);
-        if self.protocol != Protocol::Multipath || !self.scheduler.repairs_elsewhere(&view) {
+        if self.protocol != Protocol::Multipath || !self.reinjects_early() || !self.scheduler.repairs_elsewhere(&view) {
             return;
         }
         let una = self.data_una();

@@ -26,7 +26,7 @@ impl Connection {
         if now >= partial.hello_at {
             partial.hellos += 1;
             let (heard, pause) = (partial.peer_knows, 1 << partial.hellos);
-            let repairs = self.scheduler.duplicates();
+            let repairs = self.duplicates();
             let round_trip = self.round_trip();
             if let Some(partial) = self.partial.as_mut() {
                 partial.hello_at = now + round_trip * pause;
@@ -93,7 +93,7 @@ impl Connection {
                 partial.peer_repairs |= repairs;
                 if news || !heard {
                     partial.judge_written_at = now;
-                    let repairs = self.scheduler.duplicates();
+                    let repairs = self.duplicates();
                     self.tell(Notice::Hello { heard: true, repairs }, false);
                     self.judge_missing(now);
                 }

@@ -220,7 +220,7 @@ impl Connection {
         // To who heard no hello of ours the rest means nothing, and it would wait for ever.
         let unheard = self.partial.as_deref().is_some_and(|partial| !partial.peer_heard);
         if unheard && !numbers.is_empty() {
-            self.tell(Notice::Hello { heard: true, repairs: self.scheduler.duplicates() }, true);
+            self.tell(Notice::Hello { heard: true, repairs: self.duplicates() }, true);
         }
         for (start, end) in &numbers {
             let data_seq = self.wire_data_seq(*start) as u32;

@@ -7,6 +7,11 @@ fn settings() -> Lm3Settings {
     Lm3Settings::default()
 }
 
+/// Our reading: what timed out ranks last.
+fn living() -> Lm3Settings {
+    Lm3Settings { dead_paths: DeadPaths::Last, ..settings() }
+}
+
 fn host(settings: Lm3Settings, subflows: u32) -> Host<Lm3> {
     Host::new(Lm3::new(settings), subflows)
 }
@@ -253,11 +258,11 @@ fn a_dead_path_with_the_better_score_is_kept_only_when_the_score_alone_decides()
 
 #[test]
 fn when_the_only_active_path_times_out_a_living_suspended_one_takes_over() {
-    let mut host = three_paths(settings());
+    let mut host = three_paths(living());
     host.blocked();
     assert_eq!(host.active(), [1]);
     assert_eq!(host.timeout(1), [resume(2)], "0.875 ranks before 0.25");
-    let mut letter = three_paths(Lm3Settings { dead_paths: DeadPaths::ByScore, ..settings() });
+    let mut letter = three_paths(settings());
     letter.blocked();
     assert_eq!(letter.timeout(1), []);
 }
@@ -273,7 +278,7 @@ fn when_the_last_active_path_closes_the_best_suspended_one_resumes_at_once() {
 
 #[test]
 fn the_one_that_resumes_is_a_living_one_even_if_a_dead_one_scores_better() {
-    let mut host = three_paths(settings());
+    let mut host = three_paths(living());
     host.blocked();
     host.view(2).stale = true;
     host.measured();
@@ -323,7 +328,7 @@ fn an_action_that_the_engine_dropped_is_noticed() {
 
 #[test]
 fn a_story_the_third_path_fails_is_removed_and_comes_back_when_its_probe_is_answered() {
-    let mut host = host(Lm3Settings { rounding: Rounding::Up, bounds: ScoreBounds::Alternatives, ..settings() }, 3);
+    let mut host = host(Lm3Settings { rounding: Rounding::Up, bounds: ScoreBounds::Alternatives, ..living() }, 3);
     for (id, cwnd, rtt) in [(0, 20_000, 80), (1, 18_000, 82), (2, 6_000, 90)] {
         set(&mut host, id, cwnd, rtt);
     }
