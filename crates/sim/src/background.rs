@@ -9,7 +9,7 @@ use crate::address::InterfaceId;
 use crate::application::{Application, Pace, Sending};
 use crate::flow::{FlowConfig, FlowId};
 use crate::share::ShareRange;
-use crate::udp::UdpConfig;
+use crate::udp::{PacketSizes, Spacing, UdpConfig};
 use crate::world::World;
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_policy::rate::Rate;
@@ -79,7 +79,9 @@ impl BackgroundLoad {
             share: self.share,
             part: self.udp_part,
             share_name: Some(self.name.clone()),
-            sizes: self.udp_sizes.clone(),
+            sizes: PacketSizes::Mix(self.udp_sizes.clone()),
+            spacing: Spacing::Exponential,
+            on_off: None,
             start: self.start,
             stop: Instant::NEVER,
         })

@@ -97,9 +97,13 @@ pub fn disjoint_paths(
 
 /// Adds an interface to a host, at a router, by links that cost nothing.
 pub fn attach_to_router(world: &mut World, name: &str, host: HostId, router: RouterId) -> InterfaceId {
-    let free = LinkConfig::default();
-    let out = world.add_link(&format!("{name}/out"), &free, End::Hosts, End::Router(router));
-    let into = world.add_link(&format!("{name}/in"), &free, End::Router(router), End::Hosts);
+    attach_by_link(world, name, host, router, &LinkConfig::default())
+}
+
+/// Adds an interface to a host, at a router, by a link of its own, the same in both directions.
+pub fn attach_by_link(world: &mut World, name: &str, host: HostId, router: RouterId, link: &LinkConfig) -> InterfaceId {
+    let out = world.add_link(&format!("{name}/out"), link, End::Hosts, End::Router(router));
+    let into = world.add_link(&format!("{name}/in"), link, End::Router(router), End::Hosts);
     world.add_interface(host, out, &[into])
 }
 

@@ -9,6 +9,7 @@ use anabranch_sim::share::ShareRange;
 use anabranch_sim::topology::{
     NoPaths, Path, PathConfig, ServerAddresses, attach_to_router, cross_hosts, disjoint_paths, dumbbell,
 };
+use anabranch_sim::udp::PacketSizes;
 use anabranch_sim::{Change, HostId, LinkConfig, RunResult, UdpConfig, World, WorldConfig};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -198,7 +199,7 @@ fn udp_takes_the_share_it_is_given_with_the_mix_it_is_given() {
     let share = ShareRange { min: 0.2, max: 0.4, interval: Duration::from_secs(1) };
     world.add_udp(UdpConfig {
         share,
-        sizes: vec![(50.0, 44), (50.0, 1500)],
+        sizes: PacketSizes::Mix(vec![(50.0, 44), (50.0, 1500)]),
         ..UdpConfig::steady("mix", cross.remote, cross.station, mbit(10), 0)
     });
     world.run_until(at(400_000));

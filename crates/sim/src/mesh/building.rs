@@ -3,7 +3,7 @@
 use super::agent::Agent;
 use super::forwarding::NextHop;
 use super::naming::{interface_id, link_local, router_id};
-use super::results::NodeResult;
+use super::results::{Captured, NodeResult};
 use super::{Channel, ChannelId, FreightId, Mesh, Node, NodeId, ROUTER_EVENT, Radio, RadioId};
 use crate::address::InterfaceId;
 use crate::event_queue::Target;
@@ -61,7 +61,7 @@ impl World {
         let Node { radios, position, .. } = &mut mesh.nodes[node.index()];
         let station = medium.add_station(*position);
         let id = RadioId(u8::try_from(radios.len()).expect("a node has less than 256 radios"));
-        radios.push(Radio { channel, station });
+        radios.push(Radio { channel, station, captured: Captured::default() });
         owners.push((node, id));
         id
     }
@@ -171,7 +171,12 @@ impl World {
     }
     /// What the nodes counted so far.
     pub fn node_results(&self) -> Vec<NodeResult> {
-        let result = |node: &Node| NodeResult { name: node.name.clone(), counters: node.counters, drops: node.drops };
+        let result = |node: &Node| NodeResult {
+            name: node.name.clone(),
+            counters: node.counters,
+            radios: node.radios.iter().map(|radio| radio.captured).collect(),
+            drops: node.drops,
+        };
         self.network.mesh.nodes.iter().map(result).collect()
     }
     /// Frames in the queues of the radios and on the air.

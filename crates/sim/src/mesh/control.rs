@@ -107,7 +107,7 @@ impl Network {
     }
     fn send_control(&mut self, now: Instant, node: NodeId, outgoing: &Outgoing) {
         let Some(radio) = radio_of(outgoing.interface) else { return };
-        let Some(Radio { channel, station }) = self.mesh.station(node, radio) else { return };
+        let Some(Radio { channel, station, .. }) = self.mesh.station(node, radio) else { return };
         let source = link_local(node, radio);
         let (to, address) = match outgoing.destination {
             Destination::AllSpfRouters => (None, ALL_SPF_ROUTERS),

@@ -37,7 +37,7 @@ use forwarding::ForwardingTable;
 pub use freight::FreightId;
 use freight::Warehouse;
 use lanes::Lanes;
-use results::NodeCounters;
+use results::{Captured, NodeCounters};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A node of the mesh; counts up from 0 in the world.
@@ -85,6 +85,7 @@ const BY_RADIO: u32 = 1 << 31;
 struct Radio {
     channel: ChannelId,
     station: StationId,
+    captured: Captured,
 }
 
 struct Node {

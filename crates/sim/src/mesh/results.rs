@@ -38,6 +38,23 @@ pub struct ControlCounters {
     pub received_packets: u64,
 }
 
+/// Packets of hosts that passed a radio, each counted once however often its frame was repeated: what a capture on the
+/// interface has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Captured {
+    /// Packets that the radio took to send.
+    pub sent: u64,
+    /// Packets that it received.
+    pub received: u64,
+}
+
+impl Captured {
+    /// In both directions.
+    pub const fn total(self) -> u64 {
+        self.sent + self.received
+    }
+}
+
 /// A node when the run ended.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NodeResult {
@@ -45,6 +62,8 @@ pub struct NodeResult {
     pub name: String,
     /// What it counted.
     pub counters: NodeCounters,
+    /// What passed each of its radios.
+    pub radios: Vec<Captured>,
     /// Packets that it dropped.
     pub drops: Drops,
 }

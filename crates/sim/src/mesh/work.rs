@@ -3,7 +3,7 @@
 use super::forwarding::flow_hash;
 use super::freight::Freight;
 use super::{
-    BY_RADIO, CHANNEL_EVENT, ChannelId, FreightId, MOVEMENT_EVENT, NodeId, PROBE_EVENT, ROUTER_EVENT, RadioId,
+    BY_RADIO, CHANNEL_EVENT, ChannelId, FreightId, MOVEMENT_EVENT, NodeId, PROBE_EVENT, ROUTER_EVENT, Radio, RadioId,
 };
 use crate::event_queue::Target;
 use crate::link::{Cargo, DropCause};
@@ -62,17 +62,19 @@ impl Network {
         self.pool.discard(id, cause);
     }
     fn transmit(&mut self, now: Instant, node: NodeId, radio: RadioId, to: Option<StationId>, id: PacketId) {
-        let Some(radio) = self.mesh.station(node, radio) else {
+        let Some(Radio { channel, station, .. }) = self.mesh.station(node, radio) else {
             return self.drop_at_node(node, id, DropCause::NoRoute);
         };
         let length = self.pool.header(id).length;
         let freight = self.mesh.freight.store(Freight::Packet(id));
-        let medium = &mut self.mesh.channels[radio.channel.index()].medium;
-        if let Err(freight) = medium.enqueue(now, radio.station, to, freight, length) {
+        let medium = &mut self.mesh.channels[channel.index()].medium;
+        if let Err(freight) = medium.enqueue(now, station, to, freight, length) {
             self.mesh.freight.release(freight);
             self.drop_at_node(node, id, DropCause::Overflow);
+        } else {
+            self.mesh.nodes[node.index()].radios[radio.index()].captured.sent += 1;
         }
-        self.mesh.touch(radio.channel);
+        self.mesh.touch(channel);
     }
     /// Takes everything that channels give after an input.
     fn drain_mesh(&mut self, now: Instant) {
@@ -95,19 +97,27 @@ impl Network {
     fn on_delivery(&mut self, now: Instant, channel: ChannelId, delivery: &Delivery<FreightId>) {
         let owner = self.mesh.channels[channel.index()].owners[delivery.to.0 as usize];
         match self.mesh.freight.receive(delivery.cargo) {
-            Freight::Packet(id) => self.on_packet(now, channel, owner.0, delivery.to, id),
+            Freight::Packet(id) => self.on_packet(now, channel, owner, delivery.to, id),
             Freight::Control(control) => self.on_control(now, owner, delivery, &control),
             Freight::Gone => {}
         }
     }
     /// A packet has come to a node by radio.
-    fn on_packet(&mut self, now: Instant, channel: ChannelId, node: NodeId, station: StationId, id: PacketId) {
+    fn on_packet(
+        &mut self,
+        now: Instant,
+        channel: ChannelId,
+        (node, radio): (NodeId, RadioId),
+        station: StationId,
+        id: PacketId,
+    ) {
         let header = self.pool.header_mut(id);
         header.radio_hops = header.radio_hops.saturating_add(1);
         let header = *header;
         let at = BY_RADIO | channel.0 << 20 | station.0;
         self.hash.add(now.as_nanos(), at, header.digest, header.changing());
         let place = &mut self.mesh.nodes[node.index()];
+        place.radios[radio.index()].captured.received += 1;
         if place.local.contains_key(&header.destination) {
             return self.forward_at_node(now, node, id);
         }

@@ -90,13 +90,41 @@ const MOST_FADING: f64 = 9.0;
 const WAVES: usize = 96;
 
 /// A field of shadows over the places of both ends: a sum of sinusoids (Wang, Tameh and Nix, "Joint shadowing process in
-/// urban peer-to-peer radio channels", 2008), so that it needs no memory and a pair of places has one value for ever.
-/// The correlation falls with the exponential of the distance that either end has travelled.
+/// urban peer-to-peer radio channels", 2008), so that a pair of places has one value for ever. The correlation falls with
+/// the exponential of the distance that either end has travelled.
+///
+/// A wave's angle is the sum of what each end adds to it, and cos(a + b) = cos a cos b - sin a sin b: sines and cosines
+/// are worked out when a station moves, and of a pair only products are added up.
 #[derive(Clone, Debug)]
 pub struct Shadowing {
     deviation: f64,
     /// Wave vectors in radians per metre for the places of both ends, and the phase.
     waves: Vec<[f64; 5]>,
+    /// By station, what it adds to the waves as the first end of a pair, and as the second.
+    parts: Vec<[Part; 2]>,
+}
+
+/// What one end adds to the angle of each wave.
+#[derive(Clone, Debug)]
+struct Part {
+    cosines: [f64; WAVES],
+    sines: [f64; WAVES],
+}
+
+impl Part {
+    fn of(angles: impl Iterator<Item = f64>) -> Self {
+        let mut part = Self { cosines: [0.0; WAVES], sines: [0.0; WAVES] };
+        for ((cosine, sine), angle) in part.cosines.iter_mut().zip(&mut part.sines).zip(angles) {
+            (*sine, *cosine) = libm::sincos(angle);
+        }
+        part
+    }
+    /// The sum of the cosines of the angles to which both add up.
+    fn sum_with(&self, other: &Self) -> f64 {
+        let cosines = self.cosines.iter().zip(&other.cosines);
+        let sines = self.sines.iter().zip(&other.sines);
+        cosines.zip(sines).map(|((a, b), (c, d))| a * b - c * d).sum()
+    }
 }
 
 impl Shadowing {
@@ -118,16 +146,43 @@ impl Shadowing {
             let ((ax, ay, phase), (bx, by, _)) = (vector(), vector());
             [ax, ay, bx, by, phase]
         };
-        Some(Self { deviation: path_loss.shadowing, waves: (0..WAVES).map(wave).collect() })
+        Some(Self { deviation: path_loss.shadowing, waves: (0..WAVES).map(wave).collect(), parts: Vec::new() })
     }
-    /// The shadow between two places in dB; the order of the places matters.
-    pub(super) fn between(&self, a: Position, b: Position) -> f64 {
-        let sum: f64 = self
-            .waves
-            .iter()
-            .map(|[ax, ay, bx, by, phase]| libm::cos(ax * a.x + ay * a.y + bx * b.x + by * b.y + phase))
-            .sum();
+    /// A station is at this place; the first time it must be the next one.
+    pub(super) fn place(&mut self, station: u32, at: Position) {
+        let first = Part::of(self.waves.iter().map(|[ax, ay, _, _, phase]| ax * at.x + ay * at.y + phase));
+        let second = Part::of(self.waves.iter().map(|[_, _, bx, by, _]| bx * at.x + by * at.y));
+        match self.parts.get_mut(station as usize) {
+            Some(parts) => *parts = [first, second],
+            None => self.parts.push([first, second]),
+        }
+    }
+    /// The shadow between the places of two stations in dB; which is the first matters.
+    pub(super) fn between(&self, first: u32, second: u32) -> f64 {
+        let sum = self.parts[first as usize][0].sum_with(&self.parts[second as usize][1]);
         let normal = sum * libm::sqrt(2.0 / WAVES as f64);
         self.deviation * normal.clamp(-3.0, 3.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_products_add_up_to_the_cosines_of_the_sums() {
+        let model = PathLoss { shadowing: 4.0, ..PathLoss::default() };
+        let mut field = Shadowing::new(&model, 7, "here").expect("there is shadowing");
+        let places = [(0.0, 0.0), (310.0, -20.5), (999.0, 421.25)].map(|(x, y)| Position { x, y });
+        for (station, place) in places.iter().enumerate() {
+            field.place(station as u32, *place);
+        }
+        field.place(1, Position { x: 12.5, y: 640.0 });
+        let (a, b) = (places[0], Position { x: 12.5, y: 640.0 });
+        let cosine = |[ax, ay, bx, by, phase]: &[f64; 5]| libm::cos(ax * a.x + ay * a.y + bx * b.x + by * b.y + phase);
+        let sum: f64 = field.waves.iter().map(cosine).sum();
+        let expected = 4.0 * (sum * libm::sqrt(2.0 / 96.0)).clamp(-3.0, 3.0);
+        assert!((field.between(0, 1) - expected).abs() < 1e-9, "{} {expected}", field.between(0, 1));
+        assert_ne!(field.between(0, 2), field.between(2, 0));
     }
 }

@@ -148,6 +148,9 @@ impl Neighborhood {
         let station = self.positions.len() as u32;
         self.changes += 1;
         self.positions.push(position);
+        if let Some(shadowing) = &mut self.shadowing {
+            shadowing.place(station, position);
+        }
         self.reached.push(Reached { as_of: 0, neighbors: Vec::new() });
         let changed = self.changes;
         let cell = self.cells.entry(self.cell_of(position)).or_default();
@@ -166,6 +169,9 @@ impl Neighborhood {
         let changed = self.changes;
         let (old, new) = (self.cell_of(before), self.cell_of(position));
         self.positions[station as usize] = position;
+        if let Some(shadowing) = &mut self.shadowing {
+            shadowing.place(station, position);
+        }
         if let Some(cell) = self.cells.get_mut(&old) {
             cell.changed = changed;
             if old != new {
@@ -273,7 +279,7 @@ impl Neighborhood {
                 (Hears::of([decode, interfere, sense].map(|radius| distance <= *radius)), f32::NAN)
             }
             Reach::PathLoss(path_loss) => {
-                let (low, high) = if from < to { (here, there) } else { (there, here) };
+                let (low, high) = (from.min(to), from.max(to));
                 let shadow = self.shadowing.as_ref().map_or(0.0, |shadowing| shadowing.between(low, high));
                 let signal = (path_loss.mean_signal(here.distance(there)) + shadow) as f32;
                 if !path_loss.is_ever_heard(signal) {

@@ -141,3 +141,18 @@ fn four_lanes_on_four_channels_carry_four_subflows() {
         assert!(sent > 400_000, "{:?}: {sent}", subflow.id);
     }
 }
+
+#[test]
+fn a_radio_captures_what_it_sends_and_receives_once_each() {
+    let (mut world, [from, to]) = chain(1);
+    // From one packet of a second to the last; the radios of the chain lose none, however often they repeat a frame.
+    let mut source = UdpConfig::steady("probes", from, to, Rate::from_bits_per_second(8_000), 100);
+    source.stop = seconds(1);
+    world.add_udp(source);
+    world.run_until(seconds(10));
+    let (sent, nodes) = (world.results().udp[0].sent_packets, world.node_results());
+    assert!(sent > 3 && nodes.iter().all(|node| node.drops.total() == 0), "{sent}, {nodes:?}");
+    let captured = |node: usize| (nodes[node].radios[0].sent, nodes[node].radios[0].received);
+    assert_eq!([0, 1, 2, 3].map(captured), [(sent, 0), (sent, sent), (sent, sent), (0, sent)]);
+    assert_eq!(nodes[1].radios[0].total(), 2 * sent);
+}

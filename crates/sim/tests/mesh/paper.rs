@@ -3,6 +3,7 @@
 use anabranch_policy::time::Duration;
 use anabranch_sim::mesh::paper::combination::{Combination, Subflows};
 use anabranch_sim::mesh::paper::{Case, Rates, Transfer, run};
+use anabranch_sim::mesh::results::Captured;
 
 fn case(name: &str, rates: Rates) -> Case {
     let mut case = Case::new(Combination::named(name).unwrap(), rates, 1);
@@ -70,4 +71,41 @@ fn a_segment_is_sent_and_received_for_the_first_time_once() {
     assert!((lane.received.abs_diff(lane.sent)) <= 3, "{} {}", lane.received, lane.sent);
     assert_eq!(lane.delay.count(), lane.received);
     assert!(lane.sent_again >= lane.received_again);
+}
+
+#[test]
+fn captures_of_neighbouring_columns_agree_where_nothing_is_lost_between_them() {
+    let mut case = case("MPxM", Rates::HOMOGENEOUS);
+    case.transfer = Transfer::Bytes(400_000);
+    let seen = run(&case).unwrap();
+    assert!(seen.single_delays.is_empty() && seen.captured.iter().all(|radios| radios.len() == 4));
+    // What M1 sent on a channel was received by M2 to M4 on it or lost there, and the other way round.
+    for radio in 0..4 {
+        let of = |nodes: core::ops::Range<usize>, count: fn(&Captured) -> u64| -> u64 {
+            seen.captured[nodes].iter().map(|radios| count(&radios[radio])).sum()
+        };
+        let (sent, received) = (|one: &Captured| one.sent, |one: &Captured| one.received);
+        assert!(of(0..1, sent) > 20);
+        // All that is sent by a column is received by its neighbours; the rest are frames given up, and those under way.
+        assert!(of(0..8, sent) >= of(0..8, received));
+        assert!(of(0..8, sent) - of(0..8, received) <= 20, "{:?}", seen.captured);
+        assert!(of(0..1, sent) + of(0..1, received) >= of(7..8, received));
+    }
+}
+
+#[test]
+fn keeping_single_delays_changes_nothing_and_they_are_those_of_the_interfaces() {
+    let mut case = case("MFxM", Rates::HETEROGENEOUS);
+    case.transfer = Transfer::Bytes(300_000);
+    let plain = run(&case).unwrap();
+    case.single_delays = true;
+    let seen = run(&case).unwrap();
+    assert_eq!(seen.trace_hash, plain.trace_hash);
+    for (lane, measured) in seen.lanes.iter().enumerate() {
+        let of_lane = || seen.single_delays.iter().filter(move |one| one.lane == lane);
+        let mean = of_lane().map(|one| one.delay.as_secs_f64()).sum::<f64>() / of_lane().count().max(1) as f64;
+        assert!((mean - measured.answer.mean().unwrap_or(0.0)).abs() < 1e-9, "{lane}: {mean} {measured:?}");
+        assert!(of_lane().count() as u64 <= measured.sent);
+    }
+    assert!(seen.single_delays.len() > 200);
 }

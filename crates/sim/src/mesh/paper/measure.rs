@@ -2,7 +2,8 @@
 //!
 //! Segments are counted where the paper had its captures, at the interfaces of the two hosts, but each once. An interface is
 //! a lane of the destination, since that is what packets are routed by. "Sent again" is a segment with no byte that was
-//! not sent before on its subflow; "received again" is one that begins where another one began.
+//! not sent before on its subflow; "received again" is one that begins where another one began. What each node captured is
+//! every packet that passed one of its radios, acknowledgements included.
 
 use super::Case;
 use super::network::EndHost;
@@ -10,7 +11,7 @@ use crate::address::InterfaceId;
 use crate::histogram::Histogram;
 use crate::identifiers::LinkId;
 use crate::link::Drops;
-use crate::mesh::results::NodeResult;
+use crate::mesh::results::{Captured, NodeResult};
 use crate::network::Tapped;
 use crate::recorder::SubflowSeries;
 use crate::world::World;
@@ -18,7 +19,7 @@ use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::Packet;
 use anabranch_wire::seq::SeqNumber;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 /// What was seen on one interface.
@@ -36,8 +37,57 @@ pub struct LaneMeasured {
     pub received_bytes: u64,
     /// From the first transmission of a segment at M1 to its first arrival at M8.
     pub delay: Histogram,
-    /// Mean of the smoothed round-trip times of the subflows to this interface, once a second, seconds; 0: there were none.
+    /// From the first transmission of a segment at M1 to the first acknowledgement of all of it there.
+    pub answer: Delays,
+    /// Mean of the smoothed round-trip times of the subflows to this interface, at the end of each sample, seconds; 0: there
+    /// were none.
     pub round_trip: f64,
+    /// Mean of their retransmission timeouts without back-off, in the same way.
+    pub timeout: f64,
+}
+
+/// Mean and deviation of delays.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Delays {
+    count: u64,
+    /// Seconds.
+    sum: f64,
+    squares: f64,
+}
+
+impl Delays {
+    /// Adds one.
+    pub fn add(&mut self, delay: Duration) {
+        let seconds = delay.as_secs_f64();
+        self.count += 1;
+        self.sum += seconds;
+        self.squares += seconds * seconds;
+    }
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self { count: self.count + other.count, sum: self.sum + other.sum, squares: self.squares + other.squares }
+    }
+    /// Their mean, seconds; none: there is none.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
+    /// Their standard deviation, seconds.
+    pub fn deviation(&self) -> Option<f64> {
+        let mean = self.mean()?;
+        Some((self.squares / self.count as f64 - mean * mean).max(0.0).sqrt())
+    }
+}
+
+/// A segment that was acknowledged.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SingleDelay {
+    /// The interface of M8 that it was sent to.
+    pub lane: usize,
+    /// When it was sent first, since the transfer began.
+    pub sent: Duration,
+    /// How long it took until all of it was acknowledged.
+    pub delay: Duration,
 }
 
 /// What was seen of an experiment.
@@ -55,6 +105,10 @@ pub struct Measured {
     pub lanes: Vec<LaneMeasured>,
     /// Packets that each node forwarded, from M1.
     pub forwarded: Vec<u64>,
+    /// Packets that passed the radios of each node, from M1.
+    pub captured: Vec<Vec<Captured>>,
+    /// The delays of single segments, in the order in which they were acknowledged, if the case asks for them.
+    pub single_delays: Vec<SingleDelay>,
     /// Packets that nodes and hosts dropped, by cause.
     pub drops: Drops,
     /// Bytes of routing, IPv6 header included, per node and second, from the start of the routers; 0 without.
@@ -74,6 +128,8 @@ struct Sent {
     end: Option<SeqNumber>,
     /// When segments were sent first, by the number of their first byte.
     at: BTreeMap<u32, Instant>,
+    /// What has not been acknowledged: the number behind a segment's last byte, and when it was sent first.
+    unacknowledged: VecDeque<(SeqNumber, Instant)>,
 }
 
 #[derive(Debug, Default)]
@@ -81,6 +137,8 @@ struct Seen {
     lanes: Vec<LaneMeasured>,
     sent: BTreeMap<Direction, Sent>,
     received: BTreeMap<Direction, std::collections::BTreeSet<u32>>,
+    /// Kept if there is somewhere to.
+    acknowledged: Option<Vec<(usize, Instant, Instant)>>,
 }
 
 /// Looks at what passes the interfaces of both hosts.
@@ -89,31 +147,36 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Puts an observer on the interfaces; a world has one at most.
-    pub fn install(world: &mut World, server: &EndHost, client: &EndHost) -> Self {
-        let seen =
-            Rc::new(RefCell::new(Seen { lanes: vec![LaneMeasured::default(); client.lanes.len()], ..Seen::default() }));
-        let out: Vec<LinkId> =
-            server.lanes.iter().filter_map(|lane| world.node_links(*lane)).map(|(out, _)| out).collect();
-        let into: Vec<LinkId> =
-            client.lanes.iter().filter_map(|lane| world.node_links(*lane)).map(|(_, into)| into).collect();
-        let both: Vec<LinkId> = out.iter().chain(&into).copied().collect();
+    /// Puts an observer on the interfaces, which keeps single delays or not; a world has one at most.
+    pub fn install(world: &mut World, server: &EndHost, client: &EndHost, single_delays: bool) -> Self {
+        let lanes = vec![LaneMeasured::default(); client.lanes.len()];
+        let seen = Seen { lanes, acknowledged: single_delays.then(Vec::new), ..Seen::default() };
+        let seen = Rc::new(RefCell::new(seen));
+        let links = |end: &EndHost| -> (Vec<LinkId>, Vec<LinkId>) {
+            end.lanes.iter().filter_map(|lane| world.node_links(*lane)).unzip()
+        };
+        let ((out, back), (_, into)) = (links(server), links(client));
+        let all: Vec<LinkId> = out.iter().chain(&into).chain(&back).copied().collect();
         let (shared, lanes) = (Rc::clone(&seen), client.lanes.clone());
         let tap = move |now: Instant, link: LinkId, packet: Tapped| {
             let Tapped::Tcp(packet) = packet else { return };
-            if packet.segment.payload.is_empty() {
+            let Some(direction) = direction(&packet) else { return };
+            let lane_of = |end: InterfaceId| lanes.iter().position(|lane| *lane == end);
+            let mut seen = shared.borrow_mut();
+            if back.contains(&link) {
+                if let Some(lane) = lane_of(direction.0) {
+                    seen.on_acknowledged(now, lane, direction, &packet);
+                }
                 return;
             }
-            let Some(direction) = direction(&packet) else { return };
-            let Some(lane) = lanes.iter().position(|lane| *lane == direction.1) else { return };
-            let mut seen = shared.borrow_mut();
+            let Some(lane) = lane_of(direction.1).filter(|_| !packet.segment.payload.is_empty()) else { return };
             if out.contains(&link) {
                 seen.on_sent(now, lane, direction, &packet);
             } else {
                 seen.on_received(now, lane, direction, &packet);
             }
         };
-        world.tap(&both, Box::new(tap));
+        world.tap(&all, Box::new(tap));
         Self { seen }
     }
     /// What has been seen of the experiment, whose world has one flow.
@@ -127,8 +190,16 @@ impl Observer {
         let measurements = flow.and_then(|flow| flow.measurements.as_deref());
         let mut lanes = self.seen.borrow().lanes.clone();
         for (lane, measured) in lanes.iter_mut().enumerate() {
-            measured.round_trip = round_trip(lane, measurements.map_or(&[], |all| &all.subflows));
+            let subflows = measurements.map_or(&[][..], |all| &all.subflows);
+            measured.round_trip = mean_over_time(lane, subflows, |series| &series.smoothed_rtt);
+            measured.timeout = mean_over_time(lane, subflows, |series| &series.rto);
         }
+        let single = self.seen.borrow().acknowledged.clone().unwrap_or_default();
+        let single = single.into_iter().map(|(lane, sent, until)| SingleDelay {
+            lane,
+            sent: sent.since(start),
+            delay: until.since(sent),
+        });
         let nodes = world.node_results();
         let control: u64 = nodes.iter().map(|node| node.counters.control.bytes.iter().sum::<u64>()).sum();
         let is_file = matches!(case.transfer, super::Transfer::Bytes(_));
@@ -143,6 +214,8 @@ impl Observer {
                 .zip(before)
                 .map(|(after, before)| after.counters.forwarded - before.counters.forwarded)
                 .collect(),
+            captured: nodes.iter().zip(before).map(|(after, before)| captured_since(after, before)).collect(),
+            single_delays: single.collect(),
             drops: result.drops(),
             control: control as f64 / nodes.len().max(1) as f64 / (end - Instant::ZERO).as_secs_f64().max(1e-9),
             most_out_of_order: measurements
@@ -158,12 +231,22 @@ fn direction(packet: &Packet) -> Option<Direction> {
     Some((InterfaceId::of(packet.ip.source)?, InterfaceId::of(packet.ip.destination)?, ports))
 }
 
-/// The mean over the subflows to a lane of the receiver: its address has the identifier lane + 1, or 0 as that of the first
-/// subflow, which goes to lane 0.
-fn round_trip(lane: usize, subflows: &[SubflowSeries]) -> f64 {
+/// What passed each radio of a node after `before`.
+fn captured_since(after: &NodeResult, before: &NodeResult) -> Vec<Captured> {
+    let since = |(after, before): (&Captured, &Captured)| Captured {
+        sent: after.sent - before.sent,
+        received: after.received - before.received,
+    };
+    after.radios.iter().zip(&before.radios).map(since).collect()
+}
+
+/// The mean over the samples of all subflows to a lane of the receiver, from their first round-trip time on: its address has
+/// the identifier lane + 1, or 0 as that of the first subflow, which goes to lane 0.
+fn mean_over_time(lane: usize, subflows: &[SubflowSeries], series: fn(&SubflowSeries) -> &Vec<f64>) -> f64 {
     let of_lane = |series: &&SubflowSeries| usize::from(series.remote_address.0.max(1)) == lane + 1;
-    let samples = subflows.iter().filter(of_lane).flat_map(|series| series.smoothed_rtt.iter().copied());
-    let (sum, count) = samples.filter(|rtt| *rtt > 0.0).fold((0.0, 0u32), |(sum, count), rtt| (sum + rtt, count + 1));
+    let samples = subflows.iter().filter(of_lane).flat_map(|subflow| subflow.smoothed_rtt.iter().zip(series(subflow)));
+    let measured = samples.filter(|(rtt, _)| **rtt > 0.0).map(|(_, value)| value);
+    let (sum, count) = measured.fold((0.0, 0u32), |(sum, count), value| (sum + value, count + 1));
     if count > 0 { sum / f64::from(count) } else { 0.0 }
 }
 
@@ -178,7 +261,22 @@ impl Seen {
         }
         sent.end = Some(end);
         sent.at.insert(packet.segment.seq.0, now);
+        sent.unacknowledged.push_back((end, now));
         measured.sent += 1;
+    }
+    /// M1 has received an acknowledgement from an interface of M8.
+    fn on_acknowledged(&mut self, now: Instant, lane: usize, (from, to, ports): Direction, packet: &Packet) {
+        let Some(sent) = self.sent.get_mut(&(to, from, ports.rotate_left(16))) else { return };
+        while let Some((end, at)) = sent.unacknowledged.front().copied() {
+            if !end.at_or_before(packet.segment.ack) {
+                break;
+            }
+            sent.unacknowledged.pop_front();
+            self.lanes[lane].answer.add(now - at);
+            if let Some(kept) = &mut self.acknowledged {
+                kept.push((lane, at, now));
+            }
+        }
     }
     fn on_received(&mut self, now: Instant, lane: usize, direction: Direction, packet: &Packet) {
         let first = packet.segment.seq.0;
@@ -193,5 +291,87 @@ impl Seen {
         if let Some(sent) = sent {
             measured.delay.add(now - sent);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_wire::Segment;
+    use anabranch_wire::ip::{Ecn, IpHeader};
+    use bytes::Bytes;
+
+    const SERVER: InterfaceId = InterfaceId(0);
+    const CLIENT: InterfaceId = InterfaceId(7);
+
+    fn ms(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+    fn packet(seq: u32, bytes: usize, ack: u32) -> Packet {
+        let segment = Segment {
+            seq: SeqNumber(seq),
+            ack: SeqNumber(ack),
+            payload: Bytes::from(vec![0; bytes]),
+            ..Segment::default()
+        };
+        let (source, destination) = (SERVER.ipv4(), CLIENT.ipv4());
+        Packet { ip: IpHeader { source, destination, ecn: Ecn::NotCapable, dscp: 0, hop_limit: 64 }, segment }
+    }
+    fn seen() -> Seen {
+        Seen { lanes: vec![LaneMeasured::default()], acknowledged: Some(Vec::new()), ..Seen::default() }
+    }
+
+    #[test]
+    fn an_acknowledgement_ends_the_delay_of_each_segment_that_it_covers_and_of_no_other() {
+        let (mut seen, data, back) = (seen(), (SERVER, CLIENT, 1 << 16 | 2), (CLIENT, SERVER, 2 << 16 | 1));
+        for (at, seq) in [(0, 100), (5, 200), (10, 300)] {
+            seen.on_sent(ms(at), 0, data, &packet(seq, 100, 0));
+        }
+        // The second goes once more; its delay is still that of the first time.
+        seen.on_sent(ms(15), 0, data, &packet(200, 100, 0));
+        seen.on_acknowledged(ms(20), 0, back, &packet(0, 0, 200));
+        seen.on_acknowledged(ms(30), 0, back, &packet(0, 0, 399));
+        seen.on_acknowledged(ms(40), 0, back, &packet(0, 0, 400));
+        seen.on_acknowledged(ms(50), 0, back, &packet(0, 0, 400));
+        let kept = [(0, ms(0), ms(20)), (0, ms(5), ms(30)), (0, ms(10), ms(40))];
+        assert_eq!(seen.acknowledged.as_deref(), Some(&kept[..]));
+        // 20, 25 and 30 ms: mean 25, deviation the root of (25 + 0 + 25) / 3.
+        let answer = seen.lanes[0].answer;
+        assert!((answer.mean().unwrap() - 0.025).abs() < 1e-12, "{answer:?}");
+        assert!((answer.deviation().unwrap() - (50e-6f64 / 3.0).sqrt()).abs() < 1e-9, "{answer:?}");
+        assert_eq!((seen.lanes[0].sent, seen.lanes[0].sent_again), (3, 1));
+    }
+
+    #[test]
+    fn delays_of_several_interfaces_add_up() {
+        let mut parts = [Delays::default(); 2];
+        for (part, millis) in [(0, 10), (1, 20), (1, 60)] {
+            parts[part].add(Duration::from_millis(millis));
+        }
+        let all = parts[0].and(parts[1]);
+        // 10, 20 and 60 ms: mean 30, squares of the differences 400, 100 and 900.
+        assert!(
+            (all.mean().unwrap() - 0.030).abs() < 1e-12
+                && (all.deviation().unwrap() - 1400e-6f64.sqrt() / 3f64.sqrt()).abs() < 1e-9
+        );
+        assert_eq!((Delays::default().mean(), Delays::default().deviation()), (None, None));
+    }
+
+    #[test]
+    fn a_timeout_counts_from_the_first_round_trip_of_its_subflow_on() {
+        use anabranch_policy::ids::AddressId;
+        let subflow = |remote: u8, smoothed_rtt: &[f64], rto: &[f64]| {
+            let mut series = SubflowSeries::default();
+            series.remote_address = AddressId(remote);
+            (series.smoothed_rtt, series.rto) = (smoothed_rtt.to_vec(), rto.to_vec());
+            series
+        };
+        let all =
+            [subflow(0, &[0.0, 0.1], &[1.0, 0.3]), subflow(1, &[0.2, 0.3], &[0.4, 0.8]), subflow(2, &[0.5], &[0.7])];
+        let near = |value: f64, expected: f64| assert!((value - expected).abs() < 1e-12, "{value} {expected}");
+        near(mean_over_time(0, &all, |series| &series.smoothed_rtt), 0.2);
+        near(mean_over_time(0, &all, |series| &series.rto), 0.5);
+        near(mean_over_time(1, &all, |series| &series.rto), 0.7);
+        near(mean_over_time(2, &all, |series| &series.rto), 0.0);
     }
 }

@@ -74,6 +74,8 @@ pub struct Case {
     pub seed: u64,
     /// Write every packet as bytes and read it again.
     pub wire: bool,
+    /// Keep the delay of each segment, not only how delays are distributed.
+    pub single_delays: bool,
 }
 
 impl Case {
@@ -89,6 +91,7 @@ impl Case {
             sample: Duration::from_secs(1),
             seed,
             wire: false,
+            single_delays: false,
         }
     }
 }
@@ -125,7 +128,7 @@ pub const MOMENTS: u32 = 6;
 /// When a policy or a router refuses its settings: the text says which.
 pub fn run_whole(case: &Case) -> Result<Whole, String> {
     let Built { mut world, server, client, start } = network::build(case)?;
-    let observer = Observer::install(&mut world, &server, &client);
+    let observer = Observer::install(&mut world, &server, &client, case.single_delays);
     let mut config = case.combination.connection.clone();
     let server_config = config.clone();
     if let Some(bytes) = case.receive_buffer {
