@@ -3,6 +3,7 @@
 //! No shell is involved, nothing is written to disk, and a run that takes too long is ended.
 
 use crate::lossy::Received;
+use crate::matroska::Matroska;
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -115,21 +116,45 @@ impl Ffmpeg {
 
     /// Decodes a stream as received and shows it frame by frame: planes Y, U, V at 4:2:0, with its place in display order.
     /// Where a frame is missing, the one shown before it is shown again; before the first, the first.
-    /// If nothing arrived, every frame is grey.
+    /// If nothing arrived that can be decoded, every frame is grey.
     ///
     /// # Errors
     /// If ffmpeg fails, takes too long, or does not give as many frames as there are.
     pub fn decode(&self, received: &Received, mut show: impl FnMut(usize, &[u8])) -> Result<(), FfmpegError> {
         let size = frame_bytes(received.size);
+        let grey = vec![128; size];
         if received.pictures == 0 {
-            let grey = vec![128; size];
             (0..received.frames).for_each(|index| show(index, &grey));
             return Ok(());
         }
         // One time unit is one frame: the filter fills the places that are empty, at the end for ever.
         let filter = "fps=fps=source_fps:start_time=0,tpad=stop=-1:stop_mode=clone";
         let input = ["-f", "ivf", "-i", "pipe:0"].map(OsStr::new);
-        self.frames(&input, received.ivf.clone(), filter, received.frames, size, &mut show)
+        match self.frames(&input, received.ivf.clone(), filter, received.frames, size, &mut show) {
+            // What arrived can all not be decoded.
+            Err(FfmpegError::Frames { got: 0, .. }) => (0..received.frames).for_each(|index| show(index, &grey)),
+            other => return other,
+        }
+        Ok(())
+    }
+
+    /// Decodes an IVF file whose time unit is the millisecond and shows the luma of each picture that the decoder gives, with
+    /// its time. A picture that cannot be decoded is not shown, and nothing in its place.
+    ///
+    /// # Errors
+    /// If ffmpeg fails or takes too long.
+    pub fn pictures(&self, ivf: Vec<u8>, mut show: impl FnMut(u64, &[u8])) -> Result<(), FfmpegError> {
+        let mut command = self.decoder();
+        command.args(["-f", "ivf", "-i", "pipe:0", "-map", "0:v:0", "-vf", "format=yuv420p,extractplanes=y"]);
+        // Else times would be rounded to what it takes for the frame rate.
+        command.args(["-fps_mode", "passthrough", "-enc_time_base", "1:1000"]);
+        command.args(["-c:v", "rawvideo", "-f", "matroska", "pipe:1"]);
+        let run = self.start(&mut command, ivf, 1 << 16)?;
+        let mut reader = Matroska::default();
+        run.finish(self.patience, |piece| {
+            reader.feed(piece, &mut show);
+            true
+        })
     }
 
     /// Decodes a whole elementary stream in which nothing is missing.
@@ -186,6 +211,15 @@ impl Ffmpeg {
         Ok(coded)
     }
 
+    /// The beginning of a command that decodes.
+    fn decoder(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(["-hide_banner", "-nostdin", "-loglevel", "fatal", "-threads", "1", "-flags", "+bitexact"]);
+        // Without it a stream whose first frame is missing would be shifted to the beginning.
+        command.arg("-copyts");
+        command
+    }
+
     fn start(&self, command: &mut Command, input: Vec<u8>, piece: usize) -> Result<Run, FfmpegError> {
         Run::start(command, input, piece).map_err(|error| FfmpegError::Missing {
             program: self.program.display().to_string(),
@@ -202,10 +236,7 @@ impl Ffmpeg {
         size: usize,
         show: &mut dyn FnMut(usize, &[u8]),
     ) -> Result<(), FfmpegError> {
-        let mut command = Command::new(&self.program);
-        command.args(["-hide_banner", "-nostdin", "-loglevel", "fatal", "-threads", "1", "-flags", "+bitexact"]);
-        // Without it a stream whose first frame is missing would be shifted to the beginning.
-        command.arg("-copyts");
+        let mut command = self.decoder();
         command.args(input).args(["-map", "0:v:0", "-vf", filter, "-fps_mode", "passthrough"]);
         command.args(["-frames:v", &expected.to_string(), "-pix_fmt", "yuv420p", "-f", "rawvideo", "pipe:1"]);
         let run = self.start(&mut command, bytes, size)?;

@@ -4,6 +4,7 @@
 //! `assets/bbb_360p.sizes`, and whoever wants pictures names the film in [`VARIABLE`]: it is coded anew, and must give the
 //! frames of the table. `assets/README.md` says where it comes from, its licence, and how the streams were made.
 
+use crate::clip;
 use crate::elementary::{ElementaryStream, StreamError};
 use crate::ffmpeg::{Ffmpeg, FfmpegError};
 use crate::frame::FrameType;
@@ -36,6 +37,10 @@ const SIZES: &str = include_str!("../assets/bbb_360p.sizes");
 /// What is done with the film's frames before they are coded. Every rounding is told, so that all machines do the same.
 const FILTER: &str = "scale=640:360:flags=bicubic+accurate_rnd+bitexact,setpts=N/30/TB";
 
+/// What is done with the film's frames for the clip ([`crate::clip`]), and SHA-256 of the luma of the 2,000 that come of it.
+const CLIP_FILTER: &str = "crop=880:720,scale=176:144";
+const CLIP_SHA256: &str = "cb2a4fc9e5e61d4db22e73c6df2f1f21994761481f878c248d0515d0db28bc19";
+
 /// Why there are no pictures of the film.
 #[derive(Debug, Error)]
 pub enum FilmError {
@@ -59,6 +64,9 @@ pub enum FilmError {
     /// This ffmpeg codes it differently.
     #[error("ffmpeg {0} codes the film to other frames than those that were sent: its pictures would not be theirs")]
     Coded(String),
+    /// This ffmpeg makes other frames of it than the clip was coded from.
+    #[error("ffmpeg {0} makes other frames of the film than those that the clip was coded from")]
+    Scaled(String),
     /// What it was coded to cannot be read.
     #[error(transparent)]
     Stream(#[from] StreamError),
@@ -134,6 +142,20 @@ impl Film {
         Ok(Quality::against(ffmpeg.clone(), stream, original)?)
     }
 
+    /// The luma planes of the clip's frames before coding, in display order: its uncompressed original, 51 MB.
+    ///
+    /// # Errors
+    /// If ffmpeg fails, or makes other frames of the film than those that were coded.
+    pub fn original_of_clip(&self, ffmpeg: &Ffmpeg) -> Result<Vec<u8>, FilmError> {
+        let plane = (clip::WIDTH * clip::HEIGHT) as usize;
+        let mut original = Vec::with_capacity(plane * clip::FRAMES);
+        ffmpeg.decode_file(&self.0, CLIP_FILTER, (clip::WIDTH, clip::HEIGHT), clip::FRAMES, |_, frame| {
+            original.extend_from_slice(&frame[..plane]);
+        })?;
+        let digest: String = Sha256::digest(&original).iter().map(|byte| format!("{byte:02x}")).collect();
+        if digest == CLIP_SHA256 { Ok(original) } else { Err(FilmError::Scaled(ffmpeg.version().to_owned())) }
+    }
+
     /// The stream: at a constant rate within a second, as live coders do it, and with the groups of the clip.
     fn coded(&self, ffmpeg: &Ffmpeg, megabits: u32) -> Result<Vec<u8>, FfmpegError> {
         let (rate, frames) = (format!("{megabits}M"), FRAMES.to_string());
@@ -163,7 +185,6 @@ impl std::io::Write for Hashed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clip;
     use crate::frame::ByType;
 
     #[test]

@@ -52,6 +52,7 @@ pub mod ffmpeg;
 pub mod film;
 pub mod frame;
 pub mod lossy;
+mod matroska;
 pub mod mend;
 pub mod metrics;
 pub mod packetiser;

@@ -38,7 +38,7 @@ pub struct Received {
     pub frames: usize,
     /// Pixels across and down.
     pub size: (u32, u32),
-    /// Pictures in the file: those that arrived, without B pictures before the first other.
+    /// Pictures in the file: those that arrived, without B pictures that cannot be decoded.
     pub pictures: usize,
 }
 
@@ -64,20 +64,54 @@ pub fn received(stream: &ElementaryStream, passes: usize, arrived: &[bool]) -> R
     if arrived.len() != frames {
         return Err(LossyError::Count { arrived: arrived.len(), frames, passes });
     }
-    let display = stream.display();
+    Ok(beginning(stream, arrived))
+}
+
+/// The beginning of a stream, or of its repetitions, of which the frames arrived that `arrived` says, in coding order.
+pub(crate) fn beginning(stream: &ElementaryStream, arrived: &[bool]) -> Received {
+    let (once, display) = (stream.pictures.len(), stream.display());
     let rate = stream.format.rate.or(FrameRate::new(30, 1));
     let mut file = Ivf::new(stream, rate);
-    for (index, _) in arrived.iter().enumerate().filter(|(_, arrived)| **arrived) {
+    for (index, _) in given(stream, arrived).iter().enumerate().filter(|(_, given)| **given) {
         let (pass, within) = (index / once, index % once);
-        if file.pictures == 0 && stream.pictures[within].frame_type == FrameType::B {
-            // With nothing to predict it from, decoders drop it; a file of such pictures alone would be an error.
-            continue;
-        }
         let place = pass * once + display[within] as usize;
         file.picture(place as u64, stream.pictures[within].payload(), &stream.format.header);
     }
     let (width, height) = (stream.format.width, stream.format.height);
-    Ok(Received { ivf: file.bytes, frames, size: (width, height), pictures: file.pictures as usize })
+    Received { ivf: file.bytes, frames: arrived.len(), size: (width, height), pictures: file.pictures as usize }
+}
+
+/// Which of the frames that arrived a decoder is given, in coding order. Those are left out:
+///
+/// - B frames before the first other: with nothing to predict them from, decoders drop them, and a file of such pictures alone
+///   would be an error;
+/// - in MPEG-4 part 2, B frames of which the I or P frame before them in coding order is lost. What is coded of them depends
+///   on which blocks that frame skips (ISO/IEC 14496-2: such blocks of a B-VOP are not coded), so that they cannot be read without it. Decoders
+///   tell by the times that it is missing, but for some at the turn of a second, of which ffmpeg makes noise that depends on
+///   all that it decoded before.
+pub(crate) fn given(stream: &ElementaryStream, arrived: &[bool]) -> Vec<bool> {
+    let mut anchor = false;
+    let mut any = false;
+    let frame = |(index, arrived): (usize, &bool)| {
+        let b = stream.pictures[index % stream.pictures.len()].frame_type == FrameType::B;
+        if !b {
+            (anchor, any) = (*arrived, any || *arrived);
+        }
+        *arrived && any && (!b || anchor || stream.format.codec != Codec::Mpeg4)
+    };
+    arrived.iter().enumerate().map(frame).collect()
+}
+
+/// An IVF file of these pictures of a stream, given by their places in coding order, each with its time in ms: what came
+/// before the first is as if it had never been.
+pub(crate) fn pictures(stream: &ElementaryStream, pictures: impl Iterator<Item = (u64, usize)>) -> Vec<u8> {
+    let mut file = Ivf::new(stream, FrameRate::new(1_000, 1));
+    for (time, index) in pictures {
+        if let Some(picture) = stream.pictures.get(index) {
+            file.picture(time, picture.payload(), &stream.format.header);
+        }
+    }
+    file.bytes
 }
 
 /// A file that grows.
@@ -126,16 +160,16 @@ mod tests {
     fn a_file_has_what_arrived_with_display_places_as_times() {
         let mut stream = clip::stream();
         stream.pictures.truncate(4);
-        // I0 P3 B1 B2: the P is lost.
-        let received = received(&stream, 1, &[true, false, true, true]).expect("four flags");
+        // I0 P3 B1 B2: the first B is lost.
+        let received = received(&stream, 1, &[true, true, false, true]).expect("four flags");
         let ivf = &received.ivf;
         assert_eq!(&ivf[..12], b"DKIF\0\0\x20\0FMP4");
         assert_eq!(ivf[12..32], [176, 0, 144, 0, 30, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(ivf[32..44], [62, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "31 + 287 bytes at place 0");
         assert_eq!(ivf[44..44 + 318], clip::MPEG4[..318]);
-        assert_eq!(ivf[362..374], [20, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(ivf[394..406], [20, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!((ivf.len(), received.frames, received.pictures), (426, 4, 3));
+        assert_eq!(ivf[362..374], [87, 1, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0], "343 bytes at place 3");
+        assert_eq!(ivf[717..729], [20, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!((ivf.len(), received.frames, received.pictures), (749, 4, 3));
     }
 
     #[test]
@@ -147,12 +181,13 @@ mod tests {
     }
 
     #[test]
-    fn b_pictures_with_nothing_before_them_are_left_out() {
+    fn b_pictures_without_the_picture_coded_before_them_are_left_out() {
         let mut stream = clip::stream();
         stream.pictures.truncate(4);
         let pictures = |arrived| received(&stream, 1, arrived).expect("four flags").pictures;
         assert_eq!(pictures(&[false, false, true, true]), 0);
         assert_eq!(pictures(&[false, true, true, true]), 3);
+        assert_eq!(pictures(&[true, false, true, true]), 1);
     }
 
     #[test]

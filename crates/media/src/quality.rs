@@ -1,12 +1,20 @@
 //! From "these frames arrived" to figures of quality, in one call: stream as received, decoder, comparison with the original.
 
+mod album;
+mod batch;
+mod history;
+
+pub use batch::Scores;
+
 use crate::clip;
 use crate::elementary::ElementaryStream;
 use crate::ffmpeg::{Ffmpeg, FfmpegError};
 use crate::lossy::{LossyError, Received, received};
-use crate::metrics::WrongSize;
+use crate::metrics::difference::mean_squared_error;
 use crate::metrics::score::{FrameScore, Score, Scorer};
+use crate::metrics::{Plane, WrongSize};
 use crate::stills::{StillsError, stills};
+use rayon::prelude::*;
 use thiserror::Error;
 
 /// Why there are no figures.
@@ -32,6 +40,8 @@ pub struct Quality {
     ffmpeg: Ffmpeg,
     stream: ElementaryStream,
     scorer: Scorer,
+    /// The same against the uncompressed original, where that is another.
+    source: Option<Scorer>,
 }
 
 impl Quality {
@@ -65,12 +75,30 @@ impl Quality {
         let whole = received(&stream, 1, &vec![true; frames])?;
         let mut undamaged = Vec::with_capacity(plane * frames);
         ffmpeg.decode(&whole, |_, frame| undamaged.extend_from_slice(&frame[..plane]))?;
-        Ok(Self { scorer: Scorer::new(size, original, undamaged)?, ffmpeg, stream })
+        Ok(Self { scorer: Scorer::new(size, original, undamaged)?, source: None, ffmpeg, stream })
+    }
+
+    /// With the uncompressed original beside what stands for it: the luma planes of all frames in display order.
+    ///
+    /// # Errors
+    /// If there are not as many planes of its size.
+    pub fn with_uncompressed(self, original: Vec<u8>) -> Result<Self, QualityError> {
+        Ok(Self { source: Some(self.scorer.against(original)?), ..self })
     }
 
     /// The score with nothing lost: the best that a transport can reach.
     pub fn reference(&self) -> Score {
         self.scorer.reference()
+    }
+
+    /// The same against the uncompressed original, if it is at hand.
+    pub fn uncompressed_reference(&self) -> Option<Score> {
+        self.source.as_ref().map(Scorer::reference)
+    }
+
+    /// One for each original.
+    fn scorers(&self) -> impl Iterator<Item = &Scorer> {
+        [Some(&self.scorer), self.source.as_ref()].into_iter().flatten()
     }
 
     /// The stream, repeated as often as the flags need, of which the frames arrived (in time) that `arrived` says, in coding
@@ -92,6 +120,44 @@ impl Quality {
         let mut scores = Vec::with_capacity(received.frames);
         self.ffmpeg.decode(&received, |index, frame| scores.push(self.scorer.frame(index, frame)))?;
         Ok(scores.into_iter().collect::<Result<_, _>>()?)
+    }
+
+    /// The figures of each frame of many passes, as [`Self::frames`] gives them for each, on all cores and much quicker.
+    ///
+    /// # Errors
+    /// If a pass has not a flag for each frame; if ffmpeg fails.
+    pub fn frames_of_passes(&self, passes: &[Vec<bool>]) -> Result<Scores, QualityError> {
+        let frames = self.stream.pictures.len();
+        if let Some(wrong) = passes.iter().find(|arrived| arrived.len() != frames) {
+            return Err(LossyError::Count { arrived: wrong.len(), frames, passes: 1 }.into());
+        }
+        if history::has_histories(&self.stream) {
+            return batch::score(self, passes);
+        }
+        let each = passes.par_iter().map(|arrived| self.each(arrived));
+        let mut scores = Scores::default();
+        for (number, pass) in each.collect::<Result<Vec<Scores>, QualityError>>()?.into_iter().enumerate() {
+            scores.figures.iter_mut().zip(pass.figures).for_each(|(all, more)| all.extend(more));
+            scores.coded.extend(pass.coded);
+            scores.passes.push((number * frames..(number + 1) * frames).map(|place| place as u32).collect());
+        }
+        Ok(scores)
+    }
+
+    /// The figures of one pass by itself.
+    fn each(&self, arrived: &[bool]) -> Result<Scores, QualityError> {
+        let received = self.received(arrived)?;
+        let (mut scores, mut wrong) = (Scores::default(), None);
+        self.ffmpeg.decode(&received, |place, planes| {
+            for (scorer, figures) in self.scorers().zip(&mut scores.figures) {
+                scorer.frame(place, planes).map_or_else(|error| wrong = Some(error), |score| figures.push(score));
+            }
+            let (width, height) = self.scorer.size();
+            let error =
+                Plane::new(planes, width, height).map(|luma| mean_squared_error(self.scorer.coded(place), luma));
+            scores.coded.extend(error);
+        })?;
+        wrong.map_or(Ok(scores), |wrong| Err(wrong.into()))
     }
 
     /// The figures of the whole.

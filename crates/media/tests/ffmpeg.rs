@@ -5,7 +5,7 @@ use anabranch_media::ffmpeg::FfmpegError;
 use anabranch_media::lossy::{Received, received};
 use anabranch_media::metrics::score::{FrameScore, Score, Scorer};
 use anabranch_media::metrics::{Plane, similarity};
-use anabranch_media::{Dependency, Ffmpeg, Film, FilmError, Quality, clip, film};
+use anabranch_media::{Dependency, Ffmpeg, Film, FilmError, FrameType, Quality, clip, film};
 use libtest_mimic::{Arguments, Failed, Trial};
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -31,14 +31,18 @@ fn main() -> ExitCode {
     // Who names a wrong file is told, and not only that something was skipped.
     let no_film = missing.is_some() || matches!(film, Some(FilmError::Unnamed));
     let coded = Trial::test("the_film_is_coded_to_the_frames_that_come_along", || film_coded(&Ffmpeg::find()?));
+    let uncompressed =
+        Trial::test("the_clip_is_scored_against_the_uncompressed_original_too", || uncompressed(&Ffmpeg::find()?));
     let trials = vec![
         coded.with_ignored_flag(no_film),
+        uncompressed.with_ignored_flag(no_film),
         trial("the_clip_and_its_original_decode_to_the_pixels_they_always_had", golden_pixels),
         trial("a_lossless_run_scores_the_reference_in_every_frame", lossless),
         trial("losing_a_b_a_p_or_an_i_frame_changes_what_depends_on_it_and_nothing_else", one_lost),
         trial("what_is_lost_at_the_beginning_and_at_the_end_shifts_nothing", ends),
         trial("our_psnr_and_ssim_are_those_of_ffmpegs_filters", against_filters),
         trial("the_figures_of_the_clip_are_golden", golden_figures),
+        trial("passes_scored_together_have_the_figures_of_each_by_itself_in_every_frame", together),
         trial("a_run_that_takes_too_long_is_ended_and_a_broken_stream_is_one_sentence", failures),
         trial("a_lost_frame_is_shown_as_the_one_before_it", concealed),
     ];
@@ -141,6 +145,33 @@ fn film_coded(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
     check(off < 1e-3, format!("{} dB, {}", reference.mean_of_psnr, reference.ssim_gaussian))
 }
 
+fn uncompressed(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
+    let original = Film::find()?.original_of_clip(ffmpeg)?;
+    let quality = Quality::of_clip(ffmpeg.clone())?.with_uncompressed(original.clone())?;
+    let lossless = quality.uncompressed_reference().ok_or("there is one")?;
+    let golden = [
+        ("mean of PSNR-Y", lossless.mean_of_psnr, 33.074_1, 1e-4),
+        ("PSNR-Y of the mean", lossless.psnr_of_mean, 32.378_3, 1e-4),
+    ];
+    let wrong = golden.iter().find(|(_, got, expected, off)| (got - expected).abs() > *off);
+    check(wrong.is_none(), format!("{lossless:?}"))?;
+    // Each by itself, by what is shown.
+    let mut arrived = vec![true; clip::FRAMES];
+    arrived[100..120].fill(false);
+    let scores = quality.frames_of_passes(std::slice::from_ref(&arrived))?;
+    let against = Scorer::new(SIZE, original, undamaged(ffmpeg)?.1)?;
+    let (mut index, mut wrong) = (0, None);
+    let expected: Vec<FrameScore> = scores.of_uncompressed(0).collect();
+    ffmpeg.decode(&quality.received(&arrived)?, |place, planes| {
+        let same = against.frame(place, planes).is_ok_and(|score| Some(&score) == expected.get(index));
+        if !same {
+            wrong = Some(place);
+        }
+        index += 1;
+    })?;
+    check(index == clip::FRAMES && wrong.is_none(), format!("{index} frames, {wrong:?} differs"))
+}
+
 fn concealed(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
     let (_, luma) = shown(|show| ffmpeg.decode(&without(&[91]).expect("flags"), show))?;
     check(luma[91 * LUMA..92 * LUMA] == luma[90 * LUMA..91 * LUMA], "frame 90 is shown twice")
@@ -213,6 +244,68 @@ fn golden_figures(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
         .map(|(name, got, expected, _)| format!("{name}: {got}, not {expected}"))
         .collect();
     check(wrong.is_empty(), wrong.join("; "))
+}
+
+/// Passes of the first 43 groups with frames lost alone or in runs, from a few of them to nearly all, and what is rare in them:
+/// nothing lost or all, no I frame at all, B frames alone, a beginning without its I frame.
+fn lossy_passes() -> Vec<Vec<bool>> {
+    let mut state = 1_u64;
+    let mut draw = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as f64 / f64::from(1 << 31)
+    };
+    let mut passes = vec![vec![true; SOME], vec![false; SOME]];
+    for (share, run) in [(0.001, 1), (0.01, 6), (0.05, 1), (0.1, 4), (0.3, 1), (0.5, 20), (0.95, 1), (0.99, 1)] {
+        for _ in 0..2 {
+            let mut pass = vec![true; SOME];
+            for frame in 0..SOME {
+                if draw() < share / f64::from(run) {
+                    pass[frame..(frame + run as usize).min(SOME)].fill(false);
+                }
+            }
+            passes.push(pass);
+        }
+    }
+    let types: Vec<FrameType> = clip::trace().frames().iter().map(|frame| frame.frame_type).collect();
+    let only = |kept: &dyn Fn(usize) -> bool| (0..SOME).map(kept).collect::<Vec<bool>>();
+    passes.push(only(&|frame| types[frame] == FrameType::B));
+    passes.push(only(&|frame| types[frame] != FrameType::I));
+    passes.push(only(&|frame| types[frame] != FrameType::P));
+    passes.push(only(&|frame| frame > 0 && (types[frame] != FrameType::I || frame > 100)));
+    passes.push(only(&|frame| frame != 1));
+    passes.push(only(&|frame| frame == SOME - 1));
+    passes
+}
+
+/// Frames of 43 groups, the first of which has seven in coding order.
+const SOME: usize = 7 + 42 * 9;
+
+fn together(ffmpeg: &Ffmpeg) -> Result<(), Failed> {
+    let mut stream = clip::stream();
+    stream.pictures.truncate(SOME);
+    let quality = Quality::against(ffmpeg.clone(), stream, original(ffmpeg)?.1[..SOME * LUMA].to_vec())?;
+    let passes = lossy_passes();
+    let scores = quality.frames_of_passes(&passes)?;
+    for (number, pass) in passes.iter().enumerate() {
+        let (each, together) = (quality.frames(pass)?, scores.of(number).collect::<Vec<_>>());
+        let differs = each.iter().zip(&together).position(|(each, together)| each != together);
+        check(
+            each.len() == together.len() && differs.is_none(),
+            format!("pass {number} differs in frame {differs:?}"),
+        )?;
+    }
+    // What the transport did is nothing where nothing is lost, and else by what is shown.
+    let errors = |pass: usize| scores.of_transport(pass).collect::<Vec<f64>>();
+    check(errors(0) == vec![0.0; SOME], "nothing is lost")?;
+    let mut expected = Vec::new();
+    let (_, coded) = undamaged(ffmpeg)?;
+    ffmpeg.decode(&quality.received(&passes[6])?, |place, planes| {
+        let squares = planes[..LUMA].iter().zip(&coded[place * LUMA..]).map(|(a, b)| u64::from(a.abs_diff(*b)).pow(2));
+        expected.push(squares.sum::<u64>() as f64 / LUMA as f64);
+    })?;
+    check(errors(6) == expected && expected.iter().any(|error| *error > 0.0), "errors against the video as coded")?;
+    let short = quality.frames_of_passes(&[vec![true; 5]]).expect_err("a pass has more").to_string();
+    check(short == "5 frames are said to have arrived or not, but 1 passes of the stream have 385", short)
 }
 
 fn failures(ffmpeg: &Ffmpeg) -> Result<(), Failed> {

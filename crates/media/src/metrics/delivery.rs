@@ -4,12 +4,13 @@
 //! their arrival, and a frame is on time if it is whole by the time that the clock gives at that moment. The time that goes
 //! into the clock (and into the header of the frame's message) is [`Frame::at`](crate::Frame::at), when the decoder takes the
 //! frame in, not when it is shown: an I or P frame must be there for the B frames that are shown before it, and every frame
-//! has the same latency from the moment the encoder has it.
+//! has the same latency from the moment the encoder has it. With a deadline per group of pictures it is that of the group's
+//! first frame ([`Deadline`]).
 
 use crate::dependency::Dependency;
 use crate::frame::ByType;
 use crate::trace::Trace;
-use anabranch_policy::reliability::PlayOutClock;
+use anabranch_policy::reliability::{Deadline, PlayOutClock};
 use anabranch_policy::{Duration, Instant};
 use thiserror::Error;
 
@@ -100,8 +101,8 @@ pub struct Delivery {
 impl Delivery {
     /// Judges a stream whose first frame the encoder had at `start`. Arrivals are in coding order; a frame behind their end
     /// was lost.
-    pub fn judge(trace: &Trace, arrivals: &[Option<Arrival>], latency: Duration, start: Instant) -> Self {
-        let fates = fates(trace, arrivals, latency);
+    pub fn judge(trace: &Trace, arrivals: &[Option<Arrival>], deadline: impl Into<Deadline>, start: Instant) -> Self {
+        let fates = fates(trace, arrivals, deadline.into());
         let on_time: Vec<bool> = fates.iter().map(|&fate| fate == Fate::OnTime).collect();
         let decodable = Dependency::new(trace).decodable(&on_time);
         let (mut lost, mut late, mut broken) = (ByType::default(), ByType::default(), ByType::default());
@@ -150,7 +151,7 @@ fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
 
-fn fates(trace: &Trace, arrivals: &[Option<Arrival>], latency: Duration) -> Vec<Fate> {
+fn fates(trace: &Trace, arrivals: &[Option<Arrival>], deadline: Deadline) -> Vec<Fate> {
     #[derive(PartialEq, Eq, PartialOrd, Ord)]
     enum Event {
         First(usize),
@@ -164,15 +165,17 @@ fn fates(trace: &Trace, arrivals: &[Option<Arrival>], latency: Duration) -> Vec<
         events.extend(arrival.whole.map(|whole| (whole.max(arrival.first), Event::Whole(index))));
     }
     events.sort_unstable();
-    let mut clock = PlayOutClock::new(latency);
+    let groups = trace.group_times();
+    let play_out = |index: usize| deadline.play_out(frames[index].at, groups[index]);
+    let mut clock = PlayOutClock::new(deadline.latency);
     let mut fates = vec![Fate::Lost; frames.len()];
     for (now, event) in events {
         match event {
             Event::First(index) => {
-                clock.observe(now, frames[index].at);
+                clock.observe(now, play_out(index));
             }
             Event::Whole(index) => {
-                let in_time = clock.at(frames[index].at).is_some_and(|deadline| now <= deadline);
+                let in_time = clock.at(play_out(index)).is_some_and(|due| now <= due);
                 fates[index] = if in_time { Fate::OnTime } else { Fate::Late };
             }
         }
@@ -212,6 +215,7 @@ mod tests {
     use super::*;
     use crate::frame::FrameType;
     use crate::trace::FrameRate;
+    use anabranch_policy::reliability::DeadlineOf;
     use proptest::prelude::*;
 
     fn millis(value: u64) -> Duration {
@@ -267,6 +271,23 @@ mod tests {
         let mut arrivals = smooth();
         arrivals[1] = Some(Arrival { first: at(110), whole: Some(at(410)) });
         assert_eq!(Delivery::judge(&seven(), &arrivals, millis(300), Instant::ZERO).fates[1], Fate::OnTime);
+    }
+
+    #[test]
+    fn with_a_deadline_per_group_a_frame_has_what_is_left_of_it_when_it_is_there() {
+        let of_group = Deadline { latency: millis(500), of: DeadlineOf::Group };
+        // The base is 10 ms, of the I frame: all are due at 510. The frame at 400 comes at 500, that at 500 at 510, the last, which
+        // is there at 600, cannot be in time.
+        let arrivals: Vec<_> = [20, 120, 220, 320, 500, 510, 611].map(at).into_iter().zip(0..7).collect();
+        let arrival =
+            |(whole, index): (Instant, u64)| Some(Arrival { first: at(index * 100 + 10), whole: Some(whole) });
+        let arrivals: Vec<_> = arrivals.into_iter().map(arrival).collect();
+        let fates = |deadline: Deadline| Delivery::judge(&seven(), &arrivals, deadline, Instant::ZERO).fates;
+        assert_eq!(fates(of_group)[..6], [Fate::OnTime; 6]);
+        assert_eq!(fates(of_group)[6], Fate::Late);
+        assert_eq!(fates(millis(500).into()), [Fate::OnTime; 7]);
+        let tighter = Deadline { latency: millis(499), ..of_group };
+        assert_eq!(fates(tighter)[5], Fate::Late);
     }
 
     #[test]

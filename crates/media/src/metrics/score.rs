@@ -1,8 +1,12 @@
 //! Scores a whole video against its original, frame by frame.
 
 use super::difference::{mean_squared_error, opinion_score, psnr};
-use super::vqm::Vqm;
-use super::{Plane, WrongSize, similarity};
+use super::similarity::{self, Filtered};
+use super::vqm::{Contrasts, Vqm};
+use super::{Plane, WrongSize};
+use rayon::prelude::*;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// The figures of one frame's luma.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -25,13 +29,37 @@ impl FrameScore {
     /// # Panics
     /// If the planes differ in size.
     pub fn of(original: Plane<'_>, shown: Plane<'_>, vqm: &Vqm) -> Self {
-        let error = mean_squared_error(original, shown);
-        Self {
+        Reference::new(original, vqm).score(shown)
+    }
+}
+
+/// A frame of the original, prepared for several that are held against it.
+#[derive(Clone, Debug)]
+pub struct Reference<'a> {
+    original: Plane<'a>,
+    filtered: Filtered,
+    vqm: &'a Vqm,
+    contrasts: Contrasts,
+}
+
+impl<'a> Reference<'a> {
+    /// Of the luma of a frame.
+    pub fn new(original: Plane<'a>, vqm: &'a Vqm) -> Self {
+        Self { original, filtered: Filtered::new(original), vqm, contrasts: vqm.contrasts(original) }
+    }
+
+    /// The figures of what is shown in its place.
+    ///
+    /// # Panics
+    /// If the planes differ in size.
+    pub fn score(&self, shown: Plane<'_>) -> FrameScore {
+        let error = mean_squared_error(self.original, shown);
+        FrameScore {
             error,
             psnr: psnr(error),
-            ssim_blocks: similarity::blocks(original, shown),
-            ssim_gaussian: similarity::gaussian(original, shown),
-            vqm: vqm.of(original, shown),
+            ssim_blocks: similarity::blocks(self.original, shown),
+            ssim_gaussian: self.filtered.similarity(self.original, shown),
+            vqm: self.vqm.against(&self.contrasts, shown),
         }
     }
 }
@@ -80,8 +108,9 @@ pub struct Scorer {
     size: (usize, usize),
     original: Vec<u8>,
     /// The video as it was coded, with nothing lost, and its figures.
-    undamaged: Vec<u8>,
+    undamaged: Arc<[u8]>,
     scores: Vec<FrameScore>,
+    grey: Vec<u8>,
     vqm: Vqm,
 }
 
@@ -90,8 +119,8 @@ impl Scorer {
     ///
     /// # Errors
     /// If they have not both the same number of whole frames.
-    pub fn new(size: (u32, u32), original: Vec<u8>, undamaged: Vec<u8>) -> Result<Self, WrongSize> {
-        let size = (size.0 as usize, size.1 as usize);
+    pub fn new(size: (u32, u32), original: Vec<u8>, undamaged: impl Into<Arc<[u8]>>) -> Result<Self, WrongSize> {
+        let (size, undamaged) = ((size.0 as usize, size.1 as usize), undamaged.into());
         let plane = size.0 * size.1;
         if plane == 0
             || original.is_empty()
@@ -104,11 +133,19 @@ impl Scorer {
         let vqm = Vqm::new();
         let pair = |(one, other)| Ok((Plane::new(one, size.0, size.1)?, Plane::new(other, size.0, size.1)?));
         let scores = original
-            .chunks_exact(plane)
-            .zip(undamaged.chunks_exact(plane))
+            .par_chunks_exact(plane)
+            .zip(undamaged.par_chunks_exact(plane))
             .map(|frames| pair(frames).map(|(one, other)| FrameScore::of(one, other, &vqm)))
             .collect::<Result<_, _>>()?;
-        Ok(Self { size, original, undamaged, scores, vqm })
+        Ok(Self { size, original, undamaged, scores, grey: vec![128; plane], vqm })
+    }
+
+    /// The same video held against another original.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn against(&self, original: Vec<u8>) -> Result<Self, WrongSize> {
+        Self::new((self.size.0 as u32, self.size.1 as u32), original, Arc::clone(&self.undamaged))
     }
 
     /// Frames in the original.
@@ -116,9 +153,53 @@ impl Scorer {
         self.scores.len()
     }
 
+    /// Samples across and down.
+    pub const fn size(&self) -> (usize, usize) {
+        self.size
+    }
+
+    /// Samples of a frame.
+    pub const fn plane(&self) -> usize {
+        self.size.0 * self.size.1
+    }
+
     /// The score of the video as it was coded, with nothing lost: the best that a transport can reach.
     pub fn reference(&self) -> Score {
         Score::of(&self.scores)
+    }
+
+    /// The figures of each frame with nothing lost.
+    pub fn scores(&self) -> &[FrameScore] {
+        &self.scores
+    }
+
+    /// A frame as it was coded, by its place in display order.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn coded(&self, display: usize) -> Plane<'_> {
+        self.luma(&self.undamaged, display)
+    }
+
+    /// A grey frame.
+    pub fn grey(&self) -> &[u8] {
+        &self.grey
+    }
+
+    /// A frame of the original, prepared for several that are held against it.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn prepared(&self, display: usize) -> Reference<'_> {
+        Reference::new(self.luma(&self.original, display), &self.vqm)
+    }
+
+    fn range(&self, display: usize) -> Range<usize> {
+        display * self.plane()..(display + 1) * self.plane()
+    }
+
+    fn luma<'a>(&self, planes: &'a [u8], display: usize) -> Plane<'a> {
+        Plane::new(&planes[self.range(display)], self.size.0, self.size.1).expect("the range is a plane long")
     }
 
     /// The figures of a frame as shown, given by place in display order; the original begins anew after its last frame.
@@ -126,21 +207,17 @@ impl Scorer {
     /// # Errors
     /// If it has not the original's size.
     pub fn frame(&self, display: usize, shown: &[u8]) -> Result<FrameScore, WrongSize> {
-        let (width, height) = self.size;
-        let shown = Plane::new(shown, width, height)?;
+        let shown = Plane::new(shown, self.size.0, self.size.1)?;
         let index = display % self.scores.len();
-        let range = index * width * height..(index + 1) * width * height;
-        if self.undamaged[range.clone()] == *shown.samples {
+        if self.coded(index).samples == shown.samples {
             return Ok(self.scores[index]);
         }
-        Ok(FrameScore::of(Plane::new(&self.original[range], width, height)?, shown, &self.vqm))
+        Ok(FrameScore::of(self.luma(&self.original, index), shown, &self.vqm))
     }
 
     /// Whether a frame is shown exactly as it was coded.
     pub fn is_undamaged(&self, display: usize, shown: &[u8]) -> bool {
-        let plane = self.size.0 * self.size.1;
-        let from = display % self.scores.len() * plane;
-        shown.get(..plane) == self.undamaged.get(from..from + plane)
+        shown.get(..self.plane()) == Some(self.coded(display % self.scores.len()).samples)
     }
 }
 

@@ -21,25 +21,29 @@ const C2: f64 = (0.03 * 255.0) * (0.03 * 255.0);
 /// # Panics
 /// If the planes differ in size.
 pub fn blocks(one: Plane<'_>, other: Plane<'_>) -> f64 {
-    const WINDOW: usize = 8;
     one.check(&other);
+    // Only whole blocks of 4x4 take part; a window is four of them.
+    let (across, down) = (one.width / BLOCK, one.height / BLOCK);
     let (mut sum, mut count) = (0.0, 0_u32);
-    // Only whole blocks of 4x4 take part.
-    let starts = |length: usize| (0..(length / 4).saturating_sub(1)).map(|block| block * 4);
-    for y in starts(one.height) {
-        for x in starts(one.width) {
-            let mut sums = Sums::default();
-            for row in y..y + WINDOW {
-                let from = row * one.width + x;
-                let pair = one.samples[from..from + WINDOW].iter().zip(&other.samples[from..from + WINDOW]);
-                pair.for_each(|(&a, &b)| sums.add(u64::from(a), u64::from(b)));
-            }
-            sum += sums.similarity((WINDOW * WINDOW) as f64);
+    let (mut above, mut below) = (Vec::new(), Vec::new());
+    for y in 0..down {
+        std::mem::swap(&mut above, &mut below);
+        below.clear();
+        below.extend((0..across).map(|x| Sums::of_block(one, other, x * BLOCK, y * BLOCK)));
+        if y == 0 {
+            continue;
+        }
+        for (above, below) in above.windows(2).zip(below.windows(2)) {
+            let window = above.iter().chain(below).fold(Sums::default(), |sums, block| sums.with(block));
+            sum += window.similarity((4 * BLOCK * BLOCK) as f64);
             count += 1;
         }
     }
     mean(sum, count, one, other)
 }
+
+/// Samples along a block, of which a flat window has two.
+const BLOCK: usize = 4;
 
 /// Mean over all windows of 11x11 that lie inside, weighted by a Gaussian of 1.5 samples: Wang's figure.
 /// As for [`blocks`] when the planes are smaller.
@@ -58,45 +62,125 @@ pub fn blocks(one: Plane<'_>, other: Plane<'_>) -> f64 {
 /// If the planes differ in size.
 pub fn gaussian(one: Plane<'_>, other: Plane<'_>) -> f64 {
     one.check(&other);
-    let weights = weights();
-    let (width, height) = (one.width, one.height);
-    let (Some(across), Some(down)) = ((width + 1).checked_sub(SPAN), (height + 1).checked_sub(SPAN)) else {
-        return mean(0.0, 0, one, other);
-    };
-    // The window is separable: first along rows, a ring of SPAN rows is enough, then along columns.
-    let mut rows = vec![[0.0_f64; 5]; across * SPAN];
-    let (mut sum, mut count) = (0.0, 0_u32);
-    for y in 0..height {
-        let line = y * width;
-        for x in 0..across {
-            let mut filtered = [0.0; 5];
-            for (offset, weight) in weights.iter().enumerate() {
-                let (a, b) = (f64::from(one.samples[line + x + offset]), f64::from(other.samples[line + x + offset]));
-                let (wa, wb) = (weight * a, weight * b);
-                filtered[0] += wa;
-                filtered[1] += wb;
-                filtered[2] += wa * a;
-                filtered[3] += wb * b;
-                filtered[4] += wa * b;
-            }
-            rows[(y % SPAN) * across + x] = filtered;
-        }
-        let Some(top) = (y + 1).checked_sub(SPAN).filter(|&top| top < down) else { continue };
-        for x in 0..across {
-            let mut moments = [0.0; 5];
-            for (offset, weight) in weights.iter().enumerate() {
-                let filtered = &rows[((top + offset) % SPAN) * across + x];
-                moments.iter_mut().zip(filtered).for_each(|(moment, value)| *moment += weight * value);
-            }
-            let [ma, mb, aa, bb, ab] = moments;
-            sum += similarity(C1, [ma, mb], [aa - ma * ma, bb - mb * mb, ab - ma * mb]);
-            count += 1;
-        }
-    }
-    mean(sum, count, one, other)
+    Filtered::new(one).similarity(one, other)
 }
 
 const SPAN: usize = 11;
+
+/// What windows of one picture weigh alone: computed once for a picture that several are held against.
+#[derive(Clone, Debug)]
+pub struct Filtered {
+    weights: [f64; SPAN],
+    /// Windows across and down.
+    windows: (usize, usize),
+    /// By window, row by row: mean, and mean of squares.
+    means: Vec<f64>,
+    squares: Vec<f64>,
+}
+
+impl Filtered {
+    /// Of a picture.
+    pub fn new(one: Plane<'_>) -> Self {
+        let inside = |length: usize| (length + 1).saturating_sub(SPAN);
+        let windows = (inside(one.width), inside(one.height));
+        let mut filtered = Self { weights: weights(), windows, means: Vec::new(), squares: Vec::new() };
+        if windows.0 == 0 || windows.1 == 0 {
+            return filtered;
+        }
+        let (mut means, mut squares) = (Vec::new(), Vec::new());
+        filtered.each_row(one, one, |[mean, square]| {
+            means.extend_from_slice(mean);
+            squares.extend_from_slice(square);
+        });
+        (filtered.means, filtered.squares) = (means, squares);
+        filtered
+    }
+
+    /// [`gaussian`] of that picture, which is given again, and another.
+    ///
+    /// # Panics
+    /// If the planes differ in size.
+    pub fn similarity(&self, one: Plane<'_>, other: Plane<'_>) -> f64 {
+        one.check(&other);
+        let (across, down) = self.windows;
+        if self.means.is_empty() {
+            return mean(0.0, 0, one, other);
+        }
+        let (mut sum, mut at) = (0.0, 0);
+        let mut row = vec![0.0; across];
+        self.each_row(one, other, |[mb, bb, ab]| {
+            let (ma, aa) = (&self.means[at..at + across], &self.squares[at..at + across]);
+            for (x, value) in row.iter_mut().enumerate() {
+                let (ma, mb) = (ma[x], mb[x]);
+                let variances = [aa[x] - ma * ma, bb[x] - mb * mb, ab[x] - ma * mb];
+                *value = similarity(C1, [ma, mb], variances);
+            }
+            row.iter().for_each(|value| sum += value);
+            at += across;
+        });
+        mean(sum, (across * down) as u32, one, other)
+    }
+
+    /// Shows for each row of windows the weighted means of the other's samples, of their squares, and, as a third, of products
+    /// with the first's. The window is separable: first along rows, of which a ring is enough, then along columns.
+    fn each_row<const N: usize>(&self, one: Plane<'_>, other: Plane<'_>, mut show: impl FnMut([&[f64]; N])) {
+        let (across, width) = (self.windows.0, one.width);
+        // Room for whole lanes behind the last window.
+        let room = across.next_multiple_of(LANES);
+        let mut samples = [vec![0.0; room + SPAN], vec![0.0; room + SPAN]];
+        let mut ring = vec![vec![[[0.0; LANES]; N]; room / LANES]; SPAN];
+        let mut out = [const { Vec::new() }; N];
+        out.fill(vec![0.0; room]);
+        for y in 0..one.height {
+            for (samples, plane) in samples.iter_mut().zip([one, other]) {
+                let line = &plane.samples[y * width..(y + 1) * width];
+                samples.iter_mut().zip(line).for_each(|(sample, value)| *sample = f64::from(*value));
+            }
+            self.along(&samples[0], &samples[1], &mut ring[y % SPAN]);
+            let Some(top) = (y + 1).checked_sub(SPAN) else { continue };
+            self.down(&ring, top, &mut out);
+            show(out.each_ref().map(|values| &values[..across]));
+        }
+    }
+
+    /// Weighs one row.
+    fn along<const N: usize>(&self, one: &[f64], other: &[f64], into: &mut [[[f64; LANES]; N]]) {
+        for (lanes, x) in into.iter_mut().zip((0..).step_by(LANES)) {
+            let mut sums = [[0.0; LANES]; N];
+            for (offset, weight) in self.weights.iter().enumerate() {
+                let from = x + offset;
+                let (a, b) = (&one[from..from + LANES], &other[from..from + LANES]);
+                for lane in 0..LANES {
+                    let weighed = weight * b[lane];
+                    sums[0][lane] += weighed;
+                    sums[1][lane] += weighed * b[lane];
+                    if N > 2 {
+                        sums[2][lane] += weight * a[lane] * b[lane];
+                    }
+                }
+            }
+            *lanes = sums;
+        }
+    }
+
+    /// Weighs [`SPAN`] rows from `top` on.
+    fn down<const N: usize>(&self, ring: &[Vec<[[f64; LANES]; N]>], top: usize, out: &mut [Vec<f64>; N]) {
+        for group in 0..out[0].len() / LANES {
+            let mut sums = [[0.0; LANES]; N];
+            for (offset, weight) in self.weights.iter().enumerate() {
+                for (sums, values) in sums.iter_mut().zip(&ring[(top + offset) % SPAN][group]) {
+                    sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += weight * value);
+                }
+            }
+            for (out, sums) in out.iter_mut().zip(&sums) {
+                out[group * LANES..(group + 1) * LANES].copy_from_slice(sums);
+            }
+        }
+    }
+}
+
+/// Windows that are weighed side by side.
+const LANES: usize = 8;
 
 /// One dimension of the window; both together sum to one.
 fn weights() -> [f64; SPAN] {
@@ -122,18 +206,28 @@ fn similarity(c1: f64, [ma, mb]: [f64; 2], [va, vb, vab]: [f64; 3]) -> f64 {
     (2.0 * ma * mb + c1) * (2.0 * vab + C2) / ((ma * ma + mb * mb + c1) * (va + vb + C2))
 }
 
-/// What a flat window adds up.
-#[derive(Default)]
+/// What a flat window, or a block of one, adds up.
+#[derive(Clone, Copy, Default)]
 struct Sums {
-    a: u64,
-    b: u64,
-    aa: u64,
-    bb: u64,
-    ab: u64,
+    a: u32,
+    b: u32,
+    aa: u32,
+    bb: u32,
+    ab: u32,
 }
 
 impl Sums {
-    const fn add(&mut self, a: u64, b: u64) {
+    fn of_block(one: Plane<'_>, other: Plane<'_>, x: usize, y: usize) -> Self {
+        let mut sums = Self::default();
+        for row in y..y + BLOCK {
+            let from = row * one.width + x;
+            let pair = one.samples[from..from + BLOCK].iter().zip(&other.samples[from..from + BLOCK]);
+            pair.for_each(|(&a, &b)| sums.add(u32::from(a), u32::from(b)));
+        }
+        sums
+    }
+
+    const fn add(&mut self, a: u32, b: u32) {
         self.a += a;
         self.b += b;
         self.aa += a * a;
@@ -141,8 +235,13 @@ impl Sums {
         self.ab += a * b;
     }
 
+    const fn with(self, more: &Self) -> Self {
+        let (a, b) = (self.a + more.a, self.b + more.b);
+        Self { a, b, aa: self.aa + more.aa, bb: self.bb + more.bb, ab: self.ab + more.ab }
+    }
+
     fn similarity(&self, n: f64) -> f64 {
-        let [a, b, aa, bb, ab] = [self.a, self.b, self.aa, self.bb, self.ab].map(|sum| sum as f64);
+        let [a, b, aa, bb, ab] = [self.a, self.b, self.aa, self.bb, self.ab].map(f64::from);
         let (ma, mb) = (a / n, b / n);
         let deviation = |product: f64, one: f64, other: f64| (product - one * other / n) / (n - 1.0);
         similarity(C1 / n, [ma, mb], [deviation(aa, a, a), deviation(bb, b, b), deviation(ab, a, b)])
@@ -204,6 +303,46 @@ mod tests {
         let small = |samples: &'static [u8]| Plane::new(samples, 2, 2).expect("4 samples");
         assert!((gaussian(small(&[1, 2, 3, 4]), small(&[1, 2, 3, 4])) - 1.0).abs() < 1e-12);
         assert!(blocks(small(&[1, 2, 3, 4]), small(&[1, 2, 3, 5])).abs() < 1e-12);
+    }
+
+    /// Two pictures of noise.
+    fn noise(width: usize, height: usize) -> [Vec<u8>; 2] {
+        [7_919_u32, 104_729].map(|prime| (0..width * height).map(|at| ((at as u32 * prime) >> 5) as u8).collect())
+    }
+
+    #[test]
+    fn windows_side_by_side_and_blocks_that_are_shared_give_what_each_window_alone_does_to_the_last_bit() {
+        let (width, height) = (29, 23);
+        let [a, b] = noise(width, height);
+        let weights = weights();
+        let mut sum = 0.0;
+        for (y, x) in (0..height - 10).flat_map(|y| (0..width - 10).map(move |x| (y, x))) {
+            let mut moments = [0.0; 5];
+            for (down, weight) in weights.iter().enumerate() {
+                let mut row = [0.0; 5];
+                for (across, weight) in weights.iter().enumerate() {
+                    let at = (y + down) * width + x + across;
+                    let (a, b) = (f64::from(a[at]), f64::from(b[at]));
+                    let (wa, wb) = (weight * a, weight * b);
+                    row.iter_mut().zip([wa, wb, wa * a, wb * b, wa * b]).for_each(|(sum, value)| *sum += value);
+                }
+                moments.iter_mut().zip(row).for_each(|(moment, value)| *moment += weight * value);
+            }
+            let [ma, mb, aa, bb, ab] = moments;
+            sum += similarity(C1, [ma, mb], [aa - ma * ma, bb - mb * mb, ab - ma * mb]);
+        }
+        let [one, other] = [&a, &b].map(|samples| Plane::new(samples, width, height).expect("its size"));
+        assert_eq!(gaussian(one, other).to_bits(), (sum / f64::from(19 * 13)).to_bits());
+        let (mut sum, mut count) = (0.0, 0.0);
+        for (y, x) in [0, 4, 8, 12].into_iter().flat_map(|y| (0..=20).step_by(4).map(move |x| (y, x))) {
+            let mut window = Sums::default();
+            for at in (y..y + 8).flat_map(|row| (x..x + 8).map(move |column| row * width + column)) {
+                window.add(u32::from(a[at]), u32::from(b[at]));
+            }
+            sum += window.similarity(64.0);
+            count += 1.0;
+        }
+        assert_eq!(blocks(one, other).to_bits(), (sum / count).to_bits());
     }
 
     #[test]

@@ -35,8 +35,17 @@ const INTRA: [[f64; BLOCK]; BLOCK] = [
 #[derive(Clone, Debug)]
 pub struct Vqm {
     /// Row u: the samples' weights in coefficient u.
-    cosines: [[f64; BLOCK]; BLOCK],
+    cosines: Block,
+    /// Row x: the weights of sample x in all coefficients.
+    samples: Block,
 }
+
+/// A block of samples, of coefficients, or of their weights.
+type Block = [[f64; BLOCK]; BLOCK];
+
+/// Weighted local contrast of all blocks of a picture: computed once for a picture that several are held against.
+#[derive(Clone, Debug)]
+pub struct Contrasts(Vec<Block>);
 
 impl Default for Vqm {
     fn default() -> Self {
@@ -51,7 +60,10 @@ impl Vqm {
             let scale = if u == 0 { FRAC_1_SQRT_2 } else { 1.0 };
             0.5 * scale * ((2 * x + 1) as f64 * u as f64 * PI / 16.0).cos()
         };
-        Self { cosines: core::array::from_fn(|u| core::array::from_fn(|x| cosine(u, x))) }
+        Self {
+            cosines: core::array::from_fn(|u| core::array::from_fn(|x| cosine(u, x))),
+            samples: core::array::from_fn(|x| core::array::from_fn(|u| cosine(u, x))),
+        }
     }
 
     /// The measure of one picture against another: mean and maximum of the differences over all whole blocks, pooled. 0 for
@@ -70,37 +82,44 @@ impl Vqm {
     /// If the planes differ in size.
     pub fn of(&self, one: Plane<'_>, other: Plane<'_>) -> f64 {
         one.check(&other);
-        let (mut sum, mut highest, mut count) = (0.0, 0.0_f64, 0_u32);
-        for y in (0..one.height / BLOCK).map(|block| block * BLOCK) {
-            for x in (0..one.width / BLOCK).map(|block| block * BLOCK) {
-                let (a, b) = (self.contrast(one, x, y), self.contrast(other, x, y));
-                for (a, b) in a.iter().flatten().zip(b.iter().flatten()) {
-                    let difference = (a - b).abs();
-                    sum += difference;
-                    highest = highest.max(difference);
-                    count += 1;
-                }
+        self.against(&self.contrasts(one), other)
+    }
+
+    /// The contrasts of a picture.
+    pub fn contrasts(&self, plane: Plane<'_>) -> Contrasts {
+        Contrasts(places(plane).map(|(x, y)| self.contrast(plane, x, y)).collect())
+    }
+
+    /// [`Self::of`] the picture that has these contrasts and another of its size.
+    pub fn against(&self, one: &Contrasts, other: Plane<'_>) -> f64 {
+        let (mut sum, mut highest) = (0.0, 0.0_f64);
+        for (a, (x, y)) in one.0.iter().zip(places(other)) {
+            let b = self.contrast(other, x, y);
+            for (a, b) in a.iter().flatten().zip(b.iter().flatten()) {
+                let difference = (a - b).abs();
+                sum += difference;
+                highest = highest.max(difference);
             }
         }
-        if count == 0 {
+        if one.0.is_empty() {
             return 0.0;
         }
-        1000.0 * sum / f64::from(count) + 0.005 * 1000.0 * highest
+        1000.0 * sum / (one.0.len() * BLOCK * BLOCK) as f64 + 0.005 * 1000.0 * highest
     }
 
     /// Weighted local contrast of the block at `x`, `y`.
-    fn contrast(&self, plane: Plane<'_>, x: usize, y: usize) -> [[f64; BLOCK]; BLOCK] {
+    fn contrast(&self, plane: Plane<'_>, x: usize, y: usize) -> Block {
         let mut rows = [[0.0; BLOCK]; BLOCK];
         for (line, row) in rows.iter_mut().enumerate() {
-            for (coefficient, weights) in row.iter_mut().zip(&self.cosines) {
-                let sample = |(at, weight): (usize, &f64)| weight * f64::from(plane.at(x + at, y + line));
-                *coefficient = weights.iter().enumerate().map(sample).sum();
+            for (at, weights) in self.samples.iter().enumerate() {
+                let sample = f64::from(plane.at(x + at, y + line));
+                row.iter_mut().zip(weights).for_each(|(coefficient, weight)| *coefficient += weight * sample);
             }
         }
         let mut block = [[0.0; BLOCK]; BLOCK];
-        for (v, weights) in self.cosines.iter().enumerate() {
-            for u in 0..BLOCK {
-                block[v][u] = weights.iter().zip(&rows).map(|(weight, row)| weight * row[u]).sum();
+        for (line, weights) in block.iter_mut().zip(&self.cosines) {
+            for (row, weight) in rows.iter().zip(weights) {
+                line.iter_mut().zip(row).for_each(|(coefficient, value)| *coefficient += weight * value);
             }
         }
         // A black block has no contrast to speak of: one grey level stands for it.
@@ -113,6 +132,12 @@ impl Vqm {
         }
         block
     }
+}
+
+/// Where whole blocks begin, row by row.
+fn places(plane: Plane<'_>) -> impl Iterator<Item = (usize, usize)> {
+    let starts = |length: usize| (0..length / BLOCK).map(|block| block * BLOCK);
+    starts(plane.height).flat_map(move |y| starts(plane.width).map(move |x| (x, y)))
 }
 
 #[cfg(test)]

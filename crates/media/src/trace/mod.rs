@@ -204,6 +204,19 @@ impl Trace {
         self.bytes().total() as f64 * 8.0 / self.period().as_secs_f64()
     }
 
+    /// By place in coding order: when the first frame of the frame's group of pictures is there. A group begins with an I frame
+    /// and goes on, in coding order, until the next.
+    pub fn group_times(&self) -> Vec<Duration> {
+        let mut first = Duration::ZERO;
+        let of = |frame: &Frame| {
+            if frame.frame_type == FrameType::I {
+                first = frame.at;
+            }
+            first
+        };
+        self.frames.iter().map(of).collect()
+    }
+
     /// Places in coding order, in display order: `display_order()[0]` is the frame that is shown first.
     pub fn display_order(&self) -> Vec<usize> {
         let mut order = vec![0; self.frames.len()];
