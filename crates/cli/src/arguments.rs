@@ -1,7 +1,7 @@
 //! What can be said on the command line.
 
 use crate::calibrate::CalibrateOptions;
-use crate::command::{EMULATE_EXAMPLES, EmulateOptions, Options, ProxyOptions, ServeOptions};
+use crate::command::{EMULATE_EXAMPLES, EmulateOptions, Options, ProxyOptions, ReproduceOptions, ServeOptions};
 use crate::perf::PerfOptions;
 use crate::route::RouteOptions;
 use crate::stream::StreamCommand;
@@ -65,7 +65,7 @@ pub enum Command {
         /// Which one, by its name or the beginning of it; all of them if not given
         experiment: Option<String>,
         #[command(flatten)]
-        options: Options,
+        options: ReproduceOptions,
     },
     /// Hold the lab against real time: a set of networks in the lab, emulated with the engine, emulated with Linux
     Calibrate {

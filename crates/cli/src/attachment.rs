@@ -2,6 +2,7 @@
 
 use crate::contender::{Contender, RECOMMENDED, from_option};
 use crate::diagnostic::{Diagnostic, did_you_mean};
+use crate::scenario::connection::ConnectionSettings;
 use crate::scenario::quantity::{self, Size};
 use anabranch_mptcp::{BufferSize, ConnectionConfig, Policies};
 use anabranch_net::StackConfig;
@@ -99,7 +100,7 @@ impl StackOptions {
     }
 
     fn contender(&self) -> Result<Contender, Diagnostic> {
-        from_option(&self.policy, &[]).map_err(|error| Diagnostic::option(&format!("--policy {}", self.policy), error))
+        from_option(&self.policy).map_err(|error| Diagnostic::option(&format!("--policy {}", self.policy), error))
     }
 
     /// For `--dry-run`: the commands that do what [`Self::open`] would do, one a line.
@@ -128,6 +129,7 @@ impl StackOptions {
         let attached = attached.map_err(|error| diagnostic(&error))?;
         let mut connection = ConnectionConfig::new(policies);
         connection.multipath = contender.multipath;
+        contender.connection_in(&ConnectionSettings::default()).apply(&mut connection);
         connection.tcp.mtu = attached.mtu();
         if let Some(max) = self.receive_buffer {
             connection.receive_buffer = BufferSize::Auto { initial: max.min(FIRST_BUFFER), max };

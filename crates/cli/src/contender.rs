@@ -1,6 +1,13 @@
 //! Who takes part in a comparison: a combination of policies, multipath or plain TCP, and the paths it may use.
 
+mod option;
+mod scheme;
+
+pub use option::{Surroundings, all_from_option, from_option};
+pub use scheme::{Choices, Scheme, contenders};
+
 use crate::diagnostic::did_you_mean;
+use crate::scenario::connection::ConnectionSettings;
 use anabranch_policy::combination::{Choice, Combination, CombinationError, Family};
 use anabranch_policy::table::{Member, Parameter, SettingError};
 use anabranch_policy::{congestion, forecast, path_manager, reliability, scheduler};
@@ -79,10 +86,14 @@ pub struct MeshRoutes {
 /// Who takes part.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Contender {
-    /// Its name in results.
+    /// Its name in results: the scheme's, and behind an @ the baseline's, if it is run under one.
     pub name: String,
     /// What figures and tables call it.
     pub label: String,
+    /// The scheme, as the scenario names it.
+    pub scheme: String,
+    /// The baseline that it is run under, by name.
+    pub baseline: Option<String>,
     /// Multipath TCP; else plain TCP on one path.
     pub multipath: bool,
     /// Which paths.
@@ -93,6 +104,10 @@ pub struct Contender {
     pub oracle: bool,
     /// The policies of both ends.
     pub policies: Combination,
+    /// What its baseline says of the connection: in place of the engine's defaults, so that a scenario wins over it.
+    pub defaults: ConnectionSettings,
+    /// What it says of the connection itself, which wins over the scenario.
+    pub connection: ConnectionSettings,
 }
 
 impl Contender {
@@ -101,6 +116,7 @@ impl Contender {
         Self {
             name: RECOMMENDED.to_owned(),
             label: "Anabranch".to_owned(),
+            scheme: RECOMMENDED.to_owned(),
             policies: Combination::anabranch(),
             ..Self::plain()
         }
@@ -111,11 +127,15 @@ impl Contender {
         Self {
             name: "plain".to_owned(),
             label: "plain MPTCP".to_owned(),
+            scheme: "plain".to_owned(),
+            baseline: None,
             multipath: true,
             route: Route::All,
             mesh: MeshRoutes::default(),
             oracle: false,
             policies: Combination::default(),
+            defaults: ConnectionSettings::default(),
+            connection: ConnectionSettings::default(),
         }
     }
 
@@ -124,11 +144,11 @@ impl Contender {
         Self {
             name: "plain_tcp".to_owned(),
             label: "TCP on the best path".to_owned(),
+            scheme: "plain_tcp".to_owned(),
             multipath: false,
             route: Route::Best,
-            mesh: MeshRoutes::default(),
-            oracle: false,
             policies: Combination { congestion: Choice::new("new_reno"), ..Combination::default() },
+            ..Self::plain()
         }
     }
 
@@ -139,11 +159,30 @@ impl Contender {
 
     /// Those of the recPR paper and its rivals ([`Combination::NAMED`]): of both ends, beside the default of each family.
     pub fn partially_reliable() -> Vec<Self> {
+        Self::named(Combination::NAMED)
+    }
+
+    fn named(names: &[(&str, &str)]) -> Vec<Self> {
         let made = |(name, _): &(&str, &str)| {
-            let policies = Combination::named(name)?;
-            Some(Self { name: (*name).to_owned(), label: (*name).to_owned(), policies, ..Self::plain() })
+            let (policies, name) = (Combination::named(name)?, (*name).to_owned());
+            Some(Self { name: name.clone(), label: name.clone(), scheme: name, policies, ..Self::plain() })
         };
-        Combination::NAMED.iter().filter_map(made).collect()
+        names.iter().filter_map(made).collect()
+    }
+
+    /// Our readings of published schemes ([`Combination::READINGS`]).
+    pub fn readings() -> Vec<Self> {
+        Self::named(Combination::READINGS)
+    }
+
+    /// Whether `name` means it: its own name, or that of its scheme under any baseline.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.scheme == name
+    }
+
+    /// All that is said of its connection in a scenario that says `of_scenario`.
+    pub fn connection_in(&self, of_scenario: &ConnectionSettings) -> ConnectionSettings {
+        self.connection.over(&of_scenario.over(&self.defaults))
     }
 }
 
@@ -156,7 +195,8 @@ fn explain(policies: &Combination, error: &CombinationError) -> String {
     match error {
         CombinationError::NotAnAssignment(_) => error.to_string(),
         CombinationError::UnknownFamily(name) => {
-            let known = Family::ALL.iter().map(|family| family.name()).chain(["paths", "multipath", "name"]);
+            let known =
+                Family::ALL.iter().map(|family| family.name()).chain(["connection", "paths", "multipath", "name"]);
             format!(
                 "'{name}' is not one of {}{}",
                 known.clone().collect::<Vec<_>>().join(", "),
@@ -175,65 +215,4 @@ fn explain(policies: &Combination, error: &CombinationError) -> String {
             SettingError::BadValue { .. } => format!("{family} policy '{}': {error}", policies.choice(*family).name),
         },
     }
-}
-
-/// Understands one `--policy`: the name of a policy of the scenario, of a ready one (`plain`, `plain_tcp`) or of a member
-/// of any family, or a list such as `congestion=olia,scheduler=redundant,path_manager=lm3,path_manager.rounding=up`, which
-/// may begin with such a name: `anabranch,reliability=full`.
-/// What is not said is as in [`Contender::plain`].
-pub fn from_option(text: &str, scenario: &[Contender]) -> Result<Contender, String> {
-    let text = text.trim();
-    let made = if text.contains('=') { from_list(text, scenario)? } else { from_name(text, scenario)? };
-    check(&made.policies)?;
-    Ok(made)
-}
-
-fn from_name(name: &str, scenario: &[Contender]) -> Result<Contender, String> {
-    let ready = [Contender::ready(), Contender::partially_reliable()].concat();
-    if let Some(found) = scenario.iter().chain(&ready).find(|known| known.name == name) {
-        return Ok(found.clone());
-    }
-    for family in Family::ALL {
-        if family.members().contains(&name) {
-            let mut made = Contender { name: name.to_owned(), label: name.to_owned(), ..Contender::plain() };
-            *made.policies.choice_mut(family) = Choice::new(name);
-            return Ok(made);
-        }
-    }
-    let mut known: Vec<&str> = Vec::new();
-    for name in scenario.iter().chain(&ready).map(|known| known.name.as_str()) {
-        if !known.contains(&name) {
-            known.push(name);
-        }
-    }
-    for name in Family::ALL.into_iter().flat_map(Family::members) {
-        if !known.contains(&name) {
-            known.push(name);
-        }
-    }
-    let hint = did_you_mean(name, known.iter().copied());
-    let hint = if hint.is_empty() { format!("; known are {}", known.join(", ")) } else { hint };
-    Err(format!("unknown policy '{name}'{hint}"))
-}
-
-fn from_list(text: &str, scenario: &[Contender]) -> Result<Contender, String> {
-    let name = text.replace(',', "+");
-    let mut parts = text.split(',').map(str::trim).filter(|part| !part.is_empty()).peekable();
-    // What is changed may be named first.
-    let from = parts.next_if(|part| !part.contains('='));
-    let from = from.map_or(Ok(Contender::plain()), |base| from_name(base, scenario))?;
-    let mut made = Contender { name, label: text.replace(',', ", "), ..from };
-    for part in parts {
-        match part.split_once('=') {
-            Some(("name", value)) => (made.name, made.label) = (value.to_owned(), value.to_owned()),
-            Some(("multipath", value)) => {
-                made.multipath = value.parse().map_err(|_| "multipath is true or false".to_owned())?;
-            }
-            Some(("paths", "best")) => made.route = Route::Best,
-            Some(("paths", "all")) => made.route = Route::All,
-            Some(("paths", value)) => made.route = Route::Only(value.split('+').map(str::to_owned).collect()),
-            _ => made.policies.apply(part).map_err(|error| explain(&made.policies, &error))?,
-        }
-    }
-    Ok(made)
 }

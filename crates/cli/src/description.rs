@@ -2,7 +2,8 @@
 
 use crate::contender::{Contender, Route};
 use crate::scenario::Scenario;
-use anabranch_policy::combination::{Choice, Family};
+use crate::scenario::connection::ConnectionSettings;
+use anabranch_policy::combination::Family;
 use anabranch_routing::lanes::{LaneInterfaces, LanePolicy, PathMode};
 use anabranch_routing::lsa_fullness::LsaFullness;
 
@@ -12,7 +13,7 @@ impl Contender {
         if scenario.moving.is_some() {
             self.describe_routers()
         } else {
-            self.describe() + &self.describe_lanes(scenario)
+            self.describe_over(&scenario.connection) + &self.describe_lanes(scenario)
         }
     }
 
@@ -32,7 +33,7 @@ impl Contender {
             text.push_str(", one radio");
         }
         if self.mesh.predicted {
-            text.push_str(&format!(", links by {}", describe(self.policies.choice(Family::Forecaster))));
+            text.push_str(&format!(", links by {}", self.policies.choice(Family::Forecaster)));
         }
         text
     }
@@ -55,37 +56,51 @@ impl Contender {
             (false, _) => "no forecasts".to_owned(),
             (true, flooded) => {
                 let told = if flooded { "all are told" } else { "neighbours are told" };
-                format!("links by {}, {told}", describe(self.policies.choice(Family::Forecaster)))
+                format!("links by {}, {told}", self.policies.choice(Family::Forecaster))
             }
         };
         format!("OSPF-MDR: {fullness}, {hellos}, {forecasts}")
     }
 
-    /// What it is made of, for reports.
+    /// What it is made of.
     pub fn describe(&self) -> String {
+        self.describe_over(&ConnectionSettings::default())
+    }
+
+    /// The same where the scenario says this of the connection.
+    fn describe_over(&self, of_scenario: &ConnectionSettings) -> String {
         let oracle = if self.oracle { ", on links that lose nothing" } else { "" };
         let route = match &self.route {
             Route::All => oracle.to_owned(),
             Route::Only(names) => format!(", on {}", names.join(" + ")),
             Route::Best => ", on the best path".to_owned(),
         };
-        let choice = |family| describe(self.policies.choice(family));
+        let choice = |family| self.policies.choice(family).to_string();
         let reliability = match choice(Family::Reliability) {
             full if full == "full" => String::new(),
             partial => format!(", {partial}"),
         };
         let congestion = choice(Family::Congestion) + &reliability;
+        let connection = self.describe_connection(of_scenario);
         if self.multipath {
             let (manager, scheduler) = (choice(Family::PathManager), choice(Family::Scheduler));
-            format!("MPTCP: {manager}, {scheduler}, {congestion}{route}")
+            format!("MPTCP: {manager}, {scheduler}, {congestion}{route}{connection}")
         } else {
-            format!("TCP: {congestion}{route}")
+            format!("TCP: {congestion}{route}{connection}")
         }
     }
-}
 
-/// `lm3 (rounding = up)`.
-fn describe(choice: &Choice) -> String {
-    let settings: Vec<String> = choice.settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-    if settings.is_empty() { choice.name.clone() } else { format!("{} ({})", choice.name, settings.join(", ")) }
+    /// What it says of the connection, and of its baseline what neither it nor the scenario says otherwise.
+    fn describe_connection(&self, of_scenario: &ConnectionSettings) -> String {
+        let said = |settings: &ConnectionSettings| {
+            settings.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join(", ")
+        };
+        let own = if self.connection.is_empty() { String::new() } else { format!("; {}", said(&self.connection)) };
+        let left = self.defaults.without(&self.connection.over(of_scenario));
+        match &self.baseline {
+            Some(name) if left.is_empty() => format!("{own}; baseline {name}"),
+            Some(name) => format!("{own}; baseline {name}: {}", said(&left)),
+            None => own,
+        }
+    }
 }

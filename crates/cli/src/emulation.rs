@@ -20,6 +20,10 @@ pub fn build(scenario: &Scenario, paths: &[usize], seed: u64) -> Result<Network,
         let message = format!("{} paths are too many to emulate: at most {MOST_PATHS} are possible", paths.len());
         return Err(Diagnostic::plain(message));
     }
+    if !scenario.generators.is_empty() {
+        let message = "the scenario's generators of cross traffic exist in the lab alone: leave them out with --set generators=[]";
+        return Err(Diagnostic::plain(message));
+    }
     let mut network = Network::new(seed);
     let clients: Vec<PortId> = paths.iter().map(|_| network.add_port()).collect();
     let server = network.add_port();
@@ -99,6 +103,7 @@ mod tests {
     use anabranch_policy::time::{Duration, Instant};
     use anabranch_sim::network::Tapped;
     use anabranch_sim::topology::NoPaths;
+    use anabranch_sim::udp::PacketSizes;
     use anabranch_sim::{UdpConfig, UdpSource, World, WorldConfig};
     use std::sync::{Arc, Mutex};
 
@@ -139,7 +144,7 @@ mod tests {
     const END: Instant = Instant::from_nanos(8_000_000_000);
 
     fn stream(name: &str, from: InterfaceId, to: InterfaceId) -> UdpConfig {
-        let sizes = vec![(1.0, 60), (1.0, 700), (2.0, 1500)];
+        let sizes = PacketSizes::Mix(vec![(1.0, 60), (1.0, 700), (2.0, 1500)]);
         let rate = Rate::from_bits_per_second(2_200_000);
         UdpConfig { sizes, stop: END, ..UdpConfig::steady(name, from, to, rate, 1500) }
     }
@@ -203,6 +208,17 @@ mod tests {
         network.handle_timeout(END + Duration::from_secs(2));
         let out = core::iter::from_fn(|| network.poll_delivery());
         out.map(|delivery| (delivery.at, delivery.frame.bytes().len() as u32)).collect()
+    }
+
+    #[test]
+    fn generators_are_refused_with_the_way_to_leave_them_out() {
+        let maps = crate::library::SCENARIOS.iter().find(|known| known.name == "maps").expect("it is there");
+        let built = |options: &[String]| {
+            let scenario = maps.document(options).scenario().expect("it is a scenario");
+            build(&scenario, &[0, 1], 1).map(drop).map_err(|error| error.to_string())
+        };
+        assert!(built(&[]).unwrap_err().contains("--set generators=[]"));
+        assert_eq!(built(&["generators=[]".to_owned()]), Ok(()));
     }
 
     #[test]

@@ -1,16 +1,20 @@
 //! Runs a scenario: every contender on every seed, and the points of the sweep, on all cores.
 
-use crate::contender::{Contender, Route};
+mod pairwise;
+
+use crate::baseline;
+use crate::contender::{Contender, Route, Surroundings, all_from_option, contenders};
 use crate::diagnostic::Diagnostic;
 use crate::lab::capacity::{self, Reference};
 use crate::lab::{self, Extras};
-use crate::quality;
-use crate::record::{Outcome, PolicyRuns, Record, SweepPoint};
+use crate::progress::Progress;
+use crate::record::{Outcome, PolicyRuns, Record, SensitivityPoint, SweepPoint};
 use crate::scenario::model::{Heading, Transfer};
 use crate::scenario::{Document, Scenario, check_route};
 use crate::summary::combine;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use crate::{derived, quality};
 use rayon::prelude::*;
+use std::path::Path;
 use std::time::Instant;
 
 /// How an experiment is run.
@@ -18,16 +22,28 @@ use std::time::Instant;
 pub struct Plan {
     /// Contenders as the command line names them; the scenario's own if empty.
     pub policies: Vec<String>,
-    /// Only the first contender, if the command line names none.
+    /// Baselines as the command line names them; the scenario's own if empty.
+    pub baselines: Vec<String>,
+    /// Only the first scheme, if the command line names none.
     pub first_policy_only: bool,
     /// Runs per contender, if the command line says so.
     pub seeds: Option<u32>,
+    /// The first of them; 0 stands for 1.
+    pub first_seed: u64,
     /// Fewer seeds and points.
     pub quick: bool,
-    /// Run the sweep too.
+    /// Run the sweep and the sensitivity too.
     pub sweep: bool,
     /// What goes beside a run.
     pub extras: Extras,
+}
+
+impl Plan {
+    /// The seeds of so many runs.
+    fn seeds(&self, count: u32) -> std::ops::Range<u64> {
+        let first = self.first_seed.max(1);
+        first..first + u64::from(count)
+    }
 }
 
 /// One run to be done: of which contender, on which paths, with which seed.
@@ -42,95 +58,222 @@ struct Job<'a> {
     extras: &'a Extras,
 }
 
+/// What a point belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Part {
+    Sweep,
+    /// The parameter's place.
+    Sensitivity(usize),
+}
+
+/// The scenario with one value changed.
+struct Point {
+    part: Part,
+    value: String,
+    scenario: Scenario,
+    seeds: std::ops::Range<u64>,
+}
+
+/// An experiment that is read and found possible.
+pub struct Experiment<'a> {
+    plan: &'a Plan,
+    scenario: Scenario,
+    seeds: std::ops::Range<u64>,
+    points: Vec<Point>,
+}
+
 /// Runs everything that `document` and `plan` ask for.
 pub fn run(document: &Document, plan: &Plan) -> Result<Outcome, Diagnostic> {
-    let begin = Instant::now();
-    let mut scenario = document.scenario()?;
-    choose_policies(&mut scenario, plan)?;
-    shorten(&mut scenario, plan);
-    let seeds = plan.seeds.unwrap_or(if plan.quick { scenario.quick_seeds } else { scenario.seeds });
-    let points = if plan.sweep { sweep_points(document, &scenario, plan, seeds)? } else { Vec::new() };
+    let experiment = Experiment::prepare(document, plan)?;
+    let progress = Progress::new(experiment.effort());
+    let outcome = experiment.run(&progress);
+    progress.finish();
+    outcome
+}
 
-    let references = references_of(&scenario, seeds, &plan.extras);
-    let of_point = |(_, point, seeds): &(String, Scenario, u32)| {
-        let same = capacity::same_reference(&scenario, point);
-        (!same).then(|| references_of(point, *seeds, &plan.extras))
+impl<'a> Experiment<'a> {
+    /// Reads the scenario and the points of its sweep and sensitivity.
+    pub fn prepare(document: &Document, plan: &'a Plan) -> Result<Self, Diagnostic> {
+        let mut scenario = document.scenario()?;
+        choose_policies(&mut scenario, plan)?;
+        shorten(&mut scenario, plan, false);
+        let count = plan.seeds.unwrap_or(if plan.quick { scenario.quick_seeds } else { scenario.seeds });
+        let mut points = Vec::new();
+        if plan.sweep {
+            points = sweep_points(document, &scenario, plan, count)?;
+            points.extend(sensitivity_points(document, &scenario, plan, count)?);
+        }
+        Ok(Self { plan, scenario, seeds: plan.seeds(count), points })
+    }
+
+    /// What it costs, in units that are about the same for all experiments.
+    pub fn effort(&self) -> u64 {
+        let of = |scenario: &Scenario, seeds: &std::ops::Range<u64>| {
+            let runs: usize = scenario.policies.iter().map(|contender| path_sets(scenario, contender).len()).sum();
+            runs as u64 * (seeds.end - seeds.start) * effort_of_run(scenario)
+        };
+        let points: u64 = self.points.iter().map(|point| of(&point.scenario, &point.seeds)).sum();
+        of(&self.scenario, &self.seeds) + points
+    }
+
+    /// Runs it.
+    pub fn run(self, progress: &Progress) -> Result<Outcome, Diagnostic> {
+        let begin = Instant::now();
+        let Self { plan, scenario, seeds, points } = self;
+        progress.begin(&scenario.name);
+        let references = references_of(&scenario, &seeds, &plan.extras);
+        let of_point = |point: &Point| {
+            let same = capacity::same_reference(&scenario, &point.scenario);
+            (!same).then(|| references_of(&point.scenario, &point.seeds, &plan.extras))
+        };
+        let of_points: Vec<Option<Vec<Reference>>> = points.iter().map(of_point).collect();
+        let quiet = Extras { pcap: None, ..plan.extras.clone() };
+        let silent = Extras { curves: false, ..quiet.clone() };
+        let mut jobs = jobs_of(&scenario, &seeds, &references, (&plan.extras, &quiet));
+        for (point, own) in points.iter().zip(&of_points) {
+            let references = own.as_ref().unwrap_or(&references);
+            jobs.extend(jobs_of(&point.scenario, &point.seeds, references, (&silent, &silent)));
+        }
+        let mut records = run_all(&jobs, progress)?.into_iter();
+
+        let trace_hash = records.as_slice().iter().fold(0, |hash, record: &Record| combine(hash, record.trace_hash));
+        let mut policies = collect(&scenario, &seeds, &mut records);
+        pairwise::add(&scenario, &mut policies);
+        let (mut sweep, mut sensitivity) = (Vec::new(), Vec::new());
+        for point in &points {
+            let (policies, value) = (collect(&point.scenario, &point.seeds, &mut records), point.value.clone());
+            match point.part {
+                Part::Sweep => sweep.push(SweepPoint { value, policies }),
+                Part::Sensitivity(parameter) => sensitivity.push(SensitivityPoint { parameter, value, policies }),
+            }
+        }
+        drop(jobs);
+        let mut outcome = Outcome {
+            scenario,
+            quick: plan.quick,
+            first_seed: seeds.start,
+            policies,
+            sweep,
+            sensitivity,
+            pictures: None,
+            trace_hash,
+            seconds: 0.0,
+        };
+        quality::add(&mut outcome);
+        derived::add(&mut outcome);
+        outcome.seconds = begin.elapsed().as_secs_f64();
+        Ok(outcome)
+    }
+}
+
+/// What a run costs: simulated time, times what a second of it costs beside that of a few paths with little on them.
+fn effort_of_run(scenario: &Scenario) -> u64 {
+    let weight = match (&scenario.mesh, &scenario.moving) {
+        (Some(_), _) => 10.0,
+        (_, Some(moving)) => moving.nodes as f64 / 2.0,
+        _ => 1.0,
     };
-    let of_points: Vec<Option<Vec<Reference>>> = points.iter().map(of_point).collect();
-    let mut jobs = jobs_of(&scenario, seeds, &references, &plan.extras);
-    let quiet = Extras { pcap: None, curves: false, ..plan.extras.clone() };
-    for ((_, point, seeds), own) in points.iter().zip(&of_points) {
-        jobs.extend(jobs_of(point, *seeds, own.as_ref().unwrap_or(&references), &quiet));
-    }
-    let mut records = run_all(&scenario.name, &jobs)?.into_iter();
-
-    let trace_hash = records.as_slice().iter().fold(0, |hash, record: &Record| combine(hash, record.trace_hash));
-    let policies = collect(&scenario, seeds, &mut records);
-    let sweep = points
-        .iter()
-        .map(|(value, point, seeds)| SweepPoint {
-            value: value.clone(),
-            policies: collect(point, *seeds, &mut records),
-        })
-        .collect();
-    drop(jobs);
-    let mut outcome =
-        Outcome { scenario, quick: plan.quick, policies, sweep, pictures: None, trace_hash, seconds: 0.0 };
-    quality::add(&mut outcome);
-    outcome.seconds = begin.elapsed().as_secs_f64();
-    Ok(outcome)
+    (scenario.duration.as_secs_f64() * weight).ceil() as u64
 }
 
-/// A quick run has fewer passes of a video.
-fn shorten(scenario: &mut Scenario, plan: &Plan) {
-    if let Some(video) = scenario.video.as_mut().filter(|_| plan.quick) {
-        video.repeats = video.quick_repeats;
+/// A quick run has fewer passes of a video, and so has a point of a sweep or of the sensitivity.
+fn shorten(scenario: &mut Scenario, plan: &Plan, point: bool) {
+    let Some(video) = &mut scenario.video else { return };
+    if point {
+        video.repeats = video.repeats.min(video.sweep_repeats);
+    }
+    if plan.quick {
+        video.repeats = video.repeats.min(video.quick_repeats);
     }
 }
 
-/// Replaces the scenario's contenders by those of the command line.
+/// Replaces the scenario's baselines and contenders by those of the command line.
 fn choose_policies(scenario: &mut Scenario, plan: &Plan) -> Result<(), Diagnostic> {
+    if !plan.baselines.is_empty() {
+        scenario.baselines.clear();
+        for name in &plan.baselines {
+            let wrong = |message: String| Diagnostic::option(&format!("--baseline {name}"), message);
+            let found = baseline::find(name, Path::new("")).map_err(|error| wrong(error.message().to_owned()))?;
+            if scenario.baselines.iter().any(|known| known.name == found.name) {
+                return Err(wrong(format!("'{}' is named twice", found.name)));
+            }
+            scenario.baselines.push(found);
+        }
+        scenario.policies = contenders(&scenario.schemes, &scenario.baselines, &scenario.defaults);
+    }
     if plan.policies.is_empty() {
         if plan.first_policy_only {
-            scenario.policies.truncate(1);
+            let first = scenario.policies.first().map(|contender| contender.scheme.clone());
+            scenario.policies.retain(|contender| Some(&contender.scheme) == first.as_ref());
         }
-        return Ok(());
+        let none = "no policy of the scenario is run under any of the baselines asked for";
+        return if scenario.policies.is_empty() { Err(Diagnostic::plain(none)) } else { Ok(()) };
     }
     let names: Vec<&str> = scenario.paths.iter().map(|path| path.name.as_str()).collect();
+    let around =
+        Surroundings { schemes: &scenario.schemes, defaults: &scenario.defaults, baselines: &scenario.baselines };
     let mut chosen: Vec<Contender> = Vec::new();
     for text in &plan.policies {
         let wrong = |message: String| Diagnostic::option(&format!("--policy {text}"), message);
-        let contender = crate::contender::from_option(text, &scenario.policies).map_err(wrong)?;
-        check_route(&contender, &names).map_err(wrong)?;
-        if chosen.iter().any(|known| known.name == contender.name) {
-            return Err(wrong(format!("'{}' is named twice", contender.name)));
+        for contender in all_from_option(text, &around).map_err(wrong)? {
+            check_route(&contender, &names).map_err(wrong)?;
+            if chosen.iter().any(|known| known.name == contender.name) {
+                return Err(wrong(format!("'{}' is named twice", contender.name)));
+            }
+            chosen.push(contender);
         }
-        chosen.push(contender);
     }
     scenario.policies = chosen;
     Ok(())
 }
 
 /// The scenario at each value of the sweep.
-fn sweep_points(
+fn sweep_points(document: &Document, scenario: &Scenario, plan: &Plan, seeds: u32) -> Result<Vec<Point>, Diagnostic> {
+    let Some(sweep) = &scenario.sweep else { return Ok(Vec::new()) };
+    let values = if plan.quick { &sweep.quick } else { &sweep.values };
+    let point = |value: &String| {
+        let mut point = document.at(std::slice::from_ref(&sweep.key), value).scenario()?;
+        // What is swept may be a policy's, or a default of all.
+        choose_policies(&mut point, plan)?;
+        // Policies of the command line are all meant to be swept.
+        let all = sweep.policies.is_empty() || !plan.policies.is_empty();
+        point.policies.retain(|contender| all || sweep.policies.iter().any(|name| contender.is_called(name)));
+        shorten(&mut point, plan, true);
+        Ok(Point {
+            part: Part::Sweep,
+            value: value.clone(),
+            scenario: point,
+            seeds: plan.seeds(sweep.seeds.min(seeds)),
+        })
+    };
+    values.iter().map(point).collect()
+}
+
+/// The scenario at each value of each parameter of the sensitivity; a quick run has none.
+fn sensitivity_points(
     document: &Document,
     scenario: &Scenario,
     plan: &Plan,
     seeds: u32,
-) -> Result<Vec<(String, Scenario, u32)>, Diagnostic> {
-    let Some(sweep) = &scenario.sweep else { return Ok(Vec::new()) };
-    let values = if plan.quick { &sweep.quick } else { &sweep.values };
-    let point = |value: &String| {
-        let mut point = document.with(format!("{}={value}", sweep.key)).scenario()?;
-        // Policies of the command line are all meant to be swept.
-        let wanted = |contender: &&Contender| {
-            sweep.policies.is_empty() || !plan.policies.is_empty() || sweep.policies.contains(&contender.name)
-        };
-        shorten(&mut point, plan);
-        point.policies = scenario.policies.iter().filter(wanted).cloned().collect();
-        Ok((value.clone(), point, sweep.seeds.min(seeds)))
+) -> Result<Vec<Point>, Diagnostic> {
+    let Some(sensitivity) = scenario.sensitivity.as_ref().filter(|_| !plan.quick && plan.policies.is_empty()) else {
+        return Ok(Vec::new());
     };
-    values.iter().map(point).collect()
+    let wanted = |contender: &Contender| {
+        [&sensitivity.policy, &sensitivity.over].into_iter().any(|name| contender.is_called(name))
+    };
+    let mut points = Vec::new();
+    for (at, parameter) in sensitivity.parameters.iter().enumerate() {
+        for value in &parameter.values {
+            let mut point = document.at(&parameter.keys, value).scenario()?;
+            choose_policies(&mut point, plan)?;
+            point.policies.retain(wanted);
+            shorten(&mut point, plan, true);
+            let seeds = plan.seeds(sensitivity.seeds.min(seeds));
+            points.push(Point { part: Part::Sensitivity(at), value: value.clone(), scenario: point, seeds });
+        }
+    }
+    Ok(points)
 }
 
 /// The sets of paths on which a contender runs: one set, or each path alone to find the best.
@@ -148,20 +291,27 @@ fn path_sets(scenario: &Scenario, contender: &Contender) -> Vec<Vec<usize>> {
 
 /// What each seed leaves free, first the first; nothing if what is carried does not try to use all there is, or goes the
 /// other way than the cross traffic.
-fn references_of(scenario: &Scenario, seeds: u32, extras: &Extras) -> Vec<Reference> {
+fn references_of(scenario: &Scenario, seeds: &std::ops::Range<u64>, extras: &Extras) -> Vec<Reference> {
     let bulk = matches!(scenario.transfer, Transfer::Endless | Transfer::Finite(_)) && extras.send.is_none();
     if !bulk || scenario.heading != Heading::Upload || scenario.mesh.is_some() || scenario.moving.is_some() {
         return Vec::new();
     }
-    (1..=u64::from(seeds)).into_par_iter().map(|seed| capacity::reference(scenario, seed)).collect()
+    seeds.clone().into_par_iter().map(|seed| capacity::reference(scenario, seed)).collect()
 }
 
-fn jobs_of<'a>(scenario: &'a Scenario, seeds: u32, references: &'a [Reference], extras: &'a Extras) -> Vec<Job<'a>> {
+/// All runs of a scenario; the first seed has the first of the `extras`, all others the second.
+fn jobs_of<'a>(
+    scenario: &'a Scenario,
+    seeds: &std::ops::Range<u64>,
+    references: &'a [Reference],
+    extras: (&'a Extras, &'a Extras),
+) -> Vec<Job<'a>> {
     let mut jobs = Vec::new();
     for contender in &scenario.policies {
         for paths in path_sets(scenario, contender) {
-            for seed in 1..=u64::from(seeds) {
-                let reference = references.get(seed as usize - 1);
+            for (at, seed) in seeds.clone().enumerate() {
+                let extras = if at == 0 { extras.0 } else { extras.1 };
+                let reference = references.get(at);
                 jobs.push(Job { scenario, contender, paths: paths.clone(), seed, reference, extras });
             }
         }
@@ -169,33 +319,30 @@ fn jobs_of<'a>(scenario: &'a Scenario, seeds: u32, references: &'a [Reference], 
     jobs
 }
 
-fn run_all(name: &str, jobs: &[Job<'_>]) -> Result<Vec<Record>, Diagnostic> {
-    let bar = ProgressBar::with_draw_target(Some(jobs.len() as u64), ProgressDrawTarget::stderr());
-    if let Ok(style) = ProgressStyle::with_template("{msg} [{wide_bar}] {pos}/{len} runs, {eta} left") {
-        bar.set_style(style.progress_chars("=> "));
-    }
-    bar.set_message(name.to_owned());
+fn run_all(jobs: &[Job<'_>], progress: &Progress) -> Result<Vec<Record>, Diagnostic> {
     let run = |job: &Job<'_>| {
         let record = lab::run(job.scenario, job.contender, &job.paths, job.seed, job.extras);
-        bar.inc(1);
+        progress.done(effort_of_run(job.scenario));
         let mut record = record?;
         if let Some(reference) = job.reference {
             reference.add_to(job.scenario, &mut record);
         }
         Ok(record)
     };
-    let records = jobs.par_iter().map(run).collect();
-    bar.finish_and_clear();
-    records
+    jobs.par_iter().map(run).collect()
 }
 
 /// Sorts the records, which come in the order of [`jobs_of`], by contender.
-fn collect(scenario: &Scenario, seeds: u32, records: &mut impl Iterator<Item = Record>) -> Vec<PolicyRuns> {
+fn collect(
+    scenario: &Scenario,
+    seeds: &std::ops::Range<u64>,
+    records: &mut impl Iterator<Item = Record>,
+) -> Vec<PolicyRuns> {
     let runs = |contender: &Contender| {
         let sets = path_sets(scenario, contender);
         let mut candidates: Vec<(usize, PolicyRuns)> = Vec::new();
         for set in &sets {
-            let records: Vec<Record> = records.by_ref().take(seeds as usize).collect();
+            let records: Vec<Record> = records.by_ref().take((seeds.end - seeds.start) as usize).collect();
             let runs = PolicyRuns { contender: contender.clone(), best_path: None, records };
             candidates.push((set.first().copied().unwrap_or(0), runs));
         }

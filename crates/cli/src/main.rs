@@ -1,14 +1,16 @@
 //! The one binary: scenarios in, tables, reports and captures out.
 //!
-//! Exit codes: 0 done; 1 a file did not arrive as it was sent, the lab is further from real time than is asked for, or a sweep
-//! was ended before it was done; 2 something that the user gave is wrong.
+//! Exit codes: 0 done; 1 a file did not arrive as it was sent, the lab is further from real time than is asked for, a sweep
+//! was ended before it was done, or the documentation is not this program's; 2 something that the user gave is wrong.
 
 mod arguments;
 mod attachment;
+mod baseline;
 mod calibrate;
 mod command;
 mod console;
 mod contender;
+mod derived;
 mod description;
 mod diagnostic;
 mod emulation;
@@ -18,8 +20,11 @@ mod files;
 mod lab;
 mod library;
 mod live;
+mod measured;
 mod metric;
+mod pages;
 mod perf;
+mod progress;
 mod quality;
 mod record;
 mod report;
@@ -43,7 +48,7 @@ fn main() -> ExitCode {
         Command::Run { scenario, send, options } => command::run(&scenario, send.as_deref(), &options),
         Command::Compare { scenario, options } => command::compare(&scenario, &options).map(|()| true),
         Command::Reproduce { experiment, options } => {
-            command::reproduce(experiment.as_deref(), &options).map(|()| true)
+            command::reproduce(experiment.as_deref(), &options).map(|ending| ending == command::Ending::Done)
         }
         Command::Calibrate { options } => calibrate::calibrate(&options),
         Command::Sweep { options } => sweep::sweep(&options),

@@ -1,20 +1,31 @@
 //! How the videos of an experiment look: pictures decoded from what was in time, and their scores.
 //!
-//! A pass of the clip in which the same frames were in time looks the same: each set is decoded and scored once, on all cores,
-//! however many runs have it.
+//! All passes of all runs are scored together, so that each picture is decoded and scored once, however many runs show it.
 
-use crate::record::{Moment, Outcome, Pictures, PolicyRuns, Record, Still};
+use crate::record::{Moment, Outcome, Pictures, PolicyRuns, Record, Still, VideoRun};
 use crate::scenario::model::Footage;
+use anabranch_media::metrics::difference::psnr;
 use anabranch_media::metrics::score::{FrameScore, Score};
-use anabranch_media::{Ffmpeg, Film, Quality, QualityError, clip};
+use anabranch_media::quality::Scores;
+use anabranch_media::{Ffmpeg, Film, FilmError, Quality, QualityError, clip};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Which frames of a pass were in time, in coding order.
 type Set = Vec<bool>;
 
 /// What is said of pictures, in the order of [`add_scores`].
 const METRICS: [&str; 6] = ["psnr", "psnr_of_mean", "ssim", "ssim_blocks", "vqm", "mos"];
+/// Against the video as it was coded: what the transport alone did.
+const TRANSPORT: &str = "psnr_coded";
+/// Against the uncompressed original, where it is at hand.
+const UNCOMPRESSED: [&str; 3] = ["psnr_uncompressed", "ssim_uncompressed", "vqm_uncompressed"];
+/// Whether a metric is said of pictures.
+fn is_of_pictures(metric: &str) -> bool {
+    METRICS.contains(&metric) || metric == TRANSPORT || UNCOMPRESSED.contains(&metric)
+}
+
 /// Instants shown.
 const MOMENTS: usize = 3;
 /// Frames between two of them at least: ten seconds.
@@ -34,44 +45,67 @@ pub fn add(outcome: &mut Outcome) {
 }
 
 /// The clip, and what it takes to look at it.
-struct Viewer(Quality);
+#[derive(Clone)]
+struct Viewer(Arc<Quality>);
+
+/// What was opened last: experiments one after the other mostly have the same video.
+static OPEN: Mutex<Option<(Footage, Viewer)>> = Mutex::new(None);
 
 impl Viewer {
     fn open(footage: Footage) -> Result<Self, String> {
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, viewer)) = open.as_ref().filter(|(known, _)| *known == footage) {
+            return Ok(viewer.clone());
+        }
+        let viewer = Self(Arc::new(Self::quality(footage)?));
+        *open = Some((footage, viewer.clone()));
+        Ok(viewer)
+    }
+
+    fn quality(footage: Footage) -> Result<Quality, String> {
         if let Footage::Film(megabits) = footage {
             // Whether there is a film at all is told before whether it could be decoded.
             let film = Film::find().map_err(|error| error.to_string())?;
             let ffmpeg = Ffmpeg::find().map_err(|error| error.to_string())?;
-            return film.quality(&ffmpeg, megabits).map(Self).map_err(|error| error.to_string());
+            return film.quality(&ffmpeg, megabits).map_err(|error| error.to_string());
         }
         let ffmpeg = Ffmpeg::find().map_err(|error| error.to_string())?;
-        Quality::of_clip(ffmpeg).map(Self).map_err(|error| error.to_string())
+        let quality = Quality::of_clip(ffmpeg.clone()).map_err(|error| error.to_string())?;
+        match Film::find() {
+            Err(FilmError::Unnamed) => Ok(quality),
+            Err(error) => Err(error.to_string()),
+            Ok(film) => {
+                let original = film.original_of_clip(&ffmpeg).map_err(|error| error.to_string())?;
+                quality.with_uncompressed(original).map_err(|error| error.to_string())
+            }
+        }
     }
 
     /// Scores all runs, and gives the instants at which those of the first seed differ most.
     fn watch(&self, outcome: &mut Outcome) -> Result<Vec<Moment>, String> {
-        // Pictures of a whole sweep take minutes, so only one that draws them is looked at.
-        let draws = outcome.scenario.sweep.as_ref().is_some_and(|sweep| METRICS.contains(&sweep.metric.as_str()));
-        let swept = outcome.sweep.iter().filter(|_| draws).flat_map(|point| &point.policies);
-        let runs = outcome.policies.iter().chain(swept).flat_map(|runs| &runs.records);
-        let mut sets: Vec<Set> = runs.filter_map(|record| record.video.as_ref()).flat_map(|run| run.passes()).collect();
+        let scenario = &outcome.scenario;
+        let film = scenario.video.as_ref().is_some_and(|video| matches!(video.footage, Footage::Film(_)));
+        // Only what draws pictures' scores has its pictures looked at.
+        let swept = scenario.sweep.as_ref().is_some_and(|sweep| is_of_pictures(&sweep.metric));
+        let varied = scenario.sensitivity.as_ref().is_some_and(|sensitivity| is_of_pictures(&sensitivity.metric));
+        let sweep = outcome.sweep.iter_mut().filter(|_| swept).flat_map(|point| &mut point.policies);
+        let sensitivity = outcome.sensitivity.iter_mut().filter(|_| varied).flat_map(|point| &mut point.policies);
+        let runs = outcome.policies.iter_mut().chain(sweep).chain(sensitivity);
+        let mut records: Vec<&mut Record> = runs.flat_map(|runs| &mut runs.records).collect();
+        let videos = records.iter().filter_map(|record| record.video.as_ref());
+        let mut sets: Vec<Set> = videos.flat_map(VideoRun::passes).collect();
         sets.sort_unstable();
         sets.dedup();
-        let scores = sets.into_par_iter().map(|set| self.0.frames(&set).map(|scores| (set, scores)));
-        let scores: BTreeMap<Set, Vec<FrameScore>> =
-            scores.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-        let swept = outcome.sweep.iter_mut().filter(|_| draws).flat_map(|point| &mut point.policies);
-        for record in outcome.policies.iter_mut().chain(swept).flat_map(|runs| &mut runs.records) {
-            add_scores(record, &scores);
-        }
-        self.moments(&outcome.policies, &scores)
+        let scores = self.0.frames_of_passes(&sets).map_err(|error| error.to_string())?;
+        let scored = Scored { sets, scores, film };
+        records.par_iter_mut().for_each(|record| add_scores(record, &scored));
+        self.moments(&outcome.policies, &scored)
     }
 
-    fn moments(&self, policies: &[PolicyRuns], scores: &BTreeMap<Set, Vec<FrameScore>>) -> Result<Vec<Moment>, String> {
+    fn moments(&self, policies: &[PolicyRuns], scored: &Scored) -> Result<Vec<Moment>, String> {
         let seen: Vec<(String, Set)> = policies.iter().filter_map(first_pass).collect();
-        let of = |set: &Set| scores.get(set).map_or(&[][..], Vec::as_slice);
-        let all: Vec<&[FrameScore]> = seen.iter().map(|(_, set)| of(set)).collect();
-        let frames = worst(&all);
+        let all: Vec<Vec<FrameScore>> = seen.iter().map(|(_, set)| scored.of(set).collect()).collect();
+        let frames = worst(&all.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let mut moments: Vec<Moment> = Vec::new();
         for frame in &frames {
             moments.push(Moment { at: *frame as f64 / f64::from(clip::RATE), frame: *frame, stills: Vec::new() });
@@ -102,15 +136,42 @@ fn first_pass(runs: &PolicyRuns) -> Option<(String, Set)> {
     Some((runs.label(), run.passes().into_iter().next()?))
 }
 
+/// Passes in ascending order, and their figures.
+struct Scored {
+    sets: Vec<Set>,
+    scores: Scores,
+    /// The original that there is, is the uncompressed one.
+    film: bool,
+}
+
+impl Scored {
+    fn of(&self, set: &Set) -> impl Iterator<Item = FrameScore> + '_ {
+        self.pass(set).flat_map(|pass| self.scores.of(pass))
+    }
+
+    fn pass(&self, set: &Set) -> impl Iterator<Item = usize> + use<> {
+        self.sets.binary_search(set).into_iter()
+    }
+}
+
 /// Adds the means over all passes of a run.
-fn add_scores(record: &mut Record, scores: &BTreeMap<Set, Vec<FrameScore>>) {
+fn add_scores(record: &mut Record, scored: &Scored) {
     let Some(run) = &record.video else { return };
-    let passes = run.passes();
-    let frames: Vec<FrameScore> = passes.iter().filter_map(|set| scores.get(set)).flatten().copied().collect();
-    let score = Score::of(&frames);
+    let passes: Vec<usize> = run.passes().iter().flat_map(|set| scored.pass(set)).collect();
+    let of = |pass: &usize| scored.scores.of(*pass);
+    let score = Score::of(&passes.iter().flat_map(of).collect::<Vec<FrameScore>>());
     let values =
         [score.mean_of_psnr, score.psnr_of_mean, score.ssim_gaussian, score.ssim_blocks, score.vqm, score.opinion];
-    record.metrics.extend(METRICS.iter().zip(values).map(|(name, value)| ((*name).to_owned(), value)));
+    let mut metrics: Vec<(&str, f64)> = METRICS.into_iter().zip(values).collect();
+    let errors: Vec<f64> = passes.iter().flat_map(|pass| scored.scores.of_transport(*pass)).collect();
+    metrics.push((TRANSPORT, psnr(errors.iter().sum::<f64>() / errors.len().max(1) as f64)));
+    let of = |pass: &usize| scored.scores.of_uncompressed(*pass);
+    let uncompressed = Score::of(&passes.iter().flat_map(of).collect::<Vec<FrameScore>>());
+    let against = if scored.film { score } else { uncompressed };
+    if against.frames > 0 {
+        metrics.extend(UNCOMPRESSED.into_iter().zip([against.mean_of_psnr, against.ssim_gaussian, against.vqm]));
+    }
+    record.metrics.extend(metrics.into_iter().map(|(name, value)| (name.to_owned(), value)));
 }
 
 /// The frames at which the combinations have the largest squared errors beyond the least of them, all added up, the first in

@@ -36,6 +36,17 @@ impl VideoRun {
     }
 }
 
+/// How long a segment waited for its acknowledgement.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SegmentDelay {
+    /// The path, by its place in the scenario.
+    pub path: usize,
+    /// When it was sent first, seconds since the transfer began.
+    pub sent: f64,
+    /// How long it took until all of it was acknowledged, ms.
+    pub delay: f64,
+}
+
 /// What one run leaves behind.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
@@ -47,6 +58,8 @@ pub struct Record {
     pub metrics: Vec<(String, f64)>,
     /// The series.
     pub curves: Vec<Curve>,
+    /// Delays of single segments, if a figure of the scenario shows them.
+    pub segment_delays: Vec<SegmentDelay>,
     /// Bytes of cross traffic that arrived on each of the paths in use, by their places in the scenario.
     pub background: Vec<(usize, u64)>,
     /// The ad-hoc network at a few moments, with the next hops to the receiver on each path; empty for other networks.
@@ -81,6 +94,16 @@ pub struct PolicyRuns {
 }
 
 impl PolicyRuns {
+    /// What is compared, whatever it runs on: `lm3` of `lm3@linux`.
+    pub fn scheme(&self) -> &str {
+        &self.contender.scheme
+    }
+
+    /// What it runs on: `linux` of `lm3@linux`.
+    pub fn baseline(&self) -> Option<&str> {
+        self.contender.baseline.as_deref()
+    }
+
     /// What tables and legends call it.
     pub fn label(&self) -> String {
         match &self.best_path {
@@ -118,6 +141,17 @@ pub struct SweepPoint {
     /// The parameter's value, as written.
     pub value: String,
     /// One per combination, in the scenario's order.
+    pub policies: Vec<PolicyRuns>,
+}
+
+/// One value of one parameter of a sensitivity.
+#[derive(Clone, Debug)]
+pub struct SensitivityPoint {
+    /// The parameter's place in the scenario.
+    pub parameter: usize,
+    /// Its value, as written.
+    pub value: String,
+    /// The two schemes that are compared, on each baseline.
     pub policies: Vec<PolicyRuns>,
 }
 
@@ -161,8 +195,12 @@ pub struct Outcome {
     pub quick: bool,
     /// One per combination.
     pub policies: Vec<PolicyRuns>,
+    /// The first seed; those of the other runs follow.
+    pub first_seed: u64,
     /// The sweep, if any.
     pub sweep: Vec<SweepPoint>,
+    /// The sensitivity, if any.
+    pub sensitivity: Vec<SensitivityPoint>,
     /// What the runs of a video looked like.
     pub pictures: Option<Pictures>,
     /// Hash over the trace hashes of all runs, in order.
@@ -177,10 +215,40 @@ impl Outcome {
         self.policies.iter().find(|runs| runs.contender.name == name)
     }
 
+    /// The baselines on which anything ran, in the scenario's order.
+    pub fn baselines(&self) -> Vec<&str> {
+        let mut found: Vec<&str> = Vec::new();
+        for baseline in self.policies.iter().filter_map(PolicyRuns::baseline) {
+            if !found.contains(&baseline) {
+                found.push(baseline);
+            }
+        }
+        found
+    }
+
+    /// The runs of a scheme on a baseline; of one that runs on none, wherever it is asked for.
+    pub fn run_of(&self, scheme: &str, baseline: Option<&str>) -> Option<&PolicyRuns> {
+        run_of(&self.policies, scheme, baseline)
+    }
+
+    /// What a scheme is called, without its baseline; its name if nobody runs it.
+    pub fn label_of(&self, scheme: &str) -> String {
+        let known = self.scenario.schemes.iter().find(|known| known.name == scheme).map(|known| known.label.clone());
+        let runs = || self.policies.iter().find(|runs| runs.scheme() == scheme);
+        known.or_else(|| runs().map(|runs| runs.contender.label.clone())).unwrap_or_else(|| scheme.to_owned())
+    }
+
     /// Runs per combination.
     pub fn seeds(&self) -> usize {
         self.policies.iter().map(|runs| runs.records.len()).max().unwrap_or(0)
     }
+}
+
+/// The runs of a scheme on a baseline; of one that runs on none, wherever it is asked for.
+pub fn run_of<'a>(policies: &'a [PolicyRuns], scheme: &str, baseline: Option<&str>) -> Option<&'a PolicyRuns> {
+    let of_scheme = || policies.iter().filter(|runs| runs.scheme() == scheme);
+    let exact = of_scheme().find(|runs| runs.baseline() == baseline);
+    exact.or_else(|| of_scheme().find(|runs| runs.baseline().is_none()))
 }
 
 /// A digest as text.

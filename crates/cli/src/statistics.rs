@@ -1,14 +1,22 @@
 //! Means over seeds, and how far they can be trusted.
 
+use serde::{Deserialize, Serialize};
+
 /// A mean with its 95 % confidence interval by Student's t distribution.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// Half the width of the interval; not a number if a single value gives none.
+    /// Half the width of the interval; not a number if a single value gives none (in JSON: null).
+    #[serde(deserialize_with = "number_or_nan")]
     pub half_width: f64,
     /// Number of values.
     pub count: usize,
+}
+
+/// JSON has no number that is none.
+fn number_or_nan<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Option::<f64>::deserialize(from).map(|value| value.unwrap_or(f64::NAN))
 }
 
 impl Estimate {
@@ -103,6 +111,12 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
+/// `value` as far as it means something: six significant digits.
+pub fn rounded(value: f64) -> f64 {
+    // Printing finds the shortest number that is the same; arithmetic would leave 57.99999999999999.
+    if value.is_finite() { format!("{value:.5e}").parse().unwrap_or(value) } else { value }
+}
+
 /// `value` with about four significant digits and no exponent.
 pub fn readable(value: f64) -> String {
     if !value.is_finite() {
@@ -120,7 +134,7 @@ pub fn readable(value: f64) -> String {
 }
 
 /// A thin space between groups of three digits of numbers from 10 000 up.
-fn group_thousands(text: &str) -> String {
+pub fn group_thousands(text: &str) -> String {
     let (sign, digits) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
     if digits.contains('.') || digits.len() < 5 {
         return text.to_owned();
@@ -182,6 +196,16 @@ mod tests {
         let more = difference(&a, &b).unwrap();
         assert_eq!((more.mean, more.half_width), (10.0, 0.0));
         assert_eq!(difference(&a, &b[..2]), None);
+    }
+
+    #[test]
+    fn six_digits_are_kept_of_what_arithmetic_leaves() {
+        assert_eq!((1.58 - 1.0) * 100.0, 58.00000000000001);
+        assert_eq!(rounded((1.58 - 1.0) * 100.0), 58.0);
+        assert_eq!(rounded(-0.012_345_678), -0.012_345_7);
+        assert_eq!(rounded(1_234_567.8), 1_234_570.0);
+        assert_eq!(rounded(0.0), 0.0);
+        assert!(rounded(f64::NAN).is_nan());
     }
 
     #[test]

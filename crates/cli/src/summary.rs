@@ -1,10 +1,11 @@
 //! `summary.json`: the numbers of all experiments of one invocation, for machines.
 
+use crate::measured::Measured;
 use crate::record::{Outcome, PolicyRuns};
 use crate::scenario::model::{Claim, Statement};
-use crate::statistics::Estimate;
+use crate::statistics::{Estimate, rounded};
 use crate::verdict;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The whole file.
 #[derive(Debug, Serialize)]
@@ -22,7 +23,7 @@ pub struct Summary {
 }
 
 /// One experiment.
-#[derive(Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Experiment {
     /// Name of the scenario; for a point of a sweep with `/key=value` behind it.
     pub name: String,
@@ -31,7 +32,7 @@ pub struct Experiment {
 }
 
 /// One number.
-#[derive(Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// Name of the combination.
     pub policy: String,
@@ -42,6 +43,7 @@ pub struct Row {
     /// Mean over seeds.
     pub mean: f64,
     /// 95 % confidence interval; null twice where one seed gives none.
+    #[serde(deserialize_with = "numbers_or_nan")]
     pub ci95: [f64; 2],
     /// Number of runs that the mean is over.
     pub seeds: usize,
@@ -55,21 +57,27 @@ impl Row {
             policy: policy.to_owned(),
             metric: metric.to_owned(),
             unit: unit.to_owned(),
-            mean: estimate.mean,
-            ci95: [estimate.low(), estimate.high()],
+            mean: rounded(estimate.mean),
+            ci95: [rounded(estimate.low()), rounded(estimate.high())],
             seeds: estimate.count,
-            published,
+            published: published.map(rounded),
         }
     }
 }
 
+/// JSON has no number that is none.
+fn numbers_or_nan<'de, D: serde::Deserializer<'de>>(from: D) -> Result<[f64; 2], D::Error> {
+    <[Option<f64>; 2]>::deserialize(from).map(|ends| ends.map(|end| end.unwrap_or(f64::NAN)))
+}
+
 /// Sums up.
-pub fn summary(outcomes: &[Outcome]) -> Summary {
-    let names: Vec<&str> = outcomes.iter().map(|outcome| outcome.scenario.name.as_str()).collect();
-    let hash = outcomes.iter().fold(0, |hash, outcome| combine(hash, outcome.trace_hash));
+pub fn summary(measured: &[&Measured]) -> Summary {
+    let names: Vec<&str> = measured.iter().map(|one| one.name.as_str()).collect();
+    let hash =
+        measured.iter().fold(0, |hash, one| combine(hash, u64::from_str_radix(&one.trace_hash, 16).unwrap_or(0)));
     Summary {
         schema: 1,
-        experiments: outcomes.iter().flat_map(experiments).collect(),
+        experiments: measured.iter().flat_map(|one| one.experiments.clone()).collect(),
         trace_hash: format!("{hash:016x}"),
         commit: commit(),
         scenario: names.join(","),
@@ -87,19 +95,21 @@ pub fn commit() -> String {
     env!("ANABRANCH_COMMIT").to_owned()
 }
 
-fn experiments(outcome: &Outcome) -> Vec<Experiment> {
+/// The experiment, and one more per point of its sweep.
+pub fn experiments(outcome: &Outcome) -> Vec<Experiment> {
     let scenario = &outcome.scenario;
     let mut rows = Vec::new();
     for runs in &outcome.policies {
         let name = &runs.contender.name;
         for (metric, unit) in metric_names(outcome) {
             if let Some(estimate) = runs.estimate(&metric) {
-                rows.push(Row::new(name, &metric, unit, &estimate, published(&scenario.claims, name, &metric)));
+                let published = published(&scenario.claims, runs.scheme(), &metric);
+                rows.push(Row::new(name, &metric, unit, &estimate, published));
             }
         }
     }
     for claim in &scenario.claims {
-        rows.extend(comparison(outcome, claim));
+        rows.extend(comparisons(outcome, claim));
     }
     for (metric, other, estimate) in verdict::differences(outcome) {
         let (name, policy) = (format!("{metric}_minus_{other}"), scenario.differences.as_ref().map(|it| &it.policy));
@@ -117,28 +127,32 @@ fn experiments(outcome: &Outcome) -> Vec<Experiment> {
     all
 }
 
-/// What a claim compares, as measured.
-fn comparison(outcome: &Outcome, claim: &Claim) -> Option<Row> {
-    let Claim { metric, policy, .. } = claim;
-    match &claim.statement {
-        Statement::Change { over, change } => {
-            let estimate = verdict::change(outcome, metric, policy, over)?.scaled(100.0);
-            Some(Row::new(policy, &format!("{metric}_vs_{over}"), "%", &estimate, Some(change.0 * 100.0)))
+/// What a claim compares, as measured, on each baseline.
+fn comparisons(outcome: &Outcome, claim: &Claim) -> Vec<Row> {
+    let (metric, unit) = (&claim.metric, outcome.scenario.metric(&claim.metric).map_or("", |(_, unit)| unit));
+    let row = |cell: &verdict::Cell| {
+        let estimate = cell.estimate?;
+        let policy = &outcome.run_of(&claim.policy, cell.baseline.as_deref())?.contender.name;
+        match &claim.statement {
+            Statement::Change { over, change } => {
+                let name = format!("{metric}_vs_{over}");
+                Some(Row::new(policy, &name, "%", &estimate.scaled(100.0), Some(change.0 * 100.0)))
+            }
+            Statement::Difference { over, more } => {
+                Some(Row::new(policy, &format!("{metric}_minus_{over}"), unit, &estimate, Some(*more)))
+            }
+            Statement::Value(_) | Statement::Below(_) | Statement::Above(_) => None,
         }
-        Statement::Difference { over, more } => {
-            let unit = outcome.scenario.metric(metric)?.1;
-            let estimate = verdict::difference(outcome, metric, policy, over)?;
-            Some(Row::new(policy, &format!("{metric}_minus_{over}"), unit, &estimate, Some(*more)))
-        }
-        Statement::Value(_) | Statement::Below(_) | Statement::Above(_) => None,
-    }
+    };
+    verdict::judge(outcome, claim).cells.iter().filter_map(row).collect()
 }
 
 /// Names and units of all metrics that a scenario may have.
 pub fn metric_names(outcome: &Outcome) -> Vec<(String, &'static str)> {
     let built_in = crate::metric::METRICS.iter().map(|metric| (metric.name.to_owned(), metric.unit));
     let own = outcome.scenario.metrics.iter().map(|metric| (metric.name.clone(), metric.unit()));
-    built_in.chain(own).collect()
+    let derived = outcome.scenario.derived.iter().map(|metric| (metric.name.clone(), metric.unit));
+    built_in.chain(own).chain(derived).collect()
 }
 
 fn sweep_rows(outcome: &Outcome, runs: &PolicyRuns) -> Vec<Row> {

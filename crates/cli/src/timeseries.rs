@@ -13,7 +13,7 @@
 //! | value | double | mean over the interval, or the last or largest value as the series says |
 
 use crate::diagnostic::Diagnostic;
-use crate::record::{Curve, Outcome, PolicyRuns, Record};
+use crate::record::{Curve, Outcome, PolicyRuns, Record, SegmentDelay};
 use parquet::basic::Compression;
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
@@ -75,6 +75,9 @@ fn columns(outcome: &Outcome, record: &Record) -> Columns {
     for curve in &record.curves {
         add_curve(&mut columns, outcome, curve, interval);
     }
+    for delay in &record.segment_delays {
+        add_segment(&mut columns, outcome, delay);
+    }
     columns
 }
 
@@ -90,6 +93,18 @@ fn add_curve(columns: &mut Columns, outcome: &Outcome, curve: &Curve, interval: 
         columns.unit.push(unit.clone());
         columns.value.push(*value);
     }
+}
+
+/// A segment is a row of its own, at the moment at which it was sent.
+fn add_segment(columns: &mut Columns, outcome: &Outcome, segment: &SegmentDelay) {
+    let path = outcome.scenario.paths.get(segment.path).map(|path| ByteArray::from(path.name.as_str()));
+    columns.rows += 1;
+    columns.time.push(segment.sent);
+    columns.path_defined.push(i16::from(path.is_some()));
+    columns.path.extend(path);
+    columns.metric.push(ByteArray::from("answer_delay"));
+    columns.unit.push(ByteArray::from("ms"));
+    columns.value.push(segment.delay);
 }
 
 fn write_group(

@@ -1,4 +1,4 @@
-//! Linux in the lab's words: the engine's settings that mirror what the kernel's ends are set to.
+//! Linux in the lab's words: the baseline `linux`, and the sizes of buffers that the kernel's ends are set to.
 //!
 //! | Linux (6.18) | here |
 //! |---|---|
@@ -10,6 +10,7 @@
 //! | CUBIC with RFC 8312's Reno estimate and the first HyStart; slow start counts all that is acknowledged | settings of both |
 //! | initial window 10, delayed acknowledgements 40 ms, least RTO 200 ms, PRR, RACK-TLP, no pacing without `fq` | the defaults |
 
+use crate::baseline::{self, Baseline};
 use anabranch_policy::combination::{Choice, Combination};
 use anabranch_policy::table::Settings;
 
@@ -22,6 +23,10 @@ const SEGMENT_MEMORY: u64 = 2_304;
 /// Payload of a full segment, without and with MPTCP's data sequence signal.
 const PAYLOAD: [u64; 2] = [1_448, 1_424];
 
+fn linux() -> Baseline {
+    baseline::embedded("linux").expect("it comes with the program")
+}
+
 /// The lines of `[connection]` for a program that asks for such a receive buffer (none: automatic) on so many paths.
 pub fn connection(receive_buffer: Option<u64>, paths: usize) -> String {
     let share = |bytes: u64| bytes * PAYLOAD[usize::from(paths > 1)] / SEGMENT_MEMORY;
@@ -31,22 +36,45 @@ pub fn connection(receive_buffer: Option<u64>, paths: usize) -> String {
     };
     // The scheduler knows the limit of each subflow's.
     let send = WRITE_MEMORY[2] * paths as u64;
-    format!(
-        "receive_buffer = {receive}\ncharge_out_of_order = true\nbuffers_per_subflow = false\nsend_buffer = \"{send} B\"\n"
-    )
+    let mut lines = format!("receive_buffer = {receive}\nsend_buffer = \"{send} B\"\n");
+    for (name, value) in linux().connection.iter().filter(|(name, _)| *name != "send_buffer") {
+        let bare = value.parse::<bool>().is_ok() || value.parse::<u64>().is_ok();
+        let value = if bare { value } else { format!("\"{value}\"") };
+        lines.push_str(&format!("{name} = {value}\n"));
+    }
+    lines
 }
 
 /// Scheduler and congestion control, of which the kernel has `cubic` and `new_reno`.
 pub fn policies(congestion: &str) -> Combination {
-    let congestion = Choice {
-        settings: match congestion {
-            "cubic" => Settings::new().with("hystart", "classic").with("reno_region", "rfc8312"),
-            _ => Settings::new(),
+    let mut policies = Combination::default();
+    linux().choices.apply(&mut policies);
+    if policies.congestion.name != congestion {
+        policies.congestion =
+            Choice { settings: Settings::new().with("segment_limit", "off"), ..Choice::new(congestion) };
+    }
+    policies
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subflow_sends_as_much_as_the_kernels_memory_lets_it() {
+        let scheduler = policies("cubic").scheduler;
+        assert_eq!(scheduler.settings.get("largest_buffer"), Some(WRITE_MEMORY[2].to_string().as_str()));
+        let lines = connection(None, 2);
+        for expected in ["send_buffer = \"8388608 B\"", "charge_out_of_order = true", "delayed_ack = \"40 ms\""] {
+            assert!(lines.contains(expected), "{lines}");
         }
-        .with("segment_limit", "off"),
-        ..Choice::new(congestion)
-    };
-    let scheduler =
-        Choice { settings: Settings::new().with("largest_buffer", WRITE_MEMORY[2]), ..Choice::new("linux") };
-    Combination { congestion, scheduler, ..Combination::default() }
+    }
+
+    #[test]
+    fn both_congestion_controls_of_the_kernel_count_all_that_is_acknowledged() {
+        for congestion in ["cubic", "new_reno"] {
+            let chosen = policies(congestion).congestion;
+            assert_eq!((chosen.name.as_str(), chosen.settings.get("segment_limit")), (congestion, Some("off")));
+        }
+    }
 }

@@ -17,7 +17,7 @@ pub fn compare(scenario: &Path, options: &Options) -> Result<(), Diagnostic> {
     prepare(&options.out)?;
     let outcome = experiment::run(&document, &plan(options))?;
     let text = format!("{}\n{}", heading(&outcome), side_by_side(&outcome));
-    finish(options, std::slice::from_ref(&outcome), &text)
+    finish(options, &outcome, &text)
 }
 
 /// One line per metric, one column per policy; behind the first, the change against it, paired by seed.

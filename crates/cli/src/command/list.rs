@@ -1,10 +1,12 @@
 //! `list`: what there is to choose from, generated from the tables of the families.
 
+use crate::baseline::{self, Baseline};
 use crate::console::print;
 use crate::contender::{Contender, MemberInfo, decides, members};
 use crate::diagnostic::Diagnostic;
 use crate::library::SCENARIOS;
 use crate::metric::{METRICS, Series};
+use crate::scenario::connection::{SETTINGS, Setting};
 use anabranch_policy::combination::Family;
 use serde_json::{Value, json};
 
@@ -28,7 +30,14 @@ fn plain_lists() -> Result<String, Diagnostic> {
         }
         text.push('\n');
     }
-    text.push_str("ready combinations, for --policy\n");
+    text.push_str("connection: what a scenario's [connection] may say\n");
+    for setting in SETTINGS {
+        let (name, default, values, summary) = (setting.name, setting.default, setting.values, setting.summary);
+        text.push_str(&format!("  {name} = {default} ({values}): {summary}\n"));
+    }
+    text.push_str("\nbaselines, for --baseline and --policy\n");
+    baseline::all().iter().for_each(|baseline| text.push_str(&describe_baseline(baseline)));
+    text.push_str("\nready combinations, for --policy\n");
     for ready in combinations() {
         text.push_str(&format!("  {}: {}\n", ready.name, ready.describe()));
     }
@@ -53,7 +62,7 @@ fn plain_lists() -> Result<String, Diagnostic> {
 }
 
 fn combinations() -> Vec<Contender> {
-    [Contender::ready(), Contender::partially_reliable()].concat()
+    [Contender::ready(), Contender::partially_reliable(), Contender::readings()].concat()
 }
 
 fn describe(member: &MemberInfo) -> String {
@@ -63,6 +72,32 @@ fn describe(member: &MemberInfo) -> String {
         text.push_str(&format!("      {name} = {default} ({values}): {}\n", parameter.summary));
     }
     text
+}
+
+fn describe_baseline(baseline: &Baseline) -> String {
+    let mut text = format!("  {}: {}\n", baseline.name, baseline.summary);
+    for (name, value) in baseline.values() {
+        text.push_str(&format!("      {name} = {value}\n"));
+    }
+    for reason in &baseline.reasons {
+        text.push_str(&format!("      why {}: {}\n", reason.of.join(", "), reason.text));
+        text.push_str(&format!("          source: {}\n", reason.source));
+    }
+    for sentence in &baseline.not_modelled {
+        text.push_str(&format!("      not modelled: {sentence}\n"));
+    }
+    text
+}
+
+fn json_baseline(baseline: &Baseline) -> Value {
+    let values: Vec<Value> =
+        baseline.values().iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+    let reason = |r: &baseline::Reason| json!({"of": r.of, "text": r.text, "source": r.source});
+    let reasons: Vec<Value> = baseline.reasons.iter().map(reason).collect();
+    json!({
+        "name": baseline.name, "label": baseline.label, "summary": baseline.summary, "values": values,
+        "reasons": reasons, "not_modelled": baseline.not_modelled
+    })
 }
 
 fn json_lists() -> Result<Value, Diagnostic> {
@@ -83,6 +118,9 @@ fn json_lists() -> Result<Value, Diagnostic> {
             json!({"family": family.name(), "decides": decides(family), "members": members})
         })
         .collect();
+    let setting = |s: &Setting| json!({"name": s.name, "default": s.default, "values": s.values, "summary": s.summary});
+    let settings: Vec<Value> = SETTINGS.iter().map(setting).collect();
+    let baselines: Vec<Value> = baseline::all().iter().map(json_baseline).collect();
     let combination = |ready: Contender| json!({"name": ready.name, "policies": ready.describe()});
     let combinations: Vec<Value> = combinations().into_iter().map(combination).collect();
     let mut scenarios = Vec::new();
@@ -97,6 +135,6 @@ fn json_lists() -> Result<Value, Diagnostic> {
         .map(|s| json!({"name": s.name(), "label": s.label(), "unit": s.unit(), "per_path": s.per_path()}))
         .collect();
     Ok(json!({
-        "families": families, "combinations": combinations, "scenarios": scenarios, "metrics": metrics, "series": series
+        "families": families, "connection": settings, "baselines": baselines, "combinations": combinations, "scenarios": scenarios, "metrics": metrics, "series": series
     }))
 }

@@ -17,6 +17,7 @@ pub use key::key;
 pub use list::list;
 pub use options::Options;
 pub use proxy::{ProxyOptions, proxy};
-pub use reproduce::reproduce;
+pub use reproduce::{Ending, ReproduceOptions, reproduce};
+pub use results::Page;
 pub use run::run;
 pub use serve::{ServeOptions, serve};

@@ -8,17 +8,24 @@ use std::path::PathBuf;
 /// How to do it.
 #[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// A policy of the scenario, `plain`, `plain_tcp`, a member of any family, or a combination such as
-    /// congestion=olia,scheduler=redundant,path_manager.PARAMETER=VALUE (repeatable)
+    /// A policy of the scenario, a baseline, `anabranch`, `plain_tcp`, a member of any family, any of them at a baseline
+    /// (lm3@linux), or a combination such as linux,congestion=olia,path_manager.PARAMETER=VALUE,connection.min_rto=1s
+    /// (repeatable)
     #[arg(long = "policy", value_name = "POLICY")]
     pub policies: Vec<String>,
+    /// Run the policies under this baseline, one that comes with the program or a file, in place of the scenario's (repeatable)
+    #[arg(long = "baseline", value_name = "BASELINE")]
+    pub baselines: Vec<String>,
     /// Change a value of the scenario: a dotted path, list elements by number or name, e.g.
     /// --set paths.B.links.bottleneck.loss="2 %" (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Runs per policy, with seeds 1 to N [default: the scenario's]
+    /// Runs per policy, with N seeds from the first on [default: the scenario's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub seeds: Option<u32>,
+    /// The first seed
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub first_seed: u64,
     /// Directory for results
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub out: PathBuf,
@@ -40,8 +47,10 @@ pub struct Options {
 pub fn plan(options: &Options) -> Plan {
     Plan {
         policies: options.policies.clone(),
+        baselines: options.baselines.clone(),
         first_policy_only: false,
         seeds: options.seeds,
+        first_seed: options.first_seed,
         quick: options.quick,
         sweep: false,
         extras: Extras {

@@ -1,83 +1,150 @@
 //! `reproduce`: the papers' experiments, measured next to published.
+//!
+//! Each experiment that is done is kept in the directory for results at once, so that a run that was interrupted goes on where
+//! it was.
+
+pub(super) mod keep;
+mod text;
 
 use super::options::{Options, plan};
-use super::results::{finish, heading};
-use crate::console::remark;
+use super::results::{self, Page};
+use crate::console::{print, remark};
 use crate::diagnostic::Diagnostic;
+use crate::experiment::{Experiment, Plan};
 use crate::files::prepare;
-use crate::record::{Outcome, PolicyRuns};
+use crate::library;
+use crate::measured::Measured;
+use crate::pages::{PageRecord, Pages};
+use crate::progress::Progress;
+use crate::record::Outcome;
 use crate::scenario::Document;
-use crate::scenario::model::FigureKind;
-use crate::statistics::Estimate;
-use crate::verdict::{judge, signed, with_interval};
-use crate::{experiment, library, table, verdict};
+use clap::Args;
+use keep::{Keeper, Kept};
+use std::path::{Path, PathBuf};
+
+/// What `reproduce` can be asked beyond what all commands of the lab can.
+#[derive(Clone, Debug, Args)]
+pub struct ReproduceOptions {
+    #[command(flatten)]
+    pub options: Options,
+    /// Run every experiment again, also those that this program has done already with these options
+    #[arg(long)]
+    pub fresh: bool,
+    /// Write the tables of the documentation of the checkout in DIR anew from this run [default of DIR: .]
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".", conflicts_with_all = ["quick", "policies", "set"])]
+    pub write_docs: Option<PathBuf>,
+    /// With --quick: end with code 1 if the documentation of the checkout in DIR was written by a program that behaves
+    /// otherwise [default of DIR: .]
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".", requires = "quick", conflicts_with_all = ["policies", "set", "seeds", "first_seed"])]
+    pub check_docs: Option<PathBuf>,
+}
+
+/// How a run of `reproduce` ends that found nothing wrong with what it was given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// All is as it should be.
+    Done,
+    /// The documentation is not this program's.
+    StaleDocs,
+}
 
 /// Runs the experiments and prints what agrees.
-pub fn reproduce(name: Option<&str>, options: &Options) -> Result<(), Diagnostic> {
+pub fn reproduce(name: Option<&str>, asked: &ReproduceOptions) -> Result<Ending, Diagnostic> {
+    let options = &asked.options;
     let chosen = library::experiments(name)?;
     let documents: Vec<Document> = chosen.iter().map(|known| known.document(&options.set)).collect();
-    // All are read before the first runs, so that a wrong --set is told at once.
-    for document in &documents {
-        document.scenario()?;
-    }
-    prepare(&options.out)?;
     let mut plan = plan(options);
     plan.sweep = true;
-    let mut outcomes = Vec::new();
-    for document in &documents {
-        let outcome = experiment::run(document, &plan)?;
-        remark(&format!("{}: {:.1} s", outcome.scenario.name, outcome.seconds));
-        outcomes.push(outcome);
+    // All are read before the first runs, so that a wrong --set is told at once.
+    let kept = run_all(&documents, &plan, asked)?;
+    results::write_pages(options, &kept.iter().map(Page::of).collect::<Vec<_>>())?;
+    let measured: Vec<&Measured> = kept.iter().map(|one| &one.measured).collect();
+    if options.json {
+        print(&results::summary_text(&measured)?);
+    } else {
+        let tables: Vec<&str> = kept.iter().map(|one| one.text.as_str()).collect();
+        print(&format!("{}\n{}", tables.join("\n"), text::all_claims(&measured)));
+        print(&format!("written: {}\n", results::names(options, &measured)));
     }
-    let tables: Vec<String> =
-        outcomes.iter().map(|outcome| heading(outcome) + "\n" + &measured_and_published(outcome)).collect();
-    finish(options, &outcomes, &tables.join("\n"))
+    if let Some(root) = &asked.write_docs {
+        write_docs(root, &documents, &plan, &kept)?;
+    }
+    asked.check_docs.as_deref().map_or(Ok(Ending::Done), |root| check_docs(root, &measured))
 }
 
-/// The metrics to be told first: throughput, or what the figures show where there is none or it says nothing.
-fn foremost(outcome: &Outcome) -> Vec<&str> {
-    let measured = |metric: &&str| outcome.policies.iter().any(|runs| runs.estimate(metric).is_some());
-    // All of a video comes sooner or later, or is given up: its rate says nothing.
-    if measured(&"throughput") && outcome.scenario.video.is_none() {
-        return vec!["throughput"];
+/// Runs what is not kept from an earlier run.
+fn run_all(documents: &[Document], plan: &Plan, asked: &ReproduceOptions) -> Result<Vec<Kept>, Diagnostic> {
+    let options = &asked.options;
+    let experiments: Vec<Experiment<'_>> =
+        documents.iter().map(|document| Experiment::prepare(document, plan)).collect::<Result<_, _>>()?;
+    prepare(&options.out)?;
+    let keeper = Keeper::new(options);
+    let found: Vec<Option<Kept>> =
+        documents.iter().map(|document| if asked.fresh { None } else { keeper.find(document) }).collect();
+    let missing = experiments.iter().zip(&found).filter(|(_, found)| found.is_none());
+    let progress = Progress::new(missing.map(|(experiment, _)| experiment.effort()).sum());
+    let mut kept = Vec::new();
+    for ((experiment, document), found) in experiments.into_iter().zip(documents).zip(found) {
+        if let Some(found) = found {
+            progress.remark(&format!("{}: kept from an earlier run (--fresh runs it again)", found.measured.name));
+            kept.push(found);
+            continue;
+        }
+        let outcome = experiment.run(&progress)?;
+        progress.remark(&format!("{}: {:.1} s", outcome.scenario.name, outcome.seconds));
+        tell_missing_pictures(&outcome, &progress);
+        kept.push(keeper.keep(document, &outcome)?);
     }
-    let shown = outcome.scenario.figures.iter().filter_map(|figure| match &figure.kind {
-        FigureKind::Bars { metric } => Some(metric.as_str()),
-        FigureKind::Time { .. } | FigureKind::Boxes { .. } | FigureKind::Sweep { .. } => None,
-    });
-    let swept = outcome.scenario.sweep.as_ref().map(|sweep| sweep.metric.as_str());
-    let all: Vec<&str> = shown.chain(swept).filter(measured).collect();
-    let first = |at: &usize| !all[..*at].contains(&all[*at]);
-    (0..all.len()).filter(first).map(|at| all[at]).collect()
+    progress.finish();
+    Ok(kept)
 }
 
-fn measured_and_published(outcome: &Outcome) -> String {
-    let mut text = String::new();
-    for metric in foremost(outcome) {
-        let Some((label, unit)) = outcome.scenario.metric(metric) else { continue };
-        let row = |runs: &PolicyRuns| Some(vec![runs.label(), with_interval(&runs.estimate(metric)?, unit)]);
-        let rows: Vec<Vec<String>> = outcome.policies.iter().filter_map(row).collect();
-        text.push_str(&table::render(&["policy", &format!("{label} [95 % interval]")], &rows));
-        text.push('\n');
+fn tell_missing_pictures(outcome: &Outcome, progress: &Progress) {
+    if let Some(reason) = outcome.pictures.as_ref().and_then(|pictures| pictures.missing.as_ref()) {
+        let name = &outcome.scenario.name;
+        progress.remark(&format!("{name}: PSNR, SSIM, VQM, MOS and stills were not computed: {reason}"));
     }
-    let row = |(metric, other, estimate): (String, String, Estimate)| {
-        let (label, unit) = outcome.scenario.metric(&metric)?;
-        Some(vec![label, outcome.policy(&other)?.label(), signed(&estimate, unit)])
-    };
-    let rows: Vec<Vec<String>> = verdict::differences(outcome).into_iter().filter_map(row).collect();
-    if let Some(differences) = outcome.scenario.differences.as_ref().filter(|_| !rows.is_empty()) {
-        let name = outcome.policy(&differences.policy).map_or_else(String::new, PolicyRuns::label);
-        text.push_str(&table::render(&["metric", &format!("{name} minus"), "paired by seed [95 % interval]"], &rows));
-        text.push('\n');
+}
+
+/// Keeps what was measured, with the hash of the quick form, and writes the tables.
+fn write_docs(root: &Path, documents: &[Document], plan: &Plan, kept: &[Kept]) -> Result<(), Diagnostic> {
+    let quick = Plan { quick: true, ..plan.clone() };
+    let mut records = Vec::new();
+    for (document, kept) in documents.iter().zip(kept) {
+        let outcome = crate::experiment::run(document, &quick)?;
+        let quick_trace_hash = format!("{:016x}", outcome.trace_hash);
+        records.push(PageRecord { measured: kept.measured.clone(), quick_trace_hash });
     }
-    if outcome.scenario.claims.is_empty() {
-        return text;
+    let pages = Pages::of(root);
+    pages.keep(&records)?;
+    let written = pages.write()?;
+    let names: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    remark(&format!("tables written anew: {names}"));
+    Ok(())
+}
+
+/// Whether the pages say what this program does: the same traces in the quick runs, and tables that are what was kept.
+fn check_docs(root: &Path, measured: &[&Measured]) -> Result<Ending, Diagnostic> {
+    let pages = Pages::of(root);
+    let records = pages.records()?;
+    let mut ending = Ending::Done;
+    for one in measured {
+        let record = records.iter().find(|record| record.measured.name == one.name);
+        let complaint = match record {
+            Some(record) if record.quick_trace_hash == one.trace_hash => continue,
+            Some(record) => format!(
+                "its quick runs have trace hash {}, and those of the pages (commit {}) had {}",
+                one.trace_hash, record.measured.commit, record.quick_trace_hash
+            ),
+            None => "nothing of it is kept in docs/results".to_owned(),
+        };
+        remark(&format!("{}: {complaint}: run `anabranch reproduce --write-docs`", one.name));
+        ending = Ending::StaleDocs;
     }
-    let claim = |claim| {
-        let verdict = judge(outcome, claim);
-        vec![verdict.subject, verdict.measured, verdict.published, verdict.agreement.word().to_owned()]
-    };
-    let rows: Vec<Vec<String>> = outcome.scenario.claims.iter().map(claim).collect();
-    text.push_str(&table::render(&["what the paper says", "measured [95 % interval]", "published", "verdict"], &rows));
-    text
+    for (path, _) in pages.stale()? {
+        remark(&format!("{}: its tables are not what docs/results says", path.display()));
+        ending = Ending::StaleDocs;
+    }
+    Ok(ending)
 }

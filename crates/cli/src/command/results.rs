@@ -1,48 +1,64 @@
 //! How commands with results end: the files that they write, and what they print.
 
 use super::options::Options;
+use super::reproduce::keep::Kept;
 use crate::console::{print, remark};
 use crate::diagnostic::Diagnostic;
 use crate::files::write;
+use crate::measured::Measured;
 use crate::record::Outcome;
 use crate::{report, summary, timeseries};
-use std::path::{Path, PathBuf};
 
-/// Writes `summary.json`, `report.html` and the time series; gives their names.
-fn write_results(directory: &Path, outcomes: &[Outcome]) -> Result<Vec<PathBuf>, Diagnostic> {
-    let mut written = vec![directory.join("report.html"), directory.join("summary.json")];
-    let json = summary_text(outcomes)?;
-    write(&directory.join("summary.json"), &json)?;
-    write(&directory.join("report.html"), &report::page(outcomes)?)?;
-    for outcome in outcomes {
-        let path = directory.join(format!("{}.parquet", outcome.scenario.name));
-        timeseries::write(&path, outcome)?;
-        written.push(path);
-    }
-    Ok(written)
+/// An experiment as the report has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    /// What was measured.
+    pub measured: &'a Measured,
+    /// Its part of the report.
+    pub section: &'a str,
 }
 
-fn summary_text(outcomes: &[Outcome]) -> Result<String, Diagnostic> {
-    let summary = summary::summary(outcomes);
-    let text = serde_json::to_string_pretty(&summary);
+impl<'a> Page<'a> {
+    /// Of what `reproduce` keeps.
+    pub fn of(kept: &'a Kept) -> Self {
+        Self { measured: &kept.measured, section: &kept.section }
+    }
+}
+
+/// Writes `summary.json` and `report.html`.
+pub fn write_pages(options: &Options, pages: &[Page<'_>]) -> Result<(), Diagnostic> {
+    let measured: Vec<&Measured> = pages.iter().map(|page| page.measured).collect();
+    write(&options.out.join("summary.json"), &summary_text(&measured)?)?;
+    write(&options.out.join("report.html"), &report::page(pages)?)
+}
+
+/// The summary as text.
+pub fn summary_text(measured: &[&Measured]) -> Result<String, Diagnostic> {
+    let text = serde_json::to_string_pretty(&summary::summary(measured));
     text.map(|text| text + "\n").map_err(|error| Diagnostic::plain(format!("cannot write the summary: {error}")))
 }
 
-/// Ends a command: the files, and either the summary as JSON or `table` and where the files are.
-pub fn finish(options: &Options, outcomes: &[Outcome], table: &str) -> Result<(), Diagnostic> {
-    let written = write_results(&options.out, outcomes)?;
-    for outcome in outcomes {
-        if let Some(reason) = outcome.pictures.as_ref().and_then(|pictures| pictures.missing.as_ref()) {
-            let name = &outcome.scenario.name;
-            remark(&format!("{name}: PSNR, SSIM, VQM, MOS and stills were not computed: {reason}"));
-        }
+/// The files that hold the results.
+pub fn names(options: &Options, measured: &[&Measured]) -> String {
+    let series = measured.iter().map(|one| format!("{}.parquet", one.name));
+    let files = ["report.html".to_owned(), "summary.json".to_owned()].into_iter().chain(series);
+    files.map(|file| options.out.join(file).display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Ends a command on one scenario: the files, and either the summary as JSON or `table` and where the files are.
+pub fn finish(options: &Options, outcome: &Outcome, table: &str) -> Result<(), Diagnostic> {
+    let name = &outcome.scenario.name;
+    let (measured, section) = (Measured::of(outcome), report::section(outcome)?);
+    write_pages(options, &[Page { measured: &measured, section: &section }])?;
+    timeseries::write(&options.out.join(format!("{name}.parquet")), outcome)?;
+    if let Some(reason) = outcome.pictures.as_ref().and_then(|pictures| pictures.missing.as_ref()) {
+        remark(&format!("{name}: PSNR, SSIM, VQM, MOS and stills were not computed: {reason}"));
     }
     if options.json {
-        print(&summary_text(outcomes)?);
-        return Ok(());
+        print(&summary_text(&[&measured])?);
+    } else {
+        print(&format!("{table}\nwritten: {}\n", names(options, &[&measured])));
     }
-    let names: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
-    print(&format!("{table}\nwritten: {}\n", names.join(", ")));
     Ok(())
 }
 
@@ -50,13 +66,15 @@ pub fn finish(options: &Options, outcomes: &[Outcome], table: &str) -> Result<()
 pub fn heading(outcome: &Outcome) -> String {
     let scenario = &outcome.scenario;
     let short = if outcome.quick { ", quick: fewer seeds and points" } else { "" };
+    let seeds = match (outcome.seeds(), outcome.first_seed) {
+        (1, first) => format!("seed {first}"),
+        (count, first) => format!("seeds {first} to {}", first + count as u64 - 1),
+    };
     format!(
-        "{}: {}\n{} s simulated, {} {}{short}; took {:.1} s; trace hash {:016x}\n",
+        "{}: {}\n{} s simulated, {seeds}{short}; took {:.1} s; trace hash {:016x}\n",
         scenario.name,
         scenario.title,
         scenario.duration.as_secs_f64(),
-        outcome.seeds(),
-        if outcome.seeds() == 1 { "seed" } else { "seeds" },
         outcome.seconds,
         outcome.trace_hash
     )

@@ -38,7 +38,7 @@ pub fn run(scenario: &Path, send: Option<&Path>, options: &Options) -> Result<bo
     }
     let (intact, remarks) = file.as_ref().map_or((true, String::new()), |file| check(file, &outcome));
     text.push_str(&remarks);
-    finish(options, std::slice::from_ref(&outcome), &text)?;
+    finish(options, &outcome, &text)?;
     if options.json {
         remark(remarks.trim_end());
     }

@@ -4,16 +4,16 @@
 //! What a path can carry in a moment follows from its links, one after the other: what comes in, at most the link's rate
 //! while it is up, less the share it loses. From the first link also goes what the cross traffic carries *when the
 //! transfer is not there*, in a run of its own with the same seed: cross traffic that yields to the transfer does not make
-//! more available. What the paths can carry together goes through the shared links in the same way. All of it counts
+//! more available. Generators at routers load the links between them in the same way. What the paths can carry together goes through the shared links in the same way. All of it counts
 //! whole packets, while a transfer is measured by its data: headers count against it.
 
-use super::{network, traffic};
+use super::{generators, network, traffic};
 use crate::record::Record;
 use crate::scenario::Scenario;
-use crate::scenario::model::Link;
+use crate::scenario::model::{Link, Path};
 use anabranch_mptcp::EndpointConfig;
 use anabranch_policy::time::{Duration, Instant};
-use anabranch_sim::link::RateModel;
+use anabranch_sim::link::{DropCause, LinkCounters, RateModel};
 use anabranch_sim::topology::NoPaths;
 use anabranch_sim::{LinkConfig, RunResult, World, WorldConfig};
 
@@ -23,37 +23,43 @@ const PIECES: u64 = 10;
 /// A run without the transfer: what it leaves free.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Reference {
-    /// Bytes that the transfer could have had arrive in each sampling interval.
+    /// Bytes that the transfer could have had arrive in each sampling interval; empty if it cannot be said.
     available: Vec<f64>,
     /// Bytes of cross traffic that arrived on each path.
     background: Vec<(usize, u64)>,
 }
 
-/// Finds it, for all paths of the scenario.
+/// Finds it, for all paths of the scenario. Where sources that take all they can get fill a link without the transfer there
+/// is nothing that a transfer could be held against: nothing is said to be available then.
 pub fn reference(scenario: &Scenario, seed: u64) -> Reference {
     let all: Vec<usize> = (0..scenario.paths.len()).collect();
     let count = (scenario.duration.as_nanos() / scenario.sample.as_nanos().max(1)) as usize;
-    let mut carried = vec![vec![0.0; all.len()]; count];
+    let nothing: Vec<Vec<f64>> = scenario.paths.iter().map(|path| vec![0.0; path.links.len()]).collect();
+    let mut carried = vec![nothing; count];
     let mut background = Vec::new();
-    if scenario.paths.iter().any(|path| path.background.is_some()) {
+    let mut filled = false;
+    if !scenario.generators.is_empty() || scenario.paths.iter().any(|path| path.background.is_some()) {
         let mut world = World::new(WorldConfig { seed, ..WorldConfig::default() });
         let client = world.add_host("client", &EndpointConfig::default(), Box::new(NoPaths));
         let server = world.add_host("server", &EndpointConfig::default(), Box::new(NoPaths));
         let lines = network::build(&mut world, scenario, &all, client, server);
         traffic::add(&mut world, scenario, &all, &lines);
-        let mut before = vec![0; all.len()];
+        generators::add(&mut world, scenario, &all, &lines);
+        let mut before = delivered(scenario, &world.results());
         for (at, row) in carried.iter_mut().enumerate() {
             world.run_until(interval_start(scenario, at + 1));
-            let results = world.results();
-            for ((path, before), bytes) in scenario.paths.iter().zip(&mut before).zip(row) {
-                let link = results.link(&format!("{}/0/forward", path.name));
-                let delivered = link.map_or(0, |link| link.counters.delivered_bytes);
-                *bytes = (delivered - *before) as f64;
-                *before = delivered;
-            }
+            let now = delivered(scenario, &world.results());
+            let since = |(now, before): (&Vec<f64>, &Vec<f64>)| now.iter().zip(before).map(|(a, b)| a - b).collect();
+            *row = now.iter().zip(&before).map(since).collect();
+            before = now;
         }
         world.run_until(Instant::ZERO + scenario.duration);
-        background = self::background(scenario, &all, &world.results());
+        let results = world.results();
+        background = self::background(scenario, &all, &results);
+        filled = generators::is_greedy(scenario) && overflows(scenario, &results);
+    }
+    if filled {
+        return Reference { available: Vec::new(), background };
     }
     let stretches = Stretches::of(scenario, seed);
     let available =
@@ -61,9 +67,31 @@ pub fn reference(scenario: &Scenario, seed: u64) -> Reference {
     Reference { available, background }
 }
 
+/// What a link of a path has done so far, in the direction of the transfer.
+fn forward<'a>(path: &Path, at: usize, results: &'a RunResult) -> Option<&'a LinkCounters> {
+    results.link(&format!("{}/{at}/forward", path.name)).map(|link| &link.counters)
+}
+
+/// Bytes that came over each link of each path so far.
+fn delivered(scenario: &Scenario, results: &RunResult) -> Vec<Vec<f64>> {
+    let link =
+        |path, at| forward(path, at, results).map_or(0.0, |counters: &LinkCounters| counters.delivered_bytes as f64);
+    scenario.paths.iter().map(|path| (0..path.links.len()).map(|at| link(path, at)).collect()).collect()
+}
+
+/// Whether a link of a path had no room for a packet.
+fn overflows(scenario: &Scenario, results: &RunResult) -> bool {
+    let full = |path, at| {
+        let drops = forward(path, at, results).map(|counters| counters.drops);
+        drops.is_some_and(|drops| drops.get(DropCause::Overflow) + drops.get(DropCause::CoDel) > 0)
+    };
+    scenario.paths.iter().any(|path| (0..path.links.len()).any(|at| full(path, at)))
+}
+
 /// Whether two scenarios leave the same free with the same seeds.
 pub fn same_reference(one: &Scenario, other: &Scenario) -> bool {
     one.paths == other.paths
+        && one.generators == other.generators
         && one.shared == other.shared
         && (one.duration, one.sample) == (other.duration, other.sample)
 }
@@ -76,11 +104,15 @@ fn interval_start(scenario: &Scenario, at: usize) -> Instant {
 pub fn background(scenario: &Scenario, paths: &[usize], results: &RunResult) -> Vec<(usize, u64)> {
     let of_path = |place: &usize| {
         let path = scenario.paths.get(*place)?;
-        path.background.as_ref()?;
-        let remote = format!("background/{}/remote", path.name);
-        let udp: u64 = results.hosts.iter().filter(|host| host.name == remote).map(|host| host.udp_bytes).sum();
-        let flows = format!("background/{}/tcp ", path.name);
-        let tcp = results.flows.iter().filter(|flow| flow.name.starts_with(&flows));
+        if path.background.is_none() && !generators::load(scenario, *place) {
+            return None;
+        }
+        let (remote, flows) = (format!("background/{}/remote", path.name), format!("background/{}/tcp ", path.name));
+        let generators = generators::prefix(path);
+        let is_sink = |name: &str| name == remote || name.starts_with(&generators);
+        let is_flow = |name: &str| name.starts_with(&flows) || name.starts_with(&generators);
+        let udp: u64 = results.hosts.iter().filter(|host| is_sink(&host.name)).map(|host| host.udp_bytes).sum();
+        let tcp = results.flows.iter().filter(|flow| is_flow(&flow.name));
         Some((*place, udp + tcp.map(|flow| flow.server.read).sum::<u64>()))
     };
     paths.iter().filter_map(of_path).collect()
@@ -139,17 +171,19 @@ impl<'a> Stretches<'a> {
             shared: stages("shared", &scenario.shared),
         }
     }
-    /// Bytes that can arrive in a sampling interval in which `carried` bytes of cross traffic arrive per path.
-    fn available(&self, scenario: &Scenario, at: usize, carried: &[f64]) -> f64 {
+    /// Bytes that can arrive in a sampling interval in which `carried` bytes of cross traffic come over each link of each
+    /// path.
+    fn available(&self, scenario: &Scenario, at: usize, carried: &[Vec<f64>]) -> f64 {
         let (begin, end) = (interval_start(scenario, at), interval_start(scenario, at + 1));
         let piece = |number: u64| begin + (end - begin) * number / PIECES;
         (0..PIECES)
             .map(|number| {
                 let span = (piece(number), piece(number + 1));
-                let path = |(stages, taken): (&Vec<Stage<'_>>, &f64)| {
-                    let mut taken = *taken / PIECES as f64;
-                    let pass = |offered, stage: &Stage<'_>| stage.passes(offered, span, core::mem::take(&mut taken));
-                    stages.iter().fold(f64::INFINITY, pass)
+                let path = |(stages, taken): (&Vec<Stage<'_>>, &Vec<f64>)| {
+                    let pass = |offered, (stage, taken): (&Stage<'_>, &f64)| {
+                        stage.passes(offered, span, *taken / PIECES as f64)
+                    };
+                    stages.iter().zip(taken).fold(f64::INFINITY, pass)
                 };
                 let together: f64 = self.paths.iter().zip(carried).map(path).sum();
                 self.shared.iter().fold(together, |offered, stage| stage.passes(offered, span, 0.0))
@@ -244,5 +278,43 @@ mod tests {
         assert!((record.metric("capacity_share").unwrap() - 50.0).abs() < 1e-9);
         assert!((record.metric("background_loss").unwrap() - 10.0).abs() < 0.001);
         assert!((record.metric("available_capacity").unwrap() - free).abs() < 1e-9);
+    }
+
+    /// A path whose middle link of 10 Mbit/s carries what generators send.
+    fn with_generators(generators: &str) -> Scenario {
+        scenario(&format!(
+            "[[paths]]\nname = \"A\"\nrouters = [\"R1\", \"R2\"]\nlinks = [{{ rate = \"50 Mbit/s\" }}, \
+             {{ rate = \"10 Mbit/s\", delay = \"10 ms\", queue = \"50 packets\" }}, {{ rate = \"50 Mbit/s\" }}]\n\
+             [[generators]]\nroutes = [[\"R1\", \"R2\"]]\naccess = {{ rate = \"100 Mbit/s\", delay = \"25 ms\" }}\n{generators}"
+        ))
+    }
+
+    #[test]
+    fn generators_take_from_the_link_that_they_load() {
+        // 3 of 10 Mbit/s, less the 36 ms of 20 s before the first packet is through.
+        let scenario = with_generators("kind = \"vbr\"\nrate = \"3 Mbit/s\"\nsizes = \"1000 B\"");
+        let found = reference(&scenario, 1);
+        let free = found.available.iter().sum::<f64>() * 8e-6 / 20.0;
+        assert!((free - 7.0).abs() < 0.02, "{free}");
+        // It arrives 60 ms after it was sent: 19.94 s at 375,000 B/s.
+        let &[(0, alone)] = found.background.as_slice() else { panic!("one path has cross traffic") };
+        assert!((alone as f64 / 7_477_500.0 - 1.0).abs() < 0.001, "{alone}");
+    }
+
+    #[test]
+    fn nothing_is_said_to_be_available_where_greedy_sources_fill_a_link() {
+        // Windows of 20 packets each 0.12 s are 1.32 Mbit/s: two of them leave room, ten do not.
+        let capacity = |count: u32| {
+            let scenario = with_generators(&format!("kind = \"ftp\"\ncount = {count}"));
+            let metrics = vec![("throughput".to_owned(), 1.0)];
+            let mut record = Record { metrics, background: vec![(0, 1)], ..Record::default() };
+            reference(&scenario, 1).add_to(&scenario, &mut record);
+            assert!(record.metric("background_loss").is_some());
+            record.metric("available_capacity")
+        };
+        let two = capacity(2).expect("two leave something");
+        // 2 * 1.32 Mbit/s of data are 2.75 with headers.
+        assert!((two - 7.25).abs() < 0.1, "{two}");
+        assert_eq!(capacity(10), None);
     }
 }

@@ -22,7 +22,7 @@ pub struct SentFile {
 pub struct Extras {
     /// Encode and decode every segment.
     pub wire: bool,
-    /// Write a capture of the first seed into this directory.
+    /// Write a capture into this directory.
     pub pcap: Option<PathBuf>,
     /// Keep the series.
     pub curves: bool,

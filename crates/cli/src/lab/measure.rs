@@ -6,6 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::metric::Series;
 use crate::record::{Curve, Record, hexadecimal};
 use crate::scenario::Scenario;
+use crate::scenario::connection::segment_size;
 use crate::scenario::model::{Transfer, WindowKind, WindowMetric};
 use crate::statistics::quantile;
 use anabranch_policy::reliability::Reason;
@@ -32,7 +33,7 @@ pub fn record(
         return Err(fail(format!("the bytes delivered differ from those sent, at {from} or after")));
     }
     let measured = flow.measurements.as_deref().ok_or_else(|| fail("nothing was measured".to_owned()))?;
-    let unit = settings::segment_size(contender.multipath, &settings::connection(scenario, contender).tcp) as f64;
+    let unit = segment_size(contender.multipath, &settings::connection(scenario, contender).tcp) as f64;
     let mut curves = connection_curves(scenario, &measured.series);
     curves.extend(path_curves(scenario, paths, flow, measured, unit));
     let mut metrics = totals(scenario, results, flow, measured);
@@ -63,11 +64,14 @@ fn in_window(curve: &Curve, metric: &WindowMetric, sample: Duration) -> Option<f
     let middle = |at: usize| (at as f64 + 0.5) * sample;
     let values = curve.values.iter().enumerate().map(|(at, value)| (middle(at), *value));
     let values: Vec<(f64, f64)> = values.filter(|(time, value)| window.contains(time) && value.is_finite()).collect();
-    match metric.kind {
+    match &metric.kind {
         WindowKind::Mean if values.is_empty() => None,
         WindowKind::Mean => Some(values.iter().map(|(_, value)| value).sum::<f64>() / values.len() as f64),
-        WindowKind::FallsBelow(level) => turn(&values, |value| value < level).map(|time| time - sample / 2.0),
-        WindowKind::RisesAbove(level) => turn(&values, |value| value > level).map(|time| time - sample / 2.0),
+        WindowKind::FallsBelow(level) => turn(&values, |value| value < *level).map(|time| time - sample / 2.0),
+        WindowKind::RisesAbove(level) => turn(&values, |value| value > *level).map(|time| time - sample / 2.0),
+        WindowKind::Lasts => Some(values.last().map_or(0.0, |(time, _)| time + sample / 2.0 - window.start)),
+        // Takes the runs of two schemes.
+        WindowKind::ShareAbove(_) => None,
     }
 }
 

@@ -3,8 +3,10 @@
 pub mod capacity;
 mod capture;
 mod extras;
+mod generators;
 mod measure;
 mod mesh;
+mod mesh_metrics;
 mod moving;
 pub mod network;
 mod settings;
@@ -61,6 +63,7 @@ pub fn run(
     let server = world.add_host("server", &EndpointConfig::default(), manager(&contender.policies)?);
     let lines = network::build(&mut world, scenario, paths, client, server);
     traffic::add(&mut world, scenario, paths, &lines);
+    generators::add(&mut world, scenario, paths, &lines);
 
     let config = settings::connection(scenario, contender);
     let first = lines.interfaces.first().copied();
@@ -77,7 +80,7 @@ pub fn run(
         record: Some(scenario.sample),
     });
     let capture = match &extras.pcap {
-        Some(directory) if seed == 1 => {
+        Some(directory) => {
             let name = capture::file_name(scenario, contender, paths);
             Some(capture::start(&mut world, &directory.join(name), &lines)?)
         }

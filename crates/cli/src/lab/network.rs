@@ -24,6 +24,8 @@ pub struct Lines {
     pub server: InterfaceId,
     /// Per path used: the first link forwards, the last link backwards, and the router between the first two links.
     pub ends: Vec<PathEnd>,
+    /// Per path used: the routers behind its links, from the client to the server.
+    pub routers: Vec<Vec<RouterId>>,
     /// The link on which everything arrives at the server, and the one on which all answers leave.
     pub server_links: (LinkId, LinkId),
 }
@@ -42,9 +44,10 @@ pub struct PathEnd {
 /// Builds it.
 pub fn build(world: &mut World, scenario: &Scenario, paths: &[usize], client: HostId, server: HostId) -> Lines {
     let meeting = world.add_router();
-    let (mut interfaces, mut ends) = (Vec::new(), Vec::new());
+    let (mut interfaces, mut ends, mut routers) = (Vec::new(), Vec::new(), Vec::new());
     for path in paths.iter().filter_map(|place| scenario.paths.get(*place)) {
         let mut chain = chain(world, &path.name, &path.links, End::Hosts, meeting);
+        routers.push(chain.iter().map(|end| end.router).collect());
         let end = chain.remove(0);
         interfaces.push(world.add_interface(client, end.forward, &[end.backward]));
         ends.push(end);
@@ -59,7 +62,7 @@ pub fn build(world: &mut World, scenario: &Scenario, paths: &[usize], client: Ho
     let arrive = world.add_link("server/in", &nothing, End::Router(last), End::Hosts);
     let leave = world.add_link("server/out", &nothing, End::Hosts, End::Router(last));
     let server = world.add_interface(server, leave, &[arrive]);
-    Lines { interfaces, server, ends, server_links: (arrive, leave) }
+    Lines { interfaces, server, ends, routers, server_links: (arrive, leave) }
 }
 
 /// A queue that holds everything: for links that stand for nothing real.
@@ -128,7 +131,8 @@ fn config(seed: u64, name: &str, link: &model::Link) -> LinkConfig {
     }
 }
 
-fn queue(queue: model::Queue) -> QueueConfig {
+/// A queue of the scenario.
+pub fn queue(queue: model::Queue) -> QueueConfig {
     let limit = |limit| match limit {
         model::QueueLimit::Packets(packets) => QueueLimit::Packets(packets.0 as usize),
         model::QueueLimit::Bytes(size) => QueueLimit::Bytes(size.0),
@@ -155,8 +159,8 @@ fn delay(seed: u64, name: &str, delay: Draw<Duration>) -> DelayModel {
     }
 }
 
-/// The value of this run, in the base unit. The stream is the link's own, so both directions have the same.
-fn per_run<Q: crate::scenario::quantity::Quantity>(seed: u64, name: &str, draw: Draw<Q>) -> f64 {
+/// The value of this run, in the base unit. It depends on the name, so that both directions of a link have the same.
+pub fn per_run<Q: crate::scenario::quantity::Quantity>(seed: u64, name: &str, draw: Draw<Q>) -> f64 {
     match draw {
         Draw::Fixed(value) => value.to_base(),
         Draw::Uniform { low, high, .. } => {

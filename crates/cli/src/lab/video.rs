@@ -5,6 +5,7 @@ use crate::scenario::Scenario;
 use crate::scenario::model::{MessageUnit, Video};
 use anabranch_media::metrics::delivery::{Arrival, Delivery};
 use anabranch_media::{Frame, FrameType, Packetiser, Trace};
+use anabranch_policy::reliability::DeadlineOf;
 use anabranch_policy::time::Instant;
 use anabranch_sim::FlowResult;
 use anabranch_sim::application::{FrameToSend, Schedule, VideoReceived};
@@ -28,16 +29,19 @@ pub struct Sent {
 pub fn sent(video: &Video) -> Sent {
     let trace = video.trace.repeat(video.repeats).unwrap_or_else(|_| video.trace.as_ref().clone());
     let (mut messages, mut first) = (Vec::new(), Vec::new());
-    for frame in trace.frames() {
+    for (frame, group) in trace.frames().iter().zip(trace.group_times()) {
         first.push(messages.len());
         let size = (f64::from(frame.size) * video.load).round().clamp(1.0, f64::from(1 << 24)) as u32;
         let message = |bytes: u32| FrameToSend {
             at: frame.at,
             // A frame is needed when it is decoded, not when it is shown: others are predicted from it.
-            play_out: frame.at,
+            play_out: video.deadline.play_out(frame.at, group),
             importance: frame.importance(),
-            // Schemes in which the sender gives up are told by their own setting.
-            lifetime: None,
+            // What is the same for all frames, schemes in which the sender gives up are told by their own setting.
+            lifetime: match video.deadline.of {
+                DeadlineOf::Frame => None,
+                DeadlineOf::Group => Some(video.deadline.lifetime(frame.at, group)),
+            },
             bytes,
         };
         let cut = match video.messages {
@@ -119,8 +123,9 @@ mod tests {
             trace: Arc::new(clip::trace()),
             repeats,
             quick_repeats: 1,
+            sweep_repeats: 1,
             load,
-            deadline: Duration::from_millis(500),
+            deadline: Duration::from_millis(500).into(),
             messages,
         }
     }
@@ -134,6 +139,22 @@ mod tests {
         let sent = sent(&video(5, 1.0, MessageUnit::Packets));
         assert_eq!((sent.trace.frames().len(), sent.schedule.len()), (10_000, 11_250));
         assert_eq!((sent.first.len(), sent.first[10_000]), (10_001, 11_250));
+    }
+
+    #[test]
+    fn with_a_deadline_per_group_sender_and_receiver_are_told_of_the_groups_time() {
+        let mut of_group = video(2, 1.0, MessageUnit::Frames);
+        of_group.deadline.of = DeadlineOf::Group;
+        let sent = sent(&of_group);
+        // I0 and six more, then nine from the I frame that is there after seven frames: 233,333 us.
+        let micros = Duration::from_micros;
+        let told = |frame: usize| (sent.schedule[frame].play_out, sent.schedule[frame].lifetime);
+        assert_eq!(told(0), (micros(0), Some(micros(500_000))));
+        assert_eq!(told(6), (micros(0), Some(micros(300_000))));
+        assert_eq!(told(7), (micros(233_333), Some(micros(500_000))));
+        assert_eq!(told(15), (micros(233_333), Some(micros(233_333))));
+        // A repetition begins a group of its own.
+        assert_eq!(sent.schedule[2_000].play_out, sent.schedule[2_000].at);
     }
 
     #[test]

@@ -1,14 +1,23 @@
-//! Draws one picture as SVG: curves with bands over time or over the points of a sweep, or bars with intervals.
+//! Draws one picture as SVG: curves with bands over time or over the points of a sweep.
 //!
 //! Text and axes take the colour of the page around them, so that one picture serves light and dark backgrounds.
 
+use super::marks::draw_marks;
+use super::picture::tight;
+use crate::statistics::{group_thousands, quantile};
 use plotters::chart::MeshStyle;
 use plotters::coord::Shift;
-use plotters::coord::ranged1d::{SegmentValue, ValueFormatter};
+use plotters::coord::ranged1d::ValueFormatter;
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
 /// A failed picture; only a mistake in this module can cause one.
 pub type ChartError = DrawingAreaErrorKind<std::io::Error>;
+
+/// What is drawn on where both axes are numbers.
+pub(super) type Plane<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+/// All of a picture, or what is left of it.
+pub(super) type Area<'b> = DrawingArea<SVGBackend<'b>, Shift>;
 
 /// Okabe and Ito's colours, which colour-blind readers can tell apart, in an order that keeps contrast on white and on
 /// dark grey; and four more for those who come late.
@@ -27,17 +36,26 @@ pub const PALETTE: [RGBColor; 10] = [
 
 /// Stands for the page's text colour until the picture is done.
 pub(super) const INK: RGBColor = RGBColor(1, 2, 3);
+/// Stands for the colour behind the picture.
+pub(super) const GROUND: RGBColor = RGBColor(2, 3, 4);
 pub(super) const FONT: &str = "sans-serif";
+/// Sizes of text: beside axes, and above pictures. What is 17 here is 13.7 pixels high in the picture.
+pub(super) const TEXT: u32 = 17;
+pub(super) const HEADING: u32 = 19;
 
 /// The colour of the `at`th curve.
 pub fn colour(at: usize) -> RGBColor {
     PALETTE[at % PALETTE.len()]
 }
 
-/// The same as CSS.
-pub fn css_colour(at: usize) -> String {
+fn hexadecimal(at: usize) -> String {
     let RGBColor(red, green, blue) = colour(at);
     format!("#{red:02x}{green:02x}{blue:02x}")
+}
+
+/// The same as CSS: a page may have another for dark backgrounds.
+pub fn css_colour(at: usize) -> String {
+    format!("var(--curve-{}, {})", at % PALETTE.len(), hexadecimal(at))
 }
 
 /// A value with its interval at a place on the horizontal axis.
@@ -52,11 +70,11 @@ pub struct Point {
 }
 
 impl Point {
-    fn low(&self) -> f64 {
+    pub(super) fn low(&self) -> f64 {
         if self.half_width.is_finite() { (self.mean - self.half_width).max(0.0) } else { self.mean }
     }
 
-    fn high(&self) -> f64 {
+    pub(super) fn high(&self) -> f64 {
         if self.half_width.is_finite() { self.mean + self.half_width } else { self.mean }
     }
 }
@@ -96,44 +114,83 @@ pub struct Chart {
     pub top: Option<f64>,
     /// The largest value there can be, at which the vertical axis ends; none: as high as is needed.
     pub most: Option<f64>,
-    /// Width and height.
-    pub size: (u32, u32),
+    /// Where a logarithmic vertical axis begins, above 0; if there is none, the axis is linear and begins at 0.
+    pub bottom: Option<f64>,
 }
 
+/// What of the points' bands must lie below the top of the axis: one wide band must not press all curves to the ground.
+const BANDS_SEEN: f64 = 0.95;
+/// Marks on a curve over time.
+const MARKS: usize = 7;
+/// Height of a line of text above what is drawn, pixels.
+pub(super) const TITLE_HEIGHT: u32 = 22;
+
 impl Chart {
-    /// The highest point, bands included.
+    /// The highest point that should be seen: every mean, and nearly all bands.
     pub fn highest(&self) -> f64 {
-        let points = self.lines.iter().flat_map(|line| line.points.iter().flatten());
-        points.map(Point::high).fold(0.0, f64::max)
+        let points = || self.lines.iter().flat_map(|line| line.points.iter().flatten());
+        let bands: Vec<f64> = points().map(Point::high).collect();
+        let bands = if bands.is_empty() { 0.0 } else { quantile(&bands, BANDS_SEEN) };
+        points().map(|point| point.mean).fold(bands, f64::max)
     }
 
-    /// Draws it.
-    pub fn svg(&self) -> Result<String, ChartError> {
+    /// Where the vertical axis ends.
+    fn end(&self) -> f64 {
+        self.most.unwrap_or_else(|| nice_top(self.top.unwrap_or_else(|| self.highest())))
+    }
+
+    /// The place of a value on the vertical axis.
+    fn height(&self, value: f64) -> f64 {
+        match self.bottom {
+            Some(bottom) => value.clamp(bottom, self.end().max(bottom)).log10(),
+            None => value.min(self.end()),
+        }
+    }
+
+    /// What the vertical axis says at a place: on a logarithmic one at powers of ten alone.
+    fn written(&self, height: f64) -> String {
+        match self.bottom {
+            None => tidy(height),
+            Some(_) if (height - height.round()).abs() < 1e-6 => tidy(10f64.powf(height.round())),
+            Some(_) => String::new(),
+        }
+    }
+
+    /// Whether a band is cut by the end of the axis.
+    pub fn cuts_a_band(&self) -> bool {
+        let end = self.end();
+        self.lines.iter().flat_map(|line| line.points.iter().flatten()).any(|point| point.high() > end)
+    }
+
+    /// Draws it, so many pixels wide.
+    pub fn svg(&self, width: u32) -> Result<String, ChartError> {
+        let height = match width {
+            0..500 => width * 3 / 4,
+            500..800 => width * 3 / 5,
+            _ => width * 7 / 20,
+        };
         let mut text = String::new();
         {
-            let root = SVGBackend::with_string(&mut text, self.size).into_drawing_area();
-            self.draw(&root)?;
+            let root = SVGBackend::with_string(&mut text, (width, height)).into_drawing_area();
+            self.draw(&root, tight(width))?;
             root.present()?;
         }
         Ok(adopt(&text))
     }
 
-    fn draw(&self, root: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<(), ChartError> {
+    fn draw(&self, root: &Area<'_>, tight: bool) -> Result<(), ChartError> {
         let (left, right) = match &self.axis {
             Axis::Time(from, to) => (*from, *to),
             Axis::Places(names) => (-0.25, names.len() as f64 - 0.75),
         };
-        let top = self.most.unwrap_or_else(|| nice_top(self.top.unwrap_or_else(|| self.highest())));
-        let mut builder = ChartBuilder::on(root);
-        if !self.title.is_empty() {
-            builder.caption(&self.title, (FONT, 17).into_font().color(&INK));
-        }
-        let mut chart = builder
+        let area = self.headings(root, tight)?;
+        let foot = self.bottom.map_or(0.0, f64::log10);
+        let mut chart = ChartBuilder::on(&area)
             .margin(6)
             .margin_right(16)
-            .x_label_area_size(46)
-            .y_label_area_size(68)
-            .build_cartesian_2d(left..right, 0.0..top)?;
+            .x_label_area_size(48)
+            .y_label_area_size(if tight { 56 } else { 84 })
+            .build_cartesian_2d(left..right, foot..self.height(self.end()))?;
         let places = |x: &f64| match &self.axis {
             Axis::Time(..) => tidy(*x),
             Axis::Places(names) if (x - x.round()).abs() < 0.01 && *x > -0.5 => {
@@ -142,54 +199,85 @@ impl Chart {
             Axis::Places(_) => String::new(),
         };
         let labels = match &self.axis {
-            Axis::Time(..) if self.size.0 < 500 => 6,
+            Axis::Time(..) if tight => 6,
             Axis::Time(..) => 12,
             Axis::Places(names) => names.len() + 1,
         };
-        styled(
-            chart
-                .configure_mesh()
-                .x_labels(labels)
-                .y_labels(6)
-                .x_label_formatter(&places)
-                .y_label_formatter(&|y| tidy(*y))
-                .x_desc(&self.x_label)
-                .y_desc(&self.y_label),
-        )
-        .draw()?;
-        let marked = matches!(self.axis, Axis::Places(_));
-        for line in &self.lines {
-            let tint = colour(line.colour);
-            for run in line.points.split(Option::is_none) {
-                let run: Vec<Point> = run.iter().flatten().copied().collect();
-                let band = run.iter().map(|p| (p.x, p.low())).chain(run.iter().rev().map(|p| (p.x, p.high().min(top))));
-                if !marked && run.len() > 1 {
-                    chart.draw_series([Polygon::new(band.collect::<Vec<_>>(), tint.mix(0.18))])?;
-                }
-                chart.draw_series(LineSeries::new(run.iter().map(|p| (p.x, p.mean)), tint.stroke_width(2)))?;
-                if marked {
-                    let bars =
-                        run.iter().map(|p| ErrorBar::new_vertical(p.x, p.low(), p.mean, p.high().min(top), tint, 8));
-                    chart.draw_series(bars)?;
-                    chart.draw_series(run.iter().map(|p| Circle::new((p.x, p.mean), 4, tint.filled())))?;
-                }
-            }
+        let written = |height: &f64| self.written(*height);
+        let mut mesh = chart.configure_mesh();
+        styled(&mut mesh)
+            .x_labels(labels)
+            .y_labels(self.bottom.map_or(6, |_| (self.height(self.end()) - foot) as usize + 1))
+            .x_label_formatter(&places)
+            .y_label_formatter(&written)
+            .x_desc(&self.x_label);
+        if !tight {
+            mesh.y_desc(&self.y_label);
+        }
+        mesh.draw()?;
+        for (order, line) in self.lines.iter().enumerate() {
+            self.draw_line(&mut chart, order, line)?;
         }
         Ok(())
     }
+
+    /// Writes what stands above the picture: its title, and what the vertical axis says where there is no room beside it.
+    /// Gives what is left.
+    fn headings<'b>(&self, root: &Area<'b>, tight: bool) -> Result<Area<'b>, ChartError> {
+        let mut texts = Vec::new();
+        if !self.title.is_empty() {
+            texts.push((self.title.as_str(), FontStyle::Bold));
+        }
+        if tight {
+            texts.push((self.y_label.as_str(), FontStyle::Normal));
+        }
+        headed(root, &texts)
+    }
+
+    fn draw_line(&self, chart: &mut Plane<'_, '_>, order: usize, line: &Line) -> Result<(), ChartError> {
+        let tint = colour(line.colour);
+        let at_places = matches!(self.axis, Axis::Places(_));
+        for run in line.points.split(Option::is_none) {
+            let run: Vec<Point> = run.iter().flatten().copied().collect();
+            let (low, mean, high) = (
+                |point: &Point| self.height(point.low()),
+                |point: &Point| self.height(point.mean),
+                |point: &Point| self.height(point.high()),
+            );
+            let band = run.iter().map(|p| (p.x, low(p))).chain(run.iter().rev().map(|p| (p.x, high(p))));
+            if !at_places && run.len() > 1 {
+                chart.draw_series([Polygon::new(band.collect::<Vec<_>>(), tint.mix(0.16))])?;
+            }
+            chart.draw_series(LineSeries::new(run.iter().map(|p| (p.x, mean(p))), tint.stroke_width(2)))?;
+            if at_places {
+                let bars = run.iter().map(|p| ErrorBar::new_vertical(p.x, low(p), mean(p), high(p), tint, 8));
+                chart.draw_series(bars)?;
+            }
+        }
+        let places = if at_places { (0..line.points.len()).collect() } else { self.marked(order, line.points.len()) };
+        let points = places.into_iter().filter_map(|place| line.points.get(place).copied().flatten());
+        draw_marks(chart, line.colour, points.map(|point| (point.x, self.height(point.mean))))
+    }
+
+    /// Which points of a curve over time have a mark: no two curves at the same place.
+    fn marked(&self, order: usize, points: usize) -> Vec<usize> {
+        let share = (order as f64 + 0.5) / self.lines.len().max(1) as f64;
+        let place = |at: usize| ((at as f64 + share) / MARKS as f64 * points as f64) as usize;
+        (0..MARKS).map(place).collect()
+    }
 }
 
-/// A bar with its interval and, where there is one, the published value beside it.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Bar {
-    /// What it is of.
-    pub label: String,
-    /// Which colour.
-    pub colour: usize,
-    /// Measured.
-    pub measured: Point,
-    /// Published.
-    pub published: Option<f64>,
+/// Writes lines of text above a picture; gives what is left of it.
+pub(super) fn headed<'b>(root: &Area<'b>, texts: &[(&str, FontStyle)]) -> Result<Area<'b>, ChartError> {
+    for (row, (text, style)) in texts.iter().enumerate() {
+        let place = (8, 4 + row as i32 * TITLE_HEIGHT as i32);
+        root.draw(&Text::new(
+            *text,
+            place,
+            (FONT, if matches!(style, FontStyle::Bold) { HEADING } else { TEXT }, *style).into_font().color(&INK),
+        ))?;
+    }
+    Ok(root.split_vertically(texts.len() as u32 * TITLE_HEIGHT).1)
 }
 
 /// Axes and grid as all pictures have them.
@@ -200,99 +288,21 @@ where
     X: Ranged + ValueFormatter<X::ValueType>,
     Y: Ranged + ValueFormatter<Y::ValueType>,
 {
-    mesh.label_style((FONT, 15).into_font().color(&INK))
-        .axis_desc_style((FONT, 16).into_font().color(&INK))
+    mesh.label_style((FONT, TEXT).into_font().color(&INK))
+        .axis_desc_style((FONT, TEXT).into_font().color(&INK))
         .axis_style(INK.mix(0.6))
         .bold_line_style(INK.mix(0.14))
         .light_line_style(TRANSPARENT)
 }
 
-/// Height of a bar with the space around it, and of what is above and below all of them, in pixels.
-const BAR_HEIGHT: u32 = 36;
-const BARS_MARGIN: u32 = 72;
-
-/// Draws bars, one under the other, so that long names have room.
-pub fn bars(bars: &[Bar], axis: &str, range: (f64, f64), width: u32) -> Result<String, ChartError> {
-    let mut text = String::new();
-    {
-        let size = (width, bars.len() as u32 * BAR_HEIGHT + BARS_MARGIN);
-        let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
-        draw_bars(&root, bars, axis, range)?;
-        root.present()?;
-    }
-    Ok(adopt(&text))
-}
-
-/// From nothing to a little above the highest bar; shares none of which is more than all of it end there.
-pub fn from_zero(bars: &[Bar], share: bool) -> (f64, f64) {
-    let highest = bars.iter().map(|bar| bar.measured.high().max(bar.published.unwrap_or(0.0))).fold(0.0, f64::max);
-    let all = share && bars.iter().all(|bar| bar.measured.mean <= 100.0 && bar.published.is_none_or(|it| it <= 100.0));
-    (0.0, if all { nice_top(highest).min(100.0) } else { nice_top(highest) })
-}
-
-/// Around what was measured, for figures whose zero means nothing, in whole steps of a power of ten.
-pub fn around(bars: &[Bar]) -> (f64, f64) {
-    let low = bars.iter().map(|bar| bar.measured.low()).fold(f64::INFINITY, f64::min);
-    let high = bars.iter().map(|bar| bar.measured.high()).fold(f64::NEG_INFINITY, f64::max);
-    let span = (high - low).max(high.abs() * 1e-3).max(1e-6);
-    let step = 10f64.powf(span.log10().floor());
-    (((low - 0.3 * span) / step).floor() * step, ((high + 0.1 * span) / step).ceil() * step)
-}
-
-fn draw_bars(
-    root: &DrawingArea<SVGBackend<'_>, Shift>,
-    bars: &[Bar],
-    axis: &str,
-    range: (f64, f64),
-) -> Result<(), ChartError> {
-    let count = bars.len() as i32;
-    // The first bar is the highest one.
-    let row = |at: usize| count - 1 - at as i32;
-    let longest = bars.iter().map(|bar| bar.label.chars().count()).max().unwrap_or(0) as u32;
-    let mut chart = ChartBuilder::on(root)
-        .margin(6)
-        .margin_right(24)
-        .x_label_area_size(46)
-        .y_label_area_size(longest * 8 + 20)
-        .build_cartesian_2d(range.0..range.1, (0..count - 1).into_segmented())?;
-    let name = |place: &SegmentValue<i32>| match place {
-        SegmentValue::CenterOf(at) => bars.get(row(*at as usize) as usize).map(|bar| bar.label.clone()),
-        _ => None,
-    };
-    styled(
-        chart
-            .configure_mesh()
-            .disable_y_mesh()
-            .x_labels(8)
-            .y_labels(bars.len() + 1)
-            .x_label_formatter(&|x| tidy(*x))
-            .y_label_formatter(&|place| name(place).unwrap_or_default())
-            .x_desc(axis),
-    )
-    .draw()?;
-    for (at, bar) in bars.iter().enumerate() {
-        let (tint, place) = (colour(bar.colour), row(at));
-        let corners = [(range.0, SegmentValue::Exact(place)), (bar.measured.mean, SegmentValue::Exact(place + 1))];
-        let mut body = Rectangle::new(corners, tint.mix(0.75).filled());
-        body.set_margin(5, 5, 0, 0);
-        chart.draw_series([body])?;
-        let middle = SegmentValue::CenterOf(place);
-        let (low, mean, high) = (bar.measured.low(), bar.measured.mean, bar.measured.high().min(range.1));
-        chart.draw_series([ErrorBar::new_horizontal(middle.clone(), low, mean, high, INK.stroke_width(2), 12)])?;
-        if let Some(published) = bar.published {
-            let mark = EmptyElement::at((published, middle))
-                + Rectangle::new([(-2, -15), (2, 15)], INK.filled())
-                + Circle::new((0, 0), 6, INK.filled());
-            chart.draw_series([mark])?;
-        }
-    }
-    Ok(())
-}
-
 /// Lets the picture take the page's colours and width.
 pub(super) fn adopt(svg: &str) -> String {
     let start = svg.find("<svg").unwrap_or(0);
-    svg.get(start..).unwrap_or_default().replace("\"#010203\"", "\"currentColor\"").replace("\n\n", "\n")
+    let svg = svg.get(start..).unwrap_or_default().replace("\n\n", "\n");
+    let svg = svg.replace("\"#010203\"", "\"currentColor\"").replace("\"#020304\"", "\"var(--raised, #ffffff)\"");
+    (0..PALETTE.len()).fold(svg, |svg, at| {
+        svg.replace(&format!("\"{}\"", hexadecimal(at).to_uppercase()), &format!("\"{}\"", css_colour(at)))
+    })
 }
 
 /// The next of 1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8 times a power of ten.
@@ -309,7 +319,7 @@ pub(super) fn nice_top(value: f64) -> f64 {
 /// A number on an axis: no more digits than it needs.
 pub(super) fn tidy(value: f64) -> String {
     let rounded = (value * 1e6).round() / 1e6;
-    if rounded == 0.0 { "0".to_owned() } else { format!("{rounded}") }
+    if rounded == 0.0 { "0".to_owned() } else { group_thousands(&format!("{rounded}")).replace('-', "\u{2212}") }
 }
 
 #[cfg(test)]
@@ -335,11 +345,48 @@ mod tests {
             lines: vec![Line { colour: 0, points: vec![point(0.5, 1.0), None, point(1.5, 2.0), point(2.5, 3.0)] }],
             top: None,
             most: None,
-            size: (400, 300),
+            bottom: None,
         };
-        let svg = chart.svg().unwrap();
+        let svg = chart.svg(400).unwrap();
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
         assert!(svg.contains("currentColor") && !svg.contains("#010203"));
         assert!(svg.contains("Throughput (Mbit/s)"));
+    }
+
+    #[test]
+    fn one_wide_band_does_not_press_the_curves_to_the_ground() {
+        let point = |x: usize, half_width| Some(Point { x: x as f64, mean: 10.0, half_width });
+        let points = (0..100).map(|x| point(x, if x == 50 { 1000.0 } else { 2.0 })).collect();
+        let chart = Chart {
+            title: String::new(),
+            x_label: String::new(),
+            y_label: String::new(),
+            axis: Axis::Time(0.0, 100.0),
+            lines: vec![Line { colour: 0, points }],
+            top: None,
+            most: None,
+            bottom: None,
+        };
+        assert_eq!(chart.highest(), 12.0);
+        assert!(chart.cuts_a_band());
+    }
+
+    #[test]
+    fn a_logarithmic_axis_has_powers_of_ten_and_ends_where_it_begins_for_what_is_less() {
+        let point = |x, mean| Some(Point { x, mean, half_width: mean });
+        let chart = Chart {
+            title: String::new(),
+            x_label: String::new(),
+            y_label: "Delay (ms)".to_owned(),
+            axis: Axis::Time(0.0, 2.0),
+            lines: vec![Line { colour: 0, points: vec![point(0.5, 20.0), point(1.5, 2000.0)] }],
+            top: Some(9000.0),
+            most: None,
+            bottom: Some(10.0),
+        };
+        // 10 to 10 000: the place of 1000 is two thirds of the way up; nothing lies below 10.
+        assert_eq!((chart.height(1000.0), chart.height(0.0)), (3.0, 1.0));
+        assert_eq!((chart.written(3.0), chart.written(2.5)), ("1000".to_owned(), String::new()));
+        assert!(chart.svg(400).unwrap().contains("1000"));
     }
 }

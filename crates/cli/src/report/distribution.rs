@@ -1,6 +1,7 @@
 //! Draws how values are distributed: as cumulated shares, a curve per name; and as boxes, a line per name.
 
-use super::chart::{ChartError, FONT, INK, adopt, colour, styled, tidy};
+use super::chart::{ChartError, FONT, HEADING, INK, Plane, adopt, colour, styled, tidy};
+use super::rows::{Frame, Name, Rows};
 use crate::statistics::quantile;
 use plotters::prelude::*;
 
@@ -17,6 +18,8 @@ pub struct Distribution {
 
 /// Steps of a curve.
 const STEPS: u32 = 100;
+/// Height of a row of boxes, pixels.
+const ROW: u32 = 26;
 /// What a box shows: the ends of its line, its own ends, and its middle.
 const SHARES: [f64; 5] = [0.1, 0.25, 0.5, 0.75, 0.9];
 
@@ -31,7 +34,7 @@ pub fn cumulated(
     {
         let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
         let mut chart = ChartBuilder::on(&root)
-            .caption(title, (FONT, 17).into_font().color(&INK))
+            .caption(title, (FONT, HEADING).into_font().color(&INK))
             .margin(6)
             .margin_right(16)
             .x_label_area_size(46)
@@ -63,42 +66,43 @@ pub fn cumulated(
     Ok(adopt(&text))
 }
 
-/// A line per name: from the first decile to the last, with a box from quarter to quarter and a mark at the median.
-pub fn boxes(distributions: &[Distribution], label: &str, range: (f64, f64), width: u32) -> Result<String, ChartError> {
-    let count = distributions.len() as u32;
-    let longest = distributions.iter().map(|one| one.name.chars().count()).max().unwrap_or(0) as u32;
+/// A line per name: from the first decile to the last, with a box from quarter to quarter and a mark at the median. The
+/// title is left out if empty.
+pub fn boxes(
+    distributions: &[Distribution],
+    title: &str,
+    &Frame { axis: label, range, longest }: &Frame<'_>,
+    width: u32,
+) -> Result<String, ChartError> {
+    let rows = Rows::new(distributions.iter().map(|one| Name::of(one.name.as_str())).collect(), longest, ROW, width);
     let mut text = String::new();
     {
-        let root = SVGBackend::with_string(&mut text, (width, 70 + 26 * count.max(1))).into_drawing_area();
-        let mut chart = ChartBuilder::on(&root)
-            .margin(6)
-            .margin_right(16)
-            .x_label_area_size(46)
-            .y_label_area_size((longest * 8 + 20).max(190))
-            .build_cartesian_2d(range.0..range.1, f64::from(count)..0.0)?;
-        styled(chart.configure_mesh().disable_y_mesh().y_labels(0).x_label_formatter(&|x| tidy(*x)).x_desc(label))
-            .draw()?;
-        chart.draw_series(LineSeries::new([(0.0, 0.0), (0.0, f64::from(count))], INK.mix(0.5)))?;
-        let names = (FONT, 15).into_font().color(&INK);
-        for (at, one) in distributions.iter().enumerate() {
-            let y = at as f64 + 0.5;
-            let place = chart.backend_coord(&(range.0, y));
-            let name = one.name.as_str();
-            let shift = 8 + root.estimate_text_size(name, &names)?.0 as i32;
-            root.draw(&Text::new(name, (place.0 - shift, place.1 - 8), names.clone()))?;
-            if one.values.is_empty() {
-                continue;
+        let size = (width, rows.picture_height(!title.is_empty()));
+        let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
+        rows.picture(&root, (title, label), range, |chart| {
+            chart.draw_series(LineSeries::new([(0.0, 0.0), (0.0, distributions.len() as f64)], INK.mix(0.5)))?;
+            for (at, one) in distributions.iter().enumerate().filter(|(_, one)| !one.values.is_empty()) {
+                draw_box(chart, one, (rows.middle(at), rows.half()), range)?;
             }
-            let tint = one.colour.map_or(INK, colour);
-            let [first, low, middle, high, last] =
-                SHARES.map(|share| quantile(&one.values, share).clamp(range.0, range.1));
-            chart.draw_series(LineSeries::new([(first, y), (last, y)], tint.mix(0.8)))?;
-            chart.draw_series([Rectangle::new([(low, y - 0.3), (high, y + 0.3)], tint.mix(0.35).filled())])?;
-            chart.draw_series(LineSeries::new([(middle, y - 0.36), (middle, y + 0.36)], tint.stroke_width(3)))?;
-        }
+            Ok(())
+        })?;
         root.present()?;
     }
     Ok(adopt(&text))
+}
+
+fn draw_box(
+    chart: &mut Plane<'_, '_>,
+    one: &Distribution,
+    (y, half): (f64, f64),
+    range: (f64, f64),
+) -> Result<(), ChartError> {
+    let tint = one.colour.map_or(INK, colour);
+    let [first, low, middle, high, last] = SHARES.map(|share| quantile(&one.values, share).clamp(range.0, range.1));
+    chart.draw_series(LineSeries::new([(first, y), (last, y)], tint.mix(0.8)))?;
+    chart.draw_series([Rectangle::new([(low, y - half), (high, y + half)], tint.mix(0.35).filled())])?;
+    chart.draw_series(LineSeries::new([(middle, y - half), (middle, y + half)], tint.stroke_width(3)))?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -118,12 +122,12 @@ mod tests {
     fn each_distribution_with_values_is_a_curve() {
         let svg = cumulated(&some(), ("all points", "benefit"), (-1.0, 1.0), (400, 300)).unwrap();
         // Two curves, the line at zero, and two axes.
-        assert!(svg.starts_with("<svg") && svg.contains("all points") && svg.contains("#0072B2"));
+        assert!(svg.starts_with("<svg") && svg.contains("all points") && svg.contains("#0072b2"));
     }
 
     #[test]
     fn each_name_has_a_line_of_its_own_in_the_picture_of_boxes() {
-        let svg = boxes(&some(), "benefit", (-1.0, 1.0), 600).unwrap();
+        let svg = boxes(&some(), "", &Frame { axis: "benefit", range: (-1.0, 1.0), longest: 7 }, 600).unwrap();
         assert!(["one", "other", "nothing"].iter().all(|name| svg.contains(name)));
         assert!(svg.contains("currentColor"));
     }

@@ -1,28 +1,79 @@
-//! What every page has: its head and its end, and text as HTML.
+//! What every page has: its head and its end, legends and tables.
 
+use super::chart;
+use super::marks::key;
+use super::picture::Picture;
 use crate::summary;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("style.css");
 
-/// The head of a page: its title, and a line on what it is.
-pub fn opening(title: &str, what: &str) -> String {
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>Anabranch: {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
-         <header><h1>Anabranch</h1><p>{} Commit {}.</p></header>\n",
-        escape(title),
-        escape(what),
-        escape(&summary::commit())
-    )
+/// A whole page: its title, a line on what it is, and what it holds.
+pub fn page(title: &str, what: &str, body: &Markup) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { "Anabranch: " (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                main {
+                    header { h1 { "Anabranch" } p { (what) " Commit " (summary::commit()) "." } }
+                    (body)
+                }
+            }
+        }
+    };
+    page.into_string()
 }
 
-/// The end of a page.
-pub fn closing() -> &'static str {
-    "</main>\n</body>\n</html>\n"
+/// A picture as it was drawn.
+pub fn picture(svg: &str) -> Markup {
+    PreEscaped(svg.to_owned())
 }
 
-/// Text as HTML.
-pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+/// Which colour stands for what; nothing if there are none.
+pub fn legend<'a>(items: impl IntoIterator<Item = (&'a str, usize)>) -> Markup {
+    let items: Vec<(&str, String)> = items.into_iter().map(|(label, at)| (label, chart::css_colour(at))).collect();
+    html! {
+        @if !items.is_empty() {
+            ul.legend {
+                @for (label, colour) in &items { li { span style={ "background:" (colour) } {} (label) } }
+            }
+        }
+    }
+}
+
+/// Which curve is whose: each with its mark; nothing if there are none.
+pub fn marks<'a>(items: impl IntoIterator<Item = (&'a str, usize)>) -> Markup {
+    let items: Vec<(&str, usize)> = items.into_iter().collect();
+    html! {
+        @if !items.is_empty() {
+            ul.legend { @for (label, at) in &items { li { (key(*at)) (label) } } }
+        }
+    }
+}
+
+/// Pictures, so many beside each other where there is room; `title` is for those who do not see them.
+pub fn pictures(title: &str, pictures: &[Picture], columns: usize) -> Markup {
+    html! {
+        div.pictures.grid[columns > 1] style={ "--columns:" (columns.clamp(1, 3)) } role="img" aria-label=(title) {
+            @for picture in pictures { (picture.html()) }
+        }
+    }
+}
+
+/// A table of numbers that can be scrolled sideways.
+pub fn numbers(head: &[&str], rows: &[Vec<String>]) -> Markup {
+    html! {
+        div.scroll {
+            table {
+                thead { tr { @for name in head { th.number { (name) } } } }
+                tbody { @for row in rows { tr { @for cell in row { td.number { (cell) } } } } }
+            }
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Draws an ad-hoc network at a few moments: its nodes with their roles, and where they send what goes to the receiver on
 //! each path.
 
-use super::chart::{ChartError, FONT, INK, adopt, colour};
+use super::chart::{ChartError, FONT, INK, TEXT, adopt, colour};
 use anabranch_routing::neighborhood::Level;
 use anabranch_sim::mesh::NodeId;
 use anabranch_sim::mesh::snapshot::Snapshot;
@@ -24,7 +24,7 @@ pub fn moment(snapshot: &Snapshot, from: NodeId) -> Result<String, ChartError> {
     {
         let root = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
         let caption = format!("{:.0} s", snapshot.time.as_secs_f64());
-        root.draw(&Text::new(caption, (8, 8), (FONT, 15).into_font().color(&INK)))?;
+        root.draw(&Text::new(caption, (8, 8), (FONT, TEXT).into_font().color(&INK)))?;
         let places = places(snapshot);
         let lanes = snapshot.nodes.first().map_or(0, |node| node.next_hops.len());
         for lane in 0..lanes {
@@ -44,7 +44,7 @@ pub fn moment(snapshot: &Snapshot, from: NodeId) -> Result<String, ChartError> {
             root.draw(&Circle::new(place, RADIUS, INK.mix(strength).filled()))?;
             root.draw(&Circle::new(place, RADIUS, INK.stroke_width(1)))?;
             let (at, pos) = beside_node(place);
-            let style = (FONT, 13).into_font().color(&INK).pos(pos);
+            let style = (FONT, TEXT - 1).into_font().color(&INK).pos(pos);
             root.draw(&Text::new(node.name.clone(), at, style))?;
         }
         root.present()?;

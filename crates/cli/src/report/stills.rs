@@ -1,17 +1,11 @@
 //! Shows what a viewer saw at the same instants, side by side: a strip of stills for each instant, one still per combination.
 
-use super::html::escape;
-use crate::record::{Moment, Outcome};
-use std::fmt::Write;
+use crate::record::{Moment, Outcome, Still};
+use maud::{Markup, html};
 
 /// The strips, or a sentence on why there are none; nothing for an experiment without a video.
-pub fn strips(outcome: &Outcome) -> String {
-    let Some(pictures) = &outcome.pictures else { return String::new() };
-    let mut html = String::from("<figure>\n<h3>The picture at the same instant</h3>\n");
-    for moment in &pictures.moments {
-        strip(&mut html, moment);
-    }
-    html.push_str("<figcaption>\n");
+pub fn strips(outcome: &Outcome) -> Markup {
+    let Some(pictures) = &outcome.pictures else { return Markup::default() };
     let text = match (&pictures.missing, pictures.moments.is_empty()) {
         (Some(reason), _) => format!("Not computed: {reason}"),
         (None, true) => {
@@ -24,23 +18,42 @@ pub fn strips(outcome: &Outcome) -> String {
                 .to_owned()
         }
     };
-    let _ = writeln!(html, "<p class=\"reading\">{}</p>", escape(&text));
-    html.push_str("</figcaption>\n</figure>\n");
-    html
+    html! {
+        figure {
+            h3 { "The picture at the same instant" }
+            @for moment in &pictures.moments { (strip(moment)) }
+            figcaption { p.reading { (text) } }
+        }
+    }
 }
 
-fn strip(html: &mut String, moment: &Moment) {
-    let _ =
-        writeln!(html, "<p class=\"reading\">{:.1} s (frame {})</p>\n<div class=\"stills\">", moment.at, moment.frame);
-    for still in &moment.stills {
-        let (label, psnr) = (escape(&still.label), still.psnr);
-        let data = base64(&still.png);
-        let _ = writeln!(
-            html,
-            "<div><img src=\"data:image/png;base64,{data}\" alt=\"{label}\"><p>{label} <small>{psnr:.1} dB</small></p></div>"
-        );
+fn strip(moment: &Moment) -> Markup {
+    html! {
+        p.reading { (format!("{:.1} s (frame {})", moment.at, moment.frame)) }
+        div.stills {
+            @for (still, labels) in different(&moment.stills) {
+                div {
+                    img src={ "data:image/png;base64," (base64(&still.png)) } alt=(labels);
+                    p { (labels) " " small { (format!("{:.1} dB", still.psnr)) } }
+                }
+            }
+        }
     }
-    html.push_str("</div>\n");
+}
+
+/// Each picture once, with the names of all that show it.
+fn different(stills: &[Still]) -> Vec<(&Still, String)> {
+    let mut found: Vec<(&Still, String)> = Vec::new();
+    for still in stills {
+        match found.iter_mut().find(|(known, _)| known.png == still.png) {
+            Some((_, labels)) => {
+                labels.push_str(", ");
+                labels.push_str(&still.label);
+            }
+            None => found.push((still, still.label.clone())),
+        }
+    }
+    found
 }
 
 /// Bytes as text (RFC 4648, section 4).
@@ -60,7 +73,7 @@ fn base64(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::base64;
+    use super::*;
 
     #[test]
     fn text_of_bytes_is_that_of_the_standard() {
@@ -70,5 +83,13 @@ mod tests {
         {
             assert_eq!(base64(bytes.as_bytes()), text);
         }
+    }
+
+    #[test]
+    fn who_shows_the_same_picture_shares_it() {
+        let still = |label: &str, png: &[u8]| Still { label: label.to_owned(), png: png.to_vec(), psnr: 33.5 };
+        let stills = [still("MPTCP", b"one"), still("MO-PR", b"other"), still("recPR", b"one")];
+        let labels: Vec<String> = different(&stills).into_iter().map(|(_, labels)| labels).collect();
+        assert_eq!(labels, ["MPTCP, recPR", "MO-PR"]);
     }
 }

@@ -1,6 +1,9 @@
 //! Scenarios: experiments as data. Reads a TOML file into a [`Scenario`] or into one message that says what is wrong where.
 
-mod connection;
+pub mod baseline;
+pub mod connection;
+mod derived;
+mod generators;
 mod mesh;
 pub mod model;
 mod network;
@@ -10,16 +13,18 @@ mod reader;
 mod results;
 #[cfg(test)]
 mod tests;
+mod transfer;
 mod tree;
 mod video;
+mod walk;
 
 pub use model::Scenario;
 pub use tree::Source;
 
-use crate::contender::Route;
+use crate::contender::{Route, contenders};
 use crate::diagnostic::Diagnostic;
 use anabranch_policy::time::Duration;
-use model::{FigureKind, Statement};
+use model::FigureKind;
 use reader::Reader;
 use std::path::{Path, PathBuf};
 
@@ -40,9 +45,15 @@ const KEYS: &[&str] = &[
     "mesh",
     "moving",
     "shared",
+    "generators",
+    "baselines",
+    "defaults",
     "policies",
     "sweep",
+    "matrix",
+    "sensitivity",
     "metrics",
+    "derived",
     "figures",
     "differences",
     "claims",
@@ -86,21 +97,36 @@ impl Document {
         let scenario = read(&top, &self.directory)?;
         check_references(&top, &scenario)?;
         if let Some(sweep) = &scenario.sweep {
-            self.check_sweep(&top, sweep)?;
+            let keys = std::slice::from_ref(&sweep.key);
+            self.check_points(&top, "sweep", keys, sweep.values.iter().chain(&sweep.quick))?;
+        }
+        for parameter in scenario.sensitivity.iter().flat_map(|sensitivity| &sensitivity.parameters) {
+            self.check_points(&top, "sensitivity", &parameter.keys, parameter.values.iter())?;
         }
         Ok(scenario)
     }
 
+    /// The same with `value` at each of the `keys`.
+    pub fn at(&self, keys: &[String], value: &str) -> Self {
+        keys.iter().fold(self.clone(), |document, key| document.with(format!("{key}={value}")))
+    }
+
     /// A sweep is possible if each of its points is a possible scenario.
-    fn check_sweep(&self, top: &Reader<'_>, sweep: &model::Sweep) -> Result<(), Diagnostic> {
-        for value in sweep.values.iter().chain(&sweep.quick) {
-            let point = self.with(format!("{}={value}", sweep.key));
+    fn check_points<'a>(
+        &self,
+        top: &Reader<'_>,
+        table: &str,
+        keys: &[String],
+        values: impl Iterator<Item = &'a String>,
+    ) -> Result<(), Diagnostic> {
+        for value in values {
+            let point = self.at(keys, value);
             let root = tree::read(&point.source)?;
             let checked = Reader::new(&point.source, &root, "the scenario", KEYS)
                 .and_then(|reader| read(&reader, &self.directory).map(drop));
             checked.map_err(|error| {
-                let item = top.get("sweep").map(|item| item.error(format!("at {value}: {}", error.message())));
-                item.unwrap_or(error)
+                let place = format!("{} = {value}: {}", keys.join(", "), error.message());
+                top.get(table).map(|item| item.error(place)).unwrap_or(error)
             })?;
         }
         Ok(())
@@ -110,7 +136,7 @@ impl Document {
 fn read(top: &Reader<'_>, directory: &Path) -> Result<Scenario, Diagnostic> {
     let name_item = top.required("name")?;
     let name = name_item.text()?.to_owned();
-    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') {
+    if !is_name(&name) {
         return Err(name_item.error("a name is made of letters, digits, _ and -: files are called after it"));
     }
     let duration_item = top.required("duration")?;
@@ -132,13 +158,16 @@ fn read(top: &Reader<'_>, directory: &Path) -> Result<Scenario, Diagnostic> {
     let video = video::video(top, directory)?;
     let (transfer, heading) = match &video {
         Some(_) => (model::Transfer::Video, model::Heading::Upload),
-        None => connection::transfer(top)?,
+        None => transfer::transfer(top)?,
     };
     let (mesh, paths) = match mesh::mesh(top)? {
         Some((mesh, lanes)) => (Some(mesh), lanes),
         None if top.get("moving").is_some() => (None, Vec::new()),
         None => (None, network::paths(top, directory)?),
     };
+    let (baselines, defaults) = (policies::baselines(top, directory)?, policies::defaults(top)?);
+    let schemes = policies::schemes(top, &baselines)?;
+    let (sweep, metrics) = (results::sweep(top)?, results::metrics(top)?);
     Ok(Scenario {
         title: top.text_or("title", &name)?,
         name,
@@ -153,17 +182,35 @@ fn read(top: &Reader<'_>, directory: &Path) -> Result<Scenario, Diagnostic> {
         video,
         heading,
         connection: connection::connection(top)?,
+        generators: generators::generators(top, &paths)?,
         paths,
         mesh,
         moving: mesh::moving(top)?,
         shared,
-        policies: policies::policies(top)?,
-        sweep: results::sweep(top)?,
-        metrics: results::metrics(top)?,
+        policies: contenders(&schemes, &baselines, &defaults),
+        schemes,
+        baselines,
+        defaults,
+        derived: derived::derived(top, sweep.as_ref(), &metrics)?,
+        sweep,
+        matrix: results::matrix(top)?,
+        sensitivity: results::sensitivity(top)?,
+        metrics,
         figures: results::figures(top)?,
         differences: results::differences(top)?,
         claims: results::claims(top)?,
     })
+}
+
+/// The text of a file, for tests.
+#[cfg(test)]
+pub fn tree_of(file: &str, text: &str) -> Source {
+    Source { file: file.to_owned(), text: text.to_owned(), options: Vec::new() }
+}
+
+/// Files and tables are called after names.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
 /// Names that one part of a scenario uses must exist in another.
@@ -173,15 +220,23 @@ fn check_references(top: &Reader<'_>, scenario: &Scenario) -> Result<(), Diagnos
         items.get(at).map_or_else(|| top.error(message.clone()), |item| item.error(message.clone()))
     };
     let path_names: Vec<&str> = scenario.paths.iter().map(|path| path.name.as_str()).collect();
-    for (at, policy) in scenario.policies.iter().enumerate() {
-        if let Err(message) = check_route(policy, &path_names) {
+    for (at, scheme) in scenario.schemes.iter().enumerate() {
+        let alone = scheme.under(None, &scenario.defaults);
+        if let Err(message) = check_route(&alone, &path_names) {
             return Err(error("policies", at, message));
         }
     }
-    let policy_names: Vec<&str> = scenario.policies.iter().map(|policy| policy.name.as_str()).collect();
-    let known_metric =
-        |name: &str| crate::metric::find(name).is_some() || scenario.metrics.iter().any(|metric| metric.name == name);
+    // What is shown and claimed is of a scheme, under each baseline.
+    let policy_names: Vec<&str> = scenario.schemes.iter().map(|scheme| scheme.name.as_str()).collect();
+    let known_metric = |name: &str| scenario.metric(name).is_some();
     for (at, metric) in scenario.metrics.iter().enumerate() {
+        let other = match &metric.kind {
+            model::WindowKind::ShareAbove(other) => Some(other.as_str()),
+            _ => None,
+        };
+        if let Some(other) = other.filter(|other| !policy_names.contains(other)) {
+            return Err(error("metrics", at, missing("policy", other, &policy_names)));
+        }
         if let Some(path) = metric.path.as_deref().filter(|path| !path_names.contains(path)) {
             return Err(error("metrics", at, missing("path", path, &path_names)));
         }
@@ -201,6 +256,7 @@ fn check_references(top: &Reader<'_>, scenario: &Scenario) -> Result<(), Diagnos
             return Err(error(missing("metric", metric, &metric_names(scenario))));
         }
     }
+    check_comparisons(top, scenario, &policy_names, &known_metric)?;
     let mut swept = scenario.sweep.iter().flat_map(|sweep| &sweep.policies);
     if let Some(policy) = swept.find(|name| !policy_names.contains(&name.as_str())) {
         let message = missing("policy", policy, &policy_names);
@@ -216,6 +272,11 @@ fn check_references(top: &Reader<'_>, scenario: &Scenario) -> Result<(), Diagnos
             {
                 return Err(error("figures", at, missing("metric", metric, &metric_names(scenario))));
             }
+            FigureKind::Profile { metrics } if !metrics.iter().all(|(metric, _)| known_metric(metric)) => {
+                let unknown = metrics.iter().find(|(metric, _)| !known_metric(metric));
+                let unknown = unknown.map_or("", |(metric, _)| metric);
+                return Err(error("figures", at, missing("metric", unknown, &metric_names(scenario))));
+            }
             FigureKind::Sweep { .. } if scenario.sweep.is_none() => {
                 return Err(error("figures", at, "it shows a sweep, and there is no [sweep]".to_owned()));
             }
@@ -224,13 +285,8 @@ fn check_references(top: &Reader<'_>, scenario: &Scenario) -> Result<(), Diagnos
     }
     let figure_names: Vec<&str> = scenario.figures.iter().map(|figure| figure.name.as_str()).collect();
     for (at, claim) in scenario.claims.iter().enumerate() {
-        let other = match &claim.statement {
-            Statement::Change { over, .. } | Statement::Difference { over, .. } => Some(over),
-            Statement::Below(other) | Statement::Above(other) => Some(other),
-            Statement::Value(_) => None,
-        };
-        for policy in [Some(&claim.policy), other].into_iter().flatten() {
-            if !policy_names.contains(&policy.as_str()) {
+        for policy in [Some(claim.policy.as_str()), claim.statement.other()].into_iter().flatten() {
+            if !policy_names.contains(&policy) {
                 return Err(error("claims", at, missing("policy", policy, &policy_names)));
             }
         }
@@ -240,6 +296,32 @@ fn check_references(top: &Reader<'_>, scenario: &Scenario) -> Result<(), Diagnos
         if !figure_names.contains(&claim.figure.as_str()) {
             return Err(error("claims", at, missing("figure", &claim.figure, &figure_names)));
         }
+    }
+    Ok(())
+}
+
+/// Whether what a matrix and a sensitivity name exists.
+fn check_comparisons(
+    top: &Reader<'_>,
+    scenario: &Scenario,
+    policies: &[&str],
+    known_metric: &dyn Fn(&str) -> bool,
+) -> Result<(), Diagnostic> {
+    let check = |table: &str, names: Vec<&String>, metrics: Vec<&String>| {
+        let wrong = names.iter().find(|name| !policies.contains(&name.as_str()));
+        let message = wrong.map(|name| missing("policy", name, policies)).or_else(|| {
+            let metric = metrics.iter().find(|metric| !known_metric(metric))?;
+            Some(missing("metric", metric, &metric_names(scenario)))
+        });
+        let error = |message: String| top.get(table).map_or_else(|| top.error(message.clone()), |i| i.error(&message));
+        message.map_or(Ok(()), |message| Err(error(message)))
+    };
+    if let Some(matrix) = &scenario.matrix {
+        let metrics = matrix.metrics.iter().chain(&matrix.absolute);
+        check("matrix", matrix.schemes.iter().chain([&matrix.over]).collect(), metrics.collect())?;
+    }
+    if let Some(sensitivity) = &scenario.sensitivity {
+        check("sensitivity", vec![&sensitivity.policy, &sensitivity.over], vec![&sensitivity.metric])?;
     }
     Ok(())
 }
@@ -265,7 +347,8 @@ pub fn check_route(policy: &crate::contender::Contender, paths: &[&str]) -> Resu
 
 fn metric_names(scenario: &Scenario) -> Vec<&str> {
     let built_in = crate::metric::METRICS.iter().map(|metric| metric.name);
-    built_in.chain(scenario.metrics.iter().map(|metric| metric.name.as_str())).collect()
+    let own = scenario.metrics.iter().map(|metric| metric.name.as_str());
+    built_in.chain(own).chain(scenario.derived.iter().map(|metric| metric.name.as_str())).collect()
 }
 
 fn missing(what: &str, name: &str, known: &[&str]) -> String {
@@ -278,6 +361,9 @@ impl Scenario {
     pub fn metric(&self, name: &str) -> Option<(String, &'static str)> {
         if let Some(metric) = crate::metric::find(name) {
             return Some((metric.label.to_owned(), metric.unit));
+        }
+        if let Some(derived) = self.derived.iter().find(|metric| metric.name == name) {
+            return Some((derived.label.clone(), derived.unit));
         }
         let own = self.metrics.iter().find(|metric| metric.name == name)?;
         Some((own.label.clone(), own.unit()))

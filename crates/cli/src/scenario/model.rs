@@ -1,15 +1,23 @@
 //! What a scenario says, once read and found possible.
 
+mod generator;
 mod network;
 mod results;
 mod traffic;
 
+pub use generator::{AccessLink, Generator, GeneratorKind, GeneratorRoute};
 pub use network::{
     Background, BurstLoss, CoveragePoint, Direction, Draw, Drawn, Link, LinkRate, Mesh, Moving, Path, Queue, QueueLimit,
 };
-pub use results::{Claim, Differences, Figure, FigureKind, Statement, Sweep, WindowKind, WindowMetric};
-pub use traffic::{Connection, Footage, Heading, MessageUnit, ReceiveBuffer, Transfer, Video};
+pub use results::{
+    Claim, Derived, DerivedKind, Differences, Figure, FigureKind, Matrix, Order, Parameter, Sensitivity, Statement,
+    Sweep, WindowKind, WindowMetric,
+};
+pub use traffic::{Footage, Heading, MessageUnit, ReceiveBuffer, Transfer, Video};
 
+use super::connection::ConnectionSettings;
+use crate::baseline::Baseline;
+use crate::contender::{Choices, Contender, Scheme};
 use anabranch_policy::time::Duration;
 
 /// A whole scenario.
@@ -40,7 +48,7 @@ pub struct Scenario {
     /// Who sends it; requests are the client's in any case.
     pub heading: Heading,
     /// What both ends are set to.
-    pub connection: Connection,
+    pub connection: ConnectionSettings,
     /// The paths.
     pub paths: Vec<Path>,
     /// The ad-hoc network whose lanes the paths are, if they are that.
@@ -49,12 +57,26 @@ pub struct Scenario {
     pub moving: Option<Moving>,
     /// Links that all paths share, behind their own.
     pub shared: Vec<Link>,
-    /// What is compared.
-    pub policies: Vec<crate::contender::Contender>,
+    /// Cross traffic at the routers of the paths.
+    pub generators: Vec<Generator>,
+    /// What is compared: each scheme under each baseline.
+    pub policies: Vec<Contender>,
+    /// The schemes.
+    pub schemes: Vec<Scheme>,
+    /// The baselines.
+    pub baselines: Vec<Baseline>,
+    /// What is chosen of the families where a scheme does not say.
+    pub defaults: Choices,
     /// Swept parameter.
     pub sweep: Option<Sweep>,
+    /// What is compared on each baseline.
+    pub matrix: Option<Matrix>,
+    /// How a comparison depends on what the paper does not say.
+    pub sensitivity: Option<Sensitivity>,
     /// Further metrics.
     pub metrics: Vec<WindowMetric>,
+    /// Metrics made of several runs.
+    pub derived: Vec<Derived>,
     /// Figures of the report.
     pub figures: Vec<Figure>,
     /// Which policy is held against all others.

@@ -5,6 +5,7 @@ use super::model::{
 };
 use super::quantity::{Packets, Quantity, Share, Size, parse_stretch};
 use super::reader::{Item, Reader};
+use super::walk::{Walk, walk};
 use crate::diagnostic::Diagnostic;
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Duration;
@@ -25,6 +26,7 @@ const LINK_KEYS: &[&str] = &[
     "corruption",
     "down",
     "coverage",
+    "walk",
 ];
 
 /// Reads all paths; there must be at least one, and their names must differ.
@@ -48,7 +50,7 @@ pub fn paths(top: &Reader<'_>, directory: &FilePath) -> Result<Vec<Path>, Diagno
 }
 
 fn path(item: &Item<'_>, at: usize, directory: &FilePath) -> Result<Path, Diagnostic> {
-    let table = item.table("a path", &["name", "links", "background"])?;
+    let table = item.table("a path", &["name", "links", "routers", "background"])?;
     let name = match table.text("name")? {
         Some(name) => name.to_owned(),
         None => char::from(b'A' + (at % 26) as u8).to_string(),
@@ -70,11 +72,11 @@ pub fn links(item: &Item<'_>, directory: &FilePath) -> Result<Vec<Link>, Diagnos
 fn link(item: &Item<'_>, at: usize, directory: &FilePath) -> Result<Link, Diagnostic> {
     let table = item.table("a link", LINK_KEYS)?;
     let directions = [("forward", Direction::Forward), ("backward", Direction::Backward), ("both", Direction::Both)];
-    let down = table.list("down")?.iter().map(stretch).collect::<Result<Vec<_>, _>>()?;
     let rate = rate(&table.required("rate")?, directory)?;
+    let Walk { coverage, down } = changes(&table, &rate)?;
     Ok(Link {
         name: table.text("name")?.map_or_else(|| format!("link {}", at + 1), str::to_owned),
-        coverage: table.get("coverage").map_or(Ok(Vec::new()), |item| coverage(&item, &rate))?,
+        coverage,
         rate,
         delay: match table.get("delay") {
             Some(item) => draw(&item, DELAY)?,
@@ -92,7 +94,7 @@ fn link(item: &Item<'_>, at: usize, directory: &FilePath) -> Result<Link, Diagno
 }
 
 /// A queue where none is asked for: 1000 packets, as an interface of Linux has by default.
-const DEFAULT_QUEUE: Queue = Queue::DropTail(QueueLimit::Packets(Packets(1000)));
+pub const DEFAULT_QUEUE: Queue = Queue::DropTail(QueueLimit::Packets(Packets(1000)));
 
 /// Reads `"10..30 s"` or `"50 s.."`.
 pub fn stretch(item: &Item<'_>) -> Result<(Duration, Option<Duration>), Diagnostic> {
@@ -121,7 +123,7 @@ const LOSS: &[&str] = &["per_run"];
 const BACKGROUND: &[&str] = &["per_run", "stepwise"];
 
 /// Reads a value, or a range that says in which of these ways it is drawn.
-fn draw<Q: Quantity>(item: &Item<'_>, ways: &[&str]) -> Result<Draw<Q>, Diagnostic> {
+pub fn draw<Q: Quantity>(item: &Item<'_>, ways: &[&str]) -> Result<Draw<Q>, Diagnostic> {
     if !item.is_table() {
         return item.quantity().map(Draw::Fixed);
     }
@@ -155,7 +157,8 @@ fn limit(item: &Item<'_>) -> Result<QueueLimit, Diagnostic> {
         .map_err(|error| item.error(format!("a queue holds \"500 packets\" or \"64 kB\": {}", error.message())))
 }
 
-fn queue(item: &Item<'_>) -> Result<Queue, Diagnostic> {
+/// Reads a queue.
+pub fn queue(item: &Item<'_>) -> Result<Queue, Diagnostic> {
     if !item.is_table() {
         return limit(item).map(Queue::DropTail);
     }
@@ -187,6 +190,23 @@ fn burst_loss(item: &Item<'_>) -> Result<BurstLoss, Diagnostic> {
         return Err(table.error("an average loss of 100 % leaves no good state"));
     }
     Ok(BurstLoss { average, burst: packets.0 as f64 })
+}
+
+/// How a link changes over time: by a walk, or by coverage and outages.
+fn changes(link: &Reader<'_>, rate: &LinkRate) -> Result<Walk, Diagnostic> {
+    let Some(item) = link.get("walk") else {
+        return Ok(Walk {
+            coverage: link.get("coverage").map_or(Ok(Vec::new()), |item| coverage(&item, rate))?,
+            down: link.list("down")?.iter().map(stretch).collect::<Result<_, _>>()?,
+        });
+    };
+    if let Some(other) = ["coverage", "down"].iter().find_map(|key| link.get(key)) {
+        return Err(other.error("the walk of this link says how it changes: leave this out, or the walk"));
+    }
+    if matches!(rate, LinkRate::Trace(_)) {
+        return Err(item.error("a rate from a trace does not change with a walk: use 'down', or a rate that is fixed"));
+    }
+    walk(&item)
 }
 
 fn coverage(item: &Item<'_>, rate: &LinkRate) -> Result<Vec<CoveragePoint>, Diagnostic> {

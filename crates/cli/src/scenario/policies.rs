@@ -1,53 +1,101 @@
-//! Reads the contenders that a scenario compares.
+//! Reads what a scenario compares, and what it is run under.
 
+use super::connection::ConnectionSettings;
 use super::reader::{Item, Reader};
 use super::tree::Value;
-use crate::contender::{self, Contender, Route};
-use crate::diagnostic::Diagnostic;
+use crate::baseline::{self, Baseline};
+use crate::contender::{self, Choices, Route, Scheme};
+use crate::diagnostic::{Diagnostic, did_you_mean};
 use anabranch_policy::combination::{Choice, Combination, Family};
+use std::path::Path;
 
-/// Reads `[[policies]]`; without any it is plain multipath TCP alone.
-pub fn policies(top: &Reader<'_>) -> Result<Vec<Contender>, Diagnostic> {
-    let items = top.list("policies")?;
-    let mut made: Vec<Contender> = Vec::new();
-    for item in &items {
-        let policy = policy(item)?;
-        if made.iter().any(|known| known.name == policy.name) {
-            return Err(item.error(format!("there are two policies with the name '{}'", policy.name)));
+/// Reads `baselines`: names of those that come with the program, or files beside the scenario.
+pub fn baselines(top: &Reader<'_>, directory: &Path) -> Result<Vec<Baseline>, Diagnostic> {
+    let mut made: Vec<Baseline> = Vec::new();
+    for item in &top.list("baselines")? {
+        let found = baseline::find(item.text()?, directory).map_err(|error| item.error(error.message()))?;
+        if made.iter().any(|known| known.name == found.name) {
+            return Err(item.error(format!("the baseline '{}' is named twice", found.name)));
         }
-        made.push(policy);
-    }
-    if made.is_empty() {
-        made.push(Contender::plain());
+        made.push(found);
     }
     Ok(made)
 }
 
-fn policy(item: &Item<'_>) -> Result<Contender, Diagnostic> {
-    let own = ["name", "label", "multipath", "paths", "mesh", "oracle"];
+/// Reads `[defaults]`: what is chosen of the families where a policy does not say.
+pub fn defaults(top: &Reader<'_>) -> Result<Choices, Diagnostic> {
+    let names = Family::ALL.map(Family::name);
+    top.get("defaults").map_or(Ok(Choices::default()), |item| choices(&item.table("the defaults", &names)?))
+}
+
+/// Reads `[[policies]]`; without any it is plain multipath TCP alone.
+pub fn schemes(top: &Reader<'_>, baselines: &[Baseline]) -> Result<Vec<Scheme>, Diagnostic> {
+    let items = top.list("policies")?;
+    let mut made: Vec<Scheme> = Vec::new();
+    for item in &items {
+        let scheme = scheme(item, baselines)?;
+        if made.iter().any(|known| known.name == scheme.name) {
+            return Err(item.error(format!("there are two policies with the name '{}'", scheme.name)));
+        }
+        made.push(scheme);
+    }
+    if made.is_empty() {
+        let alone = Scheme { label: "plain MPTCP".to_owned(), ..Scheme::mptcp().called("plain") };
+        made.push(if baselines.is_empty() { alone } else { Scheme::mptcp() });
+    }
+    Ok(made)
+}
+
+fn scheme(item: &Item<'_>, baselines: &[Baseline]) -> Result<Scheme, Diagnostic> {
+    let own = ["name", "label", "multipath", "paths", "mesh", "oracle", "connection", "baselines"];
     let keys: Vec<&str> = own.into_iter().chain(Family::ALL.iter().map(|family| family.name())).collect();
     let table = item.table("a policy", &keys)?;
-    let name = table.required("name")?.text()?.to_owned();
-    let mut made = Contender {
+    let name_item = table.required("name")?;
+    let name = name_item.text()?.to_owned();
+    if name.contains('@') {
+        return Err(
+            name_item.error("a policy's name has no @: what stands behind one is the baseline that it is run under")
+        );
+    }
+    let connection = table.get("connection").map(|item| ConnectionSettings::read(&item)).transpose()?;
+    Ok(Scheme {
         label: table.text_or("label", &name)?,
         name,
         multipath: table.flag("multipath", true)?,
+        route: table.get("paths").map_or(Ok(Route::All), |paths| route(&paths))?,
         mesh: super::mesh::routes(&table)?,
         oracle: table.flag("oracle", false)?,
-        ..Contender::plain()
+        choices: choices(&table)?,
+        connection: connection.unwrap_or_default(),
+        baselines: table.get("baselines").map(|item| restriction(&item, baselines)).transpose()?,
+    })
+}
+
+/// Under which of the scenario's baselines a policy is run.
+fn restriction(list: &Item<'_>, baselines: &[Baseline]) -> Result<Vec<String>, Diagnostic> {
+    let known: Vec<&str> = baselines.iter().map(|baseline| baseline.name.as_str()).collect();
+    let one = |item: &Item<'_>| {
+        let name = item.text()?;
+        if known.contains(&name) {
+            return Ok(name.to_owned());
+        }
+        let hint = did_you_mean(name, known.iter().copied());
+        Err(item.error(format!("'{name}' is not among the scenario's baselines ({}){hint}", known.join(", "))))
     };
-    if let Some(paths) = table.get("paths") {
-        made.route = route(&paths)?;
-    }
+    list.list()?.iter().map(one).collect()
+}
+
+/// What a table chooses of the families.
+pub fn choices(table: &Reader<'_>) -> Result<Choices, Diagnostic> {
+    let mut made = Choices::default();
     for family in Family::ALL {
         let Some(item) = table.get(family.name()) else { continue };
         // Checked alone, so that the message stands at the choice that is wrong.
         let mut alone = Combination::default();
         *alone.choice_mut(family) = choice(&item)?;
         contender::check(&alone).map_err(|message| item.error(message))?;
-        *made.policies.choice_mut(family) = alone.choice(family).clone();
+        made.choose(family, alone.choice(family).clone());
     }
-    contender::check(&made.policies).map_err(|message| item.error(message))?;
     Ok(made)
 }
 

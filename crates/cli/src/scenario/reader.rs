@@ -94,6 +94,11 @@ impl<'a> Reader<'a> {
 }
 
 impl<'a> Item<'a> {
+    /// The value `node` of what was written in `source`.
+    pub const fn new(source: &'a Source, node: &'a Node) -> Self {
+        Self { source, node }
+    }
+
     /// A message about this value.
     pub fn error(&self, message: impl Into<String>) -> Diagnostic {
         self.source.error(&self.node.origin, message)

@@ -20,7 +20,7 @@ fn every_scenario_that_comes_with_the_program_can_be_read_and_has_its_own_name()
 fn the_motivating_experiment_is_that_of_the_paper() {
     let scenario = motivation(&[]).unwrap();
     assert_eq!(scenario.duration, Duration::from_secs(120));
-    assert_eq!(scenario.connection.max_window, Some(Packets(100)));
+    assert!(scenario.connection.iter().any(|said| said == ("max_window", "100 packets".to_owned())));
     let [a, b] = scenario.paths.as_slice() else { panic!("two paths") };
     let (access, bottleneck) = (&a.links[0], &a.links[1]);
     assert_eq!(access.rate, LinkRate::Fixed(anabranch_policy::Rate::from_bits_per_second(100_000_000)));
@@ -44,7 +44,7 @@ fn set_reaches_elements_by_name_and_by_number_and_takes_quantities_without_quote
     let options = ["paths.B.links.1.loss=3 %", "connection.receive_buffer=1 MB", "seeds=7"];
     let scenario = motivation(&options).unwrap();
     assert_eq!(scenario.paths[1].links[1].loss, Some(Draw::Fixed(Share(0.03))));
-    assert_eq!(scenario.connection.receive_buffer, ReceiveBuffer::Fixed(Size(1_000_000)));
+    assert_eq!(scenario.connection.receive_buffer(), Some(ReceiveBuffer::Fixed(Size(1_000_000))));
     assert_eq!(scenario.seeds, 7);
 }
 
@@ -68,9 +68,10 @@ fn coverage_is_a_list_of_points_in_order_of_time() {
 
 #[test]
 fn the_priority_of_the_connection_lies_from_1_to_6() {
-    let priority = |option: &str| motivation(&[option]).map(|scenario| scenario.connection.priority);
+    let said = |scenario: Scenario| scenario.connection.iter().find(|(name, _)| *name == "priority");
+    let priority = |option: &str| motivation(&[option]).map(said);
     assert_eq!(priority("seeds=7").unwrap(), None);
-    assert_eq!(priority("connection.priority=6").unwrap(), Some(6));
+    assert_eq!(priority("connection.priority=6").unwrap(), Some(("priority", "6".to_owned())));
     for wrong in ["connection.priority=0", "connection.priority=7"] {
         assert!(priority(wrong).unwrap_err().to_string().contains("from 1 to 6"), "{wrong}");
     }
@@ -86,7 +87,10 @@ fn names_that_lead_nowhere_are_refused() {
         ("claims.0.figure=figure 9", "there is no figure 'figure 9'"),
         ("figures.0.series=cwmd", "did you mean 'cwnd'?"),
         ("metrics.0.series=cwnd", "needs a 'path'"),
-        ("sweep.values=[\"32 kB\", \"1 B\"]", "at 1 B: a receive buffer of 1 bytes is not possible"),
+        (
+            "sweep.values=[\"32 kB\", \"1 B\"]",
+            "connection.receive_buffer = 1 B: a receive buffer of 1 bytes is not possible",
+        ),
         ("sweep.policies=[\"lm4\"]", "there is no policy 'lm4'"),
         ("transfer.size=1 MB", "'size' has no meaning for a transfer of kind \"endless\""),
         ("paths.A.name=B", "two paths with the name 'B'"),

@@ -140,8 +140,11 @@ fn node(source: &Source, span: Range<usize>, parsed: DeValue<'_>) -> Result<Node
     Ok(Node { value, origin })
 }
 
+/// Stands for all elements of a list in a key.
+const EACH: &str = "*";
+
 /// Lays one `key=value` over the tree. The key is a dotted path; an element of a list is named by its number from 0
-/// or by its `name`. The value is TOML, or a string if it is not TOML.
+/// or by its `name`, and `*` stands for each of them. The value is TOML, or a string if it is not TOML.
 fn lay_over(source: &Source, root: &mut Node, at: usize, option: &str) -> Result<(), Diagnostic> {
     let origin = Origin::Option(at);
     let Some((path, text)) = option.split_once('=') else {
@@ -152,15 +155,25 @@ fn lay_over(source: &Source, root: &mut Node, at: usize, option: &str) -> Result
     if steps.iter().any(|step| step.is_empty()) {
         return Err(source.error(&origin, "the key has an empty part"));
     }
-    let mut here = root;
-    for step in steps {
-        here = descend(source, here, &origin, step)?;
-    }
-    *here = Node { value, origin };
-    Ok(())
+    place(source, root, &origin, &steps, &value)
 }
 
-fn option_value(origin: &Origin, text: &str) -> Value {
+/// Puts `value` where `steps` lead to from `here`.
+fn place(source: &Source, here: &mut Node, origin: &Origin, steps: &[&str], value: &Value) -> Result<(), Diagnostic> {
+    let Some((step, rest)) = steps.split_first() else {
+        *here = Node { value: value.clone(), origin: origin.clone() };
+        return Ok(());
+    };
+    match &mut here.value {
+        Value::List(items) if *step == EACH => {
+            items.iter_mut().try_for_each(|item| place(source, item, origin, rest, value))
+        }
+        _ => place(source, descend(source, here, origin, step)?, origin, rest, value),
+    }
+}
+
+/// The value that an option of the command line gives: TOML, or a string if it is not TOML.
+pub fn option_value(origin: &Origin, text: &str) -> Value {
     // A one-line document lets the TOML parser judge the value; what it refuses is a bare word or a quantity.
     let document = format!("v = {text}");
     let quiet = Source { file: String::new(), text: document, options: Vec::new() };

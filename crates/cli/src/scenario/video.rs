@@ -5,11 +5,13 @@ use super::reader::{Item, Reader};
 use crate::diagnostic::{Diagnostic, reason};
 use anabranch_media::{ElementaryStream, FrameRate, StreamError, Trace, clip, film};
 use anabranch_policy::rate::Rate;
+use anabranch_policy::reliability::{Deadline, DeadlineOf};
 use anabranch_policy::time::Duration;
 use std::path::Path;
 use std::sync::Arc;
 
-const KEYS: &[&str] = &["trace", "rate", "repeats", "quick_repeats", "load", "deadline", "messages"];
+const KEYS: &[&str] =
+    &["trace", "rate", "repeats", "quick_repeats", "sweep_repeats", "load", "deadline", "deadline_of", "messages"];
 
 /// The trace whose pictures come with the program.
 const CLIP: &str = "bbb_qcif";
@@ -29,18 +31,23 @@ pub fn video(top: &Reader<'_>, directory: &Path) -> Result<Option<Video>, Diagno
     let times = |key: &str| table.get(key).map(|item| item.count(1..=1000)).transpose();
     let repeats = times("repeats")?.unwrap_or(1) as u32;
     let quick_repeats = (times("quick_repeats")?.unwrap_or(1) as u32).min(repeats);
+    let sweep_repeats = (times("sweep_repeats")?.map_or(repeats, |count| count as u32)).min(repeats);
     let load = match table.get("load") {
         Some(item) => possible_load(&item)?,
         None => 1.0,
     };
     let deadline_item = table.required("deadline")?;
-    let deadline: Duration = deadline_item.quantity()?;
-    if deadline == Duration::ZERO {
+    let latency: Duration = deadline_item.quantity()?;
+    if latency == Duration::ZERO {
         return Err(deadline_item.error("nothing arrives at once: a deadline is longer than nothing"));
     }
+    let of = [("frame", DeadlineOf::Frame), ("group", DeadlineOf::Group)];
+    let of = table.get("deadline_of").map_or(Ok(DeadlineOf::Frame), |item| item.word(&of))?;
+    let deadline = Deadline { latency, of };
     let units = [("frames", MessageUnit::Frames), ("packets", MessageUnit::Packets)];
     let messages = table.get("messages").map_or(Ok(MessageUnit::Frames), |item| item.word(&units))?;
-    Ok(Some(Video { name, footage, trace: Arc::new(once), repeats, quick_repeats, load, deadline, messages }))
+    let trace = Arc::new(once);
+    Ok(Some(Video { name, footage, trace, repeats, quick_repeats, sweep_repeats, load, deadline, messages }))
 }
 
 /// Which frames are sent, and where their pictures are.
@@ -125,6 +132,15 @@ mod tests {
             assert_eq!(read.footage, Footage::Film(megabits));
             assert_eq!(Some(read.trace.as_ref().clone()), film::trace(megabits));
         }
+    }
+
+    #[test]
+    fn a_deadline_is_of_each_frame_or_of_each_group() {
+        let of = |options: &[&str]| video(options).expect("a video").deadline;
+        assert_eq!(of(&["video.deadline_of=group", "video.deadline=300 ms"]).of, DeadlineOf::Group);
+        assert_eq!(of(&["video.deadline_of=frame", "video.deadline=300 ms"]), Duration::from_millis(300).into());
+        let said = video(&["video.deadline_of=gop"]).expect_err("no such word");
+        assert!(said.contains("frame") && said.contains("group"), "{said}");
     }
 
     #[test]

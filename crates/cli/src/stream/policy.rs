@@ -16,7 +16,7 @@ const LATENCY: [&str; 2] = ["latency", "lifetime"];
 
 /// The policies of a stream with this latency.
 pub fn of(text: &str, latency: Duration) -> Result<Contender, Diagnostic> {
-    contender::from_option(&complete(text, latency)?, &[])
+    contender::from_option(&complete(text, latency)?)
         .map_err(|message| Diagnostic::option(&format!("--policy {text}"), message))
 }
 
@@ -24,10 +24,10 @@ pub fn of(text: &str, latency: Duration) -> Result<Contender, Diagnostic> {
 pub fn complete(text: &str, latency: Duration) -> Result<String, Diagnostic> {
     let wrong = |message| Diagnostic::option(&format!("--policy {text}"), message);
     let mut said = text.trim().to_owned();
-    let mut chosen = contender::from_option(&said, &[]).map_err(wrong)?;
+    let mut chosen = contender::from_option(&said).map_err(wrong)?;
     if !said.contains("reliability") && !is_whole(&said) && chosen.policies.reliability.name == "full" {
         said = format!("{said},{RELIABILITY}");
-        chosen = contender::from_option(&said, &[]).map_err(wrong)?;
+        chosen = contender::from_option(&said).map_err(wrong)?;
     }
     let reliability = &chosen.policies.reliability;
     let takes = |name: &str| {
@@ -48,7 +48,7 @@ fn is_whole(text: &str) -> bool {
 
 /// Whether something may be given up.
 pub fn gives_up(text: &str) -> bool {
-    contender::from_option(text, &[]).is_ok_and(|chosen| chosen.policies.reliability.name != "full")
+    contender::from_option(text).is_ok_and(|chosen| chosen.policies.reliability.name != "full")
 }
 
 #[cfg(test)]

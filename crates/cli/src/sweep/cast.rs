@@ -100,7 +100,7 @@ pub fn one(text: &str) -> Result<Entrant, String> {
     if let Some(known) = all().into_iter().find(|known| known.name() == text.trim()) {
         return Ok(known);
     }
-    contender::from_option(text, &[]).map(Entrant::ours)
+    contender::from_option(text).map(Entrant::ours)
 }
 
 /// The combinations that have a name of their own; each scheduler with LIA, each congestion control with lowest_rtt, each path

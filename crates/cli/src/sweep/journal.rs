@@ -102,7 +102,7 @@ pub fn key(parts: &[&str]) -> String {
 }
 
 /// The build: a hash of the program's own file, or its version and commit where that cannot be read.
-fn program() -> String {
+pub fn program() -> String {
     let own = ["/proc/self/exe".into(), std::env::current_exe().unwrap_or_default()];
     let bytes = own.iter().find_map(|path: &PathBuf| std::fs::read(path).ok());
     match bytes {

@@ -15,6 +15,7 @@ mod rows;
 mod runs;
 pub mod score;
 
+pub use journal::{key, program};
 pub use options::SweepOptions;
 
 use crate::console::{print, remark};

@@ -44,7 +44,7 @@ pub fn emulate(options: &EmulateOptions, scenario: &Scenario, network: &model::M
     };
     let mut config = MeshConfig::figure_8(network.rates.iter().map(channel).collect());
     config.seed = options.seed;
-    config.mtu = scenario.connection.mtu.unwrap_or(config.mtu);
+    config.mtu = scenario.connection.mtu().unwrap_or(config.mtu);
     config.settings = options.sysctls.iter().map(|text| setting(text)).collect::<Result<_, _>>()?;
     let (nodes, air, ends) = Mesh::new(&config).map_err(|error| plain(&error))?;
     // Both are begun now, so that a wrong name is found before the work and not after it.

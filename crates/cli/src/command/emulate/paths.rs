@@ -26,7 +26,7 @@ pub fn emulate(options: &EmulateOptions, scenario: &Scenario) -> Result<u8, Diag
     let network = emulation::build(scenario, &places, options.seed)?;
     let config = HostsConfig {
         paths: scenario.paths.iter().map(|path| path.name.clone()).collect(),
-        mtu: scenario.connection.mtu.unwrap_or(MTU),
+        mtu: scenario.connection.mtu().unwrap_or(MTU),
         mptcp: !options.no_mptcp_setup,
         congestion: options.kernel_congestion.clone(),
         settings: options.sysctls.iter().map(|text| setting(text)).collect::<Result<_, _>>()?,

@@ -1,0 +1,187 @@
+//! Understands `--policy`: a name, or a list of changes that may begin with one.
+
+use super::scheme::{Choices, Scheme, contenders};
+use super::{Contender, Route, check, explain};
+use crate::baseline::{self, BASELINES, Baseline};
+use crate::diagnostic::did_you_mean;
+use anabranch_policy::combination::{Choice, Combination, Family};
+use std::path::Path;
+
+/// What a name may refer to beside what is ready.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings<'a> {
+    /// The scenario's policies.
+    pub schemes: &'a [Scheme],
+    /// The scenario's defaults.
+    pub defaults: &'a Choices,
+    /// Under which baselines they are run.
+    pub baselines: &'a [Baseline],
+}
+
+/// What a name means.
+struct Meant {
+    scheme: Scheme,
+    /// Its own baseline, in place of those around.
+    own: Option<Baseline>,
+    /// It is called after its baseline alone.
+    bare: bool,
+}
+
+impl Meant {
+    fn scheme(scheme: Scheme) -> Self {
+        Self { scheme, own: None, bare: false }
+    }
+
+    fn contenders(&self, around: &Surroundings<'_>) -> Vec<Contender> {
+        let Some(baseline) = &self.own else {
+            return contenders(std::slice::from_ref(&self.scheme), around.baselines, around.defaults);
+        };
+        let mut made = self.scheme.under(Some(baseline), around.defaults);
+        if self.bare {
+            made.name = self.scheme.name.clone();
+            made.label = self.scheme.label.clone();
+            made.scheme = Scheme::mptcp().name;
+        }
+        vec![made]
+    }
+}
+
+/// Understands one `--policy`: the name of a policy of the scenario, of a baseline, of a ready one (`anabranch`,
+/// `plain_tcp`, `recpr`) or of a member of any family, any of them at a baseline (`lm3@linux`); or a list such as
+/// `congestion=olia,path_manager=lm3,path_manager.rounding=up,connection.min_rto=1s`, which may begin with such a name. It is
+/// run under each of the baselines around unless it names one.
+pub fn all_from_option(text: &str, around: &Surroundings<'_>) -> Result<Vec<Contender>, String> {
+    let text = text.trim();
+    let made = if text.contains('=') { from_list(text, around)? } else { from_name(text, around)?.contenders(around) };
+    if made.is_empty() {
+        return Err(format!("'{text}' is not run under any of the baselines asked for"));
+    }
+    made.iter().try_for_each(|contender| check(&contender.policies))?;
+    Ok(made)
+}
+
+/// The same where there is no scenario.
+pub fn from_option(text: &str) -> Result<Contender, String> {
+    let around = Surroundings { schemes: &[], defaults: &Choices::default(), baselines: &[] };
+    let mut made = all_from_option(text, &around)?;
+    Ok(made.remove(0))
+}
+
+/// What has a name of its own: our own combination and plain TCP, which leave nothing to a baseline, plain multipath TCP,
+/// those of the recPR paper and its rivals, and our readings of published schemes.
+fn ready() -> Vec<Scheme> {
+    let alone = |made: &Contender, families: &[Family]| Scheme {
+        name: made.name.clone(),
+        label: made.label.clone(),
+        multipath: made.multipath,
+        route: made.route.clone(),
+        choices: Choices::of(&made.policies, families),
+        baselines: Some(Vec::new()),
+        ..Scheme::mptcp()
+    };
+    let mut made = vec![
+        alone(&Contender::anabranch(), &Family::ALL),
+        alone(&Contender::plain_tcp(), &[Family::Congestion]),
+        Scheme::mptcp(),
+    ];
+    for (name, words) in Combination::NAMED.iter().chain(Combination::READINGS) {
+        let Some(combination) = Combination::named(name) else { continue };
+        let said = |family: &Family| words.split(',').any(|word| word.starts_with(family.name()));
+        let families: Vec<Family> = Family::ALL.into_iter().filter(said).collect();
+        let choices = Choices::of(&combination, &families);
+        made.push(Scheme { choices, ..Scheme::mptcp().called(name) });
+    }
+    made
+}
+
+fn from_name(name: &str, around: &Surroundings<'_>) -> Result<Meant, String> {
+    if let Some((scheme, baseline)) = name.split_once('@') {
+        let meant = from_name(scheme, around)?;
+        if meant.own.is_some() {
+            return Err(format!("'{scheme}' is a baseline itself, and cannot be run under '{baseline}'"));
+        }
+        return Ok(Meant { own: Some(find_baseline(baseline, around)?), ..meant });
+    }
+    if let Some(found) = around.schemes.iter().find(|known| known.name == name) {
+        return Ok(Meant::scheme(found.clone()));
+    }
+    let known = around.baselines.iter().find(|known| known.name == name).cloned();
+    if let Some(own) = known.or_else(|| baseline::embedded(name)) {
+        let scheme = Scheme { label: format!("{} MPTCP", own.label), ..Scheme::mptcp().called(name) };
+        return Ok(Meant { scheme, own: Some(own), bare: true });
+    }
+    if let Some(found) = ready().into_iter().find(|known| known.name == name) {
+        return Ok(Meant::scheme(found));
+    }
+    for family in Family::ALL {
+        if family.members().contains(&name) {
+            let mut scheme = Scheme::mptcp().called(name);
+            scheme.choices.choose(family, Choice::new(name));
+            return Ok(Meant::scheme(scheme));
+        }
+    }
+    let hint = unknown(name, around);
+    Err(format!("unknown policy '{name}'{hint}"))
+}
+
+fn find_baseline(name: &str, around: &Surroundings<'_>) -> Result<Baseline, String> {
+    let known = around.baselines.iter().find(|known| known.name == name).cloned();
+    known.map_or_else(|| baseline::find(name, Path::new("")).map_err(|error| error.message().to_owned()), Ok)
+}
+
+/// What might have been meant, or what there is.
+fn unknown(name: &str, around: &Surroundings<'_>) -> String {
+    let mut known: Vec<String> = Vec::new();
+    let schemes = around.schemes.iter().map(|known| known.name.clone());
+    let baselines = around.baselines.iter().map(|known| known.name.clone());
+    let embedded = BASELINES.iter().map(|(name, _)| (*name).to_owned());
+    let members = Family::ALL.into_iter().flat_map(Family::members).map(str::to_owned);
+    let ready = ready().into_iter().map(|known| known.name);
+    for name in schemes.chain(baselines).chain(embedded).chain(ready).chain(members) {
+        if !known.contains(&name) {
+            known.push(name);
+        }
+    }
+    let hint = did_you_mean(name, known.iter().map(String::as_str));
+    if hint.is_empty() { format!("; known are {}", known.join(", ")) } else { hint }
+}
+
+fn from_list(text: &str, around: &Surroundings<'_>) -> Result<Vec<Contender>, String> {
+    let mut parts = text.split(',').map(str::trim).filter(|part| !part.is_empty()).peekable();
+    // What is changed may be named first.
+    let from = parts.next_if(|part| !part.contains('='));
+    let mut meant = from.map_or_else(|| Ok(Meant::scheme(Scheme::mptcp())), |base| from_name(base, around))?;
+    let (mut name, mut label) = (text.replace(',', "+"), text.replace(',', ", "));
+    let (own, scheme) = (meant.own.is_some(), &mut meant.scheme);
+    let mut words = Vec::new();
+    for part in parts {
+        match part.split_once('=') {
+            Some(("name", value)) => (name, label) = (value.to_owned(), value.to_owned()),
+            Some(("multipath", value)) => {
+                scheme.multipath = value.parse().map_err(|_| "multipath is true or false".to_owned())?;
+            }
+            Some(("paths", "best")) => scheme.route = Route::Best,
+            Some(("paths", "all")) => scheme.route = Route::All,
+            Some(("paths", value)) => scheme.route = Route::Only(value.split('+').map(str::to_owned).collect()),
+            Some((key, value)) if key.starts_with("connection.") => {
+                scheme.connection.set(key.trim_start_matches("connection."), value)?;
+            }
+            _ => words.push(part),
+        }
+    }
+    (scheme.name, scheme.label) = (name.clone(), label.clone());
+    let mut made = meant.contenders(around);
+    for contender in &mut made {
+        // What says itself where it is run is called as it was written.
+        if own {
+            (contender.name, contender.label, contender.scheme) = (name.clone(), label.clone(), name.clone());
+        }
+        for word in &words {
+            contender.policies.apply(word).map_err(|error| explain(&contender.policies, &error))?;
+        }
+    }
+    Ok(made)
+}
+
+#[cfg(test)]
+mod tests;

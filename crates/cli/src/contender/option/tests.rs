@@ -1,0 +1,78 @@
+use super::*;
+
+fn names(text: &str, baselines: &[&str]) -> Vec<String> {
+    let found: Vec<Baseline> = baselines.iter().filter_map(|name| baseline::embedded(name)).collect();
+    let schemes = [Scheme::mptcp().called("case_1")];
+    let around = Surroundings { schemes: &schemes, defaults: &Choices::default(), baselines: &found };
+    let made = all_from_option(text, &around).unwrap_or_else(|error| panic!("{text}: {error}"));
+    made.into_iter().map(|contender| contender.name).collect()
+}
+
+#[test]
+fn a_name_is_run_under_all_baselines_around_it_unless_it_says_where() {
+    let both = ["linux", "plain"];
+    assert_eq!(names("case_1", &[]), ["case_1"]);
+    assert_eq!(names("case_1", &both), ["case_1@linux", "case_1@plain"]);
+    assert_eq!(names("case_1@plain", &["linux"]), ["case_1@plain"]);
+    assert_eq!(names("lm3,path_manager.rounding=up", &["linux"]), ["lm3+path_manager.rounding=up@linux"]);
+    assert_eq!(names("scheduler=redundant", &both), ["scheduler=redundant@linux", "scheduler=redundant@plain"]);
+    assert_eq!(names("linux", &both), ["linux"]);
+    assert_eq!(names("linux,path_manager=lm3", &both), ["linux+path_manager=lm3"]);
+    // They choose everything themselves.
+    assert_eq!(
+        (names("anabranch", &both), names("plain_tcp", &both)),
+        (vec!["anabranch".into()], vec!["plain_tcp".into()])
+    );
+}
+
+#[test]
+fn a_baseline_is_its_full_mesh_and_can_be_changed_one_thing_at_a_time() {
+    let linux = from_option("linux").unwrap();
+    assert_eq!((linux.scheme.as_str(), linux.baseline.as_deref()), ("mptcp", Some("linux")));
+    assert_eq!((linux.policies.scheduler.name.as_str(), linux.label.as_str()), ("linux", "Linux MPTCP"));
+    let changed = from_option("linux,path_manager=lm3,congestion.beta=0.8,connection.min_rto=1s").unwrap();
+    assert_eq!(changed.policies.path_manager.name, "lm3");
+    assert_eq!(changed.policies.congestion.settings.get("beta"), Some("0.8"));
+    assert_eq!(changed.policies.congestion.settings.get("hystart"), Some("classic"));
+    assert_eq!(changed.defaults, linux.defaults);
+    let said: Vec<_> = changed.connection.iter().collect();
+    assert_eq!(said, [("min_rto", "1 s".to_owned())]);
+}
+
+#[test]
+fn its_description_has_all_that_holds_and_nothing_that_is_overridden() {
+    let text = from_option("papers_simulator,path_manager=lm3,connection.min_rto=300ms").unwrap().describe();
+    let expected = "MPTCP: lm3, ns2, lia (failed_after = 2); min_rto = 300 ms; baseline papers_simulator: \
+                    data_reinjection = never, initial_rto = 3 s, max_timeouts = 5";
+    assert!(text.starts_with(expected), "{text}");
+    assert_eq!(from_option("plain").unwrap().describe(), "MPTCP: full_mesh, lowest_rtt, lia; baseline plain");
+}
+
+#[test]
+fn what_is_not_said_is_plain_multipath_tcp() {
+    let made = from_option("congestion=olia").unwrap();
+    assert_eq!((made.policies.scheduler.name.as_str(), made.policies.congestion.name.as_str()), ("lowest_rtt", "olia"));
+    assert_eq!(from_option("plain").unwrap().policies, Contender::plain().policies);
+    assert_eq!(from_option("recpr").unwrap().policies, Combination::named("recpr").unwrap());
+    assert_eq!(from_option("anabranch").unwrap().policies, Combination::anabranch());
+    // The member, which has the name of a baseline too, is reached through its family.
+    let linux = from_option("scheduler=linux").unwrap();
+    assert_eq!((linux.policies.scheduler.name.as_str(), linux.baseline), ("linux", None));
+}
+
+#[test]
+fn what_cannot_be_understood_is_answered_with_what_was_meant() {
+    let cases = [
+        ("lm4", "did you mean 'lm3'?"),
+        ("lm3@linus", "there is no baseline 'linus'"),
+        ("plain@linux", "'plain' is a baseline itself"),
+        ("plain,connection.min_rtt=1s", "did you mean 'min_rto'?"),
+        ("plain,connection.min_rto=1", "a time has no unit"),
+        ("plain,conection.min_rto=1s", "did you mean 'connection'?"),
+        ("lm3@linux,scheduler=blst", "did you mean 'blest'?"),
+    ];
+    for (text, expected) in cases {
+        let error = from_option(text).unwrap_err();
+        assert!(error.contains(expected), "{text}: {error}");
+    }
+}

@@ -1,0 +1,164 @@
+//! Tables in the documentation that a run writes: `reproduce --write-docs` fills them, `reproduce --check-docs` and a test find
+//! out whether they are still what the program would write.
+//!
+//! A table stands in a page between two comments, of which the first says what it is:
+//!
+//! ```text
+//! <!-- measured: lm3_evaluation matrix -->
+//! ...
+//! <!-- end of measured -->
+//! ```
+//!
+//! Behind the experiment's name stands one of `facts`, `matrix`, `claims`, `sensitivity`, `means METRIC,... [POLICY,...]`,
+//! `sweep METRIC [POLICY,...]`; for all experiments, `all headlines`, `all verdicts`,
+//! `all matrix`, `all claims` and `all facts`. What the tables are made
+//! from is kept in `docs/results/`, a file for each experiment.
+
+mod blocks;
+mod tables;
+
+use crate::diagnostic::Diagnostic;
+use crate::files::{prepare, write};
+use crate::measured::Measured;
+use blocks::{Block, fill};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// What is kept of an experiment for the pages.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PageRecord {
+    /// What was measured, as far as a table shows it.
+    pub measured: Measured,
+    /// Hash over the traces of the quick form of the experiment: it changes when the behaviour does, and is quick to find.
+    pub quick_trace_hash: String,
+}
+
+/// The documentation of a checkout.
+#[derive(Clone, Debug)]
+pub struct Pages {
+    root: PathBuf,
+}
+
+impl Pages {
+    /// Of the checkout whose root this is.
+    pub fn of(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    fn results(&self) -> PathBuf {
+        self.root.join("docs/results")
+    }
+
+    /// The pages in which tables may stand, in order.
+    fn files(&self) -> Result<Vec<PathBuf>, Diagnostic> {
+        let mut files = vec![self.root.join("README.md")];
+        let directory = self.root.join("docs");
+        let entries = std::fs::read_dir(&directory).map_err(|error| Diagnostic::file(&directory, "read", &error))?;
+        let pages = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        files.extend(pages.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
+        files.sort();
+        Ok(files)
+    }
+
+    /// What is kept of all experiments, in the order of `reproduce`.
+    pub fn records(&self) -> Result<Vec<PageRecord>, Diagnostic> {
+        let mut records = Vec::new();
+        for known in crate::library::experiments(None)? {
+            let path = self.results().join(format!("{}.json", known.name));
+            if !path.exists() {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).map_err(|error| Diagnostic::file(&path, "read", &error))?;
+            let record = serde_json::from_str(&text).map_err(|error| {
+                Diagnostic::plain(format!("{} is not what reproduce writes: {error}", path.display()))
+            })?;
+            records.push(record);
+        }
+        Ok(records)
+    }
+
+    /// Keeps what was measured of some experiments.
+    pub fn keep(&self, records: &[PageRecord]) -> Result<(), Diagnostic> {
+        prepare(&self.results())?;
+        let blocks = self.blocks()?;
+        for record in records {
+            let mut record = record.clone();
+            forget_unused(&mut record.measured, &blocks);
+            let text = serde_json::to_string_pretty(&record)
+                .map_err(|error| Diagnostic::plain(format!("cannot write the results: {error}")))?;
+            write(&self.results().join(format!("{}.json", record.measured.name)), &(text + "\n"))?;
+        }
+        Ok(())
+    }
+
+    fn blocks(&self) -> Result<Vec<Block>, Diagnostic> {
+        let mut blocks = Vec::new();
+        for path in self.files()? {
+            let text = std::fs::read_to_string(&path).map_err(|error| Diagnostic::file(&path, "read", &error))?;
+            blocks.extend(blocks::blocks(&text).map_err(|message| in_page(&path, &message))?);
+        }
+        Ok(blocks)
+    }
+
+    /// The pages whose tables are not what the records say, with the text that they ought to have.
+    pub fn stale(&self) -> Result<Vec<(PathBuf, String)>, Diagnostic> {
+        let records = self.records()?;
+        let mut stale = Vec::new();
+        for path in self.files()? {
+            let text = std::fs::read_to_string(&path).map_err(|error| Diagnostic::file(&path, "read", &error))?;
+            let filled = fill(&text, &records).map_err(|message| in_page(&path, &message))?;
+            if filled != text {
+                stale.push((path, filled));
+            }
+        }
+        stale.extend(self.stale_picture(&records)?);
+        Ok(stale)
+    }
+
+    /// The picture of the README, if it is not what the records say.
+    fn stale_picture(&self, records: &[PageRecord]) -> Result<Option<(PathBuf, String)>, Diagnostic> {
+        let all: Vec<&Measured> = records.iter().map(|record| &record.measured).collect();
+        let drawn = crate::report::headlines(&all);
+        let drawn = drawn.map_err(|error| Diagnostic::plain(format!("cannot draw the picture: {error}")))?;
+        let path = self.root.join("docs/pictures/headlines.svg");
+        let there = std::fs::read_to_string(&path).unwrap_or_default();
+        Ok(drawn.filter(|drawn| *drawn != there).map(|drawn| (path, drawn)))
+    }
+
+    /// Writes the tables of all pages anew.
+    pub fn write(&self) -> Result<Vec<PathBuf>, Diagnostic> {
+        let stale = self.stale()?;
+        prepare(&self.root.join("docs/pictures"))?;
+        stale.iter().try_for_each(|(path, text)| write(path, text))?;
+        Ok(stale.into_iter().map(|(path, _)| path).collect())
+    }
+}
+
+fn in_page(path: &Path, message: &str) -> Diagnostic {
+    Diagnostic::plain(format!("{}: {message}", path.display()))
+}
+
+/// Leaves out the numbers that no table shows: all of them would be megabytes.
+fn forget_unused(measured: &mut Measured, blocks: &[Block]) {
+    let of_experiment = |block: &&Block| block.experiment == measured.name;
+    let means: Vec<String> = blocks.iter().filter(of_experiment).flat_map(Block::means).collect();
+    let sweeps: Vec<String> = blocks.iter().filter(of_experiment).flat_map(Block::swept).collect();
+    for (at, experiment) in measured.experiments.iter_mut().enumerate() {
+        let shown = if at == 0 { &means } else { &sweeps };
+        experiment.rows.retain(|row| shown.contains(&row.metric));
+    }
+    measured.experiments.retain(|experiment| !experiment.rows.is_empty() || experiment.name == measured.name);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tables_of_this_checkout_are_what_its_records_say() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let stale = Pages::of(&root).stale().unwrap();
+        let names: Vec<String> = stale.iter().map(|(path, _)| path.display().to_string()).collect();
+        assert!(names.is_empty(), "write these anew with `anabranch reproduce --write-docs`: {}", names.join(", "));
+    }
+}

@@ -1,0 +1,375 @@
+//! The tables themselves, as Markdown.
+
+use crate::measured::{MatrixRow, Measured, SensitivityRow, SensitivityTable, change_text, published_text};
+use crate::statistics::{Estimate, readable};
+use crate::summary::{Experiment, Row};
+use crate::verdict::{Agreement, Verdict, count};
+
+/// A Markdown table; what stands in a cell must not end it.
+fn table(head: &[String], rows: &[Vec<String>]) -> String {
+    let line = |cells: &[String]| {
+        let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    let rule = format!("|{}\n", "---|".repeat(head.len()));
+    line(head) + &rule + &rows.iter().map(|row| line(row)).collect::<String>()
+}
+
+fn words(list: &[&str]) -> Vec<String> {
+    list.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// `2.80 ± 0.10`.
+fn mean(mean: f64, half_width: f64) -> String {
+    if half_width.is_finite() { format!("{} ± {}", readable(mean), readable(half_width)) } else { readable(mean) }
+}
+
+fn unit_in_brackets(unit: &str) -> String {
+    if unit.is_empty() || unit == "1" { String::new() } else { format!(", {unit}") }
+}
+
+/// How the numbers came about, in one sentence.
+pub fn facts(measured: &Measured) -> String {
+    let Measured { first_seed, seeds, simulated, commit, trace_hash, seconds, name, .. } = measured;
+    let last = first_seed + *seeds as u64 - 1;
+    format!(
+        "`anabranch reproduce {name}`: seeds {first_seed} to {last}, {simulated} s simulated per run, means with 95 % \
+         intervals; commit `{commit}`, trace hash `{trace_hash}`, {seconds} s on two cores."
+    )
+}
+
+/// The same of all experiments, as a table.
+pub fn all_facts(all: &[&Measured]) -> String {
+    let row = |measured: &&Measured| {
+        vec![
+            format!("`{}`", measured.name),
+            measured.paper.clone(),
+            measured.seeds.to_string(),
+            format!("`{}`", measured.commit),
+            format!("`{}`", measured.trace_hash),
+            measured.seconds.to_string(),
+        ]
+    };
+    let head = words(&["experiment", "paper", "seeds", "commit", "trace hash", "seconds"]);
+    table(&head, &all.iter().map(row).collect::<Vec<_>>())
+}
+
+/// The baselines that a matrix has as columns.
+fn columns(measured: &Measured) -> Vec<String> {
+    let cells = measured.matrix.first().map_or(&[][..], |row| row.cells.as_slice());
+    cells.iter().map(|cell| cell.baseline.clone().unwrap_or_else(|| "measured".to_owned())).collect()
+}
+
+/// Scheme by baseline.
+pub fn matrix(measured: &Measured) -> String {
+    let baselines = columns(measured);
+    let rows = measured.matrix.iter().map(|row| {
+        let cell = |cell: &crate::measured::MatrixCell| match (cell.change, cell.mean) {
+            (Some(change), Some(estimate)) => {
+                format!("{} ({})", change_text(&change, row.unit_of_change()), readable(estimate.mean))
+            }
+            (None, Some(estimate)) => mean(estimate.mean, estimate.half_width),
+            _ => "–".to_owned(),
+        };
+        let published = row.published.map_or_else(String::new, |change| published_text(change, row.unit_of_change()));
+        let subject =
+            if row.label == row.over { row.label.clone() } else { format!("{} against {}", row.label, row.over) };
+        let mut cells = vec![format!("{}{}", row.metric, unit_in_brackets(&row.unit)), subject];
+        cells.extend(row.cells.iter().map(cell));
+        cells.push(published);
+        cells
+    });
+    let head = [words(&["metric", "scheme"]), baselines, words(&["published"])].concat();
+    table(&head, &rows.collect::<Vec<_>>())
+}
+
+/// The matrices of all experiments that have one, under their titles.
+pub fn all_matrices(all: &[&Measured]) -> String {
+    let with = all.iter().filter(|measured| !measured.matrix.is_empty());
+    let parts = with.map(|one| format!("**{}** (`{}`)\n\n{}", one.paper, one.name, matrix(one)));
+    parts.collect::<Vec<_>>().join("\n")
+}
+
+/// What a paper is remembered for: the throughput, or how a video looks.
+fn headline(row: &MatrixRow) -> bool {
+    row.metric == "mean throughput" || row.metric.starts_with("PSNR")
+}
+
+/// The published changes of the throughput beside what was measured on each baseline, of all experiments.
+pub fn headlines(all: &[&Measured]) -> String {
+    let mut baselines: Vec<String> = Vec::new();
+    let mut rows = Vec::new();
+    for measured in all {
+        let published = measured.matrix.iter().filter(|row| row.published.is_some() && headline(row));
+        for row in published {
+            if baselines.is_empty() {
+                baselines = columns(measured);
+            }
+            let mut cells = vec![measured.paper.clone(), format!("{}, {} against {}", row.metric, row.label, row.over)];
+            let unit = row.unit_of_change();
+            let text = |change: Estimate| change_text(&change, unit);
+            cells.extend(row.cells.iter().map(|cell| cell.change.map_or("–".to_owned(), text)));
+            cells.push(row.published.map_or_else(String::new, |change| published_text(change, unit)));
+            rows.push(cells);
+        }
+    }
+    table(&[words(&["paper", "change of"]), baselines, words(&["published"])].concat(), &rows)
+}
+
+/// Baselines on which verdicts were given, in the order of their first mention.
+fn judged_on<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for baseline in verdicts.flat_map(|verdict| &verdict.cells).filter_map(|cell| cell.baseline.clone()) {
+        if !found.contains(&baseline) {
+            found.push(baseline);
+        }
+    }
+    found
+}
+
+fn verdict_row(verdict: &Verdict, baselines: &[String]) -> Vec<String> {
+    let cell = |at: Option<&crate::verdict::Cell>| {
+        at.map_or_else(String::new, |cell| match cell.agreement {
+            Agreement::NotMeasured => "–".to_owned(),
+            agreement => format!("{}: {}", cell.measured, agreement.word()),
+        })
+    };
+    let on = |baseline: &String| cell(verdict.cells.iter().find(|cell| cell.baseline.as_ref() == Some(baseline)));
+    let mut row = vec![verdict.figure.clone(), verdict.subject.clone(), verdict.published.clone()];
+    if baselines.is_empty() {
+        row.push(cell(verdict.cells.first()));
+    } else {
+        let alone = verdict.cells.iter().find(|cell| cell.baseline.is_none());
+        row.extend(baselines.iter().enumerate().map(|(at, baseline)| match alone {
+            Some(_) if at == 0 => cell(alone),
+            _ => on(baseline),
+        }));
+    }
+    row.push(format!("**{}**", verdict.overall()));
+    row
+}
+
+/// The statements of the paper, each with its verdict on each baseline.
+pub fn claims(measured: &Measured) -> String {
+    let baselines = judged_on(measured.verdicts.iter());
+    let rows: Vec<Vec<String>> = measured.verdicts.iter().map(|verdict| verdict_row(verdict, &baselines)).collect();
+    let columns = if baselines.is_empty() { words(&["measured"]) } else { baselines };
+    table(&[words(&["figure", "statement", "published"]), columns, words(&["verdict"])].concat(), &rows)
+}
+
+/// The statements of all papers with their verdicts alone.
+pub fn all_claims(all: &[&Measured]) -> String {
+    let row = |measured: &Measured, verdict: &Verdict| {
+        vec![
+            format!("`{}`", measured.name),
+            verdict.figure.clone(),
+            verdict.subject.clone(),
+            verdict.published.clone(),
+            verdict.overall(),
+        ]
+    };
+    let rows = all.iter().flat_map(|one| one.verdicts.iter().map(|verdict| row(one, verdict)));
+    let head = words(&["experiment", "figure", "statement", "published", "verdict"]);
+    table(&head, &rows.collect::<Vec<_>>())
+}
+
+/// How many statements of each paper have which verdict.
+pub fn verdicts(all: &[&Measured]) -> String {
+    let mut papers: Vec<&str> = Vec::new();
+    for name in all.iter().filter(|one| !one.verdicts.is_empty()).map(|one| one.paper_name()) {
+        if !papers.contains(&name) {
+            papers.push(name);
+        }
+    }
+    let row = |paper: &&str| {
+        let of_paper = || all.iter().filter(|one| one.paper_name() == *paper).flat_map(|one| &one.verdicts);
+        let counted = count(of_paper());
+        let number = |wanted: Agreement| {
+            counted.iter().find(|(known, _)| *known == wanted).map_or(0, |(_, count)| *count).to_string()
+        };
+        let everywhere = of_paper().filter(|verdict| verdict.overall() == Agreement::Reproduced.word()).count();
+        vec![
+            (*paper).to_owned(),
+            of_paper().count().to_string(),
+            number(Agreement::Reproduced),
+            everywhere.to_string(),
+            number(Agreement::InPart),
+            number(Agreement::Undecided),
+            number(Agreement::Not),
+            number(Agreement::NotMeasured),
+        ]
+    };
+    let head = words(&[
+        "paper",
+        "statements",
+        "reproduced on some baseline",
+        "of these on every one",
+        "in part",
+        "undecided",
+        "not reproduced",
+        "not measured",
+    ]);
+    table(&head, &papers.iter().map(row).collect::<Vec<_>>())
+}
+
+/// How the published sign stands at a value.
+fn sign_holds(change: Option<&Estimate>, published: Option<f64>) -> &'static str {
+    let (Some(change), Some(published)) = (change, published) else { return "" };
+    match (change.holds(0.0) || !change.half_width.is_finite(), change.mean * published > 0.0) {
+        (true, _) => " ?",
+        (false, true) => " ✓",
+        (false, false) => " ✗",
+    }
+}
+
+fn sensitivity_row(
+    row: &SensitivityRow,
+    before: Option<&SensitivityRow>,
+    unit: Option<&str>,
+    published: Option<f64>,
+) -> Vec<String> {
+    let again = before.is_some_and(|before| before.parameter == row.parameter);
+    let cell = |change: &Option<Estimate>| match change {
+        Some(change) => format!("{}{}", change_text(change, unit), sign_holds(Some(change), published)),
+        None => "–".to_owned(),
+    };
+    let value = if row.ours { format!("{} (here)", row.value) } else { row.value.clone() };
+    let mut cells = vec![if again { String::new() } else { row.parameter.clone() }, value];
+    cells.extend(row.cells.iter().map(|(_, change)| cell(change)));
+    cells
+}
+
+/// One parameter at a time.
+pub fn sensitivity(measured: &Measured) -> String {
+    let Some(SensitivityTable { subject, unit, published, seeds, rows }) = &measured.sensitivity else {
+        return "The sensitivity was not run.".to_owned();
+    };
+    let named =
+        |(baseline, _): &(Option<String>, Option<Estimate>)| baseline.clone().unwrap_or_else(|| "measured".to_owned());
+    let baselines: Vec<String> = rows.first().map_or(&[][..], |row| row.cells.as_slice()).iter().map(named).collect();
+    let before = |at: usize| at.checked_sub(1).and_then(|at| rows.get(at));
+    let lines = rows.iter().enumerate().map(|(at, row)| sensitivity_row(row, before(at), unit.as_deref(), *published));
+    let holds: Vec<String> =
+        baselines.iter().enumerate().map(|(at, baseline)| range(rows, at, baseline, *published)).collect();
+    let published = published
+        .map_or_else(String::new, |change| format!(" (published {})", published_text(change, unit.as_deref())));
+    let head = [words(&["parameter", "value"]), baselines].concat();
+    format!(
+        "Change of the {subject}{published}; {seeds} seeds, one parameter at a time. ✓: the published sign, ✗: the opposite \
+         one, ?: the interval holds zero.\n\n{}\n{}",
+        table(&head, &lines.collect::<Vec<_>>()),
+        holds.join("\n")
+    )
+}
+
+/// At how many of the values the published sign holds on a baseline, and at which the opposite one does.
+fn range(rows: &[SensitivityRow], at: usize, baseline: &str, published: Option<f64>) -> String {
+    let change = |row: &SensitivityRow| row.cells.get(at).and_then(|(_, change)| *change);
+    let with = |mark: &str| -> Vec<&SensitivityRow> {
+        rows.iter().filter(|row| !row.ours && sign_holds(change(row).as_ref(), published) == mark).collect()
+    };
+    let (holds, open, against) = (with(" ✓"), with(" ?"), with(" ✗"));
+    let all = holds.len() + open.len() + against.len();
+    let named: Vec<String> =
+        against.iter().map(|row| format!("{} = {}", row.parameter.to_lowercase(), row.value)).collect();
+    let but = if named.is_empty() { String::new() } else { format!(" The opposite one: {}.", named.join("; ")) };
+    format!(
+        "- On `{baseline}` the published sign holds at {} of {all} values, undecided at {}.{but}",
+        holds.len(),
+        open.len()
+    )
+}
+
+/// Who is in a table: those named, by contender or by scheme, or all.
+fn chosen<'a>(measured: &'a Measured, names: &[String]) -> Vec<(&'a str, String)> {
+    let wanted = |name: &str, scheme: &str| names.is_empty() || names.iter().any(|one| one == name || one == scheme);
+    let several = measured.policies.iter().any(|policy| policy.baseline.is_some());
+    let label = |policy: &crate::measured::Participant| match &policy.baseline {
+        Some(baseline) if several => format!("{} on {baseline}", policy.label),
+        _ => policy.label.clone(),
+    };
+    let policies = measured.policies.iter().filter(|policy| wanted(&policy.name, &policy.scheme));
+    policies.map(|policy| (policy.name.as_str(), label(policy))).collect()
+}
+
+fn cell(row: Option<&Row>) -> String {
+    row.map_or_else(|| "–".to_owned(), |row| mean(row.mean, (row.ci95[1] - row.ci95[0]) / 2.0))
+}
+
+fn row_of<'a>(experiment: &'a Experiment, policy: &str, metric: &str) -> Option<&'a Row> {
+    experiment.rows.iter().find(|row| row.policy == policy && row.metric == metric)
+}
+
+/// A metric's label with its unit, as a table's head.
+fn heading(measured: &Measured, metric: &str) -> String {
+    let own = || measured.labels.iter().find(|(name, _)| name == metric).map(|(_, label)| label.clone());
+    let label = crate::metric::find(metric).map(|known| known.label.to_owned()).or_else(own);
+    let label = label.unwrap_or_else(|| metric.to_owned());
+    let rows = measured.experiments.iter().flat_map(|experiment| &experiment.rows);
+    let unit = rows.filter(|row| row.metric == metric).map(|row| row.unit.as_str()).next().unwrap_or("");
+    label + &unit_in_brackets(unit)
+}
+
+/// Means of some metrics of some policies.
+pub fn means(measured: &Measured, metrics: &[String], names: &[String]) -> String {
+    let Some(experiment) = measured.experiments.first() else { return String::new() };
+    let row = |(name, label): &(&str, String)| {
+        let mut cells = vec![label.clone()];
+        cells.extend(metrics.iter().map(|metric| cell(row_of(experiment, name, metric))));
+        cells
+    };
+    let head = [vec![String::new()], metrics.iter().map(|metric| heading(measured, metric)).collect()].concat();
+    table(&head, &chosen(measured, names).iter().map(row).collect::<Vec<_>>())
+}
+
+/// A metric at the points of the sweep.
+pub fn sweep(measured: &Measured, metrics: &[String], names: &[String]) -> String {
+    let Some(metric) = metrics.first() else { return String::new() };
+    let points = measured.experiments.get(1..).unwrap_or_default();
+    let value = |experiment: &Experiment| {
+        experiment.name.split_once('=').map_or(experiment.name.clone(), |(_, value)| value.replace('"', ""))
+    };
+    let here = chosen(measured, names);
+    let swept = here.iter().filter(|(name, _)| points.iter().any(|point| row_of(point, name, metric).is_some()));
+    let row = |(name, label): &(&str, String)| {
+        let mut cells = vec![label.clone()];
+        cells.extend(points.iter().map(|point| cell(row_of(point, name, metric))));
+        cells
+    };
+    let head = [vec![heading(measured, metric)], points.iter().map(value).collect()].concat();
+    table(&head, &swept.map(row).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(mean: f64, half_width: f64) -> Estimate {
+        Estimate { mean, half_width, count: 10 }
+    }
+
+    fn row(parameter: &str, value: &str, ours: bool, change: Estimate) -> SensitivityRow {
+        let cells = vec![(Some("linux".to_owned()), Some(change))];
+        SensitivityRow { parameter: parameter.to_owned(), value: value.to_owned(), ours, cells }
+    }
+
+    #[test]
+    fn a_cell_cannot_end_its_row() {
+        assert_eq!(table(&words(&["a", "b"]), &[words(&["x|y", "1\n2"])]), "| a | b |\n|---|---|\n| x\\|y | 1 2 |\n");
+    }
+
+    #[test]
+    fn the_range_of_a_sign_says_where_it_holds_and_where_the_opposite_does() {
+        let rows = [
+            row("Buffer", "64 kB", true, estimate(0.3, 0.1)),
+            row("Buffer", "32 kB", false, estimate(0.5, 0.1)),
+            row("Buffer", "1 MB", false, estimate(0.0, 0.1)),
+            row("RTO", "200 ms", false, estimate(-0.2, 0.1)),
+        ];
+        let text = range(&rows, 0, "linux", Some(0.28));
+        assert!(text.contains("holds at 1 of 3 values, undecided at 1"), "{text}");
+        assert!(text.contains("The opposite one: rto = 200 ms."), "{text}");
+        let cells = sensitivity_row(&rows[1], Some(&rows[0]), None, Some(0.28));
+        assert_eq!(cells, ["", "32 kB", "+50.0 % [+40.0, +60.0] ✓"]);
+    }
+}

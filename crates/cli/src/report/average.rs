@@ -1,0 +1,112 @@
+//! Centred moving averages of series, run by run, so that the band around their mean is the one of the average.
+
+use crate::metric::Series;
+use crate::record::{Curve, PolicyRuns};
+use crate::statistics::Estimate;
+
+/// More samples than these in a figure, and their jitter hides what they have in common.
+const READABLE: f64 = 60.0;
+/// Windows in a figure's time.
+const WINDOWS: f64 = 20.0;
+/// What of a window must have been measured for it to have an average.
+const LEAST_SHARE: f64 = 0.25;
+
+/// The window of a series that is drawn over `span` seconds from samples of `sample` seconds, if the scenario says nothing:
+/// of what happens in each sample an average over the largest of 1, 2 and 5 times a power of ten that is a twentieth of the
+/// time or less; of states and of what grows, none.
+pub fn usual_window(series: Series, span: f64, sample: f64) -> Option<f64> {
+    let jitters = matches!(
+        series,
+        Series::Throughput | Series::PathThroughput | Series::OutOfOrderDsn | Series::Delay | Series::Jitter
+    );
+    if !jitters || span / sample <= READABLE {
+        return None;
+    }
+    let wanted = span / WINDOWS;
+    let power = 10f64.powf(wanted.log10().floor());
+    let window = [5.0, 2.0, 1.0].iter().map(|step| step * power).find(|window| *window <= wanted * (1.0 + 1e-9))?;
+    (window >= 2.0 * sample).then_some(window)
+}
+
+/// Each value's average with those around it: `samples` of them, of which the two at the ends count half. Values that are
+/// not numbers do not count; at both ends of the series the window is what there is of it. Not a number where less than a
+/// quarter of the window was measured.
+pub fn moving(values: &[f64], samples: f64) -> Vec<f64> {
+    let half = (samples / 2.0).round().max(0.0) as usize;
+    if half == 0 {
+        return values.to_vec();
+    }
+    let at = |middle: usize| {
+        let window = middle.saturating_sub(half)..=(middle + half).min(values.len() - 1);
+        let weight = |place: usize| if place.abs_diff(middle) == half { 0.5 } else { 1.0 };
+        let measured = window.filter(|place| values[*place].is_finite());
+        let (sum, total) = measured
+            .fold((0.0, 0.0), |(sum, total), place| (sum + weight(place) * values[place], total + weight(place)));
+        if total < LEAST_SHARE * 2.0 * half as f64 { f64::NAN } else { sum / total }
+    };
+    (0..values.len()).map(at).collect()
+}
+
+/// Mean over the runs, with its interval, of the moving average of a series at each sample.
+pub fn averaged(runs: &PolicyRuns, series: Series, path: Option<usize>, samples: f64) -> Vec<Option<Estimate>> {
+    let curves = runs.records.iter().filter_map(|record| record.curve(series, path));
+    let curves: Vec<Vec<f64>> = curves.map(|Curve { values, .. }| moving(values, samples)).collect();
+    let length = curves.iter().map(Vec::len).max().unwrap_or(0);
+    let at = |place: usize| {
+        let values = curves.iter().filter_map(|curve| curve.get(place).copied()).filter(|value| value.is_finite());
+        Estimate::of(&values.collect::<Vec<f64>>())
+    };
+    (0..length).map(at).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contender::Contender;
+    use crate::record::Record;
+
+    #[test]
+    fn a_window_of_four_samples_has_the_outer_two_of_five_by_half() {
+        // (1/2 + 2 + 3 + 4 + 5/2) / 4 in the middle; what is beyond an end does not count: (1 + 2 + 3/2) / 2.5.
+        let averages = moving(&[1.0, 2.0, 3.0, 4.0, 5.0], 4.0);
+        assert_eq!(averages[2], 3.0);
+        assert!((averages[0] - 1.8).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_was_not_measured_does_not_count_and_a_long_gap_stays_one() {
+        let averages = moving(&[2.0, f64::NAN, 4.0, f64::NAN, f64::NAN, f64::NAN, f64::NAN], 2.0);
+        // Half of 2 and half of 4.
+        assert_eq!(averages[1], 3.0);
+        assert!(averages[4..].iter().all(|value| value.is_nan()));
+    }
+
+    #[test]
+    fn no_window_leaves_the_samples_as_they_are() {
+        assert_eq!(moving(&[1.0, 5.0], 0.0), [1.0, 5.0]);
+        assert!(moving(&[], 4.0).is_empty());
+    }
+
+    #[test]
+    fn the_usual_window_is_a_round_number_of_seconds_and_of_what_jitters() {
+        assert_eq!(usual_window(Series::Throughput, 100.0, 0.5), Some(5.0));
+        assert_eq!(usual_window(Series::Delay, 120.0, 0.5), Some(5.0));
+        assert_eq!(usual_window(Series::Jitter, 70.0, 0.5), Some(2.0));
+        assert_eq!(usual_window(Series::Throughput, 20.0, 0.5), None);
+        assert_eq!(usual_window(Series::SentDsn, 100.0, 0.5), None);
+        assert_eq!(usual_window(Series::Cwnd, 100.0, 0.5), None);
+    }
+
+    #[test]
+    fn the_band_is_that_of_the_averages_of_the_runs() {
+        let run = |values: [f64; 3]| Record {
+            curves: vec![Curve { series: Series::Throughput, path: None, values: values.to_vec() }],
+            ..Record::default()
+        };
+        // The samples of the two runs differ widely, their averages do not.
+        let records = vec![run([0.0, 2.0, 4.0]), run([4.0, 2.0, 0.0])];
+        let runs = PolicyRuns { contender: Contender::plain(), best_path: None, records };
+        let middle = averaged(&runs, Series::Throughput, None, 2.0)[1].unwrap();
+        assert_eq!((middle.mean, middle.half_width), (2.0, 0.0));
+    }
+}

@@ -1,0 +1,77 @@
+//! A picture in the widths that a page shows it in: text in it keeps its size on a desktop and on a phone.
+
+use super::chart::ChartError;
+use maud::{Markup, PreEscaped, html};
+
+/// Width of what stands alone on a desktop, pixels; `style.css` has the page's.
+pub const FULL: u32 = 1158;
+/// Of two beside each other.
+const HALF: u32 = 573;
+/// Of three or more.
+pub const THIRD: u32 = 378;
+/// On a phone.
+pub const NARROW: u32 = 340;
+
+/// One picture.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Picture {
+    /// On a desktop; everywhere, if there is no other.
+    pub wide: String,
+    /// On a phone.
+    pub narrow: Option<String>,
+}
+
+impl Picture {
+    /// One of `columns` pictures beside each other, drawn at each width, which is given in pixels.
+    pub fn drawn(columns: usize, draw: impl Fn(u32) -> Result<String, ChartError>) -> Result<Self, ChartError> {
+        let width = match columns {
+            0 | 1 => FULL,
+            2 => HALF,
+            // About as wide as a phone.
+            _ => return Ok(Self { wide: draw(THIRD)?, narrow: None }),
+        };
+        Ok(Self { wide: draw(width)?, narrow: Some(draw(NARROW)?) })
+    }
+
+    /// As HTML.
+    pub fn html(&self) -> Markup {
+        let drawn = |svg: &str| PreEscaped(svg.to_owned());
+        match &self.narrow {
+            Some(narrow) => html! { div.picture { div.wide { (drawn(&self.wide)) } div.narrow { (drawn(narrow)) } } },
+            None => html! { div.picture { (drawn(&self.wide)) } },
+        }
+    }
+}
+
+/// How many of so many pictures stand beside each other.
+pub const fn columns(pictures: usize) -> usize {
+    match pictures {
+        0 | 1 => 1,
+        2 | 4 => 2,
+        _ => 3,
+    }
+}
+
+/// Whether a width is too small for names and numbers beside what is drawn.
+pub const fn tight(width: u32) -> bool {
+    width < 600
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_alone_is_drawn_for_a_desktop_and_for_a_phone() {
+        let width = |width: u32| Ok(format!("<svg>{width}</svg>"));
+        let alone = Picture::drawn(1, width).unwrap();
+        assert_eq!((alone.wide.as_str(), alone.narrow.as_deref()), ("<svg>1158</svg>", Some("<svg>340</svg>")));
+        let third = Picture::drawn(3, width).unwrap();
+        assert_eq!(third.html().into_string(), "<div class=\"picture\"><svg>378</svg></div>");
+    }
+
+    #[test]
+    fn pictures_stand_in_rows_that_are_full_where_that_can_be() {
+        assert_eq!([1, 2, 3, 4, 5, 6, 7].map(columns), [1, 2, 3, 2, 3, 3, 3]);
+    }
+}
