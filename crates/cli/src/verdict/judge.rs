@@ -135,6 +135,9 @@ fn agreement_of_value(estimate: &Estimate, value: f64, tolerance: f64) -> Agreem
 }
 
 fn agreement_of_effect(estimate: &Estimate, size: f64, tolerance: f64) -> Agreement {
+    if no_effect(estimate) {
+        return Agreement::Not;
+    }
     let decided = !estimate.holds(0.0);
     // The far end of the interval in the published direction, as a share of the published effect.
     let most = (estimate.low() / size).max(estimate.high() / size);
@@ -149,6 +152,9 @@ fn agreement_of_effect(estimate: &Estimate, size: f64, tolerance: f64) -> Agreem
 }
 
 fn agreement_of_sign(estimate: &Estimate, sign: f64, least: f64) -> Agreement {
+    if no_effect(estimate) {
+        return Agreement::Not;
+    }
     match (!estimate.holds(0.0), estimate.mean * sign > 0.0) {
         (true, true) if estimate.mean * sign >= least => Agreement::Reproduced,
         (true, true) => Agreement::InPart,
@@ -158,6 +164,11 @@ fn agreement_of_sign(estimate: &Estimate, sign: f64, least: f64) -> Agreement {
         }
         (false, _) => Agreement::Undecided,
     }
+}
+
+/// Whether the scheme changed nothing in any run: that is decided, however few the runs were.
+fn no_effect(estimate: &Estimate) -> bool {
+    estimate.mean == 0.0 && estimate.half_width == 0.0
 }
 
 /// The end of the sentence: what the published side is to the measured one.
@@ -228,6 +239,12 @@ mod tests {
         assert_eq!(of_value(1.3, 0.05, 1.5), Agreement::Reproduced);
         assert_eq!(of_value(0.8, 0.05, 1.5), Agreement::InPart);
         assert_eq!(of_value(0.4, 0.05, 1.5), Agreement::Not);
+    }
+
+    #[test]
+    fn a_scheme_that_changes_nothing_in_any_run_has_no_effect() {
+        assert_eq!(of_effect(0.0, 0.0, 0.3), Agreement::Not);
+        assert_eq!(of_sign(0.0, 0.0, -1.0, 0.0), Agreement::Not);
     }
 
     #[test]
