@@ -6,6 +6,9 @@ use crate::record::{Outcome, PolicyRuns};
 use crate::scenario::model::{Claim, Order, Statement};
 use crate::statistics::{Estimate, readable, rounded};
 
+/// An effect that is at most this share of the published one is not it, whatever its sign.
+const NEGLIGIBLE: f64 = 0.1;
+
 /// What is published, as far as a judgement needs it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Published {
@@ -144,6 +147,7 @@ fn agreement_of_effect(estimate: &Estimate, size: f64, tolerance: f64) -> Agreem
     let met = estimate.holds(size) || (estimate.mean / size - 1.0).abs() <= tolerance;
     match (decided, estimate.mean * size > 0.0) {
         (true, true) if met => Agreement::Reproduced,
+        (true, true) if most < NEGLIGIBLE => Agreement::Not,
         (true, true) => Agreement::InPart,
         (true, false) => Agreement::Not,
         (false, _) if most < 0.5 => Agreement::Not,
@@ -213,6 +217,8 @@ mod tests {
     #[test]
     fn an_interval_over_zero_is_undecided_only_if_it_reaches_half_of_the_published_effect() {
         assert_eq!(of_effect(0.10, 0.15, 0.2797), Agreement::Undecided);
+        // The sign alone is no agreement: at most +0.07 dB where +1.75 dB is published.
+        assert_eq!(of_effect(0.05, 0.02, 1.75), Agreement::Not);
         // At most +5 % where +28 % is published: that is decided.
         assert_eq!(of_effect(0.01, 0.04, 0.2797), Agreement::Not);
         assert_eq!(of_effect(-0.01, 0.04, -0.1491), Agreement::Not);
