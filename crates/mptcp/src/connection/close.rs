@@ -48,7 +48,9 @@ impl Connection {
 
     /// The application will neither write nor read.
     pub fn discard(&mut self, now: Instant) {
-        if self.receive.readable() > 0 {
+        // RFC 9293, section 3.10.4: in SYN-SENT there is nobody to take leave of.
+        let unanswered = self.subflows.iter().all(|subflow| subflow.state == State::SynSent) && self.send.end() == 0;
+        if self.receive.readable() > 0 || unanswered {
             return self.abort(now);
         }
         self.discarded = true;
@@ -310,14 +312,25 @@ impl Connection {
         }
     }
 
-    /// The peer's FIN on a subflow of an MPTCP connection closes that subflow only; ours follows what is queued.
-    pub(super) fn answer_subflow_fin(&mut self, now: Instant, index: usize) {
+    /// The peer's FIN on a subflow of an MPTCP connection closes that subflow only; ours follows what is queued, unless our
+    /// data needs the half that is still open.
+    pub(super) fn answer_subflow_fins(&mut self) {
         let end = self.send.end();
-        if let Some(subflow) = self.subflows.get_mut(index) {
-            subflow.close(end);
+        let unanswered = |s: &Subflow| s.state == State::CloseWait && !s.fin_queued();
+        while let Some(index) = self.subflows.iter().position(|s| unanswered(s) && !self.needs_half_of(s)) {
+            self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.close(end));
             self.output_pending = true;
         }
-        self.remove_if_closed(now, index);
+    }
+
+    /// Whether a subflow that the peer has closed carries our data on. A peer that has ended its stream may close subflows
+    /// before ours has ended (RFC 8684, section 3.3.3; appendix D: M_FIN-WAIT-2, while we are in M_CLOSE-WAIT). Before that, it
+    /// is the last subflow that is kept, for what is not acknowledged.
+    fn needs_half_of(&self, subflow: &Subflow) -> bool {
+        let other = |s: &Subflow| s.id() != subflow.id() && s.confirmed && s.state.can_send() && !s.fin_queued();
+        let unacknowledged = self.data_una() < self.send.end();
+        let last = !self.subflows.iter().any(other);
+        !self.end_acknowledged && self.closed.is_none() && (self.receive.at_end() || (last && unacknowledged))
     }
 }
 

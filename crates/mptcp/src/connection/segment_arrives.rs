@@ -153,6 +153,9 @@ impl Connection {
         if let (true, Some(index)) = (progress.fin, self.index_of(id)) {
             self.handle_fin_acknowledged(now, index);
         }
+        if self.protocol == Protocol::Multipath {
+            self.answer_subflow_fins();
+        }
         self.announce_end();
         self.finish_if_done(now);
     }
@@ -433,8 +436,6 @@ impl Connection {
                 self.reset_all(now, CloseCause::ProtocolError);
             }
             self.take_in_records(now);
-        } else {
-            self.answer_subflow_fin(now, index);
         }
     }
 

@@ -60,10 +60,15 @@ impl Subflow {
         if !segment.flags.contains(Flags::ACK) {
             return Verdict::Drop;
         }
-        self.last_heard = now;
-        self.unanswered_probes = 0;
-        self.take_timestamp(now, segment);
-        self.judge_ack(now, segment)
+        let verdict = self.judge_ack(now, segment);
+        // A blind segment, whose acknowledgement is out of range, must leave nothing behind (RFC 5961, section 5.2): its
+        // timestamp would have the peer's own refused.
+        if matches!(verdict, Verdict::Process { .. }) {
+            self.last_heard = now;
+            self.unanswered_probes = 0;
+            self.take_timestamp(now, segment);
+        }
+        verdict
     }
 
     /// A SYN again while our SYN/ACK is out: it was lost.

@@ -8,6 +8,7 @@ use anabranch_mptcp::{CloseCause, Event};
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::{Duration, Instant};
+use anabranch_wire::mptcp::Dss;
 use anabranch_wire::tcp::TcpOptions;
 use anabranch_wire::{Flags, MptcpOption, Packet};
 
@@ -391,4 +392,50 @@ fn a_peer_that_vanishes_in_mid_transfer_ends_in_a_timeout() {
     pair.run(SECOND * 7_200);
     assert!(pair.events[0].contains(&Event::Closed(id, CloseCause::TimedOut)), "{:?}", pair.events[0]);
     assert!(pair.events[1].contains(&Event::Closed(server, CloseCause::TimedOut)), "{:?}", pair.events[1]);
+}
+
+/// RFC 8684, section 3.3.3 and appendix D: the peer's stream has ended, and it closes its subflows while we may still send.
+#[test]
+fn a_peer_that_closes_its_subflows_behind_its_data_fin_gets_the_rest_of_our_stream() {
+    for together in [false, true] {
+        let mut peer = Peer::connected(config());
+        peer.send_data(0, 0, b"question");
+        let end = peer.data_fin(8);
+        if !together {
+            peer.signal(0, end);
+        }
+        let acknowledged = Dss { data_ack: Some(peer.data_ack(0)), ..Dss::default() };
+        let dss = if together { end } else { acknowledged };
+        peer.send(0, Flags::FIN | Flags::ACK, TcpOptions { dss: Some(dss), ..TcpOptions::default() }, &[]);
+        assert!(!peer.take().iter().any(has_fin), "our half is still needed");
+        peer.write(b"answer");
+        let answer = peer.take().into_iter().find(|packet| packet.segment.payload == b"answer"[..]);
+        assert!(answer.is_some_and(|packet| mapping(&packet).unwrap().length == 6), "together: {together}");
+        peer.acknowledge(0, 6);
+        peer.close();
+        assert!(peer.take().iter().any(has_data_fin));
+        peer.acknowledge(0, 7);
+        assert!(peer.take().iter().any(has_fin));
+        assert!(peer.events.contains(&Event::Closed(peer.id(), CloseCause::Finished)), "{:?}", peer.events);
+    }
+}
+
+/// A FIN on the only subflow ends neither stream: what is not acknowledged is sent first, and then the FIN is answered.
+#[test]
+fn a_fin_on_the_last_subflow_is_answered_when_our_data_has_arrived() {
+    let mut peer = Peer::connected(config());
+    peer.send_data(0, 0, b"question");
+    peer.write(&pattern(60_000));
+    let acknowledged = Dss { data_ack: Some(peer.data_ack(0)), ..Dss::default() };
+    peer.send(0, Flags::FIN | Flags::ACK, TcpOptions { dss: Some(acknowledged), ..TcpOptions::default() }, &[]);
+    let mut rounds = 0;
+    while peer.flows[0].ack <= 60_000 && rounds < 100 {
+        assert!(!peer.take().iter().any(has_fin));
+        peer.acknowledge(0, u64::from(peer.flows[0].ack - 1));
+        rounds += 1;
+    }
+    assert!(rounds > 1 && rounds < 100, "{rounds}");
+    assert!(!peer.take().iter().any(has_fin));
+    peer.acknowledge(0, 60_000);
+    assert!(peer.take().iter().any(has_fin));
 }

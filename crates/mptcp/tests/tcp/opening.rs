@@ -227,6 +227,19 @@ fn an_abort_in_syn_sent_says_nothing() {
     t.expect("R 1:1");
 }
 
+// RFC 9293, section 3.10.4: CLOSE in SYN-SENT deletes the TCB; what comes later belongs to nothing.
+#[test]
+fn a_connection_that_is_given_up_in_syn_sent_sends_no_more_syns() {
+    let mut t = Transcript::connecting(plain());
+    t.expect("S 0:0");
+    t.discard();
+    t.wait(120_000);
+    t.expect_nothing();
+    assert_eq!((t.closed(), t.host.connection_count()), (Some(CloseCause::Aborted), 0));
+    t.peer("SA 0:0 ack 1 mss 1000");
+    t.expect("R 1:1");
+}
+
 // What is written and closed before the handshake ends follows it.
 #[test]
 fn data_and_close_may_be_asked_for_before_the_connection_is_established() {

@@ -1,7 +1,7 @@
 //! Resets, and segments that try to look like them or to be part of the connection: RFC 9293, sections 3.5.2, 3.5.3 and
 //! 3.10.7.4; RFC 5961.
 
-use crate::transcript::{Transcript, plain};
+use crate::transcript::{Transcript, plain, plain_with};
 use anabranch_mptcp::CloseCause;
 
 /// A transcript in each synchronised state, the sequence numbers of the peer and of ours that come next in it, and why
@@ -164,6 +164,18 @@ fn blindly_injected_data_is_refused_by_its_acknowledgement() {
     t.peer("A 1:11 ack -60000"); // may be an old duplicate: its data counts
     t.read(10);
     t.expect_in(40, "A 1:1 ack 11");
+}
+
+// RFC 5961, section 5.2: nor does its timestamp count, or PAWS would refuse the peer for 24 days.
+#[test]
+fn a_blind_segment_with_a_timestamp_of_the_future_does_not_shut_the_peer_out() {
+    let stamped = plain_with(|c| c.tcp.timestamps = true);
+    let mut t = Transcript::accepted_from(stamped, "S 0:0 mss 1000 ts 1000/0");
+    t.peer("A 1:1 ack 900001 ts 2000000/0");
+    t.expect("A 1:1 ack 1");
+    t.peer("A 1:101 ack 1 ts 1001/0");
+    t.read(100);
+    t.expect_in(40, "A 1:1 ack 101");
 }
 
 // RFC 5961, section 7: challenges come at a bounded rate.
