@@ -249,15 +249,16 @@ pub fn sensitivity(measured: &Measured) -> String {
     let baselines: Vec<String> = rows.first().map_or(&[][..], |row| row.cells.as_slice()).iter().map(named).collect();
     let before = |at: usize| at.checked_sub(1).and_then(|at| rows.get(at));
     let lines = rows.iter().enumerate().map(|(at, row)| sensitivity_row(row, before(at), unit.as_deref(), *published));
+    let head = [words(&["parameter", "value"]), baselines.clone()].concat();
+    let table = table(&head, &lines.collect::<Vec<_>>());
+    let runs = format!("{seeds} seeds, and all where it says here; one parameter at a time.");
+    let Some(change) = *published else { return format!("Change of the {subject}; {runs}\n\n{table}") };
     let holds: Vec<String> =
         baselines.iter().enumerate().map(|(at, baseline)| range(rows, at, baseline, *published)).collect();
-    let published = published
-        .map_or_else(String::new, |change| format!(" (published {})", published_text(change, unit.as_deref())));
-    let head = [words(&["parameter", "value"]), baselines].concat();
     format!(
-        "Change of the {subject}{published}; {seeds} seeds, one parameter at a time. ✓: the published sign, ✗: the opposite \
-         one, ?: the interval holds zero.\n\n{}\n{}",
-        table(&head, &lines.collect::<Vec<_>>()),
+        "Change of the {subject} (published {}); {runs} ✓: the published sign, ✗: the opposite one, ?: the interval holds \
+         zero.\n\n{table}\n{}",
+        published_text(change, unit.as_deref()),
         holds.join("\n")
     )
 }
