@@ -19,7 +19,11 @@ use bytes::Bytes;
 const MAX_STORED: usize = 512;
 
 /// Segments in a row without a mapping after which the path is taken to strip options.
-const MAX_UNMAPPED: u32 = 32;
+const MAX_UNMAPPED: u8 = 32;
+
+/// As how many of them one counts that holds the byte expected next: nothing on the subflow goes on without it, and a peer with
+/// little to say sends it again once per timeout.
+const EXPECTED_NEXT: u8 = 8;
 
 impl Connection {
     /// The data sequence number on the wire of an offset of ours.
@@ -305,7 +309,7 @@ impl Connection {
         }
         // The mapping of what lies behind a gap may be in the gap.
         let beyond_gap = seq.after(subflow.receiver.next);
-        subflow.unmapped += u32::from(!beyond_gap || subflow.unmapped > 0);
+        subflow.unmapped += if beyond_gap { u8::from(subflow.unmapped > 0) } else { EXPECTED_NEXT };
         let gives_up = subflow.unmapped >= MAX_UNMAPPED;
         let first_data = self.receive.next() == 0 && self.receive.out_of_order() == 0;
         if first_data && self.is_initial(index) && !self.dss_sent {

@@ -225,7 +225,9 @@ pub struct Subflow {
     /// Mappings that cover more than the segment they came with.
     pub mappings: VecDeque<StoredMapping>,
     /// Segments without a mapping since the last that had one.
-    pub unmapped: u32,
+    pub unmapped: u8,
+    /// Segments without a timestamp although timestamps were agreed on.
+    pub unstamped: u32,
     /// A DATA_FIN is to go out here.
     pub data_fin_due: bool,
     phase: Phase,
@@ -301,6 +303,7 @@ impl Subflow {
             window_edge: initial + 1,
             mappings: VecDeque::new(),
             unmapped: 0,
+            unstamped: 0,
             data_fin_due: false,
             phase: Phase::Open,
             rack: Rack::new(initial),

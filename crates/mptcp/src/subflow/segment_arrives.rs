@@ -43,8 +43,8 @@ impl Subflow {
             return self.judge_ack(now, segment);
         }
         if !reset && self.negotiated.timestamps && segment.options.timestamps.is_none() {
-            self.counters.unacceptable += 1; // RFC 7323, section 3.2: without a word
-            return Verdict::Drop;
+            // RFC 7323, section 3.2, would drop it. Linux takes it, and leaves the option out beside a long ADD_ADDR.
+            self.unstamped += 1;
         }
         if (!reset && !self.timestamp_is_acceptable(now, segment)) || !self.sequence_is_acceptable(segment, window) {
             self.answer_unacceptable(now, segment);

@@ -170,6 +170,19 @@ fn a_joined_subflow_that_never_brings_mappings_is_reset_for_a_middlebox() {
     assert_eq!(peer.received, b"abc");
 }
 
+/// RFC 8684, section 3.3.1: a peer with one small message sends nothing but its retransmissions, and must not wait for hours.
+#[test]
+fn the_only_subflow_is_reset_when_the_next_byte_comes_unmapped_again_and_again() {
+    let mut peer = Peer::connected(config());
+    peer.send_data(0, 0, b"abc");
+    peer.take();
+    for _ in 0..4 {
+        peer.send_at(0, 4, Flags::ACK, TcpOptions::default(), b"def");
+    }
+    assert_eq!(peer.take().iter().filter_map(reset_reason).collect::<Vec<_>>(), [6]);
+    assert_eq!(peer.received, b"abc");
+}
+
 #[test]
 fn a_checksum_that_was_not_agreed_on_or_is_missing_closes_the_subflow() {
     for agreed in [true, false] {
