@@ -153,7 +153,7 @@ impl Connection {
         if let (true, Some(index)) = (progress.fin, self.index_of(id)) {
             self.handle_fin_acknowledged(now, index);
         }
-        if self.protocol == Protocol::Multipath {
+        if self.protocol == Protocol::Multipath && subflow_is(self, index, State::CloseWait) {
             self.answer_subflow_fins();
         }
         self.announce_end();

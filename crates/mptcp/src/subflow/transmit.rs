@@ -61,6 +61,7 @@ impl Subflow {
         record.end().at_or_before(self.window_edge)
     }
 
+    #[inline]
     fn send_new(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
         self.restart_after_idle(cx);
         let record = self.scoreboard.send_next(cx.now)?;
