@@ -48,8 +48,9 @@ impl Connection {
 
     /// The application will neither write nor read.
     pub fn discard(&mut self, now: Instant) {
-        // RFC 9293, section 3.10.4: in SYN-SENT there is nobody to take leave of.
-        let unanswered = self.subflows.iter().all(|subflow| subflow.state == State::SynSent) && self.send.end() == 0;
+        // RFC 9293, section 3.10.4: CLOSE in SYN-SENT deletes the TCB.
+        let syn_sent = self.subflows.first().is_some_and(|subflow| subflow.state == State::SynSent);
+        let unanswered = syn_sent && self.is_initial(0) && self.send.end() == 0;
         if self.receive.readable() > 0 || unanswered {
             return self.abort(now);
         }

@@ -149,12 +149,12 @@ impl Connection {
         if let Some(index) = self.index_of(id) {
             let fin = segment.flags.contains(Flags::FIN).then_some(payload_end);
             self.handle_fin(now, index, fin);
+            if self.protocol == Protocol::Multipath && subflow_is(self, index, State::CloseWait) {
+                self.answer_subflow_fins();
+            }
         }
         if let (true, Some(index)) = (progress.fin, self.index_of(id)) {
             self.handle_fin_acknowledged(now, index);
-        }
-        if self.protocol == Protocol::Multipath && subflow_is(self, index, State::CloseWait) {
-            self.answer_subflow_fins();
         }
         self.announce_end();
         self.finish_if_done(now);
@@ -436,6 +436,8 @@ impl Connection {
                 self.reset_all(now, CloseCause::ProtocolError);
             }
             self.take_in_records(now);
+        } else {
+            self.remove_if_closed(now, index);
         }
     }
 
