@@ -58,6 +58,11 @@ pub fn unit_of_change(absolute: bool, unit: &str) -> Option<&str> {
     absolute.then_some(unit)
 }
 
+/// The head of a column of changes: the baseline, or for a scenario without any that it was measured.
+pub fn column(baseline: Option<&str>) -> String {
+    baseline.unwrap_or("measured").to_owned()
+}
+
 /// A change as text: in per cent if it is a share, else in its unit.
 pub fn change_text(change: &Estimate, unit: Option<&str>) -> String {
     unit.map_or_else(|| verdict::percent(change), |unit| verdict::signed(change, unit))

@@ -1,6 +1,6 @@
 //! The tables themselves, as Markdown.
 
-use crate::measured::{MatrixRow, Measured, SensitivityRow, SensitivityTable, change_text, published_text};
+use crate::measured::{MatrixRow, Measured, SensitivityRow, SensitivityTable, change_text, column, published_text};
 use crate::statistics::{Estimate, readable};
 use crate::summary::{Experiment, Row};
 use crate::verdict::{Agreement, Verdict, count};
@@ -57,7 +57,7 @@ pub fn all_facts(all: &[&Measured]) -> String {
 /// The baselines that a matrix has as columns.
 fn columns(measured: &Measured) -> Vec<String> {
     let cells = measured.matrix.first().map_or(&[][..], |row| row.cells.as_slice());
-    cells.iter().map(|cell| cell.baseline.clone().unwrap_or_else(|| "measured".to_owned())).collect()
+    cells.iter().map(|cell| column(cell.baseline.as_deref())).collect()
 }
 
 /// Scheme by baseline.
@@ -244,8 +244,7 @@ pub fn sensitivity(measured: &Measured) -> String {
     let Some(SensitivityTable { subject, unit, published, seeds, rows }) = &measured.sensitivity else {
         return "The sensitivity was not run.".to_owned();
     };
-    let named =
-        |(baseline, _): &(Option<String>, Option<Estimate>)| baseline.clone().unwrap_or_else(|| "measured".to_owned());
+    let named = |(baseline, _): &(Option<String>, Option<Estimate>)| column(baseline.as_deref());
     let baselines: Vec<String> = rows.first().map_or(&[][..], |row| row.cells.as_slice()).iter().map(named).collect();
     let before = |at: usize| at.checked_sub(1).and_then(|at| rows.get(at));
     let lines = rows.iter().enumerate().map(|(at, row)| sensitivity_row(row, before(at), unit.as_deref(), *published));

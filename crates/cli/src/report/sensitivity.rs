@@ -3,7 +3,7 @@
 use super::chart::ChartError;
 use super::html::pictures;
 use super::intervals::{self, Panel, Row};
-use crate::measured::{SensitivityRow, SensitivityTable, change_text};
+use crate::measured::{SensitivityRow, SensitivityTable, change_text, column};
 use maud::{Markup, html};
 
 /// The figure.
@@ -11,7 +11,7 @@ pub fn sensitivity(table: &SensitivityTable) -> Result<Markup, ChartError> {
     let baselines = baselines(table);
     let axis = intervals::axis(table.unit.as_deref());
     let panel = |(at, name): (usize, &Option<String>)| {
-        let title = name.clone().unwrap_or_else(|| "measured".to_owned());
+        let title = column(name.as_deref());
         Panel { title, rows: panel(table, at), axis: axis.clone() }
     };
     let picture = intervals::panels(&baselines.iter().enumerate().map(panel).collect::<Vec<_>>(), true)?;
@@ -70,7 +70,7 @@ fn settings(value: &str) -> Option<String> {
 }
 
 fn numbers(table: &SensitivityTable, baselines: &[Option<String>]) -> Markup {
-    let label = |name: &Option<String>| name.clone().unwrap_or_else(|| "measured".to_owned());
+    let label = |name: &Option<String>| column(name.as_deref());
     html! {
         details {
             summary { "The numbers" }

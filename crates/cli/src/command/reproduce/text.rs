@@ -1,7 +1,7 @@
 //! What `reproduce` prints.
 
 use crate::command::results::heading;
-use crate::measured::{Measured, change_text, published_text};
+use crate::measured::{Measured, change_text, column, published_text};
 use crate::record::{Outcome, PolicyRuns};
 use crate::scenario::model::FigureKind;
 use crate::statistics::Estimate;
@@ -45,8 +45,7 @@ fn means(outcome: &Outcome) -> String {
 
 fn matrix(measured: &Measured) -> String {
     let Some(first) = measured.matrix.first() else { return String::new() };
-    let head: Vec<String> =
-        first.cells.iter().map(|cell| cell.baseline.clone().unwrap_or_else(|| "measured".to_owned())).collect();
+    let head: Vec<String> = first.cells.iter().map(|cell| column(cell.baseline.as_deref())).collect();
     let compared = measured.matrix.iter().filter(|row| row.label != row.over);
     let rows = compared.map(|row| {
         let unit = row.unit_of_change();

@@ -1,6 +1,6 @@
 //! What each scheme changes on each baseline: a picture per metric, and the numbers.
 
-use crate::measured::{MatrixCell, MatrixRow, Measured, change_text, published_text};
+use crate::measured::{MatrixCell, MatrixRow, Measured, change_text, column, published_text};
 use crate::report::chart::ChartError;
 use crate::report::html::pictures;
 use crate::report::intervals::{self, Panel, Row};
@@ -65,7 +65,7 @@ fn panel<'a>(rows: impl Iterator<Item = &'a MatrixRow>) -> Vec<Row> {
 
 fn table(rows: &[MatrixRow]) -> Markup {
     let baselines = rows.first().map_or(&[][..], |row| row.cells.as_slice());
-    let name = |cell: &MatrixCell| cell.baseline.clone().unwrap_or_else(|| "measured".to_owned());
+    let name = |cell: &MatrixCell| column(cell.baseline.as_deref());
     html! {
         details {
             summary { "The numbers" }

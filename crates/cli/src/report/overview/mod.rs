@@ -156,25 +156,7 @@ fn tally(papers: &[(&str, Vec<(Ending, usize)>)]) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::Cell;
-
-    fn verdict(cells: &[(&str, Agreement)]) -> Verdict {
-        let cell = |(baseline, agreement): &(&str, Agreement)| Cell {
-            baseline: (!baseline.is_empty()).then(|| (*baseline).to_owned()),
-            agreement: *agreement,
-            measured: "+8.4 % [+1.8, +15.1]".to_owned(),
-            estimate: None,
-            sentence: String::new(),
-        };
-        Verdict {
-            figure: "figure 12".to_owned(),
-            subject: "mean throughput, LM³ against MPTCP".to_owned(),
-            published: "+27.97 %".to_owned(),
-            note: String::new(),
-            reading: String::new(),
-            cells: cells.iter().map(cell).collect(),
-        }
-    }
+    use crate::verdict::samples::verdict;
 
     #[test]
     fn what_is_reproduced_on_one_baseline_only_is_told_from_what_is_on_all() {
