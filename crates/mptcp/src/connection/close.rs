@@ -132,15 +132,20 @@ impl Connection {
 
     /// The connection is over for the application. Subflows linger as TCP asks.
     ///
-    /// A stream that has arrived whole is not taken from a slow reader: the last read concludes.
+    /// A stream that has arrived whole is not taken from a slow reader, nor is what was acknowledged before MP_FASTCLOSE: the
+    /// last read concludes.
     pub(super) fn conclude(&mut self, cause: CloseCause) {
         if self.closed.is_some() {
             return;
         }
         let cause =
             if cause == CloseCause::TimedOut && self.lacks_only_a_word() { CloseCause::Finished } else { cause };
-        if self.receive.at_end() && self.receive.readable() > 0 && cause != CloseCause::Aborted {
+        let whole = self.receive.at_end() && self.receive.readable() > 0;
+        let acknowledged = self.verdict.is_some() && self.has_something_to_read();
+        if (whole || acknowledged) && cause != CloseCause::Aborted {
             self.verdict = self.verdict.or(Some(cause));
+            // A writer that waits for room learns that there will be none.
+            self.notify_writable();
             return;
         }
         self.closed = Some(cause);
@@ -164,20 +169,28 @@ impl Connection {
         self.reset_all(now, CloseCause::Aborted);
     }
 
+    /// MP_FASTCLOSE came in: the connection is over, but for what the application has still to read. Linux keeps that, too;
+    /// RFC 8684 (section 3.5) does not say.
+    pub(super) fn close_fast(&mut self, now: Instant) {
+        if self.closed.is_none() && self.has_something_to_read() {
+            self.verdict = Some(CloseCause::AbortedByPeer);
+            self.timers.stop_all();
+        }
+        self.reset_all(now, CloseCause::AbortedByPeer);
+    }
+
     pub(super) fn reset_all(&mut self, now: Instant, cause: CloseCause) {
         let fast_close = MptcpOption::FastClose { key: self.keys.remote.0 };
         let with_option = cause == CloseCause::Aborted && self.protocol == Protocol::Multipath;
         let fast_close = with_option.then_some(fast_close);
-        while !self.subflows.is_empty() {
-            let last = self.subflows.len() - 1;
-            let silent = self.subflows.get(last).is_some_and(|s| matches!(s.state, State::TimeWait | State::SynSent));
-            if !silent {
-                self.send_reset_with(now, last, fast_close.clone(), REASON_UNSPECIFIED);
+        while let Some(subflow) = self.subflows.first() {
+            if !matches!(subflow.state, State::TimeWait | State::SynSent) {
+                self.send_reset_with(now, 0, fast_close.clone(), REASON_UNSPECIFIED);
                 if with_option {
-                    self.repeat_reset_at_hole(last);
+                    self.repeat_reset_at_hole(0);
                 }
             }
-            self.remove_subflow(last, CloseReason::Reset);
+            self.remove_subflow(0, CloseReason::Reset);
         }
         self.conclude(cause);
     }

@@ -147,6 +147,7 @@ impl Connection {
             subflow.handle_syn(now, &syn.segment, &config.tcp, scale);
             subflow.backup_remote = joining.backup;
             subflow.backup_local = false;
+            subflow.came_in = true;
         }
         if let Some(index) = self.index_of(id) {
             self.take_syn_window(index, &syn.segment);

@@ -140,10 +140,13 @@ impl Connection {
     fn take_data_fin(&mut self, now: Instant, index: usize, mapping: &Resolved) {
         let end = mapping.data_seq.wrapping_add(u64::from(mapping.length));
         // An impossible end is ignored, as any number out of the window is (RFC 8684, section 3.8).
-        if self.receive.set_end(end).is_ok()
-            && let Some(subflow) = self.subflows.get_mut(index)
-        {
-            subflow.receiver.acknowledge_now();
+        if self.receive.set_end(end).is_ok() {
+            self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.receiver.acknowledge_now());
+        }
+        if self.receive.at_end() {
+            // The path that DATA_FIN came on may be dead the other way; Linux answers on every subflow, too.
+            let open = |subflow: &&mut Subflow| subflow.confirmed && subflow.state.can_receive();
+            self.subflows.iter_mut().filter(open).for_each(|subflow| subflow.receiver.acknowledge_now());
         }
         self.take_in_records(now);
         self.announce_end();

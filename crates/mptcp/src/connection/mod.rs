@@ -444,6 +444,11 @@ impl Connection {
         }
     }
 
+    /// How the connection will have ended, once the application has read what is there; none if it is not over.
+    pub fn verdict(&self) -> Option<CloseCause> {
+        self.verdict
+    }
+
     /// Whether our direction is closed.
     pub fn write_closed(&self) -> bool {
         self.write_closed

@@ -4,7 +4,6 @@ use super::close::REASON_UNSPECIFIED;
 use super::paths::RemoteAddress;
 use super::schedule::Extent;
 use super::{Connection, Notice, Protocol};
-use crate::event::CloseCause;
 use crate::subflow::{Doubt, Subflow};
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::path_manager::{CloseReason, Role};
@@ -29,7 +28,7 @@ impl Connection {
             let Some(index) = self.index_of(id) else { return true };
             match option {
                 MptcpOption::FastClose { .. } if self.is_our_fast_close(option) => {
-                    self.reset_all(now, CloseCause::AbortedByPeer);
+                    self.close_fast(now);
                     return true;
                 }
                 MptcpOption::Fail { data_seq } => self.handle_failure(now, index, *data_seq),

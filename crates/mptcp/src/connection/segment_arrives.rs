@@ -7,6 +7,7 @@ use crate::receive_buffer::Inserted;
 use crate::subflow::acknowledge::{Context, Progress};
 use crate::subflow::segment_arrives::Verdict;
 use crate::subflow::{State, Subflow};
+use anabranch_policy::ids::SubflowId;
 use anabranch_policy::path_manager::{CloseReason, Role};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::{Ecn, Flags, MptcpOption, Segment, SeqNumber};
@@ -79,8 +80,7 @@ impl Connection {
     fn handle_reset(&mut self, now: Instant, index: usize, segment: &Segment) {
         let fast_close = segment.options.mptcp.iter().any(|option| self.is_our_fast_close(option));
         if fast_close {
-            self.reset_all(now, CloseCause::AbortedByPeer);
-            return;
+            return self.close_fast(now);
         }
         for option in &segment.options.mptcp {
             if let MptcpOption::Fail { data_seq } = option {
@@ -238,8 +238,14 @@ impl Connection {
     /// Wakes an application that had more to write than there was room for: at a third of the buffer, so that it is not woken for
     /// a few bytes (Linux does the same).
     pub(super) fn announce_room(&mut self) {
-        if self.write_was_short && self.send.space() >= self.send.limit() / 3 {
-            self.write_was_short = false;
+        if self.send.space() >= self.send.limit() / 3 {
+            self.notify_writable();
+        }
+    }
+
+    /// Wakes an application whose last write was cut short.
+    pub(super) fn notify_writable(&mut self) {
+        if core::mem::take(&mut self.write_was_short) {
             self.notify(Event::Writable(self.id));
         }
     }
@@ -359,8 +365,10 @@ impl Connection {
             subflow.receiver.acknowledge_now();
         } else {
             subflow.receiver.place(now, range.0, range.1, subflow.mss, &self.config.tcp);
-            // Where the buffer is what limits the peer, it should not wait for a delayed acknowledgement too.
-            if inserted.in_order_advance > length || self.receive.is_tight() {
+            // Where the buffer is what limits the peer, it should not wait for a delayed acknowledgement too; nor for that of the
+            // first segment of a join, which holds the next back.
+            let first = range.0 == subflow.peer_initial + 1 && subflow.id() != SubflowId(0);
+            if inserted.in_order_advance > length || self.receive.is_tight() || first {
                 subflow.receiver.acknowledge_now();
             }
             if self.partial.is_some() {

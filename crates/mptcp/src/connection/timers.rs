@@ -309,7 +309,7 @@ impl Connection {
         let asks = |s: &&mut Subflow| s.state.is_synchronised() && s.state != State::TimeWait && s.confirmed;
         for subflow in self.subflows.iter_mut().filter(asks) {
             subflow.keepalive_due = true;
-            subflow.unanswered_probes += 1;
+            subflow.unanswered_probes = subflow.unanswered_probes.saturating_add(1);
         }
         self.give_up_unanswered(now);
     }
@@ -389,7 +389,7 @@ impl Connection {
             }
             let Some(subflow) = self.subflows.get_mut(index) else { continue };
             subflow.keepalive_due = true;
-            subflow.unanswered_probes += 1;
+            subflow.unanswered_probes = subflow.unanswered_probes.saturating_add(1);
             if subflow.is_stale() {
                 self.take_back_queued(index);
             }
@@ -400,7 +400,7 @@ impl Connection {
 
     fn give_up_unanswered(&mut self, now: Instant) {
         let most = self.config.tcp.max_timeouts;
-        while let Some(index) = self.subflows.iter().position(|s| s.unanswered_probes > most) {
+        while let Some(index) = self.subflows.iter().position(|s| u32::from(s.unanswered_probes) > most) {
             self.reset_subflow(now, index, CloseReason::TimedOut, REASON_UNSPECIFIED);
         }
     }

@@ -165,8 +165,9 @@ impl Connection {
         // The peer knows of a window by the DATA_ACK beside it.
         let bare = space == 0 && self.protocol == Protocol::Multipath;
         let window = if bare { self.receive.window() } else { self.offer_window() };
+        let push = record.data_end() == self.send.end();
         let (Some(subflow), cx) = subflow_and_context!(self, now, index) else { return None };
-        let mut segment = subflow.data_segment(&cx, record, window, space);
+        let mut segment = subflow.data_segment(&cx, record, window, space, push);
         segment.options.dss = dss;
         self.dss_sent |= segment.options.dss.is_some();
         segment.options.mptcp.extend(capable);

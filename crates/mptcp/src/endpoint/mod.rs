@@ -9,7 +9,7 @@ mod tests;
 
 use crate::config::{ConnectionConfig, EndpointConfig};
 use crate::connection::{Connection, JoinedSegments, MessageError, Opening, Protocol, Workspace};
-use crate::event::{Event, TraceRecord};
+use crate::event::{CloseCause, Event, TraceRecord};
 use crate::keys::{Derived, Key};
 use crate::record::{MessageOptions, Record};
 use crate::stats::{ConnectionStats, EndpointCounters, ReceiveState, SubflowReport};
@@ -35,6 +35,9 @@ pub enum OperationError {
     /// Our direction is closed.
     #[error("the sending direction is closed")]
     SendClosed,
+    /// The connection is over, but for what arrived before and can still be read.
+    #[error("the connection is over: {0}")]
+    Ended(CloseCause),
     /// The port is taken.
     #[error("the port is in use")]
     PortInUse,
@@ -244,13 +247,10 @@ impl Endpoint {
     /// Takes as much of `data` as the send buffer holds; gives the bytes taken. [`Event::Writable`] follows a short write.
     ///
     /// # Errors
-    /// [`OperationError::NoConnection`], [`OperationError::SendClosed`] after [`Self::close`], or
+    /// [`OperationError::NoConnection`], [`OperationError::SendClosed`] after [`Self::close`], [`OperationError::Ended`], or
     /// [`OperationError::WrongFraming`] where messages are written.
     pub fn write(&mut self, now: Instant, id: ConnectionId, data: Bytes) -> Result<usize, OperationError> {
-        let connection = self.open(id)?;
-        if connection.write_closed() {
-            return Err(OperationError::SendClosed);
-        }
+        let connection = self.open_for_writing(id)?;
         if !connection.takes_bytes() {
             return Err(OperationError::WrongFraming);
         }
@@ -263,7 +263,7 @@ impl Endpoint {
     /// [`Event::Writable`] follows. Its header goes into the stream before it ([`anabranch_wire::message`]).
     ///
     /// # Errors
-    /// [`OperationError::NoConnection`], [`OperationError::SendClosed`] after [`Self::close`],
+    /// [`OperationError::NoConnection`], [`OperationError::SendClosed`] after [`Self::close`], [`OperationError::Ended`],
     /// [`OperationError::WrongFraming`] unless [`ConnectionConfig::framing`] says messages, and
     /// [`OperationError::MessageTooLong`].
     pub fn write_message(
@@ -273,10 +273,7 @@ impl Endpoint {
         payload: Bytes,
         options: &MessageOptions,
     ) -> Result<Option<u32>, OperationError> {
-        let connection = self.open(id)?;
-        if connection.write_closed() {
-            return Err(OperationError::SendClosed);
-        }
+        let connection = self.open_for_writing(id)?;
         let taken = connection.write_message(now, payload, options).map_err(|error| match error {
             MessageError::NotFramed => OperationError::WrongFraming,
             MessageError::TooLong => OperationError::MessageTooLong,
@@ -388,6 +385,15 @@ impl Endpoint {
         self.open(id)?.abort(now);
         self.settle(now, id);
         Ok(())
+    }
+
+    fn open_for_writing(&mut self, id: ConnectionId) -> Result<&mut Connection, OperationError> {
+        let connection = self.open(id)?;
+        match connection.verdict() {
+            _ if connection.write_closed() => Err(OperationError::SendClosed),
+            Some(cause) => Err(OperationError::Ended(cause)),
+            None => Ok(connection),
+        }
     }
 
     fn open(&mut self, id: ConnectionId) -> Result<&mut Connection, OperationError> {

@@ -209,6 +209,8 @@ pub struct Subflow {
     pub signalled: bool,
     /// The peer withdrew its address, and whether the path lives is being asked (RFC 8684, section 3.4.2).
     pub doubt: Option<Box<Doubt>>,
+    /// A join that the peer opened.
+    pub came_in: bool,
     /// MPTCP options that wait for a segment.
     pub control: VecDeque<MptcpOption>,
     /// Retransmission timeouts in a row without progress.
@@ -239,7 +241,7 @@ pub struct Subflow {
     /// A bare acknowledgement outside the window asks the peer for its state (keepalive, zero window).
     pub keepalive_due: bool,
     /// Probes of a closed window since the peer was last heard of.
-    pub unanswered_probes: u32,
+    pub unanswered_probes: u16,
     /// Sequence and acknowledgement number of the segment whose window counts (SND.WL1, SND.WL2).
     window_from: Option<(SeqNumber, SeqNumber)>,
     /// The window as it came last, not scaled.
@@ -295,6 +297,7 @@ impl Subflow {
             handshake_due: true,
             signalled: false,
             doubt: None,
+            came_in: false,
             control: VecDeque::new(),
             timeouts_in_row: 0,
             silent: false,
@@ -358,13 +361,24 @@ impl Subflow {
         silent || self.unanswered_probes > 1
     }
 
+    /// Whether this is a join that came in, and nothing that we sent on it is acknowledged but the SYN/ACK. The peer may still
+    /// wait for the fourth segment of the handshake, and Linux resets a join on which anything else comes first than the
+    /// first byte: as long as only that is under way, the network cannot reorder it.
+    fn awaits_first_ack(&self) -> bool {
+        self.came_in && self.send.una == self.send.initial + 1
+    }
+
     /// Whether losses found by acknowledgements are being repaired.
     pub fn in_fast_recovery(&self) -> bool {
         matches!(self.phase, Phase::Fast { .. })
     }
 
-    /// The window that limits sending: congestion control's, or what recovery allows (RFC 9937).
+    /// The window that limits sending: congestion control's, or what recovery allows (RFC 9937); one segment on a join that
+    /// came in, until the peer has acknowledged it.
     pub fn window(&self, congestion: &dyn CongestionControl, config: &TcpConfig) -> u64 {
+        if self.awaits_first_ack() {
+            return u64::from(self.mss);
+        }
         let window = match &self.phase {
             Phase::Fast { prr, .. } if !congestion.governs_recovery() => prr.window(),
             Phase::Open | Phase::Fast { .. } | Phase::Timeout { .. } => congestion.window(self.id()),

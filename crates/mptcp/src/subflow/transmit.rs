@@ -146,12 +146,20 @@ impl Subflow {
         }
     }
 
-    /// The segment that carries a record. `mptcp_space` bytes of option space are spoken for.
-    pub fn data_segment(&mut self, cx: &Context<'_>, record: Record, window: u64, mptcp_space: usize) -> Segment {
+    /// The segment that carries a record, pushed if it is the last of what was written so far (`push`; RFC 9293,
+    /// section 3.9.1.2). `mptcp_space` bytes of option space are spoken for.
+    pub fn data_segment(
+        &mut self,
+        cx: &Context<'_>,
+        record: Record,
+        window: u64,
+        mptcp_space: usize,
+        push: bool,
+    ) -> Segment {
         let mut flags = Flags::ACK;
         if record.fin {
             flags |= Flags::FIN;
-        } else if self.scoreboard.next_unsent().is_none() {
+        } else if push {
             flags |= Flags::PSH;
         }
         if self.send_cwr && !record.retransmitted && !record.payload.is_empty() {

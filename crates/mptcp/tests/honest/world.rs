@@ -6,6 +6,7 @@ use super::strangers;
 use super::watch;
 use crate::pair::{self, PORT, Pair};
 use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::endpoint::OperationError;
 use anabranch_mptcp::{CloseCause, Endpoint, EndpointConfig, Event};
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::path_manager;
@@ -391,7 +392,12 @@ impl<'a> World<'a> {
             let end = app.written + app.waiting.min(20_000);
             let data: Bytes = (app.written..end).map(|at| byte(host, at)).collect();
             let offered = data.len() as u64;
-            let taken = self.pair.hosts[host].write(now, id, data).map_err(|error| error.to_string())? as u64;
+            let taken = match self.pair.hosts[host].write(now, id, data) {
+                Ok(taken) => taken as u64,
+                // It is over, and the application has still to read.
+                Err(OperationError::Ended(_)) => 0,
+                Err(error) => return Err(error.to_string()),
+            };
             app.written += taken;
             app.waiting -= taken;
             app.blocked = taken < offered;

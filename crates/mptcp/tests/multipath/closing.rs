@@ -4,6 +4,7 @@
 use super::orders::obedient_pair;
 use super::peer::{Peer, mapping, options};
 use crate::pair::{Fate, Pair, address, config, pattern};
+use anabranch_mptcp::endpoint::OperationError;
 use anabranch_mptcp::{CloseCause, Event};
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::CloseReason;
@@ -309,7 +310,8 @@ fn aborting_sends_mp_fastclose_with_the_peers_key_on_a_reset_of_every_subflow() 
     peer.host.abort(peer.now, id).unwrap();
     peer.settle();
     let said = peer.take();
-    assert_eq!(said.len(), 2);
+    let sources: Vec<_> = said.iter().map(|packet| packet.ip.source).collect();
+    assert_eq!(sources, [address(1, 0), address(1, 1)], "the initial subflow first, as Linux does");
     for packet in &said {
         assert!(packet.segment.flags.contains(Flags::RST));
         let fast_close = MptcpOption::FastClose { key: peer.keys.local.0 };
@@ -337,6 +339,57 @@ fn mp_fastclose_on_an_ack_or_a_reset_ends_the_connection_and_resets_all_subflows
         );
         assert!(peer.events.contains(&Event::Closed(id, CloseCause::AbortedByPeer)));
     }
+}
+
+/// What the peer has been told is here is not lost; Linux keeps it, too.
+#[test]
+fn data_acknowledged_before_mp_fastclose_can_still_be_read() {
+    for flags in [Flags::ACK, Flags::RST | Flags::ACK] {
+        let mut peer = two_subflows();
+        let (id, key) = (peer.id(), peer.keys.remote.0);
+        peer.reading = false;
+        peer.send_data(0, 0, b"abc");
+        assert_eq!(peer.acknowledged(), Some(3));
+        let much = bytes::Bytes::from(vec![0; 100_000_000]);
+        assert!(peer.host.write(peer.now, id, much).unwrap() < 100_000_000);
+        peer.settle();
+        peer.send(0, flags, options(vec![MptcpOption::FastClose { key }]), &[]);
+        assert!(peer.host.subflow_views(peer.now, id).is_empty());
+        assert!(peer.events.contains(&Event::Writable(id)), "who waits for room learns that there will be none");
+        let refused = peer.host.write(peer.now, id, bytes::Bytes::from_static(b"more"));
+        assert_eq!(refused, Err(OperationError::Ended(CloseCause::AbortedByPeer)));
+        peer.run(SECOND * 1_000);
+        assert!(!peer.events.iter().any(|event| matches!(event, Event::Closed(..))), "{:?}", peer.events);
+        assert_eq!(peer.host.read(peer.now, id, 2).as_deref(), Some(&b"ab"[..]));
+        assert_eq!(peer.host.read(peer.now, id, 2).as_deref(), Some(&b"c"[..]));
+        peer.settle();
+        assert_eq!(peer.events.last(), Some(&Event::Closed(id, CloseCause::AbortedByPeer)));
+        assert_eq!(peer.host.connection_count(), 0);
+    }
+}
+
+#[test]
+fn an_application_may_leave_what_it_has_not_read_after_mp_fastclose() {
+    let mut peer = two_subflows();
+    let (id, key) = (peer.id(), peer.keys.remote.0);
+    peer.reading = false;
+    peer.send_data(0, 0, b"abc");
+    peer.send(0, Flags::ACK, options(vec![MptcpOption::FastClose { key }]), &[]);
+    peer.host.discard(peer.now, id).unwrap();
+    peer.settle();
+    assert_eq!(peer.host.connection_count(), 0);
+}
+
+#[test]
+fn a_data_fin_is_acknowledged_on_every_subflow() {
+    let mut peer = two_subflows();
+    peer.send_data(0, 0, b"abc");
+    peer.take();
+    peer.signal(0, peer.data_fin(3));
+    let said = peer.take();
+    let acks = said.iter().filter_map(|packet| packet.segment.options.dss?.data_ack).map(|ack| peer.offset_of(ack));
+    assert_eq!(acks.collect::<Vec<_>>(), [4, 4]);
+    assert_ne!(said[0].ip.source, said[1].ip.source);
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! How data moves: mappings, acknowledgements at data level, windows, retransmission (RFC 8684, sections 3.3 to 3.3.6).
 
 use super::orders::{create, obedient_pair};
-use super::peer::{Peer, mapping, reset_reason};
+use super::peer::{Peer, capable, mapping, reset_reason};
 use crate::pair::{Fate, Pair, address, config, pattern};
 use anabranch_mptcp::connection::Protocol;
 use anabranch_mptcp::{BufferSize, ConnectionConfig, Event, JoinedSegments};
 use anabranch_policy::time::Duration;
-use anabranch_wire::mptcp::{DataAck, DataSequence, Dss, Mapping};
+use anabranch_wire::mptcp::{CapableKeys, DataAck, DataSequence, Dss, Mapping};
 use anabranch_wire::tcp::TcpOptions;
 use anabranch_wire::{Flags, Packet};
 
@@ -420,4 +420,30 @@ fn what_left_as_one_is_sent_again_one_by_one_under_the_mapping_that_it_had() {
         peer.run(Duration::from_millis(200));
     };
     assert_eq!(mapping(&rest), Some(whole));
+}
+
+/// RFC 9293, section 3.9.1.2: PSH says that nothing more waits; a receiver's offload hands up what it has at each.
+#[test]
+fn only_the_last_segment_of_what_was_written_is_pushed() {
+    for multipath in [true, false] {
+        let mut peer = Peer::new(ConnectionConfig { multipath, ..config() });
+        peer.open(if multipath { vec![capable(CapableKeys::None)] } else { Vec::new() });
+        match multipath {
+            true => peer.acknowledge_keys(),
+            false => peer.send(0, Flags::ACK, TcpOptions::default(), &[]),
+        }
+        peer.take();
+        let id = peer.id();
+        peer.host.set_nagle(peer.now, id, false).unwrap();
+        let pushes = |said: Vec<Packet>| -> Vec<bool> {
+            let data = said.into_iter().filter(|packet| !packet.segment.payload.is_empty());
+            data.map(|packet| packet.segment.flags.contains(Flags::PSH)).collect()
+        };
+        peer.write(&pattern(3_000));
+        let first = pushes(peer.take());
+        assert!(first.len() > 2 && first.iter().rev().skip(1).all(|push| !push) && first.last() == Some(&true));
+        // More than the window takes: what is left follows acknowledgements.
+        peer.write(&pattern(60_000));
+        assert!(pushes(peer.take()).iter().all(|push| !push));
+    }
 }

@@ -8,7 +8,7 @@ use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::{CloseReason, PathAction};
 use anabranch_policy::time::Duration;
 use anabranch_policy::view::SubflowState;
-use anabranch_wire::mptcp::CapableKeys;
+use anabranch_wire::mptcp::{CapableKeys, Dss};
 use anabranch_wire::tcp::TcpOptions;
 use anabranch_wire::{Flags, MptcpOption, Packet};
 
@@ -74,6 +74,44 @@ fn the_fourth_segment_goes_by_itself_before_the_data_that_waits() {
     );
     assert_eq!((fourth.segment.flags, fourth.segment.seq), (Flags::ACK, first.segment.seq));
     assert!(!first.segment.payload.is_empty());
+}
+
+/// Linux resets a join on which anything comes before the first byte, as it would if the network reorders what goes out behind
+/// the fourth segment.
+#[test]
+fn a_join_that_came_in_carries_one_segment_until_the_peer_has_acknowledged_it() {
+    let mut peer = warm_peer();
+    peer.write(&pattern(100_000));
+    peer.take();
+    let flow = peer.join(1);
+    let data = |packet: &Packet| packet.segment.destination_port == 41_001 && !packet.segment.payload.is_empty();
+    let mut said = peer.take();
+    said.retain(data);
+    assert_eq!(said.len(), 1);
+    peer.run(Duration::from_millis(100));
+    assert!(!peer.take().iter().any(data));
+    peer.signal(flow, data_ack(&peer, said[0].segment.payload.len() as u64));
+    assert!(peer.take().into_iter().filter(data).count() >= 10, "the initial window is open");
+}
+
+fn data_ack(peer: &Peer, offset: u64) -> Dss {
+    Dss { data_ack: Some(peer.data_ack(offset)), ..Dss::default() }
+}
+
+#[test]
+fn the_first_data_of_a_join_is_acknowledged_at_once() {
+    let (mut pair, orders, id, server) = warm_pair(2);
+    orders[0].give(&mut pair, 0, create(id, 2, 0, false));
+    pair.run(Duration::from_millis(100));
+    pair.sent = [Vec::new(), Vec::new()];
+    pair.write_all(1, server, &pattern(100_000), Duration::ZERO);
+    pair.run(Duration::from_millis(100));
+    let data = |packet: &Packet| packet.ip.destination == address(0, 1) && !packet.segment.payload.is_empty();
+    let (sent, first) = pair.sent[1].iter().find(|(_, packet)| data(packet)).expect("the first path is full");
+    let end = first.segment.seq + first.segment.payload.len() as u32;
+    let answers = |packet: &Packet| packet.ip.source == address(0, 1) && packet.segment.ack == end;
+    let (answered, _) = pair.sent[0].iter().find(|(_, packet)| answers(packet)).expect("it is acknowledged by itself");
+    assert_eq!(answered.since(*sent), pair.delay[1]);
 }
 
 #[test]

@@ -152,6 +152,7 @@ impl Stream {
                 Poll::Ready(Ok(number))
             }
             Err(OperationError::SendClosed) => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+            Err(OperationError::Ended(cause)) => Poll::Ready(Err(closed(cause))),
             Err(error @ (OperationError::WrongFraming | OperationError::MessageTooLong)) => {
                 Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidInput, error)))
             }
@@ -179,6 +180,7 @@ impl Stream {
                 Poll::Ready(Ok(taken))
             }
             Err(OperationError::SendClosed) => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+            Err(OperationError::Ended(cause)) => Poll::Ready(Err(closed(cause))),
             Err(error @ OperationError::WrongFraming) => {
                 Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidInput, error)))
             }
