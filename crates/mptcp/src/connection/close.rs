@@ -217,10 +217,10 @@ impl Connection {
         let window = self.receive.window();
         let multipath = self.protocol == Protocol::Multipath;
         let (Some(subflow), cx) = subflow_and_context!(self, now, index) else { return };
-        // A reset in the place of a keepalive probe would lie before the window.
-        subflow.keepalive_due = false;
         let mut segment = subflow.acknowledgement(&cx, window, OPTION_SPACE);
         segment.flags |= Flags::RST;
+        // In the place of a keepalive probe it would lie before the window.
+        segment.seq = subflow.send.nxt;
         if multipath {
             segment.options.mptcp.extend(option);
             segment.options.mptcp.push(MptcpOption::TcpReset { transient: false, flags: 0, reason });

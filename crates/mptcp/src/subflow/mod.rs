@@ -364,7 +364,7 @@ impl Subflow {
     /// Whether this is a join that came in, and nothing that we sent on it is acknowledged but the SYN/ACK. The peer may still
     /// wait for the fourth segment of the handshake, and Linux resets a join on which anything else comes first than the
     /// first byte: as long as only that is under way, the network cannot reorder it.
-    fn awaits_first_ack(&self) -> bool {
+    pub fn awaits_first_ack(&self) -> bool {
         self.came_in && self.send.una == self.send.initial + 1
     }
 

@@ -173,9 +173,14 @@ impl Subflow {
         segment
     }
 
-    /// A bare acknowledgement. With `keepalive_due` it lies one before the window, so that the peer must answer.
+    /// A bare acknowledgement. With `keepalive_due` it lies one before the window, so that the peer must answer; on a join that
+    /// came in it is the fourth segment of the handshake again, until something is acknowledged.
     pub fn acknowledgement(&mut self, cx: &Context<'_>, window: u64, mptcp_space: usize) -> Segment {
-        let seq = if core::mem::take(&mut self.keepalive_due) { self.send.una - 1 } else { self.send.nxt };
+        let seq = match core::mem::take(&mut self.keepalive_due) {
+            true => self.send.una - 1,
+            false if self.awaits_first_ack() => self.send.una,
+            false => self.send.nxt,
+        };
         let (segment, complete) = self.segment(cx, Flags::ACK, seq, Bytes::new(), window, mptcp_space);
         self.receiver.acknowledged(complete);
         segment

@@ -240,6 +240,21 @@ fn when_all_subflows_are_closed_the_connection_ends_only_after_a_timeout() {
     assert!(peer.events.contains(&Event::Closed(id, CloseCause::TimedOut)), "{:?}", peer.events);
 }
 
+/// It is not one in SYN-SENT, which would be deleted (RFC 9293, section 3.10.4).
+#[test]
+fn an_application_that_leaves_a_connection_without_subflows_does_not_abort_it() {
+    let mut peer = two_subflows();
+    for flow in [0, 1] {
+        peer.send(flow, Flags::RST | Flags::ACK, TcpOptions::default(), &[]);
+    }
+    let id = peer.id();
+    peer.host.discard(peer.now, id).unwrap();
+    peer.settle();
+    assert!(!peer.events.iter().any(|event| matches!(event, Event::Closed(..))), "{:?}", peer.events);
+    peer.join(2);
+    assert!(peer.take().iter().any(has_data_fin));
+}
+
 #[test]
 fn within_that_time_a_join_continues_the_connection() {
     let mut peer = two_subflows();

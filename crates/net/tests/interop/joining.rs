@@ -21,6 +21,10 @@ pub fn trials() -> Vec<Trial> {
             ("the_kernel_opens_and_joins_from_its_endpoint", the_kernel_joins_from_its_endpoint),
             ("the_kernel_opens_and_we_join_a_port_that_it_announces", we_join_a_port_that_a_client_announces),
             ("a_join_as_backup_is_one_on_both_sides", a_backup_from_the_start),
+            (
+                "a_join_of_the_kernels_outlives_reordering_of_what_we_send_first",
+                what_we_send_first_on_a_join_is_reordered,
+            ),
             ("a_join_beyond_the_kernels_limit_is_refused_and_the_connection_goes_on", beyond_the_kernels_limit),
             ("a_join_beyond_our_limit_is_refused_and_the_connection_goes_on", beyond_our_limit),
             ("the_kernel_refuses_a_wrong_token", the_kernel_refuses_a_wrong_token),
@@ -98,6 +102,29 @@ fn the_kernel_joins_from_its_endpoint(v6: bool) {
             seen.packet.ip.source == theirs(1, v6) && !seen.packet.segment.payload.is_empty()
         };
         assert!(!field.boxes[0].seen(from_second).is_empty(), "the kernel uses its join");
+    });
+}
+
+/// The kernel resets a join on which anything comes before the first byte.
+fn what_we_send_first_on_a_join_is_reordered(v6: bool) {
+    field(2, v6, Some(""), |field| async move {
+        let mut held = Vec::new();
+        field.boxes[1].obey(move |way, packet: Packet| {
+            if way == Way::ToUs || packet.segment.flags.contains(Flags::SYN) || held.len() > 3 {
+                return vec![packet];
+            }
+            held.push(packet);
+            if held.len() < 3 {
+                return Vec::new();
+            }
+            let reversed = held.iter().rev().cloned().collect();
+            held.push(held[0].clone());
+            reversed
+        });
+        let (mut stream, kernel) = field.the_kernel_opens().await;
+        to_kernel(&mut stream, &kernel, 4 * MUCH).await;
+        assert!(reasons(&field).is_empty());
+        assert_both_paths_are_used(&field, &mut stream, &kernel).await;
     });
 }
 
