@@ -5,6 +5,7 @@
 mod acknowledging;
 mod closing;
 mod congestion;
+mod ecn;
 mod limits;
 mod loss;
 mod opening;

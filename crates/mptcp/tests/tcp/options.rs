@@ -179,29 +179,3 @@ fn urgent_data_stays_in_line() {
     t.read(100);
     t.expect_in(40, "A 1:1 ack 101 urg 0");
 }
-
-// RFC 3168, section 6.1.1.
-#[test]
-fn ecn_is_used_if_both_sides_set_up_for_it() {
-    let ecn = || plain_with(|c| c.tcp.ecn = true);
-    let mut t = Transcript::new(ecn());
-    t.peer("SEW 0:0 mss 1000");
-    t.expect("SEA 0:0 ack 1 not-ect");
-    let mut t = Transcript::new(ecn());
-    t.peer("S 0:0 mss 1000");
-    t.expect("SA 0:0 ack 1");
-    let mut t = Transcript::new(plain());
-    t.peer("SEW 0:0 mss 1000");
-    t.expect("SA 0:0 ack 1");
-    // A client that gets its own bits back speaks to an echo, not to ECN.
-    for (answer, codepoint) in [("SEA", "ect"), ("SEWA", "not-ect"), ("SA", "not-ect")] {
-        let mut t = Transcript::connecting(ecn());
-        t.expect("SEW 0:0 not-ect");
-        t.wait(100);
-        t.peer(&format!("{answer} 0:0 ack 1 mss 1000"));
-        t.expect("A 1:1 ack 1 not-ect");
-        t.write(1000);
-        t.expect(&format!("A 1:1001 ack 1 {codepoint}"));
-        t.peer("A 1:1 ack 1001");
-    }
-}

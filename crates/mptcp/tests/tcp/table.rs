@@ -27,7 +27,7 @@ fn every_test_here_is_named_on_the_page() {
     let page = std::fs::read_to_string(root.join("../../docs/rfc9293.md")).unwrap();
     let mut missing = Vec::new();
     for module in
-        ["acknowledging", "closing", "congestion", "limits", "loss", "opening", "options", "resets", "windows"]
+        ["acknowledging", "closing", "congestion", "ecn", "limits", "loss", "opening", "options", "resets", "windows"]
     {
         let source = std::fs::read_to_string(root.join(format!("tests/tcp/{module}.rs"))).unwrap();
         for test in source.split("#[test]\nfn ").skip(1) {
