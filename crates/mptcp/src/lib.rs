@@ -19,7 +19,7 @@ pub mod send_buffer;
 pub mod stats;
 pub mod subflow;
 
-pub use config::{BufferSize, ConnectionConfig, EndpointConfig, Policies, RtoRule, TcpConfig};
+pub use config::{BufferSize, ConnectionConfig, EcnMode, EndpointConfig, Policies, RtoRule, TcpConfig};
 pub use connection::JoinedSegments;
 pub use endpoint::Endpoint;
 pub use event::{CloseCause, Event, FallbackCause, TraceRecord};

@@ -1,41 +1,142 @@
 //! Explicit congestion notification (RFC 3168): what the handshake agrees on, what is marked, and who slows down.
 
 use crate::transcript::{Transcript, plain, plain_with};
+use anabranch_mptcp::{ConnectionConfig, EcnMode};
 
-fn with_ecn() -> Transcript {
-    Transcript::accepted_from(plain_with(|c| c.tcp.ecn = true), "SEW 0:0 mss 1000 sackok")
+fn with(mode: EcnMode) -> ConnectionConfig {
+    plain_with(|c| c.tcp.ecn = mode)
 }
 
-// RFC 3168, section 6.1.1.
+fn with_ecn() -> Transcript {
+    Transcript::accepted_from(plain(), "SEW 0:0 mss 1000 sackok")
+}
+
+// RFC 3168, section 6.1.1: who is asked answers, unless it is told not to; who is not told to does not ask.
 #[test]
 fn ecn_is_used_if_both_sides_set_up_for_it() {
-    let ecn = || plain_with(|c| c.tcp.ecn = true);
-    let mut t = Transcript::new(ecn());
-    t.peer("SEW 0:0 mss 1000");
-    t.expect("SEA 0:0 ack 1 not-ect");
-    let mut t = Transcript::new(ecn());
-    t.peer("S 0:0 mss 1000");
-    t.expect("SA 0:0 ack 1");
-    let mut t = Transcript::new(plain());
-    t.peer("SEW 0:0 mss 1000");
-    t.expect("SA 0:0 ack 1");
+    for (mode, syn, answer) in [
+        (EcnMode::Accept, "SEW", "SEA"),
+        (EcnMode::Request, "SEW", "SEA"),
+        (EcnMode::Off, "SEW", "SA"),
+        (EcnMode::Request, "S", "SA"),
+        (EcnMode::Request, "SE", "SA"),
+        (EcnMode::Request, "SW", "SA"),
+    ] {
+        let mut t = Transcript::new(with(mode));
+        t.peer(&format!("{syn} 0:0 mss 1000"));
+        t.expect(&format!("{answer} 0:0 ack 1 not-ect"));
+    }
     // A client that gets its own bits back speaks to an echo, not to ECN.
-    for (answer, codepoint) in [("SEA", "ect"), ("SEWA", "not-ect"), ("SA", "not-ect")] {
-        let mut t = Transcript::connecting(ecn());
+    for (answer, codepoint) in [("SEA", "ect"), ("SEWA", "not-ect"), ("SWA", "not-ect"), ("SA", "not-ect")] {
+        let mut t = Transcript::connecting(with(EcnMode::Request));
         t.expect("SEW 0:0 not-ect");
         t.wait(100);
         t.peer(&format!("{answer} 0:0 ack 1 mss 1000"));
         t.expect("A 1:1 ack 1 not-ect");
+        assert_eq!(t.cwnd(), 10, "what sets ECN up is no echo");
+        t.write(1000);
+        t.expect(&format!("A 1:1001 ack 1 {codepoint}"));
+        t.peer("A 1:1 ack 1001");
+    }
+    for mode in [EcnMode::Off, EcnMode::Accept] {
+        let mut t = Transcript::connecting(with(mode));
+        t.expect("S 0:0 not-ect");
+        t.peer("SEA 0:0 ack 1 mss 1000"); // nobody asked
+        t.expect("A 1:1 ack 1 not-ect");
+        t.write(1000);
+        t.expect("A 1:1001 ack 1 not-ect");
+        t.peer("A 1:1 ack 1001");
+    }
+}
+
+// RFC 3168, sections 6.1.1 and 6.1.1.1: after a SYN without ECN nothing of ours is ECN-capable, but the first SYN was a
+// promise to echo marks.
+#[test]
+fn a_syn_that_is_sent_again_does_not_ask_and_a_late_answer_to_the_first_binds_us_to_echo_only() {
+    let open = || {
+        let mut t = Transcript::connecting(with(EcnMode::Request));
+        t.expect("SEW 0:0");
+        t.expect_in(1000, "S 0:0");
+        t.expect_in(2000, "S 0:0");
+        t
+    };
+    let mut t = open();
+    t.peer("SEA 0:0 ack 1 mss 1000 sackok");
+    t.expect("A 1:1 ack 1");
+    t.peer("A 1:1001 ack 1 ce");
+    t.expect("EA 1:1 ack 1001");
+    t.write(1000);
+    t.expect("EA 1:1001 ack 1001 not-ect");
+    t.peer("A 1001:1001 ack 1001");
+    let before = t.cwnd();
+    t.write(1000);
+    t.expect("EA 1001:2001 ack 1001 not-ect");
+    t.peer("EA 1001:1001 ack 2001");
+    assert!(t.cwnd() >= before, "what cannot be marked has no echo");
+    let mut t = open();
+    t.peer("SA 0:0 ack 1 mss 1000 sackok");
+    t.expect("A 1:1 ack 1");
+    t.peer("A 1:1001 ack 1 ce");
+    t.expect_in(40, "A 1:1 ack 1001");
+}
+
+// RFC 3168, section 6.1.1.1, the example with four steps.
+#[test]
+fn a_peer_that_tries_again_without_ecn_is_answered_without_it() {
+    let mut t = Transcript::new(plain());
+    t.peer("SEW 0:0 mss 1000 sackok");
+    t.expect("SEA 0:0 ack 1");
+    t.peer("S 0:0 mss 1000 sackok");
+    t.expect("SA 0:0 ack 1");
+    t.peer("A 1:1 ack 1");
+    t.write(1000);
+    t.expect("A 1:1001 ack 1 not-ect");
+    t.peer("A 1:1001 ack 1001 ce");
+    t.expect_in(40, "A 1001:1001 ack 1001");
+}
+
+// RFC 3168, section 6.1.1: both send a SYN and a SYN/ACK.
+#[test]
+fn in_a_simultaneous_open_all_four_must_agree() {
+    for (mode, syn, ours, theirs, codepoint) in [
+        (EcnMode::Request, "SEW", "SEA", "SEA", "ect"),
+        (EcnMode::Request, "SEW", "SEA", "SA", "not-ect"),
+        (EcnMode::Request, "S", "SA", "SA", "not-ect"),
+        (EcnMode::Accept, "SEW", "SA", "SEA", "not-ect"),
+    ] {
+        let mut t = Transcript::connecting(with(mode));
+        t.hear();
+        t.peer(&format!("{syn} 0:0 mss 1000 sackok"));
+        t.expect(&format!("{ours} 0:0 ack 1"));
+        t.peer(&format!("{theirs} 0:0 ack 1 mss 1000 sackok"));
+        t.take();
         t.write(1000);
         t.expect(&format!("A 1:1001 ack 1 {codepoint}"));
         t.peer("A 1:1 ack 1001");
     }
 }
 
+// RFC 3168, sections 6.1.3 to 6.1.5: only data in the window counts.
+#[test]
+fn marks_on_acknowledgements_and_outside_the_window_are_not_echoed() {
+    let mut t = with_ecn();
+    t.write(1000);
+    t.expect("A 1:1001 ack 1 ect");
+    t.peer("A 1:1 ack 1001 ce");
+    t.peer("A 1:1001 ack 1001 ect");
+    t.expect_in(40, "A 1001:1001 ack 1001");
+    t.peer("A 1:1001 ack 1001 ce"); // once more
+    t.expect("A 1001:1001 ack 1001 sack 1-1001");
+    t.peer("A 90001:91001 ack 1001 ce");
+    t.expect("A 1001:1001 ack 1001");
+    t.peer("A 1001:2001 ack 1001 ce");
+    t.expect("EA 1001:1001 ack 2001");
+}
+
 // RFC 3168, section 6.1.3.
 #[test]
 fn a_congestion_mark_is_echoed_until_the_peer_says_that_it_slowed_down() {
-    let mut t = Transcript::accepted_from(plain_with(|c| c.tcp.ecn = true), "SEW 0:0 mss 1000 sackok");
+    let mut t = with_ecn();
     t.peer("A 1:1001 ack 1 ect");
     t.peer("A 1001:2001 ack 1 ect");
     t.expect("A 1:1 ack 2001");
