@@ -168,9 +168,13 @@ impl Subflow {
 
     /// Answers an echoed congestion mark once per round trip (RFC 3168, section 6.1.2).
     fn react_to_mark(&mut self, cx: &mut Context<'_>, segment: &Segment, prior_in_flight: u64) {
-        let echoes = self.negotiated.ecn.marks() && segment.flags.contains(Flags::ECE);
-        let marked = echoes && !segment.flags.contains(Flags::SYN);
-        if marked && segment.ack.after(self.mark_answered) && self.phase == Phase::Open {
+        if !self.negotiated.ecn.marks() || !segment.ack.after(self.mark_answered) {
+            return;
+        }
+        if !segment.flags.contains(Flags::ECE) {
+            // It follows the acknowledgements: half the sequence space behind them it would look as if it were ahead.
+            self.mark_answered = segment.ack - 1;
+        } else if self.phase == Phase::Open && !segment.flags.contains(Flags::SYN) {
             self.congestion_event(cx, Congestion::Mark, prior_in_flight, 0, false);
         }
     }

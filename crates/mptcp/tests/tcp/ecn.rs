@@ -2,6 +2,7 @@
 
 use crate::transcript::{Transcript, plain, plain_with};
 use anabranch_mptcp::{ConnectionConfig, EcnMode};
+use bytes::Bytes;
 
 fn with(mode: EcnMode) -> ConnectionConfig {
     plain_with(|c| c.tcp.ecn = mode)
@@ -213,6 +214,33 @@ fn after_a_fast_retransmit_the_first_new_segment_says_that_the_window_was_reduce
     t.peer("EA 1:1 ack 10001");
     assert_eq!(t.cwnd(), 5, "a mark on what was out already asks for nothing more");
     t.wait(100);
+    t.take();
+}
+
+// RFC 9293, section 3.4: sequence numbers are compared within half their space. What was answered lies further behind, when
+// 2 GiB have gone without a mark.
+#[test]
+fn an_echo_counts_after_more_than_half_the_sequence_space_without_one() {
+    let config = plain_with(|c| {
+        c.tcp.mtu = u16::MAX;
+        c.tcp.window_scaling = true;
+    });
+    let mut t = Transcript::accepted_from(config, "SEW 0:0 mss 65000 sackok scale 7");
+    let data = Bytes::from(vec![0; 1 << 20]);
+    let mut sent: u64 = 1;
+    while sent < (1 << 31) + (1 << 22) {
+        t.host.write(t.now, t.id(), data.clone()).unwrap();
+        t.drain();
+        sent += t.take().iter().map(|packet| packet.segment.payload.len() as u64).sum::<u64>();
+        t.peer(&format!("A 1:1 ack {}", sent as u32));
+    }
+    let before = t.cwnd();
+    t.host.write(t.now, t.id(), data).unwrap();
+    t.drain();
+    let unread = t.take();
+    sent += unread.iter().map(|packet| packet.segment.payload.len() as u64).sum::<u64>();
+    t.peer(&format!("EA 1:1 ack {}", sent as u32));
+    assert!(t.cwnd() < before, "{} of {before}", t.cwnd());
     t.take();
 }
 
