@@ -171,11 +171,30 @@ fn the_timestamps_of_connections_begin_at_different_points() {
     assert_eq!(first.len(), 4);
 }
 
-// RFC 9293, section 3.8.5: the pointer is not used; the data stays in the stream (RFC 6093, section 3.4).
+// RFC 9293, section 3.8.5; RFC 6093, sections 5 and 6: the pointer is not used, and what it points at stays in the stream:
+// in the midst of a segment, at its end, beyond it, behind a hole, and where there is a pointer without the bit.
 #[test]
 fn urgent_data_stays_in_line() {
     let mut t = Transcript::accepted(plain());
     t.peer("UA 1:101 ack 1 urg 50");
     t.read(100);
     t.expect_in(40, "A 1:1 ack 101 urg 0");
+    t.peer("UA 101:102 ack 1 urg 1");
+    t.peer("UA 102:202 ack 1 urg 60000");
+    t.read(101);
+    t.expect_in(40, "A 1:1 ack 202 urg 0");
+    t.peer("UA 302:402 ack 1 urg 100");
+    t.expect("A 1:1 ack 202 sack 302-402");
+    t.peer("UPA 202:302 ack 1 urg 0");
+    t.expect("A 1:1 ack 402");
+    t.peer("A 402:502 ack 1 urg 7");
+    t.read(300);
+    t.expect_in(40, "A 1:1 ack 502");
+    // A pointer to what is still to come, without data: it asks for nothing.
+    t.peer("UA 502:502 ack 1 urg 500");
+    t.silence(100);
+    t.write(1000);
+    t.expect("A 1:1001 ack 502 urg 0");
+    t.peer("UFA 502:502 ack 1001 urg 1");
+    t.expect("A 1001:1001 ack 503");
 }
