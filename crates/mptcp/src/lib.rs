@@ -12,6 +12,7 @@ pub mod config;
 pub mod connection;
 pub mod endpoint;
 pub mod event;
+pub mod info;
 pub mod keys;
 pub mod receive_buffer;
 pub mod record;
@@ -23,4 +24,5 @@ pub use config::{BufferSize, ConnectionConfig, EcnMode, EndpointConfig, Policies
 pub use connection::JoinedSegments;
 pub use endpoint::Endpoint;
 pub use event::{CloseCause, Event, FallbackCause, TraceRecord};
+pub use info::{ConnectionInfo, OptionsInfo, SubflowInfo};
 pub use record::{Framing, MessageOptions, Record};

@@ -7,6 +7,7 @@
 pub mod acknowledge;
 pub mod delay_meter;
 pub mod delivery;
+mod info;
 pub mod receiver;
 pub mod recovery;
 pub mod rtt;

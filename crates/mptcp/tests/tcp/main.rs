@@ -11,6 +11,7 @@ mod loss;
 mod opening;
 mod options;
 mod resets;
+mod status;
 mod table;
 mod transcript;
 mod windows;
