@@ -82,7 +82,7 @@ fn mark_some(field: &Field) {
         let mut capable = [0, 0];
         middlebox.obey(move |way, mut packet| {
             if packet.ip.ecn == Ecn::Capable0 {
-                let count = &mut capable[usize::from(way == Way::ToUs)];
+                let count: &mut usize = &mut capable[usize::from(way == Way::ToUs)];
                 *count += 1;
                 if count.is_multiple_of(MARKED) {
                     packet.ip.ecn = Ecn::Congestion;
