@@ -166,6 +166,18 @@ pub enum RtoRule {
     Paper,
 }
 
+/// Whether subflows use explicit congestion notification (RFC 3168); the same three that `tcp_ecn` of Linux knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum EcnMode {
+    /// They do not (0 in Linux).
+    Off,
+    /// Those that the peer opens do if its SYN asks (2 in Linux, and its default).
+    #[default]
+    Accept,
+    /// Those that we open ask too. A SYN that is sent again does not (1 in Linux).
+    Request,
+}
+
 /// What can be chosen about TCP.
 #[derive(Clone, Debug)]
 pub struct TcpConfig {
@@ -180,8 +192,8 @@ pub struct TcpConfig {
     pub timestamp_drift: i32,
     /// Offer selective acknowledgements (RFC 2018).
     pub sack: bool,
-    /// Offer explicit congestion notification (RFC 3168).
-    pub ecn: bool,
+    /// Explicit congestion notification (RFC 3168).
+    pub ecn: EcnMode,
     /// Hold back small segments while data is in flight (RFC 9293, section 3.7.4).
     pub nagle: bool,
     /// Longest delay of an acknowledgement; zero acknowledges each segment (RFC 9293, section 3.8.6.3: under 0.5 s).
@@ -229,7 +241,7 @@ impl Default for TcpConfig {
             timestamps: true,
             timestamp_drift: 0,
             sack: true,
-            ecn: false,
+            ecn: EcnMode::default(),
             nagle: true,
             delayed_ack: Duration::from_millis(40),
             initial_window: 10,

@@ -12,6 +12,7 @@ pub mod config;
 pub mod connection;
 pub mod endpoint;
 pub mod event;
+pub mod info;
 pub mod keys;
 pub mod receive_buffer;
 pub mod record;
@@ -19,8 +20,9 @@ pub mod send_buffer;
 pub mod stats;
 pub mod subflow;
 
-pub use config::{BufferSize, ConnectionConfig, EndpointConfig, Policies, RtoRule, TcpConfig};
+pub use config::{BufferSize, ConnectionConfig, EcnMode, EndpointConfig, Policies, RtoRule, TcpConfig};
 pub use connection::JoinedSegments;
 pub use endpoint::Endpoint;
 pub use event::{CloseCause, Event, FallbackCause, TraceRecord};
+pub use info::{ConnectionInfo, OptionsInfo, SubflowInfo};
 pub use record::{Framing, MessageOptions, Record};

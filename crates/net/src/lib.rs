@@ -20,6 +20,11 @@ mod slots;
 pub mod stack;
 mod timer;
 
+/// The examples of `docs/library.md`, so that they are compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+pub struct LibraryPage;
+
 pub use clock::Clock;
 pub use device::Device;
 pub use stack::{Listener, Stack, StackConfig, Stream};

@@ -8,7 +8,7 @@ use super::quantity::{Packets, Quantity, Size};
 use super::reader::{Item, Reader};
 use super::tree::{self, Node, Origin, Source};
 use crate::diagnostic::{Diagnostic, did_you_mean};
-use anabranch_mptcp::{BufferSize, ConnectionConfig, RtoRule, TcpConfig};
+use anabranch_mptcp::{BufferSize, ConnectionConfig, EcnMode, RtoRule, TcpConfig};
 use anabranch_policy::scheduler::Reinjection;
 use anabranch_policy::time::Duration;
 use std::collections::BTreeMap;
@@ -40,6 +40,7 @@ enum Kind {
     ReceiveBuffer,
     Reinjection,
     Rto,
+    Ecn,
 }
 
 /// The value of a setting.
@@ -54,6 +55,7 @@ enum Value {
     ReceiveBuffer(ReceiveBuffer),
     Reinjection(Reinjection),
     Rto(RtoRule),
+    Ecn(EcnMode),
 }
 
 const FLAG: &str = "true, false";
@@ -67,6 +69,10 @@ const REINJECTIONS: [(&str, Reinjection); 3] = [
 
 /// Words for the rules of the retransmission timeout.
 const RTO_RULES: [(&str, RtoRule); 2] = [("rfc6298", RtoRule::Rfc6298), ("paper", RtoRule::Paper)];
+
+/// Words for explicit congestion notification.
+const ECN_MODES: [(&str, EcnMode); 3] =
+    [("off", EcnMode::Off), ("accept", EcnMode::Accept), ("request", EcnMode::Request)];
 
 /// All settings, in the order in which they are applied: what is counted in segments comes after what their size
 /// depends on.
@@ -185,10 +191,10 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "ecn",
-        values: FLAG,
-        default: "false",
-        summary: "explicit congestion notification",
-        kind: Kind::Flag(|config, on| config.tcp.ecn = on),
+        values: "\"off\", \"accept\", \"request\"",
+        default: "\"accept\"",
+        summary: "explicit congestion notification (RFC 3168): never, on subflows whose opener asks, or asked for too. A queue with CoDel marks packets of such subflows and does not drop them",
+        kind: Kind::Ecn,
     },
     Setting {
         name: "nagle",
@@ -255,6 +261,7 @@ impl Setting {
             Kind::ReceiveBuffer => receive_buffer(item).map(Value::ReceiveBuffer),
             Kind::Reinjection => item.word(&REINJECTIONS).map(Value::Reinjection),
             Kind::Rto => item.word(&RTO_RULES).map(Value::Rto),
+            Kind::Ecn => item.word(&ECN_MODES).map(Value::Ecn),
         }
     }
 
@@ -274,6 +281,7 @@ impl Setting {
             }
             (Kind::Reinjection, Value::Reinjection(when)) => config.data_reinjection = Some(when),
             (Kind::Rto, Value::Rto(rule)) => config.tcp.rto = rule,
+            (Kind::Ecn, Value::Ecn(mode)) => config.tcp.ecn = mode,
             _ => unreachable!("a row's value was read as its kind"),
         }
     }
@@ -415,6 +423,7 @@ impl fmt::Display for Value {
             Self::Mtu(mtu) => write!(f, "{mtu} B"),
             Self::Reinjection(when) => f.write_str(word_for(&REINJECTIONS, when)),
             Self::Rto(rule) => f.write_str(word_for(&RTO_RULES, rule)),
+            Self::Ecn(mode) => f.write_str(word_for(&ECN_MODES, mode)),
             Self::ReceiveBuffer(ReceiveBuffer::Auto { initial, max }) => {
                 written(f, *initial)?;
                 f.write_str(" to ")?;

@@ -1,10 +1,11 @@
 //! How connections and subflows begin: the three-way handshake with MP_CAPABLE or MP_JOIN (RFC 8684, sections 3.1, 3.2).
 
 use super::{Connection, Notice, Protocol, subflow_and_context};
-use crate::config::{ConnectionConfig, RtoRule};
+use crate::config::{ConnectionConfig, EcnMode, RtoRule};
 use crate::event::{CloseCause, Event, FallbackCause};
 use crate::keys::{Derived, Key};
 use crate::subflow::acknowledge::Context;
+use crate::subflow::segment_arrives::ECN_SETUP;
 use crate::subflow::{Identity, Setup, State, Subflow};
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::{CloseReason, ForwardDelays, Measurements, Role};
@@ -557,10 +558,11 @@ impl Subflow {
         let answers = self.state == State::SynReceived;
         let agreed = |offered: bool, negotiated: bool| if answers { negotiated } else { offered };
         let mut flags = if answers { Flags::SYN | Flags::ACK } else { Flags::SYN };
-        if answers && self.negotiated.ecn {
+        if answers && self.negotiated.ecn.echoes() {
             flags |= Flags::ECE;
-        } else if !answers && config.ecn {
-            flags |= Flags::ECE | Flags::CWR;
+        } else if !answers && config.ecn == EcnMode::Request && self.timeouts_in_row == 0 {
+            // Not again: some middleboxes drop SYNs with these bits (RFC 3168, section 6.1.1.1).
+            flags |= ECN_SETUP;
         }
         let ip_and_tcp = if self.identity.local.is_ipv6() { 60 } else { 40 };
         let mut segment = Segment {

@@ -8,6 +8,7 @@ mod checksum;
 mod close;
 mod fallback;
 mod handshake;
+mod info;
 mod mapping;
 mod options;
 mod partial;

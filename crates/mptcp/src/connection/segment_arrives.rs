@@ -39,7 +39,7 @@ impl Connection {
             Verdict::Reset => self.handle_reset(now, index, segment),
             Verdict::Refuse => self.refuse_acknowledgement(index, segment.ack),
             Verdict::Process { acknowledges } => {
-                subflow.handle_ecn(ecn, segment.flags);
+                subflow.handle_ecn(ecn, segment);
                 self.process(now, index, segment, acknowledges);
             }
         }

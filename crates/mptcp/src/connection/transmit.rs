@@ -102,7 +102,7 @@ impl Connection {
         }
         let silence = if self.protocol == Protocol::Multipath { self.silence } else { 0.0 };
         let (Some(subflow), mut cx) = subflow_and_context!(self, now, index) else { return None };
-        let ecn = subflow.negotiated.ecn;
+        let ecn = subflow.negotiated.ecn.marks();
         let mut outgoing = subflow.next_transmission(&mut cx)?;
         if silence > 0.0 {
             subflow.watch_silence(silence, cx.config);

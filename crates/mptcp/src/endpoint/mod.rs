@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod connections;
+mod info;
 mod paths;
 mod random;
 #[cfg(test)]

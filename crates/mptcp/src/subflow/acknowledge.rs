@@ -74,7 +74,7 @@ impl Subflow {
         let newly_lost = self.detect_losses(cx, &acked, dsack);
         self.report_losses(cx);
         // Neither what ends a recovery nor what echoes a mark lets the window grow (RFC 3168, section 6.1.2).
-        let holds = self.in_fast_recovery() || (self.negotiated.ecn && segment.flags.contains(Flags::ECE));
+        let holds = self.in_fast_recovery() || (self.negotiated.ecn.marks() && segment.flags.contains(Flags::ECE));
         self.advance_recovery(cx, newly_lost, prior_in_flight, advanced, dsack, segment);
         self.resolve_tail_probe(cx, advanced, dsack, prior_in_flight);
         if acked.delivered > 0 {
@@ -168,8 +168,13 @@ impl Subflow {
 
     /// Answers an echoed congestion mark once per round trip (RFC 3168, section 6.1.2).
     fn react_to_mark(&mut self, cx: &mut Context<'_>, segment: &Segment, prior_in_flight: u64) {
-        let marked = self.negotiated.ecn && segment.flags.contains(Flags::ECE) && !segment.flags.contains(Flags::SYN);
-        if marked && segment.ack.after(self.mark_answered) && self.phase == Phase::Open {
+        if !self.negotiated.ecn.marks() || !segment.ack.after(self.mark_answered) {
+            return;
+        }
+        if !segment.flags.contains(Flags::ECE) {
+            // It follows the acknowledgements: half the sequence space behind them it would look as if it were ahead.
+            self.mark_answered = segment.ack - 1;
+        } else if self.phase == Phase::Open && !segment.flags.contains(Flags::SYN) {
             self.congestion_event(cx, Congestion::Mark, prior_in_flight, 0, false);
         }
     }
@@ -310,7 +315,7 @@ impl Subflow {
     ) {
         // Marks on what is out already ask for what is done now; the peer is told in each case (RFC 3168, section 6.1.2).
         self.mark_answered = self.send.nxt;
-        self.send_cwr = self.negotiated.ecn;
+        self.send_cwr = self.negotiated.ecn.marks();
         let event = CongestionEvent { now: cx.now, cause, in_flight, lost, repeated };
         cx.congestion.on_congestion(self.identity.id, &event);
     }

@@ -7,6 +7,7 @@
 pub mod acknowledge;
 pub mod delay_meter;
 pub mod delivery;
+mod info;
 pub mod receiver;
 pub mod recovery;
 pub mod rtt;
@@ -109,7 +110,30 @@ pub struct Negotiated {
     /// Selective acknowledgements.
     pub sack: bool,
     /// Explicit congestion notification.
-    pub ecn: bool,
+    pub ecn: Notification,
+}
+
+/// What the SYNs agreed on about explicit congestion notification (RFC 3168, section 6.1.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Notification {
+    /// Nothing.
+    Off,
+    /// The peer may send ECN-capable segments, and their marks are echoed. Ours are not ECN-capable, since a SYN of ours
+    /// was sent again without ECN.
+    EchoOnly,
+    /// Both ends send ECN-capable segments, echo marks and heed echoes.
+    On,
+}
+
+impl Notification {
+    /// Whether our new data is ECN-capable, and echoes of the peer count.
+    pub fn marks(self) -> bool {
+        self == Self::On
+    }
+    /// Whether marks on the peer's data are echoed.
+    pub fn echoes(self) -> bool {
+        self != Self::Off
+    }
 }
 
 /// A mapping of subflow sequence to data sequence that later segments rely on (RFC 8684, section 3.3.1).
@@ -280,7 +304,7 @@ impl Subflow {
                 send_scale: 0,
                 timestamps: false,
                 sack: false,
-                ecn: false,
+                ecn: Notification::Off,
             },
             scoreboard: Scoreboard::default(),
             receiver: Receiver::new(SeqNumber(0)),

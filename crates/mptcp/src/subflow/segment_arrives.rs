@@ -1,8 +1,8 @@
 //! Whether a segment belongs to a subflow, and what its control bits change (RFC 9293, section 3.10.7; RFC 5961; RFC 7323).
 
 use super::acknowledge::AckJudgement;
-use super::{State, Subflow};
-use crate::config::TcpConfig;
+use super::{Notification, State, Subflow};
+use crate::config::{EcnMode, TcpConfig};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::{Ecn, Flags, Segment, SeqNumber};
 
@@ -11,6 +11,19 @@ const CHALLENGE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How long TS.Recent is believed without news (RFC 7323, section 5.5).
 const TIMESTAMP_LIFE: Duration = Duration::from_secs(24 * 24 * 3600);
+
+/// Both bits on a SYN ask for ECN (RFC 3168, section 6.1.1).
+pub const ECN_SETUP: Flags = Flags(Flags::ECE.0 | Flags::CWR.0);
+
+/// Whether a SYN or SYN/ACK agrees to ECN. A SYN/ACK with both bits was written by who copies what it does not know
+/// (RFC 3168, section 6.1.1.2).
+fn sets_up_ecn(flags: Flags) -> bool {
+    if flags.contains(Flags::ACK) {
+        flags.contains(Flags::ECE) && !flags.contains(Flags::CWR)
+    } else {
+        flags.contains(ECN_SETUP)
+    }
+}
 
 /// What to do with a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,10 +49,17 @@ impl Subflow {
             return Verdict::Drop;
         }
         if self.is_repeated_syn(segment) {
+            if !segment.flags.contains(ECN_SETUP) {
+                // The peer tries without ECN, and neither end may use it (RFC 3168, section 6.1.1.1).
+                self.negotiated.ecn = Notification::Off;
+            }
             self.handshake_due = true;
             return Verdict::Drop;
         }
         if self.is_crossing_syn_ack(segment) {
+            if !sets_up_ecn(segment.flags) {
+                self.negotiated.ecn = Notification::Off;
+            }
             return self.judge_ack(now, segment);
         }
         if !reset && self.negotiated.timestamps && segment.options.timestamps.is_none() {
@@ -181,14 +201,15 @@ impl Subflow {
     }
 
     /// Takes a congestion mark in, and the peer's word that it has answered the last (RFC 3168, section 6.1.3).
-    pub fn handle_ecn(&mut self, ecn: Ecn, flags: Flags) {
-        if !self.negotiated.ecn {
+    pub fn handle_ecn(&mut self, ecn: Ecn, segment: &Segment) {
+        if !self.negotiated.ecn.echoes() {
             return;
         }
-        if flags.contains(Flags::CWR) {
+        if segment.flags.contains(Flags::CWR) {
             self.receiver.echo_congestion = false;
         }
-        if ecn == Ecn::Congestion {
+        // Nobody slows down for marked acknowledgements (section 6.1.4).
+        if ecn == Ecn::Congestion && !segment.payload.is_empty() {
             if !self.receiver.echo_congestion {
                 self.receiver.acknowledge_now();
             }
@@ -213,16 +234,23 @@ impl Subflow {
         self.negotiated.send_scale = if scaling { options.window_scale.unwrap_or(0).min(14) } else { 0 };
         self.negotiated.receive_scale = if scaling { scale } else { 0 };
         self.negotiated.timestamps = config.timestamps && options.timestamps.is_some();
-        let ecn = Flags::ECE | Flags::CWR;
-        self.negotiated.ecn = config.ecn
-            && if segment.flags.contains(Flags::ACK) {
-                segment.flags.contains(Flags::ECE) && !segment.flags.contains(Flags::CWR)
-            } else {
-                segment.flags.contains(ecn)
-            };
+        self.negotiated.ecn = self.agree_on_ecn(segment.flags, config.ecn);
         if let Some(stamps) = options.timestamps {
             self.receiver.timestamp = stamps.value;
             self.receiver.timestamp_at = now;
+        }
+    }
+
+    /// What the peer's SYN or SYN/ACK and ours lead to (RFC 3168, section 6.1.1).
+    fn agree_on_ecn(&self, peer: Flags, ours: EcnMode) -> Notification {
+        let (opened, again) = (self.state == State::SynSent, self.timeouts_in_row > 0);
+        match ours {
+            _ if !sets_up_ecn(peer) => Notification::Off,
+            EcnMode::Off => Notification::Off,
+            EcnMode::Accept if opened => Notification::Off,
+            // The first SYN was a promise to echo; the next was none, and our data may not be ECN-capable.
+            EcnMode::Request if opened && again => Notification::EchoOnly,
+            EcnMode::Accept | EcnMode::Request => Notification::On,
         }
     }
 

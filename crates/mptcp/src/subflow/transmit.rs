@@ -197,7 +197,7 @@ impl Subflow {
         window: u64,
         mptcp_space: usize,
     ) -> (Segment, bool) {
-        if self.negotiated.ecn && self.receiver.echo_congestion {
+        if self.receiver.echo_congestion {
             flags |= Flags::ECE;
         }
         let scaled = (window >> self.negotiated.receive_scale).min(0xffff) as u16;

@@ -1,6 +1,6 @@
 //! What one random case is made of: two hosts' settings, the paths between them, and what happens to them in turn.
 
-use anabranch_mptcp::{BufferSize, ConnectionConfig};
+use anabranch_mptcp::{BufferSize, ConnectionConfig, EcnMode};
 use anabranch_policy::table::Member;
 use anabranch_policy::time::Duration;
 use anabranch_policy::{congestion, path_manager, scheduler};
@@ -194,7 +194,9 @@ impl Side {
         config.data_in_subflow_order = self.strict;
         let tcp = &mut config.tcp;
         tcp.mtu = self.tcp.mtu;
-        [tcp.window_scaling, tcp.timestamps, tcp.sack, tcp.ecn] = self.tcp.options;
+        let ecn;
+        [tcp.window_scaling, tcp.timestamps, tcp.sack, ecn] = self.tcp.options;
+        tcp.ecn = if ecn { EcnMode::Request } else { EcnMode::Off };
         tcp.nagle = self.tcp.nagle;
         tcp.pacing = self.tcp.pacing;
         tcp.delayed_ack = Duration::from_millis(self.tcp.delayed_ack);

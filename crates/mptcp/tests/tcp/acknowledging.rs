@@ -142,25 +142,6 @@ fn duplicates_are_reported_before_the_block_that_holds_them() {
     t.expect("A 1:1 ack 1001 sack 2501-2601,2001-3001");
 }
 
-// RFC 3168, section 6.1.3.
-#[test]
-fn a_congestion_mark_is_echoed_until_the_peer_says_that_it_slowed_down() {
-    let mut t = Transcript::accepted_from(plain_with(|c| c.tcp.ecn = true), "SEW 0:0 mss 1000 sackok");
-    t.peer("A 1:1001 ack 1 ect");
-    t.peer("A 1001:2001 ack 1 ect");
-    t.expect("A 1:1 ack 2001");
-    t.peer("A 2001:3001 ack 1 ce");
-    t.expect("EA 1:1 ack 3001");
-    t.peer("A 3001:4001 ack 1 ect");
-    t.peer("A 4001:5001 ack 1 ect");
-    t.expect("EA 1:1 ack 5001");
-    t.peer("WA 5001:6001 ack 1 ect");
-    t.peer("A 6001:7001 ack 1 ect");
-    t.expect("A 1:1 ack 7001");
-    t.peer("WA 7001:8001 ack 1 ce"); // slowed down, and marked again
-    t.expect("EA 1:1 ack 8001");
-}
-
 // RFC 9293, section 3.4: numbers wrap.
 #[test]
 fn sequence_numbers_of_both_sides_wrap_in_the_middle_of_a_transfer() {

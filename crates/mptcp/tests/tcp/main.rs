@@ -5,11 +5,13 @@
 mod acknowledging;
 mod closing;
 mod congestion;
+mod ecn;
 mod limits;
 mod loss;
 mod opening;
 mod options;
 mod resets;
+mod status;
 mod table;
 mod transcript;
 mod windows;

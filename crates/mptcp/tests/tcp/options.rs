@@ -171,37 +171,30 @@ fn the_timestamps_of_connections_begin_at_different_points() {
     assert_eq!(first.len(), 4);
 }
 
-// RFC 9293, section 3.8.5: the pointer is not used; the data stays in the stream (RFC 6093, section 3.4).
+// RFC 9293, section 3.8.5; RFC 6093, sections 5 and 6: the pointer is not used, and what it points at stays in the stream:
+// in the midst of a segment, at its end, beyond it, behind a hole, and where there is a pointer without the bit.
 #[test]
 fn urgent_data_stays_in_line() {
     let mut t = Transcript::accepted(plain());
     t.peer("UA 1:101 ack 1 urg 50");
     t.read(100);
     t.expect_in(40, "A 1:1 ack 101 urg 0");
-}
-
-// RFC 3168, section 6.1.1.
-#[test]
-fn ecn_is_used_if_both_sides_set_up_for_it() {
-    let ecn = || plain_with(|c| c.tcp.ecn = true);
-    let mut t = Transcript::new(ecn());
-    t.peer("SEW 0:0 mss 1000");
-    t.expect("SEA 0:0 ack 1 not-ect");
-    let mut t = Transcript::new(ecn());
-    t.peer("S 0:0 mss 1000");
-    t.expect("SA 0:0 ack 1");
-    let mut t = Transcript::new(plain());
-    t.peer("SEW 0:0 mss 1000");
-    t.expect("SA 0:0 ack 1");
-    // A client that gets its own bits back speaks to an echo, not to ECN.
-    for (answer, codepoint) in [("SEA", "ect"), ("SEWA", "not-ect"), ("SA", "not-ect")] {
-        let mut t = Transcript::connecting(ecn());
-        t.expect("SEW 0:0 not-ect");
-        t.wait(100);
-        t.peer(&format!("{answer} 0:0 ack 1 mss 1000"));
-        t.expect("A 1:1 ack 1 not-ect");
-        t.write(1000);
-        t.expect(&format!("A 1:1001 ack 1 {codepoint}"));
-        t.peer("A 1:1 ack 1001");
-    }
+    t.peer("UA 101:102 ack 1 urg 1");
+    t.peer("UA 102:202 ack 1 urg 60000");
+    t.read(101);
+    t.expect_in(40, "A 1:1 ack 202 urg 0");
+    t.peer("UA 302:402 ack 1 urg 100");
+    t.expect("A 1:1 ack 202 sack 302-402");
+    t.peer("UPA 202:302 ack 1 urg 0");
+    t.expect("A 1:1 ack 402");
+    t.peer("A 402:502 ack 1 urg 7");
+    t.read(300);
+    t.expect_in(40, "A 1:1 ack 502");
+    // A pointer to what is still to come, without data: it asks for nothing.
+    t.peer("UA 502:502 ack 1 urg 500");
+    t.silence(100);
+    t.write(1000);
+    t.expect("A 1:1001 ack 502 urg 0");
+    t.peer("UFA 502:502 ack 1001 urg 1");
+    t.expect("A 1001:1001 ack 503");
 }

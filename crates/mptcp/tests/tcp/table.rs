@@ -26,9 +26,19 @@ fn every_test_here_is_named_on_the_page() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(root.join("../../docs/rfc9293.md")).unwrap();
     let mut missing = Vec::new();
-    for module in
-        ["acknowledging", "closing", "congestion", "limits", "loss", "opening", "options", "resets", "windows"]
-    {
+    for module in [
+        "acknowledging",
+        "closing",
+        "congestion",
+        "ecn",
+        "limits",
+        "loss",
+        "opening",
+        "options",
+        "resets",
+        "status",
+        "windows",
+    ] {
         let source = std::fs::read_to_string(root.join(format!("tests/tcp/{module}.rs"))).unwrap();
         for test in source.split("#[test]\nfn ").skip(1) {
             let name = format!("{module}::{}", test.split('(').next().unwrap());

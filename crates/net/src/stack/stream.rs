@@ -7,7 +7,7 @@ use super::state::Handle;
 use anabranch_mptcp::connection::Protocol;
 use anabranch_mptcp::endpoint::OperationError;
 use anabranch_mptcp::stats::{ConnectionStats, ReceiveState};
-use anabranch_mptcp::{CloseCause, FallbackCause, MessageOptions, Record};
+use anabranch_mptcp::{CloseCause, ConnectionInfo, FallbackCause, MessageOptions, Record};
 use anabranch_policy::ids::ConnectionId;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::{ConnectionView, SubflowView};
@@ -260,6 +260,13 @@ impl Stream {
     /// The stack's clock, by which records say when they arrived.
     pub fn now(&self) -> Instant {
         self.shared.lock().now()
+    }
+
+    /// All that is known of the connection and its subflows now; none after the end. It takes the stack's lock and looks at
+    /// each subflow once: ask it some times a second, not for each read.
+    pub fn info(&self) -> Option<ConnectionInfo> {
+        let state = self.shared.lock();
+        state.endpoint.info(state.now(), self.id)
     }
 
     /// Counters; none after the end.

@@ -7,6 +7,7 @@ mod addresses;
 mod bulk;
 mod checksums;
 mod closing;
+mod ecn;
 mod fallback;
 mod field;
 mod handshake;
@@ -40,6 +41,7 @@ fn main() {
     trials.extend(bulk::trials());
     trials.extend(checksums::trials());
     trials.extend(closing::trials());
+    trials.extend(ecn::trials());
     trials.extend(fallback::trials());
     trials.extend(handshake::trials());
     trials.extend(hostile::trials());

@@ -1,5 +1,5 @@
 use super::*;
-use anabranch_mptcp::Policies;
+use anabranch_mptcp::{EcnMode, Policies};
 use anabranch_policy::combination::Combination;
 use std::fmt::Write;
 use std::path::Path;
@@ -70,12 +70,13 @@ fn what_cannot_be_set_is_answered_with_what_can() {
 #[test]
 fn words_reach_the_engine_and_come_back_as_they_were() {
     let mut changed = config();
-    let settings = said(&[("data_reinjection", "never"), ("rto", "\"paper\""), ("tail_loss_probe", "false")]);
+    let settings =
+        said(&[("data_reinjection", "never"), ("rto", "\"paper\""), ("tail_loss_probe", "false"), ("ecn", "request")]);
     settings.apply(&mut changed);
     assert_eq!((changed.data_reinjection, changed.tcp.rto), (Some(Reinjection::Never), RtoRule::Paper));
-    assert!(!changed.tcp.tail_loss_probe);
+    assert_eq!((changed.tcp.tail_loss_probe, changed.tcp.ecn), (false, EcnMode::Request));
     let words: Vec<String> = settings.iter().map(|(_, value)| value).collect();
-    assert_eq!(words, ["never", "paper", "false"]);
+    assert_eq!(words, ["never", "paper", "false", "request"]);
 }
 
 /// The table of `docs/scenarios.md`.
