@@ -139,8 +139,10 @@ impl Connection {
     /// The stream ends behind the mapping.
     fn take_data_fin(&mut self, now: Instant, index: usize, mapping: &Resolved) {
         let end = mapping.data_seq.wrapping_add(u64::from(mapping.length));
-        // An impossible end is ignored, as any number out of the window is (RFC 8684, section 3.8).
-        if self.receive.set_end(end).is_ok()
+        // An impossible end is ignored, as any number out of the window is (RFC 8684, section 3.8): one before the beginning.
+        let before = end > u64::MAX / 2;
+        if !before
+            && self.receive.set_end(end).is_ok()
             && let Some(subflow) = self.subflows.get_mut(index)
         {
             subflow.receiver.acknowledge_now();
