@@ -228,8 +228,8 @@ pub struct TcpConfig {
     pub pacing: bool,
     /// Time in TIME-WAIT, twice the maximum segment lifetime (Linux has 60 s).
     pub time_wait: Duration,
-    /// Time in FIN-WAIT-2 of a subflow of an MPTCP connection, where the peer has only to answer (Linux has 60 s for
-    /// sockets that are closed both ways).
+    /// Time in FIN-WAIT-2 of a subflow of an MPTCP connection, where the peer has only to answer, and of a connection whose
+    /// application is done with both directions (Linux has 60 s for sockets that are closed both ways).
     pub fin_wait_2: Duration,
 }
 

@@ -5,7 +5,7 @@ use crate::keys::Derived;
 use anabranch_policy::ids::SubflowId;
 use anabranch_wire::mptcp::Mapping;
 use anabranch_wire::{Checksum, SeqNumber};
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 /// Most mappings held incomplete, all subflows together; with 64 kB each at most 4 MB.
 const MAX_PENDING: usize = 64;
@@ -99,20 +99,29 @@ impl PendingMappings {
 }
 
 impl Pending {
-    /// Adds a part; one that overlaps another is dropped, since it is a retransmission with other borders and the rest
-    /// will come too. Gives false if there is no place.
-    fn add(&mut self, offset: u32, payload: Bytes) -> bool {
-        let end = u64::from(offset) + payload.len() as u64;
-        if self.parts.len() >= MAX_PARTS || end > u64::from(self.mapping.length) {
+    /// Adds what is not here of a part: the borders of a retransmission may be others. Gives false if there is no place.
+    fn add(&mut self, mut offset: u32, mut payload: Bytes) -> bool {
+        if u64::from(offset) + payload.len() as u64 > u64::from(self.mapping.length) {
             return false;
         }
-        let at = self.parts.partition_point(|(start, _)| *start < offset);
-        let before = at.checked_sub(1).and_then(|before| self.parts.get(before));
-        let clear_before =
-            before.is_none_or(|(start, bytes)| u64::from(*start) + bytes.len() as u64 <= u64::from(offset));
-        let clear_after = self.parts.get(at).is_none_or(|(start, _)| u64::from(*start) >= end);
-        if clear_before && clear_after {
-            self.parts.insert(at, (offset, payload));
+        while !payload.is_empty() {
+            let at = self.parts.partition_point(|(start, _)| *start <= offset);
+            let before = at.checked_sub(1).and_then(|before| self.parts.get(before));
+            let here = before.map_or(0, |(start, bytes)| (start + bytes.len() as u32).saturating_sub(offset));
+            if here > 0 {
+                let here = payload.len().min(here as usize);
+                payload.advance(here);
+                offset += here as u32;
+                continue;
+            }
+            if self.parts.len() >= MAX_PARTS {
+                return false;
+            }
+            let room = self.parts.get(at).map_or(payload.len(), |(start, _)| (start - offset) as usize);
+            let part = payload.split_to(payload.len().min(room));
+            let length = part.len() as u32;
+            self.parts.insert(at, (offset, part));
+            offset += length;
         }
         true
     }

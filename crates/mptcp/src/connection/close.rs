@@ -32,7 +32,10 @@ impl Connection {
         }
         self.output_pending = true;
         match self.protocol {
-            Protocol::Tcp | Protocol::Negotiating => self.close_plain(),
+            Protocol::Tcp | Protocol::Negotiating => {
+                self.close_plain();
+                self.arm_data_retransmit(now);
+            }
             Protocol::Multipath if self.data_nxt == self.send.end() => self.announce_data_fin(now),
             Protocol::Multipath => {} // the last segment carries DATA_FIN
         }
@@ -59,6 +62,16 @@ impl Connection {
         let waits = self.config.tcp.fin_wait_2;
         for subflow in self.subflows.iter_mut().filter(|subflow| subflow.state == State::FinWait2) {
             subflow.timers.linger = subflow.timers.linger.min(now + waits);
+        }
+        self.limit_wait_for_end(now);
+    }
+
+    /// Who neither writes nor reads waits for the peer's DATA_FIN as long as for a FIN.
+    pub(super) fn limit_wait_for_end(&mut self, now: Instant) {
+        let only_waits = self.discarded && self.end_acknowledged && self.closed.is_none();
+        if only_waits && self.protocol == Protocol::Multipath {
+            let end = now + self.config.tcp.fin_wait_2;
+            self.timers.without_subflows = self.timers.without_subflows.min(end);
         }
     }
 
@@ -273,7 +286,9 @@ impl Connection {
     /// Forgets a subflow; if it was the last, the connection ends or waits for another.
     pub(super) fn drop_subflow(&mut self, now: Instant, index: usize, why: CloseReason) {
         self.remove_subflow(index, why);
-        if self.subflows.is_empty() && self.closed.is_none() {
+        let carries = |s: &Subflow| s.state.is_synchronised() && s.confirmed;
+        // Attempts are no subflows: whoever goes on trying would else wait for ever.
+        if !self.subflows.iter().any(carries) && self.closed.is_none() {
             self.lost_last_subflow(now, why);
         }
     }
@@ -309,8 +324,9 @@ impl Connection {
         };
         let survives = self.protocol == Protocol::Multipath && self.confirmed && !self.both_ended();
         if survives {
-            self.timers.without_subflows = now + self.config.survive_without_subflows;
-        } else {
+            let end = now + self.config.survive_without_subflows;
+            self.timers.without_subflows = self.timers.without_subflows.min(end);
+        } else if self.subflows.is_empty() {
             self.conclude(cause);
         }
     }

@@ -4,7 +4,7 @@ use super::resolved::Resolved;
 use super::{Connection, Protocol};
 use crate::connection::close::REASON_MIDDLEBOX;
 use crate::event::FallbackCause;
-use crate::subflow::Subflow;
+use crate::subflow::{Signals, Subflow};
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Instant;
 use anabranch_wire::mptcp::{DataSequence, Dss};
@@ -93,6 +93,28 @@ impl Connection {
         !ahead && (self.receive.out_of_order() == 0 || has_gap || self.checksum)
     }
 
+    /// What waits to be acknowledged at data level was acknowledged by the only subflow, in segments without any option: they are
+    /// taken on the way, perhaps since a while only. A peer that has fallen back for that, which it does in silence, would read
+    /// twice what is sent a second time. Gives whether MPTCP, or the subflow, has ended.
+    pub(super) fn leaves_options_behind(&mut self, now: Instant) -> bool {
+        let una = self.data_una();
+        let alone = self.subflows.iter().filter(|subflow| subflow.confirmed).count() == 1;
+        let Some(index) =
+            self.subflows.iter().position(|s| s.confirmed && s.signals == Signals::Gone).filter(|_| alone)
+        else {
+            return false;
+        };
+        if una >= self.data_nxt || self.find_holder(una).is_some() {
+            return false;
+        }
+        self.fall_back_or_reset(now, index, FallbackCause::OptionsStripped);
+        if self.protocol == Protocol::Tcp {
+            let held = self.subflows.first().and_then(|subflow| subflow.scoreboard.first_data_seq());
+            self.acknowledge_data(now, held.unwrap_or(self.data_nxt).min(self.data_nxt));
+        }
+        true
+    }
+
     fn fall_back(&mut self, now: Instant, index: usize, cause: FallbackCause) {
         self.protocol = Protocol::Tcp;
         self.reinjections.clear();
@@ -119,6 +141,7 @@ impl Connection {
         }
         if self.write_closed {
             self.close_plain();
+            self.arm_data_retransmit(now);
         }
     }
 
@@ -143,7 +166,7 @@ impl Connection {
     /// After our fallback, a segment of a peer that speaks MPTCP still shows that our MP_FAIL was lost or is under way: it
     /// is sent again, and our FIN waits, since to such a peer it ends the subflow and not the stream. Any other segment
     /// shows that the peer knows.
-    pub(super) fn watch_fallback(&mut self, index: usize, segment: &Segment) {
+    pub(super) fn watch_fallback(&mut self, now: Instant, index: usize, segment: &Segment) {
         let infinite = |dss: &Dss| dss.mapping.is_some_and(|mapping| mapping.length == 0);
         let speaks = segment.options.dss.as_ref().is_some_and(|dss| !infinite(dss));
         let fell_back = self.protocol == Protocol::Tcp && self.config.multipath;
@@ -159,6 +182,7 @@ impl Connection {
                 let waits = segment.sequence_length() > 0 || dss.mapping.is_some();
                 let subflow = self.subflows.get_mut(index).filter(|s| waits && !s.control.contains(&fail));
                 subflow.into_iter().for_each(|subflow| _ = subflow.push_control(fail.clone()));
+                self.arm_data_retransmit(now);
             }
             None if !answers && !segment.options.mptcp.is_empty() => {} // no place for DSS beside another option
             Some(_) | None => {

@@ -127,21 +127,34 @@ impl Connection {
 
     /// Whether we may begin another subflow: not before a DSS option came in (RFC 8684, section 3.1).
     pub fn may_join(&self) -> bool {
-        self.confirmed && self.may_accept_join()
+        self.confirmed && self.takes_subflows() && self.subflows.len() < self.config.max_subflows
     }
 
     /// Whether the peer may begin another subflow; it knows itself whether it has seen a DSS option.
     pub fn may_accept_join(&self) -> bool {
-        self.protocol == Protocol::Multipath
-            && self.closed.is_none()
-            && self.verdict.is_none()
-            && !self.both_ended()
-            && self.subflows.len() < self.config.max_subflows
+        let room = self.subflows.len() < self.config.max_subflows || self.unproven_join().is_some();
+        self.takes_subflows() && room
+    }
+
+    fn takes_subflows(&self) -> bool {
+        let ends = self.closed.is_some() || self.verdict.is_some() || self.both_ended();
+        self.protocol == Protocol::Multipath && !ends
+    }
+
+    /// The oldest join of the peer's whose proof has not come.
+    fn unproven_join(&self) -> Option<usize> {
+        self.subflows.iter().position(|s| s.state == State::SynReceived && s.id() != SubflowId(0))
     }
 
     /// A peer's SYN with our token opens another subflow; the endpoint has checked the token and
     /// [`Self::may_accept_join`].
     pub fn accept_join(&mut self, now: Instant, joining: Joining, remote_nonce: u32, syn: &Packet) {
+        // Who has but seen a token can begin joins and not finish them: they must not keep out those who can.
+        if self.subflows.len() >= self.config.max_subflows
+            && let Some(oldest) = self.unproven_join()
+        {
+            self.drop_subflow(now, oldest, CloseReason::TimedOut);
+        }
         let id = self.begin_join(now, joining, State::SynReceived, remote_nonce);
         let (config, scale) = (self.config.clone(), self.receive_scale());
         if let Some(subflow) = self.subflow_mut(id) {

@@ -139,18 +139,23 @@ impl Connection {
     /// The stream ends behind the mapping.
     fn take_data_fin(&mut self, now: Instant, index: usize, mapping: &Resolved) {
         let end = mapping.data_seq.wrapping_add(u64::from(mapping.length));
-        // An impossible end is ignored, as any number out of the window is (RFC 8684, section 3.8).
-        if self.receive.set_end(end).is_ok() {
+        // An impossible end is ignored, as any number out of the window is (RFC 8684, section 3.8): one before the beginning.
+        let before = end > u64::MAX / 2;
+        if !before && self.receive.set_end(end).is_ok() {
             self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.receiver.acknowledge_now());
-        }
-        if self.receive.at_end() {
-            // The path that DATA_FIN came on may be dead the other way; Linux answers on every subflow, too.
-            let open = |subflow: &&mut Subflow| subflow.confirmed && subflow.state.can_receive();
-            self.subflows.iter_mut().filter(open).for_each(|subflow| subflow.receiver.acknowledge_now());
+            self.acknowledge_end_everywhere();
         }
         self.take_in_records(now);
         self.announce_end();
         self.finish_if_done(now);
+    }
+
+    /// The path that DATA_FIN came on may be dead the other way; Linux answers on every subflow, too.
+    fn acknowledge_end_everywhere(&mut self) {
+        if self.receive.at_end() {
+            let open = |subflow: &&mut Subflow| subflow.confirmed && subflow.state.can_receive();
+            self.subflows.iter_mut().filter(open).for_each(|subflow| subflow.receiver.acknowledge_now());
+        }
     }
 
     /// Payload on a subflow of an MPTCP connection.

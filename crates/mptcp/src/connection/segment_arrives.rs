@@ -6,7 +6,7 @@ use crate::event::{CloseCause, Event, FallbackCause, TraceRecord};
 use crate::receive_buffer::Inserted;
 use crate::subflow::acknowledge::{Context, Progress};
 use crate::subflow::segment_arrives::Verdict;
-use crate::subflow::{State, Subflow};
+use crate::subflow::{Signals, State, Subflow};
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::path_manager::{CloseReason, Role};
 use anabranch_policy::time::{Duration, Instant};
@@ -136,7 +136,7 @@ impl Connection {
         }
         // Options may have closed other subflows: places have moved.
         let Some(index) = self.index_of(id) else { return };
-        self.watch_fallback(index, segment);
+        self.watch_fallback(now, index, segment);
         let progress = if acknowledges { self.handle_ack(now, index, segment) } else { Progress::default() };
         self.handle_window(now, index, segment, acknowledges);
         if self.lost_its_options(index, segment) || self.is_plain_end(segment) {
@@ -217,11 +217,12 @@ impl Connection {
     }
 
     /// Everything before `ack` arrived; one beyond the end of the stream acknowledges DATA_FIN.
-    fn acknowledge_data(&mut self, now: Instant, ack: u64) {
+    pub(super) fn acknowledge_data(&mut self, now: Instant, ack: u64) {
         let newly = self.send.acknowledge(ack.min(self.data_nxt));
         if self.write_closed && ack > self.send.end() && self.protocol == Protocol::Multipath {
             self.end_acknowledged = true;
             self.subflows.iter_mut().for_each(|subflow| subflow.data_fin_due = false);
+            self.limit_wait_for_end(now);
         }
         if newly > 0 {
             self.timers.data_attempts = 0;
@@ -257,18 +258,20 @@ impl Connection {
         let (initial, confirmed) = (self.is_initial(index), self.confirmed);
         let unseen = initial && !self.joined && self.data_una() == 0;
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
-        subflow.signalled |= segment.options.dss.is_some() || (initial && confirmed);
+        let bare = segment.options.mptcp.is_empty() && segment.options.dss.is_none();
+        let signalled = subflow.signals != Signals::Never || segment.options.dss.is_some() || (initial && confirmed);
+        subflow.signals = match subflow.signals {
+            _ if signalled && bare => Signals::Gone,
+            Signals::Gone if segment.options.dss.is_none() => Signals::Gone,
+            _ if signalled => Signals::Present,
+            _ => Signals::Never,
+        };
         // Data, not just the SYN or a FIN.
         let answers = subflow.counters.bytes_acked > 0;
         let answers_now = answers && segment.ack.after(subflow.send.initial + 1);
         self.protocol == Protocol::Multipath
-            && segment.options.mptcp.is_empty()
-            && segment.options.dss.is_none()
-            && (if subflow.signalled {
-                unseen && answers_now
-            } else {
-                answers || (initial && !segment.payload.is_empty())
-            })
+            && bare
+            && (if signalled { unseen && answers_now } else { answers || (initial && !segment.payload.is_empty()) })
     }
 
     /// A FIN without any MPTCP option on the only subflow: the peer has fallen back, or a middlebox takes the options.

@@ -39,7 +39,7 @@ pub(super) struct ConnectionTimers {
     pub announcement: Instant,
     /// What is missing is judged again.
     pub missing: Instant,
-    /// No subflow was found in time.
+    /// No subflow was found in time, or the peer did not end its stream in time.
     pub without_subflows: Instant,
 }
 
@@ -235,8 +235,13 @@ impl Connection {
         true
     }
 
-    /// Arms the timer of the data level: twice the longest timeout of the subflows, backed off.
+    /// Arms the timer of the data level: twice the longest timeout of the subflows, backed off. In plain TCP it is for a FIN that
+    /// waits until the peer has heard of our fallback.
     pub(super) fn arm_data_retransmit(&mut self, now: Instant) {
+        if self.protocol == Protocol::Tcp && self.write_closed && self.unheard_fallback.is_some() {
+            self.timers.data_retransmit = now + self.config.survive_without_subflows;
+            return;
+        }
         let outstanding = self.data_una() < self.data_nxt;
         let end_waits = self.write_closed && !self.end_acknowledged && self.data_nxt == self.send.end();
         if self.protocol != Protocol::Multipath || !(outstanding || end_waits) || self.closed.is_some() {
@@ -252,6 +257,10 @@ impl Connection {
     /// Data was acknowledged by subflows, or went nowhere, and the data level has not moved (RFC 8684, section 3.3.6).
     fn handle_data_timeout(&mut self, now: Instant) {
         self.timers.data_retransmit = Instant::NEVER;
+        if self.protocol == Protocol::Tcp {
+            self.unheard_fallback = None;
+            return self.close_plain();
+        }
         self.timers.data_attempts += 1;
         if self.data_una() == self.send.end() && self.timers.data_attempts > self.config.tcp.max_timeouts {
             // Nothing else times out when only a DATA_FIN is unanswered.
@@ -259,6 +268,9 @@ impl Connection {
         }
         if self.write_closed && self.data_nxt == self.send.end() && !self.end_acknowledged {
             self.announce_data_fin(now);
+        }
+        if self.leaves_options_behind(now) {
+            return;
         }
         if self.data_una() < self.data_nxt && !self.is_left_to_its_subflow(self.data_una()) {
             self.reinject_first();

@@ -146,7 +146,8 @@ impl Endpoint {
         let ours = self.addresses.iter().find(|known| known.id == local).copied();
         let theirs = self.connections.get(id).filter(|c| c.may_join()).and_then(|c| c.remote_address(remote));
         let (Some(ours), Some(theirs)) = (ours, theirs) else { return false };
-        if ours.address.is_ipv4() != theirs.is_ipv4() {
+        // What the peer announces may be anything (RFC 9293, MUST-46).
+        if ours.address.is_ipv4() != theirs.is_ipv4() || !is_one_host(theirs.ip()) {
             return false;
         }
         let Some(port) = self.free_port(ours.address, theirs) else { return false };

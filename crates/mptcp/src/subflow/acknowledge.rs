@@ -401,6 +401,8 @@ impl Subflow {
             && self.scoreboard.sacked() == 0
             && self.timeouts_in_row == 0
             && !self.rtt.smoothed().is_zero()
+            // Its probes are not those of a tail: each would put off the timeout, and the end, to the next.
+            && !self.is_stale()
             && self.state.is_synchronised();
         if probe {
             let mut span = self.rtt.smoothed() * 2;

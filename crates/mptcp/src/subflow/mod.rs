@@ -43,6 +43,17 @@ pub const MAPPING_SPACE: u32 = 28;
 /// Share of segments lost from which on each has its own mapping.
 const MOST_LOSS_IN_TRAINS: f64 = 0.001;
 
+/// What has come in on a subflow of MPTCP's options.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Signals {
+    /// No DSS so far.
+    Never,
+    /// They come.
+    Present,
+    /// They came, and the last segment had none.
+    Gone,
+}
+
 /// The states of RFC 9293, section 3.3.2; LISTEN belongs to the endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
@@ -229,8 +240,8 @@ pub struct Subflow {
     pub confirmed: bool,
     /// Wants to send its SYN, SYN/ACK or handshake ACK (again).
     pub handshake_due: bool,
-    /// A DSS option came in on it.
-    pub signalled: bool,
+    /// What has come in on it of MPTCP's options.
+    pub signals: Signals,
     /// The peer withdrew its address, and whether the path lives is being asked (RFC 8684, section 3.4.2).
     pub doubt: Option<Box<Doubt>>,
     /// A join that the peer opened.
@@ -319,7 +330,7 @@ impl Subflow {
             suspended: false,
             confirmed: true,
             handshake_due: true,
-            signalled: false,
+            signals: Signals::Never,
             doubt: None,
             came_in: false,
             control: VecDeque::new(),

@@ -1,0 +1,258 @@
+//! Mappings that contradict, exceed and never end (RFC 8684, sections 3.3, 3.7), and options where they do not belong.
+
+use crate::pair::config;
+use crate::peer::{Peer, capable, options, reset_reason};
+use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::{BufferSize, ConnectionConfig};
+use anabranch_policy::time::Duration;
+use anabranch_wire::mptcp::{CapableFlags, CapableKeys, DataSequence, Dss, Mapping, dss_checksum};
+use anabranch_wire::tcp::TcpOptions;
+use anabranch_wire::{Flags, MptcpOption};
+
+fn warm_with(config: ConnectionConfig) -> Peer {
+    let mut peer = Peer::connected(config);
+    peer.send_data(0, 0, b"hello");
+    peer.take();
+    peer
+}
+
+fn warm() -> Peer {
+    warm_with(config())
+}
+
+fn with_dss(dss: Dss) -> TcpOptions {
+    TcpOptions { dss: Some(dss), ..TcpOptions::default() }
+}
+
+/// A mapping of `length` bytes, said with fewer.
+fn long(peer: &Peer, offset: u64, subflow_seq: u32, length: u16) -> Dss {
+    let data_seq = DataSequence::Long(peer.number(offset));
+    let mapping = Some(Mapping { data_seq, subflow_seq, length, checksum: None });
+    Dss { data_ack: Some(peer.data_ack(0)), mapping, data_fin: false }
+}
+
+fn subflows(peer: &Peer) -> usize {
+    peer.host.subflow_views(peer.now, peer.id()).len()
+}
+
+// RFC 8684, section 3.3.1: "the first copy of data counts". So it is on one subflow, on two, in order and ahead of a hole, and
+// whatever part overlaps.
+#[test]
+fn of_bytes_that_overlap_with_others_the_first_to_come_are_read() {
+    let mut peer = warm();
+    let joined = peer.join(1);
+    peer.send_data(joined, 8, b"IJKL"); // ahead of a hole
+    peer.send_data(0, 6, b"ghijklmn"); // around it
+    peer.send_data(joined, 4, b"......"); // and over its edge, from what was read
+    assert_eq!(peer.received, b"hello.ghIJKLmn");
+    peer.send_data(0, 0, b"00000000000000end");
+    assert_eq!(peer.received, b"hello.ghIJKLmnend");
+}
+
+// RFC 8684, section 3.3.1: a mapping is not changed once declared. Who does so all the same gets each byte of the stream once, from
+// the mapping that its segment brings.
+#[test]
+fn two_mappings_of_the_same_bytes_of_a_subflow_put_each_byte_of_the_stream_in_once() {
+    let mut peer = warm();
+    let at = peer.flows[0].nxt;
+    let first = long(&peer, 5, at, 100);
+    peer.send_at(0, at + 50, Flags::ACK, with_dss(first), &[b'b'; 50]);
+    let second = long(&peer, 30, at, 100);
+    peer.send_at(0, at, Flags::ACK, with_dss(second), &[b'a'; 50]);
+    let third = long(&peer, 5, at, 100);
+    peer.send_at(0, at, Flags::ACK, with_dss(third), &[b'c'; 50]);
+    peer.flows[0].nxt = at + 100;
+    // 5 to 30 are missing: those bytes of the subflow are used up. They come elsewhere.
+    assert_eq!(peer.received, b"hello");
+    peer.send_data(0, 5, &[b'd'; 25]);
+    let mut expected = b"hello".to_vec();
+    expected.extend([b'd'; 25]);
+    expected.extend([b'a'; 25]);
+    expected.extend([b'b'; 50]);
+    assert_eq!(peer.received, expected);
+}
+
+// RFC 8684, section 3.3.1: bytes that no mapping covers are not taken. 8 for each that is next on its subflow, 32 in all.
+#[test]
+fn a_mapping_that_lies_elsewhere_on_its_subflow_does_not_map_the_bytes_beside_it() {
+    for elsewhere in [1_000_000, u32::MAX - 5, 1 << 31] {
+        let mut peer = warm();
+        peer.join(1);
+        peer.take();
+        let at = peer.flows[0].nxt;
+        for attempt in 1..=4 {
+            let dss = long(&peer, 5, at.wrapping_add(elsewhere), 3);
+            peer.send_at(0, at, Flags::ACK, with_dss(dss), b"abc");
+            assert_eq!(peer.received, b"hello");
+            // Each brings a mapping: nothing shows that options are stripped.
+            assert_eq!(subflows(&peer), 2, "{attempt}");
+        }
+        peer.send_data(0, 5, b"abc");
+        assert_eq!(peer.received, b"helloabc");
+    }
+}
+
+// RFC 8684, section 3.7: an infinite mapping is the end of MPTCP on the only subflow there has been, and of the subflow if there
+// are others.
+#[test]
+fn a_mapping_of_length_0_in_mid_connection_ends_its_subflow_beside_others() {
+    let mut peer = warm();
+    let joined = peer.join(1);
+    peer.take();
+    let at = peer.flows[joined].nxt;
+    let dss = long(&peer, 5, at, 0);
+    peer.send(joined, Flags::ACK, with_dss(dss), b"abc");
+    assert_eq!(peer.take().iter().find_map(reset_reason), Some(6));
+    assert_eq!((subflows(&peer), peer.protocol(), peer.received.as_slice()), (1, Protocol::Multipath, &b"hello"[..]));
+    peer.send_data(0, 5, b" world");
+    assert_eq!(peer.received, b"hello world");
+}
+
+#[test]
+fn a_mapping_over_the_end_of_the_window_brings_what_lies_inside() {
+    let mut small = config();
+    small.receive_buffer = BufferSize::Fixed(1_000);
+    small.buffers_per_subflow = false;
+    let mut peer = Peer::connected(small);
+    peer.reading = false;
+    let (at, payload) = (peer.flows[0].nxt, vec![7; 1_200]);
+    peer.send_data(0, 0, &payload);
+    let state = peer.host.receive_state(peer.id()).unwrap();
+    assert_eq!((state.next, state.readable), (1_000, 1_000));
+    // What did not fit was acknowledged nowhere.
+    assert_eq!(peer.acknowledged(), Some(1_000));
+    let last = peer.take().pop().expect("an answer");
+    assert_eq!((last.segment.ack, last.segment.window), (peer.flows[0].peer_initial + at, 0));
+}
+
+// RFC 8684, section 3.3.3: the stream ends where its DATA_FIN says.
+#[test]
+fn data_behind_the_end_of_the_stream_is_not_read() {
+    let mut peer = warm();
+    peer.signal(0, peer.data_fin(5));
+    peer.send_data(0, 5, b"more");
+    peer.send_data(0, 3, b"lo and more");
+    peer.signal(0, peer.data_fin(9));
+    assert_eq!(peer.received, b"hello");
+    let ends = peer.events.iter().filter(|event| matches!(event, anabranch_mptcp::Event::EndOfStream(_)));
+    assert_eq!(ends.count(), 1);
+}
+
+// An end before what came, and one that is 2^63 bytes away, are none.
+#[test]
+fn an_end_that_cannot_be_is_ignored() {
+    let mut peer = warm();
+    for end in [0, 4, u64::MAX, u64::MAX - 1_000] {
+        peer.signal(0, peer.data_fin(end));
+    }
+    peer.send_data(0, 5, b" world");
+    peer.signal(0, peer.data_fin(11));
+    assert_eq!(peer.received, b"hello world");
+    assert!(peer.events.iter().any(|event| matches!(event, anabranch_mptcp::Event::EndOfStream(_))));
+}
+
+fn checked() -> ConnectionConfig {
+    ConnectionConfig { checksum: true, ..config() }
+}
+
+/// Sends a part of a mapping of `length` bytes of 7 at `offset`, which begins at `at` on the subflow.
+fn send_part(peer: &mut Peer, offset: u64, at: u32, length: u16, (from, to): (u32, u32)) {
+    let number = peer.number(offset);
+    let whole = vec![7; usize::from(length)];
+    let checksum = Some(dss_checksum(number, at, length, [&whole[..]]));
+    let mapping = Some(Mapping { data_seq: DataSequence::Long(number), subflow_seq: at, length, checksum });
+    let dss = Dss { data_ack: Some(peer.data_ack(0)), mapping, data_fin: false };
+    peer.send_at(0, at + from, Flags::ACK, with_dss(dss), &whole[from as usize..to as usize]);
+}
+
+// RFC 8684, section 3.3.1: a checksum covers a whole mapping. What goes again with other borders fills the hole all the same.
+#[test]
+fn a_hole_of_a_mapping_under_a_checksum_may_be_filled_by_a_segment_with_other_borders() {
+    for (from, to) in [(100, 200), (50, 250), (0, 300), (99, 201), (100, 250), (50, 200)] {
+        let mut peer = warm_with(checked());
+        let at = peer.flows[0].nxt;
+        send_part(&mut peer, 5, at, 300, (0, 100));
+        send_part(&mut peer, 5, at, 300, (200, 300));
+        assert_eq!(peer.received.len(), 5);
+        send_part(&mut peer, 5, at, 300, (from, to));
+        assert_eq!(peer.received.len(), 305, "{from} to {to}");
+    }
+}
+
+// Mappings that are never completed are held 64 at a time, each of 64 kB at most, beside the window: 4 MB, however many begin.
+#[test]
+fn mappings_that_are_never_completed_take_bounded_memory_and_do_not_shut_out_the_rest() {
+    let mut peer = warm_with(checked());
+    let at = peer.flows[0].nxt;
+    for number in 0..200 {
+        send_part(&mut peer, 5 + u64::from(number) * 1_000, at + number * 1_000, 1_000, (1, 1_000));
+    }
+    for number in 0..200 {
+        send_part(&mut peer, 5 + u64::from(number) * 1_000, at + number * 1_000, 1_000, (0, 1_000));
+    }
+    assert_eq!(peer.received.len(), 5 + 200_000);
+}
+
+// RFC 8684, section 3.7, without checksums: MP_FAIL means what it says nevertheless, since nothing else can follow it.
+#[test]
+fn mp_fail_out_of_the_blue_ends_mptcp_in_good_order() {
+    let mut peer = warm();
+    let number = peer.number(5);
+    peer.send(0, Flags::ACK, options(vec![MptcpOption::Fail { data_seq: number }]), &[]);
+    assert_eq!(peer.protocol(), Protocol::Tcp);
+    let answer = peer.take();
+    let fails = |option: &MptcpOption| matches!(option, MptcpOption::Fail { .. });
+    assert!(answer.iter().any(|packet| packet.segment.options.mptcp.iter().any(fails)), "{answer:?}");
+    let at = peer.flows[0].nxt;
+    peer.send_at(0, at, Flags::ACK, TcpOptions::default(), b" world");
+    assert_eq!(peer.received, b"hello world");
+}
+
+// RFC 8684, section 3.1: the third segment must bring our key; if it brings another, who sent it does not speak to us.
+#[test]
+fn keys_that_are_not_ours_in_the_third_segment_end_in_plain_tcp() {
+    let mut peer = Peer::new(config());
+    peer.open(vec![capable(CapableKeys::None)]);
+    let keys = CapableKeys::Both { sender: peer.keys.local.0, receiver: peer.keys.remote.0 ^ 1 };
+    peer.send(0, Flags::ACK, options(vec![capable(keys)]), &[]);
+    assert_eq!(peer.protocol(), Protocol::Tcp);
+    peer.send(0, Flags::ACK, TcpOptions::default(), b"hello");
+    assert_eq!(peer.received, b"hello");
+}
+
+// RFC 8684, section 3.1: C to G are not ours to judge; B is reserved and must be 0.
+#[test]
+fn flags_of_an_offer_that_nobody_has_defined_do_not_hurt() {
+    let flags =
+        CapableFlags { hmac_sha256: true, checksum_required: true, extensibility: false, deny_join_initial: true };
+    let mut peer = Peer::new(config());
+    let answer = peer.open(vec![MptcpOption::Capable { version: 1, flags, keys: CapableKeys::None }]);
+    let Some(MptcpOption::Capable { flags: said, .. }) = answer.segment.options.mptcp.first() else {
+        panic!("{answer:?}")
+    };
+    assert!(said.hmac_sha256 && said.checksum_required && !said.extensibility);
+}
+
+// Options of the handshake on a connection that is long established say nothing any more.
+#[test]
+fn options_of_a_handshake_in_mid_connection_change_nothing() {
+    let other = CapableKeys::Both { sender: 1, receiver: 2 };
+    let strange = [
+        capable(other),
+        MptcpOption::JoinAck { hmac: [9; 20] },
+        MptcpOption::TcpReset { transient: true, flags: 7, reason: 255 },
+        MptcpOption::Experimental { flags: 0, experiment: 0xdead, data: vec![1, 2, 3] },
+        MptcpOption::Experimental { flags: 15, experiment: 0x4242, data: Vec::new() },
+    ];
+    for option in strange {
+        let mut peer = warm();
+        let joined = peer.join(1);
+        for flow in [0, joined] {
+            peer.send(flow, Flags::ACK, options(vec![option.clone()]), &[]);
+        }
+        assert_eq!((subflows(&peer), peer.protocol()), (2, Protocol::Multipath), "{option:?}");
+        peer.send_data(joined, 5, b" world");
+        peer.run(Duration::from_secs(1));
+        assert_eq!(peer.received, b"hello world", "{option:?}");
+    }
+}
