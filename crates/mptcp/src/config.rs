@@ -118,6 +118,11 @@ pub struct ConnectionConfig {
     pub max_subflows: usize,
     /// How long a connection outlives the loss of its last subflow.
     pub survive_without_subflows: Duration,
+    /// How long what was written, or the end of the stream, may stay without an acknowledgement at data level, or without
+    /// progress of one, before the connection is aborted with [`crate::CloseCause::UserTimeout`]; none: for as long as it
+    /// lives (RFC 9293, section 3.9.1.1; RFC 5482). What waits behind a closed window counts too. Subflows have limits of
+    /// their own ([`TcpConfig::max_timeouts`]), which this does not raise.
+    pub user_timeout: Option<Duration>,
     /// The application's priority, 1 (highest) to 6.
     pub priority: u8,
     /// What each subflow's TCP does.
@@ -145,6 +150,7 @@ impl ConnectionConfig {
             data_reinjection: None,
             max_subflows: 9,
             survive_without_subflows: Duration::from_secs(60),
+            user_timeout: None,
             priority: 1,
             tcp: TcpConfig::default(),
             framing: Framing::Bytes,

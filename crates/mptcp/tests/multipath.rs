@@ -16,5 +16,6 @@ mod multipath {
     mod subflow_order;
     mod table;
     mod trains;
+    mod user_timeout;
 }
 mod pair;

@@ -149,6 +149,13 @@ pub const SETTINGS: &[Setting] = &[
         kind: Kind::Count(1..=100, |config, count| config.tcp.max_timeouts = count as u32),
     },
     Setting {
+        name: "user_timeout",
+        values: "a time",
+        default: "none",
+        summary: "how long what was written may stay without progress of its acknowledgement at data level, on whatever subflow, until the connection is aborted (RFC 5482)",
+        kind: Kind::Time(|config, time| config.user_timeout = Some(time)),
+    },
+    Setting {
         name: "tail_loss_probe",
         values: FLAG,
         default: "true",

@@ -176,7 +176,7 @@ pub struct Connection {
     infinite_mapping: fallback::InfiniteMapping,
     /// We fell back for a wrong checksum and the peer has not shown that it knows: the data sequence number that our
     /// MP_FAIL names.
-    unheard_fallback: Option<u64>,
+    unheard_fallback: Option<Box<u64>>,
     pending_mappings: PendingMappings,
     /// What waits behind holes of subflows, if it has to.
     subflow_order: Option<Box<SubflowOrder>>,

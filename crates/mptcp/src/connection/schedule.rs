@@ -93,9 +93,19 @@ impl Reinjections {
 pub(super) struct Blocked {
     /// When policies hear of it again.
     repeat_at: Instant,
-    /// Who carries the hole at this data sequence.
+    /// The data sequence of the hole.
     hole: u64,
-    culprit: Option<(SubflowId, u64)>,
+    /// Who carries it, if anybody does.
+    culprit: Option<SubflowId>,
+    /// How much of it, bytes.
+    length: u64,
+}
+
+impl Blocked {
+    fn new(repeat_at: Instant, hole: u64, holder: Option<(SubflowId, u64)>) -> Self {
+        let (culprit, length) = (holder.map(|(id, _)| id), holder.map_or(0, |(_, length)| length));
+        Self { repeat_at, hole, culprit, length }
+    }
 }
 
 impl Connection {
@@ -325,7 +335,7 @@ impl Connection {
             None => {
                 self.announce_blocked(una);
                 self.timers.blocked = now + round_trip;
-                Blocked { repeat_at: now + round_trip, hole: una, culprit: self.find_holder(una) }
+                Blocked::new(now + round_trip, una, self.find_holder(una))
             }
         };
         self.blocked = Some(blocked);
@@ -369,11 +379,11 @@ impl Connection {
     fn relieve(&mut self, now: Instant, una: u64, workspace: &Workspace) {
         let Some(mut blocked) = self.blocked else { return };
         if blocked.hole != una {
-            blocked.hole = una;
-            blocked.culprit = self.find_holder(una);
+            blocked = Blocked::new(blocked.repeat_at, una, self.find_holder(una));
             self.blocked = Some(blocked);
         }
-        let Some((culprit, length)) = blocked.culprit else { return };
+        let Some(culprit) = blocked.culprit else { return };
+        let length = blocked.length;
         let hole = Hole { data_seq: una, length: length as u32, culprit };
         let view = self.view(now);
         let relief = self.scheduler.on_window_blocked(&view, &hole, &workspace.views);

@@ -41,6 +41,8 @@ pub(super) struct ConnectionTimers {
     pub missing: Instant,
     /// No subflow was found in time.
     pub without_subflows: Instant,
+    /// The user timeout: what is unacknowledged must have become less by then.
+    pub user: Instant,
 }
 
 impl ConnectionTimers {
@@ -57,6 +59,7 @@ impl ConnectionTimers {
             announcement: Instant::NEVER,
             missing: Instant::NEVER,
             without_subflows: Instant::NEVER,
+            user: Instant::NEVER,
         }
     }
     fn next(&self) -> Instant {
@@ -68,6 +71,7 @@ impl ConnectionTimers {
             .min(self.announcement)
             .min(self.missing)
             .min(self.without_subflows)
+            .min(self.user)
     }
     /// Stops all.
     pub fn stop_all(&mut self) {
@@ -75,8 +79,8 @@ impl ConnectionTimers {
     }
     /// Stops those that only MPTCP has.
     pub fn stop_multipath(&mut self) {
-        let persist = self.persist;
-        *self = Self { persist, ..Self::new() };
+        let Self { persist, user, .. } = *self;
+        *self = Self { persist, user, ..Self::new() };
     }
 }
 
@@ -127,6 +131,22 @@ impl Connection {
             // A slow reader may still put the end off.
             self.timers.without_subflows = Instant::NEVER;
             self.reset_all(now, CloseCause::TimedOut);
+        }
+        if self.timers.user <= now {
+            self.timers.user = Instant::NEVER;
+            self.reset_all(now, CloseCause::UserTimeout);
+        }
+    }
+
+    /// Starts the user timeout where something waits for an acknowledgement at data level and it does not run (RFC 5482;
+    /// RFC 9293, section 3.8.3): called when nothing more can be sent. Progress stops it.
+    pub(super) fn watch_user_timeout(&mut self, now: Instant) {
+        let Some(timeout) = self.config.user_timeout else { return };
+        let end_waits = self.write_closed && !self.end_acknowledged;
+        if self.closed.is_some() || !(end_waits || self.data_una() < self.send.end()) {
+            self.timers.user = Instant::NEVER;
+        } else if self.timers.user == Instant::NEVER {
+            self.timers.user = now + timeout;
         }
     }
 

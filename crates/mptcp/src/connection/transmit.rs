@@ -65,6 +65,7 @@ impl Connection {
                 self.output_pending = false;
                 self.note_limits();
                 self.watch_window(now);
+                self.watch_user_timeout(now);
             }
         }
         packet

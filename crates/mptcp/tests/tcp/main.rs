@@ -12,4 +12,5 @@ mod options;
 mod resets;
 mod table;
 mod transcript;
+mod user_timeout;
 mod windows;
