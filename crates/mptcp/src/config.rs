@@ -177,6 +177,9 @@ pub enum RtoRule {
 pub struct TcpConfig {
     /// Largest IP packet on the local link; the MSS option follows from it (RFC 9293, section 3.7.1).
     pub mtu: u16,
+    /// Take two timeouts in a row of a long segment for a path that swallows such (RFC 4821, section 7.7), believe routers that
+    /// say so (RFC 1191, RFC 8201), and search for the largest that passes. Until then segments are as long as `mtu` allows.
+    pub path_mtu_discovery: bool,
     /// Offer window scaling (RFC 7323).
     pub window_scaling: bool,
     /// Offer timestamps (RFC 7323).
@@ -231,6 +234,7 @@ impl Default for TcpConfig {
     fn default() -> Self {
         Self {
             mtu: 1500,
+            path_mtu_discovery: true,
             window_scaling: true,
             timestamps: true,
             timestamp_drift: 0,

@@ -10,6 +10,7 @@ mod multipath {
     mod manners;
     mod opening;
     mod orders;
+    mod path_mtu;
     mod peer;
     mod shut_windows;
     mod silence;

@@ -104,7 +104,7 @@ pub struct Workspace {
     pub views: Vec<SubflowView>,
     /// Subflows whose data the scheduler has no other subflow for now.
     pub refused: Vec<SubflowId>,
-    /// The packet given last is data that had been sent before.
+    /// The packet given last must leave by itself: it is data that had been sent before, or a probe of the path.
     pub resends: bool,
 }
 

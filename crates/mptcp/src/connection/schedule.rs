@@ -126,7 +126,7 @@ impl Connection {
             return false;
         }
         if self.protocol == Protocol::Tcp {
-            return waiting && self.assign_to_only();
+            return waiting && self.assign_to_only(now);
         }
         self.subflow_views(&mut workspace.views);
         while let Some((at, stretch)) = again {
@@ -164,7 +164,7 @@ impl Connection {
     }
 
     /// Plain TCP has one subflow and nothing to choose.
-    fn assign_to_only(&mut self) -> bool {
+    fn assign_to_only(&mut self, now: Instant) -> bool {
         let Some(subflow) = self.subflows.first() else { return false };
         if !subflow.is_usable() {
             return false;
@@ -178,7 +178,17 @@ impl Connection {
         if used + length > window && used > 0 && !probe {
             return false;
         }
+        let length = self.probe_length(now, id).unwrap_or(length);
         self.give(id, self.data_nxt, length as usize, SendKind::New)
+    }
+
+    /// How much new data a probe of a subflow's path would carry, if one is wanted.
+    fn probe_length(&mut self, now: Instant, id: SubflowId) -> Option<u64> {
+        let subflow = self.subflows.iter_mut().find(|subflow| subflow.id() == id && subflow.has_narrow_path())?;
+        let window = subflow.window(&*self.congestion, &self.config.tcp);
+        let unsent = self.send.end() - self.data_nxt;
+        let available = unsent.min(self.window_edge.saturating_sub(self.data_nxt)).min(window);
+        subflow.probe_size(now, available).map(u64::from)
     }
 
     /// How much new data the next segment may carry: none if it must wait for window, or for more data to fill it.
@@ -260,7 +270,7 @@ impl Connection {
         };
         self.blocked = None;
         if let Some(id) = self.probing_subflow() {
-            return self.give_new(id, length);
+            return self.give_new(now, id, length);
         }
         let data_seq = self.data_nxt;
         let time_left = self.time_left(now, data_seq);
@@ -269,7 +279,7 @@ impl Connection {
         match self.scheduler.schedule(&view, &chunk, &workspace.views) {
             // Something else comes next then.
             Decision::Send(_) if self.withdraws_next(now, length, &workspace.views) => true,
-            Decision::Send(id) => self.give_new(id, length),
+            Decision::Send(id) => self.give_new(now, id, length),
             Decision::Wait(until) => {
                 self.timers.schedule = until.unwrap_or(Instant::NEVER).max(now);
                 false
@@ -284,8 +294,11 @@ impl Connection {
         self.subflows.iter().find(wants).map(Subflow::id)
     }
 
-    fn give_new(&mut self, id: SubflowId, length: u64) -> bool {
+    fn give_new(&mut self, now: Instant, id: SubflowId, length: u64) -> bool {
         let Some(mss) = self.subflow_mut(id).filter(|s| s.is_usable()).map(|s| s.mss) else { return false };
+        if let Some(length) = self.probe_length(now, id) {
+            return self.give(id, self.data_nxt, length as usize, SendKind::New);
+        }
         let length = length.min(u64::from(mss));
         match self.place_in_train(id) {
             Some(place) => self.give_in_train(id, length, place),

@@ -87,7 +87,7 @@ impl ConnectionTimers {
 impl Connection {
     /// The earliest deadline.
     pub fn next_timeout(&self) -> Instant {
-        let subflows = self.subflows.iter().map(|s| s.timers.next().min(s.acknowledgement_deadline())).min();
+        let subflows = self.subflows.iter().map(|s| s.next_timeout().min(s.acknowledgement_deadline())).min();
         let watch = self.watch.as_ref().map_or(Instant::NEVER, |watch| watch.repeat_at);
         self.timers.next().min(watch).min(subflows.unwrap_or(Instant::NEVER))
     }
@@ -155,10 +155,11 @@ impl Connection {
         if subflow.acknowledgement_deadline() <= now {
             subflow.receiver.acknowledge_now();
         }
-        let timers = subflow.timers;
-        if timers.next() > now {
+        if subflow.next_timeout() > now {
             return;
         }
+        let timers = subflow.timers;
+        let doubts = subflow.doubt.as_ref().is_some_and(|doubt| doubt.until <= now);
         if timers.linger <= now {
             let waits_for_fin = self.subflows.get(index).is_some_and(|subflow| subflow.state == State::FinWait2);
             let gave_up = self.protocol == Protocol::Tcp && waits_for_fin;
@@ -168,7 +169,7 @@ impl Connection {
         if timers.handshake <= now && !self.handle_handshake_timeout(now, index) {
             return;
         }
-        if timers.doubt <= now && !self.handle_doubt(now, index) {
+        if doubts && !self.handle_doubt(now, index) {
             return;
         }
         if timers.retransmit <= now && !self.handle_retransmit_timeout(now, index) {

@@ -7,6 +7,7 @@
 pub mod acknowledge;
 pub mod delay_meter;
 pub mod delivery;
+pub mod path_mtu;
 pub mod receiver;
 pub mod recovery;
 pub mod rtt;
@@ -26,6 +27,7 @@ use anabranch_wire::{MptcpOption, SeqNumber};
 use bytes::Bytes;
 use core::net::SocketAddr;
 use delivery::LossReport;
+use path_mtu::PathMtu;
 use receiver::{AckDue, Receiver};
 use recovery::{Phase, Rack, TailProbe, Undo};
 use rtt::RttEstimator;
@@ -130,6 +132,8 @@ pub struct Doubt {
     pub since: Instant,
     /// How many did.
     pub probes: u32,
+    /// The path must have answered by then.
+    pub until: Instant,
 }
 
 /// Counters of a subflow; bytes are payload.
@@ -209,6 +213,8 @@ pub struct Subflow {
     pub signalled: bool,
     /// The peer withdrew its address, and whether the path lives is being asked (RFC 8684, section 3.4.2).
     pub doubt: Option<Box<Doubt>>,
+    /// What is known of the path's largest packet, if it is less than the handshake allows.
+    path_mtu: Option<Box<PathMtu>>,
     /// MPTCP options that wait for a segment.
     pub control: VecDeque<MptcpOption>,
     /// Retransmission timeouts in a row without progress.
@@ -295,6 +301,7 @@ impl Subflow {
             handshake_due: true,
             signalled: false,
             doubt: None,
+            path_mtu: None,
             control: VecDeque::new(),
             timeouts_in_row: 0,
             silent: false,
@@ -344,6 +351,11 @@ impl Subflow {
     /// When something acceptable came last.
     pub fn last_heard(&self) -> Instant {
         self.last_heard
+    }
+
+    /// The earliest of its deadlines but that of a delayed acknowledgement.
+    pub fn next_timeout(&self) -> Instant {
+        self.timers.next().min(self.doubt.as_ref().map_or(Instant::NEVER, |doubt| doubt.until))
     }
 
     /// Whether either side calls it a backup.
@@ -424,7 +436,7 @@ impl Subflow {
 
     /// Whether a record is so long that there is no room for a mapping beside it.
     pub fn is_bare(&self, record: &scoreboard::Record) -> bool {
-        record.payload.len() > self.mss as usize
+        record.payload.len() > self.mss as usize && record.place.number > 0
     }
 
     /// Puts a FIN behind what is queued; further data is refused by [`Self::is_usable`].

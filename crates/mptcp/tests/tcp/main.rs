@@ -9,6 +9,7 @@ mod limits;
 mod loss;
 mod opening;
 mod options;
+mod path_mtu;
 mod resets;
 mod table;
 mod transcript;
