@@ -65,6 +65,11 @@ fn a_path_that_swallows_long_packets_is_used_again_with_shorter_ones() {
         let id = pair.connect(config.clone(), config);
         pair.run(Duration::from_millis(500));
         transfer(&mut pair, id, 0);
+        // Probes, too, say where their bytes belong.
+        let data = pair.sent[0].iter().map(|(_, packet)| packet).filter(|packet| !packet.segment.payload.is_empty());
+        let mapped = |packet: &Packet| packet.segment.options.dss.is_some_and(|dss| dss.mapping.is_some());
+        let (with, without): (Vec<_>, Vec<_>) = data.partition(|packet| mapped(packet));
+        assert!(with.iter().any(|packet| on_first(packet) && packet.wire_len() > NARROW) && without.is_empty());
     }
 }
 
