@@ -177,6 +177,13 @@ pub const SETTINGS: &[Setting] = &[
         kind: Kind::Mtu,
     },
     Setting {
+        name: "path_mtu_discovery",
+        values: FLAG,
+        default: "true",
+        summary: "two timeouts in a row of a long segment shorten the segments of a subflow, and the longest that passes is searched for (RFC 4821, RFC 8899); in the lab only where a link has an `mtu`",
+        kind: Kind::Flag(|config, on| config.tcp.path_mtu_discovery = on),
+    },
+    Setting {
         name: "sack",
         values: FLAG,
         default: "true",
