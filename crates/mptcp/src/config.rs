@@ -118,6 +118,11 @@ pub struct ConnectionConfig {
     pub max_subflows: usize,
     /// How long a connection outlives the loss of its last subflow.
     pub survive_without_subflows: Duration,
+    /// How long what was written, or the end of the stream, may stay without an acknowledgement at data level, or without
+    /// progress of one, before the connection is aborted with [`crate::CloseCause::UserTimeout`]; none: for as long as it
+    /// lives (RFC 9293, section 3.9.1.1; RFC 5482). What waits behind a closed window counts too. Subflows have limits of
+    /// their own ([`TcpConfig::max_timeouts`]), which this does not raise.
+    pub user_timeout: Option<Duration>,
     /// The application's priority, 1 (highest) to 6.
     pub priority: u8,
     /// What each subflow's TCP does.
@@ -145,6 +150,7 @@ impl ConnectionConfig {
             data_reinjection: None,
             max_subflows: 9,
             survive_without_subflows: Duration::from_secs(60),
+            user_timeout: None,
             priority: 1,
             tcp: TcpConfig::default(),
             framing: Framing::Bytes,
@@ -183,6 +189,9 @@ pub enum EcnMode {
 pub struct TcpConfig {
     /// Largest IP packet on the local link; the MSS option follows from it (RFC 9293, section 3.7.1).
     pub mtu: u16,
+    /// Take two timeouts in a row of a long segment for a path that swallows such (RFC 4821, section 7.7), believe routers that
+    /// say so (RFC 1191, RFC 8201), and search for the largest that passes. Until then segments are as long as `mtu` allows.
+    pub path_mtu_discovery: bool,
     /// Offer window scaling (RFC 7323).
     pub window_scaling: bool,
     /// Offer timestamps (RFC 7323).
@@ -237,6 +246,7 @@ impl Default for TcpConfig {
     fn default() -> Self {
         Self {
             mtu: 1500,
+            path_mtu_discovery: true,
             window_scaling: true,
             timestamps: true,
             timestamp_drift: 0,

@@ -22,6 +22,9 @@ pub enum CloseCause {
     /// The peer went silent, or all subflows were lost for too long.
     #[error("timed out")]
     TimedOut,
+    /// What was written stayed without an acknowledgement for [`crate::ConnectionConfig::user_timeout`].
+    #[error("data was not acknowledged within the user timeout")]
+    UserTimeout,
     /// The peer broke the protocol in a way that leaves no fallback.
     #[error("protocol error")]
     ProtocolError,

@@ -195,6 +195,8 @@ pub struct EndpointCounters {
     pub evicted_handshakes: u64,
     /// Joins with an unknown token, or where they were not allowed.
     pub refused_joins: u64,
+    /// Messages of routers about packets too big that were not believed, or no news.
+    pub refused_too_big: u64,
     /// Events dropped because the application did not fetch them.
     pub dropped_events: u64,
     /// Actions of the path manager that could not be carried out.

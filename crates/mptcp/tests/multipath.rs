@@ -10,11 +10,13 @@ mod multipath {
     mod manners;
     mod opening;
     mod orders;
+    mod path_mtu;
     mod peer;
     mod shut_windows;
     mod silence;
     mod subflow_order;
     mod table;
     mod trains;
+    mod user_timeout;
 }
 mod pair;

@@ -37,7 +37,7 @@ pub use background::BackgroundLoad;
 pub use flow::{FlowConfig, FlowId, FlowResult, Side};
 pub use generator::Generator;
 pub use identifiers::{HostId, LinkId, RouterId};
-pub use link::{Link, LinkConfig};
+pub use link::{Link, LinkConfig, LinkMtu};
 pub use network::End;
 pub use results::RunResult;
 pub use udp::{UdpConfig, UdpSource};

@@ -103,6 +103,7 @@ pub(crate) struct Network {
     /// Packets that hosts could not send or would not take.
     host_drops: Drops,
     routes_are_stale: bool,
+    has_mtu: bool,
     scratch: Vec<u8>,
 }
 
@@ -121,6 +122,7 @@ impl Network {
             arrivals: VecDeque::new(),
             host_drops: Drops::default(),
             routes_are_stale: false,
+            has_mtu: false,
             scratch: Vec::new(),
         }
     }
@@ -137,7 +139,12 @@ impl Network {
             hosts: Vec::new(),
         });
         self.routes_are_stale = true;
+        self.has_mtu |= config.mtu.is_some();
         id
+    }
+    /// Whether some link drops packets for their length.
+    pub(crate) fn has_mtu(&self) -> bool {
+        self.has_mtu
     }
     pub(crate) fn add_router(&mut self) -> RouterId {
         self.routers.push(Router::default());

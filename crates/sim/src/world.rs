@@ -163,6 +163,9 @@ impl World {
     }
     /// Adds a flow: its server listens at once, its client connects when it starts.
     ///
+    /// Where no link added so far has an MTU, hosts know that none has: an outage is no black hole, and segments keep their length
+    /// ([`anabranch_mptcp::TcpConfig::path_mtu_discovery`] is off).
+    ///
     /// # Panics
     /// If the flow's destination is no interface of this world, or its server has no port left.
     pub fn add_flow(&mut self, mut config: FlowConfig) -> FlowId {
@@ -179,6 +182,10 @@ impl World {
         self.network.events.put(config.start, Target::new(START_EVENT, id.0 as usize));
         if config.stop != Instant::NEVER {
             self.network.events.put(config.stop, Target::new(STOP_EVENT, id.0 as usize));
+        }
+        if !self.network.has_mtu() {
+            config.client_config.tcp.path_mtu_discovery = false;
+            config.server_config.tcp.path_mtu_discovery = false;
         }
         let host = &mut self.hosts[server.index()];
         host.listeners.insert(port, id);

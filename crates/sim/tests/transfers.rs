@@ -10,7 +10,8 @@ use anabranch_sim::link::{DropCause, Impairments, LossModel};
 use anabranch_sim::share::ShareRange;
 use anabranch_sim::topology::{NoPaths, Path, PathConfig, ServerAddresses, cross_hosts, disjoint_paths, dumbbell};
 use anabranch_sim::{
-    Application, BackgroundLoad, Change, FlowConfig, FlowId, HostId, LinkConfig, RunResult, Side, World, WorldConfig,
+    Application, BackgroundLoad, Change, FlowConfig, FlowId, HostId, LinkConfig, LinkMtu, RunResult, Side, World,
+    WorldConfig,
 };
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
@@ -343,4 +344,28 @@ fn a_message_takes_from_when_it_is_there_to_when_its_last_byte_is_read() {
     // Seldom are two so close together that one waits for the other.
     assert!(delays.iter().filter(|delay| **delay == alone).count() > delays.len() * 9 / 10);
     assert_eq!(flow.receiver().checked, Checked::Pattern);
+}
+
+/// Two paths; from the third second on, the first carries packets of at most 1400 bytes, and nobody says so.
+#[test]
+fn a_path_that_becomes_narrow_in_mid_transfer_is_used_again_with_shorter_packets() {
+    let mut narrow = path("a", mbit(10), 10);
+    narrow.access_up.mtu = Some(LinkMtu { bytes: 1_400, from: at(3.0) });
+    let mut lab = lab(SEED, &[narrow, path("b", mbit(10), 10)]);
+    lab.add("bulk", Application::upload(Sending::Bytes(20_000_000)).verified(), connection(true));
+    lab.world.run_until(at(4.0));
+    let before = carried(&mut lab.world);
+    lab.world.run_until(at(60.0));
+    let result = lab.world.results();
+    assert_eq!((result.flows[0].server.read, result.flows[0].server.checked), (20_000_000, Checked::Pattern));
+    assert!(result.drops().get(DropCause::TooBig) > 0);
+    // Half of what was left after four seconds, or nearly.
+    let after = carried(&mut lab.world);
+    assert!(after - before > 5_000_000, "{before} {after}");
+}
+
+/// Bytes that the first path's access link has delivered.
+fn carried(world: &mut World) -> u64 {
+    let result = world.results();
+    result.links.iter().find(|link| link.name.starts_with("a/")).map_or(0, |link| link.counters.delivered_bytes)
 }

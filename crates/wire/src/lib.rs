@@ -8,6 +8,7 @@
 pub mod checksum;
 pub mod encapsulation;
 pub mod error;
+pub mod icmp;
 pub mod ip;
 pub mod message;
 pub mod mptcp;
@@ -21,6 +22,7 @@ pub mod udp;
 
 pub use checksum::Checksum;
 pub use error::{EmitError, ParseError};
+pub use icmp::PacketTooBig;
 pub use ip::{Ecn, IpHeader};
 pub use message::MessageHeader;
 pub use mptcp::MptcpOption;

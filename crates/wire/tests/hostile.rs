@@ -6,14 +6,16 @@ mod strategies;
 use anabranch_wire::checksum::Checksum;
 use anabranch_wire::ip::{self, PROTOCOL_TCP};
 use anabranch_wire::tcp::{Flags, OPTION_SPACE, TcpOptions};
-use anabranch_wire::{Packet, ParseError, UdpPacket};
+use anabranch_wire::{Packet, PacketTooBig, ParseError, UdpPacket};
 use bytes::Bytes;
 use proptest::prelude::*;
 
 /// Parses the bytes in every way, and what is a packet to us goes through the wire once more.
 fn swallow(bytes: Vec<u8>) -> bool {
     let bytes = Bytes::from(bytes);
-    let _ = ip::parse(&bytes);
+    if let Ok(datagram) = ip::parse(&bytes) {
+        let _ = PacketTooBig::parse(&datagram.header, datagram.protocol, &bytes[datagram.payload]);
+    }
     let _ = UdpPacket::parse(&bytes);
     let Ok(packet) = Packet::parse(&bytes) else { return false };
     let mut again = Vec::new();

@@ -9,8 +9,8 @@ use crate::scenario::model::{self, Direction, Draw, Drawn, LinkRate};
 use crate::scenario::quantity::Share;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_sim::link::{
-    Coverage, CoveragePoint, DelayModel, Discipline, Impairments, LossModel, QueueConfig, QueueLimit, RateModel,
-    Schedule,
+    Coverage, CoveragePoint, DelayModel, Discipline, Impairments, LinkMtu, LossModel, QueueConfig, QueueLimit,
+    RateModel, Schedule,
 };
 use anabranch_sim::random::RandomStream;
 use anabranch_sim::{End, HostId, InterfaceId, LinkConfig, LinkId, RouterId, World};
@@ -127,6 +127,7 @@ fn config(seed: u64, name: &str, link: &model::Link) -> LinkConfig {
         },
         coverage: coverage(&link.coverage),
         schedule: schedule(&link.down),
+        mtu: link.mtu.map(|(size, from)| LinkMtu { bytes: size.0 as u32, from: Instant::ZERO + from }),
         ..LinkConfig::default()
     }
 }

@@ -155,6 +155,13 @@ pub const SETTINGS: &[Setting] = &[
         kind: Kind::Count(1..=100, |config, count| config.tcp.max_timeouts = count as u32),
     },
     Setting {
+        name: "user_timeout",
+        values: "a time",
+        default: "none",
+        summary: "how long what was written may stay without progress of its acknowledgement at data level, on whatever subflow, until the connection is aborted (RFC 5482)",
+        kind: Kind::Time(|config, time| config.user_timeout = Some(time)),
+    },
+    Setting {
         name: "tail_loss_probe",
         values: FLAG,
         default: "true",
@@ -174,6 +181,13 @@ pub const SETTINGS: &[Setting] = &[
         default: "1500 B",
         summary: "largest IP packet",
         kind: Kind::Mtu,
+    },
+    Setting {
+        name: "path_mtu_discovery",
+        values: FLAG,
+        default: "true",
+        summary: "two timeouts in a row of a long segment shorten the segments of a subflow, and the longest that passes is searched for (RFC 4821, RFC 8899); in the lab only where a link has an `mtu`",
+        kind: Kind::Flag(|config, on| config.tcp.path_mtu_discovery = on),
     },
     Setting {
         name: "sack",

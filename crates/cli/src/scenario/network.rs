@@ -24,6 +24,8 @@ const LINK_KEYS: &[&str] = &[
     "duplication",
     "reordering",
     "corruption",
+    "mtu",
+    "mtu_from",
     "down",
     "coverage",
     "walk",
@@ -89,8 +91,22 @@ fn link(item: &Item<'_>, at: usize, directory: &FilePath) -> Result<Link, Diagno
         duplication: table.quantity("duplication")?,
         reordering: table.get("reordering").map(|item| reordering(&item)).transpose()?,
         corruption: table.quantity("corruption")?,
+        mtu: mtu(&table)?,
         down,
     })
+}
+
+/// The longest packet, and from when on.
+fn mtu(table: &Reader<'_>) -> Result<Option<(Size, Duration)>, Diagnostic> {
+    let from = table.quantity("mtu_from")?;
+    match table.quantity("mtu")? {
+        Some(Size(bytes)) if !(576..=65_535).contains(&bytes) => {
+            Err(table.error(format!("an MTU of {bytes} bytes is not possible: from 576 to 65535")))
+        }
+        Some(size) => Ok(Some((size, from.unwrap_or(Duration::ZERO)))),
+        None if from.is_some() => Err(table.error("mtu_from says from when on a link has an mtu, and it has none")),
+        None => Ok(None),
+    }
 }
 
 /// A queue where none is asked for: 1000 packets, as an interface of Linux has by default.

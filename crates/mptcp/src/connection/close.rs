@@ -151,8 +151,8 @@ impl Connection {
         if self.closed.is_some() {
             return;
         }
-        let cause =
-            if cause == CloseCause::TimedOut && self.lacks_only_a_word() { CloseCause::Finished } else { cause };
+        let timed_out = matches!(cause, CloseCause::TimedOut | CloseCause::UserTimeout);
+        let cause = if timed_out && self.lacks_only_a_word() { CloseCause::Finished } else { cause };
         let whole = self.receive.at_end() && self.receive.readable() > 0;
         let acknowledged = self.verdict.is_some() && self.has_something_to_read();
         if (whole || acknowledged) && cause != CloseCause::Aborted {
@@ -194,7 +194,8 @@ impl Connection {
 
     pub(super) fn reset_all(&mut self, now: Instant, cause: CloseCause) {
         let fast_close = MptcpOption::FastClose { key: self.keys.remote.0 };
-        let with_option = cause == CloseCause::Aborted && self.protocol == Protocol::Multipath;
+        let whole = matches!(cause, CloseCause::Aborted | CloseCause::UserTimeout);
+        let with_option = whole && self.protocol == Protocol::Multipath;
         let fast_close = with_option.then_some(fast_close);
         while let Some(subflow) = self.subflows.first() {
             if !matches!(subflow.state, State::TimeWait | State::SynSent) {

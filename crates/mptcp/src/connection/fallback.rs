@@ -52,7 +52,7 @@ impl Connection {
             DataSequence::Short(number) => u64::from(number),
         };
         self.remote.initial_data_seq = first.wrapping_sub(1);
-        self.unheard_fallback = Some(first);
+        self.unheard_fallback = Some(Box::new(first));
     }
 
     /// MPTCP does not work on this subflow: if it is the only one and all it carries is contiguous, the connection
@@ -153,7 +153,7 @@ impl Connection {
             if let Some(subflow) = self.subflows.get_mut(index) {
                 subflow.push_control(fail);
             }
-            self.unheard_fallback = Some(number);
+            self.unheard_fallback = Some(Box::new(number));
             self.fall_back(now, index, FallbackCause::Checksum);
             for (data_seq, bytes) in parts {
                 self.insert(now, index, data_seq, bytes);
@@ -172,9 +172,9 @@ impl Connection {
         let fell_back = self.protocol == Protocol::Tcp && self.config.multipath;
         if fell_back && speaks && segment.flags.contains(Flags::FIN) && self.unheard_fallback.is_none() {
             let next = self.receive.next();
-            self.unheard_fallback = Some(self.remote.data_seq(next));
+            self.unheard_fallback = Some(Box::new(self.remote.data_seq(next)));
         }
-        let Some(number) = self.unheard_fallback else { return };
+        let Some(number) = self.unheard_fallback.as_deref().copied() else { return };
         let fail = MptcpOption::Fail { data_seq: number };
         let answers = segment.options.mptcp.iter().any(|option| matches!(option, MptcpOption::Fail { .. }));
         match &segment.options.dss {

@@ -193,7 +193,7 @@ impl Connection {
     /// under new numbers of the subflow.
     pub(super) fn place_plain(&mut self, now: Instant, index: usize, segment: &Segment, payload: Bytes) {
         let Some(initial) = self.subflows.get(index).map(|subflow| subflow.peer_initial) else { return };
-        let mapping = self.unheard_fallback.and_then(|_| self.mapping_of(initial, segment));
+        let mapping = if self.unheard_fallback.is_some() { self.mapping_of(initial, segment) } else { None };
         match mapping.filter(|mapping| segment.seq == mapping.seq && payload.len() as u32 == mapping.length) {
             Some(mapping) => {
                 self.place(now, index, Subflow::range_of(segment.seq, &payload), mapping.data_seq, payload);

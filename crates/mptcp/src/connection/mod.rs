@@ -105,7 +105,7 @@ pub struct Workspace {
     pub views: Vec<SubflowView>,
     /// Subflows whose data the scheduler has no other subflow for now.
     pub refused: Vec<SubflowId>,
-    /// The packet given last is data that had been sent before.
+    /// The packet given last must leave by itself: it is data that had been sent before, or a probe of the path.
     pub resends: bool,
 }
 
@@ -177,7 +177,7 @@ pub struct Connection {
     infinite_mapping: fallback::InfiniteMapping,
     /// We fell back for a wrong checksum and the peer has not shown that it knows: the data sequence number that our
     /// MP_FAIL names.
-    unheard_fallback: Option<u64>,
+    unheard_fallback: Option<Box<u64>>,
     pending_mappings: PendingMappings,
     /// What waits behind holes of subflows, if it has to.
     subflow_order: Option<Box<SubflowOrder>>,

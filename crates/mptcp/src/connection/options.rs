@@ -126,7 +126,7 @@ impl Connection {
         if subflow.doubt.is_some() {
             return;
         }
-        subflow.doubt = Some(Box::new(Doubt { since: now, probes: 0 }));
+        subflow.doubt = Some(Box::new(Doubt { since: now, probes: 0, until: Instant::NEVER }));
         self.take_back_queued(index);
         self.reinject_outstanding(index, Extent::All);
         self.handle_doubt(now, index);
@@ -136,7 +136,6 @@ impl Connection {
     pub(super) fn handle_doubt(&mut self, now: Instant, index: usize) -> bool {
         let rto = self.subflows.get(index).map(|subflow| subflow.rtt.base_rto(&self.config.tcp));
         let (Some(rto), Some(subflow)) = (rto, self.subflows.get_mut(index)) else { return false };
-        subflow.timers.doubt = Instant::NEVER;
         let Some(mut doubt) = subflow.doubt.take() else { return true };
         // What was on its way before the first probe is no answer.
         let earliest = doubt.since + subflow.rtt.min() / 2;
@@ -150,9 +149,9 @@ impl Connection {
             return false;
         }
         doubt.probes += 1;
+        doubt.until = now + rto;
         subflow.doubt = Some(doubt);
         subflow.keepalive_due = true;
-        subflow.timers.doubt = now + rto;
         self.output_pending = true;
         true
     }

@@ -1,14 +1,15 @@
 //! What a path manager can have a connection do: announce, withdraw, close, suspend, resume, probe.
 
 use super::schedule::Extent;
-use super::{Connection, Protocol};
+use super::{Connection, Protocol, subflow_and_context};
 use crate::config::BufferSize;
 use crate::event::SendKind;
+use crate::subflow::acknowledge::Context;
 use crate::subflow::{State, Subflow};
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::{Duration, Instant};
-use anabranch_wire::MptcpOption;
+use anabranch_wire::{MptcpOption, PacketTooBig};
 use core::net::{IpAddr, SocketAddr};
 
 /// Transmissions of an ADD_ADDR that is not echoed, one, two, four retransmission timeouts apart (as Linux does it).
@@ -188,6 +189,16 @@ impl Connection {
         }
         self.output_pending = true;
         true
+    }
+
+    /// A router says that a packet of ours was too big. Gives false if that is not believed, or no news.
+    pub fn handle_packet_too_big(&mut self, now: Instant, message: &PacketTooBig) -> bool {
+        let of_it = |s: &Subflow| s.identity.local == message.source && s.identity.remote == message.destination;
+        let Some(index) = self.subflows.iter().position(of_it) else { return false };
+        let (Some(subflow), mut cx) = subflow_and_context!(self, now, index) else { return false };
+        let believed = subflow.handle_packet_too_big(&mut cx, message.seq, message.mtu);
+        self.output_pending = true;
+        believed
     }
 
     /// A connection on which nothing moves and nothing waits is not measured until something does.

@@ -93,9 +93,19 @@ impl Reinjections {
 pub(super) struct Blocked {
     /// When policies hear of it again.
     repeat_at: Instant,
-    /// Who carries the hole at this data sequence.
+    /// The data sequence of the hole.
     hole: u64,
-    culprit: Option<(SubflowId, u64)>,
+    /// Who carries it, if anybody does.
+    culprit: Option<SubflowId>,
+    /// How much of it, bytes.
+    length: u64,
+}
+
+impl Blocked {
+    fn new(repeat_at: Instant, hole: u64, holder: Option<(SubflowId, u64)>) -> Self {
+        let (culprit, length) = (holder.map(|(id, _)| id), holder.map_or(0, |(_, length)| length));
+        Self { repeat_at, hole, culprit, length }
+    }
 }
 
 impl Connection {
@@ -116,7 +126,7 @@ impl Connection {
             return false;
         }
         if self.protocol == Protocol::Tcp {
-            return waiting && self.assign_to_only();
+            return waiting && self.assign_to_only(now);
         }
         self.subflow_views(&mut workspace.views);
         while let Some((at, stretch)) = again {
@@ -154,7 +164,7 @@ impl Connection {
     }
 
     /// Plain TCP has one subflow and nothing to choose.
-    fn assign_to_only(&mut self) -> bool {
+    fn assign_to_only(&mut self, now: Instant) -> bool {
         let Some(subflow) = self.subflows.first() else { return false };
         if !subflow.is_usable() {
             return false;
@@ -168,7 +178,17 @@ impl Connection {
         if used + length > window && used > 0 && !probe {
             return false;
         }
+        let length = self.probe_length(now, id).unwrap_or(length);
         self.give(id, self.data_nxt, length as usize, SendKind::New)
+    }
+
+    /// How much new data a probe of a subflow's path would carry, if one is wanted.
+    fn probe_length(&mut self, now: Instant, id: SubflowId) -> Option<u64> {
+        let subflow = self.subflows.iter_mut().find(|subflow| subflow.id() == id && subflow.has_narrow_path())?;
+        let window = subflow.window(&*self.congestion, &self.config.tcp);
+        let unsent = self.send.end() - self.data_nxt;
+        let available = unsent.min(self.window_edge.saturating_sub(self.data_nxt)).min(window);
+        subflow.probe_size(now, available).map(u64::from)
     }
 
     /// How much new data the next segment may carry: none if it must wait for window, or for more data to fill it.
@@ -250,7 +270,7 @@ impl Connection {
         };
         self.blocked = None;
         if let Some(id) = self.probing_subflow() {
-            return self.give_new(id, length);
+            return self.give_new(now, id, length);
         }
         let data_seq = self.data_nxt;
         let time_left = self.time_left(now, data_seq);
@@ -259,7 +279,7 @@ impl Connection {
         match self.scheduler.schedule(&view, &chunk, &workspace.views) {
             // Something else comes next then.
             Decision::Send(_) if self.withdraws_next(now, length, &workspace.views) => true,
-            Decision::Send(id) => self.give_new(id, length),
+            Decision::Send(id) => self.give_new(now, id, length),
             Decision::Wait(until) => {
                 self.timers.schedule = until.unwrap_or(Instant::NEVER).max(now);
                 false
@@ -274,8 +294,11 @@ impl Connection {
         self.subflows.iter().find(wants).map(Subflow::id)
     }
 
-    fn give_new(&mut self, id: SubflowId, length: u64) -> bool {
+    fn give_new(&mut self, now: Instant, id: SubflowId, length: u64) -> bool {
         let Some(mss) = self.subflow_mut(id).filter(|s| s.is_usable()).map(|s| s.mss) else { return false };
+        if let Some(length) = self.probe_length(now, id) {
+            return self.give(id, self.data_nxt, length as usize, SendKind::New);
+        }
         let length = length.min(u64::from(mss));
         match self.place_in_train(id) {
             Some(place) => self.give_in_train(id, length, place),
@@ -325,7 +348,7 @@ impl Connection {
             None => {
                 self.announce_blocked(una);
                 self.timers.blocked = now + round_trip;
-                Blocked { repeat_at: now + round_trip, hole: una, culprit: self.find_holder(una) }
+                Blocked::new(now + round_trip, una, self.find_holder(una))
             }
         };
         self.blocked = Some(blocked);
@@ -369,11 +392,11 @@ impl Connection {
     fn relieve(&mut self, now: Instant, una: u64, workspace: &Workspace) {
         let Some(mut blocked) = self.blocked else { return };
         if blocked.hole != una {
-            blocked.hole = una;
-            blocked.culprit = self.find_holder(una);
+            blocked = Blocked::new(blocked.repeat_at, una, self.find_holder(una));
             self.blocked = Some(blocked);
         }
-        let Some((culprit, length)) = blocked.culprit else { return };
+        let Some(culprit) = blocked.culprit else { return };
+        let length = blocked.length;
         let hole = Hole { data_seq: una, length: length as u32, culprit };
         let view = self.view(now);
         let relief = self.scheduler.on_window_blocked(&view, &hole, &workspace.views);

@@ -226,6 +226,7 @@ impl Connection {
         }
         if newly > 0 {
             self.timers.data_attempts = 0;
+            self.timers.user = Instant::NEVER;
             if self.partial.is_some() {
                 self.drop_useless();
             }

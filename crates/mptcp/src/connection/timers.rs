@@ -41,6 +41,8 @@ pub(super) struct ConnectionTimers {
     pub missing: Instant,
     /// No subflow was found in time, or the peer did not end its stream in time.
     pub without_subflows: Instant,
+    /// The user timeout: what is unacknowledged must have become less by then.
+    pub user: Instant,
 }
 
 impl ConnectionTimers {
@@ -57,6 +59,7 @@ impl ConnectionTimers {
             announcement: Instant::NEVER,
             missing: Instant::NEVER,
             without_subflows: Instant::NEVER,
+            user: Instant::NEVER,
         }
     }
     fn next(&self) -> Instant {
@@ -68,6 +71,7 @@ impl ConnectionTimers {
             .min(self.announcement)
             .min(self.missing)
             .min(self.without_subflows)
+            .min(self.user)
     }
     /// Stops all.
     pub fn stop_all(&mut self) {
@@ -75,15 +79,15 @@ impl ConnectionTimers {
     }
     /// Stops those that only MPTCP has.
     pub fn stop_multipath(&mut self) {
-        let persist = self.persist;
-        *self = Self { persist, ..Self::new() };
+        let Self { persist, user, .. } = *self;
+        *self = Self { persist, user, ..Self::new() };
     }
 }
 
 impl Connection {
     /// The earliest deadline.
     pub fn next_timeout(&self) -> Instant {
-        let subflows = self.subflows.iter().map(|s| s.timers.next().min(s.acknowledgement_deadline())).min();
+        let subflows = self.subflows.iter().map(|s| s.next_timeout().min(s.acknowledgement_deadline())).min();
         let watch = self.watch.as_ref().map_or(Instant::NEVER, |watch| watch.repeat_at);
         self.timers.next().min(watch).min(subflows.unwrap_or(Instant::NEVER))
     }
@@ -128,6 +132,22 @@ impl Connection {
             self.timers.without_subflows = Instant::NEVER;
             self.reset_all(now, CloseCause::TimedOut);
         }
+        if self.timers.user <= now {
+            self.timers.user = Instant::NEVER;
+            self.reset_all(now, CloseCause::UserTimeout);
+        }
+    }
+
+    /// Starts the user timeout where something waits for an acknowledgement at data level and it does not run (RFC 5482;
+    /// RFC 9293, section 3.8.3): called when nothing more can be sent. Progress stops it.
+    pub(super) fn watch_user_timeout(&mut self, now: Instant) {
+        let Some(timeout) = self.config.user_timeout else { return };
+        let end_waits = self.write_closed && !self.end_acknowledged;
+        if self.closed.is_some() || !(end_waits || self.data_una() < self.send.end()) {
+            self.timers.user = Instant::NEVER;
+        } else if self.timers.user == Instant::NEVER {
+            self.timers.user = now + timeout;
+        }
     }
 
     fn handle_subflow_timeout(&mut self, now: Instant, index: usize) {
@@ -135,10 +155,11 @@ impl Connection {
         if subflow.acknowledgement_deadline() <= now {
             subflow.receiver.acknowledge_now();
         }
-        let timers = subflow.timers;
-        if timers.next() > now {
+        if subflow.next_timeout() > now {
             return;
         }
+        let timers = subflow.timers;
+        let doubts = subflow.doubt.as_ref().is_some_and(|doubt| doubt.until <= now);
         if timers.linger <= now {
             let waits_for_fin = self.subflows.get(index).is_some_and(|subflow| subflow.state == State::FinWait2);
             let gave_up = self.protocol == Protocol::Tcp && waits_for_fin;
@@ -148,7 +169,7 @@ impl Connection {
         if timers.handshake <= now && !self.handle_handshake_timeout(now, index) {
             return;
         }
-        if timers.doubt <= now && !self.handle_doubt(now, index) {
+        if doubts && !self.handle_doubt(now, index) {
             return;
         }
         if timers.retransmit <= now && !self.handle_retransmit_timeout(now, index) {

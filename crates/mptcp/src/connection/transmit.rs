@@ -65,6 +65,7 @@ impl Connection {
                 self.output_pending = false;
                 self.note_limits();
                 self.watch_window(now);
+                self.watch_user_timeout(now);
             }
         }
         packet
@@ -108,11 +109,12 @@ impl Connection {
             subflow.watch_silence(silence, cx.config);
         }
         let id = subflow.id();
+        let alone = outgoing.record.retransmitted || subflow.is_probe(&outgoing.record);
         if outgoing.kind != SendKind::Retransmission {
             self.bind_train(index, &mut outgoing.record);
         }
         self.account(now, id, &outgoing);
-        workspace.resends = outgoing.record.retransmitted;
+        workspace.resends = alone;
         // Only new data is marked as ECN-capable (RFC 3168, section 6.1.5).
         let ecn = ecn && outgoing.kind != SendKind::Retransmission && !outgoing.record.payload.is_empty();
         let segment = self.data_segment(now, index, outgoing.record)?;

@@ -19,7 +19,7 @@ use anabranch_policy::path_manager::{PathAction, PathEvent, PathManager};
 use anabranch_policy::reliability::PlayOutClock;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::{ConnectionView, SubflowView};
-use anabranch_wire::Packet;
+use anabranch_wire::{Packet, PacketTooBig};
 use bytes::Bytes;
 use connections::Connections;
 use core::cmp::Reverse;
@@ -417,6 +417,17 @@ impl Endpoint {
         }
     }
 
+    /// A router says that a packet of ours was too big for its next link. Gives whether the segments of a subflow became shorter by
+    /// it; what does not fit to anything in flight, or names a size that no path has, is counted and ignored (RFC 5927).
+    pub fn handle_packet_too_big(&mut self, now: Instant, message: &PacketTooBig) -> bool {
+        let id = self.connections.route(message.source, message.destination);
+        let connection = id.and_then(|id| self.connections.get_mut(id));
+        let believed = connection.is_some_and(|connection| connection.handle_packet_too_big(now, message));
+        self.counters.refused_too_big += u64::from(!believed);
+        id.into_iter().for_each(|id| self.settle(now, id));
+        believed
+    }
+
     /// The time that [`Self::poll_timeout`] named has come; early and late calls do no harm.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(&Reverse((at, id))) = self.timers.peek() {
@@ -464,8 +475,8 @@ impl Endpoint {
         None
     }
 
-    /// Whether the packet given last is data that had been sent before. It must leave by itself: its mapping is known to the
-    /// peer, and must not grow.
+    /// Whether the packet given last must leave by itself: it is data that had been sent before, whose mapping is known to the
+    /// peer and must not grow, or a probe of the path's largest packet.
     pub fn resends(&self) -> bool {
         self.workspace.resends
     }

@@ -71,7 +71,11 @@ impl Subflow {
         self.last_window = segment.window;
         let rtt = self.sample_rtt(cx, segment, &acked, echo_counts);
         self.react_to_mark(cx, segment, prior_in_flight);
+        if self.has_narrow_path() {
+            self.note_delivered_probe(cx);
+        }
         let newly_lost = self.detect_losses(cx, &acked, dsack);
+        let newly_lost = self.without_lost_probe(cx.now, newly_lost);
         self.report_losses(cx);
         // Neither what ends a recovery nor what echoes a mark lets the window grow (RFC 3168, section 6.1.2).
         let holds = self.in_fast_recovery() || (self.negotiated.ecn.marks() && segment.flags.contains(Flags::ECE));
@@ -443,6 +447,10 @@ impl Subflow {
         let repeated = self.timeouts_in_row > 1;
         let lost = self.count_loss(|board| board.mark_all_lost());
         self.report_losses(cx);
+        if !shut_out {
+            // First, so that the window is one segment of the new size.
+            self.consider_black_hole(cx);
+        }
         self.congestion_event(cx, Congestion::Timeout, in_flight.max(lost), lost, repeated);
         if !repeated {
             self.undo = Some(Undo::new(self.send.una));
@@ -462,6 +470,7 @@ impl Subflow {
         self.timers.reordering = Instant::NEVER;
         let in_flight = self.pipe();
         let lost = self.mark_lost_by_time(cx.now);
+        let lost = self.without_lost_probe(cx.now, lost);
         self.report_losses(cx);
         if lost > 0 && self.phase == Phase::Open {
             self.begin_fast_recovery(cx, in_flight, lost);

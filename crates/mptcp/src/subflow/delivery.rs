@@ -149,6 +149,10 @@ impl LossReport {
             segments.0.push(LostSegment { length, total_lost, departure: *departure });
         }
     }
+    /// Those of this length are not to be reported: a probe that was longer than all others.
+    pub fn forget(&mut self, length: u32) {
+        self.wanted.iter_mut().for_each(|segments| segments.0.retain(|segment| segment.length != length));
+    }
     /// Takes them, oldest first.
     pub fn take(&mut self) -> Vec<LostSegment> {
         self.wanted.as_mut().map(|segments| core::mem::take(&mut segments.0)).unwrap_or_default()

@@ -8,6 +8,7 @@ pub mod acknowledge;
 pub mod delay_meter;
 pub mod delivery;
 mod info;
+pub mod path_mtu;
 pub mod receiver;
 pub mod recovery;
 pub mod rtt;
@@ -27,6 +28,7 @@ use anabranch_wire::{MptcpOption, SeqNumber};
 use bytes::Bytes;
 use core::net::SocketAddr;
 use delivery::LossReport;
+use path_mtu::PathMtu;
 use receiver::{AckDue, Receiver};
 use recovery::{Phase, Rack, TailProbe, Undo};
 use rtt::RttEstimator;
@@ -165,6 +167,8 @@ pub struct Doubt {
     pub since: Instant,
     /// How many did.
     pub probes: u32,
+    /// The path must have answered by then.
+    pub until: Instant,
 }
 
 /// Counters of a subflow; bytes are payload.
@@ -246,6 +250,8 @@ pub struct Subflow {
     pub doubt: Option<Box<Doubt>>,
     /// A join that the peer opened.
     pub came_in: bool,
+    /// What is known of the path's largest packet, if it is less than the handshake allows.
+    path_mtu: Option<Box<PathMtu>>,
     /// MPTCP options that wait for a segment.
     pub control: VecDeque<MptcpOption>,
     /// Retransmission timeouts in a row without progress.
@@ -333,6 +339,7 @@ impl Subflow {
             signals: Signals::Never,
             doubt: None,
             came_in: false,
+            path_mtu: None,
             control: VecDeque::new(),
             timeouts_in_row: 0,
             silent: false,
@@ -382,6 +389,11 @@ impl Subflow {
     /// When something acceptable came last.
     pub fn last_heard(&self) -> Instant {
         self.last_heard
+    }
+
+    /// The earliest of its deadlines but that of a delayed acknowledgement.
+    pub fn next_timeout(&self) -> Instant {
+        self.timers.next().min(self.doubt.as_ref().map_or(Instant::NEVER, |doubt| doubt.until))
     }
 
     /// Whether either side calls it a backup.
@@ -473,7 +485,7 @@ impl Subflow {
 
     /// Whether a record is so long that there is no room for a mapping beside it.
     pub fn is_bare(&self, record: &scoreboard::Record) -> bool {
-        record.payload.len() > self.mss as usize
+        record.payload.len() > self.mss as usize && record.place.number > 0
     }
 
     /// Puts a FIN behind what is queued; further data is refused by [`Self::is_usable`].

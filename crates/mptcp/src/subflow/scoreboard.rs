@@ -6,6 +6,7 @@
 
 mod acknowledged;
 mod lost;
+mod split;
 mod train;
 
 use super::delivery::{DeliverySampler, Departure, LossReport};

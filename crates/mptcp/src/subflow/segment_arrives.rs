@@ -290,12 +290,17 @@ impl Subflow {
     fn after_transition(&mut self, now: Instant, config: &TcpConfig) {
         match self.state {
             State::TimeWait => {
-                self.timers.stop();
+                self.stop_timers();
                 self.timers.linger = now + config.time_wait;
             }
-            State::Closed => self.timers.stop(),
+            State::Closed => self.stop_timers(),
             _ => {}
         }
+    }
+
+    fn stop_timers(&mut self) {
+        self.timers.stop();
+        self.doubt.iter_mut().for_each(|doubt| doubt.until = Instant::NEVER);
     }
 
     /// A segment again in TIME-WAIT: the peer lost our last acknowledgement (RFC 9293, section 3.10.7.4).

@@ -25,8 +25,6 @@ pub struct Timers {
     pub handshake: Instant,
     /// Keepalive.
     pub keepalive: Instant,
-    /// A path whose address the peer withdrew must have answered a probe.
-    pub doubt: Instant,
     /// TIME-WAIT or FIN-WAIT-2 is over.
     pub linger: Instant,
     /// Pacing lets the next segment go.
@@ -50,7 +48,6 @@ impl Timers {
             reordering: Instant::NEVER,
             handshake: Instant::NEVER,
             keepalive: Instant::NEVER,
-            doubt: Instant::NEVER,
             linger: Instant::NEVER,
             pace: Instant::NEVER,
             silence: Instant::NEVER,
@@ -65,7 +62,6 @@ impl Timers {
             .min(self.keepalive)
             .min(self.linger)
             .min(self.pace)
-            .min(self.doubt)
             .min(self.silence)
     }
 

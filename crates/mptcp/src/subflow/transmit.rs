@@ -66,6 +66,7 @@ impl Subflow {
         self.restart_after_idle(cx);
         let record = self.scoreboard.send_next(cx.now)?;
         self.send.nxt = record.end();
+        self.note_probe(&record);
         Some(Outgoing { record, kind: SendKind::New })
     }
 
@@ -77,11 +78,16 @@ impl Subflow {
             let record = self.scoreboard.retransmit_first(cx.now)?;
             return Some(Outgoing { record, kind: SendKind::Retransmission });
         }
-        let outgoing = match self.scoreboard.next_unsent().filter(|record| record.fin || self.permits(record)) {
-            Some(_) => self.send_new(cx)?,
-            None => Outgoing { record: self.scoreboard.retransmit_last(cx.now)?, kind: SendKind::Retransmission },
+        let next = self.scoreboard.next_unsent().is_some_and(|record| record.fin || self.permits(record));
+        let path_probe_lost = !next && self.lose_probe(cx.now);
+        let again = |record| Outgoing { record, kind: SendKind::Retransmission };
+        let outgoing = match next {
+            true => self.send_new(cx)?,
+            false if path_probe_lost => again(self.scoreboard.retransmit_next(cx.now)?),
+            false => again(self.scoreboard.retransmit_last(cx.now)?),
         };
-        let retransmitted = outgoing.kind == SendKind::Retransmission;
+        // What repairs a probe of the path's largest packet says nothing of congestion.
+        let retransmitted = outgoing.kind == SendKind::Retransmission && !path_probe_lost;
         self.tail_probe = Some(TailProbe { end: self.send.nxt, retransmitted });
         Some(outgoing)
     }

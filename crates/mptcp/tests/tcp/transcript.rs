@@ -45,8 +45,8 @@ const LETTERS: [(char, Flags); 8] = [
     ('U', Flags::URG),
 ];
 
-/// Plain TCP with segments of 1000 bytes, without timestamps and window scaling, with SACK, NewReno and a receive
-/// buffer of 50,000 bytes: numbers that one can follow by hand.
+/// Plain TCP with segments of 1000 bytes, whatever is lost, without timestamps and window scaling, with SACK, NewReno and a
+/// receive buffer of 50,000 bytes: numbers that one can follow by hand.
 pub fn plain() -> ConnectionConfig {
     let build = |name| table::build(congestion::TABLE, name, &Settings::new()).unwrap();
     let mut config = ConnectionConfig::new(Policies {
@@ -57,6 +57,7 @@ pub fn plain() -> ConnectionConfig {
     config.multipath = false;
     config.receive_buffer = BufferSize::Fixed(50_000);
     config.tcp.mtu = 1040;
+    config.tcp.path_mtu_discovery = false;
     config.tcp.timestamps = false;
     config.tcp.window_scaling = false;
     config

@@ -13,7 +13,7 @@ pub struct DeviceCounters {
     pub packets_received: u64,
     /// Bytes of IP received.
     pub bytes_received: u64,
-    /// Packets received that are not IP with TCP, or are malformed.
+    /// Packets received that are neither IP with TCP nor a router's "packet too big", or are malformed.
     pub malformed: u64,
     /// Packets that the operating system did not take (its queue is full, the device is down, no memory): they are lost.
     pub not_taken: u64,

@@ -18,7 +18,8 @@ pub use tunnel::{Tunnel, TunnelConfig};
 
 use anabranch_mptcp::JoinedSegments;
 use anabranch_policy::time::Instant;
-use anabranch_wire::Packet;
+use anabranch_wire::{Packet, PacketTooBig, ParseError, ip};
+use bytes::Bytes;
 use core::net::SocketAddr;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -43,6 +44,30 @@ impl TunConfig {
     /// A device with offloads.
     pub fn new(name: impl Into<String>, mtu: u16) -> Self {
         Self { name: name.into(), mtu, offload: true }
+    }
+}
+
+/// What a device gives the engine.
+#[allow(clippy::large_enum_variant, reason = "nearly all that comes is packets, and each is used at once")]
+pub(crate) enum Received {
+    /// A TCP segment in its packet.
+    Packet(Packet),
+    /// A router's word that one of ours was too big.
+    TooBig(PacketTooBig),
+}
+
+impl Received {
+    /// Reads an IP packet whose TCP checksum somebody may vouch for.
+    fn parse(bytes: &Bytes, vouched: bool) -> Result<Self, ParseError> {
+        let packet = if vouched { Packet::parse_unverified(bytes) } else { Packet::parse(bytes) };
+        match packet {
+            Err(ParseError::Unsupported) => {
+                let datagram = ip::parse(bytes)?;
+                let message = bytes.get(datagram.payload).unwrap_or_default();
+                PacketTooBig::parse(&datagram.header, datagram.protocol, message).map(Self::TooBig)
+            }
+            other => other.map(Self::Packet),
+        }
     }
 }
 
@@ -93,12 +118,12 @@ impl Device {
         Ok(Self::Tunnel(Box::new(Tunnel::server(bind)?)))
     }
 
-    /// The next packet that came in. What cannot be parsed is counted and skipped.
-    pub(crate) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Packet>> {
+    /// What came in next. What cannot be parsed is counted and skipped.
+    pub(crate) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Received>> {
         match self {
             Self::Packets(device) => device.poll_receive(context),
             Self::Tun(device) => device.poll_receive(context),
-            Self::Tunnel(device) => device.poll_receive(context),
+            Self::Tunnel(device) => device.poll_receive(context).map_ok(Received::Packet),
         }
     }
 

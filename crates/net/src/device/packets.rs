@@ -1,6 +1,6 @@
 //! A descriptor that moves one IP packet per read and write.
 
-use super::{DeviceCounters, TUN_QUEUE, TunConfig, packet_pipe};
+use super::{DeviceCounters, Received, TUN_QUEUE, TunConfig, packet_pipe};
 use crate::descriptor::watch;
 use anabranch_wire::Packet;
 use bytes::Bytes;
@@ -70,7 +70,7 @@ impl Packets {
         })
     }
 
-    pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Packet>> {
+    pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Received>> {
         loop {
             let mut guard = ready!(self.descriptor.poll_read_ready(context))?;
             let length = match guard.try_io(|descriptor| Ok(nix::unistd::read(descriptor.get_ref(), &mut self.inbox)?))
@@ -83,10 +83,10 @@ impl Packets {
             }
             let bytes = Bytes::copy_from_slice(self.inbox.get(..length).unwrap_or_default());
             self.counters.bytes_received += length as u64;
-            match Packet::parse(&bytes) {
-                Ok(packet) => {
+            match Received::parse(&bytes, false) {
+                Ok(received) => {
                     self.counters.packets_received += 1;
-                    return Poll::Ready(Ok(packet));
+                    return Poll::Ready(Ok(received));
                 }
                 Err(_) => self.counters.malformed += 1,
             }

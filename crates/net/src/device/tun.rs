@@ -1,7 +1,7 @@
 //! A TUN device with offloads: checksums are left to the kernel in both directions, and long packets pass whole.
 
 use super::train::{MAX_PIECES, Train};
-use super::{DeviceCounters, TUN_QUEUE, TunConfig, virtio};
+use super::{DeviceCounters, Received, TUN_QUEUE, TunConfig, virtio};
 use crate::descriptor::watch;
 use crate::slots::{Slot, Slots};
 use anabranch_mptcp::JoinedSegments;
@@ -60,7 +60,7 @@ impl Tun {
         })
     }
 
-    pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Packet>> {
+    pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Received>> {
         loop {
             let mut guard = ready!(self.descriptor.poll_read_ready(context))?;
             let inbox = &mut self.inbox.bytes;
@@ -72,11 +72,10 @@ impl Tun {
             self.counters.bytes_received += length.saturating_sub(virtio::LENGTH) as u64;
             let vouched = virtio::vouches_for_checksum(&self.inbox.bytes);
             let bytes = self.take(length);
-            let packet = if vouched { Packet::parse_unverified(&bytes) } else { Packet::parse(&bytes) };
-            match packet {
-                Ok(packet) => {
+            match Received::parse(&bytes, vouched) {
+                Ok(received) => {
                     self.counters.packets_received += 1;
-                    return Poll::Ready(Ok(packet));
+                    return Poll::Ready(Ok(received));
                 }
                 Err(_) => self.counters.malformed += 1,
             }

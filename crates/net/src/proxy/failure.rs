@@ -76,7 +76,7 @@ impl From<ConnectError> for Failure {
             ConnectError::Impossible(OperationError::NoAddress) => Self::NetworkUnreachable,
             ConnectError::Impossible(OperationError::NoPeer) => Self::HostUnreachable,
             ConnectError::Ended(CloseCause::Refused | CloseCause::AbortedByPeer) => Self::Refused,
-            ConnectError::Ended(CloseCause::TimedOut) => Self::TimedOut,
+            ConnectError::Ended(CloseCause::TimedOut | CloseCause::UserTimeout) => Self::TimedOut,
             ConnectError::Impossible(_) | ConnectError::Ended(_) | ConnectError::ShutDown => Self::General,
         }
     }

@@ -1,6 +1,7 @@
 //! The event loop of a stack: one future that moves packets between devices and engine.
 
 use super::state::{Handle, State};
+use crate::device::Received;
 use crate::timer::Timer;
 use std::future::Future;
 use std::io;
@@ -28,9 +29,14 @@ fn receive(state: &mut State, index: usize, context: &mut Context<'_>) -> bool {
     for _ in 0..BATCH {
         let Some(device) = state.devices.get_mut(index).and_then(Option::as_mut) else { return false };
         match device.poll_receive(context) {
-            Poll::Ready(Ok(packet)) => {
+            Poll::Ready(Ok(received)) => {
                 let now = state.now();
-                state.endpoint.handle_packet(now, packet);
+                match received {
+                    Received::Packet(packet) => state.endpoint.handle_packet(now, packet),
+                    Received::TooBig(message) => {
+                        state.endpoint.handle_packet_too_big(now, &message);
+                    }
+                }
                 state.drain(now);
             }
             Poll::Ready(Err(_gone)) => {

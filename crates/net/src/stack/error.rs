@@ -54,7 +54,7 @@ pub(super) fn closed(cause: CloseCause) -> io::Error {
         CloseCause::Aborted => io::ErrorKind::ConnectionAborted,
         CloseCause::AbortedByPeer => io::ErrorKind::ConnectionReset,
         CloseCause::Refused => io::ErrorKind::ConnectionRefused,
-        CloseCause::TimedOut => io::ErrorKind::TimedOut,
+        CloseCause::TimedOut | CloseCause::UserTimeout => io::ErrorKind::TimedOut,
         CloseCause::ProtocolError => io::ErrorKind::InvalidData,
     };
     io::Error::new(kind, cause)

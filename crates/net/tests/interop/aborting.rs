@@ -8,7 +8,7 @@ use anabranch_mptcp::{CloseCause, ConnectionConfig};
 use anabranch_net::Stream;
 use anabranch_policy::time::Duration as Span;
 use anabranch_policy::view::{SubflowState, SubflowView};
-use anabranch_wire::MptcpOption;
+use anabranch_wire::{Flags, MptcpOption, Packet};
 use libtest_mimic::Trial;
 use socket2::Socket;
 use std::io::{ErrorKind, Read, Write};
@@ -63,6 +63,10 @@ pub fn trials() -> Vec<Trial> {
         for path in [0, 1] {
             let test = move || one_reset(role, path);
             add(format!("{who}_and_subflow_{path}_of_two_is_reset"), Box::new(test));
+        }
+        for paths in [1, 2] {
+            let test = move || nobody_answers(role, paths);
+            add(format!("{who}_and_nobody_answers_for_the_user_timeout_on_{paths}_paths"), Box::new(test));
         }
         add(format!("{who}_and_the_only_subflow_is_reset"), Box::new(move || all_reset(role)));
     }
@@ -195,6 +199,27 @@ fn refused(role: Role, v6: bool) {
             }
         };
         assert_eq!(heard, ErrorKind::ConnectionRefused);
+        hosts.nothing_lingers().await;
+    });
+}
+
+/// All paths swallow everything: after the user timeout the stream says so, and a kernel that is reached again ends, too.
+fn nobody_answers(role: Role, paths: usize) {
+    Scene::new(paths, false).links(10, 0.0).run(move |hosts| async move {
+        let config = ConnectionConfig { user_timeout: Some(Span::from_secs(2)), ..hosts.config() };
+        let (mut stream, mut socket) = hosts.open(role, config).await;
+        warm_up(&mut stream, &mut socket, paths).await;
+        // What comes from the kernel still passes, but none of our answers does.
+        for path in &hosts.middleboxes {
+            let ends = |packet: &Packet| packet.segment.flags.contains(Flags::RST);
+            path.obey(move |way, packet| if way == Way::ToUs || ends(&packet) { vec![packet] } else { Vec::new() });
+        }
+        stream.write_all(b"z").await.expect("open");
+        assert_eq!(stream.closed().await, CloseCause::UserTimeout);
+        let heard = stream.read_to_end(&mut Vec::new()).await.expect_err("it has timed out");
+        assert_eq!(heard.kind(), ErrorKind::TimedOut);
+        drop(stream);
+        assert_eq!(kernel_hears(socket).await, Some(ErrorKind::ConnectionReset));
         hosts.nothing_lingers().await;
     });
 }

@@ -20,6 +20,7 @@ mod middlebox;
 mod mischief;
 mod one_way_delay;
 mod pair;
+mod path_mtu;
 mod perf;
 mod priority;
 mod random_transfers;
@@ -47,6 +48,7 @@ fn main() {
     trials.extend(hostile::trials());
     trials.extend(joining::trials());
     trials.extend(library::trials());
+    trials.extend(path_mtu::trials());
     trials.extend(perf::trials());
     trials.extend(one_way_delay::trials());
     trials.extend(priority::trials());

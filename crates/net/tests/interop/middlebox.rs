@@ -58,7 +58,7 @@ pub struct Middlebox {
     /// Its device at our stack.
     pub device: DeviceId,
     rule: Arc<Mutex<Rule>>,
-    inventions: Arc<Mutex<Vec<(Way, Packet)>>>,
+    inventions: Arc<Mutex<Vec<(Way, Vec<u8>)>>>,
     memory: Arc<Mutex<Vec<Seen>>>,
     something_new: Arc<Notify>,
     task: Arc<Mutex<Option<JoinHandle<()>>>>,
@@ -109,6 +109,13 @@ impl Middlebox {
 
     /// Puts a packet on the way.
     pub fn invent(&self, way: Way, packet: Packet) {
+        let mut bytes = Vec::with_capacity(packet.wire_len());
+        packet.emit(&mut bytes).expect("a test's packets can be written");
+        self.invent_bytes(way, bytes);
+    }
+
+    /// The same with any IP packet.
+    pub fn invent_bytes(&self, way: Way, packet: Vec<u8>) {
         self.inventions.lock().expect("nobody panicked with it").push((way, packet));
         self.something_new.notify_one();
     }
@@ -215,7 +222,7 @@ impl Relay {
             self.take(Way::ToKernel, &mut buffer)?;
             self.take(Way::ToUs, &mut buffer)?;
             let inventions = std::mem::take(&mut *self.middlebox.inventions.lock().expect("nobody panicked"));
-            inventions.into_iter().for_each(|(way, packet)| self.offer(way, &packet));
+            inventions.into_iter().for_each(|(way, bytes)| self.offer_bytes(way, bytes));
         }
     }
 
@@ -249,6 +256,10 @@ impl Relay {
     fn offer(&mut self, way: Way, packet: &Packet) {
         let mut bytes = Vec::with_capacity(packet.wire_len());
         packet.emit(&mut bytes).expect("the rule keeps packets whole");
+        self.offer_bytes(way, bytes);
+    }
+
+    fn offer_bytes(&mut self, way: Way, bytes: Vec<u8>) {
         self.links[usize::from(way == Way::ToKernel)].handle_packet(self.clock.now(), bytes, &mut Bits);
     }
 

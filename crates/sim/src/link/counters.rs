@@ -19,12 +19,22 @@ pub enum DropCause {
     NoRoute,
     /// Its hop limit was used up.
     HopLimit,
+    /// It was longer than the link carries.
+    TooBig,
 }
 
 impl DropCause {
     /// All causes, in order.
-    pub const ALL: [Self; 7] =
-        [Self::Overflow, Self::CoDel, Self::Loss, Self::LinkDown, Self::Corrupt, Self::NoRoute, Self::HopLimit];
+    pub const ALL: [Self; 8] = [
+        Self::Overflow,
+        Self::CoDel,
+        Self::Loss,
+        Self::LinkDown,
+        Self::Corrupt,
+        Self::NoRoute,
+        Self::HopLimit,
+        Self::TooBig,
+    ];
 
     /// A name for tables.
     pub fn name(self) -> &'static str {
@@ -36,6 +46,7 @@ impl DropCause {
             Self::Corrupt => "corrupt",
             Self::NoRoute => "no_route",
             Self::HopLimit => "hop_limit",
+            Self::TooBig => "too_big",
         }
     }
 }

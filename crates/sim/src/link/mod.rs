@@ -72,6 +72,15 @@ pub struct Impairments {
     pub held_back: Duration,
 }
 
+/// The longest packet that a link carries. Longer ones are dropped, and nobody is told: a black hole (RFC 2923, section 2.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LinkMtu {
+    /// Bytes, IP header included.
+    pub bytes: u32,
+    /// From then on.
+    pub from: Instant,
+}
+
 /// What can be chosen about a link. The default lets everything pass at once.
 #[derive(Clone, Debug, Default)]
 pub struct LinkConfig {
@@ -91,6 +100,8 @@ pub struct LinkConfig {
     pub impairments: Impairments,
     /// When the link is up.
     pub schedule: Schedule,
+    /// The longest packet; none: any.
+    pub mtu: Option<LinkMtu>,
 }
 
 impl LinkConfig {
@@ -111,6 +122,7 @@ impl LinkConfig {
             && self.coverage.is_full()
             && self.impairments == Impairments::default()
             && self.schedule == Schedule::AlwaysUp
+            && self.mtu.is_none()
     }
 }
 
@@ -147,6 +159,7 @@ pub struct Link<T> {
     walk: Option<Box<Walk>>,
     mischief: Option<Box<Mischief>>,
     ordering: Ordering,
+    mtu: LinkMtu,
     counters: LinkCounters,
 }
 
@@ -173,6 +186,7 @@ impl<T> Link<T> {
                 Box::new(Mischief { duplication, corruption, reordering, held_back, random })
             }),
             ordering: config.ordering,
+            mtu: config.mtu.unwrap_or(LinkMtu { bytes: u32::MAX, from: Instant::ZERO }),
             counters: LinkCounters::default(),
         }
     }
@@ -204,6 +218,9 @@ impl<T> Link<T> {
         let packet = Waiting { item, length, came: now };
         if !self.clockwork.up {
             return self.discard(packet.item, DropCause::LinkDown, cargo);
+        }
+        if length > self.mtu.bytes && now >= self.mtu.from {
+            return self.discard(packet.item, DropCause::TooBig, cargo);
         }
         if self.queue.can_be_skipped() && self.server.start(now) == now {
             return self.send(packet, cargo);

@@ -460,3 +460,15 @@ fn a_trace_says_how_much_can_leave_in_a_stretch_of_time() {
     assert_eq!(trace.bytes_between(us(0), us(1_000)), 2 * 1500);
     assert_eq!(trace.bytes_between(us(1_000), us(1_000)), 0);
 }
+
+#[test]
+fn packets_longer_than_the_mtu_are_dropped_from_its_time_on_and_others_pass() {
+    let mtu = Some(LinkMtu { bytes: 1_000, from: us(10_000) });
+    let mut bench = Bench::new(LinkConfig { mtu, ..LinkConfig::default() });
+    assert!(!LinkConfig { mtu, ..LinkConfig::default() }.is_transparent());
+    for (time, length) in [(9_999, 1_001), (10_000, 1_000), (10_000, 1_001)] {
+        bench.offer(us(time), length);
+    }
+    let counters = *bench.link.counters();
+    assert_eq!((counters.offered_packets, counters.drops.get(DropCause::TooBig), counters.drops.total()), (3, 1, 1));
+}

@@ -217,6 +217,15 @@ fn unknown_and_malformed_options_are_skipped_and_the_end_is_the_end() {
     assert_eq!(TcpOptions::parse(&behind, Flags::SYN), Ok(expected));
 }
 
+// RFC 5482, section 3: kind 28, length 4, here five minutes.
+#[test]
+fn the_user_timeout_option_is_skipped() {
+    let bytes = [28, 4, 0x80, 0x05, 2, 4, 0x05, 0xb4];
+    let expected = TcpOptions { maximum_segment_size: Some(1460), ..TcpOptions::default() };
+    assert_eq!(TcpOptions::parse(&bytes, Flags::SYN), Ok(expected));
+    assert_eq!(TcpOptions::parse(&bytes[..4], Flags::ACK), Ok(TcpOptions::default()));
+}
+
 #[test]
 fn an_option_whose_length_cannot_be_is_an_error() {
     for bytes in [&[8, 0][..], &[8, 1], &[8], &[8, 10, 0, 0], &[1, 30, 200]] {

@@ -30,7 +30,7 @@ fn the_defaults_that_the_table_names_are_the_engines() {
         assert_eq!(format!("{changed:?}"), format!("{:?}", config()), "{}", setting.name);
         compared += 1;
     }
-    assert!(compared >= SETTINGS.len() - 3, "only {compared} of {}", SETTINGS.len());
+    assert!(compared >= SETTINGS.len() - 4, "only {compared} of {}", SETTINGS.len());
 }
 
 #[test]

@@ -116,6 +116,8 @@ pub struct Link {
     pub reordering: Option<(Share, Duration)>,
     /// Share of packets of which a byte is changed.
     pub corruption: Option<Share>,
+    /// The longest packet that passes, and from when on; longer ones are dropped without a word.
+    pub mtu: Option<(Size, Duration)>,
     /// When it carries nothing; without an end: for good.
     pub down: Vec<(Duration, Option<Duration>)>,
     /// How its quality changes, in order of time: straight lines between the points.

@@ -117,7 +117,7 @@ impl Scoreboard {
     }
 
     /// Whatever is in flight may be lost again: both walks in order of time begin anew.
-    fn watch_all(&mut self) {
+    pub(super) fn watch_all(&mut self) {
         self.original_hint = self.first;
         self.retransmissions.clear();
         for (number, record) in (self.first..).zip(self.records.iter().take(self.sent)) {
@@ -128,7 +128,7 @@ impl Scoreboard {
         self.retransmissions.make_contiguous().sort_by_key(|(number, sent_at)| (*sent_at, *number));
     }
 
-    fn count_lost(&mut self, bytes: u64, first: Option<usize>) {
+    pub(super) fn count_lost(&mut self, bytes: u64, first: Option<usize>) {
         self.in_flight -= bytes;
         self.lost += bytes;
         self.sampler.lose(bytes);

@@ -1,0 +1,94 @@
+//! A path that swallows long packets, beside one that does not; RFC 8684 says nothing of it but that mappings must not change
+//! (section 3.3.1).
+
+use super::silence::{First, two_paths_with};
+use crate::pair::{Fate, Pair, address, config, pattern};
+use anabranch_mptcp::ConnectionConfig;
+use anabranch_policy::ids::ConnectionId;
+use anabranch_policy::scheduler::Reinjection;
+use anabranch_policy::time::Duration;
+use anabranch_wire::Packet;
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Largest packet that the first path passes, once it is narrow.
+const NARROW: usize = 1400;
+
+/// Has the first path swallow what is longer than the cell says.
+fn narrow(pair: &mut Pair) -> Rc<Cell<usize>> {
+    let limit = Rc::new(Cell::new(usize::MAX));
+    let cell = limit.clone();
+    pair.judge = Box::new(move |_, _, packet| {
+        let dropped = on_first(packet) && packet.wire_len() > cell.get();
+        if dropped { Fate::Drop } else { Fate::Deliver }
+    });
+    limit
+}
+
+fn on_first(packet: &Packet) -> bool {
+    [address(0, 0), address(1, 0)].contains(&packet.ip.source)
+}
+
+/// Bytes of payload that the client has sent on the first path in packets that pass there.
+fn carried(pair: &Pair) -> usize {
+    let ours = pair.sent[0].iter().map(|(_, packet)| packet);
+    let passing = ours.filter(|packet| on_first(packet) && packet.wire_len() <= NARROW);
+    passing.map(|packet| packet.segment.payload.len()).sum()
+}
+
+/// One megabyte, of which half is written when the path becomes narrow; it must be used again.
+fn transfer(pair: &mut Pair, id: ConnectionId, before: usize) {
+    let limit = narrow(pair);
+    let data = pattern(1_000_000);
+    let (half, rest) = data.split_at(500_000);
+    assert_eq!(pair.write_all(0, id, half, Duration::from_secs(60)), 0);
+    limit.set(NARROW);
+    assert_eq!(pair.write_all(0, id, &rest[..250_000], Duration::from_secs(60)), 0);
+    // Timeouts, and then the search.
+    pair.run(Duration::from_secs(10));
+    pair.sent[0].clear();
+    assert_eq!(pair.write_all(0, id, &rest[250_000..], Duration::from_secs(60)), 0);
+    pair.run(Duration::from_secs(10));
+    let received = &pair.received[1];
+    assert_eq!(received.len(), before + data.len());
+    assert!(received[before..] == data[..]);
+    assert!(carried(pair) > 50_000, "{} bytes", carried(pair));
+    // No timeout is without end: the first path's segments all pass in the end.
+    assert_eq!(pair.hosts[0].subflow_views(pair.now, id)[0].in_flight, 0);
+}
+
+#[test]
+fn a_path_that_swallows_long_packets_is_used_again_with_shorter_ones() {
+    for checksum in [false, true] {
+        let mut pair = Pair::new(2);
+        let config = ConnectionConfig { checksum, ..config() };
+        let id = pair.connect(config.clone(), config);
+        pair.run(Duration::from_millis(500));
+        transfer(&mut pair, id, 0);
+        // Probes, too, say where their bytes belong.
+        let data = pair.sent[0].iter().map(|(_, packet)| packet).filter(|packet| !packet.segment.payload.is_empty());
+        let mapped = |packet: &Packet| packet.segment.options.dss.is_some_and(|dss| dss.mapping.is_some());
+        let (with, without): (Vec<_>, Vec<_>) = data.partition(|packet| mapped(packet));
+        assert!(with.iter().any(|packet| on_first(packet) && packet.wire_len() > NARROW) && without.is_empty());
+    }
+}
+
+#[test]
+fn segments_under_a_shared_mapping_are_cut_and_stay_under_it() {
+    let trains = First { silence: None, shares: false, train: 8, reinjection: Reinjection::OnSubflowTimeout };
+    let (mut pair, id, _, _) = two_paths_with(Duration::from_millis(20), trains, |_| ());
+    let before = pair.received[1].len();
+    transfer(&mut pair, id, before);
+}
+
+/// The first data of a client goes with MP_CAPABLE; cut, its second part has a mapping.
+#[test]
+fn the_first_data_of_a_connection_may_be_what_is_swallowed() {
+    let mut pair = Pair::new(1);
+    narrow(&mut pair).set(NARROW);
+    let id = pair.connect(config(), config());
+    assert_eq!(pair.write_all(0, id, &pattern(20_000), Duration::from_secs(20)), 0);
+    pair.run(Duration::from_secs(20));
+    assert_eq!(pair.received[1], pattern(20_000));
+    assert_eq!(pair.hosts[0].protocol(id), Some(anabranch_mptcp::connection::Protocol::Multipath));
+}

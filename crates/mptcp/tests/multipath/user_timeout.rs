@@ -1,0 +1,84 @@
+//! The user timeout is the connection's: no section of RFC 8684 speaks of it.
+
+use crate::pair::{Fate, PORT, Pair, address, config, pattern};
+use anabranch_mptcp::{CloseCause, ConnectionConfig, Event};
+use anabranch_policy::ids::ConnectionId;
+use anabranch_policy::time::Duration;
+use anabranch_wire::MptcpOption;
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+/// A client with a user timeout of 3 s on two paths, each of which is dead when its cell is set.
+fn two_paths() -> (Pair, ConnectionId, [Rc<Cell<bool>>; 2]) {
+    let mut pair = Pair::new(2);
+    let dead = [Rc::new(Cell::new(false)), Rc::new(Cell::new(false))];
+    let cells = dead.clone();
+    pair.judge = Box::new(move |_, _, packet| {
+        let on = |path| [address(0, path), address(1, path)].contains(&packet.ip.source);
+        if (0..2).any(|path| on(path) && cells[path].get()) { Fate::Drop } else { Fate::Deliver }
+    });
+    let client = ConnectionConfig { user_timeout: Some(Duration::from_secs(3)), ..config() };
+    let id = pair.connect(client, config());
+    pair.run(Duration::from_millis(500));
+    assert_eq!(pair.write_all(0, id, &pattern(100_000), Duration::from_secs(5)), 0);
+    pair.run(Duration::from_secs(1));
+    (pair, id, dead)
+}
+
+fn closed(pair: &Pair, host: usize) -> Option<CloseCause> {
+    pair.events[host].iter().find_map(|event| match event {
+        Event::Closed(_, cause) => Some(*cause),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_subflow_that_fails_does_not_end_a_connection_that_goes_on_elsewhere() {
+    let (mut pair, id, dead) = two_paths();
+    dead[0].set(true);
+    for _ in 0..20 {
+        assert_eq!(pair.write_all(0, id, &pattern(20_000), Duration::from_secs(5)), 0);
+        pair.run(Duration::from_secs(1));
+    }
+    assert_eq!((closed(&pair, 0), pair.received[1].len()), (None, 500_000));
+}
+
+#[test]
+fn when_no_path_brings_data_across_the_connection_is_aborted_on_all_of_them() {
+    let (mut pair, id, dead) = two_paths();
+    dead.iter().for_each(|path| path.set(true));
+    assert_eq!(pair.write_all(0, id, &pattern(20_000), Duration::ZERO), 0);
+    pair.run(Duration::from_millis(2_999));
+    assert_eq!(closed(&pair, 0), None);
+    dead.iter().for_each(|path| path.set(false));
+    pair.sent[0].clear();
+    pair.run(Duration::from_millis(1));
+    assert_eq!(closed(&pair, 0), Some(CloseCause::UserTimeout));
+    let ends = |path| {
+        let fast = |option: &MptcpOption| matches!(option, MptcpOption::FastClose { .. });
+        let on_path = pair.sent[0].iter().filter(|(_, packet)| packet.ip.source == address(0, path));
+        on_path.filter(|(_, packet)| packet.segment.options.mptcp.iter().any(fast)).count()
+    };
+    assert!(ends(0) > 0 && ends(1) > 0);
+    pair.run(Duration::from_secs(1));
+    assert_eq!(closed(&pair, 1), Some(CloseCause::AbortedByPeer));
+}
+
+/// A peer whose application does not read answers each probe, and the application that waits for it still hears of it.
+#[test]
+fn a_peer_that_does_not_read_is_not_waited_for_longer_than_the_user_timeout() {
+    let mut pair = Pair::new(1);
+    pair.reading[1] = false;
+    pair.hosts[1].listen(PORT, config()).unwrap();
+    let client = ConnectionConfig { user_timeout: Some(Duration::from_secs(3)), ..config() };
+    let remote = SocketAddr::new(address(1, 0), PORT);
+    let id = pair.hosts[0].connect(pair.now, None, remote, client).unwrap();
+    pair.settle();
+    pair.run(Duration::from_millis(500));
+    assert_eq!(pair.write_all(0, id, &pattern(1_000_000), Duration::ZERO), 0);
+    pair.run(Duration::from_millis(2_900));
+    assert_eq!(closed(&pair, 0), None);
+    pair.run(Duration::from_millis(1_000));
+    assert_eq!(closed(&pair, 0), Some(CloseCause::UserTimeout));
+}

@@ -1,0 +1,149 @@
+//! The one message of ICMP that a TCP of ours acts on: a router had to drop a packet that was too big (RFC 792 with RFC 1191,
+//! section 4; RFC 4443, section 3.2).
+
+use crate::checksum::Checksum;
+use crate::error::ParseError;
+use crate::ip::{IPV6_HEADER, IpHeader, PROTOCOL_TCP};
+use crate::seq::SeqNumber;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Protocol number of ICMP.
+pub const PROTOCOL_ICMP: u8 = 1;
+/// Protocol number of ICMPv6.
+pub const PROTOCOL_ICMPV6: u8 = 58;
+
+/// "Fragmentation needed and DF set", or "packet too big", about a TCP segment. Anybody can have sent it: the sequence number is to
+/// be held against what is outstanding (RFC 5927, section 4.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PacketTooBig {
+    /// Who sent the packet that was dropped.
+    pub source: SocketAddr,
+    /// Who was to get it.
+    pub destination: SocketAddr,
+    /// First sequence number of its segment.
+    pub seq: SeqNumber,
+    /// Largest IP packet that the next link takes, bytes; 0 from routers that do not say (RFC 1191, section 5).
+    pub mtu: u32,
+}
+
+impl PacketTooBig {
+    /// Parses the payload of an IP packet with `header` and `protocol`.
+    ///
+    /// # Errors
+    /// [`ParseError::Unsupported`] for all other messages, and for those that quote something else than TCP or a later fragment;
+    /// [`ParseError::BadChecksum`]; [`ParseError::Truncated`] if less is quoted than ports and sequence number.
+    pub fn parse(header: &IpHeader, protocol: u8, bytes: &[u8]) -> Result<Self, ParseError> {
+        let [kind, code, _, _, b4, b5, b6, b7] = *bytes.first_chunk::<8>().ok_or(ParseError::Truncated)?;
+        let mut checksum = Checksum::new();
+        let mtu = match (protocol, kind, code) {
+            (PROTOCOL_ICMP, 3, 4) if header.source.is_ipv4() => u32::from(u16::from_be_bytes([b6, b7])),
+            (PROTOCOL_ICMPV6, 2, _) if header.source.is_ipv6() => {
+                checksum.add_pseudo_header(header, protocol, bytes.len() as u32);
+                u32::from_be_bytes([b4, b5, b6, b7])
+            }
+            _ => return Err(ParseError::Unsupported),
+        };
+        checksum.add_bytes(bytes);
+        if !checksum.is_valid() {
+            return Err(ParseError::BadChecksum);
+        }
+        let quoted = bytes.get(8..).unwrap_or_default();
+        let (source, destination, segment) =
+            if protocol == PROTOCOL_ICMP { quoted_v4(quoted) } else { quoted_v6(quoted) }?;
+        let [s0, s1, d0, d1, q0, q1, q2, q3] = *segment.first_chunk::<8>().ok_or(ParseError::Truncated)?;
+        Ok(Self {
+            source: SocketAddr::new(source, u16::from_be_bytes([s0, s1])),
+            destination: SocketAddr::new(destination, u16::from_be_bytes([d0, d1])),
+            seq: SeqNumber(u32::from_be_bytes([q0, q1, q2, q3])),
+            mtu,
+        })
+    }
+}
+
+/// Addresses and segment of a quoted packet, of which only the beginning may be there; routers have changed TTL and checksum.
+fn quoted_v4(bytes: &[u8]) -> Result<(IpAddr, IpAddr, &[u8]), ParseError> {
+    let fixed = bytes.first_chunk::<20>().ok_or(ParseError::Truncated)?;
+    let [vihl, _, _, _, _, _, f0, f1, _, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3] = *fixed;
+    let later = u16::from_be_bytes([f0, f1]) & 0x1fff != 0;
+    if vihl >> 4 != 4 || protocol != PROTOCOL_TCP || later {
+        return Err(ParseError::Unsupported);
+    }
+    let segment = bytes.get(usize::from(vihl & 0xf).max(5) * 4..).ok_or(ParseError::Truncated)?;
+    Ok((Ipv4Addr::new(s0, s1, s2, s3).into(), Ipv4Addr::new(d0, d1, d2, d3).into(), segment))
+}
+
+/// The same of IPv6; what we send has no extension headers.
+fn quoted_v6(bytes: &[u8]) -> Result<(IpAddr, IpAddr, &[u8]), ParseError> {
+    let (fixed, segment) = bytes.split_first_chunk::<IPV6_HEADER>().ok_or(ParseError::Truncated)?;
+    let [first, _, _, _, _, _, protocol, _, addresses @ ..] = fixed;
+    if first >> 4 != 6 || *protocol != PROTOCOL_TCP {
+        return Err(ParseError::Unsupported);
+    }
+    let (source, destination) = addresses.split_first_chunk::<16>().ok_or(ParseError::Truncated)?;
+    let destination = destination.first_chunk::<16>().ok_or(ParseError::Truncated)?;
+    Ok((Ipv6Addr::from(*source).into(), Ipv6Addr::from(*destination).into(), segment))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ip::Ecn;
+    use crate::packet::Packet;
+    use crate::tcp::Segment;
+
+    fn header(source: &str, destination: &str) -> IpHeader {
+        let (source, destination) = (source.parse().unwrap(), destination.parse().unwrap());
+        IpHeader { source, destination, ecn: Ecn::NotCapable, dscp: 0, hop_limit: 64 }
+    }
+
+    /// A router's message about a packet of ours, with `quoted` bytes of it.
+    fn message(ours: &IpHeader, quoted: usize) -> (IpHeader, u8, Vec<u8>) {
+        let segment = Segment { source_port: 4000, destination_port: 80, seq: SeqNumber(77), ..Segment::default() };
+        let mut packet = Vec::new();
+        Packet { ip: *ours, segment }.emit(&mut packet).unwrap();
+        let v4 = ours.source.is_ipv4();
+        let router = header(if v4 { "10.9.9.9" } else { "fd00::9" }, &ours.source.to_string());
+        let (protocol, start) = if v4 { (PROTOCOL_ICMP, [3, 4]) } else { (PROTOCOL_ICMPV6, [2, 0]) };
+        let mut bytes = [&start[..], &[0, 0, 0, 0, 0x05, 0x78], &packet[..quoted]].concat();
+        let mut checksum = Checksum::new();
+        if !v4 {
+            checksum.add_pseudo_header(&router, protocol, bytes.len() as u32);
+        }
+        checksum.add_bytes(&bytes);
+        bytes[2..4].copy_from_slice(&checksum.finish().to_be_bytes());
+        (router, protocol, bytes)
+    }
+
+    #[test]
+    fn a_router_that_drops_a_packet_tells_whose_it_was_and_what_would_have_passed() {
+        for (source, destination, least) in [("10.0.0.1", "10.0.0.2", 28), ("fd00::1", "fd00::2", 48)] {
+            let ours = header(source, destination);
+            let expected = PacketTooBig {
+                source: SocketAddr::new(ours.source, 4000),
+                destination: SocketAddr::new(ours.destination, 80),
+                seq: SeqNumber(77),
+                mtu: 1400,
+            };
+            for quoted in [least, least + 12] {
+                let (router, protocol, bytes) = message(&ours, quoted);
+                assert_eq!(PacketTooBig::parse(&router, protocol, &bytes), Ok(expected));
+            }
+            let (router, protocol, bytes) = message(&ours, least - 1);
+            assert_eq!(PacketTooBig::parse(&router, protocol, &bytes), Err(ParseError::Truncated));
+        }
+    }
+
+    #[test]
+    fn other_messages_damaged_ones_and_those_about_others_than_tcp_are_errors() {
+        let ours = header("10.0.0.1", "10.0.0.2");
+        let (router, protocol, bytes) = message(&ours, 28);
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x10;
+            assert!(PacketTooBig::parse(&router, protocol, &damaged).is_err(), "byte {at}");
+            assert!(PacketTooBig::parse(&router, protocol, &bytes[..at]).is_err(), "{at} bytes");
+        }
+        // Of the other family, by its protocol number.
+        assert_eq!(PacketTooBig::parse(&router, PROTOCOL_ICMPV6, &bytes), Err(ParseError::Unsupported));
+    }
+}
