@@ -297,6 +297,18 @@ impl Connection {
             self.reinject_first();
         }
         self.arm_data_retransmit(now);
+        self.ask_silent_subflows(now);
+    }
+
+    /// Asks again on subflows that hold nothing and did not answer when they were asked for their window: they get nothing to
+    /// send, so no timer of theirs would end their silence.
+    fn ask_silent_subflows(&mut self, now: Instant) {
+        let silent = |s: &&mut Subflow| s.unanswered_probes > 1 && s.scoreboard.is_idle() && s.state.is_synchronised();
+        for subflow in self.subflows.iter_mut().filter(silent) {
+            subflow.keepalive_due = true;
+            subflow.unanswered_probes += 1;
+        }
+        self.give_up_unanswered(now);
     }
 
     /// The first unacknowledged segment goes out once more, on another subflow than the one that holds it, and with it all
