@@ -221,7 +221,7 @@ fn all_reset(role: Role) {
     if Path::new("/proc/sys/net/mptcp/close_timeout").exists() {
         scene = scene.set("mptcp/close_timeout", 2);
     } else {
-        // Before 6.7 it is a minute for good.
+        // Older kernels have it a minute for good.
         scene.deadline = 120;
     }
     scene.run(|hosts| async move {

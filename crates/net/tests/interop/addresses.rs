@@ -95,8 +95,7 @@ fn lose_echoes(field: &Field, lost: Way, mut count: u32) {
     });
 }
 
-/// Has the kernel repeat announcements after a second at most. Before 6.18 it does not look at round trips, and waits for
-/// two minutes.
+/// Has the kernel repeat announcements after a second at most. Older ones, e.g. 6.1, wait for two minutes otherwise.
 fn soon_repeated() {
     sysctl("mptcp.add_addr_timeout", "1");
 }
