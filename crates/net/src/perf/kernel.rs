@@ -65,7 +65,7 @@ impl KernelSockets {
 
     pub(super) async fn connect(&self, remote: SocketAddr) -> io::Result<KernelLink> {
         let socket = TcpSocket::from_std_stream(self.socket(remote)?.into());
-        Ok(KernelLink { stream: socket.connect(remote).await?, peer: remote, protocol: self.protocol })
+        Ok(KernelLink::new(socket.connect(remote).await?, remote, self.protocol))
     }
 
     pub(super) fn listen(&self, address: SocketAddr) -> io::Result<KernelListener> {
@@ -87,7 +87,7 @@ impl KernelListener {
     /// The next connection.
     pub(super) async fn accept(&self) -> io::Result<KernelLink> {
         let (stream, peer) = self.listener.accept().await?;
-        Ok(KernelLink { stream, peer: canonical(peer), protocol: self.protocol })
+        Ok(KernelLink::new(stream, canonical(peer), self.protocol))
     }
 
     pub(super) fn address(&self) -> io::Result<SocketAddr> {
@@ -105,9 +105,17 @@ pub(crate) struct KernelLink {
     stream: TcpStream,
     peer: SocketAddr,
     protocol: KernelProtocol,
+    /// Our first data sequence number, which is drawn at random.
+    first: u64,
 }
 
 impl KernelLink {
+    /// Of a connection that nothing was written to.
+    fn new(stream: TcpStream, peer: SocketAddr, protocol: KernelProtocol) -> Self {
+        let first = socket_info::mptcp(&stream).map_or(0, |info| info.unacknowledged);
+        Self { stream, peer, protocol, first }
+    }
+
     pub(super) fn peer(&self) -> SocketAddr {
         self.peer
     }
@@ -163,7 +171,8 @@ impl KernelLink {
             && !info.fell_back
         {
             let paths = socket_info::subflows(&self.stream).unwrap_or_default();
-            return Reading { acknowledged: Some(info.bytes_acked), paths };
+            let acknowledged = info.bytes_acked.unwrap_or(info.unacknowledged.wrapping_sub(self.first));
+            return Reading { acknowledged: Some(acknowledged), paths };
         }
         let local = self.stream.local_addr();
         let path = local.ok().and_then(|local| socket_info::tcp(&self.stream, canonical(local), self.peer).ok());

@@ -26,8 +26,10 @@ const FULL_INFO_HEAD: usize = 40;
 pub(super) struct MptcpInfo {
     /// It is plain TCP.
     pub fell_back: bool,
-    /// Acknowledged at data level.
-    pub bytes_acked: u64,
+    /// Acknowledged at data level, bytes. Kernels before 6.5 do not count them.
+    pub bytes_acked: Option<u64>,
+    /// The first data sequence number that is not acknowledged.
+    pub unacknowledged: u64,
 }
 
 /// A byte string with numbers in it; what lies beyond its end is 0.
@@ -79,8 +81,11 @@ pub(super) fn mptcp(socket: &impl AsRawFd) -> Result<MptcpInfo, Errno> {
     let mut bytes = [0; 256];
     let length = option(socket.as_raw_fd(), SOL_MPTCP, MPTCP_INFO, &mut bytes)?;
     let info = Fields(bytes.get(..length).unwrap_or_default());
-    // Kernels before 6.5 do not count bytes: then the sequence number must do, which starts at random.
-    Ok(MptcpInfo { fell_back: info.u32(8) & 1 != 0, bytes_acked: info.u64(72) })
+    Ok(MptcpInfo {
+        fell_back: info.u32(8) & 1 != 0,
+        bytes_acked: (length >= 80).then(|| info.u64(72)),
+        unacknowledged: info.u64(24),
+    })
 }
 
 /// Of a connection of plain TCP.

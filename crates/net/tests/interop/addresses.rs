@@ -1,7 +1,7 @@
 //! ADD_ADDR and REMOVE_ADDR between our stack and the kernel, both ways and in both roles, also when echoes are lost.
 
 use crate::field::{Field, Heard, Kernel, PORT, field, in_both_families, links, talk, to_kernel, to_us, until};
-use crate::kernel::{counter, ip, mptcp_listener};
+use crate::kernel::{counter, ip, mptcp_listener, sysctl};
 use crate::middlebox::{Middlebox, Way};
 use crate::pair::{ours, theirs};
 use anabranch_net::Stream;
@@ -76,10 +76,10 @@ fn we_announce(v6: bool, we: bool) {
     field(2, v6, Some("path_manager.announce=both path_manager.subflows=0"), |field| async move {
         let (mut stream, kernel) = field.open(we).await;
         talk(&mut stream, &kernel).await;
-        until(|| counter("AddAddr") == 1 && counter("EchoAddTx") == 1).await;
+        until(|| counter("AddAddr") == 1).await;
         let joined = field.hear(|heard| matches!(heard, Heard::Open(SubflowId(1..), ..))).await;
         assert!(matches!(joined, Heard::Open(_, AddressId(2), ..)), "{joined:?}");
-        until(|| !field.with_option(Way::ToUs, is_echo).is_empty()).await;
+        until(|| field.with_option(Way::ToUs, is_echo).len() == 1).await;
         assert_it_is_said_no_more(&field, Way::ToKernel).await;
         to_us(&mut stream, &kernel, MUCH).await;
         assert!(field.carried(1, Way::ToUs) > 1_000);
@@ -95,9 +95,15 @@ fn lose_echoes(field: &Field, lost: Way, mut count: u32) {
     });
 }
 
+/// Has the kernel repeat announcements after a second at most. Older ones, e.g. 6.1, wait for two minutes otherwise.
+fn soon_repeated() {
+    sysctl("mptcp.add_addr_timeout", "1");
+}
+
 fn our_echo_is_lost(v6: bool) {
     field(2, v6, Some("path_manager.announce=never path_manager.subflows=0"), |field| async move {
         ip(&format!("mptcp endpoint add {} id 5 signal", theirs(1, v6)));
+        soon_repeated();
         lose_echoes(&field, Way::ToKernel, 1);
         let (mut stream, kernel) = field.we_open().await;
         talk(&mut stream, &kernel).await;
@@ -128,6 +134,7 @@ fn no_echo_ever(v6: bool) {
                 ip(&format!("mptcp endpoint add {} id 5 signal", theirs(1, v6)));
             }
             ip("mptcp limits set subflows 0 add_addr_accepted 8");
+            soon_repeated();
             let echoes = if way == Way::ToUs { Way::ToKernel } else { Way::ToUs };
             lose_echoes(&field, echoes, u32::MAX);
             let (mut stream, kernel) = field.open(we).await;

@@ -21,6 +21,13 @@ pub fn missing() -> Option<String> {
     Namespace::new().err().map(|error| format!("no network namespaces, are we root? ({error})"))
 }
 
+/// The kernel's version, e.g. (6, 12).
+pub fn release() -> (u32, u32) {
+    let text = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("/proc is there");
+    let mut numbers = text.split(|letter: char| !letter.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+    (numbers.next().expect("a number"), numbers.next().expect("another"))
+}
+
 /// Runs `ip WORDS` in the calling thread's namespace.
 pub fn ip(words: &str) {
     let output = Command::new("ip").args(words.split_whitespace()).output().expect("ip runs");

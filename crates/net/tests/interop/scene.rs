@@ -250,13 +250,16 @@ impl Hosts {
     /// Waits until neither side has anything left of its connections but the kernel's TIME-WAIT; hung tests end by their
     /// deadline.
     pub async fn nothing_lingers(&self) {
+        // Looking starts two programs, so it is done less and less often.
+        let mut pause = std::time::Duration::from_millis(20);
         loop {
             let left = lingering();
             let ours = self.stack.connection_count();
             if left.is_empty() && ours == 0 {
                 return;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(std::time::Duration::from_millis(640));
         }
     }
 }
