@@ -1,0 +1,119 @@
+//! How a history may end.
+
+use super::opposite::Ending;
+use super::world::World;
+use super::{History, Op};
+use crate::literal::{MILLI, Nanos};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// How one ended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Outcome {
+    /// Every octet arrived and both sides know.
+    Finished,
+    /// One side finished, the other did not hear of it; excused.
+    FinishedAtOneEnd,
+    /// Both sides know that it failed; excused.
+    Failed,
+    /// The client failed before the server had a connection; excused.
+    NeverAccepted,
+    /// One side failed and the other waits for it, until its application gave up; excused.
+    Abandoned,
+}
+
+/// A connection that nothing stands in the way of ends within this once its paths are calm.
+const HEALTHY: Nanos = 400_000 * MILLI;
+/// What is left of one whose peer is gone.
+const BEREAVED: Nanos = 2_500_000 * MILLI;
+/// TIME-WAIT and FIN-WAIT-2 one after the other, and some.
+const AFTERMATH: Nanos = 400_000 * MILLI;
+
+/// What playing a history came to.
+pub struct Played {
+    /// How it ended, or what went wrong.
+    pub outcome: Result<Outcome, String>,
+    /// Octets that arrived.
+    pub octets: u64,
+    /// What was sent, if wanted.
+    pub transcript: Vec<String>,
+}
+
+/// Plays a history to its end. A panic is a failure like any other.
+pub fn play(history: &History, record: bool) -> Played {
+    let attempt = catch_unwind(AssertUnwindSafe(|| {
+        let mut world = match World::new(history, record) {
+            Ok(world) => world,
+            Err(why) => return Played { outcome: Err(why), octets: 0, transcript: Vec::new() },
+        };
+        let outcome = judge(&mut world, history).map_err(|why| format!("{why}; {}", world.describe()));
+        let octets = world.apps.iter().map(|app| app.read).sum();
+        Played { outcome, octets, transcript: world.lines.unwrap_or_default() }
+    }));
+    attempt.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+        let why = format!("panic: {}", text.unwrap_or("of an unknown kind"));
+        Played { outcome: Err(why), octets: 0, transcript: Vec::new() }
+    })
+}
+
+/// Why the connection may fail, if it may.
+fn excuse(history: &History) -> Option<&'static str> {
+    history.ops.iter().find_map(|(_, op)| match op {
+        Op::Abort(_) => Some("an application aborted"),
+        Op::Strip(_) => Some("options were lost on the way"),
+        _ => None,
+    })
+}
+
+fn judge(world: &mut World, history: &History) -> Result<Outcome, String> {
+    world.play(history)?;
+    world.heal()?;
+    let excuse = excuse(history);
+    world.run_to_end(HEALTHY)?;
+    if !world.is_over() && excuse.is_some() {
+        world.run_to_end(BEREAVED)?;
+    }
+    let abandoned = give_up(world, excuse)?;
+    world.run_out(AFTERMATH)?;
+    if let Some(side) = (0..2).find(|side| !world.sides[*side].is_gone()) {
+        return Err(format!("side {side} keeps something"));
+    }
+    let outcome = outcome(world, excuse)?;
+    Ok(if abandoned { Outcome::Abandoned } else { outcome })
+}
+
+/// One side is gone and the other waits for it, without keepalive for ever (RFC 9293, section 3.8.4): its application gives
+/// up.
+fn give_up(world: &mut World, excuse: Option<&str>) -> Result<bool, String> {
+    if world.is_over() {
+        return Ok(false);
+    }
+    for side in 0..2 {
+        let waits = world.sides[side].is_open() && world.sides[side].ending().is_none();
+        let alone = world.sides[1 - side].ending().is_some() || !world.sides[1 - side].is_open();
+        if waits && !(excuse.is_some() && alone) {
+            return Err(format!("side {side} does not end ({excuse:?})"));
+        }
+        if waits {
+            world.abort(side);
+        }
+    }
+    Ok(true)
+}
+
+fn outcome(world: &World, excuse: Option<&str>) -> Result<Outcome, String> {
+    let endings = [0, 1].map(|side| world.sides[side].ending());
+    for side in 0..2 {
+        if endings[side] == Some(Ending::Finished) && !world.is_whole(side) {
+            return Err(format!("side {side} calls it finished, and it is not"));
+        }
+    }
+    match (&endings[0], &endings[1]) {
+        (Some(Ending::Finished), Some(Ending::Finished)) => Ok(Outcome::Finished),
+        _ if excuse.is_none() => Err("it failed, and nothing stood in its way".into()),
+        (Some(_), None) if !world.sides[1].is_open() => Ok(Outcome::NeverAccepted),
+        (Some(Ending::Finished), _) | (_, Some(Ending::Finished)) => Ok(Outcome::FinishedAtOneEnd),
+        (Some(_), Some(_)) => Ok(Outcome::Failed),
+        _ => Err("one side never heard of the end".into()),
+    }
+}
