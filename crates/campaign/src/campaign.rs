@@ -25,6 +25,8 @@ pub struct Orders {
     pub jobs: usize,
     /// Goes on after a failure.
     pub keep_going: bool,
+    /// Known faults are failures too.
+    pub strict: bool,
     /// Where failures are written.
     pub folder: PathBuf,
 }
@@ -69,15 +71,15 @@ pub fn file(history: &History, why: &str) -> String {
         let _ = writeln!(text, "# {line}");
     }
     let _ = write!(text, "{history}");
-    for line in play(history, true).transcript {
+    for line in play(history, true, true).transcript {
         let _ = writeln!(text, "#: {line}");
     }
     text
 }
 
 /// Makes the failing history smaller and writes it down; gives the file.
-pub fn write_down(folder: &Path, history: &History, why: String) -> PathBuf {
-    let (small, why) = shrink(history, why);
+pub fn write_down(folder: &Path, history: &History, why: String, strict: bool) -> PathBuf {
+    let (small, why) = shrink(history, why, strict);
     let kind = Kind::NAMES.iter().find(|(_, kind)| *kind == history.kind).map_or("", |(name, _)| name);
     let path = folder.join(format!("{kind}-{}.txt", history.seed));
     let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, file(&small, &why)));
@@ -99,7 +101,7 @@ pub fn run(orders: &Orders, progress: &(dyn Fn(&Tally, f64) + Sync)) -> Tally {
                 return;
             }
             let history = history(&orders.kinds, orders.seed, number);
-            let played = play(&history, false);
+            let played = play(&history, false, orders.strict);
             match played.outcome {
                 Ok(outcome) => {
                     let mut tally = tally.lock().expect("no thread panics with it");
@@ -109,7 +111,7 @@ pub fn run(orders: &Orders, progress: &(dyn Fn(&Tally, f64) + Sync)) -> Tally {
                 Err(why) => {
                     stop.fetch_or(!orders.keep_going, Ordering::Relaxed);
                     eprintln!("history {number} ({:?}, seed {}): {why}", history.kind, history.seed);
-                    let path = write_down(&orders.folder, &history, why);
+                    let path = write_down(&orders.folder, &history, why, orders.strict);
                     eprintln!("written to {}", path.display());
                     tally.lock().expect("no thread panics with it").failures.push(path);
                 }

@@ -52,6 +52,9 @@ struct Arguments {
     /// Go on after a failure.
     #[arg(long)]
     keep_going: bool,
+    /// Known faults are failures too.
+    #[arg(long)]
+    strict: bool,
     /// Where histories that fail are written, made as small as can be.
     #[arg(long, default_value = "crates/campaign/corpus")]
     corpus: PathBuf,
@@ -63,7 +66,7 @@ struct Arguments {
 fn replay(path: &PathBuf) -> Result<bool, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let history: History = text.parse().map_err(|error| format!("{}: {error}", path.display()))?;
-    let played = play(&history, true);
+    let played = play(&history, true, true);
     for line in &played.transcript {
         println!("{line}");
     }
@@ -93,6 +96,7 @@ fn main() -> ExitCode {
         time: arguments.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0)),
         jobs: arguments.jobs,
         keep_going: arguments.keep_going,
+        strict: arguments.strict,
         folder: arguments.corpus,
     };
     let begun = Instant::now();

@@ -7,7 +7,7 @@ use crate::history::verdict::play;
 const MOST_TRIES: u32 = 1_500;
 
 /// The smallest history found that fails, and why it does.
-pub fn shrink(history: &History, why: String) -> (History, String) {
+pub fn shrink(history: &History, why: String, strict: bool) -> (History, String) {
     let mut best = (history.clone(), why);
     let mut tries = 0;
     loop {
@@ -17,7 +17,7 @@ pub fn shrink(history: &History, why: String) -> (History, String) {
             if tries > MOST_TRIES {
                 return best;
             }
-            if let Err(why) = play(&candidate, false).outcome {
+            if let Err(why) = play(&candidate, false, strict).outcome {
                 best = (candidate, why);
                 smaller = true;
                 break;

@@ -60,6 +60,8 @@ pub struct World {
     pub network: Network,
     /// A line for each packet, if wanted.
     pub lines: Option<Vec<String>>,
+    /// A side read what nobody wrote.
+    pub misread: bool,
     steps: u64,
     at_once: u32,
     second: Second,
@@ -95,6 +97,7 @@ impl World {
             now: 0,
             network: Network::new(history.seed, &history.delays, history.strip, history.fates.clone()),
             lines: record.then(Vec::new),
+            misread: false,
             steps: 0,
             at_once: 0,
             second: Second::default(),
@@ -265,9 +268,11 @@ impl World {
         while let Some(bytes) = self.sides[side].read(self.now, u64::MAX) {
             let (from, to) = (self.apps[side].read, self.apps[side].read + bytes.len() as u64);
             if to > self.apps[1 - side].written {
+                self.misread = true;
                 return Err(format!("side {side} read {to} bytes of {} written", self.apps[1 - side].written));
             }
             if pattern(1 - side)[from as usize..to as usize] != bytes {
+                self.misread = true;
                 return Err(format!("side {side} read wrong bytes between {from} and {to}"));
             }
             self.apps[side].read = to;

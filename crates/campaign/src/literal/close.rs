@@ -3,7 +3,7 @@
 
 use super::choices::Choice;
 use super::data_level::DataState;
-use super::tcp::{Kind, Signal, State};
+use super::tcp::{Flow, Kind, Signal, State};
 use super::{End, NEVER, Peer, Protocol};
 use anabranch_wire::Flags;
 use anabranch_wire::mptcp::MptcpOption;
@@ -70,8 +70,10 @@ impl Peer {
 
     /// No more is given to this subflow: FIN goes behind what it has.
     pub(super) fn close_flow(&mut self, index: usize) {
+        // Before the peer has the keys for sure, a FIN would look like that of plain TCP.
+        let unheard = self.protocol == Protocol::Multipath && self.client && !self.heard_dss;
         let flow = &mut self.flows[index];
-        if matches!(flow.state, State::Established | State::CloseWait) && flow.usable && flow.fin.is_none() {
+        if matches!(flow.state, State::Established | State::CloseWait) && !unheard && flow.usable && flow.fin.is_none() {
             flow.fin = Some(flow.end());
         }
     }
@@ -82,7 +84,9 @@ impl Peer {
             return;
         }
         let over = self.data.is_over();
+        // A subflow that was opened for what is left stays until that has arrived.
         let early = match self.choice(Choice::Fin) {
+            _ if self.rejoins > 0 => false,
             0 => false,
             // Appendix D: CLOSE all subflows when our DATA_FIN is acknowledged, whatever the peer still sends.
             1 => matches!(self.data.state, DataState::FinWait2),
@@ -243,6 +247,20 @@ impl Peer {
         self.data.edge = self.data.edge.max(una + flow.window);
     }
 
+    /// Whether what is left needs a subflow that is not there.
+    pub(super) fn wants_a_subflow(&mut self) {
+        if self.protocol != Protocol::Multipath || self.end.is_some() || self.rejoin_at != NEVER || self.flows.is_empty() {
+            return;
+        }
+        let opening = |flow: &Flow| matches!(flow.state, State::SynSent | State::SynReceived) || !flow.usable;
+        let alive = |flow: &Flow| flow.state != State::Closed && opening(flow);
+        let waits = self.data.nxt < self.data.length() || !self.data.again.is_empty();
+        let open = self.flows.iter().any(|flow| flow.is_open() && (flow.may_send() || !waits));
+        if !open && !self.flows.iter().any(alive) {
+            self.rejoin_at = self.now + 500 * super::MILLI;
+        }
+    }
+
     /// Without a subflow to send on, another is opened: break before make.
     pub(super) fn rejoin(&mut self) {
         if self.rejoin_at > self.now {
@@ -250,8 +268,8 @@ impl Peer {
         }
         self.rejoin_at = NEVER;
         let able = self.protocol == Protocol::Multipath && self.end.is_none();
-        let carried = self.flows.iter().any(|flow| flow.may_send() || matches!(flow.state, State::SynSent | State::SynReceived));
-        if !able || carried || !self.heard_dss {
+        let opening = |flow: &Flow| matches!(flow.state, State::SynSent | State::SynReceived);
+        if !able || !self.heard_dss || self.flows.iter().any(|flow| flow.may_send() || opening(flow)) {
             return;
         }
         self.rejoins += 1;

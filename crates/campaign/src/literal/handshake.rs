@@ -248,6 +248,11 @@ impl Peer {
             }
         }
         self.data.edge = offered;
+        if self.protocol == Protocol::Multipath {
+            // The third segment carries both keys, whatever waits (RFC 8684, section 3.1).
+            let keys = self.keys_option();
+            self.flows[index].signals.push_back(Signal::Alone(keys));
+        }
     }
 
     fn answer_to_join(&mut self, index: usize, segment: &Segment) {

@@ -98,6 +98,8 @@ pub struct Peer {
     announced: Vec<signals::Announced>,
     rejoin_at: Nanos,
     rejoins: u32,
+    /// How often data was mapped again that need not be.
+    agains: u32,
     next_port: u16,
     end: Option<End>,
     out: VecDeque<Packet>,
@@ -137,6 +139,7 @@ impl Peer {
             announced: Vec::new(),
             rejoin_at: NEVER,
             rejoins: 0,
+            agains: 0,
             next_port: 20_000,
             end: None,
             out: VecDeque::new(),
@@ -243,7 +246,7 @@ impl Peer {
 
     /// Whether nothing is left of the connection.
     pub fn is_gone(&self) -> bool {
-        self.end.is_some() && self.flows.iter().all(|flow| flow.state == State::Closed)
+        (self.end.is_some() || self.flows.is_empty()) && self.flows.iter().all(|flow| flow.state == State::Closed)
     }
 
     /// A state for people to read.
@@ -296,5 +299,6 @@ impl Peer {
         }
         self.arm_data_timers();
         self.note_end();
+        self.wants_a_subflow();
     }
 }

@@ -123,7 +123,9 @@ impl Peer {
         };
         self.flows[index].unmapped = 0;
         let mut left = heard.map_or(bytes.len(), |heard| (heard.start + heard.length - at) as usize);
-        let room = self.data.offered.saturating_sub(offset);
+        // What was begun of a mapping with a checksum is taken whole: it cannot be acknowledged otherwise.
+        let begun = !self.flows[index].held.is_empty();
+        let room = if begun { u64::MAX } else { self.data.offered.saturating_sub(offset) };
         let refused = room < bytes.len().min(left) as u64;
         if refused && (self.choice(Choice::Refused) == 0 || self.protocol == Protocol::Plain) {
             left = room as usize;
@@ -148,7 +150,9 @@ impl Peer {
     /// Octets for the data level; what lies beyond the window is dropped there.
     fn give(&mut self, offset: u64, mut bytes: Bytes) {
         let room = self.data.offered.saturating_sub(offset);
-        bytes.truncate(usize::try_from(room).unwrap_or(usize::MAX));
+        if !self.checksum {
+            bytes.truncate(usize::try_from(room).unwrap_or(usize::MAX));
+        }
         self.data.receive(offset, bytes);
     }
 

@@ -162,9 +162,11 @@ impl Peer {
                 }
             }
             Action::Fin(number) => {
-                if let Some(index) = self.open_flow(number) {
+                let open = self.flows.iter().filter(|flow| flow.may_send()).count();
+                // Who ends the only one must be able to open another.
+                let able = open > 1 || self.join_target().is_some();
+                if let Some(index) = self.open_flow(number).filter(|_| able) {
                     self.close_flow(index);
-                    self.rejoin_at = self.rejoin_at.min(self.now + 500 * super::MILLI);
                 }
             }
             Action::Again => self.map_again(),

@@ -82,7 +82,7 @@ impl Peer {
         }
         if fin {
             self.data.sent_fin();
-            if self.choice(Choice::Fin) == 2 {
+            if self.choice(Choice::Fin) == 2 && self.rejoins == 0 {
                 self.close_flow(index);
             }
         }
@@ -91,7 +91,8 @@ impl Peer {
     /// Some of what is under way is to go out again, on whatever subflow.
     pub(super) fn map_again(&mut self) {
         let (una, sent) = (self.data.una, self.data.sent());
-        if una < sent && self.protocol == Protocol::Multipath && self.data.again.len() < 8 {
+        if una < sent && self.protocol == Protocol::Multipath && self.agains < 60 {
+            self.agains += 1;
             let from = self.luck.between(una, sent - 1);
             let to = (from + self.luck.between(1, 3_000)).min(sent);
             self.data.again.push_back((from, to));

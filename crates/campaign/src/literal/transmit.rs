@@ -245,7 +245,10 @@ impl Peer {
     fn send_fin(&mut self, index: usize) {
         let mut options = self.tcp_options(index);
         if self.protocol == Protocol::Multipath {
-            options.dss = Some(Dss { data_ack: Some(self.data_ack()), ..Dss::default() });
+            // FIN goes again until it arrives, and takes with it a DATA_FIN that may not have arrived.
+            let last = self.data.fin_sent && self.data.una <= self.data.length();
+            let mapping = last.then(|| self.mapping(self.data.length(), 0, 1, &[]));
+            options.dss = Some(Dss { data_ack: Some(self.data_ack()), mapping, data_fin: last });
         }
         let number = self.flows[index].end();
         self.send(index, number, Flags::ACK | Flags::FIN, options, Bytes::new());
