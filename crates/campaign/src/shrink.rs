@@ -1,7 +1,7 @@
 //! Makes a failing history smaller as long as it goes on failing.
 
-use crate::history::{History, Op};
 use crate::history::verdict::play;
+use crate::history::{History, Op};
 
 /// Most histories tried for one failure.
 const MOST_TRIES: u32 = 1_500;

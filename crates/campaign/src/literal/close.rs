@@ -73,7 +73,8 @@ impl Peer {
         // Before the peer has the keys for sure, a FIN would look like that of plain TCP.
         let unheard = self.protocol == Protocol::Multipath && self.client && !self.heard_dss;
         let flow = &mut self.flows[index];
-        if matches!(flow.state, State::Established | State::CloseWait) && !unheard && flow.usable && flow.fin.is_none() {
+        if matches!(flow.state, State::Established | State::CloseWait) && !unheard && flow.usable && flow.fin.is_none()
+        {
             flow.fin = Some(flow.end());
         }
     }
@@ -234,7 +235,7 @@ impl Peer {
         if !self.data.fin_taken {
             self.data.state = DataState::Established;
         }
-        self.infinite = Some(self.flows[0].nxt.max(1)).filter(|start| *start <= self.flows[0].end());
+        self.infinite = Some((self.flows[0].una.max(1), self.flows[0].nxt + 1));
         let flow = &mut self.flows[0];
         flow.signals.retain(|signal| matches!(signal, Signal::Alone(MptcpOption::Fail { .. })));
         self.plain_edges();
@@ -249,7 +250,11 @@ impl Peer {
 
     /// Whether what is left needs a subflow that is not there.
     pub(super) fn wants_a_subflow(&mut self) {
-        if self.protocol != Protocol::Multipath || self.end.is_some() || self.rejoin_at != NEVER || self.flows.is_empty() {
+        if self.protocol != Protocol::Multipath
+            || self.end.is_some()
+            || self.rejoin_at != NEVER
+            || self.flows.is_empty()
+        {
             return;
         }
         let opening = |flow: &Flow| matches!(flow.state, State::SynSent | State::SynReceived) || !flow.usable;

@@ -92,8 +92,8 @@ pub struct Peer {
     data: DataLevel,
     /// What we sent before is not the stream in order, so it could not go on as plain TCP.
     crooked: bool,
-    /// The infinite mapping begins at this number of the first subflow.
-    infinite: Option<u32>,
+    /// The infinite mapping begins at this number of the first subflow, and is told until this one is acknowledged.
+    infinite: Option<(u32, u32)>,
     known: Vec<SocketAddr>,
     announced: Vec<signals::Announced>,
     rejoin_at: Nanos,

@@ -79,8 +79,13 @@ impl Peer {
         if data_fin {
             self.note_fin(index, offset + u64::from(length));
         }
-        let heard =
-            Heard { start: mapping.subflow_seq, length, offset, length_field: mapping.length, checksum: mapping.checksum };
+        let heard = Heard {
+            start: mapping.subflow_seq,
+            length,
+            offset,
+            length_field: mapping.length,
+            checksum: mapping.checksum,
+        };
         self.flows[index].hear(heard);
     }
 

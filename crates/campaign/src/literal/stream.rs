@@ -29,7 +29,11 @@ impl Peer {
             return;
         }
         let often = u64::from(self.choice(Choice::Again));
-        if often > 0 && self.protocol == Protocol::Multipath && self.data.una < self.data.sent() && self.luck.one_in(often) {
+        if often > 0
+            && self.protocol == Protocol::Multipath
+            && self.data.una < self.data.sent()
+            && self.luck.one_in(often)
+        {
             self.map_again();
         }
         loop {
@@ -199,7 +203,10 @@ impl Peer {
         }
         let index = self.luck.pick(&open);
         // Something must come back from an octet that the peer does not take, so an old number serves in between.
-        if self.choice(Choice::Probe) == 1 && self.data.nxt < self.data.length() && self.flows[index].end() == self.flows[index].nxt {
+        if self.choice(Choice::Probe) == 1
+            && self.data.nxt < self.data.length()
+            && self.flows[index].end() == self.flows[index].nxt
+        {
             let from = self.data.nxt;
             self.give_to(index, from, 1, true);
             self.flows[index].force = true;

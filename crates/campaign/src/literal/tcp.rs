@@ -219,7 +219,8 @@ impl Flow {
 
     /// The first mapping of a number counts (RFC 8684, section 3.3.1: it must not change).
     pub fn hear(&mut self, heard: Heard) {
-        if heard.length > 0 && !self.heard.iter().any(|known| known.start == heard.start && known.length >= heard.length)
+        if heard.length > 0
+            && !self.heard.iter().any(|known| known.start == heard.start && known.length >= heard.length)
         {
             let behind = self.rcv_nxt;
             self.heard.retain(|known| known.start + known.length > behind);

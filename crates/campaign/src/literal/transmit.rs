@@ -3,7 +3,9 @@
 use super::choices::Choice;
 use super::tcp::{Kind, Signal, State};
 use super::{NEVER, Peer, Protocol};
-use anabranch_wire::mptcp::{CapableFlags, CapableKeys, DataAck, DataSequence, Dss, Mapping, MptcpOption, dss_checksum};
+use anabranch_wire::mptcp::{
+    CapableFlags, CapableKeys, DataAck, DataSequence, Dss, Mapping, MptcpOption, dss_checksum,
+};
 use anabranch_wire::tcp::{OPTION_SPACE, TcpOptions, Timestamps};
 use anabranch_wire::{Ecn, Flags, IpHeader, Packet, Segment, SeqNumber};
 use bytes::Bytes;
@@ -109,7 +111,8 @@ impl Peer {
         let mut number = self.flows[index].nxt;
         let multipath = self.protocol == Protocol::Multipath;
         let unconfirmed = self.client && !self.confirmed && self.flows[index].kind == Kind::Initial;
-        let mut dss = Some(Dss { data_ack: multipath.then(|| self.data_ack()), ..Dss::default() }).filter(|_| multipath);
+        let mut dss =
+            Some(Dss { data_ack: multipath.then(|| self.data_ack()), ..Dss::default() }).filter(|_| multipath);
         match signal {
             Some(Signal::Alone(option)) => {
                 dss = None;
@@ -145,7 +148,9 @@ impl Peer {
 
     /// The MPTCP options of text from `from` on.
     fn map_options(&mut self, index: usize, from: u32, again: bool, options: &mut TcpOptions) {
-        if let Some(start) = self.infinite.filter(|start| *start == from && self.protocol == Protocol::Plain) {
+        // It acts retroactively, and stands on everything until something behind it has arrived.
+        let infinite = self.infinite.filter(|(_, until)| self.flows[index].una < *until);
+        if let Some((start, _)) = infinite.filter(|_| self.protocol == Protocol::Plain) {
             let number = self.secrets.first.wrapping_add(u64::from(start - 1));
             let checksum = self.checksum.then_some(0);
             let mapping = Mapping { data_seq: DataSequence::Long(number), subflow_seq: start, length: 0, checksum };
@@ -157,7 +162,10 @@ impl Peer {
         let place = self.flows[index].map_at(from);
         let tell = place.is_some_and(|place| {
             let map = &self.flows[index].maps[place];
-            !map.told || from == map.start || self.choice(Choice::Mapping) == 2 || (again && self.flows[index].tries > 1)
+            !map.told
+                || from == map.start
+                || self.choice(Choice::Mapping) == 2
+                || (again && self.flows[index].tries > 1)
         });
         let Some(map) = place.filter(|_| tell).map(|place| self.flows[index].maps[place]) else {
             options.dss = Some(Dss { data_ack: Some(self.data_ack()), ..Dss::default() });
@@ -170,8 +178,7 @@ impl Peer {
         if map.with_keys && !self.confirmed {
             let (sender, receiver) = (self.secrets.key, self.secrets.peer_key);
             let keys = CapableKeys::BothWithData { sender, receiver, length, checksum: mapping.checksum };
-            let flags =
-                CapableFlags { checksum_required: self.checksum, hmac_sha256: true, ..CapableFlags::default() };
+            let flags = CapableFlags { checksum_required: self.checksum, hmac_sha256: true, ..CapableFlags::default() };
             options.mptcp.push(MptcpOption::Capable { version: 1, flags, keys });
             return;
         }
