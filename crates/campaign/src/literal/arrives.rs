@@ -160,6 +160,13 @@ impl Peer {
 
     /// MPTCP options, before the text that they may map.
     fn options_arrive(&mut self, index: usize, segment: &Segment) {
+        if self.protocol == Protocol::Plain
+            && self.infinite.is_some()
+            && let Some(dss) = &segment.options.dss
+            && let Some(mapping) = &dss.mapping
+        {
+            return self.late_mapping_arrives(index, mapping, dss.data_fin);
+        }
         if self.protocol != Protocol::Multipath {
             return;
         }

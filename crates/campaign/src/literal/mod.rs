@@ -94,6 +94,8 @@ pub struct Peer {
     crooked: bool,
     /// The infinite mapping begins at this number of the first subflow, and is told until this one is acknowledged.
     infinite: Option<(u32, u32)>,
+    /// What is added to a number of the peer's to get its offset in plain TCP.
+    shift: i64,
     known: Vec<SocketAddr>,
     announced: Vec<signals::Announced>,
     rejoin_at: Nanos,
@@ -135,6 +137,7 @@ impl Peer {
             data: DataLevel::new(buffer),
             crooked: false,
             infinite: None,
+            shift: -1,
             known: Vec::new(),
             announced: Vec::new(),
             rejoin_at: NEVER,

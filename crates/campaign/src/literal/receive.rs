@@ -89,6 +89,23 @@ impl Peer {
         self.flows[index].hear(heard);
     }
 
+    /// A mapping of a peer that has not heard yet that we fell back; its infinite one says how its numbers go on.
+    pub(super) fn late_mapping_arrives(&mut self, index: usize, mapping: &Mapping, data_fin: bool) {
+        let near = self.secrets.peer_first.wrapping_add(self.data.rcv_nxt);
+        let number = match mapping.data_seq {
+            DataSequence::Long(number) => number,
+            DataSequence::Short(number) => widen(number, near),
+        };
+        let offset = number.wrapping_sub(self.secrets.peer_first);
+        if mapping.length == 0 {
+            self.shift = offset as i64 - i64::from(mapping.subflow_seq);
+        } else if u32::from(mapping.length) > u32::from(data_fin) {
+            let length = u32::from(mapping.length) - u32::from(data_fin);
+            let (start, length_field) = (mapping.subflow_seq, mapping.length);
+            self.flows[index].hear(Heard { start, length, offset, length_field, checksum: None });
+        }
+    }
+
     fn note_fin(&mut self, index: usize, at: u64) {
         // Whatever it says, a DATA_FIN is answered.
         self.flows[index].ack_now = true;
@@ -120,7 +137,11 @@ impl Peer {
     fn take(&mut self, index: usize, mut bytes: Bytes) -> bool {
         let at = self.flows[index].rcv_nxt;
         let (heard, offset) = match self.protocol {
-            Protocol::Plain => (None, u64::from(at - 1)),
+            // Having fallen back first, we still hear what the peer maps.
+            Protocol::Plain => match self.flows[index].heard_at(at) {
+                Some(heard) => (Some(heard), heard.offset + u64::from(at - heard.start)),
+                None => (None, u64::from(at).wrapping_add_signed(self.shift)),
+            },
             _ => match self.flows[index].heard_at(at) {
                 Some(heard) => (Some(heard), heard.offset + u64::from(at - heard.start)),
                 None => return self.unmapped(index),
@@ -145,7 +166,7 @@ impl Peer {
             let next = flow.rcv_nxt;
             flow.keep(next, rest);
         }
-        match heard.filter(|_| self.checksum) {
+        match heard.filter(|_| self.checksum && self.protocol == Protocol::Multipath) {
             Some(heard) => self.take_with_checksum(index, heard, &bytes),
             None => self.give(offset, bytes),
         }

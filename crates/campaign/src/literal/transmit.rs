@@ -175,7 +175,7 @@ impl Peer {
         let payload = self.flows[index].slice(map.start, map.end());
         let length = map.length as u16 + u16::from(map.fin);
         let mapping = self.mapping(map.offset, map.start, length, &payload);
-        if map.with_keys && !self.confirmed {
+        if map.with_keys && !self.confirmed && from == map.start {
             let (sender, receiver) = (self.secrets.key, self.secrets.peer_key);
             let keys = CapableKeys::BothWithData { sender, receiver, length, checksum: mapping.checksum };
             let flags = CapableFlags { checksum_required: self.checksum, hmac_sha256: true, ..CapableFlags::default() };
@@ -198,7 +198,7 @@ impl Peer {
         let mut to = limit.min(from + room);
         if let Some(place) = flow.map_at(from).filter(|_| self.protocol == Protocol::Multipath) {
             let next = flow.maps.get(place + 1).map_or(0, |map| map.length.saturating_sub(1));
-            let across = if self.choice(Choice::Across) == 1 && !self.checksum { next } else { 0 };
+            let across = if self.choice(Choice::Across) == 1 && !self.checksum && self.data.una > 0 { next } else { 0 };
             to = to.min(flow.maps[place].end() + across);
         }
         let payload = flow.slice(from, to);

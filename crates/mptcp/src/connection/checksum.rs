@@ -10,7 +10,7 @@ use bytes::Bytes;
 /// Most mappings held incomplete, all subflows together; with 64 kB each at most 4 MB.
 const MAX_PENDING: usize = 64;
 
-/// Most parts of one mapping.
+/// Most parts of one mapping; neighbours are copied together where there are more.
 const MAX_PARTS: usize = 256;
 
 /// What became of a segment under a checksum.
@@ -103,6 +103,9 @@ impl Pending {
     /// will come too. Gives false if there is no place.
     fn add(&mut self, offset: u32, payload: Bytes) -> bool {
         let end = u64::from(offset) + payload.len() as u64;
+        if self.parts.len() >= MAX_PARTS {
+            self.join_neighbours();
+        }
         if self.parts.len() >= MAX_PARTS || end > u64::from(self.mapping.length) {
             return false;
         }
@@ -115,6 +118,22 @@ impl Pending {
             self.parts.insert(at, (offset, payload));
         }
         true
+    }
+
+    /// Copies parts together that lie side by side: a long mapping of short segments has more parts than there are places.
+    fn join_neighbours(&mut self) {
+        let touches = |(start, bytes): &(u32, Bytes), next: &(u32, Bytes)| *start + bytes.len() as u32 == next.0;
+        if !self.parts.windows(2).any(|pair| matches!(pair, [one, next] if touches(one, next))) {
+            return;
+        }
+        let mut joined: Vec<(u32, Vec<u8>)> = Vec::new();
+        for (start, bytes) in self.parts.drain(..) {
+            match joined.last_mut() {
+                Some((first, held)) if *first + held.len() as u32 == start => held.extend_from_slice(&bytes),
+                _ => joined.push((start, bytes.to_vec())),
+            }
+        }
+        self.parts.extend(joined.into_iter().map(|(start, bytes)| (start, Bytes::from(bytes))));
     }
 
     fn is_complete(&self) -> bool {
