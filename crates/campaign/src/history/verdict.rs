@@ -1,5 +1,6 @@
 //! How a history may end.
 
+use super::engine::Setting;
 use super::opposite::Ending;
 use super::world::World;
 use super::{History, Op};
@@ -19,9 +20,8 @@ pub enum Outcome {
     NeverAccepted,
     /// A side waits for one that failed, or that it cannot hear, until its application gave up; excused.
     Abandoned,
-    /// Options were lost on the way in the midst, and a side took for plain TCP what the other still mapped: it read what
-    /// nobody wrote, or took the FIN of a subflow for the end. A known fault, see `corpus/known`.
-    OneSidedFallback,
+    /// It failed in a way that is known and not mended yet, see [`known`].
+    KnownFault,
 }
 
 /// A connection that nothing stands in the way of ends within this once its paths are calm.
@@ -50,9 +50,8 @@ pub fn play(history: &History, record: bool, strict: bool) -> Played {
             Err(why) => return Played { outcome: Err(why), octets: 0, transcript: Vec::new() },
         };
         let judged = judge(&mut world, history);
-        let one_sided = world.misread && history.ops.iter().any(|(_, op)| matches!(op, Op::Strip(_)));
         let outcome = match judged {
-            Err(_) if one_sided && !strict => Ok(Outcome::OneSidedFallback),
+            Err(why) if !strict && known(&world, history, &why) => Ok(Outcome::KnownFault),
             other => other.map_err(|why| format!("{why}; {}", world.describe())),
         };
         let octets = world.apps.iter().map(|app| app.read).sum();
@@ -63,6 +62,19 @@ pub fn play(history: &History, record: bool, strict: bool) -> Played {
         let why = format!("panic: {}", text.unwrap_or("of an unknown kind"));
         Played { outcome: Err(why), octets: 0, transcript: Vec::new() }
     })
+}
+
+/// Whether a failure is one of those that are known and not mended; a history of each is in `corpus/known`.
+///
+/// - Options are lost on the way in the midst, and a side takes for plain TCP what the other still maps: it reads what
+///   nobody wrote, or takes the FIN of a subflow for the end.
+/// - The scheduler `anabranch` sends the same octets on two lossy paths in turn until the congestion windows are full.
+fn known(world: &World, history: &History, why: &str) -> bool {
+    let stripped = history.ops.iter().any(|(_, op)| matches!(op, Op::Strip(_)));
+    let place = Setting::Scheduler as usize;
+    let anabranch = (0..2).any(|side| !history.kind.is_literal(side) && history.sides[side].value(place) == 1);
+    let storm = why.contains("storm") || why.contains("no end") || why.contains("without end");
+    (stripped && world.misread) || (anabranch && storm)
 }
 
 /// Why the connection may fail, if it may.
@@ -108,6 +120,7 @@ fn give_up(world: &mut World, excuse: Option<&str>) -> Result<bool, String> {
             world.abort(side);
         }
     }
+    world.settle()?;
     Ok(true)
 }
 

@@ -212,7 +212,10 @@ impl World {
     }
 
     /// Drains both sides, and lets the applications read and write.
-    fn settle(&mut self) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// As [`Self::step`].
+    pub fn settle(&mut self) -> Result<(), String> {
         for side in [0, 1] {
             loop {
                 let mut burst = 0;

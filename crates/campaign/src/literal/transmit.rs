@@ -162,7 +162,9 @@ impl Peer {
         let place = self.flows[index].map_at(from);
         let tell = place.is_some_and(|place| {
             let map = &self.flows[index].maps[place];
+            // Until a DATA_ACK shows that options pass, each segment has its mapping (RFC 8684, section 3.7).
             !map.told
+                || self.data.una == 0
                 || from == map.start
                 || self.choice(Choice::Mapping) == 2
                 || (again && self.flows[index].tries > 1)
