@@ -174,7 +174,9 @@ impl Peer {
 
     pub(super) fn give_up(&mut self, why: &'static str) {
         if self.end.is_none() {
-            self.finish(End::GaveUp(why));
+            // All data is at both ends, and only the word of our DATA_FIN is missing, from a peer that may be gone: finished.
+            let whole = self.data.closed && self.data.una >= self.data.length() && self.data.fin_taken;
+            self.finish(if whole { End::Finished } else { End::GaveUp(why) });
             self.shut_down();
         }
     }

@@ -94,10 +94,11 @@ impl Peer {
     }
 
     fn announce(&mut self, place: usize) {
-        let Some(index) = self.open_flow(self.luck.clone().number() as u8) else { return };
         let announced = &mut self.announced[place];
         announced.tries += 1;
         announced.again_at = self.now + 1_500 * super::MILLI;
+        let Some(index) = self.open_flow(place as u8) else { return };
+        let announced = &self.announced[place];
         let (id, address) = (announced.id, self.addresses[announced.path]);
         let proof = keys::address(self.secrets.key, self.secrets.peer_key, id, address, None);
         let option = MptcpOption::AddAddress { address_id: id, address, port: None, truncated_hmac: Some(proof) };

@@ -158,7 +158,7 @@ impl Peer {
         } else if self.data.resend_at == NEVER {
             self.data.resend_at = self.now + 2 * self.timeout(self.data.tries);
         }
-        let idle = self.flows.iter().all(|flow| !flow.outstanding());
+        let idle = !self.flows.iter().any(|flow| flow.is_open() && flow.outstanding());
         let waits = self.protocol != Protocol::Opening && self.data.nxt < self.data.length() && idle;
         if !waits || self.candidates().is_empty() {
             (self.data.probe_at, self.data.probes) = (NEVER, 0);

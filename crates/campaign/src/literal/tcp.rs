@@ -224,8 +224,12 @@ impl Flow {
         {
             let behind = self.rcv_nxt;
             self.heard.retain(|known| known.start + known.length > behind);
-            if self.heard.len() < 256 {
-                self.heard.push(heard);
+            self.heard.push(heard);
+            // The farthest goes where there are too many: that of the next octet must be known.
+            if self.heard.len() > 2_048
+                && let Some(farthest) = (0..self.heard.len()).max_by_key(|place| self.heard[*place].start)
+            {
+                self.heard.swap_remove(farthest);
             }
         }
     }
@@ -260,7 +264,7 @@ impl Flow {
     /// Takes what came out of order; what is there already stays.
     pub fn keep(&mut self, start: u32, bytes: Bytes) {
         let longer = self.early.get(&start).is_none_or(|known| known.len() < bytes.len());
-        if !bytes.is_empty() && longer && self.early.len() < 512 {
+        if !bytes.is_empty() && longer && (self.early.len() < 2_048 || start == self.rcv_nxt) {
             self.early.insert(start, bytes);
         }
     }

@@ -99,25 +99,38 @@ impl PendingMappings {
 }
 
 impl Pending {
-    /// Adds a part; one that overlaps another is dropped, since it is a retransmission with other borders and the rest
-    /// will come too. Gives false if there is no place.
-    fn add(&mut self, offset: u32, payload: Bytes) -> bool {
-        let end = u64::from(offset) + payload.len() as u64;
+    /// Adds what is missing of a part: a retransmission may have other borders, and what is acknowledged does not come again.
+    /// Gives false if there is no place.
+    fn add(&mut self, mut offset: u32, mut payload: Bytes) -> bool {
+        if u64::from(offset) + payload.len() as u64 > u64::from(self.mapping.length) {
+            return false;
+        }
+        while !payload.is_empty() {
+            let at = self.parts.partition_point(|(start, _)| *start <= offset);
+            let before = at.checked_sub(1).and_then(|before| self.parts.get(before));
+            let known = before.map_or(0, |(start, bytes)| (start + bytes.len() as u32).saturating_sub(offset));
+            let _ = payload.split_to(payload.len().min(known as usize));
+            offset += known;
+            let gap = self.parts.get(at).map_or(payload.len(), |(start, _)| start.saturating_sub(offset) as usize);
+            let missing = payload.split_to(payload.len().min(gap));
+            if !missing.is_empty() && !self.insert(offset, missing.clone()) {
+                return false;
+            }
+            offset += missing.len() as u32;
+        }
+        true
+    }
+
+    fn insert(&mut self, offset: u32, payload: Bytes) -> bool {
         if self.parts.len() >= MAX_PARTS {
             self.join_neighbours();
         }
-        if self.parts.len() >= MAX_PARTS || end > u64::from(self.mapping.length) {
-            return false;
-        }
-        let at = self.parts.partition_point(|(start, _)| *start < offset);
-        let before = at.checked_sub(1).and_then(|before| self.parts.get(before));
-        let clear_before =
-            before.is_none_or(|(start, bytes)| u64::from(*start) + bytes.len() as u64 <= u64::from(offset));
-        let clear_after = self.parts.get(at).is_none_or(|(start, _)| u64::from(*start) >= end);
-        if clear_before && clear_after {
+        let place = self.parts.len() < MAX_PARTS;
+        if place {
+            let at = self.parts.partition_point(|(start, _)| *start < offset);
             self.parts.insert(at, (offset, payload));
         }
-        true
+        place
     }
 
     /// Copies parts together that lie side by side: a long mapping of short segments has more parts than there are places.
