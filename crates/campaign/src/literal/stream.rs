@@ -95,7 +95,7 @@ impl Peer {
     /// Some of what is under way is to go out again, on whatever subflow.
     pub(super) fn map_again(&mut self) {
         let (una, sent) = (self.data.una, self.data.sent());
-        if una < sent && self.protocol == Protocol::Multipath && self.agains < 60 {
+        if una < sent && self.protocol == Protocol::Multipath && self.agains < 20 {
             self.agains += 1;
             let from = self.luck.between(una, sent - 1);
             let to = (from + self.luck.between(1, 3_000)).min(sent);
