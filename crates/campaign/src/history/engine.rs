@@ -161,21 +161,25 @@ impl EngineSide {
         }
     }
 
+    fn note_end_of_stream(&mut self) {
+        if std::mem::replace(&mut self.end_of_stream, true) {
+            self.complaint = Some("the stream ended twice".into());
+        }
+    }
+
+    fn note_cause(&mut self, cause: CloseCause) {
+        if self.cause.replace(cause).is_some() {
+            self.complaint = Some("the connection ended twice".into());
+        }
+    }
+
     fn hear(&mut self) {
         while let Some(event) = self.endpoint.poll_event() {
             match event {
                 Event::Accepted { connection, .. } if !self.client && self.id.is_none() => self.id = Some(connection),
                 Event::Accepted { .. } => self.complaint = Some("a second connection was accepted".into()),
-                Event::EndOfStream(id) if self.id == Some(id) => {
-                    if std::mem::replace(&mut self.end_of_stream, true) {
-                        self.complaint = Some("the stream ended twice".into());
-                    }
-                }
-                Event::Closed(id, cause) if self.id == Some(id) => {
-                    if self.cause.replace(cause).is_some() {
-                        self.complaint = Some("the connection ended twice".into());
-                    }
-                }
+                Event::EndOfStream(id) if self.id == Some(id) => self.note_end_of_stream(),
+                Event::Closed(id, cause) if self.id == Some(id) => self.note_cause(cause),
                 _ => {}
             }
         }

@@ -68,13 +68,16 @@ pub fn play(history: &History, record: bool, strict: bool) -> Played {
 ///
 /// - Options are lost on the way in the midst, and a side takes for plain TCP what the other still maps: it reads what
 ///   nobody wrote, or takes the FIN of a subflow for the end.
+/// - The congestion control `anabranch` takes what one short segment came to in a retransmission timeout for the bandwidth, and
+///   paces the next, longer one by it: for hours.
 /// - The scheduler `anabranch` sends the same octets on two lossy paths in turn until the congestion windows are full.
 fn known(world: &World, history: &History, why: &str) -> bool {
     let stripped = history.ops.iter().any(|(_, op)| matches!(op, Op::Strip(_)));
-    let place = Setting::Scheduler as usize;
-    let anabranch = (0..2).any(|side| !history.kind.is_literal(side) && history.sides[side].value(place) == 1);
+    let engines = || (0..2).filter(|side| !history.kind.is_literal(*side)).map(|side| &history.sides[side]);
+    let uses = |setting: Setting, value: u32| engines().any(|settings| settings.value(setting as usize) == value);
     let storm = why.contains("storm") || why.contains("no end") || why.contains("without end");
-    (stripped && world.misread) || (anabranch && storm)
+    let paced = uses(Setting::Congestion, 8) && why.contains("does not end");
+    (stripped && world.misread) || (uses(Setting::Scheduler, 1) && storm) || paced
 }
 
 /// Why the connection may fail, if it may.
@@ -126,8 +129,8 @@ fn give_up(world: &mut World, excuse: Option<&str>) -> Result<bool, String> {
 
 fn outcome(world: &mut World, excuse: Option<&str>) -> Result<Outcome, String> {
     let endings = [0, 1].map(|side| world.sides[side].ending());
-    for side in 0..2 {
-        if endings[side] == Some(Ending::Finished) && !world.is_whole(side) {
+    for (side, ending) in endings.iter().enumerate() {
+        if *ending == Some(Ending::Finished) && !world.is_whole(side) {
             world.misread = true;
             return Err(format!("side {side} calls it finished, and it is not"));
         }

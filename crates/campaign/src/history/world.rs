@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 /// Most packets of one side at one moment.
 const MOST_AT_ONCE: u32 = 3_000;
 /// Most steps of a history.
-const MOST_STEPS: u64 = 400_000;
+const MOST_STEPS: u64 = 2_000_000;
 /// Most packets in a second in which nothing but bare acknowledgements are sent.
 const MOST_BARE: u32 = 400;
 /// Most packets in a second without an octet read.

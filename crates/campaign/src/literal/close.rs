@@ -213,6 +213,12 @@ impl Peer {
         if self.end.is_none() && self.data.is_over() {
             self.finish(End::Finished);
         }
+        // Nobody waits for the FIN of a peer that may be gone.
+        let due = self.now + LINGER;
+        if self.end.is_some() {
+            let waits = |flow: &&mut Flow| flow.state == State::FinWait2 && flow.linger_at == NEVER;
+            self.flows.iter_mut().filter(waits).for_each(|flow| flow.linger_at = due);
+        }
     }
 
     /// Plain TCP from here on. `infinite` is the peer's infinite mapping: a number of the subflow, and its offset.
