@@ -4,7 +4,7 @@ use super::engine::Setting;
 use super::opposite::Ending;
 use super::world::World;
 use super::{History, Op};
-use crate::literal::{MILLI, Nanos};
+use crate::literal::{Action, MILLI, Nanos};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How one ended.
@@ -76,15 +76,18 @@ fn known(world: &World, history: &History, why: &str) -> bool {
     let engines = || (0..2).filter(|side| !history.kind.is_literal(*side)).map(|side| &history.sides[side]);
     let uses = |setting: Setting, value: u32| engines().any(|settings| settings.value(setting as usize) == value);
     let storm = why.contains("storm") || why.contains("no end") || why.contains("without end");
-    let paced = uses(Setting::Congestion, 8) && why.contains("does not end");
+    let paced = uses(Setting::Congestion, 8) && (why.contains("does not end") || why.contains("keeps something"));
     (stripped && world.misread) || (uses(Setting::Scheduler, 1) && storm) || paced
 }
 
 /// Why the connection may fail, if it may.
 fn excuse(history: &History) -> Option<&'static str> {
+    let calm = history.fates.is_empty() && !history.ops.iter().any(|(_, op)| matches!(op, Op::Weather(..)));
     history.ops.iter().find_map(|(_, op)| match op {
         Op::Abort(_) => Some("an application aborted"),
         Op::Strip(_) => Some("options were lost on the way"),
+        // What was sent twice before an infinite mapping arrives ends in a reset (RFC 8684, section 3.7).
+        Op::Act(_, Action::Infinite) if !calm => Some("an infinite mapping may have been lost"),
         _ => None,
     })
 }

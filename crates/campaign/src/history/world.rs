@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 const MOST_AT_ONCE: u32 = 3_000;
 /// Most steps of a history.
 const MOST_STEPS: u64 = 2_000_000;
-/// Most packets in a second in which nothing but bare acknowledgements are sent.
+/// Most packets in a second in which nothing but bare acknowledgements are sent, beside two for each packet of the second before.
 const MOST_BARE: u32 = 400;
 /// Most packets in a second without an octet read.
 const MOST_IDLE: u32 = 6_000;
@@ -44,6 +44,7 @@ pub struct Application {
 struct Second {
     number: u64,
     packets: u32,
+    before: u32,
     substance: bool,
     read: u64,
 }
@@ -253,12 +254,13 @@ impl World {
         let number = self.now / (1_000 * MILLI);
         let read = self.apps[0].read + self.apps[1].read;
         if self.second.number != number {
-            self.second = Second { number, packets: 0, substance: false, read };
+            let before = if self.second.number + 1 == number { self.second.packets } else { 0 };
+            self.second = Second { number, packets: 0, before, substance: false, read };
         }
         self.second.packets += 1;
         let control = packet.segment.flags.intersects(Flags(Flags::SYN.0 | Flags::FIN.0));
         self.second.substance |= control || !packet.segment.payload.is_empty() || read > self.second.read;
-        let most = if self.second.substance { MOST_IDLE } else { MOST_BARE };
+        let most = if self.second.substance { MOST_IDLE } else { MOST_BARE + 2 * self.second.before };
         if self.second.packets > most && read == self.second.read {
             return Err(format!("a storm: {} packets in second {number} for nothing", self.second.packets));
         }

@@ -175,7 +175,7 @@ impl Peer {
                 let first = self.flows[0].state == State::Established && self.flows[0].kind == Kind::Initial;
                 let straight = !self.crooked && self.data.early.is_empty() && self.flows[0].early.is_empty();
                 // All that a subflow acknowledged must have arrived: from here on nothing else is heard of.
-                let arrived = u64::from(self.flows[0].una) == self.data.una + 1;
+                let arrived = u64::from(self.flows[0].una) == self.data.una + 1 && !self.flows[0].outstanding();
                 let speaks = self.data.nxt < self.data.length() && arrived;
                 if speaks && self.flows.len() == 1 && first && straight && !self.data.fin_sent && !self.data.fin_taken {
                     self.fall_back(None);
