@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 pub struct Orders {
     /// Which pairs, in turn.
     pub kinds: Vec<Kind>,
+    /// The literal peer lies.
+    pub hostile: bool,
     /// Seeds the histories' seeds.
     pub seed: u64,
     /// Most histories.
@@ -100,7 +102,10 @@ pub fn run(orders: &Orders, progress: &(dyn Fn(&Tally, f64) + Sync)) -> Tally {
             if number >= orders.histories || orders.time.is_some_and(|time| begun.elapsed() >= time) {
                 return;
             }
-            let history = history(&orders.kinds, orders.seed, number);
+            let mut history = history(&orders.kinds, orders.seed, number);
+            if orders.hostile {
+                history = History::draw_hostile(history.seed);
+            }
             let played = play(&history, false, orders.strict);
             match played.outcome {
                 Ok(outcome) => {

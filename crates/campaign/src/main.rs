@@ -18,13 +18,15 @@ enum Pair {
     Literal,
     /// Both.
     All,
+    /// The engine meets a literal peer that lies.
+    Hostile,
 }
 
 impl Pair {
     fn kinds(self) -> Vec<Kind> {
         match self {
             Self::Engine => vec![Kind::Engines],
-            Self::Literal => vec![Kind::EngineClient, Kind::EngineServer],
+            Self::Literal | Self::Hostile => vec![Kind::EngineClient, Kind::EngineServer],
             Self::All => vec![Kind::Engines, Kind::EngineClient, Kind::EngineServer],
         }
     }
@@ -91,6 +93,7 @@ fn main() -> ExitCode {
     }
     let orders = Orders {
         kinds: arguments.pair.kinds(),
+        hostile: matches!(arguments.pair, Pair::Hostile),
         seed: arguments.seed,
         histories: arguments.histories,
         time: arguments.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0)),

@@ -35,6 +35,16 @@ fn histories_of_the_engine_as_server_of_the_literal_peer_pass() {
     histories_pass(Kind::EngineServer);
 }
 
+#[test]
+fn the_engine_comes_through_histories_with_a_peer_that_lies() {
+    for seed in 0..300 {
+        let history = History::draw_hostile(seed);
+        if let Err(why) = play(&history, false, false).outcome {
+            panic!("{why}\n{history}");
+        }
+    }
+}
+
 /// Files in `corpus` were failures and are none any more; those in `corpus/known` are not mended, and must fail until they are.
 #[test]
 fn the_corpus_passes_and_what_is_known_still_fails() {

@@ -2,6 +2,7 @@
 
 mod draw;
 pub mod engine;
+pub mod hostile;
 pub mod network;
 pub mod opposite;
 mod text;
@@ -13,6 +14,7 @@ use crate::literal::Action;
 use crate::literal::choices::CHOICES;
 use crate::settings::{Settings, Table};
 use engine::ENGINE;
+use hostile::Lie;
 use network::{Fate, Weather};
 
 /// Who meets whom. The client is side 0.
@@ -67,6 +69,8 @@ pub enum Op {
     Strip(usize),
     /// The literal peer does something of its own accord.
     Act(usize, Action),
+    /// The next packets of the literal peer's, so many, are changed on their way.
+    Lie(Lie, u32),
 }
 
 /// What is played.

@@ -1,5 +1,6 @@
 //! The paths between the two sides, in virtual time.
 
+use super::hostile::Lie;
 use crate::literal::{MILLI, Nanos};
 use crate::luck::Luck;
 use anabranch_wire::Packet;
@@ -38,6 +39,8 @@ pub struct Network {
     delays: Vec<Nanos>,
     /// What each does now.
     pub weather: Vec<Weather>,
+    /// Which side lies, how, and in how many packets more.
+    pub lie: Option<(usize, Lie, u32)>,
     /// Whether what each side sends loses its MPTCP options.
     pub strip: [bool; 2],
     fates: Vec<(usize, u32, Fate)>,
@@ -70,6 +73,7 @@ impl Network {
             luck: Luck::new(seed),
             delays: delays.iter().map(|micros| u64::from(*micros) * 1_000).collect(),
             weather: vec![Weather::default(); delays.len()],
+            lie: None,
             strip,
             fates,
             sent: [0, 0],
@@ -83,6 +87,12 @@ impl Network {
         let path = path_of(packet.ip.destination).min(self.delays.len() - 1);
         let number = self.sent[from];
         self.sent[from] += 1;
+        if let Some((_, lie, left)) = self.lie.as_mut().filter(|(side, _, left)| *side == from && *left > 0) {
+            *left -= 1;
+            if !lie.tell(&mut self.luck, &mut packet) {
+                return "withheld";
+            }
+        }
         if self.strip[from] {
             packet.segment.options.dss = None;
             packet.segment.options.mptcp.clear();
@@ -139,5 +149,6 @@ impl Network {
     /// Nothing is lost from now on; options stay stripped.
     pub fn calm(&mut self) {
         self.weather.fill(Weather::default());
+        self.lie = None;
     }
 }

@@ -1,6 +1,7 @@
 //! Histories as text: one setting, fate or event a line, so that people can read and change them. Lines that begin with `#`
 //! are remarks.
 
+use super::hostile::Lie;
 use super::network::{Fate, Weather};
 use super::{History, Kind, Op};
 use crate::literal::Action;
@@ -45,6 +46,10 @@ fn op_text(op: &Op) -> String {
         Op::Weather(path, w) => {
             format!("weather {path} {} {} {} {} {}", w.loss, w.twice, w.late, w.late_by, u8::from(w.down))
         }
+        Op::Lie(lie, count) => {
+            let name = Lie::NAMES.iter().find(|(_, known)| known == lie).map_or("", |(name, _)| name);
+            format!("lie {name} {count}")
+        }
         Op::Act(side, action) => {
             let (name, number) = match action {
                 Action::Join(number) => ("join", *number),
@@ -85,6 +90,10 @@ fn op(words: &[&str]) -> Result<Op, String> {
             let down = number::<u8>(words, 6)? == 1;
             let (loss, twice, late) = (number(words, 2)?, number(words, 3)?, number(words, 4)?);
             Ok(Op::Weather(number(words, 1)?, Weather { loss, twice, late, late_by: number(words, 5)?, down }))
+        }
+        "lie" => {
+            let named = Lie::NAMES.iter().find(|(name, _)| Some(name) == words.get(1));
+            Ok(Op::Lie(named.ok_or(format!("no such lie: {words:?}"))?.1, number(words, 2)?))
         }
         "join" => act(Action::Join(number(words, 2)?)),
         "join-unknown" => act(Action::JoinUnknown(number(words, 2)?)),
@@ -152,8 +161,9 @@ mod tests {
     fn a_history_written_and_read_is_the_same() {
         for (_, kind) in Kind::NAMES {
             for seed in 0..300 {
-                let history = History::draw(kind, seed);
-                assert_eq!(history.to_string().parse(), Ok(history));
+                for history in [History::draw(kind, seed), History::draw_hostile(seed)] {
+                    assert_eq!(history.to_string().parse(), Ok(history));
+                }
             }
         }
     }

@@ -20,6 +20,8 @@ pub enum Outcome {
     NeverAccepted,
     /// A side waits for one that failed, or that it cannot hear, until its application gave up; excused.
     Abandoned,
+    /// The peer lied, and the engine came through: it ended, at the latest when told to.
+    LiedTo,
     /// It failed in a way that is known and not mended yet, see [`known`].
     KnownFault,
 }
@@ -85,6 +87,7 @@ fn excuse(history: &History) -> Option<&'static str> {
     let calm = history.fates.is_empty() && !history.ops.iter().any(|(_, op)| matches!(op, Op::Weather(..)));
     history.ops.iter().find_map(|(_, op)| match op {
         Op::Abort(_) => Some("an application aborted"),
+        Op::Lie(..) => Some("the peer lies"),
         Op::Strip(_) => Some("options were lost on the way"),
         // What was sent twice before an infinite mapping arrives ends in a reset (RFC 8684, section 3.7).
         Op::Act(_, Action::Infinite) if !calm => Some("an infinite mapping may have been lost"),
@@ -100,10 +103,15 @@ fn judge(world: &mut World, history: &History) -> Result<Outcome, String> {
     if !world.is_over() && excuse.is_some() {
         world.run_to_end(BEREAVED)?;
     }
-    let abandoned = give_up(world, excuse)?;
+    let abandoned = give_up(world, history, excuse)?;
     world.run_out(AFTERMATH)?;
-    if let Some(side) = (0..2).find(|side| !world.sides[*side].is_gone()) {
+    // What becomes of a liar is nobody's concern.
+    let concerns = |side: &usize| !(history.is_hostile() && history.kind.is_literal(*side));
+    if let Some(side) = (0..2).filter(concerns).find(|side| !world.sides[*side].is_gone()) {
         return Err(format!("side {side} keeps something"));
+    }
+    if history.is_hostile() {
+        return Ok(Outcome::LiedTo);
     }
     let outcome = outcome(world, excuse)?;
     Ok(if abandoned { Outcome::Abandoned } else { outcome })
@@ -111,14 +119,14 @@ fn judge(world: &mut World, history: &History) -> Result<Outcome, String> {
 
 /// One side is gone and the other waits for it, without keepalive for ever (RFC 9293, section 3.8.4): its application gives
 /// up.
-fn give_up(world: &mut World, excuse: Option<&str>) -> Result<bool, String> {
+fn give_up(world: &mut World, history: &History, excuse: Option<&str>) -> Result<bool, String> {
     if world.is_over() {
         return Ok(false);
     }
     for side in 0..2 {
         let waits = world.sides[side].is_open() && world.sides[side].ending().is_none();
         let alone = world.sides[1 - side].ending().is_some() || !world.sides[1 - side].is_open();
-        let deaf = world.network.strip != [false; 2];
+        let deaf = world.network.strip != [false; 2] || history.is_hostile();
         if waits && !(excuse.is_some() && (alone || deaf)) {
             return Err(format!("side {side} does not end ({excuse:?})"));
         }

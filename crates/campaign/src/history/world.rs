@@ -61,6 +61,8 @@ pub struct World {
     pub network: Network,
     /// A line for each packet, if wanted.
     pub lines: Option<Vec<String>>,
+    /// The literal peer, if there is one.
+    liar: Option<usize>,
     /// A side read what nobody wrote.
     pub misread: bool,
     steps: u64,
@@ -100,6 +102,7 @@ impl World {
             now: 0,
             network: Network::new(history.seed, &history.delays, history.strip, history.fates.clone()),
             lines: record.then(Vec::new),
+            liar: (0..2).find(|side| history.kind.is_literal(*side)),
             misread: false,
             steps: 0,
             at_once: 0,
@@ -168,6 +171,7 @@ impl World {
             }
             Op::Strip(side) => self.network.strip[side] = true,
             Op::Act(side, action) => self.sides[side].act(self.now, action),
+            Op::Lie(lie, count) => self.network.lie = self.liar.map(|side| (side, lie, count)),
         }
     }
 
