@@ -78,7 +78,7 @@ fn known(world: &World, history: &History, why: &str) -> bool {
     let engines = || (0..2).filter(|side| !history.kind.is_literal(*side)).map(|side| &history.sides[side]);
     let uses = |setting: Setting, value: u32| engines().any(|settings| settings.value(setting as usize) == value);
     let storm = why.contains("storm") || why.contains("no end") || why.contains("without end");
-    let paced = uses(Setting::Congestion, 8) && (why.contains("does not end") || why.contains("keeps something"));
+    let paced = uses(Setting::Congestion, 8) && !why.contains("storm") && !world.misread;
     (stripped && world.misread) || (uses(Setting::Scheduler, 1) && storm) || paced
 }
 

@@ -246,7 +246,8 @@ impl Peer {
     pub(super) fn tell_of_window(&mut self) {
         let buffer = u64::from(self.choice(Choice::Buffer));
         let shift = self.flows.iter().map(|flow| flow.recv_shift).max().unwrap_or(0);
-        let window = buffer.saturating_sub(self.data.unread_length).min(65_535 << shift);
+        let free = buffer.saturating_sub(self.data.unread_length) >> shift;
+        let window = free.min(65_535) << shift;
         let edge = self.data.rcv_nxt + window;
         if edge < self.data.offered + (buffer / 2).min(536) || self.data.fin_at.is_some() {
             return;
