@@ -28,7 +28,7 @@ const LAYERS: &[&[&str]] = &[
     &["anabranch-mptcp", "anabranch-routing"],
     &["anabranch-sim"],
     &["anabranch-net", "anabranch-media"],
-    &["anabranch-cli"],
+    &["anabranch-cli", "anabranch-campaign"],
 ];
 
 /// Crates whose output is a function of their inputs: no sockets, no clocks, no threads, no operating system.

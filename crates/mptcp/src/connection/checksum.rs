@@ -5,12 +5,12 @@ use crate::keys::Derived;
 use anabranch_policy::ids::SubflowId;
 use anabranch_wire::mptcp::Mapping;
 use anabranch_wire::{Checksum, SeqNumber};
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 
 /// Most mappings held incomplete, all subflows together; with 64 kB each at most 4 MB.
 const MAX_PENDING: usize = 64;
 
-/// Most parts of one mapping.
+/// Most parts of one mapping; neighbours are copied together where there are more.
 const MAX_PARTS: usize = 256;
 
 /// What became of a segment under a checksum.
@@ -99,7 +99,8 @@ impl PendingMappings {
 }
 
 impl Pending {
-    /// Adds what is not here of a part: the borders of a retransmission may be others. Gives false if there is no place.
+    /// Adds what is missing of a part: a retransmission may have other borders, and what is acknowledged does not come again.
+    /// Gives false if there is no place.
     fn add(&mut self, mut offset: u32, mut payload: Bytes) -> bool {
         if u64::from(offset) + payload.len() as u64 > u64::from(self.mapping.length) {
             return false;
@@ -107,23 +108,45 @@ impl Pending {
         while !payload.is_empty() {
             let at = self.parts.partition_point(|(start, _)| *start <= offset);
             let before = at.checked_sub(1).and_then(|before| self.parts.get(before));
-            let here = before.map_or(0, |(start, bytes)| (start + bytes.len() as u32).saturating_sub(offset));
-            if here > 0 {
-                let here = payload.len().min(here as usize);
-                payload.advance(here);
-                offset += here as u32;
-                continue;
-            }
-            if self.parts.len() >= MAX_PARTS {
+            let known = before.map_or(0, |(start, bytes)| (start + bytes.len() as u32).saturating_sub(offset));
+            let _ = payload.split_to(payload.len().min(known as usize));
+            offset += known;
+            let gap = self.parts.get(at).map_or(payload.len(), |(start, _)| start.saturating_sub(offset) as usize);
+            let missing = payload.split_to(payload.len().min(gap));
+            if !missing.is_empty() && !self.insert(offset, missing.clone()) {
                 return false;
             }
-            let room = self.parts.get(at).map_or(payload.len(), |(start, _)| (start - offset) as usize);
-            let part = payload.split_to(payload.len().min(room));
-            let length = part.len() as u32;
-            self.parts.insert(at, (offset, part));
-            offset += length;
+            offset += missing.len() as u32;
         }
         true
+    }
+
+    fn insert(&mut self, offset: u32, payload: Bytes) -> bool {
+        if self.parts.len() >= MAX_PARTS {
+            self.join_neighbours();
+        }
+        let place = self.parts.len() < MAX_PARTS;
+        if place {
+            let at = self.parts.partition_point(|(start, _)| *start < offset);
+            self.parts.insert(at, (offset, payload));
+        }
+        place
+    }
+
+    /// Copies parts together that lie side by side: a long mapping of short segments has more parts than there are places.
+    fn join_neighbours(&mut self) {
+        let touches = |(start, bytes): &(u32, Bytes), next: &(u32, Bytes)| *start + bytes.len() as u32 == next.0;
+        if !self.parts.windows(2).any(|pair| matches!(pair, [one, next] if touches(one, next))) {
+            return;
+        }
+        let mut joined: Vec<(u32, Vec<u8>)> = Vec::new();
+        for (start, bytes) in self.parts.drain(..) {
+            match joined.last_mut() {
+                Some((first, held)) if *first + held.len() as u32 == start => held.extend_from_slice(&bytes),
+                _ => joined.push((start, bytes.to_vec())),
+            }
+        }
+        self.parts.extend(joined.into_iter().map(|(start, bytes)| (start, Bytes::from(bytes))));
     }
 
     fn is_complete(&self) -> bool {

@@ -4,7 +4,7 @@ use super::resolved::Resolved;
 use super::{Connection, Protocol};
 use crate::connection::close::REASON_MIDDLEBOX;
 use crate::event::FallbackCause;
-use crate::subflow::{Signals, Subflow};
+use crate::subflow::{Signals, State, Subflow};
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Instant;
 use anabranch_wire::mptcp::{DataSequence, Dss};
@@ -62,12 +62,26 @@ impl Connection {
             return;
         }
         // The peer knows what it has in flight; otherwise we do only if there has been no other subflow.
-        let alone = self.subflows.len() == 1 && (cause == FallbackCause::Peer || !self.joined);
+        let alone = self.is_only_carrier(index) && (cause == FallbackCause::Peer || !self.joined);
         if alone && self.is_initial(index) && self.is_contiguous(index) {
+            let index = self.leave_joins(now, index);
             self.fall_back(now, index, cause);
         } else {
             self.reset_subflow(now, index, CloseReason::ProtocolError, REASON_MIDDLEBOX);
         }
+    }
+
+    /// Whether no other subflow carries data: joins that have not come to their end do not.
+    fn is_only_carrier(&self, index: usize) -> bool {
+        let opening = |subflow: &Subflow| matches!(subflow.state, State::SynSent | State::SynReceived);
+        self.subflows.iter().enumerate().all(|(other, subflow)| other == index || opening(subflow))
+    }
+
+    /// Gives up joins that have not come to their end; gives where this subflow is then.
+    fn leave_joins(&mut self, now: Instant, index: usize) -> usize {
+        let Some(id) = self.subflows.get(index).map(Subflow::id) else { return index };
+        self.abandon_joins(now);
+        self.index_of(id).unwrap_or(index)
     }
 
     /// Whether what the subflow holds follows on in the stream, from what is acknowledged to what was given to it: bytes that
@@ -201,7 +215,7 @@ impl Connection {
     pub(super) fn handle_failure(&mut self, now: Instant, index: usize, data_seq: u64) {
         self.note_failure(data_seq);
         if self.protocol == Protocol::Multipath
-            && self.subflows.len() == 1
+            && self.is_only_carrier(index)
             && let Some(subflow) = self.subflows.get_mut(index)
         {
             let number = self.remote.data_seq(self.receive.next());

@@ -227,6 +227,7 @@ impl Connection {
         if newly > 0 {
             self.timers.data_attempts = 0;
             self.timers.user = Instant::NEVER;
+            self.timers.begin_probes_anew();
             if self.partial.is_some() {
                 self.drop_useless();
             }

@@ -77,6 +77,13 @@ impl ConnectionTimers {
     pub fn stop_all(&mut self) {
         *self = Self::new();
     }
+    /// The window was open: should it be shut again, it is asked for after one timeout again (RFC 9293, section 3.8.6.1).
+    pub fn begin_probes_anew(&mut self) {
+        if self.persist_attempts > 0 {
+            self.persist_attempts = 0;
+            self.persist = Instant::NEVER;
+        }
+    }
     /// Stops those that only MPTCP has.
     pub fn stop_multipath(&mut self) {
         let Self { persist, user, .. } = *self;

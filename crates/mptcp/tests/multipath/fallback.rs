@@ -200,6 +200,20 @@ fn an_infinite_mapping_makes_all_that_follows_plain_tcp() {
     assert!(!peer.take().iter().any(speaks_mptcp));
 }
 
+#[test]
+fn an_infinite_mapping_that_meets_a_join_on_its_way_gives_up_the_join_and_not_the_connection() {
+    let mut peer = one_subflow(config());
+    let (flow, _) = peer.begin_join(1, false);
+    let dss = infinite(&peer, 3, peer.flows[0].nxt);
+    peer.send(0, Flags::ACK, TcpOptions { dss: Some(dss), ..TcpOptions::default() }, b"def");
+    assert_eq!(peer.received, b"abcdef");
+    assert!(peer.events.contains(&Event::FellBack(peer.id(), FallbackCause::Peer)), "{:?}", peer.events);
+    let resets: Vec<Packet> =
+        peer.take().into_iter().filter(|packet| packet.segment.flags.contains(Flags::RST)).collect();
+    assert_eq!(resets.len(), 1);
+    assert_eq!(resets[0].ip.destination, peer.flows[flow].peer.ip());
+}
+
 /// Linux does, where what we send loses its options from the first data on.
 #[test]
 fn a_peer_whose_data_had_a_mapping_may_fall_back_in_silence_before_it_acknowledges_ours_at_data_level() {

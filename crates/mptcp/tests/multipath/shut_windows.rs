@@ -96,6 +96,37 @@ fn a_closed_window_is_asked_for_though_another_subflow_has_something_outstanding
     assert!(asked >= 2, "{asked}");
 }
 
+#[test]
+fn a_window_that_shuts_anew_is_asked_for_anew_after_one_timeout() {
+    let mut peer = Peer::new(config());
+    peer.window = 1_000;
+    peer.open(vec![capable(CapableKeys::None)]);
+    peer.acknowledge_keys();
+    peer.acknowledge(0, 0);
+    peer.write(&pattern(200_000));
+    // All that the window let go has arrived, and it is shut.
+    let shut = |peer: &mut Peer| {
+        let arrived = u64::from(peer.flows[0].ack) - 1;
+        peer.flows[0].window = 0;
+        peer.acknowledge(0, arrived);
+        peer.take();
+        arrived
+    };
+    // Each question is answered; they become rare.
+    for _ in 0..200 {
+        shut(&mut peer);
+        peer.run(Duration::from_secs(1));
+    }
+    let arrived = shut(&mut peer);
+    peer.flows[0].window = 1_000;
+    peer.acknowledge(0, arrived);
+    peer.run(Duration::from_millis(300));
+    assert!(shut(&mut peer) > arrived);
+    peer.run(Duration::from_secs(2));
+    // A question, or what still fits into the window (RFC 9293, section 3.8.6.2.1).
+    assert!(!peer.take().is_empty(), "the next question is far away");
+}
+
 /// New data goes to each in turn; what the third sent last waits for good, what others did goes to the third.
 struct Picky(usize);
 

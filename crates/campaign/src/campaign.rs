@@ -1,0 +1,137 @@
+//! Many histories on several threads, counted by how they ended.
+
+use crate::history::verdict::{Outcome, play};
+use crate::history::{History, Kind};
+use crate::shrink::shrink;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// What a campaign is to do.
+#[derive(Clone, Debug)]
+pub struct Orders {
+    /// Which pairs, in turn.
+    pub kinds: Vec<Kind>,
+    /// The literal peer lies.
+    pub hostile: bool,
+    /// Seeds the histories' seeds.
+    pub seed: u64,
+    /// Most histories.
+    pub histories: u64,
+    /// Longest time.
+    pub time: Option<Duration>,
+    /// Threads.
+    pub jobs: usize,
+    /// Goes on after a failure.
+    pub keep_going: bool,
+    /// Known faults are failures too.
+    pub strict: bool,
+    /// Where failures are written.
+    pub folder: PathBuf,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Histories and octets by outcome.
+    pub outcomes: BTreeMap<Outcome, (u64, u64)>,
+    /// The files of those that failed.
+    pub failures: Vec<PathBuf>,
+}
+
+impl Tally {
+    /// A line for people.
+    pub fn line(&self, seconds: f64) -> String {
+        let count: u64 = self.outcomes.values().map(|(count, _)| count).sum();
+        let octets: u64 = self.outcomes.values().map(|(_, octets)| octets).sum();
+        let mut text = format!(
+            "{count} histories, {:.0}/s, {:.1} MB carried, {} failed",
+            count as f64 / seconds.max(0.001),
+            octets as f64 / 1e6,
+            self.failures.len()
+        );
+        for (outcome, (count, _)) in &self.outcomes {
+            let _ = write!(text, ", {outcome:?} {count}");
+        }
+        text
+    }
+}
+
+/// The number of a history, with its kind and seed.
+pub fn history(kinds: &[Kind], seed: u64, number: u64) -> History {
+    let kind = kinds[(number % kinds.len() as u64) as usize];
+    History::draw(kind, seed.wrapping_mul(0x9e37_79b9).wrapping_add(number) & 0xffff_ffff_ffff)
+}
+
+/// A failing history as it goes to the corpus, with its transcript.
+pub fn file(history: &History, why: &str) -> String {
+    let mut text = String::new();
+    for line in why.lines() {
+        let _ = writeln!(text, "# {line}");
+    }
+    let _ = write!(text, "{history}");
+    for line in play(history, true, true).transcript {
+        let _ = writeln!(text, "#: {line}");
+    }
+    text
+}
+
+/// Makes the failing history smaller and writes it down; gives the file.
+pub fn write_down(folder: &Path, history: &History, why: String, strict: bool) -> PathBuf {
+    let (small, why) = shrink(history, why, strict);
+    let kind = Kind::NAMES.iter().find(|(_, kind)| *kind == history.kind).map_or("", |(name, _)| name);
+    let path = folder.join(format!("{kind}-{}.txt", history.seed));
+    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, file(&small, &why)));
+    if let Err(error) = written {
+        eprintln!("{}: {error}", path.display());
+    }
+    path
+}
+
+/// Plays histories until they are done, time is up, or one fails.
+pub fn run(orders: &Orders, progress: &(dyn Fn(&Tally, f64) + Sync)) -> Tally {
+    let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (tally, told) = (Mutex::new(Tally::default()), Mutex::new(Instant::now()));
+    let begun = Instant::now();
+    let work = || {
+        while !stop.load(Ordering::Relaxed) {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= orders.histories || orders.time.is_some_and(|time| begun.elapsed() >= time) {
+                return;
+            }
+            let mut history = history(&orders.kinds, orders.seed, number);
+            if orders.hostile {
+                history = History::draw_hostile(history.seed);
+            }
+            let played = play(&history, false, orders.strict);
+            match played.outcome {
+                Ok(outcome) => {
+                    let mut tally = tally.lock().expect("no thread panics with it");
+                    let entry = tally.outcomes.entry(outcome).or_default();
+                    *entry = (entry.0 + 1, entry.1 + played.octets);
+                }
+                Err(why) => {
+                    stop.fetch_or(!orders.keep_going, Ordering::Relaxed);
+                    eprintln!("history {number} ({:?}, seed {}): {why}", history.kind, history.seed);
+                    let path = write_down(&orders.folder, &history, why, orders.strict);
+                    eprintln!("written to {}", path.display());
+                    tally.lock().expect("no thread panics with it").failures.push(path);
+                }
+            }
+            let mut told = told.lock().expect("no thread panics with it");
+            if told.elapsed() >= Duration::from_secs(10) {
+                *told = Instant::now();
+                progress(&tally.lock().expect("no thread panics with it"), begun.elapsed().as_secs_f64());
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..orders.jobs.max(1) {
+            scope.spawn(work);
+        }
+    });
+    tally.into_inner().expect("no thread panics with it")
+}

@@ -1,0 +1,91 @@
+//! Random histories.
+
+use super::network::{Fate, Weather};
+use super::{History, Kind, Op};
+use crate::literal::Action;
+use crate::luck::Luck;
+use crate::settings::Settings;
+
+impl History {
+    /// The history of a kind that follows from a seed. Most are small.
+    pub fn draw(kind: Kind, seed: u64) -> Self {
+        let mut luck = Luck::new(seed);
+        let sides = [0, 1].map(|side| Settings::random(kind.table(side), &mut luck));
+        let paths = luck.between(1, 3);
+        let delays = (0..paths).map(|_| luck.pick(&[100, 1_000, 5_000, 10_000, 20_000, 60_000, 150_000])).collect();
+        let strip = if luck.one_in(24) { luck.pick(&[[true, true], [true, false], [false, true]]) } else { [false; 2] };
+        let fates = fates(&mut luck);
+        let mut history = Self { kind, seed, v6: luck.one_in(3), delays, sides, strip, fates, ops: Vec::new() };
+        history.draw_ops(&mut luck);
+        history
+    }
+
+    fn draw_ops(&mut self, luck: &mut Luck) {
+        let mut at = 0;
+        let stormy = luck.one_in(3);
+        let reckless = luck.one_in(12);
+        for _ in 0..luck.between(1, 12) {
+            let op = self.draw_op(luck, stormy, reckless);
+            self.ops.push((at, op));
+            at += luck.pick(&[0, 0, 1, 5, 20, 100, 400, 1_500]) * luck.between(1, 3) as u32;
+        }
+    }
+
+    fn draw_op(&self, luck: &mut Luck, stormy: bool, reckless: bool) -> Op {
+        let side = luck.below(2) as usize;
+        match luck.below(20) {
+            0..8 => {
+                let most = luck.pick(&[10, 1_000, 1_000, 3_000, 10_000, 60_000]);
+                Op::Write(side, luck.between(1, most) as u32)
+            }
+            8 => Op::Pause(side),
+            9 => Op::Read(side, luck.between(1, 5_000) as u32),
+            10 => Op::Resume(side),
+            11 => Op::Close(side),
+            12 if reckless => Op::Abort(side),
+            13 if reckless => Op::Strip(side),
+            14 | 15 if stormy => Op::Weather(luck.below(3) as usize, weather(luck)),
+            _ => match (0..2).find(|side| self.kind.is_literal(*side)) {
+                Some(literal) => Op::Act(literal, action(luck)),
+                None => Op::Write(side, luck.between(1, 2_000) as u32),
+            },
+        }
+    }
+}
+
+/// What happens to a few of the first packets: handshakes, first data, joins.
+fn fates(luck: &mut Luck) -> Vec<(usize, u32, Fate)> {
+    if luck.one_in(2) {
+        return Vec::new();
+    }
+    let mut fates = Vec::new();
+    for _ in 0..luck.between(1, 4) {
+        let side = luck.below(2) as usize;
+        let most = luck.pick(&[3, 8, 30]);
+        let later = luck.pick(&[0, 1, 15, 80, 500, 2_000]);
+        let fate = luck.pick(&[Fate::Drop, Fate::Drop, Fate::Twice(later), Fate::Late(later.max(1))]);
+        fates.push((side, luck.below(most) as u32, fate));
+    }
+    fates
+}
+
+fn weather(luck: &mut Luck) -> Weather {
+    let mut rarely = |most: u64| if luck.one_in(2) { 0 } else { luck.below(most) as u8 };
+    let (loss, twice, late) = (rarely(80), rarely(60), rarely(120));
+    Weather { loss, twice, late, late_by: luck.between(1, 300) as u16, down: luck.one_in(6) }
+}
+
+fn action(luck: &mut Luck) -> Action {
+    let number = luck.below(4) as u8;
+    match luck.below(16) {
+        0..4 => Action::Join(number),
+        4 => Action::JoinUnknown(number),
+        5 | 6 => Action::Announce(number),
+        7 => Action::Withdraw(number),
+        8 | 9 => Action::Priority(number),
+        10 => Action::Reset(number),
+        11 | 12 => Action::Fin(number),
+        13 | 14 => Action::Again,
+        _ => Action::Infinite,
+    }
+}

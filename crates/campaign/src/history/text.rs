@@ -1,0 +1,170 @@
+//! Histories as text: one setting, fate or event a line, so that people can read and change them. Lines that begin with `#`
+//! are remarks.
+
+use super::hostile::Lie;
+use super::network::{Fate, Weather};
+use super::{History, Kind, Op};
+use crate::literal::Action;
+use crate::settings::Settings;
+use std::fmt;
+use std::str::FromStr;
+
+impl fmt::Display for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = Kind::NAMES.iter().find(|(_, kind)| *kind == self.kind).map_or("", |(name, _)| name);
+        writeln!(f, "kind {kind}\nseed {}\nv6 {}", self.seed, u8::from(self.v6))?;
+        let delays: Vec<String> = self.delays.iter().map(u32::to_string).collect();
+        writeln!(f, "delays {}", delays.join(" "))?;
+        for (side, settings) in self.sides.iter().enumerate() {
+            for (name, value) in settings.odd() {
+                writeln!(f, "set {side} {name} {value}")?;
+            }
+        }
+        for side in (0..2).filter(|side| self.strip[*side]) {
+            writeln!(f, "strip {side}")?;
+        }
+        for (side, number, fate) in &self.fates {
+            match fate {
+                Fate::Drop => writeln!(f, "fate {side} {number} drop 0")?,
+                Fate::Twice(later) => writeln!(f, "fate {side} {number} twice {later}")?,
+                Fate::Late(later) => writeln!(f, "fate {side} {number} late {later}")?,
+            }
+        }
+        self.ops.iter().try_for_each(|(at, op)| writeln!(f, "at {at} {}", op_text(op)))
+    }
+}
+
+fn op_text(op: &Op) -> String {
+    match op {
+        Op::Write(side, length) => format!("write {side} {length}"),
+        Op::Pause(side) => format!("pause {side}"),
+        Op::Read(side, length) => format!("read {side} {length}"),
+        Op::Resume(side) => format!("resume {side}"),
+        Op::Close(side) => format!("close {side}"),
+        Op::Abort(side) => format!("abort {side}"),
+        Op::Strip(side) => format!("strip {side}"),
+        Op::Weather(path, w) => {
+            format!("weather {path} {} {} {} {} {}", w.loss, w.twice, w.late, w.late_by, u8::from(w.down))
+        }
+        Op::Lie(lie, count) => {
+            let name = Lie::NAMES.iter().find(|(_, known)| known == lie).map_or("", |(name, _)| name);
+            format!("lie {name} {count}")
+        }
+        Op::Act(side, action) => {
+            let (name, number) = match action {
+                Action::Join(number) => ("join", *number),
+                Action::JoinUnknown(number) => ("join-unknown", *number),
+                Action::Announce(number) => ("announce", *number),
+                Action::Withdraw(number) => ("withdraw", *number),
+                Action::Priority(number) => ("priority", *number),
+                Action::Reset(number) => ("reset", *number),
+                Action::Fin(number) => ("fin", *number),
+                Action::Again => ("again", 0),
+                Action::Infinite => ("infinite", 0),
+            };
+            format!("{name} {side} {number}")
+        }
+    }
+}
+
+fn number<T: FromStr>(words: &[&str], place: usize) -> Result<T, String> {
+    words.get(place).and_then(|word| word.parse().ok()).ok_or(format!("a number is missing: {words:?}"))
+}
+
+fn side(words: &[&str], place: usize) -> Result<usize, String> {
+    number(words, place).and_then(|side| if side < 2 { Ok(side) } else { Err(format!("no such side: {words:?}")) })
+}
+
+fn op(words: &[&str]) -> Result<Op, String> {
+    let which = || side(words, 1);
+    let act = |action: Action| Ok(Op::Act(which()?, action));
+    match words[0] {
+        "write" => Ok(Op::Write(which()?, number(words, 2)?)),
+        "pause" => Ok(Op::Pause(which()?)),
+        "read" => Ok(Op::Read(which()?, number(words, 2)?)),
+        "resume" => Ok(Op::Resume(which()?)),
+        "close" => Ok(Op::Close(which()?)),
+        "abort" => Ok(Op::Abort(which()?)),
+        "strip" => Ok(Op::Strip(which()?)),
+        "weather" => {
+            let down = number::<u8>(words, 6)? == 1;
+            let (loss, twice, late) = (number(words, 2)?, number(words, 3)?, number(words, 4)?);
+            Ok(Op::Weather(number(words, 1)?, Weather { loss, twice, late, late_by: number(words, 5)?, down }))
+        }
+        "lie" => {
+            let named = Lie::NAMES.iter().find(|(name, _)| Some(name) == words.get(1));
+            Ok(Op::Lie(named.ok_or(format!("no such lie: {words:?}"))?.1, number(words, 2)?))
+        }
+        "join" => act(Action::Join(number(words, 2)?)),
+        "join-unknown" => act(Action::JoinUnknown(number(words, 2)?)),
+        "announce" => act(Action::Announce(number(words, 2)?)),
+        "withdraw" => act(Action::Withdraw(number(words, 2)?)),
+        "priority" => act(Action::Priority(number(words, 2)?)),
+        "reset" => act(Action::Reset(number(words, 2)?)),
+        "fin" => act(Action::Fin(number(words, 2)?)),
+        "again" => act(Action::Again),
+        "infinite" => act(Action::Infinite),
+        other => Err(format!("nothing is called {other}")),
+    }
+}
+
+impl FromStr for History {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let name = lines().find_map(|line| line.strip_prefix("kind ")).ok_or("no kind")?;
+        let kind = Kind::NAMES.iter().find(|(known, _)| *known == name).ok_or(format!("no kind {name}"))?.1;
+        let sides = [0, 1].map(|side| Settings::plain(kind.table(side)));
+        let (delays, fates, ops) = (vec![10_000], Vec::new(), Vec::new());
+        let mut history = Self { kind, seed: 0, v6: false, delays, sides, strip: [false; 2], fates, ops };
+        for line in lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[0] {
+                "kind" => {}
+                "seed" => history.seed = number(&words, 1)?,
+                "v6" => history.v6 = number::<u8>(&words, 1)? == 1,
+                "delays" => {
+                    history.delays = (1..words.len()).map(|place| number(&words, place)).collect::<Result<_, _>>()?;
+                }
+                "set" => {
+                    let name = words.get(2).copied().unwrap_or_default();
+                    history.sides[side(&words, 1)?].set(name, number(&words, 3)?)?;
+                }
+                "strip" => history.strip[side(&words, 1)?] = true,
+                "fate" => {
+                    let later = number(&words, 4)?;
+                    let fate = match words[3] {
+                        "drop" => Fate::Drop,
+                        "twice" => Fate::Twice(later),
+                        "late" => Fate::Late(later),
+                        other => return Err(format!("no fate {other}")),
+                    };
+                    history.fates.push((side(&words, 1)?, number(&words, 2)?, fate));
+                }
+                "at" if words.len() > 2 => history.ops.push((number(&words, 1)?, op(&words[2..])?)),
+                other => return Err(format!("nothing is called {other}")),
+            }
+        }
+        if history.delays.is_empty() {
+            return Err("no path".into());
+        }
+        Ok(history)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_history_written_and_read_is_the_same() {
+        for (_, kind) in Kind::NAMES {
+            for seed in 0..300 {
+                for history in [History::draw(kind, seed), History::draw_hostile(seed)] {
+                    assert_eq!(history.to_string().parse(), Ok(history));
+                }
+            }
+        }
+    }
+}

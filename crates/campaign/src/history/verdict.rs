@@ -1,0 +1,157 @@
+//! How a history may end.
+
+use super::engine::Setting;
+use super::opposite::Ending;
+use super::world::World;
+use super::{History, Op};
+use crate::literal::{Action, MILLI, Nanos};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// How one ended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Outcome {
+    /// Every octet arrived and both sides know.
+    Finished,
+    /// One side finished, the other did not hear of it; excused.
+    FinishedAtOneEnd,
+    /// Both sides know that it failed; excused.
+    Failed,
+    /// The client failed before the server had a connection; excused.
+    NeverAccepted,
+    /// A side waits for one that failed, or that it cannot hear, until its application gave up; excused.
+    Abandoned,
+    /// The peer lied, and the engine came through: it ended, at the latest when told to.
+    LiedTo,
+    /// It failed in a way that is known and not mended yet, see [`known`].
+    KnownFault,
+}
+
+/// A connection that nothing stands in the way of ends within this once its paths are calm.
+const HEALTHY: Nanos = 400_000 * MILLI;
+/// What is left of one whose peer is gone.
+const BEREAVED: Nanos = 2_500_000 * MILLI;
+/// TIME-WAIT and FIN-WAIT-2 one after the other, and some.
+const AFTERMATH: Nanos = 400_000 * MILLI;
+
+/// What playing a history came to.
+pub struct Played {
+    /// How it ended, or what went wrong.
+    pub outcome: Result<Outcome, String>,
+    /// Octets that arrived.
+    pub octets: u64,
+    /// What was sent, if wanted.
+    pub transcript: Vec<String>,
+}
+
+/// Plays a history to its end, and keeps its transcript if wanted. A panic is a failure like any other. Not `strict`, known
+/// faults are none.
+pub fn play(history: &History, record: bool, strict: bool) -> Played {
+    let attempt = catch_unwind(AssertUnwindSafe(|| {
+        let mut world = match World::new(history, record) {
+            Ok(world) => world,
+            Err(why) => return Played { outcome: Err(why), octets: 0, transcript: Vec::new() },
+        };
+        let judged = judge(&mut world, history);
+        let outcome = match judged {
+            Err(why) if !strict && known(&world, history, &why) => Ok(Outcome::KnownFault),
+            other => other.map_err(|why| format!("{why}; {}", world.describe())),
+        };
+        let octets = world.apps.iter().map(|app| app.read).sum();
+        Played { outcome, octets, transcript: world.lines.unwrap_or_default() }
+    }));
+    attempt.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+        let why = format!("panic: {}", text.unwrap_or("of an unknown kind"));
+        Played { outcome: Err(why), octets: 0, transcript: Vec::new() }
+    })
+}
+
+/// Whether a failure is one of those that are known and not mended; a history of each is in `corpus/known`.
+///
+/// - Options are lost on the way in the midst, and a side takes for plain TCP what the other still maps: it reads what
+///   nobody wrote, or takes the FIN of a subflow for the end.
+/// - The congestion control `anabranch` takes what one short segment came to in a retransmission timeout for the bandwidth, and
+///   paces the next, longer one by it: for hours.
+/// - The scheduler `anabranch` sends the same octets on two lossy paths in turn until the congestion windows are full.
+fn known(world: &World, history: &History, why: &str) -> bool {
+    let stripped = history.ops.iter().any(|(_, op)| matches!(op, Op::Strip(_)));
+    let engines = || (0..2).filter(|side| !history.kind.is_literal(*side)).map(|side| &history.sides[side]);
+    let uses = |setting: Setting, value: u32| engines().any(|settings| settings.value(setting as usize) == value);
+    let storm = why.contains("storm") || why.contains("no end") || why.contains("without end");
+    let paced = uses(Setting::Congestion, 8) && !why.contains("storm") && !world.misread;
+    (stripped && world.misread) || (uses(Setting::Scheduler, 1) && storm) || paced
+}
+
+/// Why the connection may fail, if it may.
+fn excuse(history: &History) -> Option<&'static str> {
+    let calm = history.fates.is_empty() && !history.ops.iter().any(|(_, op)| matches!(op, Op::Weather(..)));
+    history.ops.iter().find_map(|(_, op)| match op {
+        Op::Abort(_) => Some("an application aborted"),
+        Op::Lie(..) => Some("the peer lies"),
+        Op::Strip(_) => Some("options were lost on the way"),
+        // What was sent twice before an infinite mapping arrives ends in a reset (RFC 8684, section 3.7).
+        Op::Act(_, Action::Infinite) if !calm => Some("an infinite mapping may have been lost"),
+        _ => None,
+    })
+}
+
+fn judge(world: &mut World, history: &History) -> Result<Outcome, String> {
+    world.play(history)?;
+    world.heal()?;
+    let excuse = excuse(history);
+    world.run_to_end(HEALTHY)?;
+    if !world.is_over() && excuse.is_some() {
+        world.run_to_end(BEREAVED)?;
+    }
+    let abandoned = give_up(world, history, excuse)?;
+    world.run_out(AFTERMATH)?;
+    // What becomes of a liar is nobody's concern.
+    let concerns = |side: &usize| !(history.is_hostile() && history.kind.is_literal(*side));
+    if let Some(side) = (0..2).filter(concerns).find(|side| !world.sides[*side].is_gone()) {
+        return Err(format!("side {side} keeps something"));
+    }
+    if history.is_hostile() {
+        return Ok(Outcome::LiedTo);
+    }
+    let outcome = outcome(world, excuse)?;
+    Ok(if abandoned { Outcome::Abandoned } else { outcome })
+}
+
+/// One side is gone and the other waits for it, without keepalive for ever (RFC 9293, section 3.8.4): its application gives
+/// up.
+fn give_up(world: &mut World, history: &History, excuse: Option<&str>) -> Result<bool, String> {
+    if world.is_over() {
+        return Ok(false);
+    }
+    for side in 0..2 {
+        let waits = world.sides[side].is_open() && world.sides[side].ending().is_none();
+        let alone = world.sides[1 - side].ending().is_some() || !world.sides[1 - side].is_open();
+        let deaf = world.network.strip != [false; 2] || history.is_hostile();
+        if waits && !(excuse.is_some() && (alone || deaf)) {
+            return Err(format!("side {side} does not end ({excuse:?})"));
+        }
+        if waits {
+            world.abort(side);
+        }
+    }
+    world.settle()?;
+    Ok(true)
+}
+
+fn outcome(world: &mut World, excuse: Option<&str>) -> Result<Outcome, String> {
+    let endings = [0, 1].map(|side| world.sides[side].ending());
+    for (side, ending) in endings.iter().enumerate() {
+        if *ending == Some(Ending::Finished) && !world.is_whole(side) {
+            world.misread = true;
+            return Err(format!("side {side} calls it finished, and it is not"));
+        }
+    }
+    match (&endings[0], &endings[1]) {
+        (Some(Ending::Finished), Some(Ending::Finished)) => Ok(Outcome::Finished),
+        _ if excuse.is_none() => Err("it failed, and nothing stood in its way".into()),
+        (Some(_), None) if !world.sides[1].is_open() => Ok(Outcome::NeverAccepted),
+        (Some(Ending::Finished), _) | (_, Some(Ending::Finished)) => Ok(Outcome::FinishedAtOneEnd),
+        (Some(_), Some(_)) => Ok(Outcome::Failed),
+        _ => Err("one side never heard of the end".into()),
+    }
+}

@@ -1,0 +1,368 @@
+//! Plays a history, and checks after every step what must hold at every moment.
+
+use super::engine::{EngineSide, PORT};
+use super::network::{Network, address};
+use super::opposite::{Ending, Side};
+use super::transcript;
+use super::{History, Op};
+use crate::literal::{MILLI, Nanos, Peer};
+use anabranch_wire::{Flags, Packet};
+use bytes::Bytes;
+use std::net::SocketAddr;
+use std::sync::OnceLock;
+
+/// Most packets of one side at one moment.
+const MOST_AT_ONCE: u32 = 3_000;
+/// Most steps of a history.
+const MOST_STEPS: u64 = 2_000_000;
+/// Most packets in a second in which nothing but bare acknowledgements are sent, beside two for each packet of the second before.
+const MOST_BARE: u32 = 400;
+/// Most packets in a second without an octet read.
+const MOST_IDLE: u32 = 6_000;
+
+/// What the model knows of one application.
+#[derive(Default)]
+pub struct Application {
+    /// Octets that were taken from it.
+    pub written: u64,
+    /// Octets that it still wants to write.
+    pub waiting: u64,
+    /// It closes when nothing waits.
+    pub closing: bool,
+    /// It has closed.
+    pub closed: bool,
+    /// It has aborted.
+    pub aborted: bool,
+    /// It reads nothing by itself.
+    pub paused: bool,
+    /// Octets that it has read.
+    pub read: u64,
+}
+
+/// What was sent in a second.
+#[derive(Default)]
+struct Second {
+    number: u64,
+    packets: u32,
+    before: u32,
+    substance: bool,
+    read: u64,
+}
+
+/// A history in progress.
+pub struct World {
+    /// The client and the server.
+    pub sides: [Box<dyn Side>; 2],
+    /// Their applications.
+    pub apps: [Application; 2],
+    /// Now.
+    pub now: Nanos,
+    /// The paths.
+    pub network: Network,
+    /// A line for each packet, if wanted.
+    pub lines: Option<Vec<String>>,
+    /// The literal peer, if there is one.
+    liar: Option<usize>,
+    /// A side read what nobody wrote.
+    pub misread: bool,
+    steps: u64,
+    at_once: u32,
+    second: Second,
+    wire: Vec<u8>,
+}
+
+/// What a side writes: octets that differ from place to place.
+fn pattern(side: usize) -> &'static Bytes {
+    static PATTERNS: OnceLock<[Bytes; 2]> = OnceLock::new();
+    let make = |side: u64| {
+        (0..300_000_u64).map(move |at| (at.wrapping_mul(2_654_435_761).wrapping_add(side * 77) >> 13) as u8)
+    };
+    &PATTERNS.get_or_init(|| [make(0).collect(), make(1).collect()])[side]
+}
+
+impl World {
+    /// Both sides and the paths; the client has sent its SYN.
+    ///
+    /// # Errors
+    /// As [`Self::step`].
+    pub fn new(history: &History, record: bool) -> Result<Self, String> {
+        let side = |which: usize| -> Box<dyn Side> {
+            let paths = 0..history.delays.len();
+            let addresses = paths.map(|path| address(history.v6, which, path)).collect::<Vec<_>>();
+            let (settings, seed) = (&history.sides[which], history.seed ^ (which as u64) << 32);
+            if history.kind.is_literal(which) {
+                Box::new(Peer::new(settings.clone(), seed, addresses, which == 0))
+            } else {
+                Box::new(EngineSide::new(settings, seed, &addresses, which == 0))
+            }
+        };
+        let mut world = Self {
+            sides: [side(0), side(1)],
+            apps: Default::default(),
+            now: 0,
+            network: Network::new(history.seed, &history.delays, history.strip, history.fates.clone()),
+            lines: record.then(Vec::new),
+            liar: (0..2).find(|side| history.kind.is_literal(*side)),
+            misread: false,
+            steps: 0,
+            at_once: 0,
+            second: Second::default(),
+            wire: Vec::new(),
+        };
+        let remote = SocketAddr::new(address(history.v6, 1, 0), PORT);
+        world.sides[0].connect(0, remote);
+        world.settle()?;
+        Ok(world)
+    }
+
+    /// Plays what happens.
+    ///
+    /// # Errors
+    /// As [`Self::step`].
+    pub fn play(&mut self, history: &History) -> Result<(), String> {
+        for (due, op) in &history.ops {
+            let due = u64::from(*due) * MILLI;
+            while self.step(due)? {}
+            self.note(&format!("{op:?}"));
+            self.act(*op);
+            self.settle()?;
+        }
+        Ok(())
+    }
+
+    /// Calm paths, willing readers, and both sides close when they have written all.
+    ///
+    /// # Errors
+    /// As [`Self::step`].
+    pub fn heal(&mut self) -> Result<(), String> {
+        self.note("calm, all read and close");
+        self.network.calm();
+        for app in &mut self.apps {
+            (app.paused, app.closing) = (false, true);
+        }
+        self.settle()
+    }
+
+    fn note(&mut self, text: &str) {
+        if let Some(lines) = &mut self.lines {
+            lines.push(format!("{:>10.3} -- {text}", self.now as f64 / MILLI as f64));
+        }
+    }
+
+    fn act(&mut self, op: Op) {
+        match op {
+            Op::Write(side, length) if !self.apps[side].closing => {
+                let room = 290_000 - (self.apps[side].written + self.apps[side].waiting).min(290_000);
+                self.apps[side].waiting += u64::from(length).min(room);
+            }
+            Op::Write(..) => {}
+            Op::Pause(side) => self.apps[side].paused = true,
+            Op::Read(side, length) => {
+                if let Some(bytes) = self.sides[side].read(self.now, u64::from(length)) {
+                    self.apps[side].read += bytes.len() as u64;
+                }
+            }
+            Op::Resume(side) => self.apps[side].paused = false,
+            Op::Close(side) => self.apps[side].closing = true,
+            Op::Abort(side) => self.abort(side),
+            Op::Weather(path, weather) => {
+                let path = path % self.network.weather.len();
+                self.network.weather[path] = weather;
+            }
+            Op::Strip(side) => self.network.strip[side] = true,
+            Op::Act(side, action) => self.sides[side].act(self.now, action),
+            Op::Lie(lie, count) => self.network.lie = self.liar.map(|side| (side, lie, count)),
+        }
+    }
+
+    /// An application aborts, if it still has a connection.
+    pub fn abort(&mut self, side: usize) {
+        if self.sides[side].is_open() && self.sides[side].ending().is_none() {
+            self.sides[side].abort(self.now);
+            self.apps[side].aborted = true;
+        }
+    }
+
+    /// The next thing that happens by `end`; gives whether there was one.
+    ///
+    /// # Errors
+    /// Says what does not hold.
+    pub fn step(&mut self, end: Nanos) -> Result<bool, String> {
+        let arrival = self.network.next();
+        let timers = [self.sides[0].poll_timeout(), self.sides[1].poll_timeout()];
+        let next = arrival.min(timers[0]).min(timers[1]);
+        if next > end || next == Nanos::MAX {
+            self.now = self.now.max(end);
+            return Ok(false);
+        }
+        self.steps += 1;
+        self.at_once = if next <= self.now { self.at_once + 1 } else { 0 };
+        if self.steps > MOST_STEPS || self.at_once > 2 * MOST_AT_ONCE {
+            return Err(format!("no end: {} steps, {} of them now", self.steps, self.at_once));
+        }
+        self.now = self.now.max(next);
+        if arrival <= self.now {
+            if let Some((to, packet)) = self.network.take() {
+                self.sides[to].handle(self.now, packet);
+            }
+        } else {
+            for (side, due) in timers.into_iter().enumerate() {
+                if due <= self.now {
+                    self.sides[side].handle_timeout(self.now);
+                }
+            }
+        }
+        self.settle()?;
+        Ok(true)
+    }
+
+    /// Drains both sides, and lets the applications read and write.
+    ///
+    /// # Errors
+    /// As [`Self::step`].
+    pub fn settle(&mut self) -> Result<(), String> {
+        for side in [0, 1] {
+            loop {
+                let mut burst = 0;
+                while let Some(packet) = self.sides[side].poll_transmit(self.now) {
+                    burst += 1;
+                    if burst > MOST_AT_ONCE {
+                        return Err(format!("side {side} sends without end"));
+                    }
+                    self.dispatch(side, packet)?;
+                }
+                let busy = self.read(side)? | self.write(side);
+                if !busy && burst == 0 {
+                    break;
+                }
+            }
+            self.sides[side].check(self.apps[side].read).map_err(|why| format!("side {side}: {why}"))?;
+        }
+        Ok(())
+    }
+
+    fn dispatch(&mut self, from: usize, packet: Packet) -> Result<(), String> {
+        self.wire.clear();
+        packet.emit(&mut self.wire).map_err(|error| format!("side {from}: {error}: {packet:?}"))?;
+        self.count(&packet)?;
+        let line = self.lines.is_some().then(|| transcript::line(self.now, from, &packet));
+        let word = self.network.send(self.now, from, packet);
+        if let (Some(lines), Some(line)) = (&mut self.lines, line) {
+            lines.push(format!("{line} {word}").trim_end().to_owned());
+        }
+        Ok(())
+    }
+
+    /// No storms: a second has a bound of packets if nothing comes of them.
+    fn count(&mut self, packet: &Packet) -> Result<(), String> {
+        let number = self.now / (1_000 * MILLI);
+        let read = self.apps[0].read + self.apps[1].read;
+        if self.second.number != number {
+            let before = if self.second.number + 1 == number { self.second.packets } else { 0 };
+            self.second = Second { number, packets: 0, before, substance: false, read };
+        }
+        self.second.packets += 1;
+        let control = packet.segment.flags.intersects(Flags(Flags::SYN.0 | Flags::FIN.0));
+        self.second.substance |= control || !packet.segment.payload.is_empty() || read > self.second.read;
+        let most = if self.second.substance { MOST_IDLE } else { MOST_BARE + 2 * self.second.before };
+        if self.second.packets > most && read == self.second.read {
+            return Err(format!("a storm: {} packets in second {number} for nothing", self.second.packets));
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, side: usize) -> Result<bool, String> {
+        if self.apps[side].paused {
+            return Ok(false);
+        }
+        let mut busy = false;
+        while let Some(bytes) = self.sides[side].read(self.now, u64::MAX) {
+            let (from, to) = (self.apps[side].read, self.apps[side].read + bytes.len() as u64);
+            if to > self.apps[1 - side].written {
+                self.misread = true;
+                return Err(format!("side {side} read {to} bytes of {} written", self.apps[1 - side].written));
+            }
+            if pattern(1 - side)[from as usize..to as usize] != bytes {
+                self.misread = true;
+                return Err(format!("side {side} read wrong bytes between {from} and {to}"));
+            }
+            self.apps[side].read = to;
+            busy = true;
+        }
+        Ok(busy)
+    }
+
+    fn write(&mut self, side: usize) -> bool {
+        let app = &mut self.apps[side];
+        if app.closed || app.aborted || !self.sides[side].is_open() || self.sides[side].ending().is_some() {
+            return false;
+        }
+        if app.waiting > 0 {
+            let (from, to) = (app.written, app.written + app.waiting.min(20_000));
+            let taken = self.sides[side].write(self.now, &pattern(side).slice(from as usize..to as usize)) as u64;
+            app.written += taken;
+            app.waiting -= taken;
+            return taken > 0;
+        }
+        if app.closing {
+            app.closed = true;
+            self.sides[side].close(self.now);
+            return true;
+        }
+        false
+    }
+
+    /// Whether both applications heard of the end; a server that has no connection has heard enough.
+    pub fn is_over(&self) -> bool {
+        self.sides[0].ending().is_some() && (self.sides[1].ending().is_some() || !self.sides[1].is_open())
+    }
+
+    /// Steps until it is over, or the time is.
+    ///
+    /// # Errors
+    /// As [`Self::step`].
+    pub fn run_to_end(&mut self, span: Nanos) -> Result<(), String> {
+        let end = self.now.saturating_add(span);
+        while !self.is_over() && self.step(end)? {}
+        Ok(())
+    }
+
+    /// Lets time pass until nothing is left to happen.
+    ///
+    /// # Errors
+    /// As [`Self::step`].
+    pub fn run_out(&mut self, span: Nanos) -> Result<(), String> {
+        let end = self.now.saturating_add(span);
+        while !self.sides.iter().all(|side| side.is_gone()) && self.step(end)? {}
+        Ok(())
+    }
+
+    /// For people: both sides.
+    pub fn describe(&self) -> String {
+        let mut text = format!("at {:.3} s", self.now as f64 / 1e9);
+        for (side, app) in self.sides.iter().zip(&self.apps) {
+            text += &format!(
+                "\nwritten {} waiting {} closed {} aborted {} read {} end {}; {}",
+                app.written,
+                app.waiting,
+                app.closed,
+                app.aborted,
+                app.read,
+                side.at_end(),
+                side.describe(self.now)
+            );
+        }
+        text
+    }
+
+    /// Whether a side finished with everything that the other wrote.
+    pub fn is_whole(&self, side: usize) -> bool {
+        let (app, peer) = (&self.apps[side], &self.apps[1 - side]);
+        self.sides[side].ending() == Some(Ending::Finished)
+            && app.read == peer.written
+            && peer.waiting == 0
+            && peer.closed
+            && app.closed
+            && self.sides[side].at_end()
+    }
+}

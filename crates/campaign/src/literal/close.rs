@@ -1,0 +1,298 @@
+//! How subflows and the connection end: FIN and DATA_FIN (RFC 9293, section 3.6; RFC 8684, section 3.3.3, appendix D), resets
+//! (3.6), fast close (3.5), and falling back (3.7).
+
+use super::choices::Choice;
+use super::data_level::DataState;
+use super::tcp::{Flow, Kind, Signal, State};
+use super::{End, NEVER, Peer, Protocol};
+use anabranch_wire::Flags;
+use anabranch_wire::mptcp::MptcpOption;
+use bytes::Bytes;
+
+/// TIME-WAIT, nanoseconds.
+const LINGER: u64 = 60_000 * super::MILLI;
+
+impl Peer {
+    /// Takes a FIN that is next on its subflow: the eighth step of RFC 9293, section 3.10.7.4.
+    pub(super) fn fin_arrives(&mut self, index: usize) {
+        let flow = &mut self.flows[index];
+        if flow.fin_at != Some(flow.rcv_nxt) {
+            return;
+        }
+        flow.rcv_nxt += 1;
+        flow.ack_now = true;
+        let plain = self.protocol == Protocol::Plain;
+        flow.state = match flow.state {
+            State::Established => State::CloseWait,
+            State::FinWait1 => State::Closing,
+            State::FinWait2 => {
+                flow.linger_at = self.now + LINGER;
+                State::TimeWait
+            }
+            other => other,
+        };
+        if plain && self.flows[index].kind == Kind::Initial {
+            self.data.fin_at = Some(self.data.rcv_nxt);
+        }
+    }
+
+    /// Whether our FIN has been acknowledged, and what follows.
+    pub(super) fn fin_acknowledged(&mut self, index: usize) {
+        let flow = &mut self.flows[index];
+        if flow.fin.is_none_or(|fin| flow.una <= fin) {
+            return;
+        }
+        flow.state = match flow.state {
+            State::FinWait1 => State::FinWait2,
+            State::Closing => {
+                flow.linger_at = self.now + LINGER;
+                State::TimeWait
+            }
+            State::LastAck => State::Closed,
+            other => other,
+        };
+        if flow.state == State::Closed {
+            (flow.resend_at, flow.ack_at, flow.ack_now) = (NEVER, NEVER, false);
+        }
+        if self.protocol == Protocol::Plain && !self.data.fin_sent {
+            self.data.sent_fin();
+        }
+        if self.protocol == Protocol::Plain && self.data.una <= self.data.length() {
+            self.data.una = self.data.length() + 1;
+            self.data.fin_acknowledged();
+        }
+    }
+
+    /// The peer's stream has ended: its DATA_FIN, or in plain TCP its FIN, is next.
+    pub(super) fn take_end_of_stream(&mut self) {
+        self.data.take_fin();
+    }
+
+    /// No more is given to this subflow: FIN goes behind what it has.
+    pub(super) fn close_flow(&mut self, index: usize) {
+        // Before the peer has the keys for sure, a FIN would look like that of plain TCP.
+        let unheard = self.protocol == Protocol::Multipath && self.client && !self.heard_dss;
+        let flow = &mut self.flows[index];
+        if matches!(flow.state, State::Established | State::CloseWait) && !unheard && flow.usable && flow.fin.is_none()
+        {
+            flow.fin = Some(flow.end());
+        }
+    }
+
+    /// FINs, when the data level says so.
+    pub(super) fn close_flows(&mut self) {
+        if self.protocol != Protocol::Multipath || self.end.is_some_and(|end| end != End::Finished) {
+            return;
+        }
+        let over = self.data.is_over();
+        // A subflow that was opened for what is left stays until that has arrived.
+        let early = match self.choice(Choice::Fin) {
+            _ if self.rejoins > 0 => false,
+            0 => false,
+            // Appendix D: CLOSE all subflows when our DATA_FIN is acknowledged, whatever the peer still sends.
+            1 => matches!(self.data.state, DataState::FinWait2),
+            _ => self.data.fin_sent && self.data.una >= self.data.length(),
+        };
+        for index in 0..self.flows.len() {
+            let answered = self.flows[index].state == State::CloseWait && !self.wants_to_send();
+            if over || early || answered {
+                self.close_flow(index);
+            }
+            let opening = matches!(self.flows[index].state, State::SynSent | State::SynReceived);
+            if over && (opening || !self.flows[index].usable) && self.flows[index].state != State::Closed {
+                self.reset(index, 0);
+            }
+        }
+    }
+
+    /// Whether anything of our stream is still to be sent or acknowledged.
+    pub(super) fn wants_to_send(&self) -> bool {
+        !self.data.closed || self.data.una <= self.data.length()
+    }
+
+    /// A reset of a subflow by us.
+    pub(super) fn reset(&mut self, index: usize, reason: u8) {
+        self.reset_with(index, None, reason);
+    }
+
+    pub(super) fn reset_with(&mut self, index: usize, option: Option<MptcpOption>, reason: u8) {
+        let mut options = self.tcp_options(index);
+        options.mptcp.extend(option);
+        if self.protocol != Protocol::Plain {
+            options.mptcp.push(MptcpOption::TcpReset { transient: false, flags: 0, reason });
+        }
+        let syn_sent = self.flows[index].state == State::SynSent;
+        if !syn_sent {
+            let number = self.flows[index].nxt;
+            self.send(index, number, Flags::RST | Flags::ACK, options, Bytes::new());
+        }
+        self.lose(index, true);
+    }
+
+    /// A subflow is gone. In plain TCP, or before anything else was said, that is the end of the connection.
+    pub(super) fn lose(&mut self, index: usize, by_reset: bool) {
+        let flow = &mut self.flows[index];
+        let was = std::mem::replace(&mut flow.state, State::Closed);
+        (flow.resend_at, flow.ack_at, flow.linger_at, flow.ack_now) = (NEVER, NEVER, NEVER, false);
+        flow.signals.clear();
+        flow.early.clear();
+        if self.end.is_some() || was == State::Closed {
+            return;
+        }
+        let single = self.protocol != Protocol::Multipath;
+        // Before any DSS nothing can be joined.
+        if (single || !self.heard_dss) && self.flows[index].kind == Kind::Initial {
+            self.finish(if by_reset { End::Reset } else { End::GaveUp("silence") });
+            return;
+        }
+        self.take_back(index);
+        if self.rejoin_at == NEVER {
+            self.rejoin_at = self.now + 500 * super::MILLI;
+        }
+    }
+
+    /// MP_FASTCLOSE has come with our key.
+    pub(super) fn fast_closed(&mut self) {
+        for index in 0..self.flows.len() {
+            if self.flows[index].is_open() || self.flows[index].state == State::SynReceived {
+                self.reset(index, 0);
+            } else {
+                self.flows[index].state = State::Closed;
+            }
+        }
+        self.finish(End::Reset);
+    }
+
+    /// The application aborts.
+    pub fn abort(&mut self, now: u64) {
+        self.now = now;
+        if self.end.is_none() {
+            self.finish(End::Aborted);
+            self.shut_down();
+        }
+    }
+
+    pub(super) fn give_up(&mut self, why: &'static str) {
+        if self.end.is_none() {
+            // All data is at both ends, and only the word of our DATA_FIN is missing, from a peer that may be gone: finished.
+            let whole = self.data.closed && self.data.una >= self.data.length() && self.data.fin_taken;
+            self.finish(if whole { End::Finished } else { End::GaveUp(why) });
+            self.shut_down();
+        }
+    }
+
+    /// Resets all subflows, in MPTCP with the peer's key.
+    fn shut_down(&mut self) {
+        let key = self.secrets.peer_key;
+        let close = (self.protocol == Protocol::Multipath).then_some(MptcpOption::FastClose { key });
+        for index in 0..self.flows.len() {
+            let flow = &self.flows[index];
+            if matches!(flow.state, State::Closed | State::TimeWait | State::SynSent) {
+                self.flows[index].state = State::Closed;
+                self.flows[index].linger_at = NEVER;
+                self.flows[index].resend_at = NEVER;
+                continue;
+            }
+            if self.choice(Choice::FastClose) == 1
+                && let Some(close) = close.clone()
+            {
+                self.acknowledge(index, Some(Signal::Alone(close)));
+            }
+            self.reset_with(index, close.clone(), 0);
+        }
+    }
+
+    fn finish(&mut self, end: End) {
+        self.end = self.end.or(Some(end));
+        self.rejoin_at = NEVER;
+        self.announced.clear();
+    }
+
+    /// Both streams are over: the application is told.
+    pub(super) fn note_end(&mut self) {
+        if self.end.is_none() && self.data.is_over() {
+            self.finish(End::Finished);
+        }
+        // Nobody waits for the FIN of a peer that may be gone.
+        let due = self.now + LINGER;
+        if self.end.is_some() {
+            let waits = |flow: &&mut Flow| flow.state == State::FinWait2 && flow.linger_at == NEVER;
+            self.flows.iter_mut().filter(waits).for_each(|flow| flow.linger_at = due);
+        }
+    }
+
+    /// Plain TCP from here on. `infinite` is the peer's infinite mapping: a number of the subflow, and its offset.
+    pub(super) fn fall_back(&mut self, infinite: Option<(u32, u64)>) {
+        let shifted = infinite.is_some_and(|(start, offset)| offset.wrapping_add(1) != u64::from(start));
+        if self.protocol != Protocol::Multipath || self.flows.len() > 1 || self.crooked || shifted {
+            if self.protocol == Protocol::Multipath {
+                self.give_up("it cannot go on as plain TCP");
+            }
+            return;
+        }
+        self.protocol = Protocol::Plain;
+        self.confirmed = true;
+        self.data.again.clear();
+        self.data.tries = 0;
+        self.rejoin_at = NEVER;
+        self.announced.clear();
+        // The DATA_FIN that was sent counts no more: FIN says it.
+        self.data.fin_sent = false;
+        self.data.nxt = self.data.nxt.min(self.data.length());
+        self.data.fin_at = None;
+        if !self.data.fin_taken {
+            self.data.state = DataState::Established;
+        }
+        self.infinite = Some((self.flows[0].una.max(1), self.flows[0].nxt + 1));
+        let flow = &mut self.flows[0];
+        flow.signals.retain(|signal| matches!(signal, Signal::Alone(MptcpOption::Fail { .. })));
+        self.plain_edges();
+    }
+
+    fn plain_edges(&mut self) {
+        let flow = &self.flows[0];
+        let una = u64::from(flow.una.saturating_sub(1)).min(self.data.length());
+        self.data.una = self.data.una.max(una);
+        self.data.edge = self.data.edge.max(una + flow.window);
+    }
+
+    /// Whether what is left needs a subflow that is not there.
+    pub(super) fn wants_a_subflow(&mut self) {
+        if self.protocol != Protocol::Multipath
+            || self.end.is_some()
+            || self.rejoin_at != NEVER
+            || self.flows.is_empty()
+        {
+            return;
+        }
+        let opening = |flow: &Flow| matches!(flow.state, State::SynSent | State::SynReceived) || !flow.usable;
+        let alive = |flow: &Flow| flow.state != State::Closed && opening(flow);
+        let waits = self.data.nxt < self.data.length() || !self.data.again.is_empty();
+        let open = self.flows.iter().any(|flow| flow.is_open() && (flow.may_send() || !waits));
+        if !open && !self.flows.iter().any(alive) {
+            self.rejoin_at = self.now + 500 * super::MILLI;
+        }
+    }
+
+    /// Without a subflow to send on, another is opened: break before make.
+    pub(super) fn rejoin(&mut self) {
+        if self.rejoin_at > self.now {
+            return;
+        }
+        self.rejoin_at = NEVER;
+        let able = self.protocol == Protocol::Multipath && self.end.is_none();
+        let opening = |flow: &Flow| matches!(flow.state, State::SynSent | State::SynReceived);
+        if !able || !self.heard_dss || self.flows.iter().any(|flow| flow.may_send() || opening(flow)) {
+            return;
+        }
+        self.rejoins += 1;
+        if self.rejoins > 8 {
+            return self.give_up("no subflow is left");
+        }
+        self.rejoin_at = self.now + 3_000 * super::MILLI;
+        let path = self.luck.below(self.addresses.len() as u64) as usize;
+        if let Some(remote) = self.join_target() {
+            self.join(path, remote, self.secrets.peer_token);
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! A second machine of RFC 8684 and RFC 9293, written from their texts, for one connection at a time. It knows nothing of
+//! the engine but the formats on the wire. It is slow and simple, and where the RFCs leave a choice it takes the one it is
+//! told to, or draws.
+#![allow(missing_docs)]
+
+mod arrives;
+pub mod choices;
+mod close;
+pub mod data_level;
+mod handshake;
+pub mod keys;
+mod receive;
+mod signals;
+mod stream;
+pub mod tcp;
+mod transmit;
+
+use crate::luck::Luck;
+use crate::settings::Settings;
+use anabranch_wire::Packet;
+use bytes::Bytes;
+use choices::Choice;
+use data_level::DataLevel;
+pub use signals::Action;
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use tcp::{Flow, State};
+
+/// Nanoseconds of virtual time.
+pub type Nanos = u64;
+/// A moment that does not come.
+pub const NEVER: Nanos = u64::MAX;
+/// A millisecond.
+pub const MILLI: Nanos = 1_000_000;
+
+/// How a connection ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// Both streams are whole at both ends.
+    Finished,
+    /// We aborted.
+    Aborted,
+    /// The peer aborted, or reset the last subflow.
+    Reset,
+    /// We gave up.
+    GaveUp(&'static str),
+}
+
+/// What is spoken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Protocol {
+    /// Not decided.
+    Opening,
+    /// MPTCP.
+    Multipath,
+    /// TCP: offsets in the streams are numbers on the only subflow less one.
+    Plain,
+}
+
+/// What both sides of the connection know.
+#[derive(Debug, Default)]
+pub struct Secrets {
+    pub key: u64,
+    pub first: u64,
+    pub token: u32,
+    pub peer_key: u64,
+    pub peer_first: u64,
+    pub peer_token: u32,
+}
+
+/// The literal peer.
+pub struct Peer {
+    style: Settings,
+    luck: Luck,
+    now: Nanos,
+    client: bool,
+    /// Our addresses, by path.
+    addresses: Vec<IpAddr>,
+    port: u16,
+    /// Where the peer's connection was opened from, or to.
+    initial_remote: Option<SocketAddr>,
+    protocol: Protocol,
+    checksum: bool,
+    secrets: Secrets,
+    /// The peer has the keys for sure.
+    confirmed: bool,
+    /// A DSS has come in.
+    heard_dss: bool,
+    /// The last number of the peer's had 4 octets.
+    peer_denies: bool,
+    flows: Vec<Flow>,
+    data: DataLevel,
+    /// What we sent before is not the stream in order, so it could not go on as plain TCP.
+    crooked: bool,
+    /// The infinite mapping begins at this number of the first subflow, and is told until this one is acknowledged.
+    infinite: Option<(u32, u32)>,
+    /// What is added to a number of the peer's to get its offset in plain TCP.
+    shift: i64,
+    known: Vec<SocketAddr>,
+    announced: Vec<signals::Announced>,
+    rejoin_at: Nanos,
+    rejoins: u32,
+    /// How often data was mapped again that need not be.
+    agains: u32,
+    next_port: u16,
+    end: Option<End>,
+    out: VecDeque<Packet>,
+}
+
+impl Peer {
+    /// A host with these addresses, one on each path.
+    pub fn new(style: Settings, seed: u64, addresses: Vec<IpAddr>, client: bool) -> Self {
+        let mut luck = Luck::new(seed);
+        let key = luck.number();
+        let secrets = Secrets {
+            key,
+            first: keys::initial_data_sequence(key).wrapping_add(1),
+            token: keys::token(key),
+            ..Secrets::default()
+        };
+        let buffer = u64::from(style.value(Choice::Buffer as usize));
+        Self {
+            style,
+            luck,
+            now: 0,
+            client,
+            addresses,
+            port: 4_433,
+            initial_remote: None,
+            protocol: Protocol::Opening,
+            checksum: false,
+            secrets,
+            confirmed: false,
+            heard_dss: false,
+            peer_denies: false,
+            flows: Vec::new(),
+            data: DataLevel::new(buffer),
+            crooked: false,
+            infinite: None,
+            shift: -1,
+            known: Vec::new(),
+            announced: Vec::new(),
+            rejoin_at: NEVER,
+            rejoins: 0,
+            agains: 0,
+            next_port: 20_000,
+            end: None,
+            out: VecDeque::new(),
+        }
+    }
+
+    fn choice(&self, choice: Choice) -> u32 {
+        self.style.value(choice as usize)
+    }
+
+    /// The timeout, as often doubled as there were tries, nanoseconds.
+    fn timeout(&self, tries: u32) -> Nanos {
+        let first = u64::from(self.choice(Choice::Timeout)) * MILLI;
+        (first << tries.min(6)).min(20_000 * MILLI)
+    }
+
+    /// A packet has come.
+    pub fn handle(&mut self, now: Nanos, packet: &Packet) {
+        self.now = now;
+        let ends = |flow: &Flow| (flow.local.ip(), flow.remote.ip()) == (packet.ip.destination, packet.ip.source);
+        let ports = (packet.segment.destination_port, packet.segment.source_port);
+        let ours = |flow: &Flow| flow.state != State::Closed && (flow.local.port(), flow.remote.port()) == ports;
+        match self.flows.iter().position(|flow| ends(flow) && ours(flow)) {
+            Some(index) => self.segment_arrives(index, &packet.segment),
+            None => self.stranger(packet),
+        }
+        self.drive();
+    }
+
+    /// The next packet to send.
+    pub fn poll_transmit(&mut self) -> Option<Packet> {
+        self.out.pop_front()
+    }
+
+    /// When something is due.
+    pub fn poll_timeout(&self) -> Nanos {
+        let flows = self.flows.iter().map(|flow| flow.resend_at.min(flow.ack_at).min(flow.linger_at));
+        let announced = self.announced.iter().map(|announced| announced.again_at);
+        let own = [self.data.resend_at, self.data.probe_at, self.rejoin_at];
+        flows.chain(announced).chain(own).min().unwrap_or(NEVER)
+    }
+
+    /// Something is due.
+    pub fn handle_timeout(&mut self, now: Nanos) {
+        self.now = now;
+        for index in 0..self.flows.len() {
+            self.flow_timers(index);
+        }
+        self.data_timers();
+        self.announce_again();
+        self.rejoin();
+        self.drive();
+    }
+
+    /// The application writes.
+    pub fn write(&mut self, now: Nanos, bytes: &[u8]) {
+        self.now = now;
+        if !self.data.closed && self.end.is_none() {
+            self.data.stream.extend_from_slice(bytes);
+            self.drive();
+        }
+    }
+
+    /// The application writes no more.
+    pub fn close(&mut self, now: Nanos) {
+        self.now = now;
+        self.data.close();
+        self.drive();
+    }
+
+    /// The application takes what has come in order.
+    pub fn read(&mut self, now: Nanos, most: u64) -> Option<Bytes> {
+        self.now = now;
+        let mut bytes = self.data.unread.pop_front()?;
+        if bytes.len() as u64 > most {
+            let rest = bytes.split_off(most as usize);
+            self.data.unread.push_front(rest);
+        }
+        self.data.unread_length -= bytes.len() as u64;
+        self.tell_of_window();
+        self.drive();
+        Some(bytes)
+    }
+
+    /// Whether all that the peer sent has been read.
+    pub fn at_end(&self) -> bool {
+        self.data.fin_taken && self.data.unread.is_empty()
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&self) -> Option<End> {
+        self.end
+    }
+
+    /// What is spoken.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// Whether a connection was opened, from either side.
+    pub fn has_begun(&self) -> bool {
+        !self.flows.is_empty()
+    }
+
+    /// Whether nothing is left of the connection.
+    pub fn is_gone(&self) -> bool {
+        (self.end.is_some() || self.flows.is_empty()) && self.flows.iter().all(|flow| flow.state == State::Closed)
+    }
+
+    /// A state for people to read.
+    pub fn describe(&self) -> String {
+        let data = &self.data;
+        let mut text = format!(
+            "literal: {:?} {:?} {:?} una {} nxt {} of {} edge {} rcv_nxt {} early {} unread {} fin at {:?} taken {}",
+            self.protocol,
+            self.end,
+            data.state,
+            data.una,
+            data.nxt,
+            data.length(),
+            data.edge,
+            data.rcv_nxt,
+            data.early.len(),
+            data.unread_length,
+            data.fin_at,
+            data.fin_taken
+        );
+        for flow in &self.flows {
+            text += &format!(
+                "\n  {} > {}: {:?} {:?} una {} nxt {} end {} fin {:?} window {} rcv_nxt {} early {} tries {} usable {}",
+                flow.local,
+                flow.remote,
+                flow.kind,
+                flow.state,
+                flow.una,
+                flow.nxt,
+                flow.end(),
+                flow.fin,
+                flow.window,
+                flow.rcv_nxt,
+                flow.early.len(),
+                flow.tries,
+                flow.usable
+            );
+        }
+        text
+    }
+
+    /// Does what follows from what happened.
+    fn drive(&mut self) {
+        self.take_end_of_stream();
+        self.fill();
+        self.end_stream();
+        self.close_flows();
+        for index in 0..self.flows.len() {
+            self.transmit(index);
+        }
+        self.arm_data_timers();
+        self.note_end();
+        self.wants_a_subflow();
+    }
+}

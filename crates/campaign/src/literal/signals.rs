@@ -1,0 +1,186 @@
+//! MPTCP's other signals: addresses (RFC 8684, section 3.4), priorities (3.3.8), MP_FAIL (3.7); and what a history has the
+//! peer do that no application asks for.
+
+use super::choices::Choice;
+use super::tcp::{Kind, Signal, State};
+use super::{NEVER, Nanos, Peer, Protocol, keys};
+use anabranch_wire::mptcp::MptcpOption;
+use std::net::SocketAddr;
+
+/// An address that we announced.
+#[derive(Debug)]
+pub struct Announced {
+    id: u8,
+    path: usize,
+    tries: u32,
+    pub again_at: Nanos,
+}
+
+/// What a history has the peer do. Numbers are taken modulo what there is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Opens a subflow from this path of ours, announced or not.
+    Join(u8),
+    /// Tries to, with a token that nobody has.
+    JoinUnknown(u8),
+    /// Announces the address on this path.
+    Announce(u8),
+    /// Withdraws it; what uses it stays, and answers.
+    Withdraw(u8),
+    /// Changes the priority of a subflow.
+    Priority(u8),
+    /// Resets a subflow, if there is another.
+    Reset(u8),
+    /// Ends our half of a subflow, though the stream goes on.
+    Fin(u8),
+    /// Sends some of what is under way again.
+    Again,
+    /// Falls back, if it can.
+    Infinite,
+}
+
+impl Peer {
+    pub(super) fn option_arrives(&mut self, index: usize, option: &MptcpOption) {
+        match option {
+            MptcpOption::AddAddress { address_id, address, port, truncated_hmac: Some(proof) } => {
+                let (key, peer) = (self.secrets.key, self.secrets.peer_key);
+                if keys::address(peer, key, *address_id, *address, *port) != *proof {
+                    return;
+                }
+                let echo = MptcpOption::AddAddress {
+                    address_id: *address_id,
+                    address: *address,
+                    port: *port,
+                    truncated_hmac: None,
+                };
+                self.flows[index].signals.push_back(Signal::Alone(echo));
+                let target = SocketAddr::new(*address, port.unwrap_or(self.flows[index].remote.port()));
+                if !self.known.contains(&target) && self.known.len() < 8 {
+                    self.known.push(target);
+                    if self.choice(Choice::Joins) == 0 && self.heard_dss && self.end.is_none() {
+                        let path = self.luck.below(self.addresses.len() as u64) as usize;
+                        self.join(path, target, self.secrets.peer_token);
+                    }
+                }
+            }
+            MptcpOption::AddAddress { address_id, truncated_hmac: None, .. } => {
+                self.announced.retain(|announced| announced.id != *address_id);
+            }
+            MptcpOption::Priority { backup } => self.flows[index].backup = *backup,
+            MptcpOption::FastClose { key } if *key == self.secrets.key => self.fast_closed(),
+            MptcpOption::Fail { .. } => {
+                let number = self.secrets.peer_first.wrapping_add(self.data.rcv_nxt);
+                self.flows[index].signals.push_back(Signal::Alone(MptcpOption::Fail { data_seq: number }));
+                self.fall_back(None);
+            }
+            _ => {}
+        }
+    }
+
+    /// Where a join may go.
+    pub(super) fn join_target(&mut self) -> Option<SocketAddr> {
+        let mut targets = self.known.clone();
+        targets.extend(self.initial_remote.filter(|_| !self.peer_denies));
+        (!targets.is_empty()).then(|| self.luck.pick(&targets))
+    }
+
+    pub(super) fn announce_again(&mut self) {
+        for place in 0..self.announced.len() {
+            if self.announced[place].again_at <= self.now {
+                self.announce(place);
+            }
+        }
+        self.announced.retain(|announced| announced.tries < 5);
+    }
+
+    fn announce(&mut self, place: usize) {
+        let announced = &mut self.announced[place];
+        announced.tries += 1;
+        announced.again_at = self.now + 1_500 * super::MILLI;
+        let Some(index) = self.open_flow(place as u8) else { return };
+        let announced = &self.announced[place];
+        let (id, address) = (announced.id, self.addresses[announced.path]);
+        let proof = keys::address(self.secrets.key, self.secrets.peer_key, id, address, None);
+        let option = MptcpOption::AddAddress { address_id: id, address, port: None, truncated_hmac: Some(proof) };
+        self.flows[index].signals.push_back(Signal::Alone(option));
+    }
+
+    fn open_flow(&self, number: u8) -> Option<usize> {
+        let open: Vec<usize> =
+            (0..self.flows.len()).filter(|index| self.flows[*index].is_open() && self.flows[*index].usable).collect();
+        (!open.is_empty()).then(|| open[usize::from(number) % open.len()])
+    }
+
+    /// Does what a history asks for, if the RFC allows it now.
+    pub fn act(&mut self, now: Nanos, action: Action) {
+        self.now = now;
+        if self.protocol != Protocol::Multipath || !self.heard_dss || !self.confirmed || self.end.is_some() {
+            return;
+        }
+        self.do_act(action);
+        self.drive();
+    }
+
+    fn do_act(&mut self, action: Action) {
+        let paths = self.addresses.len();
+        match action {
+            Action::Join(path) => {
+                if let Some(remote) = self.join_target().filter(|_| self.flows.len() < 12) {
+                    self.join(usize::from(path) % paths, remote, self.secrets.peer_token);
+                }
+            }
+            Action::JoinUnknown(path) => {
+                if let Some(remote) = self.join_target().filter(|_| self.flows.len() < 12) {
+                    self.join(usize::from(path) % paths, remote, !self.secrets.peer_token);
+                }
+            }
+            Action::Announce(path) => {
+                let path = usize::from(path) % paths;
+                if path > 0 && !self.announced.iter().any(|known| known.path == path) {
+                    self.announced.push(Announced { id: path as u8 + 1, path, tries: 0, again_at: NEVER });
+                    self.announce(self.announced.len() - 1);
+                }
+            }
+            Action::Withdraw(path) => {
+                let id = (usize::from(path) % paths) as u8 + 1;
+                self.announced.retain(|known| known.id != id);
+                if let Some(index) = self.open_flow(path).filter(|_| id > 1) {
+                    let option = MptcpOption::RemoveAddress { address_ids: vec![id] };
+                    self.flows[index].signals.push_back(Signal::Beside(option));
+                }
+            }
+            Action::Priority(number) => {
+                if let Some(index) = self.open_flow(number) {
+                    let backup = !self.flows[index].backup;
+                    self.flows[index].backup = backup;
+                    self.flows[index].signals.push_back(Signal::Beside(MptcpOption::Priority { backup }));
+                }
+            }
+            Action::Reset(number) => {
+                let open = self.flows.iter().filter(|flow| flow.state == State::Established && flow.usable).count();
+                if let Some(index) = self.open_flow(number).filter(|_| open > 1) {
+                    self.reset(index, 0);
+                }
+            }
+            Action::Fin(number) => {
+                let open = self.flows.iter().filter(|flow| flow.may_send()).count();
+                // Who ends the only one must be able to open another.
+                let able = open > 1 || self.join_target().is_some();
+                if let Some(index) = self.open_flow(number).filter(|_| able) {
+                    self.close_flow(index);
+                }
+            }
+            Action::Again => self.map_again(),
+            Action::Infinite => {
+                let first = self.flows[0].state == State::Established && self.flows[0].kind == Kind::Initial;
+                let straight = !self.crooked && self.data.early.is_empty() && self.flows[0].early.is_empty();
+                // All that a subflow acknowledged must have arrived: from here on nothing else is heard of.
+                let arrived = u64::from(self.flows[0].una) == self.data.una + 1 && !self.flows[0].outstanding();
+                let speaks = self.data.nxt < self.data.length() && arrived;
+                if speaks && self.flows.len() == 1 && first && straight && !self.data.fin_sent && !self.data.fin_taken {
+                    self.fall_back(None);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! One TCP connection of the literal peer's, by the variables and states of RFC 9293, sections 3.3.1 and 3.3.2. All numbers
+//! are relative to the initial ones: SYN is 0, the first octet is 1.
+
+use super::{NEVER, Nanos};
+use anabranch_wire::mptcp::MptcpOption;
+use anabranch_wire::tcp::{SackBlock, SackBlocks};
+use anabranch_wire::{Segment, SeqNumber};
+use bytes::Bytes;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+
+/// The states of RFC 9293, section 3.3.2, but LISTEN.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    SynSent,
+    SynReceived,
+    Established,
+    FinWait1,
+    FinWait2,
+    CloseWait,
+    Closing,
+    LastAck,
+    TimeWait,
+    Closed,
+}
+
+/// How a subflow began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Initial,
+    JoinedByUs,
+    JoinedByPeer,
+}
+
+/// A mapping of ours: octets of the subflow from `start` on are those of the stream from `offset` on.
+#[derive(Clone, Copy, Debug)]
+pub struct Map {
+    pub start: u32,
+    pub length: u32,
+    pub offset: u64,
+    /// Ends with DATA_FIN.
+    pub fin: bool,
+    /// Goes with the keys as long as those are not confirmed.
+    pub with_keys: bool,
+    /// Has been sent.
+    pub told: bool,
+}
+
+impl Map {
+    pub const fn end(&self) -> u32 {
+        self.start + self.length
+    }
+}
+
+/// A mapping of the peer's.
+#[derive(Clone, Copy, Debug)]
+pub struct Heard {
+    pub start: u32,
+    pub length: u32,
+    pub offset: u64,
+    /// The length field, in which a DATA_FIN counts.
+    pub length_field: u16,
+    pub checksum: Option<u16>,
+}
+
+/// What goes on an acknowledgement of its own.
+#[derive(Clone, Debug)]
+pub enum Signal {
+    /// An option without DSS.
+    Alone(MptcpOption),
+    /// An option beside the DATA_ACK.
+    Beside(MptcpOption),
+    /// DATA_FIN.
+    DataFin,
+    /// Nothing, but with an old sequence number.
+    Probe,
+}
+
+/// A subflow.
+#[derive(Debug)]
+pub struct Flow {
+    pub local: SocketAddr,
+    pub remote: SocketAddr,
+    pub local_id: u8,
+    pub kind: Kind,
+    pub state: State,
+    pub backup: bool,
+    // Send sequence space.
+    pub iss: SeqNumber,
+    pub una: u32,
+    pub nxt: u32,
+    pub window: u64,
+    pub wl1: u32,
+    pub wl2: u32,
+    pub send_shift: u8,
+    pub mss: usize,
+    /// Octets given to this subflow so far, from number 1 on.
+    pub bytes: Vec<u8>,
+    pub maps: Vec<Map>,
+    /// The number of our FIN, once decided.
+    pub fin: Option<u32>,
+    /// One octet may be sent whatever the window.
+    pub force: bool,
+    // Receive sequence space.
+    pub irs: SeqNumber,
+    pub rcv_nxt: u32,
+    pub recv_shift: u8,
+    pub early: BTreeMap<u32, Bytes>,
+    pub fin_at: Option<u32>,
+    pub heard: Vec<Heard>,
+    /// Octets of a mapping that is not here whole, if there are checksums.
+    pub held: Vec<u8>,
+    /// Segments in a row that came unmapped.
+    pub unmapped: u32,
+    // Options.
+    pub stamps: bool,
+    pub recent: u32,
+    pub sack: bool,
+    pub nonce: u32,
+    pub peer_nonce: u32,
+    /// Data may be sent: the handshake of a join has four segments.
+    pub usable: bool,
+    // What is due.
+    pub ack_now: bool,
+    pub ack_at: Nanos,
+    pub unacknowledged: u32,
+    pub signals: VecDeque<Signal>,
+    pub resend_now: bool,
+    /// Up to here everything was sent when the timer ran out.
+    pub recover: u32,
+    pub resend_at: Nanos,
+    pub tries: u32,
+    /// Timeouts since the peer was heard last.
+    pub silent: u32,
+    pub linger_at: Nanos,
+}
+
+impl Flow {
+    pub fn new(local: SocketAddr, remote: SocketAddr, local_id: u8, kind: Kind, iss: SeqNumber) -> Self {
+        Self {
+            local,
+            remote,
+            local_id,
+            kind,
+            state: if kind == Kind::JoinedByPeer { State::SynReceived } else { State::SynSent },
+            backup: false,
+            iss,
+            una: 0,
+            nxt: 0,
+            window: 0,
+            wl1: 0,
+            wl2: 0,
+            send_shift: 0,
+            mss: 536,
+            bytes: Vec::new(),
+            maps: Vec::new(),
+            fin: None,
+            force: false,
+            irs: SeqNumber(0),
+            rcv_nxt: 0,
+            recv_shift: 0,
+            early: BTreeMap::new(),
+            fin_at: None,
+            heard: Vec::new(),
+            held: Vec::new(),
+            unmapped: 0,
+            stamps: false,
+            recent: 0,
+            sack: false,
+            nonce: 0,
+            peer_nonce: 0,
+            usable: false,
+            ack_now: false,
+            ack_at: NEVER,
+            unacknowledged: 0,
+            signals: VecDeque::new(),
+            resend_now: false,
+            recover: 0,
+            resend_at: NEVER,
+            tries: 0,
+            silent: 0,
+            linger_at: NEVER,
+        }
+    }
+
+    /// The number behind the last octet given to this subflow.
+    pub fn end(&self) -> u32 {
+        1 + self.bytes.len() as u32
+    }
+
+    /// Whether new data may be given to it.
+    pub fn may_send(&self) -> bool {
+        matches!(self.state, State::Established | State::CloseWait) && self.usable && self.fin.is_none()
+    }
+
+    /// Whether it is past its handshake and not over.
+    pub fn is_open(&self) -> bool {
+        !matches!(self.state, State::SynSent | State::SynReceived | State::TimeWait | State::Closed)
+    }
+
+    /// Whether the peer may still send on it.
+    pub fn may_receive(&self) -> bool {
+        matches!(self.state, State::Established | State::FinWait1 | State::FinWait2)
+    }
+
+    /// Whether anything waits for its acknowledgement.
+    pub fn outstanding(&self) -> bool {
+        self.una < self.nxt
+    }
+
+    pub fn map_at(&self, number: u32) -> Option<usize> {
+        let after = self.maps.partition_point(|map| map.start <= number);
+        after.checked_sub(1).filter(|index| number < self.maps[*index].end())
+    }
+
+    pub fn heard_at(&self, number: u32) -> Option<Heard> {
+        self.heard.iter().find(|heard| heard.start <= number && number < heard.start + heard.length).copied()
+    }
+
+    /// The first mapping of a number counts (RFC 8684, section 3.3.1: it must not change).
+    pub fn hear(&mut self, heard: Heard) {
+        if heard.length > 0
+            && !self.heard.iter().any(|known| known.start == heard.start && known.length >= heard.length)
+        {
+            let behind = self.rcv_nxt;
+            self.heard.retain(|known| known.start + known.length > behind);
+            self.heard.push(heard);
+            // The farthest goes where there are too many: that of the next octet must be known.
+            if self.heard.len() > 2_048
+                && let Some(farthest) = (0..self.heard.len()).max_by_key(|place| self.heard[*place].start)
+            {
+                self.heard.swap_remove(farthest);
+            }
+        }
+    }
+
+    /// The octets from one number to another.
+    pub fn slice(&self, from: u32, to: u32) -> Bytes {
+        Bytes::copy_from_slice(&self.bytes[from as usize - 1..to as usize - 1])
+    }
+
+    /// A sequence number of the peer's, relative; negative if before the SYN.
+    pub fn relative(&self, seq: SeqNumber) -> i64 {
+        i64::from(self.rcv_nxt) + i64::from(seq.distance(self.irs + self.rcv_nxt))
+    }
+
+    /// Blocks that came out of order.
+    pub fn blocks(&self, most: usize) -> SackBlocks {
+        let mut blocks = SackBlocks::new();
+        let mut ranges: Vec<(u32, u32)> = Vec::new();
+        for (start, bytes) in &self.early {
+            let end = start + bytes.len() as u32;
+            match ranges.last_mut().filter(|(_, last)| *last >= *start) {
+                Some((_, last)) => *last = end.max(*last),
+                None => ranges.push((*start, end)),
+            }
+        }
+        for (start, end) in ranges.into_iter().take(most) {
+            blocks.push(SackBlock { start: self.irs + start, end: self.irs + end });
+        }
+        blocks
+    }
+
+    /// Takes what came out of order; what is there already stays.
+    pub fn keep(&mut self, start: u32, bytes: Bytes) {
+        let longer = self.early.get(&start).is_none_or(|known| known.len() < bytes.len());
+        if !bytes.is_empty() && longer && (self.early.len() < 2_048 || start == self.rcv_nxt) {
+            self.early.insert(start, bytes);
+        }
+    }
+
+    /// The state after our FIN left.
+    pub fn sent_fin(&mut self) {
+        self.state = match self.state {
+            State::Established => State::FinWait1,
+            State::CloseWait => State::LastAck,
+            other => other,
+        };
+    }
+
+    /// Takes the options of a SYN or SYN/ACK into account that both sides must have sent.
+    pub fn agree(&mut self, segment: &Segment, stamps: bool, sack: bool, scale: Option<u8>) {
+        let offered = &segment.options;
+        self.irs = segment.seq;
+        self.rcv_nxt = 1;
+        self.mss = usize::from(offered.maximum_segment_size.unwrap_or(536));
+        self.stamps = stamps && offered.timestamps.is_some();
+        self.recent = offered.timestamps.map_or(0, |stamps| stamps.value);
+        self.sack = sack && offered.sack_permitted;
+        if let (Some(ours), Some(theirs)) = (scale, offered.window_scale) {
+            (self.recv_shift, self.send_shift) = (ours, theirs);
+        }
+        self.window = u64::from(segment.window);
+    }
+}

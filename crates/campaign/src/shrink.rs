@@ -1,0 +1,79 @@
+//! Makes a failing history smaller as long as it goes on failing.
+
+use crate::history::verdict::play;
+use crate::history::{History, Op};
+
+/// Most histories tried for one failure.
+const MOST_TRIES: u32 = 1_500;
+
+/// The smallest history found that fails, and why it does.
+pub fn shrink(history: &History, why: String, strict: bool) -> (History, String) {
+    let mut best = (history.clone(), why);
+    let mut tries = 0;
+    loop {
+        let mut smaller = false;
+        for candidate in candidates(&best.0) {
+            tries += 1;
+            if tries > MOST_TRIES {
+                return best;
+            }
+            if let Err(why) = play(&candidate, false, strict).outcome {
+                best = (candidate, why);
+                smaller = true;
+                break;
+            }
+        }
+        if !smaller {
+            return best;
+        }
+    }
+}
+
+/// Histories that are a little smaller, the boldest cuts first.
+fn candidates(history: &History) -> Vec<History> {
+    let mut found = Vec::new();
+    let mut offer = |change: &dyn Fn(&mut History)| {
+        let mut candidate = history.clone();
+        change(&mut candidate);
+        if candidate != *history {
+            found.push(candidate);
+        }
+    };
+    let count = history.ops.len();
+    offer(&|h| h.ops.truncate(count / 2));
+    offer(&|h| drop(h.ops.drain(..count / 2)));
+    for place in (0..count).rev() {
+        offer(&|h| _ = h.ops.remove(place));
+    }
+    offer(&|h| h.fates.clear());
+    for place in 0..history.fates.len() {
+        offer(&|h| _ = h.fates.remove(place));
+    }
+    offer(&|h| h.strip = [false; 2]);
+    for side in 0..2 {
+        offer(&|h| h.sides[side].odd_places().into_iter().for_each(|place| h.sides[side].make_plain(place)));
+        for place in history.sides[side].odd_places() {
+            offer(&|h| h.sides[side].make_plain(place));
+        }
+    }
+    offer(&|h| h.delays.truncate(1));
+    offer(&|h| h.delays.iter_mut().for_each(|delay| *delay = 10_000));
+    offer(&|h| h.v6 = false);
+    for place in 0..count {
+        if let Op::Write(side, length) = history.ops[place].1 {
+            for shorter in [1, 100, length / 2, length.saturating_sub(1_000)] {
+                if shorter > 0 && shorter < length {
+                    offer(&|h| h.ops[place].1 = Op::Write(side, shorter));
+                }
+            }
+        }
+        let earlier = if place == 0 { 0 } else { history.ops[place - 1].0 };
+        let gap = history.ops[place].0 - earlier;
+        for shorter in [gap, gap / 2] {
+            if shorter > 0 {
+                offer(&|h| h.ops[place..].iter_mut().for_each(|(at, _)| *at -= shorter));
+            }
+        }
+    }
+    found
+}
