@@ -16,10 +16,12 @@ use anabranch_policy::time::{Duration, Instant};
 const LEAST_SILENCE: Duration = Duration::from_millis(50);
 
 impl Subflow {
-    /// Starts the timer of silence, unless it runs.
-    pub(super) fn watch_silence(&mut self, round_trips: f32, config: &TcpConfig) {
+    /// Starts the timer of silence, unless it runs. Who is silent already and gets something nevertheless, because all are, has
+    /// it for as long again as the silence lasts: a moment that is over would have it go from one to the other at once, without end.
+    pub(super) fn watch_silence(&mut self, now: Instant, round_trips: f32, config: &TcpConfig) {
         if self.timers.silence == Instant::NEVER && !self.scoreboard.is_idle() {
-            self.timers.silence = self.scoreboard.silent_since() + self.longest_silence(round_trips, config);
+            let (since, longest) = (self.scoreboard.silent_since(), self.longest_silence(round_trips, config));
+            self.timers.silence = if self.silent { now + longest.max(now.since(since)) } else { since + longest };
         }
     }
 

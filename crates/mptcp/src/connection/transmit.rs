@@ -106,7 +106,7 @@ impl Connection {
         let ecn = subflow.negotiated.ecn.marks();
         let mut outgoing = subflow.next_transmission(&mut cx)?;
         if silence > 0.0 {
-            subflow.watch_silence(silence, cx.config);
+            subflow.watch_silence(now, silence, cx.config);
         }
         let id = subflow.id();
         let alone = outgoing.record.retransmitted || subflow.is_probe(&outgoing.record);

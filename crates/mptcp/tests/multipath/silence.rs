@@ -296,6 +296,36 @@ fn what_lies_behind_a_hole_of_a_dead_subflow_goes_elsewhere_all_at_once() {
     }
 }
 
+/// The first subflow that is not silent, or the first at all.
+struct Anywhere;
+
+impl Scheduler for Anywhere {
+    fn schedule(&mut self, _: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
+        let able = subflows.iter().filter(|s| s.usable() && s.has_room() && Some(s.id) != chunk.last_sent_on);
+        able.min_by_key(|s| s.stale).map_or(Decision::Wait(None), |subflow| Decision::Send(subflow.id))
+    }
+    fn silence(&self) -> Option<f32> {
+        Some(3.0)
+    }
+}
+
+#[test]
+fn what_two_silent_subflows_hold_does_not_go_from_one_to_the_other_without_end() {
+    let (mut pair, id, ..) = two_paths_with(Duration::from_millis(25), THREE, |client| {
+        client.policies.scheduler = Arc::new(|| Box::new(Anywhere));
+    });
+    pair.judge = Box::new(|_, _, _| Fate::Drop);
+    let before = pair.sent[0].len();
+    pair.hosts[0].write(pair.now, id, pattern(1).into()).unwrap();
+    pair.settle();
+    pair.run(Duration::from_millis(800));
+    // Each is silent after 150 ms, the second from 300 ms on. The first, silent for 300 ms, has the byte again for as long, and
+    // the second, which gets it at 600 ms, for 450 ms more: four times it is given, and besides each is asked by a probe of the
+    // tail, and by the timeouts of 250 and 500 ms at most.
+    let sent = pair.sent[0][before..].iter().filter(|(_, packet)| !packet.segment.payload.is_empty()).count();
+    assert!((4..=10).contains(&sent), "{sent}");
+}
+
 /// Heaps all that is new on the first subflow, and sends again on the second.
 struct Heap;
 

@@ -32,7 +32,11 @@
 //! segment that waits here only comes later; unless a queue stands or such bursts are lost.
 //!
 //! **Timeouts.** The window is one segment until something is acknowledged; then the path is alive, and the start-up
-//! begins at half of what the model says: a path that was away carries its share after a few round trips.
+//! begins at half of what the model says: a path that was away carries its share after a few round trips. That answer comes
+//! after a silence, and its rate is that of the silence: where nothing else is known, nothing is known with it either.
+//!
+//! **Whatever the model says**, a segment may leave in each smoothed round trip, as after any timeout (RFC 5681, section 3.1): of
+//! what was a few octets in a long time the model says next to nothing, and could never be put right if what follows were paced by it.
 //!
 //! **Not fair everywhere.** Subflows are not coupled: over one bottleneck two of them take two shares; beside loss-based
 //! control in queues of much less than a bandwidth-delay product it takes more than its share, as BBR does.
@@ -160,6 +164,7 @@ struct Anabranch {
     round: Round,
     min_rtt: MinRtt,
     first_rtt: Duration,
+    smoothed_rtt: Duration,
     /// Up to this round losses may be of what start-up sent too much.
     overshot_until: u64,
     /// The least round-trip time was not seen for [`LOOK_AFTER`].
@@ -218,6 +223,14 @@ impl Anabranch {
         let wanted = wanted + 2 * u64::from(self.mss);
         let wanted = if self.untried { wanted.max(self.initial_window) } else { wanted };
         wanted.min(self.ceiling).clamp(self.least(), LARGEST_WINDOW)
+    }
+
+    /// A segment in a round trip; zero while there is none.
+    fn least_rate(&self) -> Rate {
+        if self.smoothed_rtt.is_zero() {
+            return Rate::ZERO;
+        }
+        Rate::from_bytes_over(u64::from(self.mss), self.smoothed_rtt)
     }
 
     fn has_queue(&self, rtt: Duration) -> bool {
@@ -371,6 +384,7 @@ impl SinglePath for Anabranch {
             look_due: false,
             overshot_until: 0,
             first_rtt: first.unwrap_or(Duration::from_millis(1)),
+            smoothed_rtt: start.smoothed_rtt,
             plateau: (0, 0),
             chance: 0.0,
             ceiling: LARGEST_WINDOW,
@@ -386,7 +400,9 @@ impl SinglePath for Anabranch {
     }
 
     fn on_ack(&mut self, ack: &Ack) {
-        if core::mem::take(&mut self.timed_out) {
+        self.smoothed_rtt = ack.smoothed_rtt;
+        let answers_timeout = core::mem::take(&mut self.timed_out);
+        if answers_timeout {
             self.window = (self.bdp() / 2).max(self.least());
             self.untried = false;
             self.plateau = (self.bandwidth.max() / 2, 0);
@@ -406,7 +422,8 @@ impl SinglePath for Anabranch {
             self.bandwidth.advance();
             self.end_round(ack.now, ack.prior_in_flight);
         }
-        if let Some(rate) = ack.delivery_rate {
+        let nothing_but_silence = answers_timeout && self.bandwidth.max() == 0;
+        if let Some(rate) = ack.delivery_rate.filter(|_| !nothing_but_silence) {
             self.untried &= ack.app_limited && self.state == State::StartUp;
             let bits = rate.bits_per_second();
             if !ack.app_limited || bits > self.bandwidth.max() {
@@ -483,7 +500,7 @@ impl SinglePath for Anabranch {
             gain if self.lossy => gain.min(State::Up.pacing_gain()),
             gain => gain.max(2.0),
         };
-        Some(bandwidth.mul_f64(gain))
+        Some(bandwidth.mul_f64(gain).max(self.least_rate()))
     }
 }
 

@@ -316,3 +316,34 @@ fn who_sends_a_segment_at_a_time_says_nothing_against_the_first_window() {
         assert!(control.window() < window && control.pacing_rate().unwrap() < pacing);
     }
 }
+
+#[test]
+fn the_answer_to_a_timeout_measures_the_silence_and_not_a_path_of_which_nothing_is_known() {
+    let mut flow = Flow::new();
+    flow.control.on_congestion(&timeout(1));
+    // One octet in 3 s: 2.67 bit/s.
+    let octet = Ack {
+        acked: 1,
+        delivered: 1,
+        total_delivered: 1,
+        delivery_rate: Some(Rate::from_bits_per_second(3)),
+        app_limited: true,
+        ..flow.round(0.0, 1)
+    };
+    flow.take(octet);
+    // Four segments may go, at the pace of a first window of 10 000 bytes in 100 ms: 800 kbit/s, times 2.77.
+    assert_eq!((flow.control.bandwidth(), flow.control.window()), (None, 4_001));
+    assert_eq!(flow.control.pacing_rate(), Some(Rate::from_bits_per_second(2_216_000)));
+}
+
+#[test]
+fn a_segment_may_go_in_each_round_trip_whatever_the_model_says() {
+    let mut flow = Flow::in_cruise();
+    // Ten rounds without anything but an octet each, not limited elsewhere: 80 bit/s.
+    flow.pass(11, 0.000_08, 1_000);
+    assert_eq!(flow.control.bandwidth(), Some(Rate::from_bits_per_second(80)));
+    // 1000 bytes in 100 ms, or 200 ms, if that is what it is by now.
+    assert_eq!(flow.control.pacing_rate(), Some(Rate::from_bits_per_second(80_000)));
+    flow.take(Ack { smoothed_rtt: RTT * 2, ..flow.round(0.000_08, 1_000) });
+    assert_eq!(flow.control.pacing_rate(), Some(Rate::from_bits_per_second(40_000)));
+}
