@@ -52,13 +52,16 @@ const MEMORY: usize = 4_096;
 /// Decides on each packet: what it gives goes on.
 type Rule = Box<dyn FnMut(Way, Packet) -> Vec<Packet> + Send>;
 
+/// Packets as bytes that no host sent.
+type Inventions = Vec<(Way, Vec<u8>)>;
+
 /// A path's relay. Clones are the same one; it ends with its device's pipe.
 #[derive(Clone)]
 pub struct Middlebox {
     /// Its device at our stack.
     pub device: DeviceId,
     rule: Arc<Mutex<Rule>>,
-    inventions: Arc<Mutex<Vec<(Way, Vec<u8>)>>>,
+    inventions: Arc<Mutex<Inventions>>,
     memory: Arc<Mutex<Vec<Seen>>>,
     something_new: Arc<Notify>,
     task: Arc<Mutex<Option<JoinHandle<()>>>>,
