@@ -16,9 +16,10 @@ use anabranch_policy::time::{Duration, Instant};
 const LEAST_SILENCE: Duration = Duration::from_millis(50);
 
 impl Subflow {
-    /// Starts the timer of silence, unless it runs.
+    /// Starts the timer of silence, unless it runs, or the silence is known: it would run out at once, and two silent subflows
+    /// would pass the same data to each other without end.
     pub(super) fn watch_silence(&mut self, round_trips: f32, config: &TcpConfig) {
-        if self.timers.silence == Instant::NEVER && !self.scoreboard.is_idle() {
+        if self.timers.silence == Instant::NEVER && !self.silent && !self.scoreboard.is_idle() {
             self.timers.silence = self.scoreboard.silent_since() + self.longest_silence(round_trips, config);
         }
     }
