@@ -461,8 +461,10 @@ impl Connection {
         if plain {
             self.end_acknowledged = true;
         }
-        if subflow.state == State::FinWait2 && (!plain || self.discarded) {
-            // The peer has only to answer. In plain TCP its application may go on writing for as long as ours reads.
+        let goes_on = plain && !self.discarded && !self.receive.at_end();
+        if subflow.state == State::FinWait2 && !goes_on {
+            // The peer has only to answer. In plain TCP its application may go on writing for as long as ours reads, unless it
+            // said before a fallback that it had ended.
             subflow.timers.linger = now + self.config.tcp.fin_wait_2;
         }
         self.remove_if_closed(now, index);

@@ -419,3 +419,21 @@ fn options_lost_on_a_joined_subflow_reset_it_for_a_middlebox() {
     }
     assert!(peer.host.stats(peer.id()).unwrap().bytes_reinjected > 10_000, "{:?}", peer.host.stats(peer.id()));
 }
+
+// Found by the fuzz target `drive_hostile`.
+#[test]
+fn a_peer_that_ended_its_stream_before_the_fallback_and_never_sends_fin_is_not_waited_for_for_ever() {
+    let mut peer = one_subflow(config());
+    let data_fin = peer.data_fin(3);
+    peer.signal(0, data_fin);
+    assert!(peer.events.contains(&Event::EndOfStream(peer.id())));
+    let fail = options(vec![MptcpOption::Fail { data_seq: peer.remote.initial_data_seq.wrapping_add(6) }]);
+    peer.send(0, Flags::ACK, fail, &[]);
+    assert_eq!(peer.protocol(), Protocol::Tcp);
+    // It acknowledges our FIN, too, and says nothing more.
+    peer.close();
+    peer.send(0, Flags::ACK, TcpOptions::default(), &[]);
+    assert!(peer.events.contains(&Event::Closed(peer.id(), CloseCause::Finished)), "{:?}", peer.events);
+    peer.run(SECOND * 100);
+    assert_eq!(peer.host.connection_count(), 0);
+}
