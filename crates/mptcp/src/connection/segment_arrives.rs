@@ -276,15 +276,17 @@ impl Connection {
             && (if signalled { unseen && answers_now } else { answers || (initial && !segment.payload.is_empty()) })
     }
 
-    /// A FIN without any MPTCP option on the only subflow: the peer has fallen back, or a middlebox takes the options.
-    /// Either way it ends the stream and not only the subflow.
+    /// A FIN without any MPTCP option on the only subflow, before the peer has acknowledged anything of ours at data level: it
+    /// has fallen back, which it may do in silence until then, and ends the stream and not only the subflow. Later it may as
+    /// well be the end of a subflow whose options are taken on the way: the stream, which may go on elsewhere, is not cut.
     fn is_plain_end(&self, segment: &Segment) -> bool {
         self.protocol == Protocol::Multipath
             && self.subflows.len() == 1
+            && self.data_una() == 0
+            && !self.end_acknowledged
             && segment.flags.contains(Flags::FIN)
             && segment.options.dss.is_none()
             && segment.options.mptcp.is_empty()
-            && !self.both_ended()
     }
 
     /// Payload: where it belongs in the stream, into the buffer, and a place on the subflow.
