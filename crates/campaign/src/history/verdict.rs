@@ -72,14 +72,12 @@ pub fn play(history: &History, record: bool, strict: bool) -> Played {
 ///   nobody wrote, or takes the FIN of a subflow for the end.
 /// - The congestion control `anabranch` takes what one short segment came to in a retransmission timeout for the bandwidth, and
 ///   paces the next, longer one by it: for hours.
-/// - The scheduler `anabranch` sends the same octets on two lossy paths in turn until the congestion windows are full.
 fn known(world: &World, history: &History, why: &str) -> bool {
     let stripped = history.ops.iter().any(|(_, op)| matches!(op, Op::Strip(_)));
     let engines = || (0..2).filter(|side| !history.kind.is_literal(*side)).map(|side| &history.sides[side]);
     let uses = |setting: Setting, value: u32| engines().any(|settings| settings.value(setting as usize) == value);
-    let storm = why.contains("storm") || why.contains("no end") || why.contains("without end");
     let paced = uses(Setting::Congestion, 8) && !why.contains("storm") && !world.misread;
-    (stripped && world.misread) || (uses(Setting::Scheduler, 1) && storm) || paced
+    (stripped && world.misread) || paced
 }
 
 /// Why the connection may fail, if it may.
