@@ -8,7 +8,7 @@ use anabranch_policy::ids::AddressId;
 use anabranch_policy::time::Duration;
 use anabranch_wire::{Flags, MptcpOption, Packet, Segment, SeqNumber};
 use bytes::Bytes;
-use pair::{Fate, Pair, config, pattern};
+use pair::{Fate, Pair, config, pattern, policies};
 
 fn plain() -> ConnectionConfig {
     let mut config = config();
@@ -290,4 +290,25 @@ fn an_option_that_closes_other_subflows_leaves_the_rest_of_its_segment_where_it_
     assert_eq!(pair.received[1][1..], data[..]);
     pair.run(Duration::from_secs(100));
     assert_eq!([pair.hosts[0].connection_count(), pair.hosts[1].connection_count()], [0, 0]);
+}
+
+// Found by the fuzz target `drive_pair`: 500 timers at one instant, each with the same byte on the other silent subflow.
+#[test]
+fn subflows_that_are_all_silent_do_not_pass_the_same_data_to_each_other_without_end() {
+    let mut pair = Pair::new(2);
+    let mut client = config();
+    client.policies = policies("new_reno", "anabranch");
+    let id = pair.connect(client, config());
+    assert_eq!(pair.write_all(0, id, &pattern(500), Duration::from_secs(1)), 0);
+    pair.run(Duration::from_secs(1));
+    pair.judge = Box::new(|_, _, _| Fate::Drop);
+    pair.burst_limit = 50;
+    assert_eq!(pair.write_all(0, id, b"x", Duration::ZERO), 0);
+    let end = pair.now + Duration::from_secs(30);
+    let (mut now, mut fired) = (pair.now, 0);
+    while pair.step(end) {
+        fired = if pair.now > now { 1 } else { fired + 1 };
+        now = pair.now;
+        assert!(fired < 50, "{fired} timers at {now:?}");
+    }
 }

@@ -1,7 +1,7 @@
 //! What the targets that drive endpoints have in common: hosts, their settings out of a few bytes, and a stream of bytes that
 //! differ from place to place.
 
-use anabranch_mptcp::{BufferSize, ConnectionConfig, Endpoint, EndpointConfig, Policies};
+use anabranch_mptcp::{BufferSize, ConnectionConfig, EcnMode, Endpoint, EndpointConfig, Policies};
 use anabranch_policy::table::{self, Settings};
 use anabranch_policy::{Duration, congestion, path_manager, scheduler};
 use bytes::Bytes;
@@ -59,7 +59,7 @@ pub fn config([what, tcp, policy]: [u8; 3]) -> ConnectionConfig {
     config.tcp.timestamps = tcp & 1 == 0;
     config.tcp.sack = tcp & 2 == 0;
     config.tcp.window_scaling = tcp & 4 == 0;
-    config.tcp.ecn = tcp & 8 != 0;
+    config.tcp.ecn = if tcp & 8 == 0 { EcnMode::Off } else { EcnMode::Request };
     config.tcp.nagle = tcp & 16 == 0;
     config.tcp.pacing = tcp & 32 != 0;
     config.tcp.tail_loss_probe = tcp & 64 == 0;

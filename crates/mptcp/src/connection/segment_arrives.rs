@@ -276,15 +276,17 @@ impl Connection {
             && (if signalled { unseen && answers_now } else { answers || (initial && !segment.payload.is_empty()) })
     }
 
-    /// A FIN without any MPTCP option on the only subflow: the peer has fallen back, or a middlebox takes the options.
-    /// Either way it ends the stream and not only the subflow.
+    /// A FIN without any MPTCP option on the only subflow, before the peer has acknowledged anything of ours at data level: it
+    /// has fallen back, which it may do in silence until then, and ends the stream and not only the subflow. Later it may as
+    /// well be the end of a subflow whose options are taken on the way: the stream, which may go on elsewhere, is not cut.
     fn is_plain_end(&self, segment: &Segment) -> bool {
         self.protocol == Protocol::Multipath
             && self.subflows.len() == 1
+            && self.data_una() == 0
+            && !self.end_acknowledged
             && segment.flags.contains(Flags::FIN)
             && segment.options.dss.is_none()
             && segment.options.mptcp.is_empty()
-            && !self.both_ended()
     }
 
     /// Payload: where it belongs in the stream, into the buffer, and a place on the subflow.
@@ -461,8 +463,10 @@ impl Connection {
         if plain {
             self.end_acknowledged = true;
         }
-        if subflow.state == State::FinWait2 && (!plain || self.discarded) {
-            // The peer has only to answer. In plain TCP its application may go on writing for as long as ours reads.
+        let goes_on = plain && !self.discarded && !self.receive.at_end();
+        if subflow.state == State::FinWait2 && !goes_on {
+            // The peer has only to answer. In plain TCP its application may go on writing for as long as ours reads, unless it
+            // said before a fallback that it had ended.
             subflow.timers.linger = now + self.config.tcp.fin_wait_2;
         }
         self.remove_if_closed(now, index);

@@ -419,3 +419,70 @@ fn options_lost_on_a_joined_subflow_reset_it_for_a_middlebox() {
     }
     assert!(peer.host.stats(peer.id()).unwrap().bytes_reinjected > 10_000, "{:?}", peer.host.stats(peer.id()));
 }
+
+// Found by the fuzz target `drive_hostile`.
+#[test]
+fn a_peer_that_ended_its_stream_before_the_fallback_and_never_sends_fin_is_not_waited_for_for_ever() {
+    let mut peer = one_subflow(config());
+    let data_fin = peer.data_fin(3);
+    peer.signal(0, data_fin);
+    assert!(peer.events.contains(&Event::EndOfStream(peer.id())));
+    let fail = options(vec![MptcpOption::Fail { data_seq: peer.remote.initial_data_seq.wrapping_add(6) }]);
+    peer.send(0, Flags::ACK, fail, &[]);
+    assert_eq!(peer.protocol(), Protocol::Tcp);
+    // It acknowledges our FIN, too, and says nothing more.
+    peer.close();
+    peer.send(0, Flags::ACK, TcpOptions::default(), &[]);
+    assert!(peer.events.contains(&Event::Closed(peer.id(), CloseCause::Finished)), "{:?}", peer.events);
+    peer.run(SECOND * 100);
+    assert_eq!(peer.host.connection_count(), 0);
+}
+
+#[test]
+fn a_fin_without_options_where_dss_went_both_ways_closes_the_subflow_and_does_not_cut_the_stream() {
+    let mut peer = one_subflow(config());
+    peer.send(0, Flags::FIN | Flags::ACK, TcpOptions::default(), &[]);
+    assert_eq!(peer.protocol(), Protocol::Multipath);
+    let flow = peer.join(1);
+    peer.send_data(flow, 3, b"def");
+    assert_eq!(peer.received, b"abcdef");
+    assert!(!peer.events.contains(&Event::EndOfStream(peer.id())), "{:?}", peer.events);
+}
+
+#[test]
+fn a_fin_without_options_where_dss_went_both_ways_and_nothing_follows_is_an_error() {
+    let mut peer = one_subflow(config());
+    peer.send(0, Flags::FIN | Flags::ACK, TcpOptions::default(), &[]);
+    peer.send(0, Flags::ACK, TcpOptions::default(), &[]);
+    peer.run(SECOND * 300);
+    assert!(!peer.events.contains(&Event::EndOfStream(peer.id())), "{:?}", peer.events);
+    assert!(peer.events.contains(&Event::Closed(peer.id(), CloseCause::TimedOut)), "{:?}", peer.events);
+}
+
+#[test]
+fn a_fin_without_options_before_anything_was_acknowledged_at_data_level_ends_the_stream_as_in_plain_tcp() {
+    let mut peer = Peer::connected(config());
+    peer.send_data(0, 0, b"abc");
+    peer.send(0, Flags::FIN | Flags::ACK, TcpOptions::default(), &[]);
+    assert!(peer.events.contains(&Event::FellBack(peer.id(), FallbackCause::OptionsStripped)), "{:?}", peer.events);
+    assert!(peer.events.contains(&Event::EndOfStream(peer.id())), "{:?}", peer.events);
+}
+
+// What comes here is, segment for segment, what a server sends that speaks MPTCP, loses its options from its first data on, and
+// closes only its subflow: the two cannot be told apart, and RFC 8684 (section 3.7) has it that this is plain TCP.
+#[test]
+fn a_server_that_has_fallen_back_writes_and_closes_at_once_is_read_to_its_end() {
+    let mut pair = one_path();
+    strip(&mut pair, |from, packet| from == 0 && !is_syn(packet));
+    let id = pair.connect(config(), config());
+    let end = pair.now + SECOND;
+    while pair.accepted().is_none() && pair.step(end) {}
+    let server = pair.accepted().unwrap();
+    let data = pattern(10_000);
+    assert_eq!(pair.write_all(1, server, &data, Duration::ZERO), 0);
+    pair.hosts[1].close(pair.now, server).unwrap();
+    pair.settle();
+    pair.run(SECOND);
+    assert_eq!(pair.received[0], data);
+    assert!(pair.events[0].contains(&Event::EndOfStream(id)), "{:?}", pair.events[0]);
+}
