@@ -189,7 +189,7 @@ fn mutating_replay() {
         while stack.connection_count() > 0 {
             tokio::time::sleep(Duration::from_millis(100)).await;
             if Instant::now() > end + Duration::from_secs(150) {
-                panic!("{} connections are left", stack.connection_count());
+                panic!("connections are left: {:#?}", stack.connections(8));
             }
         }
     });
