@@ -54,6 +54,11 @@ fn settings() -> ConnectionConfig {
     config.tcp.fin_wait_2 = Span::from_millis(500);
     config.survive_without_subflows = Span::from_secs(2);
     config.tcp.syn_attempts = 2;
+    // A victim whose kernel was told that it is over says nothing any more, and who has nothing to send would wait for it without
+    // limit (RFC 9293, section 3.8.4).
+    config.tcp.keepalive = Some(Span::from_secs(10));
+    config.tcp.keepalive_interval = Span::from_secs(1);
+    config.tcp.keepalive_probes = 5;
     config
 }
 
