@@ -282,7 +282,10 @@ impl Peer {
         self.rejoin_at = NEVER;
         let able = self.protocol == Protocol::Multipath && self.end.is_none();
         let opening = |flow: &Flow| matches!(flow.state, State::SynSent | State::SynReceived);
-        if !able || !self.heard_dss || self.flows.iter().any(|flow| flow.may_send() || opening(flow)) {
+        // A half that the other side still sends on is enough for who has nothing more to say.
+        let waits = self.data.nxt < self.data.length() || !self.data.again.is_empty();
+        let enough = |flow: &Flow| flow.may_send() || opening(flow) || (!waits && flow.is_open());
+        if !able || !self.heard_dss || self.flows.iter().any(enough) {
             return;
         }
         self.rejoins += 1;
