@@ -122,10 +122,6 @@ impl Connection {
             return false;
         }
         self.fall_back_or_reset(now, index, FallbackCause::OptionsStripped);
-        if self.protocol == Protocol::Tcp {
-            let held = self.subflows.first().and_then(|subflow| subflow.scoreboard.first_data_seq());
-            self.acknowledge_data(now, held.unwrap_or(self.data_nxt).min(self.data_nxt));
-        }
         true
     }
 
@@ -153,6 +149,9 @@ impl Connection {
         for (data_seq, bytes) in held.into_iter().flatten() {
             self.insert(now, index, data_seq, bytes);
         }
+        // Acknowledgements of the subflow count now, those that came before too: there may be no other.
+        let held = self.subflows.get(index).and_then(|subflow| subflow.scoreboard.first_data_seq());
+        self.acknowledge_data(now, held.unwrap_or(self.data_nxt).min(self.data_nxt));
         if self.write_closed {
             self.close_plain();
             self.arm_data_retransmit(now);

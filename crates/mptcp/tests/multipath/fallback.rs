@@ -200,6 +200,19 @@ fn an_infinite_mapping_makes_all_that_follows_plain_tcp() {
     assert!(!peer.take().iter().any(speaks_mptcp));
 }
 
+/// The segment that ends MPTCP may be the last that acknowledges anything, and small segments and the buffer wait for it.
+#[test]
+fn what_the_subflow_has_acknowledged_counts_from_the_fallback_on() {
+    let mut peer = one_subflow(config());
+    peer.write(b"hello");
+    let dss = infinite(&peer, 3, peer.flows[0].nxt);
+    peer.send(0, Flags::ACK, TcpOptions { dss: Some(dss), ..TcpOptions::default() }, b"def");
+    assert_eq!(peer.host.connection_view(peer.now, peer.id()).unwrap().data_una, 10);
+    peer.take();
+    peer.write(b"again");
+    assert!(peer.take().iter().any(|packet| packet.segment.payload == b"again"[..]), "Nagle does not hold it");
+}
+
 #[test]
 fn an_infinite_mapping_that_meets_a_join_on_its_way_gives_up_the_join_and_not_the_connection() {
     let mut peer = one_subflow(config());
