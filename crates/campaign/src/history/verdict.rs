@@ -21,7 +21,7 @@ pub enum Outcome {
     Abandoned,
     /// The peer lied, and the engine came through: it ended, at the latest when told to.
     LiedTo,
-    /// It failed in a way that is known and not mended yet, see [`known`].
+    /// It failed in a way that is known and not mended yet, see `corpus/known`.
     KnownFault,
 }
 

@@ -12,7 +12,7 @@
 //! What is outstanding is cut to the new size. From then on the size is searched from below (RFC 4821, section 7.3): a probe is one
 //! segment of new data that is longer than the others, sent only where enough follows it that its loss is noticed by
 //! acknowledgements. The first asks for the old size, since after an outage nothing is wrong with it; then each halves what is in
-//! doubt. A size fails when [`MAX_PROBES`] probes were lost. The loss of a probe is repaired as any, in shorter segments, and is no
+//! doubt. A size fails when `MAX_PROBES` probes were lost. The loss of a probe is repaired as any, in shorter segments, and is no
 //! sign of congestion (RFC 4821, section 7.6.2; RFC 8899, section 3, item 7). When nothing is in doubt any more, ten minutes pass
 //! before larger sizes are tried again. Back at the old size, the state is gone.
 
