@@ -3,7 +3,7 @@
 use super::connection::{PathChange, wait};
 use super::error::{ConnectError, closed};
 use super::report::PathReport;
-use super::state::Handle;
+use super::state::{Handle, State};
 use anabranch_mptcp::connection::Protocol;
 use anabranch_mptcp::endpoint::OperationError;
 use anabranch_mptcp::stats::{ConnectionStats, ReceiveState};
@@ -151,15 +151,7 @@ impl Stream {
                 state.wake_driver();
                 Poll::Ready(Ok(number))
             }
-            Err(OperationError::SendClosed) => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
-            Err(OperationError::Ended(cause)) => Poll::Ready(Err(closed(cause))),
-            Err(error @ (OperationError::WrongFraming | OperationError::MessageTooLong)) => {
-                Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidInput, error)))
-            }
-            Err(_no_connection) => {
-                let cause = state.connection(self.id).and_then(|connection| connection.closed);
-                Poll::Ready(Err(closed(cause.unwrap_or(CloseCause::Finished))))
-            }
+            Err(error) => Poll::Ready(Err(self.write_refused(&mut state, error))),
         }
     }
 
@@ -179,14 +171,20 @@ impl Stream {
                 state.wake_driver();
                 Poll::Ready(Ok(taken))
             }
-            Err(OperationError::SendClosed) => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
-            Err(OperationError::Ended(cause)) => Poll::Ready(Err(closed(cause))),
-            Err(error @ OperationError::WrongFraming) => {
-                Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidInput, error)))
+            Err(error) => Poll::Ready(Err(self.write_refused(&mut state, error))),
+        }
+    }
+
+    fn write_refused(&self, state: &mut State, error: OperationError) -> io::Error {
+        match error {
+            OperationError::SendClosed => io::ErrorKind::BrokenPipe.into(),
+            OperationError::Ended(cause) => closed(cause),
+            OperationError::WrongFraming | OperationError::MessageTooLong => {
+                io::Error::new(io::ErrorKind::InvalidInput, error)
             }
-            Err(_no_connection) => {
+            _no_connection => {
                 let cause = state.connection(self.id).and_then(|connection| connection.closed);
-                Poll::Ready(Err(closed(cause.unwrap_or(CloseCause::Finished))))
+                closed(cause.unwrap_or(CloseCause::Finished))
             }
         }
     }
