@@ -52,12 +52,16 @@ impl Peer {
         }
     }
 
-    fn mapping_arrives(&mut self, index: usize, mapping: &Mapping, data_fin: bool) {
-        let near = self.secrets.peer_first.wrapping_add(self.data.rcv_nxt);
-        let number = match mapping.data_seq {
+    /// The data sequence number of a mapping, of which 4 octets mean the nearest to what is expected (RFC 8684, section 3.3.1).
+    fn number_of(&self, mapping: &Mapping) -> u64 {
+        match mapping.data_seq {
             DataSequence::Long(number) => number,
-            DataSequence::Short(number) => widen(number, near),
-        };
+            DataSequence::Short(number) => widen(number, self.secrets.peer_first.wrapping_add(self.data.rcv_nxt)),
+        }
+    }
+
+    fn mapping_arrives(&mut self, index: usize, mapping: &Mapping, data_fin: bool) {
+        let number = self.number_of(mapping);
         let offset = number.wrapping_sub(self.secrets.peer_first);
         if mapping.length == 0 {
             return self.fall_back(Some((mapping.subflow_seq, offset)));
@@ -91,11 +95,7 @@ impl Peer {
 
     /// A mapping of a peer that has not heard yet that we fell back; its infinite one says how its numbers go on.
     pub(super) fn late_mapping_arrives(&mut self, index: usize, mapping: &Mapping, data_fin: bool) {
-        let near = self.secrets.peer_first.wrapping_add(self.data.rcv_nxt);
-        let number = match mapping.data_seq {
-            DataSequence::Long(number) => number,
-            DataSequence::Short(number) => widen(number, near),
-        };
+        let number = self.number_of(mapping);
         let offset = number.wrapping_sub(self.secrets.peer_first);
         if mapping.length == 0 {
             self.shift = offset as i64 - i64::from(mapping.subflow_seq);
