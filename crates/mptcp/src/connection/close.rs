@@ -134,8 +134,7 @@ impl Connection {
 
     /// Joins whose handshake is not over come to nothing when the stream has ended.
     pub(super) fn abandon_joins(&mut self, now: Instant) {
-        let opening = |s: &Subflow| matches!(s.state, State::SynSent | State::SynReceived);
-        while let Some(index) = self.subflows.iter().position(opening) {
+        while let Some(index) = self.subflows.iter().position(|subflow| subflow.state.is_opening()) {
             if self.subflows.get(index).is_some_and(|subflow| subflow.state == State::SynReceived) {
                 self.send_reset(now, index, REASON_UNSPECIFIED);
             }

@@ -4,7 +4,7 @@ use super::resolved::Resolved;
 use super::{Connection, Protocol};
 use crate::connection::close::REASON_MIDDLEBOX;
 use crate::event::FallbackCause;
-use crate::subflow::{Signals, State, Subflow};
+use crate::subflow::{Signals, Subflow};
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Instant;
 use anabranch_wire::mptcp::{DataSequence, Dss};
@@ -73,8 +73,7 @@ impl Connection {
 
     /// Whether no other subflow carries data: joins that have not come to their end do not.
     fn is_only_carrier(&self, index: usize) -> bool {
-        let opening = |subflow: &Subflow| matches!(subflow.state, State::SynSent | State::SynReceived);
-        self.subflows.iter().enumerate().all(|(other, subflow)| other == index || opening(subflow))
+        self.subflows.iter().enumerate().all(|(other, subflow)| other == index || subflow.state.is_opening())
     }
 
     /// Gives up joins that have not come to their end; gives where this subflow is then.

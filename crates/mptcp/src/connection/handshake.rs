@@ -577,7 +577,6 @@ impl Subflow {
             // Not again: some middleboxes drop SYNs with these bits (RFC 3168, section 6.1.1.1).
             flags |= ECN_SETUP;
         }
-        let ip_and_tcp = if self.identity.local.is_ipv6() { 60 } else { 40 };
         let mut segment = Segment {
             source_port: self.identity.local.port(),
             destination_port: self.identity.remote.port(),
@@ -588,7 +587,7 @@ impl Subflow {
             ..Segment::default()
         };
         let scaling = !answers || self.negotiated.receive_scale > 0 || self.negotiated.send_scale > 0;
-        segment.options.maximum_segment_size = Some(config.mtu.saturating_sub(ip_and_tcp));
+        segment.options.maximum_segment_size = Some(config.mtu.saturating_sub(self.identity.header_length()));
         segment.options.sack_permitted = agreed(config.sack, self.negotiated.sack);
         segment.options.window_scale = (config.window_scaling && scaling).then_some(scale);
         if agreed(config.timestamps, self.negotiated.timestamps) {

@@ -36,7 +36,7 @@ use crate::receive_buffer::ReceiveBuffer;
 use crate::record::Framing;
 use crate::send_buffer::SendBuffer;
 use crate::stats::{ConnectionStats, ReceiveState, SubflowReport, Totals};
-use crate::subflow::{Identity, MAPPING_SPACE, State, Subflow};
+use crate::subflow::{Identity, MAPPING_SPACE, Subflow};
 use anabranch_policy::congestion::CongestionControl;
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::{CloseReason, Measurements, Role};
@@ -343,8 +343,7 @@ impl Connection {
     }
     /// Whether the handshake of its first subflow is not over.
     pub fn is_half_open(&self) -> bool {
-        self.closed.is_none()
-            && self.subflows.first().is_some_and(|s| matches!(s.state, State::SynSent | State::SynReceived))
+        self.closed.is_none() && self.subflows.first().is_some_and(|subflow| subflow.state.is_opening())
     }
     /// The peer's address and port of the initial subflow.
     pub fn initial_remote(&self) -> SocketAddr {

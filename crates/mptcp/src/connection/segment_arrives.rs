@@ -260,7 +260,7 @@ impl Connection {
         let (initial, confirmed) = (self.is_initial(index), self.confirmed);
         let unseen = initial && !self.joined && self.data_una() == 0;
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
-        let bare = segment.options.mptcp.is_empty() && segment.options.dss.is_none();
+        let bare = is_bare(segment);
         let signalled = subflow.signals != Signals::Never || segment.options.dss.is_some() || (initial && confirmed);
         subflow.signals = match subflow.signals {
             _ if signalled && bare => Signals::Gone,
@@ -285,8 +285,7 @@ impl Connection {
             && self.data_una() == 0
             && !self.end_acknowledged
             && segment.flags.contains(Flags::FIN)
-            && segment.options.dss.is_none()
-            && segment.options.mptcp.is_empty()
+            && is_bare(segment)
     }
 
     /// Payload: where it belongs in the stream, into the buffer, and a place on the subflow.
@@ -471,6 +470,11 @@ impl Connection {
         }
         self.remove_if_closed(now, index);
     }
+}
+
+/// Whether a segment has no option of MPTCP.
+fn is_bare(segment: &Segment) -> bool {
+    segment.options.mptcp.is_empty() && segment.options.dss.is_none()
 }
 
 fn subflow_is(connection: &Connection, index: usize, state: State) -> bool {

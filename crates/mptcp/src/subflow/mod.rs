@@ -82,6 +82,10 @@ pub enum State {
 }
 
 impl State {
+    /// Whether the handshake is not over.
+    pub fn is_opening(self) -> bool {
+        matches!(self, Self::SynSent | Self::SynReceived)
+    }
     /// Whether the SYNs have been exchanged.
     pub fn is_synchronised(self) -> bool {
         !matches!(self, Self::SynSent | Self::SynReceived | Self::Closed)
@@ -205,6 +209,13 @@ pub struct Identity {
     pub local_address: AddressId,
     /// Identifier of the peer's address.
     pub remote_address: AddressId,
+}
+
+impl Identity {
+    /// Bytes of the IP and TCP headers without options.
+    pub fn header_length(&self) -> u16 {
+        if self.local.is_ipv6() { 60 } else { 40 }
+    }
 }
 
 /// One TCP of a connection.
@@ -433,13 +444,15 @@ impl Subflow {
         config.max_window.map_or(window, |max| window.min(max.max(u64::from(self.mss))))
     }
 
+    /// What both ends take of a segment: payload and options, bytes (RFC 9293, section 3.7.1).
+    fn segment_room(&self, config: &TcpConfig) -> u32 {
+        u32::from(self.negotiated.peer_mss.min(config.mtu.saturating_sub(self.identity.header_length())))
+    }
+
     /// Settles the segment size and tells congestion control: the handshake is over.
     pub fn establish(&mut self, now: Instant, congestion: &mut dyn CongestionControl, setup: &Setup<'_>) {
-        let ip_and_tcp = if self.identity.local.is_ipv6() { 60 } else { 40 };
-        let ours = setup.config.mtu.saturating_sub(ip_and_tcp);
         let stamps = if self.negotiated.timestamps { 12 } else { 0 };
-        let room = u32::from(self.negotiated.peer_mss.min(ours));
-        self.mss = room.saturating_sub(stamps + setup.mptcp_option_space).max(1);
+        self.mss = self.segment_room(setup.config).saturating_sub(stamps + setup.mptcp_option_space).max(1);
         // After a lost SYN or SYN/ACK the path may be full already (RFC 5681, section 3.1).
         let lost = self.rtt.handshake_was_lost();
         let segments = if lost { 1 } else { u64::from(setup.config.initial_window) };
@@ -516,11 +529,7 @@ impl Subflow {
     /// What a policy may know of it.
     pub fn view(&self, congestion: &dyn CongestionControl, config: &TcpConfig) -> SubflowView {
         let smoothed_rtt = self.rtt.smoothed();
-        let cwnd = if self.state == State::SynSent || self.state == State::SynReceived {
-            0
-        } else {
-            self.window(congestion, config)
-        };
+        let cwnd = if self.state.is_opening() { 0 } else { self.window(congestion, config) };
         let (pacing, bandwidth) = (congestion.pacing_rate(self.id()), congestion.bandwidth(self.id()));
         // A division for each view: once, and only for those that say nothing themselves.
         let window_rate = match (pacing, bandwidth) {

@@ -203,10 +203,9 @@ impl Subflow {
         }
         let Some(first) = self.scoreboard.sent().find(|record| record.fate != Fate::Sacked) else { return };
         let (length, overhead) = (first.payload.len() as u32, self.overhead(cx.config));
-        let floors: &[u32] = if self.identity.local.is_ipv6() { &FLOORS_V6 } else { &FLOORS_V4 };
         // The next floor counts after two more.
         let tried = (self.timeouts_in_row / BLACK_HOLE_TIMEOUTS) as usize;
-        let mut sizes = floors.iter().take(tried).filter_map(|floor| floor.checked_sub(overhead));
+        let mut sizes = self.floors().iter().take(tried).filter_map(|floor| floor.checked_sub(overhead));
         if let Some(size) = sizes.find(|size| (1..length).contains(size)) {
             let high = self.path_mtu.as_deref().map_or(self.mss, |path| path.largest) + 1;
             self.shrink_to(cx, size, high, cx.now);
@@ -218,7 +217,7 @@ impl Subflow {
     /// is no news.
     pub fn handle_packet_too_big(&mut self, cx: &mut Context<'_>, seq: SeqNumber, mtu: u32) -> bool {
         let outstanding = seq.at_or_after(self.send.una) && seq.before(self.send.nxt);
-        let least = if self.identity.local.is_ipv6() { 1280 } else { 576 };
+        let least = self.floors().last().copied().unwrap_or(0);
         let size = mtu.saturating_sub(self.overhead(cx.config));
         if !outstanding || mtu < least || size == 0 || !self.state.is_synchronised() || !cx.config.path_mtu_discovery {
             return false;
@@ -239,11 +238,15 @@ impl Subflow {
         }
     }
 
+    /// Sizes to fall to, the least that a path may have last.
+    fn floors(&self) -> &'static [u32] {
+        if self.identity.local.is_ipv6() { &FLOORS_V6 } else { &FLOORS_V4 }
+    }
+
     /// Bytes of a full packet that are not payload: as the handshake left room for them.
     fn overhead(&self, config: &TcpConfig) -> u32 {
-        let ip_and_tcp = if self.identity.local.is_ipv6() { 60 } else { 40 };
-        let room = self.negotiated.peer_mss.min(config.mtu.saturating_sub(ip_and_tcp));
-        let fresh = || u32::from(ip_and_tcp) + u32::from(room).saturating_sub(self.mss);
+        let options = || self.segment_room(config).saturating_sub(self.mss);
+        let fresh = || u32::from(self.identity.header_length()) + options();
         self.path_mtu.as_deref().map_or_else(fresh, |path| path.overhead)
     }
 

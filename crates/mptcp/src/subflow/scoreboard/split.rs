@@ -47,19 +47,23 @@ impl Scoreboard {
 
     /// Marks the record in flight that ends at `end` as lost; gives its bytes.
     pub fn mark_lost_before(&mut self, end: SeqNumber) -> u64 {
-        let Some(at) = self.records.partition_point(|record| record.seq.before(end)).checked_sub(1) else { return 0 };
-        let in_flight = |record: &&mut Record| record.end() == end && record.fate == Fate::InFlight;
-        let Some(record) = self.records.get_mut(at).filter(in_flight) else { return 0 };
+        let Some(at) = self.place_before(end) else { return 0 };
+        let Some(record) = self.records.get_mut(at).filter(|record| record.fate == Fate::InFlight) else { return 0 };
         record.fate = Fate::Lost;
         let bytes = u64::from(record.length);
         self.count_lost(bytes, Some(at));
         bytes
     }
 
-    /// Where the record is that ends at `end`; none if there is none any more.
+    /// Where the record that ends at `end` is; none if there is none any more.
     pub fn fate_before(&self, end: SeqNumber) -> Option<Fate> {
+        self.place_before(end).and_then(|at| self.records.get(at)).map(|record| record.fate)
+    }
+
+    /// The place of the record that ends at `end`.
+    fn place_before(&self, end: SeqNumber) -> Option<usize> {
         let at = self.records.partition_point(|record| record.seq.before(end)).checked_sub(1)?;
-        self.records.get(at).filter(|record| record.end() == end).map(|record| record.fate)
+        self.records.get(at).filter(|record| record.end() == end).map(|_| at)
     }
 }
 
