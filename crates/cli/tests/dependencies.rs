@@ -24,7 +24,7 @@ const LICENCES: &[&str] = &[
 
 /// Our crates from the bottom up. An arrow goes from a layer to one below it, never sideways or up.
 const LAYERS: &[&[&str]] = &[
-    &["anabranch-wire", "anabranch-policy"],
+    &["anabranch-wire", "anabranch-policy", "anabranch-structure"],
     &["anabranch-mptcp", "anabranch-routing"],
     &["anabranch-sim"],
     &["anabranch-net", "anabranch-media"],

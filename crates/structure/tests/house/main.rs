@@ -1,0 +1,110 @@
+//! What ARCHITECTURE.md says of files, as a test: no circles of files, and nothing larger than a reader can hold.
+//!
+//! `ANABRANCH_HOUSE=mptcp,wire cargo test -p anabranch-structure` looks at these crates, also where they are not in order yet.
+
+mod calls;
+mod graph;
+mod imports;
+mod sizes;
+mod source;
+
+use source::Source;
+use std::path::{Path, PathBuf};
+
+const MOST_LINES_OF_A_FILE: usize = 600;
+const MOST_LINES_OF_A_FUNCTION: usize = 80;
+const MOST_BRANCHES: usize = 20;
+const MOST_FIELDS: usize = 25;
+const MOST_BOOLS: usize = 5;
+
+/// Crates that are not in order yet, per test. Empty lists are the aim; nothing is ever added.
+const CIRCLES_OF_IMPORTS: [&str; 9] = ["campaign", "cli", "media", "mptcp", "net", "policy", "routing", "sim", "wire"];
+const CIRCLES_OF_CALLS: [&str; 2] = ["mptcp", "routing"];
+const TOO_LONG: [&str; 9] = ["campaign", "cli", "media", "mptcp", "net", "policy", "routing", "sim", "wire"];
+const TOO_WIDE: [&str; 4] = ["mptcp", "net", "policy", "routing"];
+
+/// Every crate of the workspace but this one and those that are `open`, or those that were asked for.
+fn crates(open: &[&str]) -> Vec<(String, PathBuf)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("crates/ is above");
+    let asked = std::env::var("ANABRANCH_HOUSE").ok();
+    let mut found: Vec<(String, PathBuf)> = std::fs::read_dir(folder)
+        .expect("crates/ can be listed")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.join("Cargo.toml").exists())
+        .map(|path| (path.file_name().expect("a name").to_string_lossy().into_owned(), path))
+        .filter(|(name, _)| name != "structure")
+        .filter(|(name, _)| match &asked {
+            Some(asked) => asked.split(',').any(|one| one == name),
+            None => !open.contains(&name.as_str()),
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+fn fail_if_any(complaints: Vec<String>) {
+    assert!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));
+}
+
+fn circles_of(name: &str, graph: &graph::Graph) -> Vec<String> {
+    graph
+        .circles()
+        .iter()
+        .map(|circle| format!("{name}: {} files in a circle\n{}", circle.len(), graph.explain(circle)))
+        .collect()
+}
+
+#[test]
+fn files_import_each_other_in_one_direction() {
+    fail_if_any(
+        crates(&CIRCLES_OF_IMPORTS)
+            .iter()
+            .flat_map(|(name, folder)| circles_of(name, &imports::imports(&Source::read(folder))))
+            .collect(),
+    );
+}
+
+#[test]
+fn methods_call_each_other_in_one_direction_between_files() {
+    let protocols =
+        crates(&CIRCLES_OF_CALLS).into_iter().filter(|(name, _)| ["mptcp", "routing"].contains(&name.as_str()));
+    fail_if_any(
+        protocols.flat_map(|(name, folder)| circles_of(&name, &calls::calls(&Source::read(&folder)))).collect(),
+    );
+}
+
+#[test]
+fn files_and_functions_are_short() {
+    let mut complaints = Vec::new();
+    for (name, folder) in crates(&TOO_LONG) {
+        let source = Source::read(&folder);
+        for (file, lines) in source.lines.iter().filter(|(_, lines)| **lines > MOST_LINES_OF_A_FILE) {
+            complaints.push(format!("{name} {file}: {lines} lines"));
+        }
+        for function in sizes::functions(&source) {
+            if function.lines > MOST_LINES_OF_A_FUNCTION {
+                complaints.push(format!("{name} {}: {} lines", function.name, function.lines));
+            }
+            if function.complexity > MOST_BRANCHES {
+                complaints.push(format!("{name} {}: cyclomatic complexity {}", function.name, function.complexity));
+            }
+        }
+    }
+    fail_if_any(complaints);
+}
+
+#[test]
+fn structs_are_small() {
+    let mut complaints = Vec::new();
+    for (name, folder) in
+        crates(&TOO_WIDE).iter().filter(|(name, _)| !["cli", "sim", "media", "campaign"].contains(&name.as_str()))
+    {
+        for fields in sizes::structs(&Source::read(folder)) {
+            if fields.all > MOST_FIELDS || fields.bools > MOST_BOOLS {
+                complaints
+                    .push(format!("{name} {}: {} fields, {} of them bool", fields.name, fields.all, fields.bools));
+            }
+        }
+    }
+    fail_if_any(complaints);
+}
