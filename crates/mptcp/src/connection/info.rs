@@ -7,19 +7,19 @@ use anabranch_policy::time::Instant;
 impl Connection {
     /// It and its subflows, now.
     pub fn info(&self, now: Instant) -> ConnectionInfo {
-        let (stats, una, receive) = (self.stats(), self.data_una(), self.receive_state());
+        let (stats, una, receive) = (self.stats(), self.sender.una(), self.receive_state());
         ConnectionInfo {
             role: self.role,
-            protocol: self.protocol,
-            fell_back: self.protocol == Protocol::Tcp && self.config.multipath,
-            token: (self.protocol == Protocol::Multipath).then_some(self.local.token),
-            csum_enabled: self.protocol == Protocol::Multipath && self.checksum,
-            write_seq: self.send.end(),
+            protocol: self.association.protocol,
+            fell_back: self.association.protocol == Protocol::Tcp && self.config.multipath,
+            token: (self.association.protocol == Protocol::Multipath).then_some(self.identity.local.token),
+            csum_enabled: self.association.protocol == Protocol::Multipath && self.association.checksum,
+            write_seq: self.sender.buffer.end(),
             snd_una: una,
-            snd_nxt: self.data_nxt,
+            snd_nxt: self.sender.data_nxt,
             rcv_nxt: receive.next,
-            snd_wnd: self.window_edge.saturating_sub(una),
-            rcv_wnd: self.receive.window(),
+            snd_wnd: self.sender.window_edge.saturating_sub(una),
+            rcv_wnd: self.receiver.buffer.window(),
             rcvbuf: receive.buffer,
             readable: receive.readable,
             out_of_order: receive.out_of_order,

@@ -28,21 +28,21 @@ const EXPECTED_NEXT: u8 = 8;
 impl Connection {
     /// The data sequence number on the wire of an offset of ours.
     pub(super) fn wire_data_seq(&self, offset: u64) -> u64 {
-        self.local.data_seq(offset)
+        self.identity.local.data_seq(offset)
     }
 
     /// What we acknowledge at data level, in the size that the peer can take.
     pub(super) fn wire_data_ack(&self) -> DataAck {
-        let offset = self.receive.next() + u64::from(self.receive.at_end());
-        let number = self.remote.data_seq(offset);
-        if self.long_data_ack { DataAck::Long(number) } else { DataAck::Short(number as u32) }
+        let offset = self.receiver.buffer.next() + u64::from(self.receiver.buffer.at_end());
+        let number = self.identity.remote.data_seq(offset);
+        if self.association.long_data_ack { DataAck::Long(number) } else { DataAck::Short(number as u32) }
     }
 
     /// The offset of ours that a DATA_ACK names. Short ones are resolved near what is outstanding; one that lies before
     /// the beginning of the stream counts as its beginning.
     pub(super) fn data_ack_offset(&self, ack: DataAck) -> u64 {
-        let base = self.local.data_seq(0);
-        let near = self.data_una();
+        let base = self.identity.local.data_seq(0);
+        let near = self.sender.una();
         match ack {
             DataAck::Long(number) => {
                 let offset = number.wrapping_sub(base);
@@ -54,10 +54,10 @@ impl Connection {
 
     /// The offset of the peer's that a mapping begins at.
     fn data_seq_offset(&self, data_seq: DataSequence) -> u64 {
-        let base = self.remote.data_seq(0);
+        let base = self.identity.remote.data_seq(0);
         match data_seq {
             DataSequence::Long(number) => number.wrapping_sub(base),
-            DataSequence::Short(number) => near_offset(self.receive.next(), number.wrapping_sub(base as u32)),
+            DataSequence::Short(number) => near_offset(self.receiver.buffer.next(), number.wrapping_sub(base as u32)),
         }
     }
 
@@ -73,7 +73,7 @@ impl Connection {
     fn mapping_of(&mut self, subflow_initial: SeqNumber, segment: &Segment) -> Option<Resolved> {
         if let Some(dss) = &segment.options.dss {
             let wire = dss.mapping?;
-            self.long_data_ack |= matches!(wire.data_seq, DataSequence::Long(_));
+            self.association.long_data_ack |= matches!(wire.data_seq, DataSequence::Long(_));
             return Some(Resolved {
                 seq: subflow_initial + wire.subflow_seq,
                 length: u32::from(wire.length).saturating_sub(u32::from(dss.data_fin)),
@@ -85,8 +85,8 @@ impl Connection {
         let capable = segment.options.mptcp.iter().find_map(super::handshake::usable_capable)?;
         let CapableKeys::BothWithData { length, checksum, .. } = capable.1 else { return None };
         // The number that it implies is the peer's initial one, with all its 64 bits (Linux takes it so too).
-        self.long_data_ack = true;
-        let data_seq = DataSequence::Long(self.remote.data_seq(0));
+        self.association.long_data_ack = true;
+        let data_seq = DataSequence::Long(self.identity.remote.data_seq(0));
         Some(Resolved {
             seq: subflow_initial + 1,
             length: u32::from(length),
@@ -114,13 +114,13 @@ impl Connection {
 
     /// The checksum of a DATA_FIN without data covers its pseudo-header only (RFC 8684, section 3.3.3).
     fn is_verified_alone(&self, mapping: &Resolved) -> bool {
-        let number = self.remote.data_seq(mapping.data_seq);
+        let number = self.identity.remote.data_seq(mapping.data_seq);
         mapping.length > 0 || is_right(&mapping.wire, number, [])
     }
 
     /// A checksum that was not agreed on, or none where one was, closes the subflow (RFC 8684, section 3.3).
     fn breaks_checksum_agreement(&mut self, now: Instant, index: usize, mapping: &Resolved) -> bool {
-        let breaks = mapping.wire.checksum.is_some() != self.checksum;
+        let breaks = mapping.wire.checksum.is_some() != self.association.checksum;
         if breaks {
             self.reset_subflow(now, index, CloseReason::ProtocolError, super::close::REASON_MPTCP);
         }
@@ -141,7 +141,7 @@ impl Connection {
         let end = mapping.data_seq.wrapping_add(u64::from(mapping.length));
         // An impossible end is ignored, as any number out of the window is (RFC 8684, section 3.8): one before the beginning.
         let before = end > u64::MAX / 2;
-        if !before && self.receive.set_end(end).is_ok() {
+        if !before && self.receiver.buffer.set_end(end).is_ok() {
             self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.receiver.acknowledge_now());
             self.acknowledge_end_everywhere();
         }
@@ -152,7 +152,7 @@ impl Connection {
 
     /// The path that DATA_FIN came on may be dead the other way; Linux answers on every subflow, too.
     fn acknowledge_end_everywhere(&mut self) {
-        if self.receive.at_end() {
+        if self.receiver.buffer.at_end() {
             let open = |subflow: &&mut Subflow| subflow.confirmed && subflow.state.can_receive();
             self.subflows.iter_mut().filter(open).for_each(|subflow| subflow.receiver.acknowledge_now());
         }
@@ -170,7 +170,7 @@ impl Connection {
         if own.is_some_and(|mapping| self.breaks_checksum_agreement(now, index, &mapping)) {
             return;
         }
-        if self.checksum {
+        if self.association.checksum {
             return self.place_all_checked(now, index, own, segment.seq, payload);
         }
         let Some(mapping) = own else { return self.place_by_stored(now, index, segment.seq, payload) };
@@ -193,7 +193,8 @@ impl Connection {
     /// under new numbers of the subflow.
     pub(super) fn place_plain(&mut self, now: Instant, index: usize, segment: &Segment, payload: Bytes) {
         let Some(initial) = self.subflows.get(index).map(|subflow| subflow.peer_initial) else { return };
-        let mapping = if self.unheard_fallback.is_some() { self.mapping_of(initial, segment) } else { None };
+        let mapping =
+            if self.association.fallback.unheard.is_some() { self.mapping_of(initial, segment) } else { None };
         match mapping.filter(|mapping| segment.seq == mapping.seq && payload.len() as u32 == mapping.length) {
             Some(mapping) => {
                 self.place(now, index, Subflow::range_of(segment.seq, &payload), mapping.data_seq, payload);
@@ -204,7 +205,7 @@ impl Connection {
 
     fn place_after_fallback(&mut self, now: Instant, seq: SeqNumber, payload: Bytes) {
         // The subflow may have been closed instead.
-        if self.protocol == super::Protocol::Tcp && self.subflows.len() == 1 {
+        if self.association.protocol == super::Protocol::Tcp && self.subflows.len() == 1 {
             self.place_unmapped(now, 0, seq, payload);
         }
     }
@@ -220,11 +221,11 @@ impl Connection {
     ) {
         let Some(id) = self.subflows.get(index).map(Subflow::id) else { return };
         while !payload.is_empty() && self.index_of(id) == Some(index) {
-            if self.protocol == super::Protocol::Tcp {
+            if self.association.protocol == super::Protocol::Tcp {
                 return self.place_after_fallback(now, seq, payload);
             }
             let covers = |m: &Resolved| seq.at_or_after(m.seq) && seq.before(m.seq + m.length);
-            let Some(mapping) = own.filter(covers).or_else(|| self.pending_mappings.find(id, seq)) else {
+            let Some(mapping) = own.filter(covers).or_else(|| self.receiver.pending_mappings.find(id, seq)) else {
                 return self.note_unmapped(now, index, seq, payload);
             };
             let left = (mapping.length - (seq - mapping.seq)) as usize;
@@ -245,7 +246,8 @@ impl Connection {
             subflow.receiver.place(now, range.0, range.1, subflow.mss, &self.config.tcp);
             return;
         }
-        let verification = self.pending_mappings.take_in(id, next, mapping, seq, payload, &self.remote);
+        let verification =
+            self.receiver.pending_mappings.take_in(id, next, mapping, seq, payload, &self.identity.remote);
         if !matches!(verification, Verification::Refused) {
             subflow.receiver.place(now, range.0, range.1, subflow.mss, &self.config.tcp);
         }
@@ -319,8 +321,8 @@ impl Connection {
         let beyond_gap = seq.after(subflow.receiver.next);
         subflow.unmapped += if beyond_gap { u8::from(subflow.unmapped > 0) } else { EXPECTED_NEXT };
         let gives_up = subflow.unmapped >= MAX_UNMAPPED;
-        let first_data = self.receive.next() == 0 && self.receive.out_of_order() == 0;
-        if first_data && self.is_initial(index) && !self.dss_sent {
+        let first_data = self.receiver.buffer.next() == 0 && self.receiver.buffer.out_of_order() == 0;
+        if first_data && self.is_initial(index) && !self.association.dss_sent {
             self.fall_back_or_reset(now, index, FallbackCause::NoMapping);
             self.place_after_fallback(now, seq, payload);
         } else if gives_up {

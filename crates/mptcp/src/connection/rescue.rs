@@ -1,7 +1,7 @@
 //! Data that is outstanding on one subflow and sent on another too: because the scheduler wants it there earlier, or
 //! because the first is silent.
 
-use super::schedule::Extent;
+use super::reinjections::Extent;
 use super::{Connection, Protocol, Workspace};
 use crate::config::TcpConfig;
 use crate::event::SendKind;
@@ -36,7 +36,7 @@ impl Subflow {
 impl Connection {
     /// When what a subflow has outstanding goes on another.
     pub(super) fn reinjection(&self) -> Reinjection {
-        self.config.data_reinjection.unwrap_or_else(|| self.scheduler.reinjection())
+        self.config.data_reinjection.unwrap_or_else(|| self.scheduling.scheduler.reinjection())
     }
 
     /// Whether anything that a subflow has outstanding may go on another before the connection's timer runs out.
@@ -47,7 +47,7 @@ impl Connection {
 
     /// Whether the scheduler is asked what goes out a second time ([`anabranch_policy::scheduler::Scheduler::duplicates`]).
     pub(super) fn duplicates(&self) -> bool {
-        self.scheduler.duplicates() && self.reinjects_early()
+        self.scheduling.scheduler.duplicates() && self.reinjects_early()
     }
 
     /// Whether what is outstanding at `data_seq` is left to a subflow that has it, is open and is used.
@@ -60,10 +60,11 @@ impl Connection {
     pub(super) fn handle_silence(&mut self, now: Instant, index: usize) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         subflow.timers.silence = Instant::NEVER;
-        if subflow.scoreboard.is_idle() || self.protocol != Protocol::Multipath {
+        if subflow.scoreboard.is_idle() || self.association.protocol != Protocol::Multipath {
             return;
         }
-        let deadline = subflow.scoreboard.silent_since() + subflow.longest_silence(self.silence, &self.config.tcp);
+        let deadline =
+            subflow.scoreboard.silent_since() + subflow.longest_silence(self.scheduling.silence, &self.config.tcp);
         if now < deadline {
             subflow.timers.silence = deadline;
             return;
@@ -78,17 +79,17 @@ impl Connection {
     /// Whether the scheduler wants what is outstanding sent elsewhere before new data.
     pub(super) fn shares_first(&mut self, now: Instant, workspace: &Workspace) -> bool {
         let view = self.view(now);
-        self.scheduler.duplicates_first(&view, &workspace.views)
+        self.scheduling.scheduler.duplicates_first(&view, &workspace.views)
     }
 
     /// Asks the scheduler whether a subflow should also send what another has outstanding; that of the lowest data
     /// sequence first.
     pub(super) fn assign_shared(&mut self, now: Instant, workspace: &Workspace) -> bool {
-        let una = self.data_una();
+        let una = self.sender.una();
         let mut after = None;
         while let Some(outstanding) = self.next_outstanding(una, after) {
             let view = self.view(now);
-            if let Some(id) = self.scheduler.duplicate(&view, &outstanding, &workspace.views)
+            if let Some(id) = self.scheduling.scheduler.duplicate(&view, &outstanding, &workspace.views)
                 && id != outstanding.holder
                 && self.subflow_mut(id).is_some_and(|subflow| subflow.is_usable())
             {
@@ -113,7 +114,7 @@ impl Connection {
     }
 
     fn share(&mut self, id: SubflowId, outstanding: &Outstanding) -> bool {
-        let una = self.data_una();
+        let una = self.sender.una();
         let Some(mss) = self.subflow_mut(id).map(|subflow| subflow.mss) else { return false };
         if let Some(holder) = self.subflow_mut(outstanding.holder)
             && let Some(record) = holder.scoreboard.next_unshared(una)

@@ -108,8 +108,10 @@ impl Connection {
         data_seq: u64,
         bytes: Bytes,
     ) {
-        let limit = self.receive.size().saturating_mul(FACTOR);
-        let (Some(order), Some(subflow)) = (self.subflow_order.as_mut(), self.subflows.get_mut(index)) else { return };
+        let limit = self.receiver.buffer.size().saturating_mul(FACTOR);
+        let (Some(order), Some(subflow)) = (self.receiver.subflow_order.as_mut(), self.subflows.get_mut(index)) else {
+            return;
+        };
         let piece = Piece { seq: start, data_seq, bytes };
         match order.make_room(subflow.id(), &piece, limit) {
             Ok(dropped) => dropped.into_iter().for_each(|from| subflow.receiver.forget_from(from)),
@@ -134,16 +136,18 @@ impl Connection {
         (data_seq, bytes): (u64, Bytes),
     ) {
         let end = seq + bytes.len() as u32;
-        if self.subflow_order.is_none() || !self.waits_for_hole(index, end) {
+        if self.receiver.subflow_order.is_none() || !self.waits_for_hole(index, end) {
             self.insert(now, index, data_seq, bytes);
-        } else if let (Some(order), Some(subflow)) = (self.subflow_order.as_mut(), self.subflows.get(index)) {
+        } else if let (Some(order), Some(subflow)) = (self.receiver.subflow_order.as_mut(), self.subflows.get(index)) {
             order.hold(subflow.id(), Piece { seq, data_seq, bytes });
         }
     }
 
     /// Gives the data level what waited for the holes of a subflow that are filled.
     pub(super) fn release_in_order(&mut self, now: Instant, index: usize) {
-        let (Some(order), Some(subflow)) = (self.subflow_order.as_mut(), self.subflows.get(index)) else { return };
+        let (Some(order), Some(subflow)) = (self.receiver.subflow_order.as_mut(), self.subflows.get(index)) else {
+            return;
+        };
         for piece in order.take_ready(subflow.id(), subflow.receiver.next) {
             self.insert(now, index, piece.data_seq, piece.bytes);
         }

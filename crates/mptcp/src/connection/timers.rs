@@ -1,10 +1,9 @@
 //! The connection's own timers, and what is due on its subflows when time passes.
 
 use super::close::REASON_UNSPECIFIED;
-use super::schedule::{Extent, NOBODY};
-use super::{Connection, Notice, Protocol, subflow_and_context};
+use super::reinjections::{Extent, NOBODY};
+use super::{Connection, Notice, Protocol};
 use crate::event::CloseCause;
-use crate::subflow::acknowledge::Context;
 use crate::subflow::timers::Retransmit;
 use crate::subflow::{State, Subflow};
 use anabranch_policy::ids::SubflowId;
@@ -18,90 +17,17 @@ const SYN_ACK_ATTEMPTS: u32 = 6;
 /// Zero-window probes come at most this far apart.
 const MAX_PERSIST: Duration = Duration::from_secs(60);
 
-/// Deadlines of a connection, [`Instant::NEVER`] when not set.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ConnectionTimers {
-    /// Data that is not acknowledged at data level is sent again.
-    pub data_retransmit: Instant,
-    /// Times in a row that it was.
-    pub data_attempts: u32,
-    /// A closed window is probed.
-    pub persist: Instant,
-    /// Probes in a row.
-    pub persist_attempts: u32,
-    /// The path manager's measurement.
-    pub measure: Instant,
-    /// A blocked episode has lasted another round trip.
-    pub blocked: Instant,
-    /// The scheduler wants to be asked again.
-    pub schedule: Instant,
-    /// An ADD_ADDR is sent again.
-    pub announcement: Instant,
-    /// What is missing is judged again.
-    pub missing: Instant,
-    /// No subflow was found in time, or the peer did not end its stream in time.
-    pub without_subflows: Instant,
-    /// The user timeout: what is unacknowledged must have become less by then.
-    pub user: Instant,
-}
-
-impl ConnectionTimers {
-    /// None set.
-    pub fn new() -> Self {
-        Self {
-            data_retransmit: Instant::NEVER,
-            data_attempts: 0,
-            persist: Instant::NEVER,
-            persist_attempts: 0,
-            measure: Instant::NEVER,
-            blocked: Instant::NEVER,
-            schedule: Instant::NEVER,
-            announcement: Instant::NEVER,
-            missing: Instant::NEVER,
-            without_subflows: Instant::NEVER,
-            user: Instant::NEVER,
-        }
-    }
-    fn next(&self) -> Instant {
-        self.data_retransmit
-            .min(self.persist)
-            .min(self.measure)
-            .min(self.blocked)
-            .min(self.schedule)
-            .min(self.announcement)
-            .min(self.missing)
-            .min(self.without_subflows)
-            .min(self.user)
-    }
-    /// Stops all.
-    pub fn stop_all(&mut self) {
-        *self = Self::new();
-    }
-    /// The window was open: should it be shut again, it is asked for after one timeout again (RFC 9293, section 3.8.6.1).
-    pub fn begin_probes_anew(&mut self) {
-        if self.persist_attempts > 0 {
-            self.persist_attempts = 0;
-            self.persist = Instant::NEVER;
-        }
-    }
-    /// Stops those that only MPTCP has.
-    pub fn stop_multipath(&mut self) {
-        let Self { persist, user, .. } = *self;
-        *self = Self { persist, user, ..Self::new() };
-    }
-}
-
 impl Connection {
     /// The earliest deadline.
     pub fn next_timeout(&self) -> Instant {
         let subflows = self.subflows.iter().map(|s| s.next_timeout().min(s.acknowledgement_deadline())).min();
-        let watch = self.watch.as_ref().map_or(Instant::NEVER, |watch| watch.repeat_at);
+        let watch = self.measurement.watch.as_ref().map_or(Instant::NEVER, |watch| watch.repeat_at);
         self.timers.next().min(watch).min(subflows.unwrap_or(Instant::NEVER))
     }
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.output_pending = true;
+        self.output.pending = true;
         let mut index = 0;
         while let Some(id) = self.subflows.get(index).map(Subflow::id) {
             self.handle_subflow_timeout(now, index);
@@ -125,7 +51,7 @@ impl Connection {
         }
         if self.timers.measure <= now {
             self.rest_or_measure_again(now);
-            self.notices.push_back(Notice::Measure);
+            self.output.notices.push_back(Notice::Measure);
         }
         if self.timers.schedule <= now {
             self.timers.schedule = Instant::NEVER;
@@ -149,8 +75,8 @@ impl Connection {
     /// RFC 9293, section 3.8.3): called when nothing more can be sent. Progress stops it.
     pub(super) fn watch_user_timeout(&mut self, now: Instant) {
         let Some(timeout) = self.config.user_timeout else { return };
-        let end_waits = self.write_closed && !self.end_acknowledged;
-        if self.closed.is_some() || !(end_waits || self.data_una() < self.send.end()) {
+        let end_waits = self.life.write_closed() && !self.life.end_acknowledged();
+        if self.life.closed.is_some() || !(end_waits || self.sender.una() < self.sender.buffer.end()) {
             self.timers.user = Instant::NEVER;
         } else if self.timers.user == Instant::NEVER {
             self.timers.user = now + timeout;
@@ -169,7 +95,7 @@ impl Connection {
         let doubts = subflow.doubt.as_ref().is_some_and(|doubt| doubt.until <= now);
         if timers.linger <= now {
             let waits_for_fin = self.subflows.get(index).is_some_and(|subflow| subflow.state == State::FinWait2);
-            let gave_up = self.protocol == Protocol::Tcp && waits_for_fin;
+            let gave_up = self.association.protocol == Protocol::Tcp && waits_for_fin;
             let why = if gave_up { CloseReason::TimedOut } else { CloseReason::Normal };
             return self.drop_subflow(now, index, why);
         }
@@ -188,7 +114,7 @@ impl Connection {
         if timers.silence <= now {
             self.handle_silence(now, index);
         }
-        let (Some(subflow), mut cx) = subflow_and_context!(self, now, index) else { return };
+        let Some((subflow, mut cx)) = self.subflow_in_context(now, index) else { return };
         if timers.reordering <= now {
             subflow.handle_reordering_timeout(&mut cx);
         }
@@ -219,7 +145,7 @@ impl Connection {
     }
 
     fn handle_retransmit_timeout(&mut self, now: Instant, index: usize) -> bool {
-        let (Some(subflow), mut cx) = subflow_and_context!(self, now, index) else { return false };
+        let Some((subflow, mut cx)) = self.subflow_in_context(now, index) else { return false };
         let (id, kind) = (subflow.id(), subflow.timers.retransmit_kind);
         if !subflow.handle_retransmit_timeout(&mut cx) {
             self.reset_subflow(now, index, CloseReason::TimedOut, REASON_UNSPECIFIED);
@@ -233,14 +159,14 @@ impl Connection {
     }
 
     fn note_timeout(&mut self, index: usize, id: SubflowId) {
-        if self.protocol != Protocol::Multipath {
+        if self.association.protocol != Protocol::Multipath {
             return;
         }
         if self.reinjection() == Reinjection::OnSubflowTimeout {
             self.reinject_outstanding(index, Extent::All);
             self.take_back_queued(index);
         }
-        self.notices.push_back(Notice::SubflowTimeout(id));
+        self.output.notices.push_back(Notice::SubflowTimeout(id));
     }
 
     /// Keepalive (RFC 9293, section 3.8.4). Gives false when the subflow is given up.
@@ -266,13 +192,17 @@ impl Connection {
     /// Arms the timer of the data level: twice the longest timeout of the subflows, backed off. In plain TCP it is for a FIN that
     /// waits until the peer has heard of our fallback.
     pub(super) fn arm_data_retransmit(&mut self, now: Instant) {
-        if self.protocol == Protocol::Tcp && self.write_closed && self.unheard_fallback.is_some() {
+        if self.association.protocol == Protocol::Tcp
+            && self.life.write_closed()
+            && self.association.fallback.unheard.is_some()
+        {
             self.timers.data_retransmit = now + self.config.survive_without_subflows;
             return;
         }
-        let outstanding = self.data_una() < self.data_nxt;
-        let end_waits = self.write_closed && !self.end_acknowledged && self.data_nxt == self.send.end();
-        if self.protocol != Protocol::Multipath || !(outstanding || end_waits) || self.closed.is_some() {
+        let outstanding = self.sender.una() < self.sender.data_nxt;
+        let end_waits = self.life.write_closed() && !self.life.end_acknowledged() && self.sender.all_assigned();
+        if self.association.protocol != Protocol::Multipath || !(outstanding || end_waits) || self.life.closed.is_some()
+        {
             self.timers.data_retransmit = Instant::NEVER;
             return;
         }
@@ -285,22 +215,22 @@ impl Connection {
     /// Data was acknowledged by subflows, or went nowhere, and the data level has not moved (RFC 8684, section 3.3.6).
     fn handle_data_timeout(&mut self, now: Instant) {
         self.timers.data_retransmit = Instant::NEVER;
-        if self.protocol == Protocol::Tcp {
-            self.unheard_fallback = None;
+        if self.association.protocol == Protocol::Tcp {
+            self.association.fallback.unheard = None;
             return self.close_plain();
         }
         self.timers.data_attempts += 1;
-        if self.data_una() == self.send.end() && self.timers.data_attempts > self.config.tcp.max_timeouts {
+        if self.sender.una() == self.sender.buffer.end() && self.timers.data_attempts > self.config.tcp.max_timeouts {
             // Nothing else times out when only a DATA_FIN is unanswered.
             return self.reset_all(now, CloseCause::TimedOut);
         }
-        if self.write_closed && self.data_nxt == self.send.end() && !self.end_acknowledged {
+        if self.life.write_closed() && self.sender.all_assigned() && !self.life.end_acknowledged() {
             self.announce_data_fin(now);
         }
         if self.leaves_options_behind(now) {
             return;
         }
-        if self.data_una() < self.data_nxt && !self.is_left_to_its_subflow(self.data_una()) {
+        if self.sender.una() < self.sender.data_nxt && !self.is_left_to_its_subflow(self.sender.una()) {
             self.reinject_first();
         }
         self.arm_data_retransmit(now);
@@ -322,13 +252,13 @@ impl Connection {
     /// else that lies there if that subflow does not answer: it must not wait for a timeout each. What no subflow holds any
     /// more goes out on any, up to the next byte that one does.
     fn reinject_first(&mut self) {
-        let una = self.data_una();
+        let una = self.sender.una();
         let stale = |s: &Subflow| s.is_stale() && s.scoreboard.holds(una).is_some();
         let silent = self.subflows.iter().position(stale);
         silent.into_iter().for_each(|index| self.take_back_queued(index));
         if let Some((id, length)) = self.find_holder(una) {
             let end = una + length;
-            self.reinject_at_once(una, end.min(self.data_nxt), id);
+            self.reinject_at_once(una, end.min(self.sender.data_nxt), id);
             if let Some(index) = silent.filter(|index| self.index_of(id) == Some(*index))
                 && let Some(holder) = self.subflows.get_mut(index)
             {
@@ -340,8 +270,8 @@ impl Connection {
         }
         let held = self.subflows.iter().flat_map(|subflow| subflow.scoreboard.records());
         let next = held.filter(|record| !record.payload.is_empty()).map(|record| record.data_seq);
-        let end = next.filter(|start| *start > una).min().unwrap_or(self.data_nxt);
-        self.reinject_at_once(una, end.min(self.data_nxt), NOBODY);
+        let end = next.filter(|start| *start > una).min().unwrap_or(self.sender.data_nxt);
+        self.reinject_at_once(una, end.min(self.sender.data_nxt), NOBODY);
     }
 
     /// The window is closed and nothing is in flight: asks the peer for its state.
@@ -353,9 +283,9 @@ impl Connection {
         }
         self.timers.persist_attempts += 1;
         self.arm_persist(now);
-        let window = self.window_edge > self.data_nxt && self.data_nxt < self.send.end();
+        let window = self.sender.window_edge > self.sender.data_nxt && !self.sender.all_assigned();
         if window && !self.waits_for_subflow() && !self.waits_for_scheduler() {
-            self.override_due = true; // a small window is better than none (RFC 9293, section 3.8.6.2.1)
+            self.sender.override_due = true; // a small window is better than none (RFC 9293, section 3.8.6.2.1)
             return;
         }
         let asks = |s: &&mut Subflow| s.state.is_synchronised() && s.state != State::TimeWait && s.confirmed;
@@ -376,11 +306,11 @@ impl Connection {
         // What is in flight on a subflow that does not answer opens nothing.
         let waits = self.subflows.iter().all(|subflow| subflow.scoreboard.is_idle() || subflow.is_stale());
         let idle = self.subflows.iter().any(|subflow| subflow.scoreboard.is_idle());
-        if !waits || !idle || self.closed.is_some() {
+        if !waits || !idle || self.life.closed.is_some() {
             return false;
         }
-        let unsent = self.send.end() - self.data_nxt;
-        let left = self.window_edge.saturating_sub(self.data_nxt);
+        let unsent = self.sender.unsent();
+        let left = self.sender.window_left();
         let mss = self.subflows.iter().map(|subflow| subflow.mss).max().unwrap_or(0);
         let waits_for_connection = left < unsent.min(u64::from(mss)) && self.next_length(mss).is_none();
         waits_for_connection || self.waits_for_subflow() || self.waits_for_scheduler()
@@ -390,8 +320,10 @@ impl Connection {
     /// a subflow's own, of which we may not have heard.
     fn waits_for_scheduler(&self) -> bool {
         let mss = self.subflows.iter().filter(|subflow| subflow.is_usable()).map(|subflow| subflow.mss).max();
-        let waits = self.data_nxt < self.send.end() && self.timers.schedule == Instant::NEVER;
-        waits && self.protocol == Protocol::Multipath && mss.is_some_and(|mss| self.next_length(mss).is_some())
+        let waits = !self.sender.all_assigned() && self.timers.schedule == Instant::NEVER;
+        waits
+            && self.association.protocol == Protocol::Multipath
+            && mss.is_some_and(|mss| self.next_length(mss).is_some())
     }
 
     /// Arms the timer of the window probe where it is needed: called when nothing more can be sent.
@@ -402,7 +334,7 @@ impl Connection {
         }
         if self.is_shut_out() {
             self.arm_persist(now);
-        } else if self.data_una() < self.send.end() {
+        } else if self.sender.una() < self.sender.buffer.end() {
             self.watch_shut_subflows(now);
         }
     }
@@ -410,17 +342,17 @@ impl Connection {
     /// Whether it is only the peer's window on this subflow that keeps it idle (RFC 8684, section 3.3.5), though the peer has
     /// told of a wider one elsewhere: here it was lost, or never said. Nothing that is in flight will tell of it.
     fn is_shut_alone(&self, subflow: &Subflow) -> bool {
-        if !subflow.scoreboard.is_idle() || !subflow.is_usable() || self.protocol != Protocol::Multipath {
+        if !subflow.scoreboard.is_idle() || !subflow.is_usable() || self.association.protocol != Protocol::Multipath {
             return false;
         }
-        let una = self.data_una();
+        let una = self.sender.una();
         let left = u64::try_from(subflow.window_edge.distance(subflow.send.nxt)).unwrap_or(0);
         let wanted = match subflow.scoreboard.next_unsent() {
             Some(record) => u64::from(record.length),
-            None if una < self.send.end() => u64::from(subflow.mss),
+            None if una < self.sender.buffer.end() => u64::from(subflow.mss),
             None => return false,
         };
-        left < wanted && left < self.window_edge.saturating_sub(una) && self.closed.is_none()
+        left < wanted && left < self.sender.window_edge.saturating_sub(una) && self.life.closed.is_none()
     }
 
     /// Sees to it that subflows which their own window keeps idle are asked for it: a timeout later, as any closed window.

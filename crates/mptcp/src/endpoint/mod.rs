@@ -435,10 +435,11 @@ impl Endpoint {
                 break;
             }
             self.timers.pop();
-            let Some(connection) = self.connections.get_mut(id).filter(|connection| connection.armed == at) else {
+            let Some(connection) = self.connections.get_mut(id).filter(|connection| connection.output.armed == at)
+            else {
                 continue;
             };
-            connection.armed = Instant::NEVER;
+            connection.output.armed = Instant::NEVER;
             if connection.next_timeout() <= now {
                 connection.handle_timeout(now);
             }
@@ -459,12 +460,12 @@ impl Endpoint {
         while let Some(&id) = self.ready.front() {
             if let Some(connection) = self.connections.get_mut(id) {
                 if let Some(packet) = connection.poll_transmit(now, &mut self.workspace) {
-                    if connection.has_trace() && self.traces.back() != Some(&id) {
+                    if connection.output.has_trace() && self.traces.back() != Some(&id) {
                         self.traces.push_back(id);
                     }
                     return Some(packet);
                 }
-                connection.listed = false;
+                connection.output.listed = false;
             }
             self.ready.pop_front();
             self.pass_on_notices(now, id);
@@ -508,7 +509,7 @@ impl Endpoint {
     /// The next trace record of connections with [`ConnectionConfig::trace`]; drain after every input.
     pub fn poll_trace(&mut self) -> Option<TraceRecord> {
         while let Some(&id) = self.traces.front() {
-            if let Some(record) = self.connections.get_mut(id).and_then(Connection::poll_trace) {
+            if let Some(record) = self.connections.get_mut(id).and_then(|connection| connection.output.poll_trace()) {
                 return Some(record);
             }
             self.traces.pop_front();
@@ -593,11 +594,11 @@ impl Endpoint {
     /// Lists a connection for output and traces. Its timer is armed when its output has been drained.
     fn list(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        if !connection.listed {
-            connection.listed = true;
+        if !connection.output.listed {
+            connection.output.listed = true;
             self.ready.push_back(id);
         }
-        if connection.has_trace() && self.traces.back() != Some(&id) {
+        if connection.output.has_trace() && self.traces.back() != Some(&id) {
             self.traces.push_back(id);
         }
     }
@@ -606,8 +607,8 @@ impl Endpoint {
     fn arm(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let due = connection.next_timeout();
-        if due < connection.armed {
-            connection.armed = due;
+        if due < connection.output.armed {
+            connection.output.armed = due;
             self.timers.push(Reverse((due, id)));
         }
     }

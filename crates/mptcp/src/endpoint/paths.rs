@@ -11,7 +11,7 @@ use anabranch_policy::view::{ConnectionView, SubflowView};
 impl Endpoint {
     /// Passes on what a connection has to say, and carries out what the path manager makes of it.
     pub(super) fn pass_on_notices(&mut self, now: Instant, id: ConnectionId) {
-        while let Some(notice) = self.connections.get_mut(id).and_then(Connection::poll_notice) {
+        while let Some(notice) = self.connections.get_mut(id).and_then(|connection| connection.output.poll_notice()) {
             match notice {
                 Notice::Application(event) => {
                     if let Event::FellBack(_, cause) = event {

@@ -5,6 +5,7 @@
 //! connection without MPTCP options.
 
 pub mod acknowledge;
+pub mod control;
 pub mod delay_meter;
 pub mod delivery;
 mod info;
@@ -26,6 +27,7 @@ use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::{Phase as PhaseView, SubflowState, SubflowView};
 use anabranch_wire::{MptcpOption, SeqNumber};
 use bytes::Bytes;
+use control::ControlOptions;
 use core::net::SocketAddr;
 use delivery::LossReport;
 use path_mtu::PathMtu;
@@ -35,9 +37,6 @@ use rtt::RttEstimator;
 use scoreboard::Scoreboard;
 use std::collections::VecDeque;
 use timers::Timers;
-
-/// Most MPTCP options that wait for a segment to carry them.
-const MAX_CONTROL: usize = 16;
 
 /// Bytes of option space that MPTCP takes on data segments: DSS with 8-byte fields (RFC 8684, section 3.3).
 pub const MAPPING_SPACE: u32 = 28;
@@ -264,7 +263,7 @@ pub struct Subflow {
     /// What is known of the path's largest packet, if it is less than the handshake allows.
     path_mtu: Option<Box<PathMtu>>,
     /// MPTCP options that wait for a segment.
-    pub control: VecDeque<MptcpOption>,
+    pub control: ControlOptions,
     /// Retransmission timeouts in a row without progress.
     pub timeouts_in_row: u32,
     /// Nothing was acknowledged for longer than the scheduler allows ([`anabranch_policy::Scheduler::silence`]).
@@ -351,7 +350,7 @@ impl Subflow {
             doubt: None,
             came_in: false,
             path_mtu: None,
-            control: VecDeque::new(),
+            control: ControlOptions::default(),
             timeouts_in_row: 0,
             silent: false,
             cursor: 0,
@@ -519,11 +518,7 @@ impl Subflow {
 
     /// Has an MPTCP option sent on the next bare acknowledgement; gives false if too many wait.
     pub fn push_control(&mut self, option: MptcpOption) -> bool {
-        if self.control.len() >= MAX_CONTROL {
-            return false;
-        }
-        self.control.push_back(option);
-        true
+        self.control.push(option)
     }
 
     /// What a policy may know of it.

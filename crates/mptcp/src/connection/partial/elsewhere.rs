@@ -29,7 +29,7 @@ impl Connection {
         };
         let open = |s: &&Subflow| s.state.can_receive() && s.confirmed;
         let quicker = |s: &Subflow| s.rtt.smoothed() < subflow.rtt.smoothed();
-        if self.protocol != Protocol::Multipath || !self.subflows.iter().filter(open).any(quicker) {
+        if self.association.protocol != Protocol::Multipath || !self.subflows.iter().filter(open).any(quicker) {
             return;
         }
         let (id, initial) = (subflow.id(), subflow.peer_initial);
@@ -49,10 +49,13 @@ impl Connection {
     /// The peer says that this is missing on a subflow of ours.
     pub(super) fn send_elsewhere(&mut self, now: Instant, addresses: (u8, u8), subflow_seq: u32, length: u32) {
         let view = self.view(now);
-        if self.protocol != Protocol::Multipath || !self.reinjects_early() || !self.scheduler.repairs_elsewhere(&view) {
+        if self.association.protocol != Protocol::Multipath
+            || !self.reinjects_early()
+            || !self.scheduling.scheduler.repairs_elsewhere(&view)
+        {
             return;
         }
-        let una = self.data_una();
+        let una = self.sender.una();
         let Some(index) = self.named_by_peer(addresses) else { return };
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         let id = subflow.id();
@@ -60,9 +63,9 @@ impl Connection {
         for record in subflow.scoreboard.sent_between(start, start + length) {
             let outstanding = record.fate != Fate::Sacked && record.data_end() > una && !record.payload.is_empty();
             if outstanding && !record.reinjected {
-                record.reinjected = self.reinjections.add(record.data_seq, record.data_end(), id);
+                record.reinjected = self.sender.reinjections.add(record.data_seq, record.data_end(), id);
             }
         }
-        self.output_pending = true;
+        self.output.pending = true;
     }
 }

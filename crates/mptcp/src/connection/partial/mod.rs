@@ -197,26 +197,26 @@ impl Connection {
         let (number, importance) = (partial.next_number, options.importance);
         let header = MessageHeader { number, importance, length, play_out: options.play_out.as_micros() };
         let header = header.encode().map_err(|_| MessageError::TooLong)?;
-        if whole > self.send.limit() {
+        if whole > self.sender.buffer.limit() {
             return Err(MessageError::TooLong);
         }
-        if whole > self.send.space() {
-            self.write_was_short = true;
+        if whole > self.sender.buffer.space() {
+            self.life.write_was_short = true;
             return Ok(None);
         }
         partial.next_number = number.wrapping_add(1);
         if partial.terms.sender.is_some() {
-            let start = self.send.end();
+            let start = self.sender.buffer.end();
             let expires = options.lifetime.map(|lifetime| now + lifetime);
             let message =
                 Written { start, end: start + whole, importance, at: now, expires, withdrawn: false, begun: false };
             partial.written.push_back(message);
             partial.judge_written_at = now;
         }
-        self.send.write(Bytes::copy_from_slice(&header));
-        self.send.write(payload);
-        self.write_was_short = false;
-        self.output_pending = true;
+        self.sender.buffer.write(Bytes::copy_from_slice(&header));
+        self.sender.buffer.write(payload);
+        self.life.write_was_short = false;
+        self.output.pending = true;
         self.judge_missing(now);
         Ok(Some(number))
     }
@@ -235,14 +235,14 @@ impl Connection {
     pub fn read_stops(&self) -> bool {
         let stops = |partial: &Partial| match partial.framing {
             Framing::Messages => true,
-            Framing::Bytes => partial.gaps.front().is_some_and(|gap| gap.offset == self.receive.read_offset()),
+            Framing::Bytes => partial.gaps.front().is_some_and(|gap| gap.offset == self.receiver.buffer.read_offset()),
         };
         self.partial.as_deref().is_some_and(stops)
     }
 
     /// The next record.
     pub fn read_record(&mut self, now: Instant) -> Option<Record> {
-        let offset = self.receive.read_offset();
+        let offset = self.receiver.buffer.read_offset();
         let Some(partial) = self.partial.as_mut() else {
             return self.read(now, usize::MAX).map(|bytes| Record::Bytes { offset, bytes });
         };
@@ -256,7 +256,7 @@ impl Connection {
                 None => return self.read(now, usize::MAX).map(|bytes| Record::Bytes { offset, bytes }),
             },
         };
-        self.receive.note_read(now, record.end());
+        self.receiver.buffer.note_read(now, record.end());
         // The reader may have been what held it back.
         self.take_in_records(now);
         self.judge_missing(now);
@@ -271,7 +271,7 @@ impl Connection {
             (Framing::Messages, _) => 0,
             (Framing::Bytes, None) => max,
             (Framing::Bytes, Some(gap)) => {
-                let left = gap.offset.saturating_sub(self.receive.read_offset());
+                let left = gap.offset.saturating_sub(self.receiver.buffer.read_offset());
                 usize::try_from(left).unwrap_or(usize::MAX).min(max)
             }
         }
@@ -281,7 +281,7 @@ impl Connection {
     pub(super) fn has_something_to_read(&self) -> bool {
         match &self.partial {
             Some(partial) if partial.framing == Framing::Messages => partial.has_record(),
-            Some(_) | None => self.receive.readable() > 0,
+            Some(_) | None => self.receiver.buffer.readable() > 0,
         }
     }
 
@@ -289,26 +289,26 @@ impl Connection {
     pub(super) fn take_in_records(&mut self, now: Instant) {
         let Some(partial) = self.partial.as_mut() else { return };
         if partial.framing == Framing::Messages {
-            partial.assembler.set_longest(self.receive.most());
-            while let Some(bytes) = self.receive.take() {
+            partial.assembler.set_longest(self.receiver.buffer.most());
+            while let Some(bytes) = self.receiver.buffer.take() {
                 partial.assembler.take(now, bytes);
             }
-            if self.receive.at_end() {
+            if self.receiver.buffer.at_end() {
                 partial.assembler.finish(now);
             }
             // The buffer must hold it, or it would never be whole.
-            let is_next = partial.assembler.start() == self.receive.read_offset();
+            let is_next = partial.assembler.start() == self.receiver.buffer.read_offset();
             if let Some(wanted) = partial.assembler.wanted().filter(|_| is_next)
-                && self.receive.make_room_for(wanted)
+                && self.receiver.buffer.make_room_for(wanted)
             {
                 self.subflows.iter_mut().filter(|s| s.state.can_receive()).for_each(|s| s.receiver.acknowledge_now());
-                self.output_pending = true;
+                self.output.pending = true;
             }
         }
         self.note_messages();
-        if self.has_something_to_read() && !self.readable_announced {
-            self.readable_announced = true;
-            self.notify(Event::Readable(self.id));
+        if self.has_something_to_read() && !self.life.readable_announced {
+            self.life.readable_announced = true;
+            self.output.notify(Event::Readable(self.id));
         }
     }
 
@@ -318,7 +318,7 @@ impl Connection {
         for (arrived, header) in partial.assembler.take_met() {
             partial.clock.observe(arrived, Duration::from_micros(header.play_out));
         }
-        while let Some(seen) = partial.ahead.pop_before(self.receive.next()) {
+        while let Some(seen) = partial.ahead.pop_before(self.receiver.buffer.next()) {
             partial.assembler.note_arrival(seen.offset, seen.arrived);
         }
     }
@@ -332,6 +332,9 @@ impl Connection {
     pub(super) fn may_give_up(&self) -> bool {
         let honours = |partial: &Partial| partial.terms.receiver || (partial.gives_up() && partial.peer_knows);
         let wants = self.partial.as_deref().is_some_and(honours);
-        wants && self.protocol == Protocol::Multipath && !self.checksum && self.closed.is_none()
+        wants
+            && self.association.protocol == Protocol::Multipath
+            && !self.association.checksum
+            && self.life.closed.is_none()
     }
 }

@@ -15,9 +15,9 @@ impl Connection {
     /// Says, a few times, that we know of notices.
     pub(in crate::connection) fn say_hello(&mut self, now: Instant) {
         // A server has the client's key with its first data, if not before.
-        let confirmed = (self.confirmed || self.receive.next() > 0)
-            && self.protocol == super::Protocol::Multipath
-            && self.closed.is_none();
+        let confirmed = (self.association.confirmed || self.receiver.buffer.next() > 0)
+            && self.association.protocol == super::Protocol::Multipath
+            && self.life.closed.is_none();
         let Some(partial) = self.partial.as_mut().filter(|partial| confirmed && partial.gives_up()) else { return };
         let settled = partial.peer_knows && partial.peer_heard;
         if settled || partial.hellos >= MAX_HELLOS {
@@ -50,13 +50,13 @@ impl Connection {
                 subflow.push_control(option.clone());
             }
         }
-        self.output_pending = true;
+        self.output.pending = true;
     }
 
     /// We gave something up: the sender hears of it, if it knows what that means.
     pub(super) fn tell_of_abandoned(&mut self, start: u64, length: u64, reason: Reason) {
         let worst = self.worst_path();
-        let data_seq = self.remote.data_seq(start) as u32;
+        let data_seq = self.identity.remote.data_seq(start) as u32;
         let Some(partial) = self.partial.as_mut() else { return };
         partial.told_total = partial.told_total.wrapping_add(length as u32);
         if !partial.peer_knows {
@@ -82,7 +82,7 @@ impl Connection {
 
     /// A notice came in; anything else is not for us.
     pub(in crate::connection) fn handle_notice(&mut self, now: Instant, option: &MptcpOption) {
-        let near = self.receive.next();
+        let near = self.receiver.buffer.next();
         let Some(partial) = self.partial.as_mut().filter(|partial| partial.gives_up()) else { return };
         match Notice::of(option) {
             None => {}
@@ -110,7 +110,7 @@ impl Connection {
             Some(Notice::Withdrawn { data_seq, length }) if partial.peer_knows => {
                 let start = crate::connection::mapping::near_offset(
                     near,
-                    data_seq.wrapping_sub(self.remote.data_seq(0) as u32),
+                    data_seq.wrapping_sub(self.identity.remote.data_seq(0) as u32),
                 );
                 let Some(partial) = self.partial.as_mut() else { return };
                 let range = (start, start.saturating_add(u64::from(length)));

@@ -109,7 +109,8 @@ impl Connection {
             return;
         }
         let (Some(partial), Some(subflow)) = (self.partial.as_mut(), self.subflows.get_mut(index)) else { return };
-        let stamp = StampClock { offset: self.stamp_offset, drift: self.config.tcp.timestamp_drift }.stamp(now);
+        let stamp =
+            StampClock { offset: self.identity.stamp_offset, drift: self.config.tcp.timestamp_drift }.stamp(now);
         let (id, next, length) = (subflow.id(), subflow.receiver.next, u64::from(end - start));
         if partial.sides.get(id).is_none() {
             partial.sides.insert(id, Side::new());
@@ -156,7 +157,8 @@ impl Connection {
         let Some((start, end)) = subflow.receiver.first_gap().filter(|first| first.0 == gap) else {
             return Instant::NEVER;
         };
-        let useless = side.beyond <= self.receive.next() && partial.missing.overlap(side.in_order, side.beyond) > 0;
+        let useless =
+            side.beyond <= self.receiver.buffer.next() && partial.missing.overlap(side.in_order, side.beyond) > 0;
         let skipped = side.skipped_bytes + u64::from(end - start);
         let allowed = partial.terms.most_skipped * subflow.counters.bytes_received as f64;
         if !useless || skipped as f64 > allowed || !subflow.state.can_receive() {
@@ -195,7 +197,7 @@ impl Connection {
             side.skipped.pop_front();
         }
         partial.skipped_bytes += u64::from(skipped.1 - skipped.0);
-        self.output_pending = true;
+        self.output.pending = true;
         self.release_in_order(now, index);
     }
 

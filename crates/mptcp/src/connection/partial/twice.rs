@@ -22,7 +22,7 @@ impl Connection {
                 let length = self.useful_length(held.data_seq, u64::from(held.length));
                 let view = self.view(now);
                 // Of what begins withdrawn nothing goes again.
-                if length > 0 && self.scheduler.twice(&view, &held, time_left, &workspace.views) {
+                if length > 0 && self.scheduling.scheduler.twice(&view, &held, time_left, &workspace.views) {
                     return self.give(held.holder, held.data_seq, length as usize, SendKind::Duplicate);
                 }
             }
@@ -32,7 +32,7 @@ impl Connection {
 
     /// The oldest segment of a subflow that the scheduler was not asked about.
     fn next_unasked(&mut self, index: usize) -> Option<Outstanding> {
-        let una = self.data_una();
+        let una = self.sender.una();
         let partial = self.partial.as_mut().filter(|partial| partial.terms.sender.is_some())?;
         let subflow = self.subflows.get(index)?;
         let holder = subflow.id();

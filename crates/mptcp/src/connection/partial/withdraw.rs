@@ -7,7 +7,7 @@
 //! always comes behind the hole and the peer never acknowledges what it has not seen.
 
 use super::{Connection, Partial};
-use crate::connection::schedule::NOBODY;
+use crate::connection::reinjections::NOBODY;
 use crate::subflow::scoreboard::Fate;
 use anabranch_policy::reliability::{Outstanding, Unit, Verdict};
 use anabranch_policy::time::{Duration, Instant};
@@ -69,12 +69,14 @@ impl Connection {
     }
 
     fn may_withdraw(&self) -> bool {
-        self.protocol == super::Protocol::Multipath && !self.checksum && self.closed.is_none()
+        self.association.protocol == super::Protocol::Multipath
+            && !self.association.checksum
+            && self.life.closed.is_none()
     }
 
     /// Puts the messages that are outstanding before the policy, and repeats what the peer has not heeded.
     pub(super) fn judge_written(&mut self, now: Instant) {
-        let una = self.data_una();
+        let una = self.sender.una();
         let Some(partial) = self.partial.as_mut().filter(|partial| partial.terms.sender.is_some()) else { return };
         while partial.written.front().is_some_and(|message| message.end <= una) {
             partial.written.pop_front();
@@ -101,11 +103,11 @@ impl Connection {
             if message.withdrawn {
                 continue;
             }
-            let outstanding = paths.outstanding(&message, self.data_nxt);
+            let outstanding = paths.outstanding(&message, self.sender.data_nxt);
             let Some(partial) = self.partial.as_mut() else { break };
             match partial.policy.withdraw(now, &outstanding) {
                 Verdict::Keep { until } => wake = wake.min(until.max(now + Duration::from_millis(1))),
-                Verdict::Withdraw if message.start >= self.data_nxt => {
+                Verdict::Withdraw if message.start >= self.sender.data_nxt => {
                     at -= 1;
                     self.take_out(now, at);
                 }
@@ -134,7 +136,7 @@ impl Connection {
     /// Asks the policy whether the messages are sent of which the next `length` bytes are, if it was not asked yet. Gives whether
     /// one was withdrawn.
     pub(in crate::connection) fn withdraws_next(&mut self, now: Instant, length: u64, paths: &[SubflowView]) -> bool {
-        let (next, end) = (self.data_nxt, self.data_nxt + length);
+        let (next, end) = (self.sender.data_nxt, self.sender.data_nxt + length);
         let Some(partial) = self.partial.as_ref().filter(|partial| partial.terms.sender.is_some()) else {
             return false;
         };
@@ -171,14 +173,14 @@ impl Connection {
     fn take_out(&mut self, now: Instant, at: usize) {
         let Some(partial) = self.partial.as_mut() else { return };
         let Some(message) = partial.written.remove(at) else { return };
-        let length = self.send.remove(message.start, message.end);
+        let length = self.sender.buffer.remove(message.start, message.end);
         for behind in partial.written.range_mut(at..) {
             behind.start -= length;
             behind.end -= length;
         }
         partial.count_withdrawn(length);
         self.announce_room();
-        if self.write_closed && self.data_nxt == self.send.end() {
+        if self.life.write_closed() && self.sender.all_assigned() {
             self.announce_data_fin(now);
         }
     }
@@ -190,29 +192,29 @@ impl Connection {
         let Some(message) = partial.written.get_mut(at) else { return };
         message.withdrawn = true;
         // What comes behind the hole must find room in the peer's window, which the hole keeps where it is.
-        let last = (message.end - 1).min(self.window_edge.saturating_sub(1));
-        let end = if unit == Some(Unit::Message) { last } else { last.min(self.data_nxt) };
-        let start = message.start.max(self.send.start());
+        let last = (message.end - 1).min(self.sender.window_edge.saturating_sub(1));
+        let end = if unit == Some(Unit::Message) { last } else { last.min(self.sender.data_nxt) };
+        let start = message.start.max(self.sender.buffer.start());
         if start < end {
             let place = partial.withdrawn.partition_point(|range| range.0 < start);
             partial.withdrawn.insert(place, (start, end));
             partial.count_withdrawn(end - start);
             // What nobody was given yet is passed over.
-            self.data_nxt = self.data_nxt.max(end);
-            self.output_pending = true;
+            self.sender.data_nxt = self.sender.data_nxt.max(end);
+            self.output.pending = true;
             self.drop_useless();
         }
     }
 
     /// Tells the peer of what it has not gone over yet, on every subflow. Gives when to do so again.
     fn repeat_withdrawals(&mut self, now: Instant) -> Instant {
-        let una = self.data_una();
+        let una = self.sender.una();
         let round_trip = self.round_trip();
         let Some(partial) = self.partial.as_mut() else { return Instant::NEVER };
         while partial.withdrawn.front().is_some_and(|range| range.1 <= una) {
             partial.withdrawn.pop_front();
         }
-        if partial.is_unheeded(now, una, self.delivered_end) {
+        if partial.is_unheeded(now, una, self.sender.delivered_end) {
             self.send_after_all();
             return Instant::NEVER;
         }
@@ -240,15 +242,15 @@ impl Connection {
         for (start, end) in withdrawn {
             self.reinject_stretch(start, end, NOBODY);
         }
-        self.output_pending = true;
+        self.output.pending = true;
     }
 
     /// What waits on a subflow, and the peer has gone over at data level or need not have, is not sent there. What ends the stream
     /// is, since DATA_FIN may go with it.
     pub(in crate::connection) fn drop_useless(&mut self) {
-        let (una, end) = (self.data_una(), self.send.end());
+        let (una, end) = (self.sender.una(), self.sender.buffer.end());
         let Some(partial) = self.partial.as_deref().filter(|partial| partial.gives_up()) else { return };
-        if self.protocol != super::Protocol::Multipath {
+        if self.association.protocol != super::Protocol::Multipath {
             return;
         }
         let is_withdrawn = |from, to| partial.withdrawn.iter().any(|range| range.0 <= from && to <= range.1);
@@ -259,7 +261,7 @@ impl Connection {
 
     /// Whether something is withdrawn that the peer has not gone over.
     pub(in crate::connection) fn waits_to_be_gone_over(&self) -> bool {
-        let una = self.data_una();
+        let una = self.sender.una();
         self.partial.as_deref().is_some_and(|partial| partial.withdrawn.iter().any(|range| range.1 > una))
     }
 
