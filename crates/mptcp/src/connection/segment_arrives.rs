@@ -41,6 +41,10 @@ impl Connection {
             Verdict::Process { acknowledges } => {
                 subflow.handle_ecn(ecn, segment);
                 self.process(now, index, segment, acknowledges);
+                if self.insert_released(now) {
+                    self.announce_end();
+                    self.finish_if_done(now);
+                }
             }
         }
     }

@@ -40,6 +40,8 @@ impl Piece {
 pub(super) struct SubflowOrder {
     waiting: Vec<(SubflowId, VecDeque<Piece>)>,
     held: u64,
+    /// Pieces whose hole was given up; the data level takes them next.
+    released: VecDeque<(SubflowId, Piece)>,
 }
 
 impl SubflowOrder {
@@ -74,6 +76,17 @@ impl SubflowOrder {
             }
             None => self.waiting.push((subflow, VecDeque::from([piece]))),
         }
+    }
+
+    /// Sets apart what waited for a hole that was given up: [`Self::pop_released`] returns it.
+    pub fn release(&mut self, subflow: SubflowId, next: SeqNumber) {
+        let ready = self.take_ready(subflow, next);
+        self.released.extend(ready.into_iter().map(|piece| (subflow, piece)));
+    }
+
+    /// The next piece that was released, and its subflow.
+    pub fn pop_released(&mut self) -> Option<(SubflowId, Piece)> {
+        self.released.pop_front()
     }
 
     /// Takes out what the next expected sequence number of its subflow has passed, oldest first.
@@ -151,5 +164,17 @@ impl Connection {
         for piece in order.take_ready(subflow.id(), subflow.receiver.next) {
             self.insert(now, index, piece.data_seq, piece.bytes);
         }
+    }
+
+    /// Gives the data level what waited for holes of subflows that were given up. Returns whether anything did.
+    pub(super) fn insert_released(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        while let Some((id, piece)) = self.receiver.subflow_order.as_mut().and_then(|order| order.pop_released()) {
+            if let Some(index) = self.index_of(id) {
+                self.insert(now, index, piece.data_seq, piece.bytes);
+                any = true;
+            }
+        }
+        any
     }
 }

@@ -165,6 +165,7 @@ impl Connection {
     /// The time has come that the policy named.
     pub(in crate::connection) fn handle_missing_timeout(&mut self, now: Instant) {
         self.judge_missing(now);
+        self.insert_released(now);
         let ids: Vec<_> = self.subflows.iter().map(crate::subflow::Subflow::id).collect();
         for id in ids {
             // A skipped gap may have been all that kept the peer's FIN waiting.

@@ -218,6 +218,7 @@ impl Connection {
         self.life.write_was_short = false;
         self.output.pending = true;
         self.judge_missing(now);
+        self.insert_released(now);
         Ok(Some(number))
     }
 
@@ -260,6 +261,7 @@ impl Connection {
         // The reader may have been what held it back.
         self.take_in_records(now);
         self.judge_missing(now);
+        self.insert_released(now);
         self.after_read(now);
         Some(record)
     }

@@ -198,7 +198,8 @@ impl Connection {
         }
         partial.skipped_bytes += u64::from(skipped.1 - skipped.0);
         self.output.pending = true;
-        self.release_in_order(now, index);
+        let (id, next) = (subflow.id(), subflow.receiver.next);
+        self.receiver.subflow_order.iter_mut().for_each(|order| order.release(id, next));
     }
 
     /// A segment was not acceptable: perhaps it is what was skipped.
