@@ -1,9 +1,9 @@
 //! Falling back to plain TCP, or closing a subflow that cannot carry MPTCP (RFC 8684, section 3.7).
 
-use super::association::InfiniteMapping;
+use super::association::{InfiniteMapping, Protocol};
+use super::packets::REASON_MIDDLEBOX;
 use super::resolved::Resolved;
-use super::{Connection, Protocol};
-use crate::connection::close::REASON_MIDDLEBOX;
+use super::state::Connection;
 use crate::event::FallbackCause;
 use crate::subflow::{Signals, Subflow};
 use anabranch_policy::path_manager::CloseReason;
@@ -54,13 +54,6 @@ impl Connection {
     /// Whether no other subflow carries data: joins that have not come to their end do not.
     fn is_only_carrier(&self, index: usize) -> bool {
         self.subflows.iter().enumerate().all(|(other, subflow)| other == index || subflow.state.is_opening())
-    }
-
-    /// Gives up joins that have not come to their end; gives where this subflow is then.
-    fn leave_joins(&mut self, now: Instant, index: usize) -> usize {
-        let Some(id) = self.subflows.get(index).map(Subflow::id) else { return index };
-        self.abandon_joins(now);
-        self.index_of(id).unwrap_or(index)
     }
 
     /// Whether what the subflow holds follows on in the stream, from what is acknowledged to what was given to it: bytes that

@@ -17,6 +17,17 @@ pub(super) struct Measurement {
     pub watch: Option<Box<ReceiverWatch>>,
 }
 
+/// The forward delays that a path manager asked for, and when the receive buffer is blocked as the receiving end sees it.
+#[derive(Debug)]
+pub(super) struct ReceiverWatch {
+    pub of: ForwardDelays,
+    /// The difference of the two ends' clocks that was seen first: the zero of all delays.
+    pub reference: Option<u32>,
+    pub meters: SubflowMap<DelayMeter>,
+    /// The receive buffer is blocked, and this is when the path manager hears of it again; else never.
+    pub repeat_at: Instant,
+}
+
 impl Measurement {
     /// Nothing measured.
     pub fn new(opening: &Opening) -> Self {
@@ -27,17 +38,6 @@ impl Measurement {
         };
         Self { every, moved: 0, watch: ReceiverWatch::of(opening.forward_delays) }
     }
-}
-
-/// The forward delays that a path manager asked for, and when the receive buffer is blocked as the receiving end sees it.
-#[derive(Debug)]
-pub(super) struct ReceiverWatch {
-    pub of: ForwardDelays,
-    /// The difference of the two ends' clocks that was seen first: the zero of all delays.
-    pub reference: Option<u32>,
-    pub meters: SubflowMap<DelayMeter>,
-    /// The receive buffer is blocked, and this is when the path manager hears of it again; else never.
-    pub repeat_at: Instant,
 }
 
 impl ReceiverWatch {

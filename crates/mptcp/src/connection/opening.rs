@@ -4,7 +4,8 @@ use crate::config::ConnectionConfig;
 use crate::keys::{Derived, Key};
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::{ForwardDelays, Measurements};
-use anabranch_wire::SeqNumber;
+use anabranch_wire::mptcp::{CapableFlags, CapableKeys, VERSION};
+use anabranch_wire::{MptcpOption, SeqNumber};
 use core::net::SocketAddr;
 use std::sync::Arc;
 
@@ -61,13 +62,6 @@ pub struct Join {
     pub remote_nonce: u32,
 }
 
-impl Join {
-    /// The subflow it opens.
-    pub fn subflow(&self) -> SubflowId {
-        self.subflow
-    }
-}
-
 /// The joins of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Joins {
@@ -75,4 +69,23 @@ pub(super) struct Joins {
     pub open: Vec<Join>,
     /// Number of the next subflow.
     pub next_subflow: u32,
+}
+
+impl Join {
+    /// The subflow it opens.
+    pub fn subflow(&self) -> SubflowId {
+        self.subflow
+    }
+}
+
+/// The flags and keys of an MP_CAPABLE that we can use: version 1, HMAC-SHA256, no extension.
+pub(super) fn usable_capable(option: &MptcpOption) -> Option<(CapableFlags, CapableKeys)> {
+    match option {
+        MptcpOption::Capable { version, flags, keys }
+            if *version >= VERSION && flags.hmac_sha256 && !flags.extensibility =>
+        {
+            Some((*flags, *keys))
+        }
+        _ => None,
+    }
 }

@@ -1,9 +1,11 @@
 //! The MPTCP options that manage a connection rather than carry its data (RFC 8684, sections 3.3.8 to 3.7).
 
-use super::close::REASON_UNSPECIFIED;
+use super::association::Protocol;
+use super::output::Notice;
+use super::packets::REASON_UNSPECIFIED;
 use super::reinjections::Extent;
 use super::signalling::RemoteAddress;
-use super::{Connection, Notice, Protocol};
+use super::state::Connection;
 use crate::subflow::{Doubt, Subflow};
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::path_manager::{CloseReason, Role};

@@ -1,14 +1,14 @@
 //! What a path manager can have a connection do: announce, withdraw, close, suspend, resume, probe.
 
+use super::association::Protocol;
 use super::reinjections::Extent;
 use super::signalling::Announcement;
-use super::{Connection, Protocol};
-use crate::config::BufferSize;
+use super::state::Connection;
 use crate::event::SendKind;
 use crate::subflow::{State, Subflow};
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::path_manager::CloseReason;
-use anabranch_policy::time::{Duration, Instant};
+use anabranch_policy::time::Instant;
 use anabranch_wire::{MptcpOption, PacketTooBig};
 use core::net::{IpAddr, SocketAddr};
 
@@ -174,43 +174,5 @@ impl Connection {
         let believed = subflow.handle_packet_too_big(&mut cx, message.seq, message.mtu);
         self.output.pending = true;
         believed
-    }
-
-    /// A connection on which nothing moves and nothing waits is not measured until something does.
-    pub(super) fn rest_or_measure_again(&mut self, now: Instant) {
-        let moved = (self.stats.segments_sent + self.stats.segments_received) as u32;
-        self.timers.measure = Instant::NEVER;
-        if self.sender.una() < self.sender.buffer.end() || moved != self.measurement.moved {
-            self.arm_measurement(now);
-        }
-        self.measurement.moved = moved.max(1);
-    }
-
-    /// Something moves: measurements go on.
-    pub(super) fn wake_measurement(&mut self, now: Instant) {
-        let rests = self.timers.measure == Instant::NEVER && self.measurement.moved > 0;
-        if rests && self.association.protocol == Protocol::Multipath && self.life.closed.is_none() {
-            self.arm_measurement(now);
-        }
-    }
-
-    /// Buffers grow with the number of subflows ([`crate::ConnectionConfig::buffers_per_subflow`]).
-    pub(super) fn fit_buffers(&mut self) {
-        if !self.config.buffers_per_subflow {
-            return;
-        }
-        let subflows = self.subflows.iter().filter(|subflow| subflow.state.is_synchronised()).count().max(1) as u64;
-        self.sender.buffer.raise_limit(self.config.send_buffer.saturating_mul(subflows));
-        if let BufferSize::Auto { max, .. } = self.config.receive_buffer {
-            self.receiver.buffer.raise_max(max.saturating_mul(subflows));
-        }
-    }
-
-    pub(super) fn arm_measurement(&mut self, now: Instant) {
-        self.timers.measure = match self.measurement.every {
-            Duration::ZERO => Instant::NEVER,
-            Duration::MAX => now + self.round_trip(),
-            interval => now + interval,
-        };
     }
 }

@@ -1,11 +1,12 @@
 //! What is measured for a path manager that asks for forward delays: the delays, and when the receive buffer is blocked as
 //! the receiving end sees it.
 
-use super::{Connection, Notice, Protocol};
+use super::association::Protocol;
+use super::output::Notice;
+use super::state::Connection;
 use crate::subflow::delay_meter::DelayMeter;
 use anabranch_policy::path_manager::ForwardDelays;
-use anabranch_policy::time::{Duration, Instant};
-use anabranch_policy::view::SubflowView;
+use anabranch_policy::time::Instant;
 use anabranch_wire::Segment;
 
 impl Connection {
@@ -36,25 +37,6 @@ impl Connection {
         meter.include(now, difference, micros);
         watch.meters.retain(|id| self.subflows.iter().any(|subflow| subflow.id() == id));
         watch.meters.insert(subflow.id(), meter);
-    }
-
-    /// Its subflows as path managers see them: with what was measured of forward delays.
-    pub fn subflow_views_with_delays(&self, views: &mut Vec<SubflowView>) {
-        self.subflow_views(views);
-        let Some(watch) = &self.measurement.watch else { return };
-        for (view, subflow) in views.iter_mut().zip(&self.subflows).filter(|(_, s)| s.negotiated.timestamps) {
-            view.forward_delay = Some(watch.meters.get(subflow.id()).map(|meter| meter.delay).unwrap_or_default());
-        }
-    }
-
-    /// The places of the subflows whose forward delay is measured on arrivals, and the delays, microseconds on one scale.
-    pub(super) fn forward_delays(&self) -> impl Iterator<Item = (usize, f64)> {
-        let watch = self.measurement.watch.as_ref().filter(|watch| watch.of == ForwardDelays::OfArrivals);
-        let meter = move |id| watch.and_then(|watch| watch.meters.get(id));
-        let of = move |subflow: &crate::subflow::Subflow| {
-            meter(subflow.id()).map(|meter| meter.delay.smoothed(meter.delay.latest_at(), 0.0))
-        };
-        self.subflows.iter().enumerate().filter_map(move |(index, subflow)| Some((index, of(subflow)?)))
     }
 
     /// Data was put into the receive buffer: whether an episode begins or ends.
@@ -94,11 +76,5 @@ impl Connection {
         let scale = self.subflows.iter().map(|s| s.negotiated.receive_scale).max().unwrap_or(0);
         let rounded = (1 << scale) - 1;
         self.receiver.advertised_edge.saturating_sub(highest) < u64::from(self.receiver.buffer.segment_size()) + rounded
-    }
-
-    /// As a receiver knows it, from echoed timestamps or handshakes; at least 10 ms.
-    pub(super) fn longest_round_trip(&self) -> Duration {
-        let each = self.subflows.iter().map(|s| s.receive_round_trip.max(s.rtt.smoothed()));
-        each.max().unwrap_or_default().max(Duration::from_millis(10))
     }
 }

@@ -1,11 +1,12 @@
 //! Which data goes to which subflow next: new data, data to be sent again, and what a closed window calls for.
 
-use super::reinjections::{Extent, NOBODY, ReinjectedRange};
+use super::association::Protocol;
+use super::output::{Notice, Workspace};
+use super::reinjections::ReinjectedRange;
 use super::scheduling::Blocked;
-use super::{Connection, Notice, Protocol, Workspace};
+use super::state::Connection;
 use crate::event::{SendKind, TraceRecord};
 use crate::subflow::Subflow;
-use crate::subflow::scoreboard::Fate;
 use anabranch_policy::congestion::{Congestion, CongestionEvent};
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::scheduler::{Chunk, ChunkKind, Decision, Hole};
@@ -85,37 +86,6 @@ impl Connection {
         self.give(id, self.sender.data_nxt, length as usize, SendKind::New)
     }
 
-    /// How much new data a probe of a subflow's path would carry, if one is wanted.
-    fn probe_length(&mut self, now: Instant, id: SubflowId) -> Option<u64> {
-        let subflow = self.subflows.iter_mut().find(|subflow| subflow.id() == id && subflow.has_narrow_path())?;
-        let window = subflow.window(&*self.congestion, &self.config.tcp);
-        let unsent = self.sender.unsent();
-        let available = unsent.min(self.sender.window_left()).min(window);
-        subflow.probe_size(now, available).map(u64::from)
-    }
-
-    /// How much new data the next segment may carry: none if it must wait for window, or for more data to fill it.
-    pub(super) fn next_length(&self, mss: u32) -> Option<u64> {
-        let unsent = self.sender.unsent();
-        let left = self.sender.window_left();
-        let full = u64::from(mss).min(unsent);
-        if full > left {
-            // Sender's silly-window avoidance (RFC 9293, section 3.8.6.2.1): a part only if it is half the window, or if
-            // nothing better came for a while.
-            let largest = self.subflows.iter().map(Subflow::largest_window).max().unwrap_or(0);
-            if left == 0 || (left < u64::from(largest) / 2 && !self.sender.override_due) {
-                return None;
-            }
-        }
-        let length = full.min(left);
-        let partial = length < u64::from(mss);
-        let outstanding = self.sender.data_nxt > self.sender.una();
-        if partial && outstanding && self.sender.nagle && !self.life.write_closed() && length == unsent {
-            return None; // Nagle (RFC 9293, section 3.7.4)
-        }
-        Some(length)
-    }
-
     /// Data that another subflow failed to deliver comes before new data.
     fn assign_again(&mut self, now: Instant, at: usize, stretch: ReinjectedRange, workspace: &mut Workspace) -> bool {
         let others = |s: &Subflow| s.is_usable() && s.id() != stretch.last_sent_on;
@@ -190,13 +160,6 @@ impl Connection {
         }
     }
 
-    /// A tail loss probe takes new data with it, window or not (RFC 8985, section 7.3). A stale subflow is probed with what
-    /// it has outstanding: what is new would wait there while the stream goes on elsewhere.
-    pub(super) fn probing_subflow(&self) -> Option<SubflowId> {
-        let wants = |s: &&Subflow| s.probe_due && s.is_usable() && !s.is_stale() && s.scoreboard.queued() == 0;
-        self.subflows.iter().find(wants).map(Subflow::id)
-    }
-
     fn give_new(&mut self, now: Instant, id: SubflowId, length: u64) -> bool {
         let Some(mss) = self.subflow_mut(id).filter(|s| s.is_usable()).map(|s| s.mss) else { return false };
         if let Some(length) = self.probe_length(now, id) {
@@ -207,31 +170,6 @@ impl Connection {
             Some(place) => self.give_in_train(id, length, place),
             None => self.give(id, self.sender.data_nxt, length as usize, SendKind::New),
         }
-    }
-
-    /// Puts a stretch of the stream on a subflow.
-    pub(super) fn give(&mut self, id: SubflowId, data_seq: u64, length: usize, kind: SendKind) -> bool {
-        let Some(payload) = self.sender.buffer.slice(data_seq, length) else { return false };
-        let length = payload.len() as u64;
-        match kind {
-            SendKind::New => self.note_given(data_seq + length),
-            SendKind::Reinjection => self.stats.bytes_reinjected += length,
-            SendKind::Duplicate => self.stats.bytes_duplicated += length,
-            SendKind::Retransmission => {}
-        }
-        if let Some(subflow) = self.subflow_mut(id) {
-            subflow.push(data_seq, payload, kind);
-        }
-        if kind == SendKind::New {
-            self.close_plain();
-        }
-        true
-    }
-
-    /// New data up to here was given to a subflow.
-    pub(super) fn note_given(&mut self, end: u64) {
-        self.sender.data_nxt = end;
-        self.sender.override_due = false;
     }
 
     /// Whether the closed window is a blocked receive buffer: a usable subflow has room, and bytes beyond the left edge
@@ -276,21 +214,6 @@ impl Connection {
         }
     }
 
-    /// Which subflow holds the byte at `data_seq`, and how much from there on.
-    pub(super) fn find_holder(&self, data_seq: u64) -> Option<(SubflowId, u64)> {
-        self.subflows.iter().find_map(|s| s.scoreboard.holds(data_seq).map(|length| (s.id(), length)))
-    }
-
-    /// Has a stretch sent again before all others, on any subflow but `last_sent_on`.
-    pub(super) fn reinject_at_once(&mut self, start: u64, end: u64, last_sent_on: SubflowId) {
-        self.sender.reinjections.add_first(ReinjectedRange { start, end, last_sent_on });
-    }
-
-    /// Has a stretch sent again, on any subflow but `last_sent_on`.
-    pub(super) fn reinject_stretch(&mut self, start: u64, end: u64, last_sent_on: SubflowId) {
-        self.sender.reinjections.add(start, end, last_sent_on);
-    }
-
     /// Asks the scheduler what to do about the hole.
     fn relieve(&mut self, now: Instant, una: u64, workspace: &Workspace) {
         let Some(mut blocked) = self.scheduling.blocked else { return };
@@ -315,42 +238,6 @@ impl Connection {
         {
             let event = CongestionEvent { now, cause: Congestion::Penalty, in_flight, lost: 0, repeated: false };
             self.congestion.on_congestion(id, &event);
-        }
-    }
-
-    /// Has everything that a subflow holds sent elsewhere: it is gone.
-    pub(super) fn reinject_all_of(&mut self, subflow: &mut Subflow) {
-        if self.association.protocol != Protocol::Multipath || self.life.closed.is_some() {
-            return;
-        }
-        let id = subflow.id();
-        for record in subflow.scoreboard.records().filter(|record| !record.reinjected) {
-            self.sender.reinjections.add(record.data_seq, record.data_end(), id);
-        }
-    }
-
-    /// Has what a subflow has outstanding sent elsewhere too: it does not answer.
-    pub(super) fn reinject_outstanding(&mut self, index: usize, extent: Extent) {
-        let una = self.sender.una();
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
-        let id = subflow.id();
-        for record in subflow.scoreboard.given_mut() {
-            let wanted = extent == Extent::All || record.fate != Fate::Sacked;
-            if wanted && !record.reinjected && record.data_end() > una {
-                record.reinjected = self.sender.reinjections.add(record.data_seq, record.data_end(), id);
-            }
-        }
-    }
-
-    /// Takes back what a subflow has not sent yet; it may get it again.
-    pub(super) fn take_back_queued(&mut self, index: usize) {
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
-        let mut taken = Vec::new();
-        while let Some(record) = subflow.take_unsent() {
-            taken.push((record.data_seq, record.data_end()));
-        }
-        for (start, end) in taken.into_iter().rev() {
-            self.sender.reinjections.add(start, end, NOBODY);
         }
     }
 }

@@ -14,13 +14,6 @@ pub(super) struct Scheduling {
     pub blocked: Option<Blocked>,
 }
 
-impl Scheduling {
-    /// Nothing is blocked.
-    pub fn new(scheduler: Box<dyn Scheduler>) -> Self {
-        Self { silence: scheduler.silence().unwrap_or(0.0), scheduler, blocked: None }
-    }
-}
-
 /// An episode in which the receive buffer is blocked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Blocked {
@@ -32,6 +25,13 @@ pub(super) struct Blocked {
     pub culprit: Option<SubflowId>,
     /// How much of it, bytes.
     pub length: u64,
+}
+
+impl Scheduling {
+    /// Nothing is blocked.
+    pub fn new(scheduler: Box<dyn Scheduler>) -> Self {
+        Self { silence: scheduler.silence().unwrap_or(0.0), scheduler, blocked: None }
+    }
 }
 
 impl Blocked {

@@ -1,17 +1,16 @@
 //! A segment on one of the subflows: judged there, then taken apart into acknowledgement, options, payload and end.
 
-use super::close::REASON_UNSPECIFIED;
-use super::{Connection, Notice, Protocol};
-use crate::event::{CloseCause, Event, FallbackCause, TraceRecord};
-use crate::receive_buffer::Inserted;
+use super::association::Protocol;
+use super::output::Notice;
+use super::packets::REASON_UNSPECIFIED;
+use super::state::Connection;
+use crate::event::{CloseCause, FallbackCause};
 use crate::subflow::acknowledge::Progress;
 use crate::subflow::segment_arrives::Verdict;
 use crate::subflow::{Signals, State, Subflow};
-use anabranch_policy::ids::SubflowId;
 use anabranch_policy::path_manager::{CloseReason, Role};
-use anabranch_policy::time::{Duration, Instant};
-use anabranch_wire::{Ecn, Flags, MptcpOption, Segment, SeqNumber};
-use bytes::{Buf, Bytes};
+use anabranch_policy::time::Instant;
+use anabranch_wire::{Ecn, Flags, MptcpOption, Segment};
 use core::net::SocketAddr;
 
 impl Connection {
@@ -122,12 +121,6 @@ impl Connection {
         });
     }
 
-    /// Whether an option is MP_FASTCLOSE with our key (RFC 8684, section 3.5).
-    pub(super) fn is_our_fast_close(&self, option: &MptcpOption) -> bool {
-        matches!(option, MptcpOption::FastClose { key } if *key == self.identity.keys.local.0)
-            && self.association.protocol == Protocol::Multipath
-    }
-
     fn process(&mut self, now: Instant, index: usize, segment: &mut Segment, acknowledges: bool) {
         let Some(subflow) = self.subflows.get(index) else { return };
         let id = subflow.id();
@@ -224,46 +217,6 @@ impl Connection {
         }
     }
 
-    /// Everything before `ack` arrived; one beyond the end of the stream acknowledges DATA_FIN.
-    pub(super) fn acknowledge_data(&mut self, now: Instant, ack: u64) {
-        let newly = self.sender.buffer.acknowledge(ack.min(self.sender.data_nxt));
-        if self.life.write_closed()
-            && ack > self.sender.buffer.end()
-            && self.association.protocol == Protocol::Multipath
-        {
-            self.life.acknowledge_end();
-            self.subflows.iter_mut().for_each(|subflow| subflow.data_fin_due = false);
-            self.limit_wait_for_end(now);
-        }
-        if newly > 0 {
-            self.timers.data_attempts = 0;
-            self.timers.user = Instant::NEVER;
-            self.timers.begin_probes_anew();
-            if self.partial.is_some() {
-                self.drop_useless();
-            }
-            self.announce_room();
-        }
-        if newly > 0 || self.life.end_acknowledged() {
-            self.arm_data_retransmit(now);
-        }
-    }
-
-    /// Wakes an application that had more to write than there was room for: at a third of the buffer, so that it is not woken for
-    /// a few bytes (Linux does the same).
-    pub(super) fn announce_room(&mut self) {
-        if self.sender.buffer.space() >= self.sender.buffer.limit() / 3 {
-            self.notify_writable();
-        }
-    }
-
-    /// Wakes an application whose last write was cut short.
-    pub(super) fn notify_writable(&mut self) {
-        if core::mem::take(&mut self.life.write_was_short) {
-            self.output.notify(Event::Writable(self.id));
-        }
-    }
-
     /// An answer to data of ours without any MPTCP option, before the peer has ever shown one on this subflow; on the
     /// first subflow its data counts too, and what it has shown does not before it has acknowledged something of ours at
     /// data level: a peer that our options do not reach falls back in silence (RFC 8684, section 3.7).
@@ -325,161 +278,6 @@ impl Connection {
         if self.measurement.watch.is_some() {
             self.watch_receive_buffer(now);
         }
-    }
-
-    /// In plain TCP, positions in the stream and on the subflow move together.
-    pub(super) fn place_unmapped(&mut self, now: Instant, index: usize, seq: SeqNumber, mut payload: Bytes) {
-        let next = match self.subflows.get(index) {
-            Some(subflow) => subflow.receiver.next,
-            None => return,
-        };
-        let ahead = i64::from(seq.distance(next));
-        let mut end = seq + payload.len() as u32;
-        let position = i64::try_from(self.receiver.buffer.next()).unwrap_or(i64::MAX).saturating_add(ahead);
-        let data_seq = match u64::try_from(position) {
-            Ok(data_seq) => data_seq,
-            Err(_) => {
-                payload.advance(payload.len().min(position.unsigned_abs() as usize));
-                0
-            }
-        };
-        // What lies beyond the window is cut off (RFC 9293, section 3.10.7.4).
-        let room = self.receiver.buffer.right_edge().saturating_sub(data_seq);
-        let excess = (payload.len() as u64).saturating_sub(room) as usize;
-        if excess > 0 {
-            payload.truncate(payload.len() - excess);
-            end = end - excess as u32;
-            self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.receiver.acknowledge_now());
-            if payload.is_empty() {
-                return;
-            }
-        }
-        self.place(now, index, (seq, end), data_seq, payload);
-    }
-
-    /// Puts bytes with a known position into the receive buffer; only what it takes is acknowledged on the subflow.
-    pub(super) fn place(
-        &mut self,
-        now: Instant,
-        index: usize,
-        range: (SeqNumber, SeqNumber),
-        data_seq: u64,
-        payload: Bytes,
-    ) {
-        let length = payload.len() as u64;
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
-        if range.1.after(subflow.receiver.next) && !subflow.receiver.has_place(range.0) {
-            subflow.receiver.acknowledge_now();
-            return;
-        }
-        if self.receiver.subflow_order.is_some() && self.waits_for_hole(index, range.0) {
-            return self.hold_behind_hole(now, index, range, data_seq, payload);
-        }
-        let inserted = self.insert(now, index, data_seq, payload);
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
-        if inserted.dropped > 0 {
-            // Not acknowledged anywhere: the peer sends it again, when there is room.
-            subflow.receiver.acknowledge_now();
-        } else {
-            subflow.receiver.place(now, range.0, range.1, subflow.mss, &self.config.tcp);
-            // Where the buffer is what limits the peer, it should not wait for a delayed acknowledgement too; nor for that of the
-            // first segment of a join, which holds the next back.
-            let first = range.0 == subflow.peer_initial + 1 && subflow.id() != SubflowId(0);
-            if inserted.in_order_advance > length || self.receiver.buffer.is_tight() || first {
-                subflow.receiver.acknowledge_now();
-            }
-            if self.partial.is_some() {
-                self.note_placed(now, index, range, data_seq);
-                self.tell_of_missing(index);
-            }
-            if self.receiver.subflow_order.is_some() {
-                self.release_in_order(now, index);
-            }
-        }
-    }
-
-    /// Puts bytes into the receive buffer and tells the application.
-    pub(super) fn insert(&mut self, now: Instant, index: usize, data_seq: u64, payload: Bytes) -> Inserted {
-        let (length, expected) = (payload.len() as u32, self.receiver.buffer.next());
-        let mut inserted = self.receiver.buffer.insert(now, data_seq, payload);
-        if self.partial.is_some() {
-            self.note_inserted(now, (data_seq, u64::from(length)), expected, &mut inserted);
-        }
-        self.stats.duplicate_bytes_received += inserted.duplicate;
-        let fresh = u64::from(length).saturating_sub(inserted.duplicate + inserted.dropped);
-        self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.counters.bytes_received += fresh);
-        let advanced = inserted.in_order_advance > 0;
-        if self.output.traces()
-            && let Some(subflow) = self.subflows.get(index).map(Subflow::id)
-        {
-            let connection = self.id;
-            self.output.record(TraceRecord::Arrived { connection, subflow, data_seq, length, expected });
-            if advanced {
-                self.output.record(TraceRecord::Delivered { connection, data_seq: self.receiver.buffer.next() });
-            }
-        }
-        if advanced && self.life.discarded() {
-            self.abort(now);
-        } else if advanced && !self.life.readable_announced && self.has_something_to_read() {
-            self.life.readable_announced = true;
-            self.output.notify(Event::Readable(self.id));
-        }
-        inserted
-    }
-
-    /// The round trip as a receiver sees it (RFC 7323 echoes), for the automatic buffer.
-    fn note_receive_round_trip(&mut self, now: Instant, index: usize, segment: &Segment) {
-        let stamp = self.stamp(now);
-        let Some(stamps) = segment.options.timestamps.filter(|stamps| stamps.echo != 0) else { return };
-        let millis = stamp.wrapping_sub(stamps.echo);
-        let Some(subflow) = self.subflows.get_mut(index).filter(|s| s.negotiated.timestamps && millis < 60_000) else {
-            return;
-        };
-        let sample = Duration::from_millis(u64::from(millis.max(1)));
-        let old = subflow.receive_round_trip;
-        subflow.receive_round_trip = if old.is_zero() { sample } else { old - old / 8 + sample / 8 };
-        let longest = self.subflows.iter().map(|s| s.receive_round_trip.max(s.rtt.smoothed())).max();
-        self.receiver.buffer.set_round_trip(longest.unwrap_or_default());
-    }
-
-    /// The peer's FIN, once everything before it is here.
-    pub(super) fn handle_fin(&mut self, now: Instant, index: usize, fin: Option<SeqNumber>) {
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
-        subflow.peer_fin = subflow.peer_fin.or(fin);
-        if fin.is_some_and(|fin| fin.after(subflow.receiver.next)) {
-            subflow.receiver.acknowledge_now(); // out of order (RFC 5681, section 4.2)
-        }
-        if subflow.peer_fin != Some(subflow.receiver.next) || !subflow.state.can_receive() {
-            return;
-        }
-        subflow.handle_fin(now, &self.config.tcp);
-        if self.association.protocol == Protocol::Tcp {
-            // In plain TCP the end of the subflow is the end of the stream; not so if the peer has not heard of it.
-            let end = self.receiver.buffer.next();
-            let cut = self.association.fallback.unheard.is_some() && !self.receiver.buffer.at_end();
-            if cut || self.receiver.buffer.set_end(end).is_err() {
-                self.reset_all(now, CloseCause::ProtocolError);
-            }
-            self.take_in_records(now);
-        } else {
-            self.remove_if_closed(now, index);
-        }
-    }
-
-    fn handle_fin_acknowledged(&mut self, now: Instant, index: usize) {
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
-        subflow.handle_fin_acknowledged(now, &self.config.tcp);
-        let plain = self.association.protocol == Protocol::Tcp;
-        if plain {
-            self.life.acknowledge_end();
-        }
-        let goes_on = plain && !self.life.discarded() && !self.receiver.buffer.at_end();
-        if subflow.state == State::FinWait2 && !goes_on {
-            // The peer has only to answer. In plain TCP its application may go on writing for as long as ours reads, unless it
-            // said before a fallback that it had ended.
-            subflow.timers.linger = now + self.config.tcp.fin_wait_2;
-        }
-        self.remove_if_closed(now, index);
     }
 }
 

@@ -15,7 +15,7 @@ use super::stamp_clock::StampClock;
 use super::timer_table::ConnectionTimers;
 use crate::config::{BufferSize, ConnectionConfig};
 use crate::event::{CloseCause, Event, FallbackCause};
-use crate::stats::{ConnectionStats, ReceiveState, SubflowReport, Totals};
+use crate::stats::Totals;
 use crate::subflow::acknowledge::Context;
 use crate::subflow::{Identity, MAPPING_SPACE, Subflow};
 use anabranch_policy::congestion::CongestionControl;
@@ -23,7 +23,6 @@ use anabranch_policy::ids::{ConnectionId, SubflowId};
 use anabranch_policy::path_manager::Role;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::{ConnectionView, SubflowView};
-use bytes::Bytes;
 use core::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -62,6 +61,16 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Connection {
+    pub(super) fn is_initial(&self, index: usize) -> bool {
+        self.subflows.get(index).is_some_and(|subflow| subflow.id() == SubflowId(0))
+    }
+
+    /// As a receiver knows it, from echoed timestamps or handshakes; at least 10 ms.
+    pub(super) fn longest_round_trip(&self) -> Duration {
+        let each = self.subflows.iter().map(|s| s.receive_round_trip.max(s.rtt.smoothed()));
+        each.max().unwrap_or_default().max(Duration::from_millis(10))
+    }
+
     pub(super) fn new(opening: Opening, role: Role, protocol: Protocol) -> Self {
         let policies = &opening.config.policies;
         let partial = Partial::of(opening.config.framing, (policies.reliability)());
@@ -94,114 +103,65 @@ impl Connection {
     pub fn id(&self) -> ConnectionId {
         self.id
     }
+
     /// Which end we are.
     pub fn role(&self) -> Role {
         self.role
     }
+
     /// What is spoken.
     pub fn protocol(&self) -> Protocol {
         self.association.protocol
     }
+
     /// Our token, if MPTCP was offered.
     pub fn token(&self) -> Option<u32> {
         self.config.multipath.then_some(self.identity.local.token)
     }
+
     /// Its settings.
     pub fn config(&self) -> &ConnectionConfig {
         &self.config
     }
+
     /// Why it ended, if it did.
     pub fn closed(&self) -> Option<CloseCause> {
         self.life.closed
     }
+
     /// Whether nothing is left to do: it may be forgotten.
     pub fn is_over(&self) -> bool {
         self.life.closed.is_some() && self.subflows.is_empty() && self.output.is_empty()
     }
+
     /// Whether the handshake of its first subflow is not over.
     pub fn is_half_open(&self) -> bool {
         self.life.closed.is_none() && self.subflows.first().is_some_and(|subflow| subflow.state.is_opening())
     }
+
     /// The peer's address and port of the initial subflow.
     pub fn initial_remote(&self) -> SocketAddr {
         self.identity.initial_remote
     }
+
     /// Our address of the initial subflow.
     pub fn initial_local(&self) -> IpAddr {
         self.identity.initial_local
     }
+
     /// Whether the peer asked not to be joined at its initial address.
     pub fn remote_denies_joins(&self) -> bool {
         self.identity.remote_denies_joins
     }
+
     /// Its subflows' identities, in order of id.
     pub fn identities(&self) -> impl Iterator<Item = &Identity> {
         self.subflows.iter().map(|subflow| &subflow.identity)
     }
+
     /// Whether either side calls a subflow a backup.
     pub fn is_backup(&self, id: SubflowId) -> bool {
         self.subflows.iter().any(|subflow| subflow.id() == id && subflow.is_backup())
-    }
-
-    /// Takes as much of `data` as the send buffer holds; gives the bytes taken.
-    pub fn write(&mut self, data: Bytes) -> usize {
-        let offered = data.len();
-        let taken = self.sender.buffer.write(data);
-        self.life.write_was_short = taken < offered;
-        self.output.pending = true;
-        taken
-    }
-
-    /// How many bytes [`Self::write`] would take.
-    pub fn room(&self) -> u64 {
-        self.sender.buffer.space()
-    }
-
-    /// Holds small segments back while data is in flight, or not.
-    pub fn set_nagle(&mut self, on: bool) {
-        self.sender.nagle = on;
-        self.output.pending = true;
-    }
-
-    /// Changes the application's priority; policies see it from now on. The few that do get settings of their own.
-    pub fn set_priority(&mut self, priority: u8) {
-        Arc::make_mut(&mut self.config).priority = priority.clamp(1, 6);
-    }
-
-    /// Tells policies for how long the peer's player can go on with what it has; none: it is not known.
-    pub fn set_play_out_left(&mut self, now: Instant, left: Option<Duration>) {
-        self.sender.play_out_ends = left.map_or(Instant::NEVER, |left| now + left);
-        self.output.pending = true;
-    }
-
-    /// The next bytes in order.
-    pub fn read(&mut self, now: Instant, max: usize) -> Option<Bytes> {
-        let max = if self.partial.is_some() { self.readable_until_gap(max) } else { max };
-        let bytes = self.receiver.buffer.read(now, max);
-        self.after_read(now);
-        bytes
-    }
-
-    pub(super) fn after_read(&mut self, now: Instant) {
-        if !self.has_something_to_read() {
-            self.life.readable_announced = false;
-        }
-        self.update_window();
-        self.announce_end();
-        self.finish_if_done(now);
-        if let Some(cause) = self.life.verdict {
-            self.conclude(cause);
-        }
-    }
-
-    /// Tells the peer of a window that has grown much since it was last told.
-    pub(super) fn update_window(&mut self) {
-        let offered = self.receiver.advertised_edge.saturating_sub(self.receiver.buffer.next());
-        let possible = self.receiver.buffer.window();
-        if offered * 2 <= self.receiver.buffer.size() && possible >= offered * 2 && possible > 0 {
-            self.subflows.iter_mut().filter(|s| s.state.can_receive()).for_each(|s| s.receiver.acknowledge_now());
-            self.output.pending = true;
-        }
     }
 
     /// How the connection will have ended, once the application has read what is there; none if it is not over.
@@ -280,38 +240,6 @@ impl Connection {
     pub fn subflow_views(&self, views: &mut Vec<SubflowView>) {
         views.clear();
         views.extend(self.subflows.iter().map(|subflow| subflow.view(&*self.congestion, &self.config.tcp)));
-    }
-
-    /// Its subflows with addresses and counters.
-    pub fn subflow_reports(&self) -> Vec<SubflowReport> {
-        let report = |subflow: &Subflow| SubflowReport {
-            local: subflow.identity.local,
-            remote: subflow.identity.remote,
-            bytes_received: subflow.counters.bytes_received,
-            bytes_retransmitted: subflow.counters.bytes_retransmitted,
-            view: subflow.view(&*self.congestion, &self.config.tcp),
-        };
-        self.subflows.iter().map(report).collect()
-    }
-
-    /// The receiving side now.
-    pub fn receive_state(&self) -> ReceiveState {
-        ReceiveState {
-            next: self.receiver.buffer.next(),
-            readable: self.receiver.buffer.readable(),
-            out_of_order: self.receiver.buffer.out_of_order(),
-            buffer: self.receiver.buffer.size(),
-        }
-    }
-
-    /// Its counters.
-    pub fn stats(&self) -> ConnectionStats {
-        let mut stats = self.stats.with(self.sender.una(), self.receiver.buffer.next());
-        if let Some(partial) = &self.partial {
-            partial.report(&mut stats);
-            stats.worst_path_of_peer = self.worst_path_of_peer();
-        }
-        stats
     }
 
     /// The longest smoothed round trip of the subflows that carry data, at least 10 ms.

@@ -4,7 +4,8 @@
 //! them leaves, its mapping is for all that is there then. From that moment these bytes must follow under these
 //! sequence numbers; until then they can be taken back. Sent again, a segment goes as it went at first.
 
-use super::{Connection, Protocol};
+use super::association::Protocol;
+use super::state::Connection;
 use crate::subflow::MAPPING_SPACE;
 use crate::subflow::scoreboard::{Place, Record};
 use anabranch_policy::ids::SubflowId;

@@ -12,9 +12,11 @@
 //! | reset of a subflow | MP_FASTCLOSE (12) or MP_FAIL (12) if it is one, MP_TCPRST (4) |
 //! | third segment of a handshake | MP_CAPABLE with both keys (20), or MP_JOIN (24) |
 
-use super::close::packet;
+use super::association::Protocol;
 use super::joined::JoinedSegments;
-use super::{Connection, Protocol, Workspace};
+use super::output::Workspace;
+use super::packets::packet;
+use super::state::Connection;
 use crate::event::{SendKind, TraceRecord};
 use crate::subflow::Subflow;
 use crate::subflow::receiver::AckDue;
@@ -26,6 +28,12 @@ use anabranch_policy::time::Instant;
 use anabranch_wire::mptcp::{CapableKeys, DataSequence, Dss, Mapping, VERSION, dss_checksum};
 use anabranch_wire::tcp::OPTION_SPACE;
 use anabranch_wire::{Ecn, MptcpOption, Packet, Segment, SeqNumber};
+
+impl Subflow {
+    fn take_data_fin_due(&mut self) -> bool {
+        core::mem::take(&mut self.data_fin_due)
+    }
+}
 
 impl Connection {
     /// The next packet to send now.
@@ -309,11 +317,5 @@ impl Connection {
         let checksum = self.association.checksum.then(|| dss_checksum(number, 0, 1, []));
         let mapping = Mapping { data_seq: DataSequence::Long(number), subflow_seq: 0, length: 1, checksum };
         Dss { mapping: Some(mapping), data_fin: true, ..data_ack }
-    }
-}
-
-impl Subflow {
-    fn take_data_fin_due(&mut self) -> bool {
-        core::mem::take(&mut self.data_fin_due)
     }
 }

@@ -10,7 +10,8 @@
 //! until it is acknowledged go by the subflow's own acknowledgements. So a peer that lies gets at most a copy of what is
 //! outstanding, which it could have by being silent, too.
 
-use super::{Connection, Protocol};
+use crate::connection::association::Protocol;
+use crate::connection::state::Connection;
 use crate::subflow::Subflow;
 use crate::subflow::scoreboard::Fate;
 use anabranch_policy::time::Instant;
@@ -47,7 +48,13 @@ impl Connection {
     }
 
     /// The peer says that this is missing on a subflow of ours.
-    pub(super) fn send_elsewhere(&mut self, now: Instant, addresses: (u8, u8), subflow_seq: u32, length: u32) {
+    pub(in crate::connection) fn send_elsewhere(
+        &mut self,
+        now: Instant,
+        addresses: (u8, u8),
+        subflow_seq: u32,
+        length: u32,
+    ) {
         let view = self.view(now);
         if self.association.protocol != Protocol::Multipath
             || !self.reinjects_early()

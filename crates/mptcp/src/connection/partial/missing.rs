@@ -4,7 +4,8 @@
 //! end of the stream never is: a DATA_FIN is nothing that was seen behind the hole.
 
 use super::assembler::Current;
-use super::{Connection, Gap};
+use super::state::Gap;
+use crate::connection::state::Connection;
 use crate::receive_buffer::Inserted;
 use crate::record::Framing;
 use anabranch_policy::reliability::{BufferState, Decision, Missing, Reason};
@@ -13,6 +14,7 @@ use anabranch_wire::message::HEADER;
 
 /// Gaps that wait to be read in a stream that is not framed; with so many nothing more is given up.
 const MAX_GAPS: usize = 4_096;
+
 /// How many messages behind the hole are looked at for one that is whole and to be played first.
 const LOOK_AHEAD: usize = 64;
 
@@ -160,20 +162,5 @@ impl Connection {
         // The sender is to hear of it at once, on whichever path is quickest.
         self.subflows.iter_mut().filter(|s| s.state.can_receive()).for_each(|s| s.receiver.acknowledge_now());
         self.output.pending = true;
-    }
-
-    /// The time has come that the policy named.
-    pub(in crate::connection) fn handle_missing_timeout(&mut self, now: Instant) {
-        self.judge_missing(now);
-        self.insert_released(now);
-        let ids: Vec<_> = self.subflows.iter().map(crate::subflow::Subflow::id).collect();
-        for id in ids {
-            // A skipped gap may have been all that kept the peer's FIN waiting.
-            if let Some(index) = self.index_of(id) {
-                self.handle_fin(now, index, None);
-            }
-        }
-        self.announce_end();
-        self.finish_if_done(now);
     }
 }

@@ -10,70 +10,23 @@
 //! up, as far as anything that came behind it: whatever the gap holds is then of no use. If a subflow is reset soon after,
 //! or falls silent while others are not, or goes on sending what was skipped, it is never done again on this connection.
 
-use super::Connection;
+use super::side::{DUPLICATES, MAX_REPEATS, Side, is_later};
 use crate::connection::stamp_clock::StampClock;
+use crate::connection::state::Connection;
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::reliability::Level;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::{Segment, SeqNumber};
-use std::collections::VecDeque;
 
-/// Duplicate acknowledgements that tell a sender of a loss (RFC 5681, section 3.2).
-const DUPLICATES: u32 = 3;
 /// A reset so long after a skip is laid to it.
 const SUSPECT: Duration = Duration::from_secs(10);
+
 /// So much on other subflows while one says nothing after a skip: it has stalled.
 const STALLED_AFTER: u64 = 64 * 1024;
-/// Copies of what was skipped that come although it was acknowledged.
-const MAX_REPEATS: u32 = 16;
+
 /// Skipped stretches that are remembered.
 const MAX_SKIPPED: usize = 16;
-
-/// The receiving side of a subflow, as far as skipping asks.
-#[derive(Debug)]
-pub struct Side {
-    /// The sequence number that is missing, and since when something behind it has been here.
-    gap: Option<(SeqNumber, Instant)>,
-    /// Segments that came behind it: each was answered with a duplicate acknowledgement.
-    duplicates: u32,
-    /// Our timestamp when the first of them was due, and the third.
-    told: Option<u32>,
-    told_thrice: Option<u32>,
-    /// The peer's timestamp on the first segment sent when it had heard of the first, and on one sent when it had acted.
-    heard: Option<u32>,
-    acted: Option<u32>,
-    /// Data sequence behind the last byte that came in order here, and behind the highest that came out of order.
-    in_order: u64,
-    beyond: u64,
-    /// Bytes skipped.
-    skipped_bytes: u64,
-    last_skip: Option<Instant>,
-    /// What came on other subflows since, as long as nothing has come here.
-    elsewhere: Option<u64>,
-    skipped: VecDeque<(SeqNumber, SeqNumber)>,
-    repeats: u32,
-}
-
-impl Side {
-    fn new() -> Self {
-        Self {
-            gap: None,
-            duplicates: 0,
-            told: None,
-            told_thrice: None,
-            heard: None,
-            acted: None,
-            in_order: 0,
-            beyond: 0,
-            skipped_bytes: 0,
-            last_skip: None,
-            elsewhere: None,
-            skipped: VecDeque::new(),
-            repeats: 0,
-        }
-    }
-}
 
 impl Connection {
     fn skips(&self) -> bool {
@@ -133,7 +86,7 @@ impl Connection {
     }
 
     /// Skips the first gap of each subflow where that is due; where it will be, sees to it that it is asked again.
-    pub(super) fn skip_on_subflows(&mut self, now: Instant) {
+    pub(in crate::connection) fn skip_on_subflows(&mut self, now: Instant) {
         if !self.skips() {
             return;
         }
@@ -234,45 +187,4 @@ impl Connection {
         let suspect = side.last_skip.is_some_and(|at| last.since(at) < SUSPECT);
         partial.skips_no_more |= suspect && why == CloseReason::Reset;
     }
-}
-
-impl Side {
-    fn note(
-        &mut self,
-        (now, stamp): (Instant, u32),
-        (start, end): (SeqNumber, SeqNumber),
-        next: SeqNumber,
-        data_end: u64,
-    ) {
-        self.elsewhere = None;
-        if end.at_or_before(next) {
-            self.in_order = data_end;
-        }
-        if start.after(next) {
-            match self.gap {
-                Some((gap, _)) if gap == next => self.duplicates += 1,
-                Some(_) | None => {
-                    (self.gap, self.duplicates, self.beyond) = (Some((next, now)), 1, 0);
-                    self.forget_what_was_told();
-                }
-            }
-            self.told = self.told.or(Some(stamp));
-            if self.duplicates >= DUPLICATES {
-                self.told_thrice = self.told_thrice.or(Some(stamp));
-            }
-            self.beyond = self.beyond.max(data_end);
-        } else if self.gap.is_some_and(|(gap, _)| gap != next) {
-            // Filled; what lies behind the next gap, if there is one, is known when something comes there.
-            self.gap = None;
-        }
-    }
-
-    fn forget_what_was_told(&mut self) {
-        (self.told, self.told_thrice, self.heard, self.acted) = (None, None, None, None);
-    }
-}
-
-/// Whether one timestamp is later than another, modulo 2^32.
-fn is_later(stamp: u32, than: u32) -> bool {
-    (stamp.wrapping_sub(than) as i32) > 0
 }

@@ -6,8 +6,8 @@
 //! that congestion control counts it. The peer takes what comes first; the other is data that it has, as after a reinjection
 //! (RFC 8684, section 3.3.6).
 
-use super::Connection;
-use crate::connection::Workspace;
+use crate::connection::output::Workspace;
+use crate::connection::state::Connection;
 use crate::event::SendKind;
 use crate::subflow::scoreboard::Fate;
 use anabranch_policy::scheduler::Outstanding;

@@ -6,9 +6,9 @@
 //! acknowledged there: its sequence numbers have no gaps. The last byte of a message is never withdrawn, so that something
 //! always comes behind the hole and the peer never acknowledges what it has not seen.
 
-use super::{Connection, Partial};
+use super::state::Partial;
 use crate::connection::reinjections::NOBODY;
-use crate::subflow::scoreboard::Fate;
+use crate::connection::state::Connection;
 use anabranch_policy::reliability::{Outstanding, Unit, Verdict};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::SubflowView;
@@ -23,59 +23,24 @@ const MAX_NOTICES: usize = 8;
 /// So long the peer may stand before what is withdrawn while it has what lies behind: then it does not hear the notices.
 const MOST_PATIENCE: Duration = Duration::from_secs(10);
 
-/// A message of ours that may be withdrawn.
-#[derive(Clone, Copy, Debug)]
-pub struct Written {
-    /// Where it begins and ends in the stream, its header included.
-    pub start: u64,
-    pub end: u64,
-    pub importance: u8,
-    pub at: Instant,
-    pub expires: Option<Instant>,
-    pub withdrawn: bool,
-    /// Its turn came, and it was begun.
-    pub begun: bool,
-}
+impl Partial {
+    /// Whether the peer has stood too long before the first withdrawn stretch though it has what lies behind it.
+    fn is_unheeded(&mut self, now: Instant, una: u64, delivered_end: u64) -> bool {
+        let stands = self.withdrawn.front().is_some_and(|range| range.0 <= una && range.1 < delivered_end);
+        let before = self.stands.filter(|(at, _)| stands && *at == una);
+        self.stands = stands.then_some(before.unwrap_or((una, now)));
+        self.stands.is_some_and(|(_, since)| now.since(since) >= MOST_PATIENCE)
+    }
 
-/// What the paths say of messages, the same for all of them at a moment.
-struct Paths {
-    /// The least of those that can be used.
-    round_trip: Duration,
-    /// Stretches that subflows have marked lost.
-    lost: Vec<(u64, u64)>,
-}
-
-impl Paths {
-    /// What a policy may know of a message, where new data begins at `next`.
-    fn outstanding(&self, message: &Written, next: u64) -> Outstanding {
-        let lost = self.lost.iter().map(|lost| lost.1.min(message.end).saturating_sub(lost.0.max(message.start)));
-        Outstanding {
-            importance: message.importance,
-            length: message.end - message.start,
-            given: next.clamp(message.start, message.end) - message.start,
-            lost: if message.start < next { lost.sum() } else { 0 },
-            written: message.at,
-            expires: message.expires,
-            round_trip: self.round_trip,
-        }
+    fn count_withdrawn(&mut self, bytes: u64) {
+        self.withdrawn_messages += 1;
+        self.withdrawn_bytes += bytes;
     }
 }
 
 impl Connection {
-    /// Whether a word of withdrawal would be understood.
-    fn may_tell(&self) -> bool {
-        let hears = |partial: &Partial| partial.peer_knows && !partial.peer_is_deaf;
-        self.partial.as_deref().is_some_and(hears) && self.may_withdraw()
-    }
-
-    fn may_withdraw(&self) -> bool {
-        self.association.protocol == super::Protocol::Multipath
-            && !self.association.checksum
-            && self.life.closed.is_none()
-    }
-
     /// Puts the messages that are outstanding before the policy, and repeats what the peer has not heeded.
-    pub(super) fn judge_written(&mut self, now: Instant) {
+    pub(in crate::connection) fn judge_written(&mut self, now: Instant) {
         let una = self.sender.una();
         let Some(partial) = self.partial.as_mut().filter(|partial| partial.terms.sender.is_some()) else { return };
         while partial.written.front().is_some_and(|message| message.end <= una) {
@@ -115,22 +80,6 @@ impl Connection {
             }
         }
         wake
-    }
-
-    /// How long the message that a byte belongs to may wait yet, if the policy knows of a deadline.
-    pub(in crate::connection) fn time_left(&self, now: Instant, data_seq: u64) -> Option<Duration> {
-        let partial = self.partial.as_deref().filter(|partial| partial.terms.sender.is_some())?;
-        let at = partial.written.partition_point(|message| message.end <= data_seq);
-        let message = partial.written.get(at)?;
-        Some(partial.policy.last_moment(message.at, message.expires)?.since(now))
-    }
-
-    fn known_of_paths(&self) -> Paths {
-        let usable = self.subflows.iter().filter(|subflow| subflow.is_usable());
-        let round_trip = usable.map(|subflow| subflow.rtt.smoothed()).min().unwrap_or_default();
-        let losing = self.subflows.iter().filter(|subflow| subflow.scoreboard.lost() > 0);
-        let lost = losing.flat_map(|subflow| subflow.scoreboard.sent()).filter(|record| record.fate == Fate::Lost);
-        Paths { round_trip, lost: lost.map(|record| (record.data_seq, record.data_end())).collect() }
     }
 
     /// Asks the policy whether the messages are sent of which the next `length` bytes are, if it was not asked yet. Gives whether
@@ -243,53 +192,5 @@ impl Connection {
             self.reinject_stretch(start, end, NOBODY);
         }
         self.output.pending = true;
-    }
-
-    /// What waits on a subflow, and the peer has gone over at data level or need not have, is not sent there. What ends the stream
-    /// is, since DATA_FIN may go with it.
-    pub(in crate::connection) fn drop_useless(&mut self) {
-        let (una, end) = (self.sender.una(), self.sender.buffer.end());
-        let Some(partial) = self.partial.as_deref().filter(|partial| partial.gives_up()) else { return };
-        if self.association.protocol != super::Protocol::Multipath {
-            return;
-        }
-        let is_withdrawn = |from, to| partial.withdrawn.iter().any(|range| range.0 <= from && to <= range.1);
-        for subflow in &mut self.subflows {
-            subflow.drop_useless(|from, to| to < end && (to <= una || is_withdrawn(from, to)));
-        }
-    }
-
-    /// Whether something is withdrawn that the peer has not gone over.
-    pub(in crate::connection) fn waits_to_be_gone_over(&self) -> bool {
-        let una = self.sender.una();
-        self.partial.as_deref().is_some_and(|partial| partial.withdrawn.iter().any(|range| range.1 > una))
-    }
-
-    /// How much of a stretch that begins at `data_seq` is of use to be sent again: up to the next byte that is withdrawn.
-    pub(in crate::connection) fn useful_length(&self, data_seq: u64, length: u64) -> u64 {
-        let Some(partial) = &self.partial else { return length };
-        let ahead = partial.withdrawn.iter().filter(|range| range.1 > data_seq);
-        ahead.map(|range| range.0.saturating_sub(data_seq)).fold(length, u64::min)
-    }
-
-    /// Where the withdrawn stretch ends that a byte lies in.
-    pub(in crate::connection) fn withdrawn_until(&self, data_seq: u64) -> Option<u64> {
-        let ranges = &self.partial.as_ref()?.withdrawn;
-        ranges.iter().find(|range| (range.0..range.1).contains(&data_seq)).map(|range| range.1)
-    }
-}
-
-impl Partial {
-    /// Whether the peer has stood too long before the first withdrawn stretch though it has what lies behind it.
-    fn is_unheeded(&mut self, now: Instant, una: u64, delivered_end: u64) -> bool {
-        let stands = self.withdrawn.front().is_some_and(|range| range.0 <= una && range.1 < delivered_end);
-        let before = self.stands.filter(|(at, _)| stands && *at == una);
-        self.stands = stands.then_some(before.unwrap_or((una, now)));
-        self.stands.is_some_and(|(_, since)| now.since(since) >= MOST_PATIENCE)
-    }
-
-    fn count_withdrawn(&mut self, bytes: u64) {
-        self.withdrawn_messages += 1;
-        self.withdrawn_bytes += bytes;
     }
 }
