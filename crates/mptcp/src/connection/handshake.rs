@@ -5,7 +5,6 @@ use super::opening::{Opening, usable_capable};
 use super::output::Notice;
 use super::state::Connection;
 use crate::event::{CloseCause, Event, FallbackCause};
-use crate::keys::Key;
 use crate::subflow::{Identity, State, Subflow};
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::path_manager::{CloseReason, Role};
@@ -49,11 +48,6 @@ impl Connection {
         connection.joins.next_subflow = 1;
         connection.take_syn_window(0, &syn.segment);
         connection
-    }
-
-    /// The identifier of a local address on the wire: 0 for that of the initial subflow (RFC 8684, section 3.4.1).
-    pub(super) fn wire_address(&self, id: AddressId) -> u8 {
-        if id == self.identity.initial_address { 0 } else { id.0 }
     }
 
     /// A segment in SYN-SENT (RFC 9293, section 3.10.7.3).
@@ -127,17 +121,12 @@ impl Connection {
         if let Some((flags, CapableKeys::Receiver(key))) = answer {
             self.association.checksum |= flags.checksum_required;
             self.identity.remote_denies_joins = flags.deny_join_initial;
-            self.take_remote_key(key);
+            self.identity.set_remote_key(key);
             self.association.protocol = Protocol::Multipath;
         } else {
             self.association.protocol = Protocol::Tcp;
             self.note_fallback(FallbackCause::NotCapable);
         }
-    }
-
-    fn take_remote_key(&mut self, key: u64) {
-        self.identity.keys.remote = Key(key);
-        self.identity.remote = Key(key).derive();
     }
 
     /// Both ends open at once (RFC 9293, section 3.5): plain TCP, since neither key has been acknowledged.
@@ -212,7 +201,7 @@ impl Connection {
             Some(CapableKeys::Both { sender, receiver } | CapableKeys::BothWithData { sender, receiver, .. })
                 if receiver == self.identity.keys.local.0 =>
             {
-                self.take_remote_key(sender);
+                self.identity.set_remote_key(sender);
                 self.association.protocol = Protocol::Multipath;
                 true
             }

@@ -115,13 +115,13 @@ impl Connection {
             }),
             (Protocol::Multipath, State::SynSent, Some(join)) => Some(MptcpOption::JoinSyn {
                 backup: subflow.backup_local,
-                address_id: self.wire_address(subflow.identity.local_address),
+                address_id: self.identity.wire_address(subflow.identity.local_address),
                 token: self.identity.remote.token,
                 nonce: join.local_nonce,
             }),
             (Protocol::Multipath, State::SynReceived, Some(join)) => Some(MptcpOption::JoinSynAck {
                 backup: subflow.backup_local,
-                address_id: self.wire_address(subflow.identity.local_address),
+                address_id: self.identity.wire_address(subflow.identity.local_address),
                 truncated_hmac: self.identity.keys.sign_join_syn_ack(join.local_nonce, join.remote_nonce),
                 nonce: join.local_nonce,
             }),
@@ -152,7 +152,7 @@ impl Connection {
         let proof = self.join_proof(index);
         self.association.dss_sent |= proof.is_none();
         let data_ack = Dss { data_ack: Some(self.wire_data_ack()), mapping: None, data_fin: false };
-        let Some((subflow, cx)) = self.subflow_in_context(now, index) else { return None };
+        let (subflow, cx) = self.subflow_in_context(now, index)?;
         subflow.handshake_due = false;
         subflow.timers.handshake = if subflow.confirmed { Instant::NEVER } else { now + subflow.rtt.rto(cx.config) };
         let mut segment = subflow.acknowledgement(&cx, window, 24);

@@ -40,4 +40,20 @@ impl ConnectionIdentity {
             remote_denies_joins: false,
         }
     }
+
+    /// The peer's key came in.
+    pub fn set_remote_key(&mut self, key: u64) {
+        self.keys.remote = Key(key);
+        self.remote = Key(key).derive();
+    }
+
+    /// The identifier of a local address on the wire: 0 for that of the initial subflow (RFC 8684, section 3.4.1).
+    pub fn wire_address(&self, id: AddressId) -> u8 {
+        if id == self.initial_address { 0 } else { id.0 }
+    }
+
+    /// The data sequence number on the wire of an offset of ours.
+    pub fn wire_data_seq(&self, offset: u64) -> u64 {
+        self.local.data_seq(offset)
+    }
 }

@@ -19,11 +19,6 @@ use bytes::Bytes;
 const MAX_UNMAPPED: u8 = 32;
 
 impl Connection {
-    /// The data sequence number on the wire of an offset of ours.
-    pub(super) fn wire_data_seq(&self, offset: u64) -> u64 {
-        self.identity.local.data_seq(offset)
-    }
-
     /// A DSS on a segment without payload: a DATA_FIN, or a mapping for bytes to come.
     pub(super) fn handle_mapping_alone(&mut self, now: Instant, index: usize, segment: &Segment) {
         let Some(initial) = self.subflows.get(index).map(|subflow| subflow.peer_initial) else { return };

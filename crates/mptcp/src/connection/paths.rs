@@ -29,7 +29,7 @@ impl Connection {
 
     /// Announces an address of ours until it is echoed.
     pub fn announce(&mut self, now: Instant, id: AddressId, address: IpAddr) -> bool {
-        let id = self.wire_address(id);
+        let id = self.identity.wire_address(id);
         let known = self.signalling.announcements.iter().any(|announcement| announcement.matches(id, address));
         if self.association.protocol != Protocol::Multipath || known {
             return false;
@@ -75,8 +75,8 @@ impl Connection {
     }
 
     /// Withdraws an address of ours: REMOVE_ADDR, now or on the next subflow, and its subflows close.
-    pub fn withdraw(&mut self, now: Instant, id: AddressId) -> bool {
-        let wire_id = self.wire_address(id);
+    pub fn withdraw_address(&mut self, now: Instant, id: AddressId) -> bool {
+        let wire_id = self.identity.wire_address(id);
         if self.association.protocol != Protocol::Multipath {
             return false;
         }

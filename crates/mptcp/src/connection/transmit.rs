@@ -93,7 +93,7 @@ impl Connection {
             return Some(packet(local, remote, segment));
         }
         let silence = if self.association.protocol == Protocol::Multipath { self.scheduling.silence } else { 0.0 };
-        let Some((subflow, mut cx)) = self.subflow_in_context(now, index) else { return None };
+        let (subflow, mut cx) = self.subflow_in_context(now, index)?;
         let ecn = subflow.negotiated.ecn.marks();
         let mut outgoing = subflow.next_transmission(&mut cx)?;
         if silence > 0.0 {
@@ -159,7 +159,7 @@ impl Connection {
         let bare = space == 0 && self.association.protocol == Protocol::Multipath;
         let window = if bare { self.receiver.buffer.window() } else { self.receiver.offer_window() };
         let push = record.data_end() == self.sender.buffer.end();
-        let Some((subflow, cx)) = self.subflow_in_context(now, index) else { return None };
+        let (subflow, cx) = self.subflow_in_context(now, index)?;
         let mut segment = subflow.data_segment(&cx, record, window, space, push);
         segment.options.dss = dss;
         self.association.dss_sent |= segment.options.dss.is_some();
@@ -200,7 +200,7 @@ impl Connection {
             let checksum = self
                 .association
                 .checksum
-                .then(|| dss_checksum(self.wire_data_seq(0), relative, length, [record.payload.as_ref()]));
+                .then(|| dss_checksum(self.identity.wire_data_seq(0), relative, length, [record.payload.as_ref()]));
             let (sender, receiver) = (self.identity.keys.local.0, self.identity.keys.remote.0);
             let keys = CapableKeys::BothWithData { sender, receiver, length, checksum };
             return (None, Some(MptcpOption::Capable { version: VERSION, flags: self.capable_flags(), keys }));
@@ -216,7 +216,7 @@ impl Connection {
             None => (0, 0, self.life.write_closed() && record.data_end() == self.sender.buffer.end()),
         };
         let length = before + record.payload.len() as u16 + after + u16::from(data_fin);
-        let number = self.wire_data_seq(record.data_seq - u64::from(before));
+        let number = self.identity.wire_data_seq(record.data_seq - u64::from(before));
         let relative = record.seq - initial - u32::from(before);
         let checksum =
             self.association.checksum.then(|| dss_checksum(number, relative, length, [record.payload.as_ref()]));
@@ -246,7 +246,7 @@ impl Connection {
         if record.payload.is_empty() || !self.association.fallback.infinite_mapping.belongs_to(record.data_seq) {
             return None;
         }
-        let data_seq = DataSequence::Long(self.wire_data_seq(record.data_seq));
+        let data_seq = DataSequence::Long(self.identity.wire_data_seq(record.data_seq));
         let checksum = self.association.checksum.then_some(0);
         let mapping = Mapping { data_seq, subflow_seq: record.seq - initial, length: 0, checksum };
         Some(Dss { data_ack: None, mapping: Some(mapping), data_fin: false })
@@ -265,7 +265,7 @@ impl Connection {
         let owes_data_ack = was_due && dss.is_none() && options.as_ref().is_some_and(takes_place);
         let space = dss.as_ref().map_or(0, Dss::encoded_len) + options.as_ref().map_or(0, MptcpOption::encoded_len);
         let window = self.receiver.offer_window();
-        let Some((subflow, cx)) = self.subflow_in_context(now, index) else { return None };
+        let (subflow, cx) = self.subflow_in_context(now, index)?;
         let mut segment = subflow.acknowledgement(&cx, window, space);
         // A bare acknowledgement is all there is: what did not fit does not hold it back.
         subflow.receiver.acknowledged(true);
@@ -313,7 +313,7 @@ impl Connection {
 
     /// A DATA_FIN without data: subflow sequence 0, length 1 (RFC 8684, section 3.3.3).
     fn data_fin_signal(&self, data_ack: Dss) -> Dss {
-        let number = self.wire_data_seq(self.sender.buffer.end());
+        let number = self.identity.wire_data_seq(self.sender.buffer.end());
         let checksum = self.association.checksum.then(|| dss_checksum(number, 0, 1, []));
         let mapping = Mapping { data_seq: DataSequence::Long(number), subflow_seq: 0, length: 1, checksum };
         Dss { mapping: Some(mapping), data_fin: true, ..data_ack }

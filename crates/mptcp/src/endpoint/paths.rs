@@ -139,7 +139,7 @@ impl Endpoint {
                 let announce = |c: &mut Connection| address.is_some_and(|address| c.announce(now, local, address));
                 (connection, self.with(connection, announce))
             }
-            PathAction::Remove { connection, local } => (connection, self.with(connection, |c| c.withdraw(now, local))),
+            PathAction::Remove { connection, local } => (connection, self.with(connection, |c| c.withdraw_address(now, local))),
             PathAction::CloseSubflow { connection, subflow } => {
                 (connection, self.with(connection, |c| c.close_subflow(subflow)))
             }

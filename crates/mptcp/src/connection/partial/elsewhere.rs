@@ -24,7 +24,7 @@ const MAX_GAPS: usize = 4;
 impl Connection {
     /// A segment found its place on a subflow: the peer hears of what is missing there.
     pub(in crate::connection) fn tell_of_missing(&mut self, index: usize) {
-        let wanted = self.partial.as_deref().is_some_and(|partial| partial.peer_repairs);
+        let wanted = self.partial.as_deref().is_some_and(|partial| partial.notices.peer_repairs);
         let Some(subflow) = self.subflows.get(index).filter(|subflow| wanted && subflow.receiver.has_gap()) else {
             return;
         };
@@ -35,11 +35,11 @@ impl Connection {
         }
         let (id, initial) = (subflow.id(), subflow.peer_initial);
         let Some(partial) = self.partial.as_mut() else { return };
-        let told = partial.told_until.get(id).copied();
+        let told = partial.notices.told_until.get(id).copied();
         let gaps: Vec<(SeqNumber, SeqNumber)> = subflow.receiver.lost_gaps(told).take(MAX_GAPS).collect();
         let Some(last) = gaps.last() else { return };
-        partial.told_until.insert(id, last.1);
-        let local_address = self.wire_address(subflow.identity.local_address);
+        partial.notices.told_until.insert(id, last.1);
+        let local_address = self.identity.wire_address(subflow.identity.local_address);
         let remote_address = subflow.identity.remote_address.0;
         for (start, end) in gaps {
             let (subflow_seq, length) = (start - initial, end - start);

@@ -1,7 +1,7 @@
 //! Messages written and records read.
 
 use super::state::{Gap, MessageError};
-use super::withdrawn::Written;
+use super::written::Written;
 use crate::connection::state::Connection;
 use crate::record::{Framing, MessageOptions, Record};
 use anabranch_policy::time::Instant;
@@ -40,8 +40,8 @@ impl Connection {
             let expires = options.lifetime.map(|lifetime| now + lifetime);
             let message =
                 Written { start, end: start + whole, importance, at: now, expires, withdrawn: false, begun: false };
-            partial.written.push_back(message);
-            partial.judge_written_at = now;
+            partial.withdrawals.written.push_back(message);
+            partial.withdrawals.judge_written_at = now;
         }
         self.sender.buffer.write(Bytes::copy_from_slice(&header));
         self.sender.buffer.write(payload);

@@ -110,7 +110,7 @@ impl Connection {
         let partial = self.partial.as_deref()?;
         let useless = u64::from(partial.framing == Framing::Messages);
         let covers = |range: &&(u64, u64)| (range.0..range.1).contains(&data_seq);
-        partial.peer_withdrawn.iter().find(covers).map(|range| range.1.saturating_add(useless))
+        partial.notices.peer_withdrawn.iter().find(covers).map(|range| range.1.saturating_add(useless))
     }
 
     fn describe_missing(&mut self, (start, end): (u64, u64), current: Current) -> Missing {

@@ -3,6 +3,7 @@
 mod ahead;
 mod assembler;
 mod elsewhere;
+mod exchange;
 mod messages;
 mod missing;
 mod notices;
@@ -15,6 +16,7 @@ mod tell;
 mod twice;
 mod withdraw;
 mod withdrawn;
+mod written;
 
 pub use state::MessageError;
 pub(super) use state::Partial;

@@ -16,40 +16,44 @@ impl Connection {
         match Notice::of(option) {
             None => {}
             Some(Notice::Hello { heard, repairs }) => {
-                let news = !partial.peer_knows;
-                partial.peer_knows = true;
-                partial.peer_heard |= heard;
-                partial.peer_repairs |= repairs;
+                let news = !partial.notices.peer_knows;
+                partial.notices.peer_knows = true;
+                partial.notices.peer_heard |= heard;
+                partial.notices.peer_repairs |= repairs;
                 if news || !heard {
-                    partial.judge_written_at = now;
+                    partial.withdrawals.judge_written_at = now;
                     let repairs = self.duplicates();
                     self.tell(Notice::Hello { heard: true, repairs }, false);
                     self.judge_missing(now);
                 }
             }
             Some(Notice::Abandoned { total, worst, .. }) => {
-                let more = total.wrapping_sub(partial.peer_total);
+                let more = total.wrapping_sub(partial.notices.peer_total);
                 // One that was overtaken by a later one says nothing new.
                 if more < 1 << 31 {
-                    partial.peer_total = total;
-                    partial.peer_abandoned += u64::from(more);
-                    partial.peer_worst = worst;
+                    partial.notices.peer_total = total;
+                    partial.notices.peer_abandoned += u64::from(more);
+                    partial.notices.peer_worst = worst;
                 }
             }
-            Some(Notice::Withdrawn { data_seq, length }) if partial.peer_knows => {
+            Some(Notice::Withdrawn { data_seq, length }) if partial.notices.peer_knows => {
                 let start = crate::connection::numbers::near_offset(
                     near,
                     data_seq.wrapping_sub(self.identity.remote.data_seq(0) as u32),
                 );
                 let Some(partial) = self.partial.as_mut() else { return };
                 let range = (start, start.saturating_add(u64::from(length)));
-                partial.peer_withdrawn.retain(|known| known.1 > near);
-                if partial.peer_withdrawn.len() < MAX_WITHDRAWN && !partial.peer_withdrawn.contains(&range) {
-                    partial.peer_withdrawn.push(range);
+                partial.notices.peer_withdrawn.retain(|known| known.1 > near);
+                if partial.notices.peer_withdrawn.len() < MAX_WITHDRAWN
+                    && !partial.notices.peer_withdrawn.contains(&range)
+                {
+                    partial.notices.peer_withdrawn.push(range);
                 }
                 self.judge_missing(now);
             }
-            Some(Notice::Missing { local_address, remote_address, subflow_seq, length }) if partial.peer_knows => {
+            Some(Notice::Missing { local_address, remote_address, subflow_seq, length })
+                if partial.notices.peer_knows =>
+            {
                 self.send_elsewhere(now, (local_address, remote_address), subflow_seq, length);
             }
             Some(Notice::Withdrawn { .. } | Notice::Missing { .. }) => {}

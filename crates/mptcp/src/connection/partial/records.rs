@@ -94,7 +94,7 @@ impl Connection {
 
     /// Whether the receiver may give up now: MPTCP is spoken, and mappings need not be whole to be believed.
     pub(in crate::connection) fn may_give_up(&self) -> bool {
-        let honours = |partial: &Partial| partial.terms.receiver || (partial.gives_up() && partial.peer_knows);
+        let honours = |partial: &Partial| partial.terms.receiver || (partial.gives_up() && partial.notices.peer_knows);
         let wants = self.partial.as_deref().is_some_and(honours);
         wants
             && self.association.protocol == Protocol::Multipath

@@ -1,5 +1,6 @@
 //! What is remembered of a subflow whose acknowledgements may go over gaps.
 
+use anabranch_policy::ids::SubflowMap;
 use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
 use std::collections::VecDeque;
@@ -33,6 +34,17 @@ pub struct Side {
     pub(super) elsewhere: Option<u64>,
     pub(super) skipped: VecDeque<(SeqNumber, SeqNumber)>,
     pub(super) repeats: u32,
+}
+
+/// Gaps of subflows that acknowledgements went over.
+#[derive(Debug, Default)]
+pub(in crate::connection) struct Skips {
+    /// What is known of each subflow.
+    pub(super) sides: SubflowMap<Side>,
+    /// It did harm: it is not done again on this connection.
+    pub(super) skips_no_more: bool,
+    /// Bytes that acknowledgements went over.
+    pub(super) skipped_bytes: u64,
 }
 
 impl Side {

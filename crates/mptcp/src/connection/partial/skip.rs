@@ -30,7 +30,7 @@ const MAX_SKIPPED: usize = 16;
 
 impl Connection {
     fn skips(&self) -> bool {
-        let wants = |partial: &super::Partial| partial.terms.level == Level::Subflow && !partial.skips_no_more;
+        let wants = |partial: &super::Partial| partial.terms.level == Level::Subflow && !partial.skips.skips_no_more;
         self.partial.as_deref().is_some_and(wants) && self.may_give_up()
     }
 
@@ -38,7 +38,7 @@ impl Connection {
     pub(in crate::connection) fn note_stamps(&mut self, index: usize, segment: &Segment) {
         let (Some(partial), Some(subflow)) = (self.partial.as_mut(), self.subflows.get(index)) else { return };
         let half = (subflow.receive_round_trip.max(subflow.rtt.smoothed()).as_millis() / 2) as u32;
-        let (Some(side), Some(stamps)) = (partial.sides.get_mut(subflow.id()), segment.options.timestamps) else {
+        let (Some(side), Some(stamps)) = (partial.skips.sides.get_mut(subflow.id()), segment.options.timestamps) else {
             return;
         };
         let echoes_more = |told: Option<u32>| told.is_some_and(|told| is_later(stamps.echo, told));
@@ -65,11 +65,11 @@ impl Connection {
         let stamp =
             StampClock { offset: self.identity.stamp_offset, drift: self.config.tcp.timestamp_drift }.stamp(now);
         let (id, next, length) = (subflow.id(), subflow.receiver.next, u64::from(end - start));
-        if partial.sides.get(id).is_none() {
-            partial.sides.insert(id, Side::new());
+        if partial.skips.sides.get(id).is_none() {
+            partial.skips.sides.insert(id, Side::new());
         }
         let mut stalled = false;
-        for (other, side) in partial.sides.iter_mut() {
+        for (other, side) in partial.skips.sides.iter_mut() {
             if other == id {
                 side.note((now, stamp), (start, end), next, data_seq + length);
                 if side.skipped.iter().any(|skipped| start.before(skipped.1) && end.after(skipped.0)) {
@@ -81,7 +81,7 @@ impl Connection {
                 stalled |= *bytes > STALLED_AFTER && now.since(at) > Duration::from_secs(1);
             }
         }
-        partial.skips_no_more |= stalled;
+        partial.skips.skips_no_more |= stalled;
         self.skip_on_subflows(now);
     }
 
@@ -105,7 +105,7 @@ impl Connection {
         let (Some(partial), Some(subflow)) = (self.partial.as_deref(), self.subflows.get(index)) else {
             return Instant::NEVER;
         };
-        let side = partial.sides.get(subflow.id());
+        let side = partial.skips.sides.get(subflow.id());
         let Some((side, (gap, since))) = side.and_then(|side| Some((side, side.gap?))) else { return Instant::NEVER };
         let Some((start, end)) = subflow.receiver.first_gap().filter(|first| first.0 == gap) else {
             return Instant::NEVER;
@@ -131,7 +131,8 @@ impl Connection {
 
     fn skip(&mut self, now: Instant, index: usize) {
         let (Some(partial), Some(subflow)) = (self.partial.as_mut(), self.subflows.get_mut(index)) else { return };
-        let (Some(side), Some(skipped)) = (partial.sides.get_mut(subflow.id()), subflow.receiver.skip_gap()) else {
+        let (Some(side), Some(skipped)) = (partial.skips.sides.get_mut(subflow.id()), subflow.receiver.skip_gap())
+        else {
             return;
         };
         if let Some(stamp) = side.acted.filter(|stamp| is_later(*stamp, subflow.receiver.timestamp)) {
@@ -149,7 +150,7 @@ impl Connection {
         if side.skipped.len() > MAX_SKIPPED {
             side.skipped.pop_front();
         }
-        partial.skipped_bytes += u64::from(skipped.1 - skipped.0);
+        partial.skips.skipped_bytes += u64::from(skipped.1 - skipped.0);
         self.output.pending = true;
         let (id, next) = (subflow.id(), subflow.receiver.next);
         self.receiver.subflow_order.iter_mut().for_each(|order| order.release(id, next));
@@ -162,7 +163,7 @@ impl Connection {
         }
         let data_seq = self.mapped_to(index, segment);
         let (Some(partial), Some(subflow)) = (self.partial.as_mut(), self.subflows.get_mut(index)) else { return };
-        let Some(side) = partial.sides.get_mut(subflow.id()) else { return };
+        let Some(side) = partial.skips.sides.get_mut(subflow.id()) else { return };
         let (start, end) = (segment.seq, segment.seq + segment.payload.len() as u32);
         let is_it = |skipped: &(SeqNumber, SeqNumber)| start.before(skipped.1) && end.after(skipped.0);
         if !side.skipped.iter().any(is_it) {
@@ -174,17 +175,17 @@ impl Connection {
             let data_end = data_seq.saturating_add(segment.payload.len() as u64);
             partial.late_bytes += partial.missing.remove(data_seq, data_end);
         }
-        partial.skips_no_more |= side.repeats > MAX_REPEATS;
+        partial.skips.skips_no_more |= side.repeats > MAX_REPEATS;
     }
 
     /// A subflow ended.
     pub(in crate::connection) fn note_subflow_gone(&mut self, id: SubflowId, why: CloseReason) {
         let Some(partial) = self.partial.as_mut() else { return };
-        partial.told_until.remove(id);
+        partial.notices.told_until.remove(id);
         partial.asked_until.remove(id);
-        let Some(side) = partial.sides.remove(id) else { return };
+        let Some(side) = partial.skips.sides.remove(id) else { return };
         let last = self.subflows.iter().map(|subflow| subflow.last_heard()).max().unwrap_or(Instant::ZERO);
         let suspect = side.last_skip.is_some_and(|at| last.since(at) < SUSPECT);
-        partial.skips_no_more |= suspect && why == CloseReason::Reset;
+        partial.skips.skips_no_more |= suspect && why == CloseReason::Reset;
     }
 }

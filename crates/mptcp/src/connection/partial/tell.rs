@@ -17,22 +17,22 @@ impl Connection {
             && self.association.protocol == crate::connection::association::Protocol::Multipath
             && self.life.closed.is_none();
         let Some(partial) = self.partial.as_mut().filter(|partial| confirmed && partial.gives_up()) else { return };
-        let settled = partial.peer_knows && partial.peer_heard;
-        if settled || partial.hellos >= MAX_HELLOS {
+        let settled = partial.notices.peer_knows && partial.notices.peer_heard;
+        if settled || partial.notices.hellos >= MAX_HELLOS {
             return;
         }
-        if now >= partial.hello_at {
-            partial.hellos += 1;
-            let (heard, pause) = (partial.peer_knows, 1 << partial.hellos);
+        if now >= partial.notices.hello_at {
+            partial.notices.hellos += 1;
+            let (heard, pause) = (partial.notices.peer_knows, 1 << partial.notices.hellos);
             let repairs = self.duplicates();
             let round_trip = self.round_trip();
             if let Some(partial) = self.partial.as_mut() {
-                partial.hello_at = now + round_trip * pause;
+                partial.notices.hello_at = now + round_trip * pause;
             }
             self.tell(Notice::Hello { heard, repairs }, false);
         }
         if let Some(partial) = &self.partial {
-            self.timers.missing = self.timers.missing.min(partial.hello_at);
+            self.timers.missing = self.timers.missing.min(partial.notices.hello_at);
         }
     }
 
@@ -56,12 +56,12 @@ impl Connection {
         let worst = self.worst_path();
         let data_seq = self.identity.remote.data_seq(start) as u32;
         let Some(partial) = self.partial.as_mut() else { return };
-        partial.told_total = partial.told_total.wrapping_add(length as u32);
-        if !partial.peer_knows {
+        partial.notices.told_total = partial.notices.told_total.wrapping_add(length as u32);
+        if !partial.notices.peer_knows {
             return;
         }
         let place = Reason::ALL.iter().position(|known| *known == reason).unwrap_or_default() as u8;
-        let (length, total) = (length.min(u64::from(u32::MAX)) as u32, partial.told_total);
+        let (length, total) = (length.min(u64::from(u32::MAX)) as u32, partial.notices.told_total);
         self.tell(Notice::Abandoned { data_seq, length, total, reason: place, worst }, false);
     }
 
@@ -72,7 +72,7 @@ impl Connection {
         let least = delays.iter().map(|(_, delay)| *delay).fold(worst, f64::min);
         let identity = self.subflows.get(index)?.identity;
         Some(WorstPath {
-            local_address: self.wire_address(identity.local_address),
+            local_address: self.identity.wire_address(identity.local_address),
             remote_address: identity.remote_address.0,
             behind: ((worst - least) / 1_000.0) as u16,
         })
@@ -80,7 +80,7 @@ impl Connection {
 
     /// The peer's worst path by its own word: the subflow, and how much longer than the shortest way it takes.
     pub fn worst_path_of_peer(&self) -> Option<(anabranch_policy::ids::SubflowId, Duration)> {
-        let worst = self.partial.as_ref()?.peer_worst?;
+        let worst = self.partial.as_ref()?.notices.peer_worst?;
         let index = self.named_by_peer((worst.local_address, worst.remote_address))?;
         Some((self.subflows.get(index)?.id(), Duration::from_millis(u64::from(worst.behind))))
     }
@@ -88,7 +88,8 @@ impl Connection {
     /// The subflow that the peer names by its address and ours.
     pub(in crate::connection) fn named_by_peer(&self, (theirs, ours): (u8, u8)) -> Option<usize> {
         self.subflows.iter().position(|subflow| {
-            subflow.identity.remote_address.0 == theirs && self.wire_address(subflow.identity.local_address) == ours
+            subflow.identity.remote_address.0 == theirs
+                && self.identity.wire_address(subflow.identity.local_address) == ours
         })
     }
 

@@ -6,7 +6,6 @@
 //! acknowledged there: its sequence numbers have no gaps. The last byte of a message is never withdrawn, so that something
 //! always comes behind the hole and the peer never acknowledges what it has not seen.
 
-use super::state::Partial;
 use crate::connection::reinjections::NOBODY;
 use crate::connection::state::Connection;
 use anabranch_policy::reliability::{Outstanding, Unit, Verdict};
@@ -20,42 +19,24 @@ const LOOK_AHEAD: usize = 1_024;
 /// Most notices at a time: of what the peer comes to first, since it waits for nothing else.
 const MAX_NOTICES: usize = 8;
 
-/// So long the peer may stand before what is withdrawn while it has what lies behind: then it does not hear the notices.
-const MOST_PATIENCE: Duration = Duration::from_secs(10);
-
-impl Partial {
-    /// Whether the peer has stood too long before the first withdrawn stretch though it has what lies behind it.
-    fn is_unheeded(&mut self, now: Instant, una: u64, delivered_end: u64) -> bool {
-        let stands = self.withdrawn.front().is_some_and(|range| range.0 <= una && range.1 < delivered_end);
-        let before = self.stands.filter(|(at, _)| stands && *at == una);
-        self.stands = stands.then_some(before.unwrap_or((una, now)));
-        self.stands.is_some_and(|(_, since)| now.since(since) >= MOST_PATIENCE)
-    }
-
-    fn count_withdrawn(&mut self, bytes: u64) {
-        self.withdrawn_messages += 1;
-        self.withdrawn_bytes += bytes;
-    }
-}
-
 impl Connection {
     /// Puts the messages that are outstanding before the policy, and repeats what the peer has not heeded.
     pub(in crate::connection) fn judge_written(&mut self, now: Instant) {
         let una = self.sender.una();
         let Some(partial) = self.partial.as_mut().filter(|partial| partial.terms.sender.is_some()) else { return };
-        while partial.written.front().is_some_and(|message| message.end <= una) {
-            partial.written.pop_front();
+        while partial.withdrawals.written.front().is_some_and(|message| message.end <= una) {
+            partial.withdrawals.written.pop_front();
         }
-        if now >= partial.judge_written_at && self.may_withdraw() {
+        if now >= partial.withdrawals.judge_written_at && self.may_withdraw() {
             let wake = self.judge_each(now);
             let repeat = self.repeat_withdrawals(now);
             if let Some(partial) = self.partial.as_mut() {
-                partial.judge_written_at = wake.min(repeat);
+                partial.withdrawals.judge_written_at = wake.min(repeat);
             }
         }
         let may = self.may_withdraw();
         if let Some(partial) = self.partial.as_ref().filter(|_| may) {
-            self.timers.missing = self.timers.missing.min(partial.judge_written_at);
+            self.timers.missing = self.timers.missing.min(partial.withdrawals.judge_written_at);
         }
     }
 
@@ -63,7 +44,8 @@ impl Connection {
     fn judge_each(&mut self, now: Instant) -> Instant {
         let paths = self.known_of_paths();
         let (mut at, mut wake) = (0, Instant::NEVER);
-        while let Some(message) = self.partial.as_ref().and_then(|partial| partial.written.get(at)).copied() {
+        while let Some(message) = self.partial.as_ref().and_then(|partial| partial.withdrawals.written.get(at)).copied()
+        {
             at += 1;
             if message.withdrawn {
                 continue;
@@ -89,23 +71,25 @@ impl Connection {
         let Some(partial) = self.partial.as_ref().filter(|partial| partial.terms.sender.is_some()) else {
             return false;
         };
-        let first = partial.written.partition_point(|message| message.end <= next);
-        let touched = partial.written.range(first..).take_while(|message| message.start < end);
+        let first = partial.withdrawals.written.partition_point(|message| message.end <= next);
+        let touched = partial.withdrawals.written.range(first..).take_while(|message| message.start < end);
         let unasked = touched.take_while(|message| message.begun || message.withdrawn).count() + first;
-        let Some(message) = partial.written.get(unasked).filter(|message| message.start < end).copied() else {
+        let Some(message) = partial.withdrawals.written.get(unasked).filter(|message| message.start < end).copied()
+        else {
             return false;
         };
         if !self.may_withdraw() {
             return false;
         }
-        let waiting = partial.written.range(unasked..).take(LOOK_AHEAD).filter(|message| !message.withdrawn);
+        let waiting =
+            partial.withdrawals.written.range(unasked..).take(LOOK_AHEAD).filter(|message| !message.withdrawn);
         let known = self.known_of_paths();
         let waiting: Vec<Outstanding> = waiting.map(|message| known.outstanding(message, next)).collect();
         let Some(partial) = self.partial.as_mut() else { return false };
         let begins = partial.policy.begin(now, &waiting, paths);
         let is_whole = message.start >= next;
         if begins || (!is_whole && !self.may_tell()) {
-            let place = self.partial.as_mut().and_then(|partial| partial.written.get_mut(unasked));
+            let place = self.partial.as_mut().and_then(|partial| partial.withdrawals.written.get_mut(unasked));
             place.into_iter().for_each(|message| message.begun = true);
             // Another may begin within the same segment.
             return self.withdraws_next(now, length, paths);
@@ -121,13 +105,13 @@ impl Connection {
     /// Nothing of it was given to anybody: those behind it move up.
     fn take_out(&mut self, now: Instant, at: usize) {
         let Some(partial) = self.partial.as_mut() else { return };
-        let Some(message) = partial.written.remove(at) else { return };
+        let Some(message) = partial.withdrawals.written.remove(at) else { return };
         let length = self.sender.buffer.remove(message.start, message.end);
-        for behind in partial.written.range_mut(at..) {
+        for behind in partial.withdrawals.written.range_mut(at..) {
             behind.start -= length;
             behind.end -= length;
         }
-        partial.count_withdrawn(length);
+        partial.withdrawals.count(length);
         self.announce_room();
         if self.life.write_closed() && self.sender.all_assigned() {
             self.announce_data_fin(now);
@@ -138,16 +122,16 @@ impl Connection {
         let tells = self.may_tell();
         let Some(partial) = self.partial.as_mut().filter(|_| tells) else { return };
         let unit = partial.terms.sender;
-        let Some(message) = partial.written.get_mut(at) else { return };
+        let Some(message) = partial.withdrawals.written.get_mut(at) else { return };
         message.withdrawn = true;
         // What comes behind the hole must find room in the peer's window, which the hole keeps where it is.
         let last = (message.end - 1).min(self.sender.window_edge.saturating_sub(1));
         let end = if unit == Some(Unit::Message) { last } else { last.min(self.sender.data_nxt) };
         let start = message.start.max(self.sender.buffer.start());
         if start < end {
-            let place = partial.withdrawn.partition_point(|range| range.0 < start);
-            partial.withdrawn.insert(place, (start, end));
-            partial.count_withdrawn(end - start);
+            let place = partial.withdrawals.withdrawn.partition_point(|range| range.0 < start);
+            partial.withdrawals.withdrawn.insert(place, (start, end));
+            partial.withdrawals.count(end - start);
             // What nobody was given yet is passed over.
             self.sender.data_nxt = self.sender.data_nxt.max(end);
             self.output.pending = true;
@@ -160,21 +144,21 @@ impl Connection {
         let una = self.sender.una();
         let round_trip = self.round_trip();
         let Some(partial) = self.partial.as_mut() else { return Instant::NEVER };
-        while partial.withdrawn.front().is_some_and(|range| range.1 <= una) {
-            partial.withdrawn.pop_front();
+        while partial.withdrawals.withdrawn.front().is_some_and(|range| range.1 <= una) {
+            partial.withdrawals.withdrawn.pop_front();
         }
-        if partial.is_unheeded(now, una, self.sender.delivered_end) {
+        if partial.withdrawals.is_unheeded(now, una, self.sender.delivered_end) {
             self.send_after_all();
             return Instant::NEVER;
         }
-        let numbers: Vec<_> = partial.withdrawn.iter().take(MAX_NOTICES).copied().collect();
+        let numbers: Vec<_> = partial.withdrawals.withdrawn.iter().take(MAX_NOTICES).copied().collect();
         // To who heard no hello of ours the rest means nothing, and it would wait for ever.
-        let unheard = self.partial.as_deref().is_some_and(|partial| !partial.peer_heard);
+        let unheard = self.partial.as_deref().is_some_and(|partial| !partial.notices.peer_heard);
         if unheard && !numbers.is_empty() {
             self.tell(Notice::Hello { heard: true, repairs: self.duplicates() }, true);
         }
         for (start, end) in &numbers {
-            let data_seq = self.wire_data_seq(*start) as u32;
+            let data_seq = self.identity.wire_data_seq(*start) as u32;
             self.tell(Notice::Withdrawn { data_seq, length: (end - start) as u32 }, true);
         }
         if numbers.is_empty() { Instant::NEVER } else { now + round_trip }
@@ -184,10 +168,10 @@ impl Connection {
     /// given to a subflow.
     fn send_after_all(&mut self) {
         let Some(partial) = self.partial.as_mut() else { return };
-        partial.peer_is_deaf = true;
-        let withdrawn = core::mem::take(&mut partial.withdrawn);
-        partial.withdrawn_messages -= withdrawn.len() as u64;
-        partial.withdrawn_bytes -= withdrawn.iter().map(|range| range.1 - range.0).sum::<u64>();
+        partial.withdrawals.peer_is_deaf = true;
+        let withdrawn = core::mem::take(&mut partial.withdrawals.withdrawn);
+        partial.withdrawals.withdrawn_messages -= withdrawn.len() as u64;
+        partial.withdrawals.withdrawn_bytes -= withdrawn.iter().map(|range| range.1 - range.0).sum::<u64>();
         for (start, end) in withdrawn {
             self.reinject_stretch(start, end, NOBODY);
         }

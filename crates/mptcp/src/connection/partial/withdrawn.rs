@@ -1,53 +1,15 @@
 //! Messages that the sender has withdrawn or may withdraw, and what follows for data that waits.
 
 use super::state::Partial;
+use super::written::Paths;
 use crate::connection::state::Connection;
 use crate::subflow::scoreboard::Fate;
-use anabranch_policy::reliability::Outstanding;
 use anabranch_policy::time::{Duration, Instant};
-
-/// A message of ours that may be withdrawn.
-#[derive(Clone, Copy, Debug)]
-pub struct Written {
-    /// Where it begins and ends in the stream, its header included.
-    pub start: u64,
-    pub end: u64,
-    pub importance: u8,
-    pub at: Instant,
-    pub expires: Option<Instant>,
-    pub withdrawn: bool,
-    /// Its turn came, and it was begun.
-    pub begun: bool,
-}
-
-/// What the paths say of messages, the same for all of them at a moment.
-pub(in crate::connection) struct Paths {
-    /// The least of those that can be used.
-    pub(super) round_trip: Duration,
-    /// Stretches that subflows have marked lost.
-    pub(super) lost: Vec<(u64, u64)>,
-}
-
-impl Paths {
-    /// What a policy may know of a message, where new data begins at `next`.
-    pub(super) fn outstanding(&self, message: &Written, next: u64) -> Outstanding {
-        let lost = self.lost.iter().map(|lost| lost.1.min(message.end).saturating_sub(lost.0.max(message.start)));
-        Outstanding {
-            importance: message.importance,
-            length: message.end - message.start,
-            given: next.clamp(message.start, message.end) - message.start,
-            lost: if message.start < next { lost.sum() } else { 0 },
-            written: message.at,
-            expires: message.expires,
-            round_trip: self.round_trip,
-        }
-    }
-}
 
 impl Connection {
     /// Whether a word of withdrawal would be understood.
     pub(in crate::connection) fn may_tell(&self) -> bool {
-        let hears = |partial: &Partial| partial.peer_knows && !partial.peer_is_deaf;
+        let hears = |partial: &Partial| partial.notices.peer_knows && !partial.withdrawals.peer_is_deaf;
         self.partial.as_deref().is_some_and(hears) && self.may_withdraw()
     }
 
@@ -60,8 +22,8 @@ impl Connection {
     /// How long the message that a byte belongs to may wait yet, if the policy knows of a deadline.
     pub(in crate::connection) fn time_left(&self, now: Instant, data_seq: u64) -> Option<Duration> {
         let partial = self.partial.as_deref().filter(|partial| partial.terms.sender.is_some())?;
-        let at = partial.written.partition_point(|message| message.end <= data_seq);
-        let message = partial.written.get(at)?;
+        let at = partial.withdrawals.written.partition_point(|message| message.end <= data_seq);
+        let message = partial.withdrawals.written.get(at)?;
         Some(partial.policy.last_moment(message.at, message.expires)?.since(now))
     }
 
@@ -81,7 +43,8 @@ impl Connection {
         if self.association.protocol != crate::connection::association::Protocol::Multipath {
             return;
         }
-        let is_withdrawn = |from, to| partial.withdrawn.iter().any(|range| range.0 <= from && to <= range.1);
+        let is_withdrawn =
+            |from, to| partial.withdrawals.withdrawn.iter().any(|range| range.0 <= from && to <= range.1);
         for subflow in &mut self.subflows {
             subflow.drop_useless(|from, to| to < end && (to <= una || is_withdrawn(from, to)));
         }
@@ -90,19 +53,19 @@ impl Connection {
     /// Whether something is withdrawn that the peer has not gone over.
     pub(in crate::connection) fn waits_to_be_gone_over(&self) -> bool {
         let una = self.sender.una();
-        self.partial.as_deref().is_some_and(|partial| partial.withdrawn.iter().any(|range| range.1 > una))
+        self.partial.as_deref().is_some_and(|partial| partial.withdrawals.withdrawn.iter().any(|range| range.1 > una))
     }
 
     /// How much of a stretch that begins at `data_seq` is of use to be sent again: up to the next byte that is withdrawn.
     pub(in crate::connection) fn useful_length(&self, data_seq: u64, length: u64) -> u64 {
         let Some(partial) = &self.partial else { return length };
-        let ahead = partial.withdrawn.iter().filter(|range| range.1 > data_seq);
+        let ahead = partial.withdrawals.withdrawn.iter().filter(|range| range.1 > data_seq);
         ahead.map(|range| range.0.saturating_sub(data_seq)).fold(length, u64::min)
     }
 
     /// Where the withdrawn stretch ends that a byte lies in.
     pub(in crate::connection) fn withdrawn_until(&self, data_seq: u64) -> Option<u64> {
-        let ranges = &self.partial.as_ref()?.withdrawn;
+        let ranges = &self.partial.as_ref()?.withdrawals.withdrawn;
         ranges.iter().find(|range| (range.0..range.1).contains(&data_seq)).map(|range| range.1)
     }
 }
