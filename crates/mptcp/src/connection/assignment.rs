@@ -41,7 +41,7 @@ impl Connection {
     /// A tail loss probe takes new data with it, window or not (RFC 8985, section 7.3). A stale subflow is probed with what
     /// it has outstanding: what is new would wait there while the stream goes on elsewhere.
     pub(super) fn probing_subflow(&self) -> Option<SubflowId> {
-        let wants = |s: &&Subflow| s.probe_due && s.is_usable() && !s.is_stale() && s.scoreboard.queued() == 0;
+        let wants = |s: &&Subflow| s.due.probe && s.is_usable() && !s.is_stale() && s.scoreboard.queued() == 0;
         self.subflows.iter().find(wants).map(Subflow::id)
     }
 

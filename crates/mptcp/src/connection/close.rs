@@ -33,8 +33,9 @@ impl Connection {
 
     /// Sends DATA_FIN on every subflow that can carry it.
     pub(super) fn announce_data_fin(&mut self, now: Instant) {
-        let can_signal = |s: &&mut Subflow| s.state.is_synchronised() && s.state != State::TimeWait && s.confirmed;
-        self.subflows.iter_mut().filter(can_signal).for_each(|subflow| subflow.data_fin_due = true);
+        let can_signal =
+            |s: &&mut Subflow| s.state.is_synchronised() && s.state != State::TimeWait && s.handshake.confirmed;
+        self.subflows.iter_mut().filter(can_signal).for_each(|subflow| subflow.due.data_fin = true);
         self.arm_data_retransmit(now);
         self.output.pending = true;
     }
@@ -101,7 +102,8 @@ impl Connection {
     /// before ours has ended (RFC 8684, section 3.3.3; appendix D: M_FIN-WAIT-2, while we are in M_CLOSE-WAIT). Before that, it
     /// is the last subflow that is kept, for what is not acknowledged.
     fn needs_half_of(&self, subflow: &Subflow) -> bool {
-        let other = |s: &Subflow| s.id() != subflow.id() && s.confirmed && s.state.can_send() && !s.fin_queued();
+        let other =
+            |s: &Subflow| s.id() != subflow.id() && s.handshake.confirmed && s.state.can_send() && !s.fin_queued();
         let unacknowledged = self.sender.una() < self.sender.buffer.end();
         let last = !self.subflows.iter().any(other);
         !self.life.end_acknowledged()

@@ -13,7 +13,7 @@ impl Connection {
             && self.association.protocol == Protocol::Multipath
         {
             self.life.acknowledge_end();
-            self.subflows.iter_mut().for_each(|subflow| subflow.data_fin_due = false);
+            self.subflows.iter_mut().for_each(|subflow| subflow.due.data_fin = false);
             self.limit_wait_for_end(now);
         }
         if newly > 0 {

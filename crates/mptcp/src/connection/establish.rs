@@ -19,7 +19,7 @@ impl Connection {
         }
         if let Some(subflow) = self.subflows.get_mut(index) {
             subflow.note_window(u32::from(segment.window));
-            subflow.window_edge = subflow.send.initial + 1 + u32::from(segment.window);
+            subflow.window.edge = subflow.send.initial + 1 + u32::from(segment.window);
         }
     }
 
@@ -48,7 +48,7 @@ impl Connection {
         let Some((subflow, cx)) = self.subflow_in_context(now, index) else { return };
         let setup = Setup { config: cx.config, mptcp_option_space: space };
         subflow.establish(now, cx.congestion, &setup);
-        subflow.timers.handshake = if subflow.confirmed { Instant::NEVER } else { subflow.timers.handshake };
+        subflow.timers.handshake = if subflow.handshake.confirmed { Instant::NEVER } else { subflow.timers.handshake };
         let (mss, round_trip) = (subflow.mss, subflow.rtt.smoothed());
         self.receiver.buffer.set_segment_size(mss);
         self.receiver.buffer.set_round_trip(round_trip);

@@ -18,7 +18,7 @@ impl Connection {
     /// it is answered so.
     pub(super) fn withholds_key(&self, index: usize, segment: &Segment) -> bool {
         self.subflows.get(index).is_some_and(|subflow| {
-            let again = subflow.timeouts_in_row > 0;
+            let again = subflow.liveness.timeouts_in_row > 0;
             segment.seq == subflow.receiver.next && (again || !segment.payload.is_empty())
         })
     }
@@ -84,9 +84,9 @@ impl Connection {
     /// twice what is sent a second time. Gives whether MPTCP, or the subflow, has ended.
     pub(super) fn leaves_options_behind(&mut self, now: Instant) -> bool {
         let una = self.sender.una();
-        let alone = self.subflows.iter().filter(|subflow| subflow.confirmed).count() == 1;
+        let alone = self.subflows.iter().filter(|subflow| subflow.handshake.confirmed).count() == 1;
         let Some(index) =
-            self.subflows.iter().position(|s| s.confirmed && s.signals == Signals::Gone).filter(|_| alone)
+            self.subflows.iter().position(|s| s.handshake.confirmed && s.signals == Signals::Gone).filter(|_| alone)
         else {
             return false;
         };
@@ -110,9 +110,9 @@ impl Connection {
         }
         self.note_fallback(cause);
         if let Some(subflow) = self.subflows.get_mut(index) {
-            subflow.suspended = false;
+            subflow.priority.suspended = false;
             subflow.mappings.clear();
-            subflow.data_fin_due = false;
+            subflow.due.data_fin = false;
             let answer = matches!(cause, FallbackCause::Peer | FallbackCause::Checksum);
             subflow.control.retain(|option| answer && matches!(option, MptcpOption::Fail { .. }));
         }

@@ -11,11 +11,11 @@ impl Connection {
     /// The peer's FIN, once everything before it is here.
     pub(super) fn handle_fin(&mut self, now: Instant, index: usize, fin: Option<SeqNumber>) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
-        subflow.peer_fin = subflow.peer_fin.or(fin);
+        subflow.peer.fin = subflow.peer.fin.or(fin);
         if fin.is_some_and(|fin| fin.after(subflow.receiver.next)) {
             subflow.receiver.acknowledge_now(); // out of order (RFC 5681, section 4.2)
         }
-        if subflow.peer_fin != Some(subflow.receiver.next) || !subflow.state.can_receive() {
+        if subflow.peer.fin != Some(subflow.receiver.next) || !subflow.state.can_receive() {
             return;
         }
         subflow.handle_fin(now, &self.config.tcp);

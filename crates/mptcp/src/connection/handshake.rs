@@ -101,7 +101,7 @@ impl Connection {
         if initial {
             self.agree_on_protocol(segment);
         } else if let Some(subflow) = self.subflows.get_mut(index) {
-            subflow.handshake_due = true;
+            subflow.handshake.due = true;
         }
         self.take_syn_window(index, segment);
         self.establish(now, index);
@@ -143,7 +143,7 @@ impl Connection {
         if let Some(subflow) = self.subflows.get_mut(index) {
             subflow.handle_syn(now, segment, &config.tcp, scale);
             subflow.state = State::SynReceived;
-            subflow.handshake_due = true;
+            subflow.handshake.due = true;
         }
         self.take_syn_window(index, segment);
     }
@@ -160,8 +160,8 @@ impl Connection {
         if let Some(subflow) = self.subflows.get_mut(index) {
             subflow.handle_syn_acknowledged(now, segment.ack, rule);
             subflow.state = State::Established;
-            subflow.confirmed = true;
-            subflow.handshake_due = !initial; // the fourth segment of a join
+            subflow.handshake.confirmed = true;
+            subflow.handshake.due = !initial; // the fourth segment of a join
         }
         self.establish(now, index);
         if initial {

@@ -69,7 +69,7 @@ impl Connection {
             subflow.receiver.place(now, range.0, range.1, subflow.mss, &self.config.tcp);
             // Where the buffer is what limits the peer, it should not wait for a delayed acknowledgement too; nor for that of the
             // first segment of a join, which holds the next back.
-            let first = range.0 == subflow.peer_initial + 1 && subflow.id() != SubflowId(0);
+            let first = range.0 == subflow.peer.initial + 1 && subflow.id() != SubflowId(0);
             if inserted.in_order_advance > length || self.receiver.buffer.is_tight() || first {
                 subflow.receiver.acknowledge_now();
             }
@@ -121,9 +121,9 @@ impl Connection {
             return;
         };
         let sample = Duration::from_millis(u64::from(millis.max(1)));
-        let old = subflow.receive_round_trip;
-        subflow.receive_round_trip = if old.is_zero() { sample } else { old - old / 8 + sample / 8 };
-        let longest = self.subflows.iter().map(|s| s.receive_round_trip.max(s.rtt.smoothed())).max();
+        let old = subflow.receiver.round_trip;
+        subflow.receiver.round_trip = if old.is_zero() { sample } else { old - old / 8 + sample / 8 };
+        let longest = self.subflows.iter().map(|s| s.receiver.round_trip.max(s.rtt.smoothed())).max();
         self.receiver.buffer.set_round_trip(longest.unwrap_or_default());
     }
 

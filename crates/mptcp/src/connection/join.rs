@@ -52,9 +52,9 @@ impl Connection {
         let (config, scale) = (self.config.clone(), self.receive_scale());
         if let Some(subflow) = self.subflow_mut(id) {
             subflow.handle_syn(now, &syn.segment, &config.tcp, scale);
-            subflow.backup_remote = joining.backup;
-            subflow.backup_local = false;
-            subflow.came_in = true;
+            subflow.priority.backup_remote = joining.backup;
+            subflow.priority.backup_local = false;
+            subflow.handshake.came_in = true;
         }
         if let Some(index) = self.index_of(id) {
             self.take_syn_window(index, &syn.segment);
@@ -72,8 +72,8 @@ impl Connection {
             remote_address: joining.remote_address,
         };
         let mut subflow = Subflow::new(identity, state, joining.initial, now);
-        subflow.confirmed = false;
-        subflow.backup_local = joining.backup;
+        subflow.handshake.confirmed = false;
+        subflow.priority.backup_local = joining.backup;
         subflow.cursor = self.sender.una();
         self.subflows.push(subflow);
         self.joins.open.reserve_exact(1);
@@ -97,7 +97,7 @@ impl Connection {
         join.remote_nonce = nonce;
         let genuine = keys.verify_join_syn_ack(join.local_nonce, nonce, hmac);
         if let Some(subflow) = self.subflows.get_mut(index) {
-            subflow.backup_remote = backup;
+            subflow.priority.backup_remote = backup;
         }
         genuine
     }
@@ -122,14 +122,14 @@ impl Connection {
     /// The peer answered on a join that we opened: data may be sent.
     pub(super) fn confirm_join(&mut self, now: Instant, index: usize) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
-        if subflow.confirmed {
+        if subflow.handshake.confirmed {
             return;
         }
-        subflow.confirmed = true;
-        subflow.handshake_due = false;
+        subflow.handshake.confirmed = true;
+        subflow.handshake.due = false;
         subflow.timers.handshake = Instant::NEVER;
         // What went unanswered was the proof, and it is answered now.
-        subflow.timeouts_in_row = 0;
+        subflow.liveness.timeouts_in_row = 0;
         subflow.rtt.end_back_off();
         let id = subflow.id();
         self.joins.open.retain(|join| join.subflow != id);

@@ -21,7 +21,7 @@ const MAX_UNMAPPED: u8 = 32;
 impl Connection {
     /// A DSS on a segment without payload: a DATA_FIN, or a mapping for bytes to come.
     pub(super) fn handle_mapping_alone(&mut self, now: Instant, index: usize, segment: &Segment) {
-        let Some(initial) = self.subflows.get(index).map(|subflow| subflow.peer_initial) else { return };
+        let Some(initial) = self.subflows.get(index).map(|subflow| subflow.peer.initial) else { return };
         let Some(mapping) = self.mapping_of(initial, segment) else { return };
         if self.is_infinite(now, index, &mapping) || self.breaks_checksum_agreement(now, index, &mapping) {
             return;
@@ -70,14 +70,14 @@ impl Connection {
     /// The path that DATA_FIN came on may be dead the other way; Linux answers on every subflow, too.
     fn acknowledge_end_everywhere(&mut self) {
         if self.receiver.buffer.at_end() {
-            let open = |subflow: &&mut Subflow| subflow.confirmed && subflow.state.can_receive();
+            let open = |subflow: &&mut Subflow| subflow.handshake.confirmed && subflow.state.can_receive();
             self.subflows.iter_mut().filter(open).for_each(|subflow| subflow.receiver.acknowledge_now());
         }
     }
 
     /// Payload on a subflow of an MPTCP connection.
     pub(super) fn place_mapped(&mut self, now: Instant, index: usize, segment: &Segment, payload: Bytes) {
-        let Some(initial) = self.subflows.get(index).map(|subflow| subflow.peer_initial) else { return };
+        let Some(initial) = self.subflows.get(index).map(|subflow| subflow.peer.initial) else { return };
         let own = self.mapping_of(initial, segment);
         if let Some(mapping) = own
             && self.is_infinite(now, index, &mapping)
@@ -92,7 +92,7 @@ impl Connection {
         }
         let Some(mapping) = own else { return self.place_by_stored(now, index, segment.seq, payload) };
         let whole = segment.seq == mapping.seq && payload.len() as u32 == mapping.length;
-        self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.unmapped = 0);
+        self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.liveness.unmapped = 0);
         if whole {
             self.place(now, index, Subflow::range_of(segment.seq, &payload), mapping.data_seq, payload);
         } else if self.store(index, &mapping) {
@@ -109,7 +109,7 @@ impl Connection {
     /// Payload in plain TCP. A peer that has not heard of our fallback still says where it belongs, and sends data again
     /// under new numbers of the subflow.
     pub(super) fn place_plain(&mut self, now: Instant, index: usize, segment: &Segment, payload: Bytes) {
-        let Some(initial) = self.subflows.get(index).map(|subflow| subflow.peer_initial) else { return };
+        let Some(initial) = self.subflows.get(index).map(|subflow| subflow.peer.initial) else { return };
         let mapping =
             if self.association.fallback.unheard.is_some() { self.mapping_of(initial, segment) } else { None };
         match mapping.filter(|mapping| segment.seq == mapping.seq && payload.len() as u32 == mapping.length) {
@@ -157,7 +157,7 @@ impl Connection {
     /// acknowledges them at once: a mapping may be longer than its window.
     fn place_checked(&mut self, now: Instant, index: usize, mapping: &Resolved, seq: SeqNumber, payload: Bytes) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
-        subflow.unmapped = 0;
+        subflow.liveness.unmapped = 0;
         let (id, next, range) = (subflow.id(), subflow.receiver.next, Subflow::range_of(seq, &payload));
         if subflow.range_is_old(seq, &payload) {
             subflow.receiver.place(now, range.0, range.1, subflow.mss, &self.config.tcp);
@@ -210,8 +210,8 @@ impl Connection {
         }
         // The mapping of what lies behind a gap may be in the gap.
         let beyond_gap = seq.after(subflow.receiver.next);
-        subflow.unmapped += if beyond_gap { u8::from(subflow.unmapped > 0) } else { EXPECTED_NEXT };
-        let gives_up = subflow.unmapped >= MAX_UNMAPPED;
+        subflow.liveness.unmapped += if beyond_gap { u8::from(subflow.liveness.unmapped > 0) } else { EXPECTED_NEXT };
+        let gives_up = subflow.liveness.unmapped >= MAX_UNMAPPED;
         let first_data = self.receiver.buffer.next() == 0 && self.receiver.buffer.out_of_order() == 0;
         if first_data && self.is_initial(index) && !self.association.dss_sent {
             self.fall_back_or_reset(now, index, FallbackCause::NoMapping);

@@ -3,10 +3,9 @@
 use super::checksum::is_right;
 use super::resolved::Resolved;
 use super::state::Connection;
-use crate::subflow::{StoredMapping, Subflow};
+use crate::subflow::StoredMapping;
 use anabranch_wire::mptcp::{CapableKeys, DataAck, DataSequence, Mapping};
 use anabranch_wire::{Segment, SeqNumber};
-use bytes::Bytes;
 
 /// Most mappings that wait for their bytes on a subflow, beside one for the byte expected next.
 pub(super) const MAX_STORED: usize = 512;
@@ -14,18 +13,6 @@ pub(super) const MAX_STORED: usize = 512;
 /// As how many of them one counts that holds the byte expected next: nothing on the subflow goes on without it, and a peer with
 /// little to say sends it again once per timeout.
 pub(super) const EXPECTED_NEXT: u8 = 8;
-
-impl Subflow {
-    /// The sequence range of bytes that begin at `seq`.
-    pub(super) fn range_of(seq: SeqNumber, payload: &Bytes) -> (SeqNumber, SeqNumber) {
-        (seq, seq + payload.len() as u32)
-    }
-
-    /// Whether all of it lies before the next expected byte.
-    pub(super) fn range_is_old(&self, seq: SeqNumber, payload: &Bytes) -> bool {
-        Self::range_of(seq, payload).1.at_or_before(self.receiver.next)
-    }
-}
 
 impl Connection {
     /// What we acknowledge at data level, in the size that the peer can take.
@@ -61,7 +48,7 @@ impl Connection {
     /// Where the payload of a segment begins in the stream, by the mapping that it carries in DSS.
     pub(super) fn mapped_to(&self, index: usize, segment: &Segment) -> Option<u64> {
         let mapping = segment.options.dss.as_ref()?.mapping?;
-        let begins = self.subflows.get(index)?.peer_initial + mapping.subflow_seq;
+        let begins = self.subflows.get(index)?.peer.initial + mapping.subflow_seq;
         let ahead = i64::from(segment.seq.distance(begins));
         self.data_seq_offset(mapping.data_seq).checked_add_signed(ahead)
     }

@@ -58,7 +58,7 @@ impl Connection {
     /// MP_PRIO speaks of the subflow that it comes on.
     fn handle_priority(&mut self, id: SubflowId, backup: bool) {
         if let Some(subflow) = self.subflow_mut(id)
-            && core::mem::replace(&mut subflow.backup_remote, backup) != backup
+            && core::mem::replace(&mut subflow.priority.backup_remote, backup) != backup
         {
             self.output.notices.push_back(Notice::Priority(id, backup));
         }
@@ -153,7 +153,7 @@ impl Connection {
         doubt.probes += 1;
         doubt.until = now + rto;
         subflow.doubt = Some(doubt);
-        subflow.keepalive_due = true;
+        subflow.due.keepalive = true;
         self.output.pending = true;
         true
     }

@@ -42,7 +42,8 @@ impl Connection {
     /// Puts due announcements on a subflow and sets the timer for the next.
     pub(super) fn send_announcements(&mut self, now: Instant) {
         let keys = self.identity.keys;
-        let Some(carrier) = self.subflows.iter_mut().find(|s| s.state == State::Established && s.confirmed) else {
+        let Some(carrier) = self.subflows.iter_mut().find(|s| s.state == State::Established && s.handshake.confirmed)
+        else {
             return;
         };
         let timeout = carrier.rtt.base_rto(&self.config.tcp);
@@ -64,7 +65,7 @@ impl Connection {
         if !self.signalling.announcements.is_empty() {
             self.send_announcements(now);
         }
-        let carrier = self.subflows.iter_mut().find(|s| s.state == State::Established && s.confirmed);
+        let carrier = self.subflows.iter_mut().find(|s| s.state == State::Established && s.handshake.confirmed);
         if let Some(carrier) = carrier
             && !self.signalling.removals.is_empty()
         {
@@ -81,7 +82,8 @@ impl Connection {
             return false;
         }
         self.signalling.announcements.retain(|announcement| announcement.id != wire_id);
-        let stays = |s: &&mut Subflow| s.state == State::Established && s.confirmed && s.identity.local_address != id;
+        let stays =
+            |s: &&mut Subflow| s.state == State::Established && s.handshake.confirmed && s.identity.local_address != id;
         if let Some(carrier) = self.subflows.iter_mut().find(stays) {
             carrier.push_control(MptcpOption::RemoveAddress { address_ids: vec![wire_id] });
         } else if !self.signalling.removals.contains(&wire_id) {
@@ -114,7 +116,7 @@ impl Connection {
     /// Tells the peer, and ourselves, whether a subflow is a backup (MP_PRIO).
     pub fn set_backup(&mut self, id: SubflowId, backup: bool) -> bool {
         let Some(subflow) = self.subflow_mut(id) else { return false };
-        subflow.backup_local = backup;
+        subflow.priority.backup_local = backup;
         let told = subflow.push_control(MptcpOption::Priority { backup });
         self.output.pending = true;
         told
@@ -124,7 +126,7 @@ impl Connection {
     pub fn suspend(&mut self, id: SubflowId) -> bool {
         let Some(index) = self.index_of(id) else { return false };
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
-        if core::mem::replace(&mut subflow.suspended, true) {
+        if core::mem::replace(&mut subflow.priority.suspended, true) {
             return false;
         }
         self.take_back_queued(index);
@@ -138,7 +140,7 @@ impl Connection {
         let una = self.sender.una();
         let Some(subflow) = self.subflow_mut(id) else { return false };
         subflow.cursor = subflow.cursor.max(una);
-        let changed = core::mem::replace(&mut subflow.suspended, false);
+        let changed = core::mem::replace(&mut subflow.priority.suspended, false);
         self.output.pending = true;
         changed
     }
@@ -150,11 +152,11 @@ impl Connection {
         let una = self.sender.buffer.start();
         if !subflow.scoreboard.is_idle() {
             // Now, window or not, and not at the end of a back-off.
-            subflow.probe_due = true;
+            subflow.due.probe = true;
             self.output.pending = true;
             return true;
         }
-        if !subflow.state.can_send() || !subflow.confirmed || una >= self.sender.data_nxt {
+        if !subflow.state.can_send() || !subflow.handshake.confirmed || una >= self.sender.data_nxt {
             return false;
         }
         let length = u64::from(subflow.mss).min(self.sender.data_nxt - una) as usize;

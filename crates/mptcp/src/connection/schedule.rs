@@ -75,7 +75,7 @@ impl Connection {
         }
         let window = subflow.window(&*self.congestion, &self.config.tcp);
         let used = subflow.pipe() + subflow.scoreboard.queued() + subflow.scoreboard.lost();
-        let probe = subflow.probe_due && subflow.scoreboard.queued() == 0;
+        let probe = subflow.due.probe && subflow.scoreboard.queued() == 0;
         let mss = subflow.mss;
         let id = subflow.id();
         let Some(length) = self.next_length(mss) else { return false };

@@ -179,9 +179,9 @@ impl Connection {
         subflow.note_window(window);
         let is_news = acknowledges && subflow.takes_window(segment.seq, segment.ack);
         if is_news {
-            subflow.window_edge = match self.association.protocol {
+            subflow.window.edge = match self.association.protocol {
                 Protocol::Tcp => segment.ack + window,
-                Protocol::Negotiating | Protocol::Multipath => subflow.window_edge.max(segment.ack + window),
+                Protocol::Negotiating | Protocol::Multipath => subflow.window.edge.max(segment.ack + window),
             };
         }
         let window = u64::from(window);

@@ -16,7 +16,7 @@ use super::timer_table::ConnectionTimers;
 use crate::config::{BufferSize, ConnectionConfig};
 use crate::event::{CloseCause, Event, FallbackCause};
 use crate::stats::Totals;
-use crate::subflow::acknowledge::Context;
+use crate::subflow::Context;
 use crate::subflow::{Identity, MAPPING_SPACE, Subflow};
 use anabranch_policy::congestion::CongestionControl;
 use anabranch_policy::ids::{ConnectionId, SubflowId};
@@ -67,7 +67,7 @@ impl Connection {
 
     /// As a receiver knows it, from echoed timestamps or handshakes; at least 10 ms.
     pub(super) fn longest_round_trip(&self) -> Duration {
-        let each = self.subflows.iter().map(|s| s.receive_round_trip.max(s.rtt.smoothed()));
+        let each = self.subflows.iter().map(|s| s.receiver.round_trip.max(s.rtt.smoothed()));
         each.max().unwrap_or_default().max(Duration::from_millis(10))
     }
 

@@ -12,16 +12,6 @@ use anabranch_policy::time::Instant;
 use anabranch_wire::tcp::OPTION_SPACE;
 use anabranch_wire::{Flags, MptcpOption, Segment, SeqNumber};
 
-impl Subflow {
-    /// Queues a FIN, if there has been none, and moves the state as if it were sent.
-    pub(super) fn close(&mut self, data_end: u64) {
-        if self.state.is_synchronised() && !self.fin_queued() {
-            self.push_fin(data_end);
-            self.handle_fin_sent();
-        }
-    }
-}
-
 impl Connection {
     /// When both directions are done, subflows close with FIN, and the application hears of it after its last read.
     pub(super) fn finish_if_done(&mut self, now: Instant) {
@@ -167,7 +157,7 @@ impl Connection {
     /// Forgets a subflow; if it was the last, the connection ends or waits for another.
     pub(super) fn drop_subflow(&mut self, now: Instant, index: usize, why: CloseReason) {
         self.remove_subflow(index, why);
-        let carries = |s: &Subflow| s.state.is_synchronised() && s.confirmed;
+        let carries = |s: &Subflow| s.state.is_synchronised() && s.handshake.confirmed;
         // Attempts are no subflows: whoever goes on trying would else wait for ever.
         if !self.subflows.iter().any(carries) && self.life.closed.is_none() {
             self.lost_last_subflow(now, why);

@@ -123,12 +123,12 @@ impl Connection {
         let limit = self.config.tcp.syn_attempts;
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
         subflow.timers.handshake = Instant::NEVER;
-        subflow.timeouts_in_row += 1;
+        subflow.liveness.timeouts_in_row += 1;
         subflow.rtt.back_off();
         let answers = subflow.state == State::SynReceived;
         let attempts = if answers { limit.min(SYN_ACK_ATTEMPTS) } else { limit };
-        if subflow.timeouts_in_row < attempts {
-            subflow.handshake_due = true;
+        if subflow.liveness.timeouts_in_row < attempts {
+            subflow.handshake.due = true;
             return true;
         }
         let synchronised = subflow.state.is_synchronised();
@@ -179,7 +179,7 @@ impl Connection {
             self.reset_subflow(now, index, CloseReason::TimedOut, REASON_UNSPECIFIED);
             return false;
         }
-        subflow.keepalive_due = subflow.scoreboard.is_idle();
+        subflow.due.keepalive = subflow.scoreboard.is_idle();
         subflow.timers.keepalive = now + interval;
         true
     }

@@ -18,7 +18,6 @@ use super::output::Workspace;
 use super::packets::packet;
 use super::state::Connection;
 use crate::event::{SendKind, TraceRecord};
-use crate::subflow::Subflow;
 use crate::subflow::receiver::AckDue;
 use crate::subflow::scoreboard::{Joined, Record};
 use crate::subflow::transmit::Outgoing;
@@ -28,12 +27,6 @@ use anabranch_policy::time::Instant;
 use anabranch_wire::mptcp::{CapableKeys, DataSequence, Dss, Mapping, VERSION, dss_checksum};
 use anabranch_wire::tcp::OPTION_SPACE;
 use anabranch_wire::{Ecn, MptcpOption, Packet, Segment, SeqNumber};
-
-impl Subflow {
-    fn take_data_fin_due(&mut self) -> bool {
-        core::mem::take(&mut self.data_fin_due)
-    }
-}
 
 impl Connection {
     /// The next packet to send now.
@@ -88,7 +81,7 @@ impl Connection {
     fn handshake_or_data(&mut self, now: Instant, index: usize, workspace: &mut Workspace) -> Option<Packet> {
         let subflow = self.subflows.get(index)?;
         let (local, remote) = (subflow.identity.local, subflow.identity.remote);
-        if subflow.handshake_due {
+        if subflow.handshake.due {
             let segment = self.handshake_packet(now, index)?;
             return Some(packet(local, remote, segment));
         }
@@ -194,7 +187,7 @@ impl Connection {
         if first {
             // MP_CAPABLE has no F flag: a DATA_FIN follows by itself.
             let ends = self.life.write_closed() && record.data_end() == self.sender.buffer.end();
-            self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.data_fin_due |= ends);
+            self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.due.data_fin |= ends);
             let length = record.payload.len() as u16;
             let relative = record.seq - initial;
             let checksum = self
@@ -295,7 +288,7 @@ impl Connection {
             return ((!alone).then_some(data_ack), Some(option));
         }
         // A DATA_FIN does not fit beside the keys: it follows them.
-        let end_waits = self.subflows.get(index).is_some_and(|s| s.data_fin_due && s.receiver.due != AckDue::Now);
+        let end_waits = self.subflows.get(index).is_some_and(|s| s.due.data_fin && s.receiver.due != AckDue::Now);
         let keys_wait = self.role == Role::Client
             && !self.association.confirmed
             && self.is_initial(index)
@@ -304,7 +297,7 @@ impl Connection {
             let keys = CapableKeys::Both { sender: self.identity.keys.local.0, receiver: self.identity.keys.remote.0 };
             return (None, Some(MptcpOption::Capable { version: VERSION, flags: self.capable_flags(), keys }));
         }
-        let fin = self.subflows.get_mut(index).is_some_and(Subflow::take_data_fin_due);
+        let fin = self.subflows.get_mut(index).is_some_and(|subflow| subflow.due.take_data_fin());
         if fin && self.life.write_closed() && self.sender.all_assigned() {
             return (Some(self.data_fin_signal(data_ack)), None);
         }

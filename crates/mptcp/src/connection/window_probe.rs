@@ -14,10 +14,11 @@ impl Connection {
     /// Asks again on subflows that hold nothing and did not answer when they were asked for their window: they get nothing to
     /// send, so no timer of theirs would end their silence.
     pub(super) fn ask_silent_subflows(&mut self, now: Instant) {
-        let silent = |s: &&mut Subflow| s.unanswered_probes > 1 && s.scoreboard.is_idle() && s.state.is_synchronised();
+        let silent =
+            |s: &&mut Subflow| s.liveness.unanswered_probes > 1 && s.scoreboard.is_idle() && s.state.is_synchronised();
         for subflow in self.subflows.iter_mut().filter(silent) {
-            subflow.keepalive_due = true;
-            subflow.unanswered_probes += 1;
+            subflow.due.keepalive = true;
+            subflow.liveness.unanswered_probes += 1;
         }
         self.give_up_unanswered(now);
     }
@@ -36,10 +37,10 @@ impl Connection {
             self.sender.override_due = true; // a small window is better than none (RFC 9293, section 3.8.6.2.1)
             return;
         }
-        let asks = |s: &&mut Subflow| s.state.is_synchronised() && s.state != State::TimeWait && s.confirmed;
+        let asks = |s: &&mut Subflow| s.state.is_synchronised() && s.state != State::TimeWait && s.handshake.confirmed;
         for subflow in self.subflows.iter_mut().filter(asks) {
-            subflow.keepalive_due = true;
-            subflow.unanswered_probes = subflow.unanswered_probes.saturating_add(1);
+            subflow.due.keepalive = true;
+            subflow.liveness.unanswered_probes = subflow.liveness.unanswered_probes.saturating_add(1);
         }
         self.give_up_unanswered(now);
     }
@@ -94,7 +95,7 @@ impl Connection {
             return false;
         }
         let una = self.sender.una();
-        let left = u64::try_from(subflow.window_edge.distance(subflow.send.nxt)).unwrap_or(0);
+        let left = u64::try_from(subflow.window.edge.distance(subflow.send.nxt)).unwrap_or(0);
         let wanted = match subflow.scoreboard.next_unsent() {
             Some(record) => u64::from(record.length),
             None if una < self.sender.buffer.end() => u64::from(subflow.mss),
@@ -107,7 +108,8 @@ impl Connection {
     fn watch_shut_subflows(&mut self, now: Instant) {
         let config = &self.config.tcp;
         let shut = self.subflows.iter().filter(|subflow| self.is_shut_alone(subflow));
-        let spans = shut.map(|subflow| subflow.rtt.base_rto(config) * (1 << subflow.unanswered_probes.min(10)));
+        let spans =
+            shut.map(|subflow| subflow.rtt.base_rto(config) * (1 << subflow.liveness.unanswered_probes.min(10)));
         if let Some(span) = spans.min() {
             self.timers.persist = now + span.min(MAX_PERSIST);
         }
@@ -120,8 +122,8 @@ impl Connection {
                 continue;
             }
             let Some(subflow) = self.subflows.get_mut(index) else { continue };
-            subflow.keepalive_due = true;
-            subflow.unanswered_probes = subflow.unanswered_probes.saturating_add(1);
+            subflow.due.keepalive = true;
+            subflow.liveness.unanswered_probes = subflow.liveness.unanswered_probes.saturating_add(1);
             if subflow.is_stale() {
                 self.take_back_queued(index);
             }
@@ -132,7 +134,7 @@ impl Connection {
 
     fn give_up_unanswered(&mut self, now: Instant) {
         let most = self.config.tcp.max_timeouts;
-        while let Some(index) = self.subflows.iter().position(|s| u32::from(s.unanswered_probes) > most) {
+        while let Some(index) = self.subflows.iter().position(|s| u32::from(s.liveness.unanswered_probes) > most) {
             self.reset_subflow(now, index, CloseReason::TimedOut, REASON_UNSPECIFIED);
         }
     }

@@ -28,12 +28,12 @@ impl Connection {
         let Some(subflow) = self.subflows.get(index).filter(|subflow| wanted && subflow.receiver.has_gap()) else {
             return;
         };
-        let open = |s: &&Subflow| s.state.can_receive() && s.confirmed;
+        let open = |s: &&Subflow| s.state.can_receive() && s.handshake.confirmed;
         let quicker = |s: &Subflow| s.rtt.smoothed() < subflow.rtt.smoothed();
         if self.association.protocol != Protocol::Multipath || !self.subflows.iter().filter(open).any(quicker) {
             return;
         }
-        let (id, initial) = (subflow.id(), subflow.peer_initial);
+        let (id, initial) = (subflow.id(), subflow.peer.initial);
         let Some(partial) = self.partial.as_mut() else { return };
         let told = partial.notices.told_until.get(id).copied();
         let gaps: Vec<(SeqNumber, SeqNumber)> = subflow.receiver.lost_gaps(told).take(MAX_GAPS).collect();

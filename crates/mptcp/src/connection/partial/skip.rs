@@ -37,7 +37,7 @@ impl Connection {
     /// A segment with data came in on a subflow: what its timestamps say.
     pub(in crate::connection) fn note_stamps(&mut self, index: usize, segment: &Segment) {
         let (Some(partial), Some(subflow)) = (self.partial.as_mut(), self.subflows.get(index)) else { return };
-        let half = (subflow.receive_round_trip.max(subflow.rtt.smoothed()).as_millis() / 2) as u32;
+        let half = (subflow.receiver.round_trip.max(subflow.rtt.smoothed()).as_millis() / 2) as u32;
         let (Some(side), Some(stamps)) = (partial.skips.sides.get_mut(subflow.id()), segment.options.timestamps) else {
             return;
         };
@@ -117,7 +117,7 @@ impl Connection {
         if !useless || skipped as f64 > allowed || !subflow.state.can_receive() {
             return Instant::NEVER;
         }
-        let round_trip = subflow.receive_round_trip.max(subflow.rtt.smoothed()).max(Duration::from_millis(1));
+        let round_trip = subflow.receiver.round_trip.max(subflow.rtt.smoothed()).max(Duration::from_millis(1));
         let seen = side.duplicates >= DUPLICATES;
         // Without selective acknowledgements the duplicates are all that the sender hears.
         // No earlier than a round trip after the last one: then this gap became the first.

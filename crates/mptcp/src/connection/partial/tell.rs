@@ -39,7 +39,7 @@ impl Connection {
     /// Puts a notice on the way, on every subflow or on the one of the shortest round trip.
     pub(in crate::connection) fn tell(&mut self, notice: Notice, everywhere: bool) {
         let option = notice.option();
-        let open = |s: &&mut crate::subflow::Subflow| s.state.can_receive() && s.confirmed;
+        let open = |s: &&mut crate::subflow::Subflow| s.state.can_receive() && s.handshake.confirmed;
         let mut open: Vec<_> = self.subflows.iter_mut().filter(open).collect();
         open.sort_by_key(|subflow| subflow.rtt.smoothed());
         let most = if everywhere { open.len() } else { 1 };
