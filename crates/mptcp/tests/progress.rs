@@ -139,7 +139,7 @@ impl Run {
         config.receive_buffer = BufferSize::Fixed(self.buffer);
         config.buffers_per_subflow = false;
         config.send_buffer = self.buffer * 4;
-        config.data_in_subflow_order = self.strict;
+        config.receiver.data_in_subflow_order = self.strict;
         config.checksum = self.checksum;
         if reinjection == Some(Reinjection::Never) {
             config.data_reinjection = reinjection;

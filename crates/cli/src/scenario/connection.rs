@@ -103,14 +103,14 @@ pub const SETTINGS: &[Setting] = &[
         values: FLAG,
         default: "false",
         summary: "bytes that wait out of order take from the window that is offered, as in Linux",
-        kind: Kind::Flag(|config, on| config.charge_out_of_order = on),
+        kind: Kind::Flag(|config, on| config.receiver.charge_out_of_order = on),
     },
     Setting {
         name: "data_in_subflow_order",
         values: FLAG,
         default: "false",
         summary: "what lies behind a hole of its subflow waits there until the hole is filled, as in Linux, whatever came of it elsewhere",
-        kind: Kind::Flag(|config, on| config.data_in_subflow_order = on),
+        kind: Kind::Flag(|config, on| config.receiver.data_in_subflow_order = on),
     },
     Setting {
         name: "send_buffer",
@@ -194,14 +194,14 @@ pub const SETTINGS: &[Setting] = &[
         values: FLAG,
         default: "true",
         summary: "selective acknowledgements",
-        kind: Kind::Flag(|config, on| config.tcp.sack = on),
+        kind: Kind::Flag(|config, on| config.tcp.options.sack = on),
     },
     Setting {
         name: "timestamps",
         values: FLAG,
         default: "true",
         summary: "timestamps on every segment",
-        kind: Kind::Flag(|config, on| config.tcp.timestamps = on),
+        kind: Kind::Flag(|config, on| config.tcp.options.timestamps = on),
     },
     Setting {
         name: "ecn",
@@ -259,7 +259,7 @@ const SIGNAL: u64 = 28;
 /// Payload of a full segment: the unit in which windows are given and shown.
 pub fn segment_size(multipath: bool, tcp: &TcpConfig) -> u64 {
     // A multipath segment leaves room for the longest signal beside the timestamps.
-    let options = if tcp.timestamps { TIMESTAMPS } else { 0 } + if multipath { SIGNAL } else { 0 };
+    let options = if tcp.options.timestamps { TIMESTAMPS } else { 0 } + if multipath { SIGNAL } else { 0 };
     u64::from(tcp.mtu) - HEADERS - options
 }
 

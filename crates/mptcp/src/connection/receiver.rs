@@ -22,10 +22,11 @@ impl DataReceiver {
     /// Nothing came in.
     pub fn new(config: &ConnectionConfig) -> Self {
         Self {
-            buffer: ReceiveBuffer::new(config.receive_buffer).charging_out_of_order(config.charge_out_of_order),
+            buffer: ReceiveBuffer::new(config.receive_buffer)
+                .charging_out_of_order(config.receiver.charge_out_of_order),
             advertised_edge: 0,
             pending_mappings: PendingMappings::default(),
-            subflow_order: config.data_in_subflow_order.then(Box::default),
+            subflow_order: config.receiver.data_in_subflow_order.then(Box::default),
         }
     }
 

@@ -1,4 +1,4 @@
-//! A receiver as strict as the kernel of Linux ([`crate::ConnectionConfig::data_in_subflow_order`]): what lies behind a hole
+//! A receiver as strict as the kernel of Linux ([`crate::config::ReceiverConfig::data_in_subflow_order`]): what lies behind a hole
 //! of its subflow is acknowledged there selectively, and is given to the data level when the hole is filled.
 //!
 //! What that takes is bounded as the receive buffer's pieces out of order are. When it is full, what lies furthest on the

@@ -31,9 +31,9 @@ impl Subflow {
         };
         let scaling = !answers || self.negotiated.receive_scale > 0 || self.negotiated.send_scale > 0;
         segment.options.maximum_segment_size = Some(config.mtu.saturating_sub(self.identity.header_length()));
-        segment.options.sack_permitted = agreed(config.sack, self.negotiated.sack);
-        segment.options.window_scale = (config.window_scaling && scaling).then_some(scale);
-        if agreed(config.timestamps, self.negotiated.timestamps) {
+        segment.options.sack_permitted = agreed(config.options.sack, self.negotiated.sack);
+        segment.options.window_scale = (config.options.window_scaling && scaling).then_some(scale);
+        if agreed(config.options.timestamps, self.negotiated.timestamps) {
             let echo = if answers { self.receiver.timestamp } else { 0 };
             segment.options.timestamps = Some(Timestamps { value: stamp, echo });
         }

@@ -4,7 +4,7 @@ use super::recovery::Phase;
 use super::state::Subflow;
 use super::tcp_state::State;
 use crate::config::TcpConfig;
-use crate::info::{OptionsInfo, SubflowInfo};
+use crate::info::{BytesInfo, LastInfo, OptionsInfo, PriorityInfo, RoundTripInfo, SubflowInfo};
 use anabranch_policy::congestion::CongestionControl;
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
@@ -16,16 +16,34 @@ impl Subflow {
         let view = self.view(congestion, config);
         let sampled = !view.smoothed_rtt.is_zero();
         SubflowInfo {
-            id: view.id,
-            local: self.identity.local,
-            remote: self.identity.remote,
-            local_id: view.local_address,
-            remote_id: view.remote_address,
+            identity: self.identity,
+            priority: PriorityInfo {
+                backup: self.priority.backup_local,
+                request_bkup: self.priority.backup_remote,
+                suspended: view.suspended,
+            },
+            round_trip: RoundTripInfo {
+                rtt: view.smoothed_rtt,
+                rttvar: view.rtt_variation,
+                min_rtt: if sampled { view.min_rtt } else { Duration::ZERO },
+                rto: view.rto,
+                rcv_rtt: self.receiver.round_trip,
+            },
+            bytes: BytesInfo {
+                sent: view.bytes_sent,
+                acked: view.bytes_acked,
+                received: self.counters.bytes_received,
+                retrans: self.counters.bytes_retransmitted,
+                lost: view.bytes_lost,
+                notsent: view.queued,
+            },
+            last: LastInfo {
+                data_sent: (self.liveness.last_sent > Instant::ZERO).then(|| now.since(self.liveness.last_sent)),
+                recv: now.since(self.liveness.last_heard),
+                progress: now.since(self.liveness.last_progress),
+            },
             state: self.state,
             phase: view.phase,
-            backup: self.priority.backup_local,
-            request_bkup: self.priority.backup_remote,
-            suspended: view.suspended,
             stale: view.stale,
             options: OptionsInfo {
                 timestamps: self.negotiated.timestamps,
@@ -35,21 +53,10 @@ impl Subflow {
                 rcv_wscale: self.negotiated.receive_scale,
             },
             snd_mss: view.mss,
-            rtt: view.smoothed_rtt,
-            rttvar: view.rtt_variation,
-            min_rtt: if sampled { view.min_rtt } else { Duration::ZERO },
-            rto: view.rto,
-            rcv_rtt: self.receiver.round_trip,
             snd_cwnd: view.cwnd,
             snd_ssthresh: Some(view.ssthresh).filter(|threshold| *threshold != u64::MAX),
             snd_wnd: u64::try_from(self.window.edge.distance(self.send.una)).unwrap_or(0),
             in_flight: view.in_flight,
-            notsent_bytes: view.queued,
-            bytes_sent: view.bytes_sent,
-            bytes_acked: view.bytes_acked,
-            bytes_received: self.counters.bytes_received,
-            bytes_retrans: self.counters.bytes_retransmitted,
-            bytes_lost: view.bytes_lost,
             segments_lost: view.segments_lost,
             total_rto: view.timeouts,
             retransmits: view.timeouts_in_row,
@@ -57,9 +64,6 @@ impl Subflow {
             pacing_rate: view.pacing_rate,
             delivery_rate: view.delivery_rate,
             delivery_rate_app_limited: view.app_limited,
-            last_data_sent: (self.liveness.last_sent > Instant::ZERO).then(|| now.since(self.liveness.last_sent)),
-            last_recv: now.since(self.liveness.last_heard),
-            last_progress: now.since(self.liveness.last_progress),
             has_gap: self.receiver.has_gap(),
         }
     }

@@ -53,3 +53,16 @@ impl Notification {
         self != Self::Off
     }
 }
+
+impl Signals {
+    /// After one more segment: whether the peer has ever signalled MPTCP here, whether this segment is without any MPTCP option,
+    /// and whether it has a DSS.
+    pub fn after(self, signalled: bool, bare: bool, has_dss: bool) -> Self {
+        match self {
+            _ if signalled && bare => Self::Gone,
+            Self::Gone if !has_dss => Self::Gone,
+            _ if signalled => Self::Present,
+            _ => Self::Never,
+        }
+    }
+}

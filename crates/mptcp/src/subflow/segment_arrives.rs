@@ -221,11 +221,11 @@ impl Subflow {
         self.peer.initial = segment.seq;
         self.receiver = super::receiver::Receiver::new(segment.seq + 1);
         self.negotiated.peer_mss = options.maximum_segment_size.unwrap_or(self.default_mss()).max(64);
-        self.negotiated.sack = config.sack && options.sack_permitted;
-        let scaling = config.window_scaling && options.window_scale.is_some();
+        self.negotiated.sack = config.options.sack && options.sack_permitted;
+        let scaling = config.options.window_scaling && options.window_scale.is_some();
         self.negotiated.send_scale = if scaling { options.window_scale.unwrap_or(0).min(14) } else { 0 };
         self.negotiated.receive_scale = if scaling { scale } else { 0 };
-        self.negotiated.timestamps = config.timestamps && options.timestamps.is_some();
+        self.negotiated.timestamps = config.options.timestamps && options.timestamps.is_some();
         self.negotiated.ecn = self.agree_on_ecn(segment.flags, config.ecn);
         if let Some(stamps) = options.timestamps {
             self.receiver.timestamp = stamps.value;

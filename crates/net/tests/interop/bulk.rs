@@ -219,7 +219,7 @@ fn scales(role: Role) {
 /// Moves data both ways; gives the scales in the kernel's SYN and in ours.
 async fn transfer_and_scales(hosts: &Hosts, role: Role, scaling: bool, most: u64) -> [Option<u8>; 2] {
     let mut config = hosts.config();
-    config.tcp.window_scaling = scaling;
+    config.tcp.options.window_scaling = scaling;
     config.receive_buffer = BufferSize::Auto { initial: 65_535.min(most), max: most };
     let (stream, socket) = hosts.open(role, config).await;
     exchange(stream, socket, &End::new(2_000_000), &End::new(2_000_000), PATIENCE).await;

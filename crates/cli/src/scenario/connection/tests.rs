@@ -41,7 +41,7 @@ fn what_is_laid_over_wins_and_the_rest_shows_through() {
     let mut changed = config();
     both.apply(&mut changed);
     assert_eq!(changed.tcp.min_rto, Duration::from_millis(300));
-    assert_eq!((changed.tcp.sack, changed.tcp.max_timeouts), (false, 5));
+    assert_eq!((changed.tcp.options.sack, changed.tcp.max_timeouts), (false, 5));
     let words: Vec<String> = both.iter().map(|(name, value)| format!("{name} = {value}")).collect();
     assert_eq!(words, ["min_rto = 300 ms", "max_timeouts = 5", "sack = false"]);
 }
