@@ -4,6 +4,7 @@ use super::harness::{NOW, START, ack, add_path, close_to, congestion, id, loss, 
 use super::window::{Decrease, LARGEST_WINDOW, NO_THRESHOLD, Window};
 use super::*;
 use crate::table::{self, Settings};
+use crate::time::{Duration, Instant};
 use proptest::prelude::*;
 
 fn build(name: &str) -> Box<dyn CongestionControl> {

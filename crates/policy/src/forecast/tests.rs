@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::table::{self, Settings};
+use crate::time::{Duration, Instant};
 
 fn make(name: &str) -> Box<dyn LinkForecaster> {
     table::build(TABLE, name, &Settings::new()).unwrap_or_else(|error| panic!("{name}: {error}"))

@@ -1,10 +1,12 @@
 //! Random event sequences against a small model of the engine, and the model of a host for the members' own tests.
 
 use super::*;
-use crate::ids::ConnectionId;
+use crate::ids::{AddressId, ConnectionId, SubflowId};
 use crate::scheduler::tests::{at, connection, subflow};
 use crate::table::{SettingError, Settings, build};
-use crate::view::SubflowState;
+use crate::time::{Duration, Instant};
+use crate::view::{ConnectionView, SubflowState, SubflowView};
+use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, BTreeSet};
 
 const CLIENT: ConnectionId = ConnectionId(1);
