@@ -13,6 +13,7 @@ pub mod predictive;
 pub mod pu2m2;
 pub mod same_subnet;
 pub mod subnets;
+pub mod suspending;
 pub mod suspension;
 mod table;
 #[cfg(test)]
