@@ -47,7 +47,7 @@ use super::uncoupled::{SinglePath, Uncoupled};
 use super::window::LARGEST_WINDOW;
 use super::{Ack, Congestion, CongestionControl, CongestionEvent, Start};
 use crate::rate::Rate;
-use crate::table::{Member, SettingError, Settings};
+use crate::table::{Member, Reader, SettingError};
 use crate::time::{Duration, Instant};
 
 /// The line of [`super::TABLE`].
@@ -55,11 +55,10 @@ pub const MEMBER: Member<dyn CongestionControl> = Member {
     name: "anabranch",
     summary: "Our own: a model of the path as BBR has it, that tells losses by congestion from losses by chance",
     source: "docs/default-policy.md, after BBR (ACM Queue 2016) and draft-ietf-ccwg-bbr",
-    parameters: &[],
     build,
 };
 
-fn build(_settings: &Settings) -> Result<Box<dyn CongestionControl>, SettingError> {
+fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, SettingError> {
     Ok(Box::new(Uncoupled::<Anabranch>::new(())))
 }
 

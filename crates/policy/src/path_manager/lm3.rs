@@ -53,57 +53,52 @@
 //! and so R >= 1/2. Against such paths equation 9 brings every removed path back with its first measurement.
 
 use super::PathManager;
-use super::full_mesh::{self, MeshSettings};
+use super::full_mesh::MeshSettings;
 use super::suspending::{Memory, Occasion, Rule, Situation, Suspending};
 use super::suspension::Suspensions;
 use crate::ids::{SubflowId, SubflowMap};
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Choice, Number, Reader, SettingError, Settings};
 use crate::time::Instant;
 use crate::view::{SubflowState, SubflowView};
 
-/// The settings of [`Lm3`].
-pub const PARAMETERS: &[Parameter] = &[
-    full_mesh::SUBFLOWS,
-    full_mesh::ADD_ADDR_ACCEPTED,
-    full_mesh::ANNOUNCE,
-    full_mesh::REOPEN,
-    Parameter {
-        name: "rounding",
-        default: "down",
-        values: "down | up",
-        summary: "How half of an odd number of paths is rounded",
-    },
-    Parameter {
-        name: "counter_reset",
-        default: "at_three",
-        values: "at_three | never",
-        summary: "Whether the third blocked event resets the counter",
-    },
-    Parameter {
-        name: "bounds",
-        default: "own_history",
-        values: "own_history | alternatives",
-        summary: "What a path's window and RTT are compared with: its own past, or the other paths",
-    },
-    Parameter {
-        name: "cwnd_weight",
-        default: "0.5",
-        values: "0 to 1",
-        summary: "Weight of the congestion window in a path's quality; the RTT has the rest",
-    },
-    Parameter {
-        name: "quiet",
-        default: "8",
-        values: "round trips; 0: never",
-        summary: "How long without a blocked event until the counter falls back to 0",
-    },
-    Parameter {
-        name: "dead_paths",
-        default: "by_score",
-        values: "by_score | last",
-        summary: "How paths with an unanswered timeout are ranked",
-    },
-];
+const CWND_WEIGHT: Number = Number {
+    name: "cwnd_weight",
+    unit: "",
+    default: 0.5,
+    range: 0.0..=1.0,
+    summary: "Weight of the congestion window in a path's quality; the RTT has the rest",
+};
+const QUIET: Number = Number {
+    name: "quiet",
+    unit: "round trips",
+    default: 8.0,
+    range: 0.0..=1e6,
+    summary: "How long without a blocked event until the counter falls back to 0; 0: never",
+};
+const ROUNDING: Choice<Rounding> = Choice {
+    name: "rounding",
+    default: Rounding::Down,
+    words: &[("down", Rounding::Down), ("up", Rounding::Up)],
+    summary: "How half of an odd number of paths is rounded",
+};
+const BOUNDS: Choice<ScoreBounds> = Choice {
+    name: "bounds",
+    default: ScoreBounds::OwnHistory,
+    words: &[("own_history", ScoreBounds::OwnHistory), ("alternatives", ScoreBounds::Alternatives)],
+    summary: "What a path's window and RTT are compared with: its own past, or the other paths",
+};
+const DEAD_PATHS: Choice<DeadPaths> = Choice {
+    name: "dead_paths",
+    default: DeadPaths::ByScore,
+    words: &[("by_score", DeadPaths::ByScore), ("last", DeadPaths::Last)],
+    summary: "How paths with an unanswered timeout are ranked",
+};
+const COUNTER_RESET: Choice<bool> = Choice {
+    name: "counter_reset",
+    default: true,
+    words: &[("at_three", true), ("never", false)],
+    summary: "Whether the third blocked event resets the counter",
+};
 
 /// How half of an odd number of paths is rounded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -151,17 +146,23 @@ pub struct Lm3Settings {
     pub dead_paths: DeadPaths,
 }
 
+impl Lm3Settings {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
+        Ok(Self {
+            mesh: MeshSettings::read(reader)?,
+            rounding: reader.read(&ROUNDING)?,
+            reset_at_three: reader.read(&COUNTER_RESET)?,
+            bounds: reader.read(&BOUNDS)?,
+            cwnd_weight: reader.read(&CWND_WEIGHT)?,
+            quiet: reader.read(&QUIET)?,
+            dead_paths: reader.read(&DEAD_PATHS)?,
+        })
+    }
+}
+
 impl Default for Lm3Settings {
     fn default() -> Self {
-        Self {
-            mesh: MeshSettings::default(),
-            rounding: Rounding::Down,
-            reset_at_three: true,
-            bounds: ScoreBounds::OwnHistory,
-            cwnd_weight: 0.5,
-            quiet: 8.0,
-            dead_paths: DeadPaths::ByScore,
-        }
+        Settings::new().read(Self::read).expect("every default is a value")
     }
 }
 
@@ -320,18 +321,9 @@ impl Paths {
 /// The path manager `lm3`.
 pub type Lm3 = Suspending<Lm3Settings>;
 
-/// Makes one from [`PARAMETERS`].
-pub fn build(settings: &Settings) -> Result<Box<dyn PathManager>, SettingError> {
-    Ok(Box::new(Lm3::new(Lm3Settings {
-        mesh: MeshSettings::read(settings)?,
-        rounding: [Rounding::Down, Rounding::Up][settings.word("rounding", &["down", "up"], 0)?],
-        reset_at_three: settings.word("counter_reset", &["at_three", "never"], 0)? == 0,
-        bounds: [ScoreBounds::OwnHistory, ScoreBounds::Alternatives]
-            [settings.word("bounds", &["own_history", "alternatives"], 0)?],
-        cwnd_weight: settings.number("cwnd_weight", 0.5, 0.0..=1.0)?,
-        quiet: settings.number("quiet", 8.0, 0.0..=1e6)?,
-        dead_paths: [DeadPaths::ByScore, DeadPaths::Last][settings.word("dead_paths", &["by_score", "last"], 0)?],
-    })))
+/// Makes one.
+pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn PathManager>, SettingError> {
+    Ok(Box::new(Lm3::new(Lm3Settings::read(reader)?)))
 }
 
 impl Rule for Lm3Settings {

@@ -48,7 +48,7 @@
 
 mod settings;
 
-pub use settings::{Average, Clock, MeasuredBy, OneWayDelaySettings, PARAMETERS, Return};
+pub use settings::{Average, Clock, MeasuredBy, OneWayDelaySettings, Return};
 
 use super::full_mesh::MeshSettings;
 use super::suspending::{Memory, Occasion, Rule, Situation, Suspending};
@@ -56,7 +56,7 @@ use super::suspension::Suspensions;
 use super::{ForwardDelays, PathAction, PathManager};
 use crate::forward_delay::drift;
 use crate::ids::{SubflowId, SubflowMap};
-use crate::table::{SettingError, Settings};
+use crate::table::{Reader, SettingError};
 use crate::time::{Duration, Instant};
 use crate::view::{SubflowState, SubflowView};
 
@@ -307,9 +307,9 @@ impl Paths {
 /// The path manager `one_way_delay`.
 pub type OneWayDelay = Suspending<OneWayDelaySettings>;
 
-/// Makes one from [`PARAMETERS`].
-pub fn build(settings: &Settings) -> Result<Box<dyn PathManager>, SettingError> {
-    Ok(Box::new(OneWayDelay::new(OneWayDelaySettings::read(settings)?)))
+/// Makes one.
+pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn PathManager>, SettingError> {
+    Ok(Box::new(OneWayDelay::new(OneWayDelaySettings::read(reader)?)))
 }
 
 impl Rule for OneWayDelaySettings {

@@ -21,51 +21,64 @@
 //! and if all active ones have an unanswered timeout and one put aside has none, that one returns. Source: ours; that paths
 //! which will be down are not used is the idea of Zhang, Zhao and Cheng, IEEE Access 8, 2020, there for next hops.
 
-use super::full_mesh::{self, MeshSettings};
+use super::full_mesh::MeshSettings;
 use super::suspending::{Memory, Occasion, Rule, Situation, Suspending};
 use super::{Measurements, PathManager};
 use crate::forecast::{self, LinkForecaster, Observation};
 use crate::ids::{SubflowId, SubflowMap};
-use crate::table::{self, Parameter, SettingError, Settings};
+use crate::table::{self, Choice, Number, Reader, Seconds, SettingError, Settings};
 use crate::time::{Duration, Instant};
 use crate::view::{SubflowState, SubflowView};
 
-/// The settings of [`Predictive`].
-pub const PARAMETERS: &[Parameter] = &[
-    full_mesh::SUBFLOWS,
-    full_mesh::ADD_ADDR_ACCEPTED,
-    full_mesh::ANNOUNCE,
-    full_mesh::REOPEN,
-    Parameter {
-        name: "forecaster",
-        default: "trend",
-        values: "trend | online | forward | viterbi | paper_literal | persistence",
-        summary: "Who forecasts the paths, at its defaults",
-    },
-    Parameter {
-        name: "interval",
-        default: "0.25",
-        values: "seconds, 0.05 to 10",
-        summary: "Time between two observations of a path",
-    },
-    Parameter { name: "horizon", default: "2", values: "seconds, 0 to 60", summary: "How far ahead is forecast" },
-    Parameter { name: "leave", default: "0.3", values: "0 to 1", summary: "A path less likely up than this is left" },
-    Parameter {
-        name: "return",
-        default: "0.55",
-        values: "0 to 1",
-        summary: "A path at least as likely up as this is taken back, and is good enough to leave another for",
-    },
-    Parameter {
-        name: "hold",
-        default: "2",
-        values: "seconds, 0 to 60",
-        summary: "Least time that a path is left, doubled when it is left again soon",
-    },
-];
+const FORECASTER: Choice<&str> = Choice {
+    name: "forecaster",
+    default: "trend",
+    words: &[
+        ("trend", "trend"),
+        ("online", "online"),
+        ("forward", "forward"),
+        ("viterbi", "viterbi"),
+        ("paper_literal", "paper_literal"),
+        ("persistence", "persistence"),
+    ],
+    summary: "Who forecasts the paths, at its defaults",
+};
+const INTERVAL: Seconds = Seconds(Number {
+    name: "interval",
+    unit: "seconds",
+    default: 0.25,
+    range: 0.05..=10.0,
+    summary: "Time between two observations of a path",
+});
+const HORIZON: Seconds = Seconds(Number {
+    name: "horizon",
+    unit: "seconds",
+    default: 2.0,
+    range: 0.0..=60.0,
+    summary: "How far ahead is forecast",
+});
+const LEAVE: Number = Number {
+    name: "leave",
+    unit: "",
+    default: 0.3,
+    range: 0.0..=1.0,
+    summary: "A path less likely up than this is left",
+};
+const RETURN: Number = Number {
+    name: "return",
+    unit: "",
+    default: 0.55,
+    range: 0.0..=1.0,
+    summary: "A path at least as likely up as this is taken back, and is good enough to leave another for",
+};
+const HOLD: Seconds = Seconds(Number {
+    name: "hold",
+    unit: "seconds",
+    default: 2.0,
+    range: 0.0..=60.0,
+    summary: "Least time that a path is left, doubled when it is left again soon",
+});
 
-/// The forecasters that can be chosen, in the order of [`PARAMETERS`].
-const FORECASTERS: [&str; 6] = ["trend", "online", "forward", "viterbi", "paper_literal", "persistence"];
 /// The strength of a path that delivers as much as ever, in dBm.
 const BEST_STRENGTH: f64 = -70.0;
 /// A path that is left within so long of its return is held for longer.
@@ -86,17 +99,15 @@ pub struct Forecasting {
 }
 
 impl Forecasting {
-    fn read(settings: &Settings) -> Result<Self, SettingError> {
-        let seconds =
-            |name, default, least, most| settings.number(name, default, least..=most).map(Duration::from_secs_f64);
+    fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
         Ok(Self {
-            mesh: MeshSettings::read(settings)?,
-            forecaster: FORECASTERS[settings.word("forecaster", &FORECASTERS, 0)?],
-            interval: seconds("interval", 0.25, 0.05, 10.0)?,
-            horizon: seconds("horizon", 2.0, 0.0, 60.0)?,
-            leave: settings.number("leave", 0.3, 0.0..=1.0)?,
-            back: settings.number("return", 0.55, 0.0..=1.0)?,
-            hold: seconds("hold", 2.0, 0.0, 60.0)?,
+            mesh: MeshSettings::read(reader)?,
+            forecaster: reader.read(&FORECASTER)?,
+            interval: reader.read(&INTERVAL)?,
+            horizon: reader.read(&HORIZON)?,
+            leave: reader.read(&LEAVE)?,
+            back: reader.read(&RETURN)?,
+            hold: reader.read(&HOLD)?,
         })
     }
 }
@@ -219,9 +230,9 @@ impl Paths {
 /// The path manager `predictive`.
 pub type Predictive = Suspending<Forecasting>;
 
-/// Makes one from [`PARAMETERS`].
-pub fn build(settings: &Settings) -> Result<Box<dyn PathManager>, SettingError> {
-    Ok(Box::new(Predictive::new(Forecasting::read(settings)?)))
+/// Makes one.
+pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn PathManager>, SettingError> {
+    Ok(Box::new(Predictive::new(Forecasting::read(reader)?)))
 }
 
 impl Rule for Forecasting {

@@ -26,32 +26,27 @@
 //!   and one put aside has none, that one returns. See [`super::suspension`], also for the probes.
 
 use super::PathManager;
-use super::full_mesh::{self, MeshSettings};
+use super::full_mesh::MeshSettings;
 use super::suspending::{Memory, Occasion, Rule, Situation, Suspending};
 use crate::ids::{SubflowId, SubflowMap};
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Number, Reader, SettingError, Settings};
 use crate::time::Instant;
 use crate::view::{SubflowState, SubflowView};
 
-/// The settings of [`Pu2m2`].
-pub const PARAMETERS: &[Parameter] = &[
-    full_mesh::SUBFLOWS,
-    full_mesh::ADD_ADDR_ACCEPTED,
-    full_mesh::ANNOUNCE,
-    full_mesh::REOPEN,
-    Parameter {
-        name: "width",
-        default: "2",
-        values: "variations, 0 to 100",
-        summary: "How far above its centre a delay may be, in units of the delay's variation",
-    },
-    Parameter {
-        name: "floor",
-        default: "0.25",
-        values: "share of the centre, 0 to 100",
-        summary: "How far above its centre a delay may be however little it varies",
-    },
-];
+const WIDTH: Number = Number {
+    name: "width",
+    unit: "variations",
+    default: 2.0,
+    range: 0.0..=100.0,
+    summary: "How far above its centre a delay may be, in units of the delay's variation",
+};
+const FLOOR: Number = Number {
+    name: "floor",
+    unit: "share of the centre",
+    default: 0.25,
+    range: 0.0..=100.0,
+    summary: "How far above its centre a delay may be however little it varies",
+};
 
 /// What can be chosen about (PU)2M2.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -64,9 +59,15 @@ pub struct Pu2m2Settings {
     pub floor: f64,
 }
 
+impl Pu2m2Settings {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
+        Ok(Self { mesh: MeshSettings::read(reader)?, width: reader.read(&WIDTH)?, floor: reader.read(&FLOOR)? })
+    }
+}
+
 impl Default for Pu2m2Settings {
     fn default() -> Self {
-        Self { mesh: MeshSettings::default(), width: 2.0, floor: 0.25 }
+        Settings::new().read(Self::read).expect("every default is a value")
     }
 }
 
@@ -159,13 +160,9 @@ impl Paths {
 /// The path manager `pu2m2`.
 pub type Pu2m2 = Suspending<Pu2m2Settings>;
 
-/// Makes one from [`PARAMETERS`].
-pub fn build(settings: &Settings) -> Result<Box<dyn PathManager>, SettingError> {
-    Ok(Box::new(Pu2m2::new(Pu2m2Settings {
-        mesh: MeshSettings::read(settings)?,
-        width: settings.number("width", 2.0, 0.0..=100.0)?,
-        floor: settings.number("floor", 0.25, 0.0..=100.0)?,
-    })))
+/// Makes one.
+pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn PathManager>, SettingError> {
+    Ok(Box::new(Pu2m2::new(Pu2m2Settings::read(reader)?)))
 }
 
 impl Rule for Pu2m2Settings {

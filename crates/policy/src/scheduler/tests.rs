@@ -434,7 +434,7 @@ fn settings_outside_their_range_are_refused_by_name() {
 #[test]
 fn every_default_in_the_table_is_a_value_that_its_parameter_takes() {
     for member in TABLE {
-        let settings = member.parameters.iter().fold(Settings::new(), |s, p| s.with(p.name, p.default));
+        let settings = member.parameters().iter().fold(Settings::new(), |s, p| s.with(p.name, &p.default));
         assert!(build(TABLE, member.name, &settings).is_ok(), "{}", member.name);
     }
 }

@@ -50,7 +50,7 @@ mod state;
 
 use super::CongestionControl;
 use super::uncoupled::Uncoupled;
-use crate::table::{Member, SettingError, Settings};
+use crate::table::{Member, Reader, SettingError};
 use machine::Bbr;
 
 /// The line of [`super::TABLE`].
@@ -58,10 +58,9 @@ pub const MEMBER: Member<dyn CongestionControl> = Member {
     name: "bbr",
     summary: "Model of the path on each subflow by itself: sends at the rate delivered, version 3.",
     source: "draft-ietf-ccwg-bbr-06",
-    parameters: &[],
     build,
 };
 
-fn build(_settings: &Settings) -> Result<Box<dyn CongestionControl>, SettingError> {
+fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, SettingError> {
     Ok(Box::new(Uncoupled::<Bbr>::new(())))
 }

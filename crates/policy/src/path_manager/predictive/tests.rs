@@ -5,7 +5,7 @@ use crate::path_manager::tests::{Host, probe, resume, suspend};
 use crate::rate::Rate;
 
 fn host(settings: &Settings) -> Host<Predictive> {
-    let mut host = Host::new(Predictive::new(Forecasting::read(settings).expect("good settings")), 2);
+    let mut host = Host::new(Predictive::new(settings.read(Forecasting::read).expect("good settings")), 2);
     for id in 0..2 {
         host.view(id).rto = Duration::from_millis(300);
     }
@@ -121,6 +121,6 @@ fn who_persists_leaves_at_the_first_thing_missed_and_holds_for_longer_each_time(
 fn a_number_outside_its_range_is_refused() {
     for (name, value) in [("interval", "0"), ("leave", "2"), ("return", "-1"), ("hold", "61"), ("forecaster", "oracle")]
     {
-        assert!(Forecasting::read(&Settings::new().with(name, value)).is_err(), "{name}");
+        assert!(Settings::new().with(name, value).read(Forecasting::read).is_err(), "{name}");
     }
 }
