@@ -21,6 +21,8 @@ pub mod path_manager;
 pub mod rate;
 pub mod reliability;
 pub mod scheduler;
+pub mod setting;
+pub mod settings;
 pub mod table;
 pub mod time;
 pub mod view;

@@ -32,7 +32,7 @@ fn plain_lists() -> Result<String, Diagnostic> {
     }
     text.push_str("connection: what a scenario's [connection] may say\n");
     for setting in SETTINGS {
-        let (name, default, values, summary) = (setting.name, setting.default, setting.values, setting.summary);
+        let (name, default, values, summary) = (setting.name, setting.default(), setting.values(), setting.summary);
         text.push_str(&format!("  {name} = {default} ({values}): {summary}\n"));
     }
     text.push_str("\nbaselines, for --baseline and --policy\n");
@@ -67,8 +67,8 @@ fn combinations() -> Vec<Contender> {
 
 fn describe(member: &MemberInfo) -> String {
     let mut text = format!("  {}\n      {}\n      source: {}\n", member.name, member.summary, member.source);
-    for parameter in member.parameters {
-        let (name, default, values) = (parameter.name, parameter.default, parameter.values);
+    for parameter in &member.parameters {
+        let (name, default, values) = (parameter.name, &parameter.default, &parameter.values);
         text.push_str(&format!("      {name} = {default} ({values}): {}\n", parameter.summary));
     }
     text
@@ -118,7 +118,8 @@ fn json_lists() -> Result<Value, Diagnostic> {
             json!({"family": family.name(), "decides": decides(family), "members": members})
         })
         .collect();
-    let setting = |s: &Setting| json!({"name": s.name, "default": s.default, "values": s.values, "summary": s.summary});
+    let setting =
+        |s: &Setting| json!({"name": s.name, "default": s.default(), "values": s.values(), "summary": s.summary});
     let settings: Vec<Value> = SETTINGS.iter().map(setting).collect();
     let baselines: Vec<Value> = baseline::all().iter().map(json_baseline).collect();
     let combination = |ready: Contender| json!({"name": ready.name, "policies": ready.describe()});

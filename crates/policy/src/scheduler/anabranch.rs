@@ -61,7 +61,7 @@
 use super::candidates::{excluded, preferred};
 use super::{Chunk, ChunkKind, Decision, Outstanding, Scheduler};
 use crate::ids::SubflowId;
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Number, Reader, SettingError, Settings, Switch};
 use crate::time::{Duration, Instant};
 use crate::view::{ConnectionView, Phase, SubflowView};
 
@@ -92,27 +92,23 @@ const SLACK: f64 = 1.1;
 /// How much of the time that the window lasts an answer may take.
 const SAFETY: f64 = 0.85;
 
-/// The settings of [`Anabranch`].
-pub const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "wait",
-        default: "on",
-        values: "off | on",
-        summary: "Wait for a faster path where a slower one would stall the window or deliver the end late",
-    },
-    Parameter {
-        name: "duplicate",
-        default: "on",
-        values: "off | on",
-        summary: "When nothing new can be sent, send data again that is overdue, expected earlier elsewhere, or late if lost",
-    },
-    Parameter {
-        name: "silence",
-        default: "3",
-        values: "smoothed round trips, 2 to 1000",
-        summary: "How long a path with data outstanding may be silent before it counts as stale",
-    },
-];
+const SILENCE: Number = Number {
+    name: "silence",
+    unit: "smoothed round trips",
+    default: 3.0,
+    range: 2.0..=1000.0,
+    summary: "How long a path with data outstanding may be silent before it counts as stale",
+};
+const WAIT: Switch = Switch {
+    name: "wait",
+    default: true,
+    summary: "Wait for a faster path where a slower one would stall the window or deliver the end late",
+};
+const DUPLICATE: Switch = Switch {
+    name: "duplicate",
+    default: true,
+    summary: "When nothing new can be sent, send data again that is overdue, expected earlier elsewhere, or late if lost",
+};
 
 /// What a subflow is expected to do.
 #[derive(Clone, Copy, Debug)]
@@ -218,16 +214,24 @@ pub struct Anabranch {
 
 impl Default for Anabranch {
     fn default() -> Self {
-        Self { wait: true, duplicate: true, silence: 3.0, plan: Plan::NONE, paths: Vec::new() }
+        Settings::new().read(Self::read).expect("the defaults are in their ranges")
     }
 }
 
 impl Anabranch {
-    /// Makes one from [`PARAMETERS`].
-    pub fn build(settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
-        let on = |name| settings.word(name, &["off", "on"], 1).map(|word| word == 1);
-        let silence = settings.number("silence", 3.0, 2.0..=1000.0)? as f32;
-        Ok(Box::new(Self { wait: on("wait")?, duplicate: on("duplicate")?, silence, ..Self::default() }))
+    /// Makes one.
+    pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
+        Ok(Box::new(Self::read(reader)?))
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
+        Ok(Self {
+            wait: reader.read(&WAIT)?,
+            duplicate: reader.read(&DUPLICATE)?,
+            silence: reader.read(&SILENCE)? as f32,
+            plan: Plan::NONE,
+            paths: Vec::new(),
+        })
     }
 
     /// Takes in how the candidates are, and leaves out those that are better not used now.

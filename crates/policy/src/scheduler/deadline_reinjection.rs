@@ -30,31 +30,28 @@
 //! - What is duplicated is not sent again elsewhere by the engine after a timeout; the subflow that had it repeats it.
 //! - Without a play-out time (plain TCP's programs give none) it is [`super::lowest_rtt`], with the same two settings.
 
-use super::blocked_window::{BlockedWindow, OPPORTUNISTIC_RETRANSMISSION, PENALISE, Penalise};
+use super::blocked_window::{BlockedWindow, Penalise};
 use super::candidates::{excluded, fastest};
 use super::{Chunk, Decision, Hole, Outstanding, Relief, Scheduler};
 use crate::ids::SubflowId;
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Number, Reader, SettingError};
 use crate::time::Duration;
 use crate::view::{ConnectionView, SubflowView};
 
-/// The settings of [`DeadlineReinjection`].
-pub const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "t1",
-        default: "500",
-        values: "milliseconds, 0 to 600000",
-        summary: "With less play-out time left what is outstanding is always duplicated",
-    },
-    Parameter {
-        name: "t2",
-        default: "2000",
-        values: "milliseconds, t1 to 600000",
-        summary: "With more play-out time left nothing is; in between if the data would come too late",
-    },
-    OPPORTUNISTIC_RETRANSMISSION,
-    PENALISE,
-];
+const T1: Number = Number {
+    name: "t1",
+    unit: "ms",
+    default: 500.0,
+    range: 0.0..=LONGEST,
+    summary: "With less play-out time left what is outstanding is always duplicated",
+};
+const T2: Number = Number {
+    name: "t2",
+    unit: "ms, not below t1",
+    default: 2_000.0,
+    range: 0.0..=LONGEST,
+    summary: "With more play-out time left nothing is; in between if the data would come too late",
+};
 
 /// The longest threshold, milliseconds.
 const LONGEST: f64 = 600_000.0;
@@ -73,12 +70,12 @@ impl DeadlineReinjection {
         Self { t1, t2, blocked_window }
     }
 
-    /// Makes one from [`PARAMETERS`].
-    pub fn build(settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
-        let t1 = settings.number("t1", 500.0, 0.0..=LONGEST)?;
-        let t2 = settings.number("t2", f64::max(t1, 2_000.0), t1..=LONGEST)?;
+    /// Makes one.
+    pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
+        let t1 = reader.read(&T1)?;
+        let t2 = reader.read(&Number { default: f64::max(t1, T2.default), range: t1..=LONGEST, ..T2 })?;
         let span = |millis: f64| Duration::from_secs_f64(millis / 1e3);
-        let blocked_window = BlockedWindow::build(settings, true, Penalise::Slower)?;
+        let blocked_window = BlockedWindow::read(reader, true, Penalise::Slower)?;
         Ok(Box::new(Self::new(span(t1), span(t2), blocked_window)))
     }
 
@@ -134,6 +131,7 @@ mod tests {
     use super::*;
     use crate::scheduler::TABLE;
     use crate::scheduler::tests::{at, connection, new_data, reinjection_from, send, subflow};
+    use crate::table::Settings;
     use crate::table::build;
 
     const MS: Duration = Duration::from_millis(1);

@@ -30,16 +30,16 @@
 
 use super::candidates::excluded;
 use super::{Chunk, Decision, Reinjection, Scheduler};
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Number, Reader, SettingError};
 use crate::view::{ConnectionView, Phase, SubflowView};
 
-/// The settings of [`Ns2`].
-pub const PARAMETERS: &[Parameter] = &[Parameter {
+const FAILED_AFTER: Number = Number {
     name: "failed_after",
-    default: "2",
-    values: "timeouts in a row, 1 to 100",
+    unit: "timeouts in a row",
+    default: 2.0,
+    range: 1.0..=100.0,
     summary: "After how many retransmission timeouts in a row a subflow gets no new data",
-}];
+};
 
 /// The scheduler `ns2`.
 #[derive(Debug)]
@@ -53,9 +53,9 @@ impl Ns2 {
         Self { failed_after }
     }
 
-    /// Makes one from [`PARAMETERS`].
-    pub fn build(settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
-        Ok(Box::new(Self::new(settings.number("failed_after", 2.0, 1.0..=100.0)? as u32)))
+    /// Makes one.
+    pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
+        Ok(Box::new(Self::new(reader.read(&FAILED_AFTER)? as u32)))
     }
 }
 
@@ -88,6 +88,7 @@ mod tests {
     use super::*;
     use crate::scheduler::TABLE;
     use crate::scheduler::tests::{connection, new_data, reinjection_from, send, subflow};
+    use crate::table::Settings;
     use crate::table::build;
 
     fn ns2() -> Box<dyn Scheduler> {

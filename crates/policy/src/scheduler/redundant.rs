@@ -7,11 +7,8 @@
 
 use super::candidates::{excluded, fastest};
 use super::{Chunk, Decision, Scheduler};
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Reader, SettingError};
 use crate::view::{ConnectionView, SubflowView};
-
-/// It has no settings.
-pub const PARAMETERS: &[Parameter] = &[];
 
 /// The scheduler `redundant`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,7 +16,7 @@ pub struct Redundant;
 
 impl Redundant {
     /// Makes one.
-    pub fn build(_settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
+    pub fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
         Ok(Box::new(Self))
     }
 }

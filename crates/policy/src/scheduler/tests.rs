@@ -5,11 +5,11 @@ use super::linux::{Linux, LinuxSettings};
 use super::lowest_rtt::LowestRtt;
 use super::round_robin::RoundRobin;
 use super::*;
-use crate::ids::{AddressId, ConnectionId};
+use crate::ids::{AddressId, ConnectionId, SubflowId};
 use crate::rate::Rate;
 use crate::table::{SettingError, Settings, build};
-use crate::time::Duration;
-use crate::view::{Phase, SubflowState};
+use crate::time::{Duration, Instant};
+use crate::view::{ConnectionView, Phase, SubflowState, SubflowView};
 
 /// An established subflow with segments of 1000 bytes, a window of ten and nothing in flight.
 pub(crate) fn subflow(id: u32, rtt_ms: u64) -> SubflowView {
@@ -434,7 +434,7 @@ fn settings_outside_their_range_are_refused_by_name() {
 #[test]
 fn every_default_in_the_table_is_a_value_that_its_parameter_takes() {
     for member in TABLE {
-        let settings = member.parameters.iter().fold(Settings::new(), |s, p| s.with(p.name, p.default));
+        let settings = member.parameters().iter().fold(Settings::new(), |s, p| s.with(p.name, &p.default));
         assert!(build(TABLE, member.name, &settings).is_ok(), "{}", member.name);
     }
 }

@@ -104,10 +104,10 @@ fn startup_ends_after_three_rounds_that_grow_by_less_than_a_quarter() {
     flow.pass_rounds(2, 6.0, BDP); // 20 % more than 5, twice
     assert_eq!(flow.bbr.state, State::Startup);
     // 2.77 * 0.99 * 6 Mbit/s.
-    close_to(flow.bbr.pacing_rate.bits_per_second() as f64, 16_453_800.0, 1.0);
+    close_to(flow.bbr.control.pacing_rate.bits_per_second() as f64, 16_453_800.0, 1.0);
     flow.pass_rounds(1, 6.0, BDP);
     assert_eq!(flow.bbr.state, State::Drain);
-    close_to(flow.bbr.pacing_rate.bits_per_second() as f64, 2_970_000.0, 1.0);
+    close_to(flow.bbr.control.pacing_rate.bits_per_second() as f64, 2_970_000.0, 1.0);
 }
 
 #[test]
@@ -119,10 +119,10 @@ fn rounds_limited_by_the_application_are_not_counted_and_their_rates_only_raise(
         flow.take(limited);
     }
     assert_eq!(flow.bbr.state, State::Startup);
-    assert_eq!(flow.bbr.max_rate(), mbit(8.0));
+    assert_eq!(flow.bbr.model.max_rate(), mbit(8.0));
     let limited = Ack { app_limited: true, ..flow.round(9.0, BDP) };
     flow.take(limited);
-    assert_eq!(flow.bbr.max_rate(), mbit(9.0));
+    assert_eq!(flow.bbr.model.max_rate(), mbit(9.0));
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn drain_ends_when_no_more_than_the_product_is_in_flight_and_the_window_is_twice
     // Each round of 100 ms delivers just the product: nothing extra was acknowledged but the round at the beginning of
     // which counting began anew, which is one window at most: 2 * 100 000 + 100 000.
     assert_eq!(flow.bbr.window(), 300_000);
-    close_to(flow.bbr.pacing_rate.bits_per_second() as f64, 0.99 * 8e6, 1.0);
+    close_to(flow.bbr.control.pacing_rate.bits_per_second() as f64, 0.99 * 8e6, 1.0);
 }
 
 #[test]
@@ -152,26 +152,26 @@ fn a_cycle_goes_down_cruises_for_two_to_three_seconds_refills_for_a_round_and_pr
     assert_eq!(flow.bbr.state, State::Refill);
     flow.pass_rounds(1, 8.0, BDP);
     assert_eq!(flow.bbr.state, State::Up);
-    close_to(flow.bbr.pacing_rate.bits_per_second() as f64, 1.25 * 0.99 * 8e6, 1.0);
+    close_to(flow.bbr.control.pacing_rate.bits_per_second() as f64, 1.25 * 0.99 * 8e6, 1.0);
     // A probe that finds nothing ends as Startup does, after three rounds.
     flow.pass_rounds(2, 8.0, BDP);
     assert_eq!(flow.bbr.state, State::Up);
     flow.pass_rounds(1, 8.0, 2 * BDP);
     assert_eq!(flow.bbr.state, State::Down);
-    close_to(flow.bbr.pacing_rate.bits_per_second() as f64, 0.9 * 0.99 * 8e6, 1.0);
+    close_to(flow.bbr.control.pacing_rate.bits_per_second() as f64, 0.9 * 0.99 * 8e6, 1.0);
 }
 
 #[test]
 fn a_rate_is_forgotten_a_cycle_after_the_one_it_was_seen_in() {
     let mut flow = Flow::in_cruise();
     let mut cycles = 0;
-    while flow.bbr.max_rate() == mbit(8.0) {
+    while flow.bbr.model.max_rate() == mbit(8.0) {
         let before = flow.bbr.state;
         flow.pass_rounds(1, 6.0, 50_000);
         cycles += u32::from(before == State::Up && flow.bbr.state == State::Down);
         assert!(cycles < 5);
     }
-    assert_eq!(flow.bbr.max_rate(), mbit(6.0));
+    assert_eq!(flow.bbr.model.max_rate(), mbit(6.0));
     // The filter moved on a round after Startup, and again a round after the one probe since.
     assert_eq!(cycles, 1);
 }
@@ -183,15 +183,15 @@ fn losses_while_cruising_pull_the_rate_down_to_what_is_delivered_but_not_below_0
     flow.lose(1_000, 0, BDP);
     flow.pass_rounds(1, 7.6, BDP);
     // bw_latest is 7.6, 0.7 * 8 is 5.6.
-    assert_eq!(flow.bbr.bw_shortterm, mbit(7.6));
-    assert_eq!(flow.bbr.bw, mbit(7.6));
+    assert_eq!(flow.bbr.model.bounds.bw_shortterm, mbit(7.6));
+    assert_eq!(flow.bbr.model.bw, mbit(7.6));
     flow.lose(1_000, 1_000, BDP);
     flow.pass_rounds(1, 1.0, BDP);
-    assert_eq!(flow.bbr.bw_shortterm, mbit(7.6)); // the round began with a sample of 7.6
+    assert_eq!(flow.bbr.model.bounds.bw_shortterm, mbit(7.6)); // the round began with a sample of 7.6
     flow.lose(1_000, 2_000, BDP);
     flow.pass_rounds(1, 1.0, BDP);
-    close_to(flow.bbr.bw_shortterm.bits_per_second() as f64, 0.7 * 7.6e6, 1.0);
-    assert_eq!(flow.bbr.max_rate(), mbit(8.0));
+    close_to(flow.bbr.model.bounds.bw_shortterm.bits_per_second() as f64, 0.7 * 7.6e6, 1.0);
+    assert_eq!(flow.bbr.model.max_rate(), mbit(8.0));
 }
 
 #[test]
@@ -200,16 +200,16 @@ fn more_than_two_percent_lost_ends_a_probe_and_bounds_what_may_be_in_flight() {
     // Sent with 100 000 in flight; the first two of three segments are 2 %, the third is too much.
     flow.lose(1_000, 0, BDP);
     flow.lose(1_000, 0, BDP);
-    assert_eq!((flow.bbr.state, flow.bbr.inflight_longterm), (State::Up, UNBOUNDED));
+    assert_eq!((flow.bbr.state, flow.bbr.model.bounds.inflight_longterm), (State::Up, UNBOUNDED));
     flow.lose(1_000, 0, BDP);
     assert_eq!(flow.bbr.state, State::Down);
     // Before it 99 000 in flight and 2000 lost: (0.02 * 99 000 - 2000) / 0.98 = -20.4, so 98 979.
-    assert_eq!(flow.bbr.inflight_longterm, 98_979);
+    assert_eq!(flow.bbr.model.bounds.inflight_longterm, 98_979);
     // Once per probe.
     flow.lose(1_000, 0, 50_000);
-    assert_eq!(flow.bbr.inflight_longterm, 98_979);
+    assert_eq!(flow.bbr.model.bounds.inflight_longterm, 98_979);
     // 15 % of it are left free in Cruise.
-    assert_eq!(flow.bbr.inflight_with_headroom(), 98_979 - 14_846);
+    assert_eq!(flow.bbr.model.inflight_with_headroom(), 98_979 - 14_846);
 }
 
 #[test]
@@ -217,24 +217,24 @@ fn a_single_probe_is_no_steeper_than_cubic() {
     let mut flow = Flow::in_up();
     // Lost with only 10 000 in flight: 0.7 of the product is kept.
     flow.lose(1_000, 0, 10_000);
-    assert_eq!(flow.bbr.inflight_longterm, 70_000);
+    assert_eq!(flow.bbr.model.bounds.inflight_longterm, 70_000);
 }
 
 #[test]
 fn the_bound_is_raised_by_one_two_four_segments_per_round() {
     let mut flow = Flow::in_up();
-    flow.bbr.inflight_longterm = BDP;
+    flow.bbr.model.bounds.inflight_longterm = BDP;
     flow.bbr.cycle.up_rounds = 0;
     let mut raised = Vec::new();
     for _ in 0..3 {
         // A window of 100 000, all of it used, acknowledged in a round: one segment for each 100 000, 50 000, 25 000.
-        flow.bbr.cwnd = flow.bbr.inflight_longterm;
-        flow.bbr.raise_slope();
+        flow.bbr.control.cwnd = flow.bbr.model.bounds.inflight_longterm;
+        flow.bbr.cycle.raise_slope(flow.bbr.control.cwnd, flow.bbr.model.mss);
         flow.bbr.cycle.up_acked = 0;
-        let before = flow.bbr.inflight_longterm;
+        let before = flow.bbr.model.bounds.inflight_longterm;
         let all = Ack { prior_delivered: None, delivered: before, ..flow.round(8.0, 0) };
         flow.bbr.on_ack(&Ack { tx_in_flight: 0, ..all });
-        raised.push(flow.bbr.inflight_longterm - before);
+        raised.push(flow.bbr.model.bounds.inflight_longterm - before);
     }
     assert_eq!(raised, [1_000, 2_000, 4_000]);
 }
@@ -258,7 +258,7 @@ fn probe_rtt_holds_half_the_product_for_200_ms_after_five_seconds_without_a_new_
     assert_eq!(flow.now - began, Duration::from_millis(300)); // the first round that ends later than 200 ms
     assert_eq!(flow.bbr.state, State::Cruise);
     assert!(flow.bbr.window() >= 2 * BDP);
-    assert_eq!(flow.bbr.max_rate(), mbit(8.0));
+    assert_eq!(flow.bbr.model.max_rate(), mbit(8.0));
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn losses_that_were_none_are_taken_back() {
     flow.bbr.on_congestion(&loss(BDP));
     assert_eq!(flow.bbr.state, State::Down);
     flow.bbr.on_spurious(flow.now);
-    assert_eq!((flow.bbr.state, flow.bbr.inflight_longterm), (State::Refill, UNBOUNDED));
+    assert_eq!((flow.bbr.state, flow.bbr.model.bounds.inflight_longterm), (State::Refill, UNBOUNDED));
 }
 
 #[test]
@@ -307,7 +307,7 @@ fn much_loss_ends_startup_only_after_a_round_in_recovery() {
     flow.take(end);
     assert_eq!(flow.bbr.state, State::Drain);
     // The larger of the product at 16 Mbit/s, 200 000, and what a round delivered.
-    assert_eq!(flow.bbr.inflight_longterm, 200_000);
+    assert_eq!(flow.bbr.model.bounds.inflight_longterm, 200_000);
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn a_mark_counts_as_a_loss_of_its_round_and_a_penalty_halves_the_window() {
     let mut flow = Flow::in_cruise();
     flow.bbr.on_congestion(&congestion(Congestion::Mark, BDP));
     flow.pass_rounds(1, 6.0, BDP);
-    assert!(flow.bbr.bw_shortterm < mbit(8.1));
+    assert!(flow.bbr.model.bounds.bw_shortterm < mbit(8.1));
     let before = flow.bbr.window();
     flow.bbr.on_congestion(&congestion(Congestion::Penalty, BDP));
     assert_eq!(flow.bbr.window(), before / 2);
@@ -327,5 +327,5 @@ fn after_a_pause_of_the_application_segments_leave_at_the_rate_of_the_model() {
     let sent =
         Sent { now: flow.now, bytes: 1_000, in_flight: 1_000, total_delivered: flow.delivered, app_limited: true };
     flow.bbr.on_sent(&sent);
-    close_to(flow.bbr.pacing_rate.bits_per_second() as f64, 0.99 * 8e6, 1.0);
+    close_to(flow.bbr.control.pacing_rate.bits_per_second() as f64, 0.99 * 8e6, 1.0);
 }
