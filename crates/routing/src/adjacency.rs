@@ -95,7 +95,7 @@ impl Router {
         }
         let id = interface.config.id;
         if before.level != selection.level {
-            self.tell(Event::Level { interface: id, level: selection.level });
+            self.output.tell(Event::Level { interface: id, level: selection.level });
         }
         while let Some(at) = self.adj_ok.pop_first() {
             self.decide_adjacency(now, at);

@@ -136,7 +136,7 @@ impl Router {
     fn calculate(&mut self, now: Instant) {
         self.calculation.at = Instant::NEVER;
         self.calculation.last = Some(now);
-        self.counters.calculations += 1;
+        self.output.counters.calculations += 1;
         self.update_graph(now);
         let mut roots = self.root_neighbors(now);
         let reduction = reduction(&self.interfaces);
@@ -172,7 +172,7 @@ impl Router {
         let around = self.uses_alternates() && !self.filter.trusts_all();
         if digest != self.calculation.digest || prefixes || around {
             self.calculation.digest = digest;
-            self.tell(Event::Routes);
+            self.output.tell(Event::Routes);
         }
     }
 

@@ -3,13 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use anabranch_policy::{Duration, Instant};
+use anabranch_policy::Instant;
 use anabranch_wire::ospf::lls::MdrDescription;
 use anabranch_wire::ospf::lsa::MAX_AGE;
 use anabranch_wire::ospf::{
     Body, DatabaseDescription, DescriptionFlags, HEADER, LinkStateRequest, Lls, LsaHeader, LsaKey, RouterId, Tlv,
 };
-use rand_core::Rng;
 
 use crate::counters::DropReason;
 use crate::database::Place;
@@ -34,7 +33,7 @@ impl Router {
 
     /// Enters ExStart: this router claims to be the master.
     pub(crate) fn negotiate(&mut self, now: Instant, at: At) {
-        let first = self.random.next_u32();
+        let first = self.random.number();
         let Some(neighbor) = self.neighbor_mut(at) else { return };
         neighbor.clear_lists();
         let exchange = &mut neighbor.exchange;
@@ -61,13 +60,13 @@ impl Router {
 
     /// Sends the next Database Description to a neighbour; `initial` in ExStart.
     fn send_description(&mut self, now: Instant, at: At, initial: bool) {
-        let options = self.options();
+        let options = self.config.options();
         let Some(destination) = self.destination(at) else { return };
         let Self { interfaces, database, .. } = self;
         let Some(interface) = interfaces.get_mut(at.interface) else { return };
         let most = room(interface, DatabaseDescription::FIXED + LLS_ROOM, LsaHeader::LENGTH);
         let (rxmt, mtu, selection) = (interface.config.rxmt_interval, interface.config.mtu, interface.selection);
-        let is_manet = interface.manet().is_some();
+        let (id, is_manet) = (interface.config.id, interface.manet().is_some());
         let Some(neighbor) = interface.neighbors.get_mut(&at.router) else { return };
         let exchange = &mut neighbor.exchange;
         let mut headers = Vec::new();
@@ -88,7 +87,7 @@ impl Router {
             Lls { tlvs: vec![Tlv::MdrDescription(roles)] }
         });
         let description = DatabaseDescription { options, interface_mtu: mtu, flags, sequence, headers };
-        let packet = self.transmit(at.interface, destination, Body::DatabaseDescription(description), lls);
+        let packet = self.output.send(id, destination, Body::DatabaseDescription(description), lls);
         if let Some(neighbor) = self.neighbor_mut(at) {
             neighbor.exchange.sent = Some(packet);
         }
@@ -98,7 +97,8 @@ impl Router {
     fn repeat_description(&mut self, at: At) {
         let Some(destination) = self.destination(at) else { return };
         let Some(packet) = self.neighbor(at).and_then(|neighbor| neighbor.exchange.sent.clone()) else { return };
-        self.transmit_again(at.interface, destination, &packet);
+        let Some(id) = self.interfaces.get(at.interface).map(|interface| interface.config.id) else { return };
+        self.output.send_again(id, destination, &packet);
     }
 
     /// The master got no answer, or the slave may forget its last description.
@@ -333,7 +333,7 @@ impl Router {
         let Some(destination) = self.destination(at) else { return };
         let Some(interface) = self.interfaces.get_mut(at.interface) else { return };
         let most = room(interface, 0, LinkStateRequest::ENTRY);
-        let rxmt: Duration = interface.config.rxmt_interval;
+        let (id, rxmt) = (interface.config.id, interface.config.rxmt_interval);
         let Some(neighbor) = interface.neighbors.get_mut(&at.router) else { return };
         if neighbor.requests.is_empty() || !neighbor.is_exchanging() {
             return;
@@ -341,7 +341,7 @@ impl Router {
         neighbor.exchange.requested = neighbor.requests.keys().take(most).copied().collect();
         neighbor.exchange.request_at = Some(now + rxmt);
         let keys = neighbor.exchange.requested.iter().copied().collect();
-        self.transmit(at.interface, destination, Body::LinkStateRequest(LinkStateRequest { keys }), None);
+        self.output.send(id, destination, Body::LinkStateRequest(LinkStateRequest { keys }), None);
     }
 
     /// A requested LSA came in, or is not needed any more.

@@ -40,9 +40,9 @@ impl Router {
         }
         let arrival = Arrival { at, multicast: how.multicast };
         for aged in &update.lsas {
-            self.counters.lsas_received += 1;
+            self.output.counters.lsas_received += 1;
             if let Err(reason) = self.receive_lsa(now, arrival, aged) {
-                self.counters.drop(reason);
+                self.output.counters.drop(reason);
             }
             // A bad exchange ends the processing of the packet (step 6).
             if self.neighbor(at).is_none_or(|neighbor| neighbor.state < least) {
@@ -203,7 +203,7 @@ impl Router {
     /// Sends LSAs of the database in as many updates as the MTU demands.
     pub(crate) fn send_update(&mut self, now: Instant, index: usize, destination: Destination, places: &[Place]) {
         let Some(interface) = self.interfaces.get(index) else { return };
-        let delay = interface.transmission_delay();
+        let (id, delay) = (interface.config.id, interface.transmission_delay());
         let room = usize::from(interface.config.mtu).saturating_sub(IPV6_HEADER + HEADER + LinkStateUpdate::FIXED);
         let mut lsas = Vec::new();
         let mut filled = 0;
@@ -212,14 +212,14 @@ impl Router {
             let length = aged.lsa.encoded_len();
             if filled + length > room && !lsas.is_empty() {
                 let update = LinkStateUpdate { lsas: core::mem::take(&mut lsas) };
-                self.transmit(index, destination, Body::LinkStateUpdate(update), None);
+                self.output.send(id, destination, Body::LinkStateUpdate(update), None);
                 filled = 0;
             }
             filled += length;
             lsas.push(aged);
         }
         if !lsas.is_empty() {
-            self.transmit(index, destination, Body::LinkStateUpdate(LinkStateUpdate { lsas }), None);
+            self.output.send(id, destination, Body::LinkStateUpdate(LinkStateUpdate { lsas }), None);
         }
     }
 }

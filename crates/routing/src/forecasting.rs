@@ -61,7 +61,7 @@ impl Router {
         });
         let forecasts = neighbors.map(|(id, router, one)| (id, router, one.probability_up(now, forecast.horizon)));
         if filter.update(forecasts) {
-            self.tell(Event::Routes);
+            self.output.tell(Event::Routes);
             self.cost_doubts(now);
         }
     }
@@ -79,7 +79,7 @@ impl Router {
         let doubts: BTreeSet<RouterId> = doubted.collect();
         if doubts != interface.doubts_told {
             interface.doubts_told = doubts;
-            self.tell(Event::Routes);
+            self.output.tell(Event::Routes);
         }
     }
 

@@ -110,8 +110,8 @@ impl Router {
     pub(crate) fn send_hello(&mut self, now: Instant, index: usize) {
         self.refresh(now, index);
         self.tell_doubts(index);
-        let unit = self.random_unit();
-        let (own, options) = (self.config.router_id, self.options());
+        let unit = self.random.unit();
+        let (own, options) = (self.config.router_id, self.config.options());
         let Some(interface) = self.interfaces.get_mut(index) else { return };
         let interval = interface.config.hello_interval;
         // The jitter does not add up: the rate stays that of HelloInterval.
@@ -154,6 +154,7 @@ impl Router {
             hello.neighbors = heard.map(|(router, _)| *router).collect();
             None
         };
-        self.transmit(index, Destination::AllSpfRouters, Body::Hello(hello), lls);
+        let id = interface.config.id;
+        self.output.send(id, Destination::AllSpfRouters, Body::Hello(hello), lls);
     }
 }

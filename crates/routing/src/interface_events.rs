@@ -58,7 +58,7 @@ impl Router {
         if let Some(forecast) = &self.config.forecast {
             self.forecast_at = self.forecast_at.min(now + forecast.period);
         }
-        let unit = self.random_unit();
+        let unit = self.random.unit();
         let Some(interface) = self.interfaces.get_mut(index) else { return };
         if interface.state != InterfaceState::Down {
             return;

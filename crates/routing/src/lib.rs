@@ -35,6 +35,8 @@ mod interface_events;
 mod neighbor;
 mod neighbor_events;
 mod origination;
+mod output;
+mod random;
 mod verbs;
 
 pub use config::{Config, ConfigError, InterfaceConfig, InterfaceKind};

@@ -73,7 +73,7 @@ impl Router {
                 neighbor.manet = ManetNeighbor { listing: old.listing, ..ManetNeighbor::default() };
             }
         }
-        self.tell(Event::Neighbor { interface: id, neighbor: at.router, from, to });
+        self.output.tell(Event::Neighbor { interface: id, neighbor: at.router, from, to });
         if (from == NeighborState::Full) != (to == NeighborState::Full) || crossed && to < NeighborState::TwoWay {
             self.schedule_calculation(now);
         }

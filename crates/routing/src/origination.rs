@@ -80,7 +80,7 @@ impl Router {
             },
         };
         let Ok(lsa) = Lsa::new(place.key, sequence, body) else { return };
-        self.counters.lsas_originated += 1;
+        self.output.counters.lsas_originated += 1;
         let refresh = now + self.config.ls_refresh_time;
         let own = Own { originated: Some(now), pending: Instant::NEVER, refresh };
         self.origination.own.insert(place, own);

@@ -1,13 +1,10 @@
 //! The router: its verbs, and what it owns.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 
-use anabranch_policy::{Duration, Instant};
-use anabranch_wire::ospf::{Body, InterfaceId, Lls, Options, Packet, RouterId};
-use rand_chacha::ChaCha8Rng;
-use rand_core::{Rng, SeedableRng};
+use anabranch_policy::Instant;
+use anabranch_wire::ospf::{Body, InterfaceId, Packet, RouterId};
 
 use crate::calculation::basis::Calculation;
 use crate::config::{Config, ConfigError, InterfaceConfig};
@@ -21,8 +18,10 @@ use crate::neighbor::Neighbor;
 use crate::neighborhood::Neighborhood;
 use crate::next_hops::{ForecastUse, NextHopFilter, WeightedHop};
 use crate::origination::own::Origination;
+use crate::output::Output;
+use crate::random::Random;
 use crate::routing_table::{NextHop, RoutingTable};
-use crate::verbs::{At, Destination, Event, IPV6_HEADER, InterfaceChange, Outgoing, Reception};
+use crate::verbs::{At, Event, InterfaceChange, Outgoing, Reception};
 
 /// One router of an ad-hoc network, in one area.
 pub struct Router {
@@ -38,10 +37,8 @@ pub struct Router {
     pub(crate) election: Election,
     pub(crate) neighborhood: Neighborhood,
     pub(crate) advertised: AdvertisedNeighbors,
-    pub(crate) random: ChaCha8Rng,
-    pub(crate) counters: Counters,
-    outgoing: VecDeque<Outgoing>,
-    events: VecDeque<Event>,
+    pub(crate) random: Random,
+    pub(crate) output: Output,
     /// Made when it is asked for, and good until the next input.
     table: OnceCell<RoutingTable>,
     pub(crate) filter: NextHopFilter,
@@ -59,7 +56,8 @@ impl Router {
         config.check()?;
         let filter =
             NextHopFilter::new(config.forecast.as_ref().map_or(ForecastUse::Ignored, |forecast| forecast.usage));
-        let random = ChaCha8Rng::seed_from_u64(config.seed ^ u64::from(config.router_id.0) << 32);
+        let random = Random::new(config.seed, config.router_id);
+        let output = Output::new(&config);
         Ok(Self {
             config,
             interfaces: Vec::new(),
@@ -72,9 +70,7 @@ impl Router {
             neighborhood: Neighborhood::default(),
             advertised: AdvertisedNeighbors::default(),
             random,
-            counters: Counters::default(),
-            outgoing: VecDeque::new(),
-            events: VecDeque::new(),
+            output,
             table: OnceCell::new(),
             filter,
             forecast_at: Instant::NEVER,
@@ -115,7 +111,7 @@ impl Router {
     /// A packet came in on an interface. Its checksum and its authentication are the caller's.
     pub fn handle_packet(&mut self, now: Instant, interface: InterfaceId, how: &Reception, packet: &Packet) {
         if let Err(reason) = self.receive(now, interface, how, packet) {
-            self.counters.drop(reason);
+            self.output.counters.drop(reason);
         }
         self.settle(now);
     }
@@ -148,12 +144,12 @@ impl Router {
 
     /// The next packet to be sent.
     pub fn poll_transmit(&mut self) -> Option<Outgoing> {
-        self.outgoing.pop_front()
+        self.output.next_packet()
     }
 
     /// The next thing to be told.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.output.next_event()
     }
 
     /// When [`Self::handle_timeout`] wants to be called.
@@ -179,7 +175,7 @@ impl Router {
 
     /// What was counted.
     pub fn counters(&self) -> &Counters {
-        &self.counters
+        &self.output.counters
     }
 
     pub(crate) fn index_of(&self, interface: InterfaceId) -> Option<usize> {
@@ -201,9 +197,7 @@ impl Router {
         if !active {
             return Err(DropReason::Interface);
         }
-        if let Some(count) = self.counters.received.get_mut(usize::from(packet.body.packet_type()) - 1) {
-            *count += 1;
-        }
+        self.output.counters.count_received(packet.body.packet_type());
         if packet.area != self.config.area {
             return Err(DropReason::Area);
         }
@@ -251,56 +245,5 @@ impl Router {
         let own = [self.origination.deadline(), self.calculation.deadline(), self.forecast_at];
         let ageing = self.database.next_expiry();
         self.wake = interfaces.chain(backup).chain(own).chain(ageing).min().unwrap_or(Instant::NEVER);
-    }
-
-    /// Puts a packet into the queue.
-    pub(crate) fn transmit(
-        &mut self,
-        index: usize,
-        destination: Destination,
-        body: Body,
-        lls: Option<Lls>,
-    ) -> Arc<Packet> {
-        let (router, area, instance) = (self.config.router_id, self.config.area, self.config.instance);
-        let packet = Arc::new(Packet { router, area, instance, body, lls });
-        self.transmit_again(index, destination, &packet);
-        packet
-    }
-
-    /// Puts a packet into the queue that was sent before.
-    pub(crate) fn transmit_again(&mut self, index: usize, destination: Destination, packet: &Arc<Packet>) {
-        let Some(interface) = self.interfaces.get(index) else { return };
-        let kind = usize::from(packet.body.packet_type()) - 1;
-        if let (Some(sent), Some(bytes)) = (self.counters.sent.get_mut(kind), self.counters.sent_bytes.get_mut(kind)) {
-            *sent += 1;
-            *bytes += (IPV6_HEADER + packet.encoded_len()) as u64;
-        }
-        let packet = Arc::clone(packet);
-        self.outgoing.push_back(Outgoing { interface: interface.config.id, destination, packet });
-    }
-
-    /// Tells the caller something.
-    pub(crate) fn tell(&mut self, event: Event) {
-        if self.events.len() >= self.config.limits.events {
-            self.events.pop_front();
-            self.counters.drop(DropReason::Event);
-        }
-        self.events.push_back(event);
-    }
-
-    /// What this router can do, for Hellos, Database Descriptions and LSAs (RFC 5340, A.2; RFC 5838, 2.2).
-    pub(crate) fn options(&self) -> Options {
-        let options = Options::V6 | Options::E | Options::R;
-        if self.config.is_ipv4() { options | Options::AF } else { options }
-    }
-
-    /// A random span below `most`.
-    pub(crate) fn random_span(&mut self, most: Duration) -> Duration {
-        most.mul_f64(self.random_unit())
-    }
-
-    /// A random number from 0 to 1.
-    pub(crate) fn random_unit(&mut self) -> f64 {
-        f64::from(self.random.next_u32()) / f64::from(u32::MAX)
     }
 }

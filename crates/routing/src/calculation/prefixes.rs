@@ -50,10 +50,10 @@ impl Router {
         for entry in self.database.of_type(LsaType::INTRA_AREA_PREFIX) {
             let LsaBody::IntraAreaPrefix(lsa) = entry.lsa.body() else { continue };
             if lsa.referenced.advertising != entry.lsa.key().advertising {
-                self.counters.drop(DropReason::PrefixOwner);
+                self.output.counters.drop(DropReason::PrefixOwner);
             } else if ipv4 {
                 let foreign = lsa.prefixes.iter().filter(|prefix| prefix.prefix.length() > 32);
-                foreign.for_each(|_| self.counters.drop(DropReason::PrefixFamily));
+                foreign.for_each(|_| self.output.counters.drop(DropReason::PrefixFamily));
             }
         }
     }

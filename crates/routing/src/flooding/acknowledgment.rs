@@ -43,7 +43,7 @@ impl Router {
             return;
         }
         if !has_room(interface, &header.key, limit) {
-            self.counters.drop(DropReason::AcknowledgmentLimit);
+            self.output.counters.drop(DropReason::AcknowledgmentLimit);
             return;
         }
         interface.acknowledgments.insert(header.key, (header, since));
@@ -54,7 +54,7 @@ impl Router {
     /// and acknowledgments that leave at once collide.
     fn leaves_after(&mut self, index: usize) -> Option<Duration> {
         let (soonest, latest) = delays(self.interfaces.get(index)?);
-        Some(soonest + self.random_span(latest - soonest))
+        Some(soonest + self.random.span(latest - soonest))
     }
 
     /// A delayed acknowledgment of an instance that came in long ago: it leaves within AckInterval.
@@ -69,7 +69,7 @@ impl Router {
         let limit = self.config.limits.acked;
         if let Some(interface) = self.interfaces.get_mut(index) {
             if !has_room(interface, &header.key, limit) {
-                self.counters.drop(DropReason::AcknowledgmentLimit);
+                self.output.counters.drop(DropReason::AcknowledgmentLimit);
                 return;
             }
             interface.acknowledgments.insert(header.key, (header, now));
@@ -163,10 +163,11 @@ impl Router {
         let oldest = interface.acknowledgments.values().map(|(_, since)| *since).min();
         let after = |since: Instant| (now + (latest - soonest)).max(since + wait).min(since + latest);
         interface.acknowledge_at = oldest.map_or(Instant::NEVER, after);
+        let id = interface.config.id;
         let most = usize::from(interface.config.mtu).saturating_sub(IPV6_HEADER + HEADER) / LsaHeader::LENGTH;
         for some in headers.chunks(most.max(1)) {
             let acknowledgment = LinkStateAcknowledgment { headers: some.to_vec() };
-            self.transmit(index, Destination::AllSpfRouters, Body::LinkStateAcknowledgment(acknowledgment), None);
+            self.output.send(id, Destination::AllSpfRouters, Body::LinkStateAcknowledgment(acknowledgment), None);
         }
     }
 
@@ -177,7 +178,7 @@ impl Router {
         acknowledgment: &LinkStateAcknowledgment,
     ) -> Result<(), DropReason> {
         let limit = self.config.limits.acked;
-        let Self { interfaces, database, backup_wait, counters, .. } = self;
+        let Self { interfaces, database, backup_wait, output, .. } = self;
         let Some(interface) = interfaces.get_mut(at.interface) else { return Err(DropReason::Interface) };
         let is_manet = interface.manet().is_some();
         let Some(neighbor) = interface.neighbors.get_mut(&at.router) else { return Err(DropReason::UnknownNeighbor) };
@@ -198,7 +199,7 @@ impl Router {
                     }
                 }
             } else if neighbor.retransmissions.contains_key(&header.key) && order.is_some_and(|order| order.is_lt()) {
-                counters.drop(DropReason::QuestionableAcknowledgment);
+                output.counters.drop(DropReason::QuestionableAcknowledgment);
             }
             // Step 1.
             let ahead = order.is_none_or(|order| order.is_gt());

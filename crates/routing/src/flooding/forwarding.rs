@@ -52,7 +52,7 @@ impl Router {
         if !lists.is_empty() {
             let wait = lists.iter().filter_map(|(index, _)| self.interfaces.get(*index)?.manet());
             let wait = wait.map(|manet| manet.backup_wait_interval).max().unwrap_or(Duration::ZERO);
-            let jitter = self.random_span(self.config.flood_delay);
+            let jitter = self.random.span(self.config.flood_delay);
             self.backup_wait.insert(place, BackupWait { at: now + wait + jitter, lists });
         }
         self.forget_acknowledged(now, place);
@@ -95,7 +95,7 @@ impl Router {
             listed = true;
         });
         for router in overflown {
-            self.counters.drop(crate::counters::DropReason::RetransmissionLimit);
+            self.output.counters.drop(crate::counters::DropReason::RetransmissionLimit);
             self.neighbor_event(
                 now,
                 At { interface: index, router },
@@ -156,10 +156,10 @@ impl Router {
 
     /// Puts an LSA into the next update of an interface. One that is passed on waits a little for others.
     pub(crate) fn flood_on(&mut self, now: Instant, place: Place, index: usize, wait: bool) {
-        let delay = if wait { self.random_span(self.config.flood_delay) } else { Duration::ZERO };
+        let delay = if wait { self.random.span(self.config.flood_delay) } else { Duration::ZERO };
         let Some(interface) = self.interfaces.get_mut(index) else { return };
         if interface.flood.insert(place.key) {
-            self.counters.lsas_flooded += 1;
+            self.output.counters.lsas_flooded += 1;
         }
         interface.flood_at = interface.flood_at.min(now + delay);
         // RFC 5614, 8.2: flooding acknowledges.

@@ -38,7 +38,7 @@ impl Router {
         }
         let next = neighbor.retransmissions.values().copied().min().unwrap_or(Instant::NEVER);
         neighbor.retransmit_at = if left { now + PACE } else { next };
-        self.counters.lsas_retransmitted += places.len() as u64;
+        self.output.counters.lsas_retransmitted += places.len() as u64;
         self.send_update(now, at.interface, destination, &places);
     }
 }

@@ -273,7 +273,7 @@ impl Router {
         interface.mdr_neighbor_change |= two_way && changes.election;
         interface.advertised_change |= two_way && (changes.any() || metrics_changed);
         if doubts_changed && self.uses_alternates() {
-            self.tell(Event::Routes);
+            self.output.tell(Event::Routes);
         }
         if two_way && changes.adjacency {
             self.adj_ok.insert(at);

@@ -42,7 +42,7 @@ impl Router {
         if place == self.own_place(LsaType::ROUTER) {
             return Some(LsaBody::Router(RouterLsa {
                 flags: RouterFlags::default(),
-                options: self.options(),
+                options: self.config.options(),
                 links: self.advertised_links(),
             }));
         }
@@ -175,7 +175,7 @@ impl Router {
             .collect();
         prefixes.sort_unstable();
         prefixes.dedup();
-        LinkLsa { priority: config.priority, options: self.options(), address, prefixes }
+        LinkLsa { priority: config.priority, options: self.config.options(), address, prefixes }
     }
 
     /// Selects the Selected Advertised Neighbors of all MANET interfaces, if what they depend on changed on one of them
