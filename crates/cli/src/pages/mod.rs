@@ -49,13 +49,20 @@ impl Pages {
         self.root.join("docs/results")
     }
 
-    /// The pages in which tables may stand, in order.
+    /// The pages in which tables may stand, in order: the README, and those of `docs/` and its directories.
     fn files(&self) -> Result<Vec<PathBuf>, Diagnostic> {
         let mut files = vec![self.root.join("README.md")];
-        let directory = self.root.join("docs");
-        let entries = std::fs::read_dir(&directory).map_err(|error| Diagnostic::file(&directory, "read", &error))?;
-        let pages = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        files.extend(pages.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
+        let mut directories = vec![self.root.join("docs")];
+        while let Some(directory) = directories.pop() {
+            let entries = std::fs::read_dir(&directory).map_err(|error| Diagnostic::file(&directory, "read", &error))?;
+            for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+                if path.is_dir() {
+                    directories.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "md") {
+                    files.push(path);
+                }
+            }
+        }
         files.sort();
         Ok(files)
     }

@@ -62,7 +62,7 @@ struct Pace {
 
 impl Pace {
     /// Of a speed in ranges per second. Turns are as frequent as legs are short against the range, a shadow is half a range
-    /// wide: both were chosen on the development seeds of `docs/forecasters.md`.
+    /// wide: both were chosen on the development seeds of `docs/measurements/forecasters.md`.
     const fn new(speed: f64, turns: f64, shadow_depth: f64) -> Self {
         Self { speed, turns, shadow_time: 0.45 / speed, shadow_depth }
     }
