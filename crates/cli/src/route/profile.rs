@@ -1,8 +1,8 @@
 //! Sets of the protocol's parameters with a name.
 
 use crate::diagnostic::Diagnostic;
-use anabranch_net::route::RouteConfig;
 use anabranch_policy::time::Duration;
+use anabranch_router::RouteConfig;
 use anabranch_routing::InterfaceKind;
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_sim::mesh::paper::combination::Combination;
