@@ -1,7 +1,6 @@
 //! Has stack and host adjusted to changes of the network.
 
-use super::HostError;
-use anabranch_host::Watch;
+use anabranch_host::{HostError, Watch};
 use std::time::Duration;
 
 /// Least time between two looks.

@@ -1,10 +1,9 @@
 //! A path of the stack: which of its two addresses can be used, under which id, and how the world knows them.
 
-use super::AttachedPath;
+use crate::attachment::AttachedPath;
 use anabranch_host::{Layout, PathPlan};
 use anabranch_policy::ids::AddressId;
-use anabranch_stack::DeviceId;
-use anabranch_stack::Stack;
+use anabranch_stack::{DeviceId, Stack};
 use std::net::IpAddr;
 
 /// The ids of addresses. One that was given back is taken again as late as possible: the peer may still be busy with its

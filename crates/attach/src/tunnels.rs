@@ -1,16 +1,18 @@
 //! A stack whose segments travel inside UDP: a socket per uplink, and nothing else on the host.
 
-use super::uplinks::choose;
-use super::{Attached, AttachedPath, Ground, HostError, Tunnels, follow, lock};
-use anabranch_host::{MAX_PATHS, Netlink, Snapshot, Watch};
+use crate::attachment::{AttachedPath, Tunnels};
+use crate::follow;
+use crate::lock::lock;
+use crate::uplink_choice::choose;
+use anabranch_host::{HostError, MAX_PATHS, Netlink, Snapshot, Watch};
 use anabranch_policy::ids::AddressId;
 use anabranch_stack::device::{MAX_TUNNEL_PACKET, TunnelConfig};
-use anabranch_stack::{Device, Stack, StackConfig};
-use anabranch_stack::{DeviceId, Driver};
+use anabranch_stack::{Device, DeviceId, Driver, Stack, StackConfig};
 use anabranch_wire::encapsulation::{Place, SERVER};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
+use tokio::task::JoinHandle;
 
 /// The paths of a client, or the one socket of a server.
 pub(super) struct Lanes {
@@ -29,8 +31,16 @@ struct Lane {
     device: Option<DeviceId>,
 }
 
+/// A stack over tunnels; its driver is still to be spawned.
+pub(super) struct Opened {
+    pub stack: Stack,
+    pub driver: Driver,
+    pub follower: Option<JoinHandle<()>>,
+    pub lanes: Arc<Mutex<Lanes>>,
+}
+
 /// A client's stack.
-pub(super) fn attach(tunnels: &Tunnels, config: StackConfig) -> Result<Attached, HostError> {
+pub(super) fn attach(tunnels: &Tunnels, config: StackConfig) -> Result<Opened, HostError> {
     let (stack, driver) = Stack::new(config).map_err(HostError::system("start the stack"))?;
     let mut session = [0; 8];
     getrandom::fill(&mut session).map_err(|error| HostError::system("draw a session")(io::Error::other(error)))?;
@@ -44,12 +54,12 @@ pub(super) fn attach(tunnels: &Tunnels, config: StackConfig) -> Result<Attached,
     following.begin(&mut lock(&lanes))?;
     let followed = Arc::clone(&lanes);
     let follower = tokio::spawn(follow::follow(watch, move || following.adjust(&mut lock(&followed))));
-    Ok(Attached { stack, driver: Some(tokio::spawn(driver)), follower: Some(follower), ground: Ground::Tunnels(lanes) })
+    Ok(Opened { stack, driver, follower: Some(follower), lanes })
 }
 
 /// A server's stack.
-pub(super) fn attach_server(bind: SocketAddr, config: StackConfig) -> Result<Attached, HostError> {
-    let (stack, driver): (Stack, Driver) = Stack::new(config).map_err(HostError::system("start the stack"))?;
+pub(super) fn attach_server(bind: SocketAddr, config: StackConfig) -> Result<Opened, HostError> {
+    let (stack, driver) = Stack::new(config).map_err(HostError::system("start the stack"))?;
     let device = Device::tunnel_server(bind).or_else(|error| match bind.ip() {
         // Any address, and this host has no IPv6.
         IpAddr::V6(any) if any.is_unspecified() && error.kind() != io::ErrorKind::AddrInUse => {
@@ -66,8 +76,7 @@ pub(super) fn attach_server(bind: SocketAddr, config: StackConfig) -> Result<Att
     stack.address_up(device, address.0, address.1).expect("the device was attached a moment ago");
     let lane = Lane { interface: None, name: "udp".to_owned(), index: 0, address, device: Some(device) };
     let lanes = Lanes { stack: stack.clone(), lanes: vec![lane] };
-    let ground = Ground::Tunnels(Arc::new(Mutex::new(lanes)));
-    Ok(Attached { stack, driver: Some(tokio::spawn(driver)), follower: None, ground })
+    Ok(Opened { stack, driver, follower: None, lanes: Arc::new(Mutex::new(lanes)) })
 }
 
 /// What is followed.

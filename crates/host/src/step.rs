@@ -154,24 +154,25 @@ impl fmt::Display for Route {
         } else {
             write!(f, "{}/{}", self.destination, self.length)?
         }
-        if let Target::Device { name, gateway, onlink, source } = &self.target {
-            match gateway {
-                Some(gateway) if gateway.is_ipv6() && self.destination.is_ipv4() => write!(f, " via inet6 {gateway}")?,
-                Some(gateway) => write!(f, " via {gateway}")?,
-                None => {}
-            }
-            write!(f, " dev {name}")?;
-            if *onlink {
-                write!(f, " onlink")?;
-            }
-            if let Some(source) = source {
-                write!(f, " src {source}")?;
-            }
-        }
+        self.fmt_target(f)?;
         if self.metric != 0 {
             write!(f, " metric {}", self.metric)?;
         }
         write!(f, " table {} protocol {PROTOCOL}", self.table)
+    }
+}
+
+impl Route {
+    fn fmt_target(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Target::Device { name, gateway, onlink, source } = &self.target else { return Ok(()) };
+        match gateway {
+            Some(gateway) if gateway.is_ipv6() && self.destination.is_ipv4() => write!(f, " via inet6 {gateway}")?,
+            Some(gateway) => write!(f, " via {gateway}")?,
+            None => {}
+        }
+        let onlink = if *onlink { " onlink" } else { "" };
+        write!(f, " dev {name}{onlink}")?;
+        source.map_or(Ok(()), |source| write!(f, " src {source}"))
     }
 }
 

@@ -2,13 +2,13 @@
 
 use super::RouteError;
 use super::config::{Family, RouteConfig};
-use super::ground::{Ground, Network};
+use super::ground::{Device, Ground, Network};
 use super::kernel::{Table, Way};
 use super::lanes;
 use super::ports::Port;
 use anabranch_policy::time::Instant;
 use anabranch_routing::lanes::LaneSettings;
-use anabranch_routing::{Config, InterfaceChange, Router};
+use anabranch_routing::{Config, ConfigError, InterfaceChange, Router};
 use anabranch_wire::ospf::{InstanceId, InterfaceId, Prefix, RouterId};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -29,6 +29,12 @@ struct Told {
     addresses: Vec<(IpAddr, u8)>,
     link_local: Ipv6Addr,
     index: Option<u32>,
+}
+
+impl Told {
+    fn is_another_than(&self, other: &Self) -> bool {
+        self.index != other.index || self.link_local != other.link_local
+    }
 }
 
 impl Instance {
@@ -61,37 +67,47 @@ impl Instance {
         ports: &[Port],
         ground: &Ground,
     ) -> Result<(), RouteError> {
-        let refused = |error: anabranch_routing::ConfigError| RouteError::Setting(error.to_string());
-        for port in ports {
+        ports.iter().try_for_each(|port| {
             let device = ground.devices.get(&port.name);
-            let link_local = device.and_then(|device| device.link_local).unwrap_or(Ipv6Addr::UNSPECIFIED);
-            let up = device.is_some_and(|device| device.running && (!port.is_mesh() || device.link_local.is_some()));
-            let addresses = device.map(|device| port.addresses(device, self.family)).unwrap_or_default();
-            let Some(told) = self.told.get_mut(&port.id) else {
-                if !up {
-                    // The router hears of it when there is something to hear.
-                    continue;
-                }
-                self.router.add_interface(now, port.config(config, device, self.family)).map_err(refused)?;
-                self.router.handle_interface(now, port.id, InterfaceChange::Up).map_err(refused)?;
-                self.told.insert(port.id, Told { up, addresses, link_local, index: port.index });
-                continue;
-            };
-            let is_new = Told { up, addresses, link_local, index: port.index };
-            // Made anew between two looks, or under another address: neighbours must begin anew too.
-            let interrupted = told.up && up && (told.index != is_new.index || told.link_local != is_new.link_local);
-            if told.up && (!up || interrupted) {
-                self.router.handle_interface(now, port.id, InterfaceChange::Down).map_err(refused)?;
+            self.adjust_port(now, config, port, device).map_err(|error| RouteError::Setting(error.to_string()))
+        })
+    }
+
+    fn adjust_port(
+        &mut self,
+        now: Instant,
+        config: &RouteConfig,
+        port: &Port,
+        device: Option<&Device>,
+    ) -> Result<(), ConfigError> {
+        let link_local = device.and_then(|device| device.link_local).unwrap_or(Ipv6Addr::UNSPECIFIED);
+        let up = device.is_some_and(|device| device.running && (!port.is_mesh() || device.link_local.is_some()));
+        let addresses = device.map(|device| port.addresses(device, self.family)).unwrap_or_default();
+        let Some(told) = self.told.get_mut(&port.id) else {
+            if !up {
+                // The router hears of it when there is something to hear.
+                return Ok(());
             }
-            if up && told.addresses != is_new.addresses {
-                let change = InterfaceChange::Addresses(is_new.addresses.clone());
-                self.router.handle_interface(now, port.id, change).map_err(refused)?;
-            }
-            if up && (!told.up || interrupted) {
-                self.router.handle_interface(now, port.id, InterfaceChange::Up).map_err(refused)?;
-            }
-            *told = is_new;
+            self.router.add_interface(now, port.config(config, device, self.family))?;
+            self.router.handle_interface(now, port.id, InterfaceChange::Up)?;
+            self.told.insert(port.id, Told { up, addresses, link_local, index: port.index });
+            return Ok(());
+        };
+        let is_new = Told { up, addresses, link_local, index: port.index };
+        // Made anew between two looks, or under another address: neighbours must begin anew too.
+        let ends = told.up && (!up || told.is_another_than(&is_new));
+        let begins = up && (!told.up || ends);
+        if ends {
+            self.router.handle_interface(now, port.id, InterfaceChange::Down)?;
         }
+        if up && told.addresses != is_new.addresses {
+            let change = InterfaceChange::Addresses(is_new.addresses.clone());
+            self.router.handle_interface(now, port.id, change)?;
+        }
+        if begins {
+            self.router.handle_interface(now, port.id, InterfaceChange::Up)?;
+        }
+        *told = is_new;
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 
 mod connection;
+mod counters;
 pub mod device;
 mod driver;
 mod error;
@@ -18,7 +19,8 @@ mod state;
 mod stream;
 
 pub use connection::PathChange;
-pub use device::Device;
+pub use counters::StackCounters;
+pub use device::{Device, DeviceId};
 pub use driver::Driver;
 pub use error::{AttachError, ConnectError, ListenError};
 pub use halves::{ReadHalf, WriteHalf};
@@ -26,7 +28,6 @@ pub use listener::Listener;
 pub use report::{ConnectionReport, PathReport, explain};
 pub use stream::Stream;
 
-use anabranch_mptcp::stats::EndpointCounters;
 use anabranch_mptcp::{ConnectionConfig, Endpoint, EndpointConfig};
 use anabranch_policy::ids::AddressId;
 use anabranch_policy::path_manager::PathManager;
@@ -52,23 +53,6 @@ impl StackConfig {
     pub fn new(path_manager: Box<dyn PathManager>) -> Self {
         Self { endpoint: EndpointConfig::default(), path_manager, backlog: 1_024 }
     }
-}
-
-/// Names a device of a stack.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct DeviceId(usize);
-
-/// What a stack dropped or could not do; totals.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct StackCounters {
-    /// The engine's.
-    pub endpoint: EndpointCounters,
-    /// Connections aborted because nobody accepted them in time.
-    pub backlog_overflows: u64,
-    /// Packets to send from an address that no device has (any more).
-    pub no_device: u64,
-    /// Path changes that nobody fetched.
-    pub dropped_path_changes: u64,
 }
 
 /// A handle to a host in user space. Clones are the same host.

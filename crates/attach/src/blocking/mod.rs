@@ -3,6 +3,7 @@
 //! The event loop runs on a thread of its own; whoever reads, writes, connects or accepts sleeps until it has something for
 //! them. No runtime is needed, nor known.
 
+mod background;
 mod park;
 mod stream;
 
@@ -10,12 +11,12 @@ pub use stream::{Listener, Stream};
 
 use crate::{Attached, Attachment, HostError, attach};
 use anabranch_mptcp::ConnectionConfig;
-use anabranch_stack::StackConfig;
-use anabranch_stack::{ConnectError, ListenError};
+use anabranch_stack::{ConnectError, ListenError, StackConfig};
+use background::Background;
 use core::net::{IpAddr, SocketAddr};
 use std::io;
 use std::sync::{Arc, mpsc};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
@@ -36,24 +37,6 @@ pub enum StartError {
 #[derive(Clone)]
 pub struct Stack {
     background: Arc<Background>,
-}
-
-/// The thread with the event loop.
-struct Background {
-    stack: anabranch_stack::Stack,
-    end: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Drop for Background {
-    fn drop(&mut self) {
-        self.stack.shutdown();
-        // If it has ended by itself it does not listen.
-        let _ = self.end.take().map(|end| end.send(()));
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
 }
 
 /// What keeps the host set up, if anything.
@@ -134,7 +117,7 @@ impl Stack {
         let connecting = self.background.stack.connect(local, remote, config);
         let stream = park::run(timeout, connecting).ok_or(io::ErrorKind::TimedOut)?;
         let stream = stream.map_err(|error: ConnectError| io::Error::from(error))?;
-        Ok(Stream::new(stream, self.clone()))
+        Ok(Stream::new(stream, Arc::clone(&self.background)))
     }
 
     /// Accepts connections on a port of every local address.
@@ -142,7 +125,7 @@ impl Stack {
     /// # Errors
     /// [`ListenError`].
     pub fn listen(&self, port: u16, config: ConnectionConfig) -> Result<Listener, ListenError> {
-        Ok(Listener::new(self.background.stack.listen(port, config)?, self.clone()))
+        Ok(Listener::new(self.background.stack.listen(port, config)?, Arc::clone(&self.background)))
     }
 
     /// The stack itself, for its counters and reports, and to attach and detach devices.

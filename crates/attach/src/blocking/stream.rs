@@ -1,12 +1,13 @@
 //! Connections and listeners that block.
 
-use super::{Stack, park};
+use super::background::Background;
+use super::park;
 use anabranch_mptcp::CloseCause;
 use anabranch_stack::PathChange;
 use core::net::SocketAddr;
 use std::future::poll_fn;
 use std::io::{self, Read, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// A connection: a stream of bytes each way. Dropping it closes it; see [`anabranch_stack::Stream`], whose operations that do not wait are
@@ -18,12 +19,12 @@ pub struct Stream {
     /// Of reading and of writing.
     timeouts: Mutex<(Option<Duration>, Option<Duration>)>,
     /// The event loop must outlive it.
-    _stack: Stack,
+    _background: Arc<Background>,
 }
 
 impl Stream {
-    pub(super) fn new(stream: anabranch_stack::Stream, stack: Stack) -> Self {
-        Self { stream, timeouts: Mutex::new((None, None)), _stack: stack }
+    pub(super) fn new(stream: anabranch_stack::Stream, background: Arc<Background>) -> Self {
+        Self { stream, timeouts: Mutex::new((None, None)), _background: background }
     }
 
     fn timeouts(&self) -> (Option<Duration>, Option<Duration>) {
@@ -113,12 +114,12 @@ impl Write for Stream {
 /// A port that is listened on. Dropping it frees the port and aborts what has not been accepted.
 pub struct Listener {
     listener: anabranch_stack::Listener,
-    stack: Stack,
+    background: Arc<Background>,
 }
 
 impl Listener {
-    pub(super) fn new(listener: anabranch_stack::Listener, stack: Stack) -> Self {
-        Self { listener, stack }
+    pub(super) fn new(listener: anabranch_stack::Listener, background: Arc<Background>) -> Self {
+        Self { listener, background }
     }
 
     /// The port.
@@ -132,6 +133,6 @@ impl Listener {
     /// [`io::ErrorKind::TimedOut`]; [`io::ErrorKind::NotConnected`] once the stack has been shut down.
     pub fn accept(&self, timeout: Option<Duration>) -> io::Result<Stream> {
         let next = park::run(timeout, self.listener.accept()).ok_or(io::ErrorKind::TimedOut)?;
-        Ok(Stream::new(next.ok_or(io::ErrorKind::NotConnected)?, self.stack.clone()))
+        Ok(Stream::new(next.ok_or(io::ErrorKind::NotConnected)?, Arc::clone(&self.background)))
     }
 }

@@ -1,6 +1,7 @@
 //! HTTP CONNECT (RFC 9110, section 9.3.6) with Basic authentication (RFC 7617).
 
-use super::{Credentials, Refusal, Step};
+use super::step::{Refusal, Step};
+use crate::credentials::Credentials;
 use bytes::{Buf as _, Bytes, BytesMut};
 
 /// Longest head of a request, bytes.

@@ -6,36 +6,14 @@
 
 mod http;
 mod socks;
+mod step;
 
-use super::credentials::Credentials;
-use super::failure::Failure;
-use super::target::Target;
+pub use step::{Refusal, Step};
+
+use crate::credentials::Credentials;
+use crate::failure::Failure;
 use bytes::{Bytes, BytesMut};
 use std::sync::Arc;
-
-/// What to do next with a client.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Step {
-    /// Read more from it.
-    Read,
-    /// Write this to it, and ask again.
-    Write(Bytes),
-    /// Connect it to the target; then send it [`Negotiation::accepted`] or [`Negotiation::refused`].
-    Connect(Target),
-    /// Write this to it and close: it asked wrongly, or for what there is not.
-    Refuse(Bytes, Refusal),
-}
-
-/// Why a client is turned away before it has named a target.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refusal {
-    /// It does not speak SOCKS5 or HTTP, or wrongly, or at too great length.
-    Malformed,
-    /// It does not show the right name and password.
-    Unauthorized,
-    /// It wants something other than a connection.
-    Unsupported,
-}
 
 /// Where the conversation stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

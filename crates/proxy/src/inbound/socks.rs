@@ -1,6 +1,7 @@
 //! SOCKS5 (RFC 1928) with CONNECT, without authentication or with a name and a password (RFC 1929).
 
-use super::{Credentials, Refusal, Step};
+use super::step::{Refusal, Step};
+use crate::credentials::Credentials;
 use crate::failure::Failure;
 use crate::target::{Target, TargetError};
 use bytes::{Buf as _, Bytes, BytesMut};

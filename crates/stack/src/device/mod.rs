@@ -1,72 +1,31 @@
 //! What carries packets: a TUN device, a tunnel in UDP, or a pipe to a relay in the same process.
 
 mod counters;
+mod id;
 mod packets;
 mod peers;
+mod received;
 mod train;
 mod tun;
+mod tun_config;
 mod tunnel;
 mod virtio;
 
 pub use counters::DeviceCounters;
+pub use id::DeviceId;
 pub use packets::{Packets, open_tap, open_tun};
+pub(crate) use received::Received;
 pub use tun::Tun;
+pub use tun_config::TunConfig;
 pub use tunnel::{MAX_TUNNEL_PACKET, Tunnel, TunnelConfig};
 
 use anabranch_mptcp::JoinedSegments;
 use anabranch_policy::time::Instant;
-use anabranch_wire::{Packet, PacketTooBig, ParseError, ip};
-use bytes::Bytes;
+use anabranch_wire::Packet;
 use core::net::SocketAddr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::task::{Context, Poll};
-
-/// Packets of the kernel's that may wait to be read from a TUN device. The usual 500 run over when thousands of connections
-/// answer at once.
-const TUN_QUEUE: u32 = 4_096;
-
-/// What to ask of a new TUN device.
-#[derive(Clone, Debug)]
-pub struct TunConfig {
-    /// Its name, at most 15 bytes.
-    pub name: String,
-    /// Largest packet, bytes of IP.
-    pub mtu: u16,
-    /// Let the kernel finish checksums and cut long packets, and take both from it so (IFF_VNET_HDR).
-    pub offload: bool,
-}
-
-impl TunConfig {
-    /// A device with offloads.
-    pub fn new(name: impl Into<String>, mtu: u16) -> Self {
-        Self { name: name.into(), mtu, offload: true }
-    }
-}
-
-/// What a device gives the engine.
-#[allow(clippy::large_enum_variant, reason = "nearly all that comes is packets, and each is used at once")]
-pub(crate) enum Received {
-    /// A TCP segment in its packet.
-    Packet(Packet),
-    /// A router's word that one of ours was too big.
-    TooBig(PacketTooBig),
-}
-
-impl Received {
-    /// Reads an IP packet whose TCP checksum somebody may vouch for.
-    fn parse(bytes: &Bytes, vouched: bool) -> Result<Self, ParseError> {
-        let packet = if vouched { Packet::parse_unverified(bytes) } else { Packet::parse(bytes) };
-        match packet {
-            Err(ParseError::Unsupported) => {
-                let datagram = ip::parse(bytes)?;
-                let message = bytes.get(datagram.payload).unwrap_or_default();
-                PacketTooBig::parse(&datagram.header, datagram.protocol, message).map(Self::TooBig)
-            }
-            other => other.map(Self::Packet),
-        }
-    }
-}
 
 /// Something that carries IP packets, for one or more local addresses.
 pub enum Device {

@@ -1,6 +1,8 @@
 //! A descriptor that moves one IP packet per read and write.
 
-use super::{DeviceCounters, Received, TUN_QUEUE, TunConfig};
+use super::DeviceCounters;
+use super::received::Received;
+use super::tun_config::{TUN_QUEUE, TunConfig};
 use anabranch_system::{packet_pipe, watch};
 use anabranch_wire::Packet;
 use bytes::Bytes;

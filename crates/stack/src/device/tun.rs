@@ -1,7 +1,9 @@
 //! A TUN device with offloads: checksums are left to the kernel in both directions, and long packets pass whole.
 
+use super::received::Received;
 use super::train::{MAX_PIECES, Train};
-use super::{DeviceCounters, Received, TUN_QUEUE, TunConfig, virtio};
+use super::tun_config::{TUN_QUEUE, TunConfig};
+use super::{DeviceCounters, virtio};
 use crate::slots::{Slot, Slots};
 use anabranch_mptcp::JoinedSegments;
 use anabranch_system::{watch, write_joined};
