@@ -12,6 +12,8 @@
 //! | [`LinkForecaster`] | how likely a link is up at a horizon | [`forecast::TABLE`] |
 //! | [`Reliability`] | what may be given up, and when | [`reliability::TABLE`] |
 
+#![warn(missing_docs)]
+
 pub mod combination;
 pub mod congestion;
 pub mod forecast;

@@ -3,7 +3,7 @@ use crate::contender::{Scheme, contenders};
 use crate::experiment::{self, Plan};
 use crate::lab;
 use crate::record::SweepPoint;
-use crate::scenario::tree_of;
+use crate::scenario::{Document, tree_of};
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_policy::time::Duration;
 use std::fmt::Write;

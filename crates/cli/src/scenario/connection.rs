@@ -3,9 +3,9 @@
 //! A setting is a row of [`SETTINGS`]. What a scenario, a baseline or a policy says is a set of values
 //! ([`ConnectionSettings`]); sets are laid over each other, and what none of them says stays at the engine's default.
 
-use super::model::ReceiveBuffer;
 use super::quantity::{Packets, Quantity, Size};
 use super::reader::{Item, Reader};
+use super::receive_buffer::ReceiveBuffer;
 use super::tree::{self, Node, Origin, Source};
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use anabranch_mptcp::{BufferSize, ConnectionConfig, EcnMode, Policies, RtoRule, TcpConfig};
