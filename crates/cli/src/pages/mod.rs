@@ -54,7 +54,8 @@ impl Pages {
         let mut files = vec![self.root.join("README.md")];
         let mut directories = vec![self.root.join("docs")];
         while let Some(directory) = directories.pop() {
-            let entries = std::fs::read_dir(&directory).map_err(|error| Diagnostic::file(&directory, "read", &error))?;
+            let entries =
+                std::fs::read_dir(&directory).map_err(|error| Diagnostic::file(&directory, "read", &error))?;
             for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
                 if path.is_dir() {
                     directories.push(path);

@@ -156,7 +156,11 @@ pub const SETTINGS: &[Setting] = &[
         summary: "two timeouts in a row of a long segment shorten the segments of a subflow, and the longest that passes is searched for (RFC 4821, RFC 8899); in the lab only where a link has an `mtu`",
         kind: Kind::Flag(|config| &mut config.tcp.path_mtu_discovery),
     },
-    Setting { name: "sack", summary: "selective acknowledgements", kind: Kind::Flag(|config| &mut config.tcp.options.sack) },
+    Setting {
+        name: "sack",
+        summary: "selective acknowledgements",
+        kind: Kind::Flag(|config| &mut config.tcp.options.sack),
+    },
     Setting {
         name: "timestamps",
         summary: "timestamps on every segment",

@@ -30,19 +30,22 @@ pub(super) struct Association {
     pub fallback: Fallback,
 }
 
-/// A fallback to TCP that the peer has not heard of yet.
+/// A fallback to TCP that the peer has not heard of yet. It takes no memory where there is none.
 #[derive(Debug, Default)]
 pub(super) struct Fallback {
-    /// The infinite mapping that tells the peer.
-    pub infinite_mapping: InfiniteMapping,
-    /// We fell back for a wrong checksum and the peer has not shown that it knows: the data sequence number that our
-    /// MP_FAIL names.
-    pub unheard: Option<Box<u64>>,
+    untold: Option<Box<Untold>>,
+}
+
+#[derive(Debug, Default)]
+struct Untold {
+    infinite_mapping: InfiniteMapping,
+    /// The data sequence number that our MP_FAIL names.
+    failed: Option<u64>,
 }
 
 /// The infinite mapping that tells the peer of a fallback (RFC 8684, section 3.7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum InfiniteMapping {
+enum InfiniteMapping {
     /// There is none to send.
     #[default]
     None,
@@ -67,9 +70,36 @@ impl Association {
     }
 }
 
+impl Fallback {
+    /// An infinite mapping goes with the next data (RFC 8684, section 3.7).
+    pub fn announce(&mut self) {
+        self.untold.get_or_insert_default().infinite_mapping = InfiniteMapping::Due;
+    }
+
+    /// Whether the infinite mapping goes with the data that begins at `data_seq`.
+    pub fn goes_with(&mut self, data_seq: u64) -> bool {
+        self.untold.as_mut().is_some_and(|untold| untold.infinite_mapping.belongs_to(data_seq))
+    }
+
+    /// We fell back for a wrong checksum: our MP_FAIL names this data sequence number.
+    pub fn fail(&mut self, data_seq: u64) {
+        self.untold.get_or_insert_default().failed = Some(data_seq);
+    }
+
+    /// The data sequence number that our MP_FAIL names, until the peer has shown that it knows.
+    pub fn unheard(&self) -> Option<u64> {
+        self.untold.as_ref()?.failed
+    }
+
+    /// The peer has shown that it knows, or is not waited for any longer.
+    pub fn hear(&mut self) {
+        self.untold.iter_mut().for_each(|untold| untold.failed = None);
+    }
+}
+
 impl InfiniteMapping {
     /// Whether it goes with the data that begins at `data_seq`.
-    pub fn belongs_to(&mut self, data_seq: u64) -> bool {
+    fn belongs_to(&mut self, data_seq: u64) -> bool {
         if *self == Self::Due {
             *self = Self::At(data_seq);
         }

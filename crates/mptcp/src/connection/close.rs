@@ -21,7 +21,7 @@ impl Connection {
         if self.association.protocol != Protocol::Tcp
             || !self.life.write_closed()
             || !all_given
-            || self.association.fallback.unheard.is_some()
+            || self.association.fallback.unheard().is_some()
         {
             return;
         }

@@ -64,7 +64,7 @@ impl Connection {
     pub(super) fn arm_data_retransmit(&mut self, now: Instant) {
         if self.association.protocol == Protocol::Tcp
             && self.life.write_closed()
-            && self.association.fallback.unheard.is_some()
+            && self.association.fallback.unheard().is_some()
         {
             self.timers.data_retransmit = now + self.config.survive_without_subflows;
             return;

@@ -1,6 +1,6 @@
 //! Falling back to plain TCP, or closing a subflow that cannot carry MPTCP (RFC 8684, section 3.7).
 
-use super::association::{InfiniteMapping, Protocol};
+use super::association::Protocol;
 use super::packets::REASON_MIDDLEBOX;
 use super::resolved::Resolved;
 use super::state::Connection;
@@ -32,7 +32,7 @@ impl Connection {
             DataSequence::Short(number) => u64::from(number),
         };
         self.identity.remote.initial_data_seq = first.wrapping_sub(1);
-        self.association.fallback.unheard = Some(Box::new(first));
+        self.association.fallback.fail(first);
     }
 
     /// MPTCP does not work on this subflow: if it is the only one and all it carries is contiguous, the connection
@@ -106,7 +106,7 @@ impl Connection {
         self.timers.stop_multipath();
         // The other side may still hear us: one infinite mapping tells it.
         if cause != FallbackCause::NotCapable {
-            self.association.fallback.infinite_mapping = InfiniteMapping::Due;
+            self.association.fallback.announce();
         }
         self.note_fallback(cause);
         if let Some(subflow) = self.subflows.get_mut(index) {
@@ -138,7 +138,7 @@ impl Connection {
             if let Some(subflow) = self.subflows.get_mut(index) {
                 subflow.push_control(fail);
             }
-            self.association.fallback.unheard = Some(Box::new(number));
+            self.association.fallback.fail(number);
             self.fall_back(now, index, FallbackCause::Checksum);
             for (data_seq, bytes) in parts {
                 self.insert(now, index, data_seq, bytes);
@@ -155,11 +155,11 @@ impl Connection {
         let infinite = |dss: &Dss| dss.mapping.is_some_and(|mapping| mapping.length == 0);
         let speaks = segment.options.dss.as_ref().is_some_and(|dss| !infinite(dss));
         let fell_back = self.association.protocol == Protocol::Tcp && self.config.multipath;
-        if fell_back && speaks && segment.flags.contains(Flags::FIN) && self.association.fallback.unheard.is_none() {
+        if fell_back && speaks && segment.flags.contains(Flags::FIN) && self.association.fallback.unheard().is_none() {
             let next = self.receiver.buffer.next();
-            self.association.fallback.unheard = Some(Box::new(self.identity.remote.data_seq(next)));
+            self.association.fallback.fail(self.identity.remote.data_seq(next));
         }
-        let Some(number) = self.association.fallback.unheard.as_deref().copied() else { return };
+        let Some(number) = self.association.fallback.unheard() else { return };
         let fail = MptcpOption::Fail { data_seq: number };
         let answers = segment.options.mptcp.iter().any(|option| matches!(option, MptcpOption::Fail { .. }));
         match &segment.options.dss {
@@ -171,7 +171,7 @@ impl Connection {
             }
             None if !answers && !segment.options.mptcp.is_empty() => {} // no place for DSS beside another option
             Some(_) | None => {
-                self.association.fallback.unheard = None;
+                self.association.fallback.hear();
                 self.close_plain();
             }
         }

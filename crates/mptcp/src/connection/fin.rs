@@ -22,7 +22,7 @@ impl Connection {
         if self.association.protocol == Protocol::Tcp {
             // In plain TCP the end of the subflow is the end of the stream; not so if the peer has not heard of it.
             let end = self.receiver.buffer.next();
-            let cut = self.association.fallback.unheard.is_some() && !self.receiver.buffer.at_end();
+            let cut = self.association.fallback.unheard().is_some() && !self.receiver.buffer.at_end();
             if cut || self.receiver.buffer.set_end(end).is_err() {
                 self.reset_all(now, CloseCause::ProtocolError);
             }

@@ -111,7 +111,7 @@ impl Connection {
     pub(super) fn place_plain(&mut self, now: Instant, index: usize, segment: &Segment, payload: Bytes) {
         let Some(initial) = self.subflows.get(index).map(|subflow| subflow.peer.initial) else { return };
         let mapping =
-            if self.association.fallback.unheard.is_some() { self.mapping_of(initial, segment) } else { None };
+            if self.association.fallback.unheard().is_some() { self.mapping_of(initial, segment) } else { None };
         match mapping.filter(|mapping| segment.seq == mapping.seq && payload.len() as u32 == mapping.length) {
             Some(mapping) => {
                 self.place(now, index, Subflow::range_of(segment.seq, &payload), mapping.data_seq, payload);

@@ -11,7 +11,7 @@ use anabranch_policy::scheduler::Reinjection;
 impl Connection {
     /// When what a subflow has outstanding goes on another.
     pub(super) fn reinjection(&self) -> Reinjection {
-        self.config.data_reinjection.unwrap_or_else(|| self.scheduling.scheduler.reinjection())
+        self.config.data_reinjection.unwrap_or(self.scheduling.needs.reinjection)
     }
 
     /// Whether anything that a subflow has outstanding may go on another before the connection's timer runs out.
@@ -20,9 +20,9 @@ impl Connection {
         !told_to_wait && self.reinjection() != Reinjection::Never
     }
 
-    /// Whether the scheduler is asked what goes out a second time ([`anabranch_policy::scheduler::Scheduler::duplicates`]).
+    /// Whether the scheduler is asked what goes out a second time ([`anabranch_policy::scheduler::Needs::outstanding`]).
     pub(super) fn duplicates(&self) -> bool {
-        self.scheduling.scheduler.duplicates() && self.reinjects_early()
+        self.scheduling.needs.outstanding && self.reinjects_early()
     }
 
     /// Whether what is outstanding at `data_seq` is left to a subflow that has it, is open and is used.
@@ -106,5 +106,33 @@ impl Connection {
         let next = held.filter(|record| !record.payload.is_empty()).map(|record| record.data_seq);
         let end = next.filter(|start| *start > una).min().unwrap_or(self.sender.data_nxt);
         self.reinject_at_once(una, end.min(self.sender.data_nxt), NOBODY);
+    }
+
+    /// The next stretch to be sent again, of those that none of `refused` sent last.
+    pub(super) fn next_again(&mut self, refused: &[SubflowId]) -> Option<(usize, ReinjectedRange)> {
+        let una = self.sender.una();
+        loop {
+            let subflows = &self.subflows;
+            let can_take = |last: SubflowId| {
+                !refused.contains(&last) && subflows.iter().any(|subflow| subflow.is_usable() && subflow.id() != last)
+            };
+            let (at, stretch) = self.sender.reinjections.first(una, can_take)?;
+            let Some(end) = self.withdrawn_until(stretch.start) else { return Some((at, stretch)) };
+            self.sender.reinjections.advance(at, end.min(stretch.end));
+        }
+    }
+
+    /// What a subflow has not carried yet of the unacknowledged stream that was sent, where every subflow walks all of it (ReMP):
+    /// where it begins, and how much of it fits a segment.
+    pub(super) fn behind(&mut self, id: SubflowId) -> Option<(u64, u64)> {
+        let una = self.sender.una();
+        let subflow = self.subflow_mut(id)?;
+        let (mut from, mss) = (subflow.cursor.max(una), u64::from(subflow.mss));
+        while let Some(end) = self.withdrawn_until(from) {
+            from = end;
+        }
+        self.subflow_mut(id)?.cursor = from;
+        let left = self.sender.data_nxt.checked_sub(from).filter(|left| *left > 0)?;
+        Some((from, self.useful_length(from, left.min(mss))))
     }
 }

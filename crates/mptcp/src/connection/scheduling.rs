@@ -1,17 +1,27 @@
 //! The scheduler, and the episode in which the peer's window is blocked.
 
 use anabranch_policy::ids::SubflowId;
-use anabranch_policy::scheduler::Scheduler;
+use anabranch_policy::scheduler::{Chunk, Decision, Needs, Scheduler};
 use anabranch_policy::time::Instant;
+use anabranch_policy::view::{ConnectionView, SubflowView};
 
 /// The scheduler and what is remembered between its decisions.
 pub(super) struct Scheduling {
     /// Decides which subflow gets which data.
     pub scheduler: Box<dyn Scheduler>,
-    /// What the scheduler says of silent subflows ([`Scheduler::silence`]); 0 if nothing.
-    pub silence: f32,
+    /// What the scheduler looks at.
+    pub needs: Needs,
     /// The episode in which the peer's window is blocked, if it is.
     pub blocked: Option<Blocked>,
+}
+
+/// Stands in the scheduler's place while it decides.
+pub(super) struct Absent;
+
+impl Scheduler for Absent {
+    fn schedule(&mut self, _: &ConnectionView, _: &Chunk, _: &[SubflowView]) -> Decision {
+        Decision::Wait(None)
+    }
 }
 
 /// An episode in which the receive buffer is blocked.
@@ -30,7 +40,7 @@ pub(super) struct Blocked {
 impl Scheduling {
     /// Nothing is blocked.
     pub fn new(scheduler: Box<dyn Scheduler>) -> Self {
-        Self { silence: scheduler.silence().unwrap_or(0.0), scheduler, blocked: None }
+        Self { needs: scheduler.needs(), scheduler, blocked: None }
     }
 }
 

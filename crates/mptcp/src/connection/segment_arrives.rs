@@ -225,9 +225,8 @@ impl Connection {
         let unseen = initial && !self.association.joined && self.sender.una() == 0;
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
         let bare = is_bare(segment);
-        let has_dss = segment.options.dss.is_some();
-        let signalled = subflow.signals != Signals::Never || has_dss || (initial && confirmed);
-        subflow.signals = subflow.signals.after(signalled, bare, has_dss);
+        let signalled = subflow.signals != Signals::Never || segment.options.dss.is_some() || (initial && confirmed);
+        subflow.signals = subflow.signals.after(signalled, segment);
         // Data, not just the SYN or a FIN.
         let answers = subflow.counters.bytes_acked > 0;
         let answers_now = answers && segment.ack.after(subflow.send.initial + 1);

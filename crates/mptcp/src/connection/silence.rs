@@ -13,8 +13,8 @@ impl Connection {
         if subflow.scoreboard.is_idle() || self.association.protocol != Protocol::Multipath {
             return;
         }
-        let deadline =
-            subflow.scoreboard.silent_since() + subflow.longest_silence(self.scheduling.silence, &self.config.tcp);
+        let deadline = subflow.scoreboard.silent_since()
+            + subflow.longest_silence(self.scheduling.needs.silence.unwrap_or_default(), &self.config.tcp);
         if now < deadline {
             subflow.timers.silence = deadline;
             return;

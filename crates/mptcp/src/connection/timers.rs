@@ -188,7 +188,7 @@ impl Connection {
     fn handle_data_timeout(&mut self, now: Instant) {
         self.timers.data_retransmit = Instant::NEVER;
         if self.association.protocol == Protocol::Tcp {
-            self.association.fallback.unheard = None;
+            self.association.fallback.hear();
             return self.close_plain();
         }
         self.timers.data_attempts += 1;

@@ -16,7 +16,7 @@ const MOST_BYTES: u32 = 65_534;
 impl Connection {
     /// The place that the next new data takes in a train on this subflow; none if there are to be none.
     pub(super) fn place_in_train(&mut self, id: SubflowId) -> Option<Place> {
-        let most = self.scheduling.scheduler.mapping_train().min(u32::from(u8::MAX));
+        let most = self.scheduling.needs.mapping_train.min(u32::from(u8::MAX));
         let multipath = self.association.protocol == Protocol::Multipath
             && self.association.confirmed
             && !self.association.checksum;

@@ -70,7 +70,7 @@ impl Connection {
                 return None;
             }
             // What can go now is given before the first leaves, so that it can share a mapping.
-            for _ in 1..self.scheduling.scheduler.mapping_train() {
+            for _ in 1..self.scheduling.needs.mapping_train {
                 if !self.assign(now, workspace) {
                     break;
                 }
@@ -85,11 +85,11 @@ impl Connection {
             let segment = self.handshake_packet(now, index)?;
             return Some(packet(local, remote, segment));
         }
-        let silence = if self.association.protocol == Protocol::Multipath { self.scheduling.silence } else { 0.0 };
+        let silence = self.scheduling.needs.silence.filter(|_| self.association.protocol == Protocol::Multipath);
         let (subflow, mut cx) = self.subflow_in_context(now, index)?;
         let ecn = subflow.negotiated.ecn.marks();
         let mut outgoing = subflow.next_transmission(&mut cx)?;
-        if silence > 0.0 {
+        if let Some(silence) = silence {
             subflow.watch_silence(now, silence, cx.config);
         }
         let id = subflow.id();
@@ -236,7 +236,7 @@ impl Connection {
 
     /// The last mapping before plain TCP: length 0 makes it infinite (RFC 8684, section 3.7).
     fn infinite_mapping(&mut self, initial: SeqNumber, record: &Record) -> Option<Dss> {
-        if record.payload.is_empty() || !self.association.fallback.infinite_mapping.belongs_to(record.data_seq) {
+        if record.payload.is_empty() || !self.association.fallback.goes_with(record.data_seq) {
             return None;
         }
         let data_seq = DataSequence::Long(self.identity.wire_data_seq(record.data_seq));

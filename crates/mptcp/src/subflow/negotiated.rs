@@ -1,5 +1,7 @@
 //! What the handshake agreed on.
 
+use anabranch_wire::Segment;
+
 /// Bytes of option space that MPTCP takes on data segments: DSS with 8-byte fields (RFC 8684, section 3.3).
 pub const MAPPING_SPACE: u32 = 28;
 
@@ -55,9 +57,10 @@ impl Notification {
 }
 
 impl Signals {
-    /// After one more segment: whether the peer has ever signalled MPTCP here, whether this segment is without any MPTCP option,
-    /// and whether it has a DSS.
-    pub fn after(self, signalled: bool, bare: bool, has_dss: bool) -> Self {
+    /// After one more segment; `signalled` says whether the peer has ever shown an MPTCP option here.
+    pub fn after(self, signalled: bool, segment: &Segment) -> Self {
+        let has_dss = segment.options.dss.is_some();
+        let bare = !has_dss && segment.options.mptcp.is_empty();
         match self {
             _ if signalled && bare => Self::Gone,
             Self::Gone if !has_dss => Self::Gone,

@@ -145,7 +145,7 @@ pub struct Liveness {
     pub unanswered_probes: u16,
     /// Segments without a mapping since the last that had one.
     pub unmapped: u8,
-    /// Nothing was acknowledged for longer than the scheduler allows ([`anabranch_policy::Scheduler::silence`]).
+    /// Nothing was acknowledged for longer than the scheduler allows ([`anabranch_policy::scheduler::Needs::silence`]).
     pub silent: bool,
     /// When an acknowledgement made progress last.
     pub(super) last_progress: Instant,

@@ -93,10 +93,119 @@ pub enum Reinjection {
     Never,
 }
 
+/// What a scheduler is going to look at, and habits of its that do not change: asked once per connection.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Needs {
+    /// It looks at [`Work::outstanding`], [`Work::recent`] and [`Work::missing`]: it duplicates data. The engine need not
+    /// ask others while nothing is unsent.
+    pub outstanding: bool,
+    /// It looks at [`Work::is_behind`]: subflows walk the whole stream.
+    pub whole_stream: bool,
+    /// After how many smoothed round trips without any acknowledgement, with data outstanding, a subflow counts as
+    /// stale and its data is sent elsewhere; none: only after a retransmission timeout.
+    pub silence: Option<f32>,
+    /// How many consecutive segments of a subflow may share one mapping (RFC 8684, section 3.3.1), 1 to 255.
+    /// Only the first of them carries it, so that the others hold up to 28 bytes more. They are shared where segments
+    /// wait on a subflow that hardly loses any and on a connection that receives nothing meanwhile: once the first was
+    /// sent, those behind it cannot be taken back.
+    pub mapping_train: u32,
+    /// When data is sent again elsewhere.
+    pub reinjection: Reinjection,
+}
+
+impl Default for Needs {
+    fn default() -> Self {
+        Self {
+            outstanding: false,
+            whole_stream: false,
+            silence: None,
+            mapping_train: 1,
+            reinjection: Reinjection::OnSubflowTimeout,
+        }
+    }
+}
+
+/// New data at an opportunity to send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unsent {
+    /// There is none, or it waits for more (Nagle, silly-window avoidance), or for the window.
+    Nothing,
+    /// The window is closed, and a hole at its left edge keeps it so.
+    Blocked(Hole),
+    /// This may be sent.
+    Chunk(Chunk),
+    /// This subflow's tail loss probe takes new data with it (RFC 8985, section 7.3), wherever it would go otherwise.
+    Probe(SubflowId),
+}
+
+/// What there is to send, computed when it is looked at.
+pub trait Work {
+    /// The next range to be sent again; another one at each call, none at the end. What only its last subflow could take
+    /// does not keep back what others can.
+    fn again(&mut self) -> Option<Chunk>;
+
+    /// Whether new data waits, sendable or not.
+    fn has_unsent(&self) -> bool;
+
+    /// The next new data.
+    fn unsent(&mut self) -> Unsent;
+
+    /// Whether no new data can be sent now: there is none, or the window is shut.
+    fn is_shut(&self) -> bool;
+
+    /// Of what each subflow has outstanding and shares with no other the oldest; of these the one with the lowest data
+    /// sequence beyond `after`. What was duplicated on another subflow once is not returned again.
+    fn outstanding(&mut self, after: Option<u64>) -> Option<Outstanding>;
+
+    /// Data with a deadline that was sent and neither duplicated nor returned here before, and how long it may wait
+    /// ([`Chunk::time_left`]).
+    fn recent(&mut self) -> Option<(Outstanding, Duration)>;
+
+    /// Whether the peer reported data missing on a subflow of which later data has come there, before that subflow itself
+    /// could know of the loss; see [`Self::repair_missing`]. What is not repaired at once is left to its subflow.
+    fn missing(&self) -> bool;
+
+    /// Has what was reported missing sent again elsewhere: [`Self::again`] returns it.
+    fn repair_missing(&mut self);
+
+    /// Whether a subflow has not carried all of the unacknowledged stream that was sent.
+    fn is_behind(&mut self, subflow: SubflowId) -> bool;
+
+    /// Carries out what is to be done about a [`Hole`].
+    fn relieve(&mut self, relief: Relief);
+
+    /// Asks again at this time at the latest; without one, when anything changes.
+    fn wait(&mut self, until: Option<Instant>);
+}
+
+/// What goes out next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// What [`Work::unsent`] returned, on this subflow.
+    New(SubflowId),
+    /// The range that [`Work::again`] returned last, on this subflow.
+    Again(SubflowId),
+    /// A copy of outstanding data, on this subflow; on the one that sent it as well, if it is named.
+    Copy(Outstanding, SubflowId),
+    /// The next data that this subflow has not carried ([`Work::is_behind`]).
+    CatchUp(SubflowId),
+    /// Nothing now.
+    Wait,
+}
+
 /// Distributes the data of one connection over its subflows.
 pub trait Scheduler: Send {
-    /// Where the chunk goes. `subflows` holds all of them in order of id, full and unusable ones too. A subflow
-    /// that is not [`SubflowView::usable`] must not be chosen, nor `chunk.last_sent_on` for a reinjection.
+    /// What goes out next. `subflows` holds all of them in order of id, full and unusable ones too. A subflow that is not
+    /// [`SubflowView::usable`] must not be named, nor [`Chunk::last_sent_on`] for a range that is sent again.
+    ///
+    /// As provided: what must be sent again comes first, then new data, each where [`Self::schedule`] puts it.
+    fn next(&mut self, connection: &ConnectionView, work: &mut dyn Work, subflows: &[SubflowView]) -> Answer {
+        again(self, connection, work, subflows)
+            .or_else(|| unsent(self, connection, work, subflows))
+            .unwrap_or(Answer::Wait)
+    }
+
+    /// Where the chunk goes.
     fn schedule(&mut self, connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision;
 
     /// The window closed on a hole. Called at each opportunity to send while it lasts.
@@ -104,73 +213,62 @@ pub trait Scheduler: Send {
         Relief::default()
     }
 
-    /// Whether [`Self::duplicate`] is to be asked.
-    fn duplicates(&self) -> bool {
-        false
-    }
-
-    /// Whether what is outstanding comes before new data now, so that [`Self::duplicate`] is asked first.
-    fn duplicates_first(&mut self, _connection: &ConnectionView, _subflows: &[SubflowView]) -> bool {
-        false
-    }
-
-    /// Nothing new can be sent now, because there is nothing or because the window is shut: whether another subflow
-    /// should send this too. Asked for the data of each subflow from the oldest on, in order of the stream; for a
-    /// subflow that gets none it is asked again at the next opportunity. What was given to another subflow once is
-    /// not asked for again. A subflow that is not usable or is the holder must not be named.
-    fn duplicate(
-        &mut self,
-        _connection: &ConnectionView,
-        _outstanding: &Outstanding,
-        _subflows: &[SubflowView],
-    ) -> Option<SubflowId> {
-        None
-    }
-
-    /// Nothing new can be sent now: whether a subflow should send this, which it sent, a second time at once. Asked once of
-    /// what has a deadline, that is `time_left` away ([`Chunk::time_left`]), and was not sent a second time elsewhere.
-    fn twice(
-        &mut self,
-        _connection: &ConnectionView,
-        _outstanding: &Outstanding,
-        _time_left: Duration,
-        _subflows: &[SubflowView],
-    ) -> bool {
-        false
-    }
-
-    /// The peer says that what a subflow sent has not come there, though what went behind it has: whether it goes elsewhere
-    /// at once, and not when the subflow itself has found it lost. Schedulers that duplicate are told
-    /// ([`Self::duplicates`]); it costs a segment, since the subflow sends it again in any case.
-    fn repairs_elsewhere(&mut self, _connection: &ConnectionView) -> bool {
-        false
-    }
-
-    /// After how many smoothed round trips without any acknowledgement, with data outstanding, a subflow counts as
-    /// stale and its data is sent elsewhere; none: only after a retransmission timeout.
-    fn silence(&self) -> Option<f32> {
-        None
-    }
-
-    /// Whether a subflow with room should walk the unacknowledged stream itself, sending what others have sent
-    /// already (ReMP). The engine keeps one cursor per subflow.
-    fn redundant(&self) -> bool {
-        false
-    }
-
-    /// How many consecutive segments of a subflow may share one mapping (RFC 8684, section 3.3.1), 1 to 255.
-    /// Only the first of them carries it, so that the others hold up to 28 bytes more. They are shared where segments
-    /// wait on a subflow that hardly loses any and on a connection that receives nothing meanwhile: once the first has
-    /// left, those behind it cannot be taken back.
-    fn mapping_train(&self) -> u32 {
-        1
-    }
-
-    /// When data is sent again elsewhere.
-    fn reinjection(&self) -> Reinjection {
-        Reinjection::OnSubflowTimeout
+    /// What it looks at; does not change.
+    fn needs(&self) -> Needs {
+        Needs::default()
     }
 
     /// A subflow ended: forget it.
     fn on_subflow_removed(&mut self, _id: SubflowId) {}
+}
+
+/// Whether a subflow can be named in an answer.
+fn is_usable(subflows: &[SubflowView], id: SubflowId) -> bool {
+    subflows.iter().any(|subflow| subflow.id == id && subflow.usable())
+}
+
+/// The first range to be sent again that [`Scheduler::schedule`] has a subflow for.
+pub fn again<S: Scheduler + ?Sized>(
+    scheduler: &mut S,
+    connection: &ConnectionView,
+    work: &mut dyn Work,
+    subflows: &[SubflowView],
+) -> Option<Answer> {
+    while let Some(chunk) = work.again() {
+        match scheduler.schedule(connection, &chunk, subflows) {
+            Decision::Send(id) if Some(id) != chunk.last_sent_on && is_usable(subflows, id) => {
+                return Some(Answer::Again(id));
+            }
+            Decision::Send(_) => {}
+            Decision::Wait(until) => work.wait(until),
+        }
+    }
+    None
+}
+
+/// New data, where [`Scheduler::schedule`] puts it; if the window is closed by a hole, [`Scheduler::on_window_blocked`] is asked.
+pub fn unsent<S: Scheduler + ?Sized>(
+    scheduler: &mut S,
+    connection: &ConnectionView,
+    work: &mut dyn Work,
+    subflows: &[SubflowView],
+) -> Option<Answer> {
+    if !work.has_unsent() {
+        return None;
+    }
+    match work.unsent() {
+        Unsent::Nothing => None,
+        Unsent::Probe(id) => Some(Answer::New(id)),
+        Unsent::Blocked(hole) => {
+            work.relieve(scheduler.on_window_blocked(connection, &hole, subflows));
+            None
+        }
+        Unsent::Chunk(chunk) => match scheduler.schedule(connection, &chunk, subflows) {
+            Decision::Send(id) => is_usable(subflows, id).then_some(Answer::New(id)),
+            Decision::Wait(until) => {
+                work.wait(until);
+                None
+            }
+        },
+    }
 }

@@ -35,7 +35,7 @@
 //!   a subflow is stale after that many retransmission timeouts of its own without progress.
 
 use super::candidates::excluded;
-use super::{Chunk, ChunkKind, Decision, Reinjection, Scheduler};
+use super::{Chunk, ChunkKind, Decision, Needs, Reinjection, Scheduler};
 use crate::ids::{SubflowId, SubflowMap};
 use crate::table::{Number, Reader, SettingError, Settings};
 use crate::time::Instant;
@@ -255,8 +255,8 @@ impl Scheduler for Linux {
         }
     }
 
-    fn reinjection(&self) -> Reinjection {
-        Reinjection::OnConnectionTimeout
+    fn needs(&self) -> Needs {
+        Needs { reinjection: Reinjection::OnConnectionTimeout, ..Needs::default() }
     }
 
     fn on_subflow_removed(&mut self, id: SubflowId) {

@@ -11,8 +11,11 @@ pub mod ecf;
 pub mod linux;
 pub mod lowest_rtt;
 pub mod maps;
+pub mod message_head;
 pub mod ns2;
 pub mod otias;
+#[cfg(test)]
+pub(crate) mod pile;
 pub mod primary_overflow;
 pub mod qoe;
 pub mod redundant;
@@ -23,5 +26,8 @@ mod table;
 pub(crate) mod tests;
 pub mod weighted;
 
-pub use api::{Chunk, ChunkKind, Decision, Hole, Outstanding, Reinjection, Relief, Scheduler};
+pub use api::{
+    Answer, Chunk, ChunkKind, Decision, Hole, Needs, Outstanding, Reinjection, Relief, Scheduler, Unsent, Work, again,
+    unsent,
+};
 pub use table::TABLE;

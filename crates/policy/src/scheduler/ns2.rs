@@ -29,7 +29,7 @@
 //!   congestion window is above `window_`. That is not done here: the window is the smaller of both.
 
 use super::candidates::excluded;
-use super::{Chunk, Decision, Reinjection, Scheduler};
+use super::{Chunk, Decision, Needs, Reinjection, Scheduler};
 use crate::table::{Number, Reader, SettingError};
 use crate::view::{ConnectionView, Phase, SubflowView};
 
@@ -78,8 +78,8 @@ impl Scheduler for Ns2 {
         Decision::on(candidates.find(|subflow| has_window(subflow, chunk.length)))
     }
 
-    fn reinjection(&self) -> Reinjection {
-        Reinjection::Never
+    fn needs(&self) -> Needs {
+        Needs { reinjection: Reinjection::Never, ..Needs::default() }
     }
 }
 
@@ -154,8 +154,7 @@ mod tests {
     #[test]
     fn what_a_subflow_hands_over_goes_to_the_others_in_order_and_nothing_else_is_sent_again() {
         assert_eq!(ns2().schedule(&connection(0), &reinjection_from(0), &paths()), send(1));
-        assert_eq!(ns2().reinjection(), Reinjection::Never);
-        assert!(!ns2().duplicates() && ns2().silence().is_none());
+        assert_eq!(ns2().needs(), Needs { reinjection: Reinjection::Never, ..Needs::default() });
     }
 
     #[test]

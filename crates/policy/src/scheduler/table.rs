@@ -2,8 +2,8 @@
 
 use super::api::Scheduler;
 use super::{
-    anabranch, blest, daps, deadline_reinjection, ecf, linux, lowest_rtt, maps, ns2, otias, primary_overflow, qoe,
-    redundant, round_robin, sttf, weighted,
+    anabranch, blest, daps, deadline_reinjection, ecf, linux, lowest_rtt, maps, message_head, ns2, otias,
+    primary_overflow, qoe, redundant, round_robin, sttf, weighted,
 };
 use crate::table::Member;
 
@@ -104,5 +104,11 @@ pub const TABLE: &[Member<dyn Scheduler>] = &[
         summary: "The lowest RTT first; what is outstanding goes on another path too when the player is about to run dry",
         source: "Zheng et al., XLINK, SIGCOMM 2021",
         build: deadline_reinjection::DeadlineReinjection::build,
+    },
+    Member {
+        name: "message_head",
+        summary: "The lowest RTT first; the head of each message goes on a second subflow as well",
+        source: "Our own, between redundant (ICC 2016) and lowest_rtt",
+        build: message_head::MessageHead::build,
     },
 ];

@@ -296,7 +296,8 @@ fn lacking(v6: bool, lacks: Lacks) {
             let we_lack = (client == Client::We) == (lacks == Lacks::Client);
             conversation(v6, client, move |config| {
                 if we_lack {
-                    (config.tcp.options.timestamps, config.tcp.options.sack, config.tcp.options.window_scaling) = (timestamps, sack, scaling);
+                    (config.tcp.options.timestamps, config.tcp.options.sack, config.tcp.options.window_scaling) =
+                        (timestamps, sack, scaling);
                 } else {
                     let word = |on: bool| if on { "1" } else { "0" };
                     sysctl("ipv4.tcp_timestamps", word(timestamps));

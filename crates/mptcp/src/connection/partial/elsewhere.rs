@@ -14,12 +14,13 @@ use crate::connection::association::Protocol;
 use crate::connection::state::Connection;
 use crate::subflow::Subflow;
 use crate::subflow::scoreboard::Fate;
-use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
 use anabranch_wire::mptcp::notice::Notice;
 
 /// Most gaps told of when a segment has come, which rarely shows more than one; the next segment tells of the others.
 const MAX_GAPS: usize = 4;
+/// Most reports of missing data that wait for the scheduler.
+const MAX_REPORTS: usize = 64;
 
 impl Connection {
     /// A segment found its place on a subflow: the peer hears of what is missing there.
@@ -47,32 +48,41 @@ impl Connection {
         }
     }
 
-    /// The peer says that this is missing on a subflow of ours.
-    pub(in crate::connection) fn send_elsewhere(
-        &mut self,
-        now: Instant,
-        addresses: (u8, u8),
-        subflow_seq: u32,
-        length: u32,
-    ) {
-        let view = self.view(now);
-        if self.association.protocol != Protocol::Multipath
-            || !self.reinjects_early()
-            || !self.scheduling.scheduler.repairs_elsewhere(&view)
-        {
-            return;
+    /// The peer says that this is missing on a subflow of ours: the scheduler decides on it at the next opportunity.
+    pub(in crate::connection) fn record_missing(&mut self, addresses: (u8, u8), subflow_seq: u32, length: u32) {
+        let asks = self.association.protocol == Protocol::Multipath && self.duplicates();
+        let index = self.named_by_peer(addresses).filter(|_| asks);
+        let subflow = index.and_then(|index| self.subflows.get(index));
+        let (Some(subflow), Some(partial)) = (subflow, self.partial.as_mut()) else { return };
+        if partial.notices.missing.len() < MAX_REPORTS {
+            let start = subflow.send.initial + subflow_seq;
+            partial.notices.missing.push((subflow.id(), start, start + length));
+            self.output.pending = true;
         }
+    }
+
+    /// Whether the peer reported something missing since the scheduler was asked last.
+    pub(in crate::connection) fn has_reports(&self) -> bool {
+        self.partial.as_ref().is_some_and(|partial| !partial.notices.missing.is_empty())
+    }
+
+    /// The scheduler was asked: what it did not repair is left to its subflow.
+    pub(in crate::connection) fn forget_reports(&mut self) {
+        self.partial.iter_mut().for_each(|partial| partial.notices.missing.clear());
+    }
+
+    /// Has what was reported missing sent again on another subflow.
+    pub(in crate::connection) fn send_elsewhere(&mut self) {
         let una = self.sender.una();
-        let Some(index) = self.named_by_peer(addresses) else { return };
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
-        let id = subflow.id();
-        let start = subflow.send.initial + subflow_seq;
-        for record in subflow.scoreboard.sent_between(start, start + length) {
-            let outstanding = record.fate != Fate::Sacked && record.data_end() > una && !record.payload.is_empty();
-            if outstanding && !record.reinjected {
-                record.reinjected = self.sender.reinjections.add(record.data_seq, record.data_end(), id);
+        let Some(partial) = self.partial.as_mut() else { return };
+        for (id, start, end) in core::mem::take(&mut partial.notices.missing) {
+            let Some(subflow) = self.subflows.iter_mut().find(|subflow| subflow.id() == id) else { continue };
+            for record in subflow.scoreboard.sent_between(start, end) {
+                let outstanding = record.fate != Fate::Sacked && record.data_end() > una && !record.payload.is_empty();
+                if outstanding && !record.reinjected {
+                    record.reinjected = self.sender.reinjections.add(record.data_seq, record.data_end(), id);
+                }
             }
         }
-        self.output.pending = true;
     }
 }

@@ -1,6 +1,6 @@
 //! Notices (MP_EXPERIMENTAL): what the peer was told, and what it said.
 
-use anabranch_policy::ids::SubflowMap;
+use anabranch_policy::ids::{SubflowId, SubflowMap};
 use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
 use anabranch_wire::mptcp::notice::WorstPath;
@@ -28,6 +28,8 @@ pub(in crate::connection) struct NoticeExchange {
     pub(super) peer_abandoned: u64,
     /// The path that it called the worst.
     pub(super) peer_worst: Option<WorstPath>,
+    /// Ranges of our subflows' sequence numbers that it reported missing since the scheduler was asked last.
+    pub(super) missing: Vec<(SubflowId, SeqNumber, SeqNumber)>,
     /// Ranges of its stream that it will not send (again).
     pub(super) peer_withdrawn: Vec<(u64, u64)>,
 }
@@ -45,6 +47,7 @@ impl Default for NoticeExchange {
             peer_total: 0,
             peer_abandoned: 0,
             peer_worst: None,
+            missing: Vec::new(),
             peer_withdrawn: Vec::new(),
         }
     }

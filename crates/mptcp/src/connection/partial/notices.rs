@@ -54,7 +54,7 @@ impl Connection {
             Some(Notice::Missing { local_address, remote_address, subflow_seq, length })
                 if partial.notices.peer_knows =>
             {
-                self.send_elsewhere(now, (local_address, remote_address), subflow_seq, length);
+                self.record_missing((local_address, remote_address), subflow_seq, length);
             }
             Some(Notice::Withdrawn { .. } | Notice::Missing { .. }) => {}
         }

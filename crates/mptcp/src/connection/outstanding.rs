@@ -1,42 +1,22 @@
-//! Data that is outstanding on one subflow and sent on another too: because the scheduler wants it there earlier, or
-//! because the first is silent.
+//! Data that is outstanding on one subflow and goes on another too, because the scheduler wants it there earlier, or a second
+//! time on its own.
+//!
+//! A loss is known after a round trip, and a repair takes half of one more. Where a deadline is nearer than that, a second
+//! copy sent at once is the only repair there is; whether it is worth it the scheduler says, once of each segment
+//! ([`anabranch_policy::scheduler::Work::recent`]). A copy has a place and a mapping of its own on its subflow, so
+//! that congestion control counts it. The peer takes what comes first; the other is data that it has, as after a reinjection
+//! (RFC 8684, section 3.3.6).
 
-use super::output::Workspace;
 use super::state::Connection;
 use crate::event::SendKind;
 use crate::subflow::scoreboard::Fate;
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::scheduler::Outstanding;
-use anabranch_policy::time::Instant;
 
 impl Connection {
-    /// Whether the scheduler wants what is outstanding sent elsewhere before new data.
-    pub(super) fn shares_first(&mut self, now: Instant, workspace: &Workspace) -> bool {
-        let view = self.view(now);
-        self.scheduling.scheduler.duplicates_first(&view, &workspace.views)
-    }
-
-    /// Asks the scheduler whether a subflow should also send what another has outstanding; that of the lowest data
-    /// sequence first.
-    pub(super) fn assign_shared(&mut self, now: Instant, workspace: &Workspace) -> bool {
-        let una = self.sender.una();
-        let mut after = None;
-        while let Some(outstanding) = self.next_outstanding(una, after) {
-            let view = self.view(now);
-            if let Some(id) = self.scheduling.scheduler.duplicate(&view, &outstanding, &workspace.views)
-                && id != outstanding.holder
-                && self.subflow_mut(id).is_some_and(|subflow| subflow.is_usable())
-            {
-                return self.share(id, &outstanding);
-            }
-            after = Some(outstanding.data_seq);
-        }
-        false
-    }
-
     /// Of what each subflow has outstanding and shares with nobody the oldest; of these the one with the lowest data
     /// sequence beyond `after`.
-    fn next_outstanding(&mut self, una: u64, after: Option<u64>) -> Option<Outstanding> {
+    pub(super) fn next_outstanding(&mut self, una: u64, after: Option<u64>) -> Option<Outstanding> {
         let oldest = self.subflows.iter_mut().filter_map(|subflow| {
             let holder = subflow.id();
             let record = subflow.scoreboard.next_unshared(una)?;
@@ -47,7 +27,8 @@ impl Connection {
         oldest.filter(|found| after.is_none_or(|after| found.data_seq > after)).min_by_key(|found| found.data_seq)
     }
 
-    fn share(&mut self, id: SubflowId, outstanding: &Outstanding) -> bool {
+    /// Sends a copy of what another subflow has outstanding.
+    pub(super) fn share(&mut self, id: SubflowId, outstanding: &Outstanding) -> bool {
         let una = self.sender.una();
         let Some(mss) = self.subflow_mut(id).map(|subflow| subflow.mss) else { return false };
         if let Some(holder) = self.subflow_mut(outstanding.holder)
