@@ -5,20 +5,33 @@ use std::net::IpAddr;
 
 use anabranch_wire::ospf::{InterfaceId, LsaBody, LsaType, Prefix, PrefixOptions, RouterId};
 
+use super::Calculation;
+use super::alternates::Alternates;
+use crate::config::Config;
 use crate::counters::DropReason;
+use crate::database::Database;
+use crate::forecasts::Forecasts;
 use crate::graph::Vertex;
-use crate::router::Router;
+use crate::handles::NeighborHandle;
+use crate::interfaces::Interfaces;
 use crate::routing_table::{NextHop, Route, RoutingTable};
-use crate::verbs::At;
 
-impl Router {
+/// What the routing table is made of.
+pub(crate) struct TableMaker<'a> {
+    pub config: &'a Config,
+    pub interfaces: &'a Interfaces,
+    pub database: &'a Database,
+    pub calculation: &'a Calculation,
+    pub forecasts: &'a Forecasts,
+}
+
+impl TableMaker<'_> {
     /// The address of a neighbour as a next hop.
-    fn address_of(&self, at: At) -> Option<IpAddr> {
-        let neighbor = self.neighbor(at)?;
+    fn address_of(&self, at: NeighborHandle) -> Option<IpAddr> {
+        let neighbor = self.interfaces.neighbor(at)?;
         if self.config.is_ipv4() {
-            let address =
-                self.link_lsa_of(at).map(|link| link.address_v4()).filter(|address| !address.is_unspecified());
-            if let Some(address) = address {
+            let link = self.database.link_lsa(at.interface, at.router, neighbor.interface);
+            if let Some(address) = link.map(|link| link.address_v4()).filter(|address| !address.is_unspecified()) {
                 return Some(address.into());
             }
         }
@@ -26,9 +39,9 @@ impl Router {
     }
 
     /// The first hops of the paths that were found, as next hops, by the index of their neighbour.
-    pub(super) fn next_hops(&self) -> Vec<Option<NextHop>> {
-        let hop = |at: &At| {
-            let interface: InterfaceId = self.interfaces.get(at.interface)?.config.id;
+    pub fn next_hops(&self) -> Vec<Option<NextHop>> {
+        let hop = |at: &NeighborHandle| {
+            let interface = self.interfaces[at.interface].config.id;
             Some(NextHop { router: at.router, interface, address: self.address_of(*at)? })
         };
         self.calculation.roots.iter().map(hop).collect()
@@ -44,25 +57,27 @@ impl Router {
         Some(Route { cost, destination, next_hops })
     }
 
-    /// Counts prefixes that are too long for the address family, and LSAs that speak for another router.
-    pub(super) fn count_foreign_prefixes(&mut self) {
+    /// Prefixes that are too long for the address family, and LSAs that speak for another router.
+    pub fn foreign_prefixes(&self) -> Vec<DropReason> {
         let ipv4 = self.config.is_ipv4();
+        let mut foreign = Vec::new();
         for entry in self.database.of_type(LsaType::INTRA_AREA_PREFIX) {
             let LsaBody::IntraAreaPrefix(lsa) = entry.lsa.body() else { continue };
             if lsa.referenced.advertising != entry.lsa.key().advertising {
-                self.output.counters.drop(DropReason::PrefixOwner);
+                foreign.push(DropReason::PrefixOwner);
             } else if ipv4 {
-                let foreign = lsa.prefixes.iter().filter(|prefix| prefix.prefix.length() > 32);
-                foreign.for_each(|_| self.output.counters.drop(DropReason::PrefixFamily));
+                let long = lsa.prefixes.iter().filter(|prefix| prefix.prefix.length() > 32);
+                foreign.extend(long.map(|_| DropReason::PrefixFamily));
             }
         }
+        foreign
     }
 
     /// Makes the table from the paths of the last calculation and the prefixes in the database. With many routers that is
     /// most of the work, so it is done when somebody asks.
-    pub(crate) fn make_table(&self) -> RoutingTable {
+    pub fn make(&self) -> RoutingTable {
         let mut table = RoutingTable::default();
-        let Some(now) = self.calculation.last() else { return table };
+        let Some(now) = self.calculation.last else { return table };
         let hops = self.next_hops();
         let ipv4 = self.config.is_ipv4();
         for entry in self.database.of_type(LsaType::ROUTER).filter(|entry| !entry.is_aged_out(now)) {
@@ -72,7 +87,8 @@ impl Router {
                 table.routers.extend(route.map(|route| (router, route)));
             }
         }
-        self.go_around(&hops, &mut table.routers);
+        let Self { config, interfaces, calculation, forecasts, .. } = *self;
+        Alternates { config, interfaces, calculation, forecasts }.go_around(&hops, &mut table.routers);
         for entry in self.database.of_type(LsaType::INTRA_AREA_PREFIX).filter(|entry| !entry.is_aged_out(now)) {
             let LsaBody::IntraAreaPrefix(lsa) = entry.lsa.body() else { continue };
             let router = lsa.referenced.advertising;
