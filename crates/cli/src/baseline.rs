@@ -7,7 +7,7 @@
 use crate::contender::Choices;
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::scenario::connection::ConnectionSettings;
-use crate::scenario::{Document, baseline};
+use crate::scenario::{Source, baseline};
 use std::path::Path;
 
 /// Why a baseline has some of its values.
@@ -50,8 +50,9 @@ pub const BASELINES: &[(&str, &str)] = &[
 /// The one of this name that comes with the program.
 pub fn embedded(name: &str) -> Option<Baseline> {
     let (name, text) = BASELINES.iter().find(|(known, _)| *known == name)?;
-    let document = Document::embedded(&format!("scenarios/baselines/{name}.toml"), text, &[]);
-    Some(baseline::read(&document.source).expect("the test reads all that come with the program"))
+    let file = format!("scenarios/baselines/{name}.toml");
+    let source = Source { file, text: (*text).to_owned(), options: Vec::new() };
+    Some(baseline::read(&source).expect("the test reads all that come with the program"))
 }
 
 /// All that come with the program.
@@ -65,8 +66,7 @@ pub fn find(name: &str, directory: &Path) -> Result<Baseline, Diagnostic> {
         return Ok(known);
     }
     if Path::new(name).extension().is_some_and(|extension| extension == "toml") {
-        let document = Document::open(&directory.join(name), &[])?;
-        return baseline::read(&document.source);
+        return baseline::read(&Source::open(&directory.join(name), &[])?);
     }
     let names = BASELINES.iter().map(|(name, _)| *name);
     let known = names.clone().collect::<Vec<_>>().join(", ");
@@ -74,5 +74,5 @@ pub fn find(name: &str, directory: &Path) -> Result<Baseline, Diagnostic> {
     Err(Diagnostic::plain(format!("there is no baseline '{name}': known are {known}, or give a .toml file{hint}")))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "lab"))]
 mod tests;

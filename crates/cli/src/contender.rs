@@ -18,7 +18,7 @@ use anabranch_routing::lsa_fullness::LsaFullness;
 pub const RECOMMENDED: &str = "anabranch";
 
 /// A member of a family, whatever it builds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct MemberInfo {
     /// Its name.
     pub name: &'static str,
@@ -27,14 +27,18 @@ pub struct MemberInfo {
     /// Where its rule is written down.
     pub source: &'static str,
     /// Its settings.
-    pub parameters: &'static [Parameter],
+    pub parameters: Vec<Parameter>,
 }
 
 /// The members of a family, from its table.
 pub fn members(family: Family) -> Vec<MemberInfo> {
     fn infos<P: ?Sized>(table: &'static [Member<P>]) -> Vec<MemberInfo> {
-        let info =
-            |m: &Member<P>| MemberInfo { name: m.name, summary: m.summary, source: m.source, parameters: m.parameters };
+        let info = |member: &Member<P>| MemberInfo {
+            name: member.name,
+            summary: member.summary,
+            source: member.source,
+            parameters: member.parameters(),
+        };
         table.iter().map(info).collect()
     }
     match family {

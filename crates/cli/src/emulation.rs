@@ -4,7 +4,7 @@ use crate::diagnostic::Diagnostic;
 use crate::lab::{network, traffic};
 use crate::scenario::Scenario;
 use crate::scenario::model::Link;
-use anabranch_net::emulate::{Hop, LinkId, Network, PortId, Prefix, address};
+use anabranch_emulate::{Hop, LinkId, Network, PortId, Prefix, address};
 use anabranch_sim::{InterfaceId, LinkConfig};
 
 /// Most paths: each has a byte of its addresses.

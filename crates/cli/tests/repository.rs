@@ -180,11 +180,12 @@ fn family_table<P: ?Sized>(page: &mut String, table: &[Member<P>], default: &str
         let chosen = if member.name == default { " (the default)" } else { "" };
         let _ = writeln!(page, "\n### {}{chosen}\n\n{}.\n", member.name, member.summary.trim_end_matches('.'));
         let _ = writeln!(page, "Source: {}.", member.source.trim_end_matches('.'));
-        if member.parameters.is_empty() {
+        let parameters = member.parameters();
+        if parameters.is_empty() {
             continue;
         }
         page.push_str("\n| setting | default | values | what it does |\n|---|---|---|---|\n");
-        for parameter in member.parameters {
+        for parameter in parameters {
             let (values, summary) = (parameter.values.replace('|', "\\|"), parameter.summary.replace('|', "\\|"));
             let _ = writeln!(page, "| `{}` | {} | {values} | {summary} |", parameter.name, parameter.default);
         }

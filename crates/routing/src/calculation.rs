@@ -1,32 +1,32 @@
-//! Calculating the routes: when, and from the database to the table (RFC 5614, 10; RFC 5340, 4.8; RFC 2328, 16).
+//! Calculating the paths: when, and from what (RFC 5614, 10; RFC 5340, 4.8; RFC 2328, 16).
 
 mod alternates;
-pub(crate) mod basis;
-mod prefixes;
+pub(crate) mod table;
 
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use anabranch_policy::Instant;
+use anabranch_policy::{Duration, Instant};
 use anabranch_wire::ospf::lsa::LinkKind;
-use anabranch_wire::ospf::{InterfaceId, LsaBody, LsaType, Options};
+use anabranch_wire::ospf::{InterfaceId, LsaBody, LsaKey, LsaType, Options, RouterId};
 
-use crate::config::RoutableQuality;
-use crate::database::Place;
+use crate::config::{Config, RoutableQuality};
+use crate::database::Database;
 use crate::election::AdjConnectivity;
-use crate::graph::Vertex;
+use crate::forecasts::Forecasts;
+use crate::graph::{Graph, Vertex};
+use crate::handles::NeighborHandle;
 use crate::interface::Interface;
+use crate::interfaces::Interfaces;
+use crate::lane_plan::LanePlan;
 use crate::lsa_fullness::LsaFullness;
 use crate::neighbor::{Neighbor, NeighborState};
-use crate::router::Router;
-use crate::spf::{Reduction, RootNeighbor};
-use crate::verbs::{At, Event};
-
-pub(crate) use alternates::DOUBTED;
-use basis::Calculation;
+use crate::routing_table::NextHop;
+use crate::spf::{Reduction, RootNeighbor, ShortestPaths};
 
 /// Which parts of RFC 5614, 10, are in use.
-fn reduction(interfaces: &[Interface]) -> Reduction {
-    let manets = || interfaces.iter().filter_map(Interface::manet);
+fn reduction(interfaces: &Interfaces) -> Reduction {
+    let manets = || interfaces.iter().filter_map(|(_, interface)| interface.manet());
     if manets().any(|manet| manet.election.adj_connectivity != AdjConnectivity::Full) {
         Reduction::Adjacencies
     } else if manets().all(|manet| manet.lsa_fullness == LsaFullness::Full) {
@@ -42,51 +42,167 @@ fn is_good(condition: &RoutableQuality, neighbor: &Neighbor, forecast: Option<f6
         && condition.forecast.is_none_or(|least| forecast.is_none_or(|forecast| forecast >= least))
 }
 
-impl Router {
+/// What a calculation changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Changed {
+    /// The paths, or the addresses of their next hops.
+    pub paths: bool,
+    /// What is behind a router, or how it is addressed.
+    pub prefixes: bool,
+}
+
+/// When paths are calculated, what from, and what was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Calculation {
+    own: RouterId,
+    ipv4: bool,
+    /// How long the first calculation after a change waits for other changes.
+    delay: Duration,
+    /// Least time between two calculations.
+    hold: Duration,
+    /// When the next calculation is; none if nothing changed.
+    at: Option<Instant>,
+    last: Option<Instant>,
+    /// Routers and networks whose LSAs changed since the graph was brought up to date.
+    changed: BTreeSet<Vertex>,
+    graph: Graph,
+    paths: ShortestPaths,
+    /// Digest of the paths and next hops of the last calculation, by which the next one knows whether it found others.
+    digest: u64,
+    /// Whether LSAs changed since that say what is behind a router or how it is addressed.
+    prefixes_changed: bool,
+    /// The neighbours that the paths begin with, by the index of [`RootNeighbor`].
+    roots: Vec<NeighborHandle>,
+}
+
+impl Calculation {
+    pub fn new(config: &Config) -> Self {
+        Self {
+            own: config.router_id,
+            ipv4: config.is_ipv4(),
+            delay: config.spf_delay,
+            hold: config.spf_hold,
+            at: None,
+            last: None,
+            changed: BTreeSet::new(),
+            graph: Graph::default(),
+            paths: ShortestPaths::default(),
+            digest: 0,
+            prefixes_changed: false,
+            roots: Vec::new(),
+        }
+    }
+
     /// The contents of an LSA changed.
-    pub(crate) fn contents_changed(&mut self, now: Instant, place: Place) {
-        let key = place.key;
+    pub fn contents_changed(&mut self, now: Instant, key: LsaKey) {
         match key.kind {
             LsaType::ROUTER => {
-                self.calculation.changed.insert(Vertex::Router(key.advertising));
+                self.changed.insert(Vertex::Router(key.advertising));
             }
             LsaType::NETWORK => {
-                self.calculation.changed.insert(Vertex::Network(key.advertising, InterfaceId(key.id.0)));
+                self.changed.insert(Vertex::Network(key.advertising, InterfaceId(key.id.0)));
             }
-            _ => self.calculation.prefixes_changed = true,
+            _ => self.prefixes_changed = true,
         }
-        self.schedule_calculation(now);
+        self.schedule(now);
     }
 
-    /// Routes are to be calculated, together with what else happens soon.
-    pub(crate) fn schedule_calculation(&mut self, now: Instant) {
-        let soonest = now + self.config.spf_delay;
-        let after_last = self.calculation.last.map_or(soonest, |last| last + self.config.spf_hold);
-        self.calculation.at = self.calculation.at.min(soonest.max(after_last));
+    /// Paths are to be calculated, together with what else happens soon.
+    pub fn schedule(&mut self, now: Instant) {
+        let soonest = now + self.delay;
+        let at = self.last.map_or(soonest, |last| soonest.max(last + self.hold));
+        self.at = Some(self.at.map_or(at, |before| before.min(at)));
     }
 
-    pub(crate) fn calculation_timeouts(&mut self, now: Instant) {
-        if self.calculation.at <= now {
-            self.calculate(now);
+    /// When paths are to be calculated next.
+    pub fn next(&self) -> Option<Instant> {
+        self.at
+    }
+
+    /// Bytes of the graph and of the paths.
+    pub fn footprint(&self) -> usize {
+        self.graph.footprint() + self.paths.footprint()
+    }
+
+    /// Where the lanes 1 to `lanes` to a destination go on from here, as planned for the whole network.
+    pub fn plan_lanes(&self, destination: RouterId, lanes: usize) -> Vec<Option<RouterId>> {
+        let mut plan = LanePlan::default();
+        plan.compute(&self.graph, destination, lanes);
+        (1..=lanes).map(|lane| plan.next_hop(&self.graph, self.own, lane)).collect()
+    }
+
+    /// Calculates the paths. True if that changed which neighbours are routable.
+    pub fn run(
+        &mut self,
+        now: Instant,
+        database: &Database,
+        interfaces: &mut Interfaces,
+        forecasts: &Forecasts,
+    ) -> bool {
+        (self.at, self.last) = (None, Some(now));
+        self.update_graph(now, database);
+        let mut roots = self.root_neighbors(now, interfaces, forecasts);
+        self.paths.run(&self.graph, self.own, &mut roots, reduction(interfaces));
+        let mut changed = false;
+        for (at, root) in self.roots.iter().zip(&roots) {
+            let chosen = &mut interfaces[*at].manet.chosen;
+            changed |= chosen.routable != root.routable;
+            chosen.routable = root.routable;
         }
+        changed
+    }
+
+    /// What changed since the last time that this was asked; `next_hops` are those of the paths.
+    pub fn take_changed(&mut self, next_hops: &[Option<NextHop>]) -> Changed {
+        // Only compared with others of this process.
+        let mut hasher = DefaultHasher::new();
+        self.paths.hash(&self.graph, &mut hasher);
+        next_hops.hash(&mut hasher);
+        let digest = hasher.finish();
+        let paths = core::mem::replace(&mut self.digest, digest) != digest;
+        Changed { paths, prefixes: core::mem::take(&mut self.prefixes_changed) }
+    }
+
+    /// Makes neighbours on an interface routable to whom the last calculation found a way (RFC 5614, 9.1). True if there are
+    /// such.
+    pub fn update_routable(&self, now: Instant, interface: &mut Interface, forecasts: &Forecasts) -> bool {
+        let Some(manet) = interface.manet() else { return false };
+        if manet.election.adj_connectivity == AdjConnectivity::Full {
+            return false;
+        }
+        let condition = manet.routable;
+        let mut changed = false;
+        for (router, neighbor) in &mut interface.neighbors {
+            let candidate = neighbor.is_bidirectional() && !neighbor.manet.chosen.routable;
+            if candidate && self.reaches(*router) {
+                let good = is_good(&condition, neighbor, forecasts.of(now, neighbor));
+                neighbor.manet.chosen.routable = good;
+                changed |= good;
+            }
+        }
+        changed
+    }
+
+    /// Whether the last calculation found a way to a router.
+    fn reaches(&self, router: RouterId) -> bool {
+        self.paths.distance(&self.graph, Vertex::Router(router)).is_some()
     }
 
     /// Brings the graph up to date with the database.
-    fn update_graph(&mut self, now: Instant) {
-        let ipv6 = !self.config.is_ipv4();
-        while let Some(vertex) = self.calculation.changed.pop_first() {
+    fn update_graph(&mut self, now: Instant, database: &Database) {
+        while let Some(vertex) = self.changed.pop_first() {
             let (kind, router) = match vertex {
                 Vertex::Router(router) => (LsaType::ROUTER, router),
                 Vertex::Network(router, _) => (LsaType::NETWORK, router),
             };
             let mut links = Vec::new();
             let mut transit = None;
-            for entry in self.database.of_router(kind, router).filter(|entry| !entry.is_aged_out(now)) {
+            for entry in database.of_router(kind, router).filter(|entry| !entry.is_aged_out(now)) {
                 match (entry.lsa.body(), vertex) {
                     // All of a router's LSAs count as one; its options stand in the first (RFC 5340, 4.8.1).
                     (LsaBody::Router(lsa), Vertex::Router(_)) => {
                         let forwards = lsa.options.contains(Options::R);
-                        transit.get_or_insert(forwards && (!ipv6 || lsa.options.contains(Options::V6)));
+                        transit.get_or_insert(forwards && (self.ipv4 || lsa.options.contains(Options::V6)));
                         links.extend(lsa.links.iter().filter_map(|link| match link.kind {
                             LinkKind::PointToPoint => Some((Vertex::Router(link.neighbor), link.metric)),
                             LinkKind::Transit => {
@@ -103,100 +219,106 @@ impl Router {
                 }
             }
             match transit {
-                Some(transit) => self.calculation.graph.set(vertex, transit, links),
-                None => self.calculation.graph.remove(vertex),
+                Some(transit) => self.graph.set(vertex, transit, links),
+                None => self.graph.remove(vertex),
             };
         }
     }
 
     /// What the root's dummy Router-LSA holds (RFC 5614, 10).
-    fn root_neighbors(&mut self, now: Instant) -> Vec<RootNeighbor> {
+    fn root_neighbors(&mut self, now: Instant, interfaces: &Interfaces, forecasts: &Forecasts) -> Vec<RootNeighbor> {
         let mut roots = Vec::new();
-        self.calculation.roots.clear();
-        let Self { interfaces, calculation, config, .. } = self;
-        let horizon = config.forecast.as_ref().map(|forecast| forecast.horizon);
-        for (index, interface) in interfaces.iter().enumerate().filter(|(_, interface)| interface.is_active()) {
+        self.roots.clear();
+        for (handle, interface) in interfaces.iter().filter(|(_, interface)| interface.is_active()) {
             for (router, neighbor) in interface.neighbors.iter().filter(|(_, neighbor)| neighbor.is_bidirectional()) {
-                let forecast = horizon.and_then(|at| Some(neighbor.forecaster.as_ref()?.probability_up(now, at)));
+                let good = |condition| is_good(condition, neighbor, forecasts.of(now, neighbor));
                 roots.push(RootNeighbor {
                     vertex: Vertex::Router(*router),
                     cost: interface.cost_to(*router),
                     manet: interface.manet().is_some(),
                     bidirectional: true,
                     full: neighbor.state == NeighborState::Full,
-                    routable: neighbor.manet.routable,
-                    quality: interface.manet().is_some_and(|manet| is_good(&manet.routable, neighbor, forecast)),
+                    routable: neighbor.manet.chosen.routable,
+                    quality: interface.manet().is_some_and(|manet| good(&manet.routable)),
                 });
-                calculation.roots.push(At { interface: index, router: *router });
+                self.roots.push(NeighborHandle { interface: handle, router: *router });
             }
         }
         roots
     }
+}
 
-    fn calculate(&mut self, now: Instant) {
-        self.calculation.at = Instant::NEVER;
-        self.calculation.last = Some(now);
-        self.counters.calculations += 1;
-        self.update_graph(now);
-        let mut roots = self.root_neighbors(now);
-        let reduction = reduction(&self.interfaces);
-        let Calculation { graph, paths, .. } = &mut self.calculation;
-        paths.run(graph, self.config.router_id, &mut roots, reduction);
-        let mut changed = false;
-        let ats = core::mem::take(&mut self.calculation.roots);
-        for (at, root) in ats.iter().zip(&roots) {
-            if let Some(neighbor) = self.neighbor_mut(*at) {
-                changed |= neighbor.manet.routable != root.routable;
-                neighbor.manet.routable = root.routable;
-            }
-        }
-        self.calculation.roots = ats;
-        self.tell_of_routes();
-        if changed {
-            self.check_router_lsa(now);
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::InterfaceConfig;
+    use crate::database::Place;
+    use crate::handles::InterfaceHandle;
+    use anabranch_wire::ospf::lsa::{LsaSequence, RouterFlags, RouterLink, RouterLsa};
+    use anabranch_wire::ospf::{AgedLsa, LinkStateId, Lsa};
+    use std::net::Ipv6Addr;
+
+    fn milli(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
     }
 
-    /// Tells if the calculation may have changed a route.
-    fn tell_of_routes(&mut self) {
-        // Only compared with others of this process.
-        let mut hasher = DefaultHasher::new();
-        self.calculation.paths.hash(&self.calculation.graph, &mut hasher);
-        self.next_hops().hash(&mut hasher);
-        let digest = hasher.finish();
-        let prefixes = core::mem::take(&mut self.calculation.prefixes_changed);
-        if prefixes {
-            self.count_foreign_prefixes();
-        }
-        // Ways around doubted links depend on more than the own paths.
-        let around = self.uses_alternates() && !self.filter.trusts_all();
-        if digest != self.calculation.digest || prefixes || around {
-            self.calculation.digest = digest;
-            self.tell(Event::Routes);
-        }
+    /// Installs the Router-LSA of a router with links to these.
+    fn install(database: &mut Database, router: u32, to: &[u32]) -> LsaKey {
+        let link = |to: &u32| RouterLink {
+            kind: LinkKind::PointToPoint,
+            metric: 1,
+            interface: InterfaceId(1),
+            neighbor_interface: InterfaceId(1),
+            neighbor: RouterId(*to),
+        };
+        let links = to.iter().map(link).collect();
+        let options = Options::V6 | Options::E | Options::R;
+        let body = LsaBody::Router(RouterLsa { flags: RouterFlags::default(), options, links });
+        let key = LsaKey { kind: LsaType::ROUTER, advertising: RouterId(router), id: LinkStateId(0) };
+        let lsa = Lsa::new(key, LsaSequence::INITIAL, body).unwrap();
+        database.install(Place { link: None, key }, AgedLsa { age: 0, lsa }, Instant::ZERO, true);
+        key
     }
 
-    /// Makes neighbours routable to whom the last calculation found a way (RFC 5614, 9.1).
-    pub(crate) fn update_routable(&mut self, now: Instant, index: usize) {
-        let Self { interfaces, calculation, config, .. } = self;
-        let horizon = config.forecast.as_ref().map(|forecast| forecast.horizon);
-        let Some(interface) = interfaces.get_mut(index) else { return };
-        let Some(manet) = interface.manet() else { return };
-        if manet.election.adj_connectivity == AdjConnectivity::Full {
-            return;
+    #[test]
+    fn changes_share_a_calculation_and_calculations_keep_apart() {
+        let mut calculation = Calculation::new(&Config::new(RouterId(1)));
+        calculation.schedule(milli(0));
+        calculation.schedule(milli(5));
+        assert_eq!(calculation.next(), Some(milli(10)));
+        let (database, mut interfaces) = (Database::default(), Interfaces::default());
+        assert!(!calculation.run(milli(10), &database, &mut interfaces, &Forecasts::new(None)));
+        assert_eq!(calculation.next(), None);
+        calculation.schedule(milli(20));
+        assert_eq!(calculation.next(), Some(milli(110)));
+    }
+
+    #[test]
+    fn a_neighbour_to_whom_a_way_leads_becomes_routable() {
+        let mut database = Database::default();
+        let mut calculation = Calculation::new(&Config::new(RouterId(1)));
+        for (router, to) in [(1, vec![2]), (2, vec![1, 3]), (3, vec![2])] {
+            let key = install(&mut database, router, &to);
+            calculation.contents_changed(milli(0), key);
         }
-        let condition = manet.routable;
-        let mut changed = false;
-        for (router, neighbor) in &mut interface.neighbors {
-            let candidate = neighbor.is_bidirectional() && !neighbor.manet.routable;
-            if candidate && calculation.reaches(*router) {
-                let forecast = horizon.and_then(|at| Some(neighbor.forecaster.as_ref()?.probability_up(now, at)));
-                neighbor.manet.routable = is_good(&condition, neighbor, forecast);
-                changed |= neighbor.manet.routable;
-            }
+        let mut interface = Interface::new(InterfaceConfig::manet(InterfaceId(1), Ipv6Addr::UNSPECIFIED));
+        interface.bring_up(milli(0), 0.0);
+        for (router, state) in [(2, NeighborState::Full), (3, NeighborState::TwoWay)] {
+            interface.add_neighbor(milli(0), RouterId(router), Ipv6Addr::UNSPECIFIED, None);
+            let neighbor = interface.neighbors.get_mut(&RouterId(router)).unwrap();
+            (neighbor.state, neighbor.manet.hears_us) = (state, 1);
         }
-        if changed {
-            self.schedule_calculation(now);
-        }
+        let mut interfaces = Interfaces::default();
+        interfaces.add(interface);
+        assert!(calculation.run(milli(10), &database, &mut interfaces, &Forecasts::new(None)));
+        let third = NeighborHandle { interface: InterfaceHandle::FIRST, router: RouterId(3) };
+        assert!(interfaces[third].manet.chosen.routable);
+        assert_eq!(calculation.take_changed(&[]), Changed { paths: true, prefixes: false });
+        assert_eq!(calculation.take_changed(&[]), Changed { paths: false, prefixes: false });
+        // It stays so between calculations, as soon as it hears this router again.
+        interfaces[third].manet.chosen.routable = false;
+        let interface = &mut interfaces[InterfaceHandle::FIRST];
+        assert!(calculation.update_routable(milli(20), interface, &Forecasts::new(None)));
+        assert!(!calculation.update_routable(milli(20), interface, &Forecasts::new(None)));
     }
 }

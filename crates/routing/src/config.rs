@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anabranch_policy::combination::Choice;
 use anabranch_policy::table::{self, SettingError};
 use anabranch_policy::{Duration, LinkForecaster, forecast};
-use anabranch_wire::ospf::{AddressFamily, AreaId, InstanceId, InterfaceId, Prefix, RouterId};
+use anabranch_wire::ospf::{AddressFamily, AreaId, InstanceId, InterfaceId, Options, Prefix, RouterId};
 
 use crate::election::{AdjConnectivity, ElectionSettings};
 use crate::lsa_fullness::LsaFullness;
@@ -70,6 +70,12 @@ impl Config {
     /// Whether the instance is one of IPv4.
     pub(crate) fn is_ipv4(&self) -> bool {
         self.instance.address_family() == Some(AddressFamily::Ipv4Unicast)
+    }
+
+    /// What this router can do, for Hellos, Database Descriptions and LSAs (RFC 5340, A.2; RFC 5838, 2.2).
+    pub(crate) fn options(&self) -> Options {
+        let options = Options::V6 | Options::E | Options::R;
+        if self.is_ipv4() { options | Options::AF } else { options }
     }
 
     /// Looks for what cannot be.

@@ -107,6 +107,22 @@ impl Counters {
         }
     }
 
+    /// Counts a packet that was sent.
+    pub(crate) fn count_sent(&mut self, packet_type: u8, bytes: usize) {
+        let kind = usize::from(packet_type) - 1;
+        if let (Some(sent), Some(sent_bytes)) = (self.sent.get_mut(kind), self.sent_bytes.get_mut(kind)) {
+            *sent += 1;
+            *sent_bytes += bytes as u64;
+        }
+    }
+
+    /// Counts a packet that was received.
+    pub(crate) fn count_received(&mut self, packet_type: u8) {
+        if let Some(received) = self.received.get_mut(usize::from(packet_type) - 1) {
+            *received += 1;
+        }
+    }
+
     /// Bytes of all packets sent, IPv6 header included.
     pub fn all_sent_bytes(&self) -> u64 {
         self.sent_bytes.iter().sum()

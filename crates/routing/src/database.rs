@@ -4,21 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anabranch_policy::{Duration, Instant};
-use anabranch_wire::ospf::lsa::{MAX_AGE, Scope};
-use anabranch_wire::ospf::{AgedLsa, Lsa, LsaHeader, LsaKey, LsaType, RouterId};
+use anabranch_wire::ospf::lsa::{LinkLsa, MAX_AGE, Scope};
+use anabranch_wire::ospf::{AgedLsa, InterfaceId, LinkStateUpdate, Lsa, LsaBody, LsaHeader, LsaKey, LsaType, RouterId};
+
+use crate::handles::InterfaceHandle;
 
 /// Where an LSA is kept: with the router, or with the interface on whose link it stays (RFC 5340, 4.5.3).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Place {
-    /// The index of the interface if it stays on a link.
-    pub link: Option<usize>,
+    /// The interface if it stays on a link.
+    pub link: Option<InterfaceHandle>,
     /// Which LSA.
     pub key: LsaKey,
 }
 
 impl Place {
-    /// Where an LSA belongs that came in, or goes out, on the interface of this index; none if its scope is reserved.
-    pub fn on(interface: usize, key: LsaKey) -> Option<Self> {
+    /// Where an LSA belongs that came in, or goes out, on an interface; none if its scope is reserved.
+    pub fn on(interface: InterfaceHandle, key: LsaKey) -> Option<Self> {
         let link = match key.kind.scope()? {
             Scope::Link => Some(interface),
             Scope::Area | Scope::AutonomousSystem => None,
@@ -26,8 +28,8 @@ impl Place {
         Some(Self { link, key })
     }
 
-    /// Whether it is flooded on the interface of this index (RFC 5340, 4.5.2).
-    pub fn is_eligible(self, interface: usize) -> bool {
+    /// Whether it is flooded on an interface (RFC 5340, 4.5.2).
+    pub fn is_eligible(self, interface: InterfaceHandle) -> bool {
         self.link.is_none_or(|link| link == interface)
     }
 }
@@ -82,7 +84,7 @@ const SECOND: Duration = Duration::from_secs(1);
 pub(crate) struct Database {
     /// Those of area and autonomous system scope.
     wide: BTreeMap<LsaKey, Entry>,
-    /// Those that stay on a link, by index of the interface.
+    /// Those that stay on a link, by interface.
     links: Vec<BTreeMap<LsaKey, Entry>>,
     /// Those of age MaxAge, which leave as soon as they may (RFC 2328, 14).
     aged_out: BTreeSet<Place>,
@@ -94,21 +96,21 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    fn map(&self, link: Option<usize>) -> Option<&BTreeMap<LsaKey, Entry>> {
+    fn map(&self, link: Option<InterfaceHandle>) -> Option<&BTreeMap<LsaKey, Entry>> {
         match link {
             None => Some(&self.wide),
-            Some(interface) => self.links.get(interface),
+            Some(interface) => self.links.get(interface.index()),
         }
     }
 
-    fn map_mut(&mut self, link: Option<usize>) -> Option<&mut BTreeMap<LsaKey, Entry>> {
+    fn map_mut(&mut self, link: Option<InterfaceHandle>) -> Option<&mut BTreeMap<LsaKey, Entry>> {
         match link {
             None => Some(&mut self.wide),
             Some(interface) => {
-                if self.links.len() <= interface {
-                    self.links.resize_with(interface + 1, BTreeMap::new);
+                if self.links.len() <= interface.index() {
+                    self.links.resize_with(interface.index() + 1, BTreeMap::new);
                 }
-                self.links.get_mut(interface)
+                self.links.get_mut(interface.index())
             }
         }
     }
@@ -129,7 +131,7 @@ impl Database {
     }
 
     /// Notes that the LSA of a place is being sent, and gives it as it leaves.
-    pub fn send(&mut self, place: Place, now: Instant, delay: u16) -> Option<AgedLsa> {
+    fn send(&mut self, place: Place, now: Instant, delay: u16) -> Option<AgedLsa> {
         let entry = self.map_mut(place.link)?.get_mut(&place.key)?;
         entry.sent = Some(now);
         Some(entry.outgoing(now, delay))
@@ -187,8 +189,8 @@ impl Database {
     }
 
     /// Forgets the LSAs that stay on the link of an interface.
-    pub fn clear_link(&mut self, interface: usize) {
-        if let Some(map) = self.links.get_mut(interface) {
+    pub fn clear_link(&mut self, interface: InterfaceHandle) {
+        if let Some(map) = self.links.get_mut(interface.index()) {
             self.length -= map.len();
             self.bytes -= map.values().map(|entry| entry.lsa.encoded_len()).sum::<usize>();
             map.clear();
@@ -230,18 +232,18 @@ impl Database {
 
     /// Everything, in order.
     pub fn all(&self) -> impl Iterator<Item = (Place, &Entry)> {
-        let links = self.links.iter().enumerate().map(|(interface, map)| (Some(interface), map));
+        let links = self.links.iter().enumerate().map(|(index, map)| (Some(InterfaceHandle::new(index)), map));
         let maps = core::iter::once((None, &self.wide)).chain(links);
         maps.flat_map(|(link, map)| map.iter().map(move |(key, entry)| (Place { link, key: *key }, entry)))
     }
 
-    /// What is described to a neighbour on the interface of this index (RFC 2328, 10.3; RFC 5340, 4.4.2).
-    pub fn described(&self, interface: usize) -> impl Iterator<Item = (Place, &Entry)> {
+    /// What is described to a neighbour on an interface (RFC 2328, 10.3; RFC 5340, 4.4.2).
+    pub fn described(&self, interface: InterfaceHandle) -> impl Iterator<Item = (Place, &Entry)> {
         self.of(None).chain(self.of(Some(interface)))
     }
 
     /// Those that stay on the link of an interface, or none and all others.
-    pub fn of(&self, link: Option<usize>) -> impl Iterator<Item = (Place, &Entry)> {
+    pub fn of(&self, link: Option<InterfaceHandle>) -> impl Iterator<Item = (Place, &Entry)> {
         let map = self.map(link).into_iter().flatten();
         map.map(move |(key, entry)| (Place { link, key: *key }, entry))
     }
@@ -260,9 +262,125 @@ impl Database {
     }
 
     /// Those of one type and router that stay on the link of an interface.
-    pub fn of_neighbor(&self, interface: usize, kind: LsaType, router: RouterId) -> impl Iterator<Item = &Entry> {
+    pub fn of_neighbor(
+        &self,
+        interface: InterfaceHandle,
+        kind: LsaType,
+        router: RouterId,
+    ) -> impl Iterator<Item = &Entry> {
         let least = LsaKey { kind, advertising: router, ..LsaKey::default() };
-        let map = self.links.get(interface).map(|map| map.range(least..)).into_iter().flatten();
+        let map = self.links.get(interface.index()).map(|map| map.range(least..)).into_iter().flatten();
         map.take_while(move |(key, _)| key.kind == kind && key.advertising == router).map(|(_, entry)| entry)
+    }
+
+    /// The Link-LSA of a router on an interface's link, for its interface of this number there.
+    pub fn link_lsa(&self, interface: InterfaceHandle, router: RouterId, id: InterfaceId) -> Option<&LinkLsa> {
+        let all = self.of_neighbor(interface, LsaType::LINK, router).filter(|entry| entry.lsa.key().id.0 == id.0);
+        all.filter_map(|entry| if let LsaBody::Link(link) = entry.lsa.body() { Some(link) } else { None }).next()
+    }
+
+    /// LSAs as they leave by an interface whose InfTransDelay is so many seconds, in as many updates as `room`, the bytes for
+    /// LSAs in one packet, demands.
+    pub fn updates(&mut self, places: &[Place], now: Instant, delay: u16, room: usize) -> Vec<LinkStateUpdate> {
+        let mut updates = Vec::new();
+        let mut lsas = Vec::new();
+        let mut filled = 0;
+        for place in places {
+            let Some(aged) = self.send(*place, now, delay) else { continue };
+            let length = aged.lsa.encoded_len();
+            if filled + length > room && !lsas.is_empty() {
+                updates.push(LinkStateUpdate { lsas: core::mem::take(&mut lsas) });
+                filled = 0;
+            }
+            filled += length;
+            lsas.push(aged);
+        }
+        if !lsas.is_empty() {
+            updates.push(LinkStateUpdate { lsas });
+        }
+        updates
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_wire::ospf::lsa::{LsaSequence, RouterFlags, RouterLsa};
+    use anabranch_wire::ospf::{LinkStateId, Options};
+
+    const LINK: InterfaceHandle = InterfaceHandle::FIRST;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + SECOND * seconds
+    }
+
+    /// A Router-LSA, or a Link-LSA for the interface of its number.
+    fn lsa(router: u32, kind: LsaType, id: u32, sequence: i32) -> (Place, AgedLsa) {
+        let key = LsaKey { kind, advertising: RouterId(router), id: LinkStateId(id) };
+        let body = match kind {
+            LsaType::LINK => {
+                let address = std::net::Ipv6Addr::LOCALHOST;
+                LsaBody::Link(LinkLsa { priority: 1, options: Options::V6, address, prefixes: Vec::new() })
+            }
+            _ => LsaBody::Router(RouterLsa { flags: RouterFlags::default(), options: Options::V6, links: Vec::new() }),
+        };
+        let lsa = Lsa::new(key, LsaSequence(LsaSequence::INITIAL.0 + sequence), body).unwrap();
+        (Place::on(LINK, key).unwrap(), AgedLsa { age: 0, lsa })
+    }
+
+    #[test]
+    fn a_refreshed_lsa_is_no_change_and_one_that_is_flushed_is() {
+        let mut database = Database::default();
+        let (place, first) = lsa(1, LsaType::ROUTER, 0, 0);
+        assert!(database.install(place, first, at(0), true));
+        let (_, again) = lsa(1, LsaType::ROUTER, 0, 1);
+        assert!(!database.install(place, again.clone(), at(1), true));
+        assert!(database.install(place, AgedLsa { age: MAX_AGE, ..again }, at(2), true));
+        assert!(database.has_aged_out() && !database.age_out(place, at(3)));
+        let bytes = database.bytes();
+        assert_eq!(database.remove(place).map(|entry| entry.lsa.encoded_len()), Some(bytes));
+        assert_eq!((database.len(), database.bytes(), database.has_aged_out()), (0, 0, false));
+    }
+
+    #[test]
+    fn an_lsa_expires_when_its_age_reaches_max_age() {
+        let mut database = Database::default();
+        let (place, aged) = lsa(1, LsaType::ROUTER, 0, 0);
+        database.install(place, AgedLsa { age: MAX_AGE - 10, ..aged }, at(5), true);
+        assert_eq!(database.next_expiry(), Some(at(15)));
+        assert!(database.expired(at(14)).is_empty());
+        assert_eq!(database.expired(at(15)), [place]);
+        assert_eq!(database.next_expiry(), None);
+    }
+
+    #[test]
+    fn what_stays_on_a_link_goes_with_it() {
+        let mut database = Database::default();
+        for (place, aged) in [lsa(1, LsaType::ROUTER, 0, 0), lsa(1, LsaType::LINK, 4, 0), lsa(1, LsaType::LINK, 5, 0)] {
+            database.install(place, aged, at(0), true);
+        }
+        assert!(database.link_lsa(LINK, RouterId(1), InterfaceId(4)).is_some());
+        assert!(database.link_lsa(LINK, RouterId(1), InterfaceId(6)).is_none());
+        assert_eq!(database.described(LINK).count(), 3);
+        database.clear_link(LINK);
+        assert_eq!((database.len(), database.described(LINK).count()), (1, 1));
+    }
+
+    #[test]
+    fn updates_hold_what_fits_and_remember_that_it_was_sent() {
+        let mut database = Database::default();
+        let places: Vec<Place> = (1..=3)
+            .map(|router| {
+                let (place, aged) = lsa(router, LsaType::ROUTER, 0, 0);
+                database.install(place, aged, at(0), true);
+                place
+            })
+            .collect();
+        let missing = lsa(9, LsaType::ROUTER, 0, 0).0;
+        let length = database.bytes() / 3;
+        let updates = database.updates(&[places[0], missing, places[1], places[2]], at(7), 2, 2 * length);
+        let shape: Vec<Vec<u16>> = updates.iter().map(|one| one.lsas.iter().map(|aged| aged.age).collect()).collect();
+        assert_eq!(shape, [vec![9, 9], vec![9]]);
+        assert_eq!(database.get(places[0]).and_then(|entry| entry.sent), Some(at(7)));
     }
 }

@@ -14,11 +14,13 @@
 //! - "Any adjacent neighbor" as a Parent (section 5.4) is the present Parent if it will do, or else the largest.
 //! - A router without neighbours is larger than all of them, and an MDR.
 
+mod tree;
 mod two_paths;
 
 use crate::bit_matrix;
 use crate::neighborhood::{Level, Neighborhood, Rank};
 use anabranch_wire::ospf::RouterId;
+use tree::Tree;
 use two_paths::TwoPaths;
 
 /// Which adjacencies there are to be (RFC 5614, section 3.2).
@@ -301,67 +303,6 @@ impl Run<'_> {
         }
         self.buffers.tree.grow(self.neighborhood, largest, &self.buffers.larger);
         self.buffers.tree.within(u32::from(self.settings.mdr_constraint.max(2)))
-    }
-}
-
-/// The breadth-first tree of appendix B.1 from Rmax.
-#[derive(Clone, Default, Debug)]
-struct Tree {
-    /// By neighbour; `None` if it is not on the tree.
-    nodes: Vec<Option<Node>>,
-    /// The neighbours on the tree in the order in which they were reached; also the queue.
-    order: Vec<usize>,
-}
-
-/// A neighbour on the tree.
-#[derive(Clone, Copy, Debug)]
-struct Node {
-    hops: u32,
-    /// p(u), the one before it on the way from Rmax; Rmax's own is itself.
-    before: usize,
-    /// r(u), the second on the way from Rmax; Rmax's own is itself.
-    second: usize,
-}
-
-impl Tree {
-    /// Grows it from `root` through the nodes in `through`, and through `root` in any case.
-    fn grow(&mut self, neighborhood: &Neighborhood, root: usize, through: &[u64]) {
-        self.nodes.clear();
-        self.nodes.resize(neighborhood.len(), None);
-        self.order.clear();
-        self.reach(root, Node { hops: 0, before: root, second: root });
-        let mut next = 0;
-        while let Some(&u) = self.order.get(next) {
-            next += 1;
-            let Some(node) = self.node(u).filter(|_| u == root || bit_matrix::contains(through, u)) else { continue };
-            for v in bit_matrix::ones(neighborhood.row(u)) {
-                if self.node(v).is_none() {
-                    let second = if u == root { v } else { node.second };
-                    self.reach(v, Node { hops: node.hops + 1, before: u, second });
-                }
-            }
-        }
-    }
-
-    fn reach(&mut self, index: usize, node: Node) {
-        if let Some(slot) = self.nodes.get_mut(index) {
-            *slot = Some(node);
-            self.order.push(index);
-        }
-    }
-
-    fn node(&self, index: usize) -> Option<Node> {
-        self.nodes.get(index).copied().flatten()
-    }
-
-    /// hops(u); `None` for infinity.
-    fn hops(&self, index: usize) -> Option<u32> {
-        self.node(index).map(|node| node.hops)
-    }
-
-    /// Whether every neighbour is reached in at most `hops`.
-    fn within(&self, hops: u32) -> bool {
-        self.nodes.iter().all(|node| node.is_some_and(|node| node.hops <= hops))
     }
 }
 

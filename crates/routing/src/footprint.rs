@@ -5,7 +5,6 @@ use core::mem::size_of;
 use anabranch_wire::ospf::{LsaHeader, LsaKey, RouterId};
 
 use crate::database;
-use crate::interface::Interface;
 use crate::neighbor::Neighbor;
 use crate::router::Router;
 
@@ -37,22 +36,18 @@ impl Router {
         Footprint {
             lsas: self.database.bytes(),
             database: self.database.len() * entry,
-            paths: self.calculation.graph.footprint() + self.calculation.paths.footprint(),
-            neighbors: self
-                .interfaces
-                .iter()
-                .flat_map(|interface: &Interface| interface.neighbors.values())
-                .map(of)
-                .sum(),
+            paths: self.calculation.footprint(),
+            neighbors: self.interfaces.iter().flat_map(|(_, interface)| interface.neighbors.values()).map(of).sum(),
         }
     }
 }
 
 /// Of one neighbour.
 fn of(neighbor: &Neighbor) -> usize {
-    let sets = &neighbor.manet.sets;
-    let named = sets.bidirectional.len() + sets.dependent.len() + sets.selected.len() + neighbor.manet.metrics.len();
-    let listed = neighbor.requests.len() + neighbor.retransmissions.len() + neighbor.acked.len();
+    let said = &neighbor.manet.said;
+    let sets = &said.sets;
+    let named = sets.bidirectional.len() + sets.dependent.len() + sets.selected.len() + said.metrics.len();
+    let listed = neighbor.exchange.requests.len() + neighbor.retransmissions.len() + neighbor.acked.len();
     let list_entry = size_of::<LsaKey>() + size_of::<LsaHeader>();
     size_of::<RouterId>() * (named + 1) + size_of::<Neighbor>() + listed * list_entry
 }

@@ -1,14 +1,20 @@
 //! One interface: its state machine (RFC 2328, 9.3, changed by RFC 5614, 6.3) and what it owns.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv6Addr;
 
-use anabranch_policy::Instant;
-use anabranch_wire::ospf::{LsaHeader, LsaKey, RouterId};
+use anabranch_policy::{Duration, Instant, LinkForecaster};
+use anabranch_wire::ospf::{HEADER, LinkStateUpdate, LsaHeader, LsaKey, RouterId};
 
-use crate::config::{InterfaceConfig, InterfaceKind, Manet};
+use crate::config::{HELLO_REPEAT_COUNT, InterfaceConfig, InterfaceKind, Manet};
 use crate::election::Selection;
-use crate::neighbor::Neighbor;
+use crate::flooding::acknowledgments::AckQueue;
+use crate::flooding::queue::FloodQueue;
+use crate::hello::schedule::HelloSchedule;
+use crate::neighbor::{Neighbor, NeighborAction, NeighborEvent, NeighborState, NeighborTimer};
 use crate::neighborhood::Level;
+use crate::timers::{Timer, TimerTable};
+use crate::verbs::IPV6_HEADER;
 
 /// The state of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -32,7 +38,7 @@ pub enum InterfaceState {
 
 /// What happens to an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum InterfaceEvent {
+enum InterfaceEvent {
     /// It can send and receive.
     InterfaceUp,
     /// It cannot.
@@ -45,14 +51,14 @@ pub(crate) enum InterfaceEvent {
 
 /// The kinds of interface by which the state machine differs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+enum Kind {
     Manet,
     PointToPoint,
     Loopback,
 }
 
 /// The state that follows. The caller starts and stops the timers that belong to it.
-pub(crate) fn transition(state: InterfaceState, kind: Kind, event: InterfaceEvent) -> InterfaceState {
+fn transition(state: InterfaceState, kind: Kind, event: InterfaceEvent) -> InterfaceState {
     use InterfaceEvent as On;
     use InterfaceState as S;
     match (state, event) {
@@ -77,20 +83,62 @@ pub(crate) fn transition(state: InterfaceState, kind: Kind, event: InterfaceEven
     }
 }
 
+/// The timers of an interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum InterfaceTimer {
+    /// Waiting ends.
+    Wait,
+    /// The next Hello is sent.
+    Hello,
+    /// Some neighbour's Inactivity Timer may fire, or a Hello be missing; none does before.
+    Silence,
+}
+
+impl Timer for InterfaceTimer {
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// A neighbour's state changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct StateChange {
+    pub from: NeighborState,
+    pub to: NeighborState,
+}
+
+impl StateChange {
+    /// Whether a neighbour became bidirectional, or ceased to be.
+    pub fn crosses_two_way(self) -> bool {
+        (self.from >= NeighborState::TwoWay) != (self.to >= NeighborState::TwoWay)
+    }
+
+    /// Whether a neighbour ceased to be bidirectional.
+    pub fn loses_two_way(self) -> bool {
+        self.crosses_two_way() && self.to < NeighborState::TwoWay
+    }
+
+    /// Whether a neighbour became Full, or ceased to be.
+    pub fn crosses_full(self) -> bool {
+        (self.from == NeighborState::Full) != (self.to == NeighborState::Full)
+    }
+}
+
+/// Who was put on retransmission lists.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Listed {
+    /// Whether anyone was.
+    pub any: bool,
+    /// Neighbours whose list is full.
+    pub overflown: Vec<RouterId>,
+}
+
 /// An interface.
 pub struct Interface {
     pub(crate) config: InterfaceConfig,
     pub(crate) state: InterfaceState,
-    /// When Waiting ends.
-    pub(crate) wait_until: Instant,
-    /// When the next Hello is sent.
-    pub(crate) hello_at: Instant,
-    /// When it would be sent without jitter.
-    pub(crate) hello_due: Instant,
-    /// Hello Sequence Number of the next Hello.
-    pub(crate) hello_sequence: u16,
-    /// Hellos until the next full one.
-    pub(crate) hellos_to_full: u16,
+    pub(crate) timers: TimerTable<InterfaceTimer, 3>,
+    pub(crate) hello: HelloSchedule,
     pub(crate) selection: Selection,
     /// MDRNeighborChange.
     pub(crate) mdr_neighbor_change: bool,
@@ -98,21 +146,17 @@ pub struct Interface {
     pub(crate) advertised_change: bool,
     pub(crate) neighbors: BTreeMap<RouterId, Neighbor>,
     /// Those in state ExStart or greater, in order: the few that have lists of LSAs and timers other than for silence.
-    pub(crate) adjacent: Vec<RouterId>,
-    /// No neighbour's Inactivity Timer fires, and no Hello is missing, before this.
-    pub(crate) silence_at: Instant,
+    adjacent: Vec<RouterId>,
     /// Costs of links to neighbours that are not the interface's.
     pub(crate) link_costs: BTreeMap<RouterId, u16>,
     /// What links that are doubted cost in addition.
     pub(crate) doubt_costs: BTreeMap<RouterId, u16>,
     /// The neighbours that the last Hello said are doubted.
     pub(crate) doubts_told: BTreeSet<RouterId>,
-    /// LSAs to be flooded, and when.
-    pub(crate) flood: BTreeSet<LsaKey>,
-    pub(crate) flood_at: Instant,
-    /// Acknowledgments to be sent, with when the LSA came in, and when.
-    pub(crate) acknowledgments: BTreeMap<LsaKey, (LsaHeader, Instant)>,
-    pub(crate) acknowledge_at: Instant,
+    /// LSAs to be flooded.
+    pub(crate) flood: FloodQueue,
+    /// Acknowledgments to be sent.
+    pub(crate) acknowledgments: AckQueue,
 }
 
 impl Interface {
@@ -120,24 +164,18 @@ impl Interface {
         Self {
             config,
             state: InterfaceState::Down,
-            wait_until: Instant::NEVER,
-            hello_at: Instant::NEVER,
-            hello_due: Instant::NEVER,
-            hello_sequence: 0,
-            hellos_to_full: 0,
+            timers: TimerTable::default(),
+            hello: HelloSchedule::default(),
             selection: Selection::default(),
             mdr_neighbor_change: false,
             advertised_change: false,
             neighbors: BTreeMap::new(),
             adjacent: Vec::new(),
-            silence_at: Instant::NEVER,
             link_costs: BTreeMap::new(),
             doubt_costs: BTreeMap::new(),
             doubts_told: BTreeSet::new(),
-            flood: BTreeSet::new(),
-            flood_at: Instant::NEVER,
-            acknowledgments: BTreeMap::new(),
-            acknowledge_at: Instant::NEVER,
+            flood: FloodQueue::default(),
+            acknowledgments: AckQueue::default(),
         }
     }
 
@@ -149,7 +187,7 @@ impl Interface {
         }
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    fn kind(&self) -> Kind {
         match self.config.kind {
             InterfaceKind::Manet(_) => Kind::Manet,
             InterfaceKind::PointToPoint => Kind::PointToPoint,
@@ -181,10 +219,65 @@ impl Interface {
         u16::try_from(seconds).unwrap_or(u16::MAX).max(1)
     }
 
+    /// Bytes for LSAs in one Link State Update.
+    pub(crate) fn update_room(&self) -> usize {
+        usize::from(self.config.mtu).saturating_sub(IPV6_HEADER + HEADER + LinkStateUpdate::FIXED)
+    }
+
+    /// It can send and receive. `random` is from 0 to 1.
+    pub(crate) fn bring_up(&mut self, now: Instant, random: f64) {
+        if self.state != InterfaceState::Down {
+            return;
+        }
+        self.run(InterfaceEvent::InterfaceUp);
+        if self.is_active() {
+            // Not all routers that start at once shall keep step.
+            let first = match self.manet() {
+                Some(_) => self.config.hello_interval.mul_f64(random),
+                None => Duration::ZERO,
+            };
+            self.hello.begin(now + first);
+            self.timers.set(InterfaceTimer::Hello, now + first);
+        }
+        if let (InterfaceState::Waiting, Some(manet)) = (self.state, self.manet()) {
+            let wait = self.config.hello_interval * u64::from(manet.two_hop_refresh);
+            self.timers.set(InterfaceTimer::Wait, now + wait);
+        }
+    }
+
+    /// It cannot send and receive any more.
+    pub(crate) fn bring_down(&mut self) {
+        self.run(InterfaceEvent::InterfaceDown);
+        self.selection = Selection::default();
+        self.timers.stop(InterfaceTimer::Wait);
+        self.timers.stop(InterfaceTimer::Hello);
+        self.flood.clear();
+        self.acknowledgments.clear();
+    }
+
+    /// Waiting is over: MDRs are to be selected.
+    pub(crate) fn end_waiting(&mut self) {
+        self.timers.stop(InterfaceTimer::Wait);
+        self.run(InterfaceEvent::WaitTimer);
+        self.mdr_neighbor_change = true;
+    }
+
+    /// MDRs were selected.
+    pub(crate) fn select(&mut self, selection: Selection) {
+        self.selection = selection;
+        self.run(InterfaceEvent::Selected(selection.level));
+        self.advertised_change = true;
+    }
+
+    fn run(&mut self, event: InterfaceEvent) {
+        self.state = transition(self.state, self.kind(), event);
+    }
+
     /// When it next needs something to be done, its neighbours included; or a little before.
-    pub(crate) fn deadline(&self) -> Instant {
-        let own = self.wait_until.min(self.hello_at).min(self.flood_at).min(self.acknowledge_at);
-        self.adjacent().map(|(_, neighbor)| neighbor.exchange_deadline()).fold(own.min(self.silence_at), Instant::min)
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        let own = [self.timers.next(), self.flood.next(), self.acknowledgments.next()];
+        let neighbors = self.adjacent().filter_map(|(_, neighbor)| neighbor.next_exchange_timeout());
+        neighbors.chain(own.into_iter().flatten()).min()
     }
 
     /// The neighbours in state ExStart or greater, in order.
@@ -201,8 +294,8 @@ impl Interface {
         }
     }
 
-    /// Notes that a neighbour entered state ExStart or left it downwards.
-    pub(crate) fn set_adjacent(&mut self, router: RouterId, adjacent: bool) {
+    /// A neighbour entered state ExStart or left it downwards.
+    fn set_adjacent(&mut self, router: RouterId, adjacent: bool) {
         match (self.adjacent.binary_search(&router), adjacent) {
             (Err(place), true) => self.adjacent.insert(place, router),
             (Ok(place), false) => {
@@ -211,6 +304,136 @@ impl Interface {
             (Ok(_), true) | (Err(_), false) => {}
         }
     }
+
+    /// Adds a neighbour, whose first Hello came from `source`.
+    pub(crate) fn add_neighbor(
+        &mut self,
+        now: Instant,
+        router: RouterId,
+        source: Ipv6Addr,
+        forecaster: Option<Box<dyn LinkForecaster>>,
+    ) {
+        let forget_at = now + self.config.router_dead_interval;
+        self.neighbors.insert(router, Neighbor::new(source, forget_at, forecaster));
+        self.timers.set_at_latest(InterfaceTimer::Silence, forget_at);
+    }
+
+    /// Removes all neighbours.
+    pub(crate) fn remove_neighbors(&mut self) {
+        self.neighbors.clear();
+        self.adjacent.clear();
+        self.timers.stop(InterfaceTimer::Silence);
+    }
+
+    /// Runs a neighbour's state machine.
+    pub(crate) fn handle_neighbor(
+        &mut self,
+        now: Instant,
+        router: RouterId,
+        event: NeighborEvent,
+    ) -> (NeighborAction, Option<StateChange>) {
+        let dead_interval = self.config.router_dead_interval;
+        // Long enough to tell of it in HelloRepeatCount differential Hellos, of which every second may be a full one.
+        let forget_after = self.config.hello_interval * u64::from(2 * HELLO_REPEAT_COUNT + 1);
+        let neighbor = self.neighbors.get_mut(&router).expect("an event is of a known neighbour");
+        let from = neighbor.state;
+        let action = neighbor.handle(now, event, dead_interval, forget_after);
+        let to = neighbor.state;
+        if let Some(inactive) = neighbor.timers.expiry(NeighborTimer::Inactivity) {
+            self.timers.set_at_latest(InterfaceTimer::Silence, inactive);
+        }
+        self.set_adjacent(router, to >= NeighborState::ExStart);
+        (action, (from != to).then_some(StateChange { from, to }))
+    }
+
+    /// A neighbour's state changed: what depends on it here.
+    pub(crate) fn neighbor_changed(&mut self, router: RouterId, change: StateChange) {
+        if change.crosses_two_way() {
+            // RFC 5614, 4.2.3.
+            self.mdr_neighbor_change = true;
+            self.advertised_change = true;
+        }
+        let neighbor = self.neighbors.get_mut(&router).expect("an event is of a known neighbour");
+        if change.to < NeighborState::TwoWay {
+            neighbor.manet.lose();
+        }
+        if change.to == NeighborState::Down {
+            neighbor.manet.reset();
+        }
+    }
+
+    /// A Hello of a neighbour came.
+    pub(crate) fn hear_hello(&mut self, now: Instant, router: RouterId, signal: Option<f32>, sequence: Option<u16>) {
+        let (interval, dead_interval) = (self.config.hello_interval, self.config.router_dead_interval);
+        let neighbor = self.neighbors.get_mut(&router).expect("the sender of a Hello was added");
+        neighbor.hear_hello(now, signal, sequence, interval, dead_interval);
+        if let Some(missed) = neighbor.timers.expiry(NeighborTimer::MissedHello) {
+            self.timers.set_at_latest(InterfaceTimer::Silence, missed);
+        }
+    }
+
+    /// The neighbours with a timer that expired.
+    pub(crate) fn due_neighbors(&self, now: Instant) -> Vec<RouterId> {
+        if self.timers.is_due(InterfaceTimer::Silence, now) {
+            let due = self.neighbors.iter().filter(|(_, neighbor)| neighbor.is_due(now));
+            return due.map(|(router, _)| *router).collect();
+        }
+        let due = |neighbor: &Neighbor| neighbor.next_exchange_timeout().is_some_and(|at| at <= now);
+        self.adjacent().filter(|(_, neighbor)| due(neighbor)).map(|(router, _)| router).collect()
+    }
+
+    /// Starts the timer for the next neighbour's silence.
+    pub(crate) fn restart_silence_timer(&mut self) {
+        match self.neighbors.values().filter_map(Neighbor::next_silence_timeout).min() {
+            Some(next) => self.timers.set(InterfaceTimer::Silence, next),
+            None => self.timers.stop(InterfaceTimer::Silence),
+        }
+    }
+
+    /// Puts a new LSA on the retransmission lists of those that must get it, and takes it from their request lists if
+    /// they wait for no newer one (RFC 5614, 8.1, step 1). `sender` is the neighbour here that it came from.
+    pub(crate) fn list_for_retransmission(
+        &mut self,
+        now: Instant,
+        header: &LsaHeader,
+        sender: Option<RouterId>,
+        most: usize,
+    ) -> Listed {
+        let due = now + self.config.rxmt_interval;
+        let mut listed = Listed::default();
+        self.for_each_adjacent(|router, neighbor| {
+            if !neighbor.is_exchanging() {
+                return;
+            }
+            // Only a neighbour that is not Full yet has requests.
+            if let Some(theirs) = neighbor.exchange.requests.get(&header.key) {
+                let order = header.compare_instance(theirs);
+                if order.is_ge() {
+                    neighbor.exchange.requests.remove(&header.key);
+                }
+                if order.is_le() {
+                    return;
+                }
+            }
+            let acknowledged = neighbor.acked.get(&header.key).is_some_and(|ack| ack.compare_instance(header).is_eq());
+            if sender == Some(router) || acknowledged {
+                return;
+            }
+            if neighbor.retransmissions.len() >= most {
+                listed.overflown.push(router);
+                return;
+            }
+            neighbor.retransmissions.add(header.key, due);
+            listed.any = true;
+        });
+        listed
+    }
+
+    /// An LSA is flooded here now: nobody needs it again before RxmtInterval.
+    pub(crate) fn postpone_retransmissions(&mut self, now: Instant, key: LsaKey) {
+        let due = now + self.config.rxmt_interval;
+        self.for_each_adjacent(|_, neighbor| neighbor.retransmissions.postpone(key, due));
+    }
 }
 
 #[cfg(test)]
@@ -218,6 +441,7 @@ mod tests {
     use super::InterfaceEvent as On;
     use super::InterfaceState as S;
     use super::*;
+    use anabranch_wire::ospf::InterfaceId;
 
     #[test]
     fn rfc5614_6_3_a_manet_interface_waits_before_mdrs_are_selected() {
@@ -238,5 +462,73 @@ mod tests {
         for state in [S::Down, S::Loopback, S::Waiting, S::PointToPoint, S::DrOther, S::Backup, S::Dr] {
             assert_eq!(transition(state, Kind::Manet, On::InterfaceDown), S::Down);
         }
+    }
+
+    fn manet() -> Interface {
+        let mut interface = Interface::new(InterfaceConfig::manet(InterfaceId(1), Ipv6Addr::UNSPECIFIED));
+        interface.bring_up(Instant::ZERO, 0.5);
+        interface
+    }
+
+    fn second(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn an_interface_that_comes_up_waits_and_says_hello() {
+        let mut interface = manet();
+        assert_eq!(interface.timers.expiry(InterfaceTimer::Hello), Some(second(1)));
+        assert_eq!(interface.timers.expiry(InterfaceTimer::Wait), Some(second(2)));
+        interface.end_waiting();
+        interface.select(Selection { level: Level::Mdr, ..Selection::default() });
+        assert_eq!((interface.state, interface.mdr_neighbor_change), (S::Dr, true));
+        interface.bring_down();
+        assert_eq!((interface.state, interface.next_timeout()), (S::Down, None));
+    }
+
+    #[test]
+    fn a_silent_neighbour_is_due_when_its_inactivity_timer_expires() {
+        let (mut interface, router) = (manet(), RouterId(2));
+        interface.bring_down();
+        interface.add_neighbor(second(0), router, Ipv6Addr::UNSPECIFIED, None);
+        assert_eq!(interface.next_timeout(), Some(second(6)));
+        let (_, change) = interface.handle_neighbor(second(3), router, NeighborEvent::HelloReceived { accepted: true });
+        assert_eq!(change, Some(StateChange { from: NeighborState::Down, to: NeighborState::Init }));
+        // The timer of the interface fires too early once.
+        assert!(interface.due_neighbors(second(6)).is_empty());
+        interface.restart_silence_timer();
+        assert_eq!(interface.next_timeout(), Some(second(9)));
+        assert_eq!(interface.due_neighbors(second(9)), [router]);
+        // It is remembered for seven Hello intervals, to tell of it.
+        interface.handle_neighbor(second(9), router, NeighborEvent::InactivityTimer);
+        interface.restart_silence_timer();
+        assert_eq!(interface.next_timeout(), Some(second(9 + 14)));
+    }
+
+    #[test]
+    fn a_new_lsa_is_listed_for_all_adjacent_neighbours_but_its_sender() {
+        let mut interface = manet();
+        for router in [2, 3, 4].map(RouterId) {
+            interface.add_neighbor(second(0), router, Ipv6Addr::UNSPECIFIED, None);
+            let events = [
+                NeighborEvent::HelloReceived { accepted: true },
+                NeighborEvent::TwoWayReceived,
+                NeighborEvent::AdjOk { wanted: true },
+                NeighborEvent::NegotiationDone,
+            ];
+            let steps = if router == RouterId(4) { 2 } else { 4 };
+            for event in events.into_iter().take(steps) {
+                interface.handle_neighbor(second(0), router, event);
+            }
+        }
+        let header = LsaHeader::default();
+        let listed = interface.list_for_retransmission(second(1), &header, Some(RouterId(2)), 1);
+        assert_eq!(listed, Listed { any: true, overflown: Vec::new() });
+        let waiting: Vec<RouterId> =
+            interface.adjacent().filter(|(_, one)| one.retransmissions.contains(header.key)).map(|one| one.0).collect();
+        assert_eq!(waiting, [RouterId(3)]);
+        let other = LsaHeader { key: LsaKey { advertising: RouterId(7), ..LsaKey::default() }, ..header };
+        let listed = interface.list_for_retransmission(second(1), &other, None, 1);
+        assert_eq!(listed, Listed { any: true, overflown: vec![RouterId(3)] });
     }
 }

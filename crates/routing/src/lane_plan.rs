@@ -12,7 +12,6 @@
 
 use crate::bit_matrix;
 use crate::graph::{Graph, Vertex};
-use crate::router::Router;
 use anabranch_wire::ospf::RouterId;
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -193,18 +192,6 @@ impl LanePlan {
     fn row(&self, router: u32, lane: usize) -> &[u64] {
         let start = (router as usize * self.lanes + lane) * self.width;
         self.passed.get(start..start + self.width).unwrap_or(&[])
-    }
-}
-
-impl Router {
-    /// Where the lanes 1 to `lanes` to a destination go on from here, as planned for the whole network from this router's
-    /// database; none where there is no plan. For
-    /// [`LaneSettings::planned_routes`](crate::lanes::LaneSettings::planned_routes).
-    pub fn plan_lanes(&self, destination: RouterId, lanes: usize) -> Vec<Option<RouterId>> {
-        let graph = &self.calculation.graph;
-        let mut plan = LanePlan::default();
-        plan.compute(graph, destination, lanes);
-        (1..=lanes).map(|lane| plan.next_hop(graph, self.config.router_id, lane)).collect()
     }
 }
 

@@ -22,19 +22,22 @@ pub mod show;
 pub mod spf;
 
 mod adjacency;
-mod ageing;
 mod bit_matrix;
 mod calculation;
+mod conversation;
 mod database;
-mod database_exchange;
 mod flooding;
-mod forecasting;
+mod forecasts;
+mod handles;
 mod hello;
 mod interface;
-mod interface_events;
+mod interfaces;
+mod mdr_selection;
 mod neighbor;
-mod neighbor_events;
 mod origination;
+mod output;
+mod random;
+mod timers;
 mod verbs;
 
 pub use config::{Config, ConfigError, InterfaceConfig, InterfaceKind};

@@ -24,8 +24,7 @@ use crate::neighborhood::{Level, Neighborhood, Rank};
 use anabranch_wire::ospf::RouterId;
 use min_cost::{Costs, Key};
 
-/// Cost of a link that does not exist (RFC 2328, appendix B).
-pub const LS_INFINITY: u32 = 0x00ff_ffff;
+pub use min_cost::LS_INFINITY;
 
 /// How much of the topology router-LSAs hold (RFC 5614, section 3.2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]

@@ -1,53 +1,66 @@
-//! The router: its verbs, and what it owns.
+//! The router: what it owns, and what it tells.
+//!
+//! Its inputs are in `inputs`; the modules below call downwards only, in the order in which they are declared.
+
+mod inputs;
+
+mod interfaces;
+mod timeouts;
+
+mod exchange;
+mod hellos;
+mod updates;
+
+mod own_lsas;
+
+mod flooding;
+
+mod neighbors;
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
-use anabranch_policy::{Duration, Instant};
-use anabranch_wire::ospf::{Body, InterfaceId, Lls, Options, Packet, RouterId};
-use rand_chacha::ChaCha8Rng;
-use rand_core::{Rng, SeedableRng};
+use anabranch_policy::Instant;
+use anabranch_wire::ospf::RouterId;
 
-use crate::calculation::basis::Calculation;
-use crate::config::{Config, ConfigError, InterfaceConfig};
-use crate::counters::{Counters, DropReason};
-use crate::database::{Database, Place};
-use crate::election::Election;
-use crate::flooding::backup_wait::BackupWait;
+use crate::calculation::Calculation;
+use crate::calculation::table::TableMaker;
+use crate::config::{Config, ConfigError};
+use crate::conversation::Conversation;
+use crate::counters::Counters;
+use crate::database::Database;
+use crate::flooding::backup_wait::BackupWaits;
+use crate::forecasts::Forecasts;
+use crate::handles::NeighborHandle;
 use crate::interface::Interface;
-use crate::lsa_fullness::AdvertisedNeighbors;
-use crate::neighbor::Neighbor;
-use crate::neighborhood::Neighborhood;
-use crate::next_hops::{ForecastUse, NextHopFilter, WeightedHop};
-use crate::origination::own::Origination;
+use crate::interfaces::Interfaces;
+use crate::mdr_selection::MdrSelection;
+use crate::next_hops::WeightedHop;
+use crate::origination::contents::OwnLsas;
+use crate::origination::schedule::Origination;
+use crate::output::Output;
+use crate::random::Random;
 use crate::routing_table::{NextHop, RoutingTable};
-use crate::verbs::{At, Destination, Event, IPV6_HEADER, InterfaceChange, Outgoing, Reception};
+use crate::verbs::{Event, Outgoing};
 
 /// One router of an ad-hoc network, in one area.
 pub struct Router {
-    pub(crate) config: Config,
-    pub(crate) interfaces: Vec<Interface>,
+    config: Config,
+    pub(crate) interfaces: Interfaces,
     pub(crate) database: Database,
-    pub(crate) origination: Origination,
+    origination: Origination,
     pub(crate) calculation: Calculation,
-    /// What Backup MDRs wait to flood.
-    pub(crate) backup_wait: BTreeMap<Place, BackupWait>,
+    backup_waits: BackupWaits,
     /// Neighbours whose adjacency is to be decided.
-    pub(crate) adj_ok: BTreeSet<At>,
-    pub(crate) election: Election,
-    pub(crate) neighborhood: Neighborhood,
-    pub(crate) advertised: AdvertisedNeighbors,
-    pub(crate) random: ChaCha8Rng,
-    pub(crate) counters: Counters,
-    outgoing: VecDeque<Outgoing>,
-    events: VecDeque<Event>,
+    adj_ok: BTreeSet<NeighborHandle>,
+    selection: MdrSelection,
+    pub(crate) forecasts: Forecasts,
+    random: Random,
+    output: Output,
     /// Made when it is asked for, and good until the next input.
     table: OnceCell<RoutingTable>,
-    pub(crate) filter: NextHopFilter,
-    /// When the forecasts are looked at next.
-    pub(crate) forecast_at: Instant,
-    wake: Instant,
+    /// When the next timer expires.
+    wake: Option<Instant>,
 }
 
 impl Router {
@@ -57,119 +70,54 @@ impl Router {
     /// When the configuration cannot be.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         config.check()?;
-        let filter =
-            NextHopFilter::new(config.forecast.as_ref().map_or(ForecastUse::Ignored, |forecast| forecast.usage));
-        let random = ChaCha8Rng::seed_from_u64(config.seed ^ u64::from(config.router_id.0) << 32);
         Ok(Self {
-            config,
-            interfaces: Vec::new(),
+            interfaces: Interfaces::default(),
             database: Database::default(),
             origination: Origination::default(),
-            calculation: Calculation::default(),
-            backup_wait: BTreeMap::new(),
+            calculation: Calculation::new(&config),
+            backup_waits: BackupWaits::default(),
             adj_ok: BTreeSet::new(),
-            election: Election::default(),
-            neighborhood: Neighborhood::default(),
-            advertised: AdvertisedNeighbors::default(),
-            random,
-            counters: Counters::default(),
-            outgoing: VecDeque::new(),
-            events: VecDeque::new(),
+            selection: MdrSelection::default(),
+            forecasts: Forecasts::new(config.forecast.clone()),
+            random: Random::new(config.seed, config.router_id),
+            output: Output::new(&config),
             table: OnceCell::new(),
-            filter,
-            forecast_at: Instant::NEVER,
-            wake: Instant::NEVER,
+            wake: None,
+            config,
         })
-    }
-
-    /// Adds an interface; it is down until [`InterfaceChange::Up`].
-    ///
-    /// # Errors
-    /// When its configuration cannot be.
-    pub fn add_interface(&mut self, now: Instant, config: InterfaceConfig) -> Result<(), ConfigError> {
-        config.check(self.config.is_ipv4())?;
-        if self.interfaces.iter().any(|interface| interface.config.id == config.id) {
-            return Err(ConfigError::InterfaceId(config.id));
-        }
-        self.interfaces.push(Interface::new(config));
-        self.settle(now);
-        Ok(())
-    }
-
-    /// Something happened to an interface.
-    ///
-    /// # Errors
-    /// When there is no such interface, or the change cannot be.
-    pub fn handle_interface(
-        &mut self,
-        now: Instant,
-        interface: InterfaceId,
-        change: InterfaceChange,
-    ) -> Result<(), ConfigError> {
-        let index = self.index_of(interface).ok_or(ConfigError::NoSuchInterface(interface))?;
-        self.change_interface(now, index, change)?;
-        self.settle(now);
-        Ok(())
-    }
-
-    /// A packet came in on an interface. Its checksum and its authentication are the caller's.
-    pub fn handle_packet(&mut self, now: Instant, interface: InterfaceId, how: &Reception, packet: &Packet) {
-        if let Err(reason) = self.receive(now, interface, how, packet) {
-            self.counters.drop(reason);
-        }
-        self.settle(now);
-    }
-
-    /// The link layer delivered a unicast frame to a neighbour, or gave up.
-    pub fn handle_transmit_status(
-        &mut self,
-        now: Instant,
-        interface: InterfaceId,
-        neighbor: RouterId,
-        delivered: bool,
-    ) {
-        let Some(index) = self.index_of(interface) else { return };
-        self.observe_transmission(now, At { interface: index, router: neighbor }, delivered);
-        self.settle(now);
-    }
-
-    /// The time of [`Self::poll_timeout`] has come.
-    pub fn handle_timeout(&mut self, now: Instant) {
-        for index in 0..self.interfaces.len() {
-            self.interface_timeouts(now, index);
-        }
-        self.backup_wait_timeouts(now);
-        self.ageing_timeouts(now);
-        self.origination_timeouts(now);
-        self.calculation_timeouts(now);
-        self.forecast_timeouts(now);
-        self.settle(now);
     }
 
     /// The next packet to be sent.
     pub fn poll_transmit(&mut self) -> Option<Outgoing> {
-        self.outgoing.pop_front()
+        self.output.next_packet()
     }
 
     /// The next thing to be told.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.output.next_event()
     }
 
     /// When [`Self::handle_timeout`] wants to be called.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        (self.wake != Instant::NEVER).then_some(self.wake)
+        self.wake
     }
 
     /// The routes, with all next hops of equal cost: the prefixes in the database, by the paths of the last calculation.
     pub fn routes(&self) -> &RoutingTable {
-        self.table.get_or_init(|| self.make_table())
+        self.table.get_or_init(|| self.table_maker().make())
     }
 
     /// The next hops to use of those of a route, or of a part of them, and each one's share of the traffic, by what is
     /// forecast of their links. All with equal shares if nothing is forecast. [`Event::Routes`] tells of changes.
     pub fn choose(&self, next_hops: &[NextHop]) -> Vec<WeightedHop> {
-        self.filter.choose(next_hops)
+        self.forecasts.choose(next_hops)
+    }
+
+    /// Where the lanes 1 to `lanes` to a destination go on from here, as planned for the whole network from this router's
+    /// database; none where there is no plan. For
+    /// [`LaneSettings::planned_routes`](crate::lanes::LaneSettings::planned_routes).
+    pub fn plan_lanes(&self, destination: RouterId, lanes: usize) -> Vec<Option<RouterId>> {
+        self.calculation.plan_lanes(destination, lanes)
     }
 
     /// The configuration.
@@ -179,128 +127,30 @@ impl Router {
 
     /// What was counted.
     pub fn counters(&self) -> &Counters {
-        &self.counters
+        &self.output.counters
     }
 
-    pub(crate) fn index_of(&self, interface: InterfaceId) -> Option<usize> {
-        self.interfaces.iter().position(|one| one.config.id == interface)
-    }
-
-    pub(crate) fn neighbor(&self, at: At) -> Option<&Neighbor> {
-        self.interfaces.get(at.interface)?.neighbors.get(&at.router)
-    }
-
-    pub(crate) fn neighbor_mut(&mut self, at: At) -> Option<&mut Neighbor> {
-        self.interfaces.get_mut(at.interface)?.neighbors.get_mut(&at.router)
-    }
-
-    /// The checks of RFC 5340, 4.2.2, that are not the caller's, and the way to the packet's type.
-    fn receive(&mut self, now: Instant, id: InterfaceId, how: &Reception, packet: &Packet) -> Result<(), DropReason> {
-        let index = self.index_of(id).ok_or(DropReason::Interface)?;
-        let active = self.interfaces.get(index).is_some_and(Interface::is_active);
-        if !active {
-            return Err(DropReason::Interface);
-        }
-        if let Some(count) = self.counters.received.get_mut(usize::from(packet.body.packet_type()) - 1) {
-            *count += 1;
-        }
-        if packet.area != self.config.area {
-            return Err(DropReason::Area);
-        }
-        if packet.instance != self.config.instance {
-            return Err(DropReason::Instance);
-        }
-        if packet.router == RouterId::NONE || packet.router == self.config.router_id {
-            return Err(DropReason::RouterId);
-        }
-        if !how.source.is_unicast_link_local() {
-            return Err(DropReason::Source);
-        }
-        let at = At { interface: index, router: packet.router };
-        if let Body::Hello(hello) = &packet.body {
-            return self.receive_hello(now, at, how, hello, packet.lls.as_ref());
-        }
-        if self.neighbor(at).is_none() {
-            return Err(DropReason::UnknownNeighbor);
-        }
-        self.hear(now, at, how);
-        match &packet.body {
-            Body::Hello(_) => Ok(()),
-            Body::DatabaseDescription(description) => {
-                self.receive_description(now, at, description, packet.lls.as_ref())
-            }
-            Body::LinkStateRequest(request) => self.receive_request(now, at, request),
-            Body::LinkStateUpdate(update) => self.receive_update(now, at, how, update),
-            Body::LinkStateAcknowledgment(acknowledgment) => self.receive_acknowledgment(now, at, acknowledgment),
+    /// The exchange with a neighbour that is known.
+    fn conversation(&mut self, now: Instant, with: NeighborHandle) -> Conversation<'_> {
+        let Interface { config, selection, neighbors, .. } = &mut self.interfaces[with.interface];
+        Conversation {
+            now,
+            with,
+            neighbor: neighbors.get_mut(&with.router).expect("databases are exchanged with a known neighbour"),
+            interface: config,
+            selection,
+            config: &self.config,
+            database: &self.database,
+            output: &mut self.output,
         }
     }
 
-    /// What is left to do after every input, and when the next one is due at the latest.
-    fn settle(&mut self, now: Instant) {
-        self.table.take();
-        while let Some(at) = self.adj_ok.pop_first() {
-            self.decide_adjacency(now, at);
-        }
-        self.originate_due(now);
-        for index in 0..self.interfaces.len() {
-            self.flush_flood(now, index);
-        }
-        self.remove_aged_out(now);
-        let interfaces = self.interfaces.iter().map(Interface::deadline);
-        let backup = self.backup_wait.values().map(|wait| wait.at);
-        let own = [self.origination.deadline(), self.calculation.deadline(), self.forecast_at];
-        let ageing = self.database.next_expiry();
-        self.wake = interfaces.chain(backup).chain(own).chain(ageing).min().unwrap_or(Instant::NEVER);
+    fn own_lsas(&self) -> OwnLsas<'_> {
+        OwnLsas { config: &self.config, interfaces: &self.interfaces }
     }
 
-    /// Puts a packet into the queue.
-    pub(crate) fn transmit(
-        &mut self,
-        index: usize,
-        destination: Destination,
-        body: Body,
-        lls: Option<Lls>,
-    ) -> Arc<Packet> {
-        let (router, area, instance) = (self.config.router_id, self.config.area, self.config.instance);
-        let packet = Arc::new(Packet { router, area, instance, body, lls });
-        self.transmit_again(index, destination, &packet);
-        packet
-    }
-
-    /// Puts a packet into the queue that was sent before.
-    pub(crate) fn transmit_again(&mut self, index: usize, destination: Destination, packet: &Arc<Packet>) {
-        let Some(interface) = self.interfaces.get(index) else { return };
-        let kind = usize::from(packet.body.packet_type()) - 1;
-        if let (Some(sent), Some(bytes)) = (self.counters.sent.get_mut(kind), self.counters.sent_bytes.get_mut(kind)) {
-            *sent += 1;
-            *bytes += (IPV6_HEADER + packet.encoded_len()) as u64;
-        }
-        let packet = Arc::clone(packet);
-        self.outgoing.push_back(Outgoing { interface: interface.config.id, destination, packet });
-    }
-
-    /// Tells the caller something.
-    pub(crate) fn tell(&mut self, event: Event) {
-        if self.events.len() >= self.config.limits.events {
-            self.events.pop_front();
-            self.counters.drop(DropReason::Event);
-        }
-        self.events.push_back(event);
-    }
-
-    /// What this router can do, for Hellos, Database Descriptions and LSAs (RFC 5340, A.2; RFC 5838, 2.2).
-    pub(crate) fn options(&self) -> Options {
-        let options = Options::V6 | Options::E | Options::R;
-        if self.config.is_ipv4() { options | Options::AF } else { options }
-    }
-
-    /// A random span below `most`.
-    pub(crate) fn random_span(&mut self, most: Duration) -> Duration {
-        most.mul_f64(self.random_unit())
-    }
-
-    /// A random number from 0 to 1.
-    pub(crate) fn random_unit(&mut self) -> f64 {
-        f64::from(self.random.next_u32()) / f64::from(u32::MAX)
+    fn table_maker(&self) -> TableMaker<'_> {
+        let Self { config, interfaces, database, calculation, forecasts, .. } = self;
+        TableMaker { config, interfaces, database, calculation, forecasts }
     }
 }

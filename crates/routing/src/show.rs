@@ -6,11 +6,11 @@ use anabranch_policy::{Duration, Instant};
 use anabranch_wire::ospf::{AgedLsa, InterfaceId, RouterId};
 
 use crate::election::Selection;
+use crate::handles::NeighborHandle;
 use crate::interface::InterfaceState;
 use crate::neighbor::NeighborState;
 use crate::neighborhood::Level;
 use crate::router::Router;
-use crate::verbs::At;
 
 /// An interface as it is now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,33 +61,32 @@ pub struct NeighborView {
 impl Router {
     /// The interfaces, in the order in which they were added.
     pub fn interfaces(&self) -> impl Iterator<Item = InterfaceView> + '_ {
-        let view = |one: &crate::interface::Interface| InterfaceView {
+        self.interfaces.iter().map(|(_, one)| InterfaceView {
             id: one.config.id,
             state: one.state,
             selection: one.selection,
-        };
-        self.interfaces.iter().map(view)
+        })
     }
 
     /// The neighbours, by interface and router ID; Down ones too, as long as they are remembered.
     pub fn neighbors(&self, now: Instant) -> impl Iterator<Item = NeighborView> + '_ {
-        self.interfaces.iter().enumerate().flat_map(move |(index, interface)| {
+        self.interfaces.iter().flat_map(move |(_, interface)| {
             interface.neighbors.iter().map(move |(router, neighbor)| NeighborView {
                 interface: interface.config.id,
                 router: *router,
                 address: neighbor.address,
                 state: neighbor.state,
                 priority: neighbor.priority,
-                level: neighbor.manet.level,
-                parent: neighbor.manet.parent,
-                dependent: neighbor.manet.dependent,
-                selected: neighbor.manet.selected,
-                routable: neighbor.manet.routable,
+                level: neighbor.manet.said.level,
+                parent: neighbor.manet.said.parent,
+                dependent: neighbor.manet.chosen.dependent,
+                selected: neighbor.manet.chosen.selected,
+                routable: neighbor.manet.chosen.routable,
                 cost: interface.cost_to(*router),
                 heard: now.since(neighbor.manet.heard),
                 unacknowledged: neighbor.retransmissions.len(),
-                requested: neighbor.requests.len(),
-                forecast: self.forecast_of(now, At { interface: index, router: *router }),
+                requested: neighbor.exchange.requests.len(),
+                forecast: self.forecasts.of(now, neighbor),
             })
         })
     }
@@ -100,14 +99,14 @@ impl Router {
         neighbor: RouterId,
         horizon: Duration,
     ) -> Option<f64> {
-        let at = At { interface: self.index_of(interface)?, router: neighbor };
-        Some(self.neighbor(at)?.forecaster.as_ref()?.probability_up(now, horizon))
+        let at = NeighborHandle { interface: self.interfaces.find(interface)?, router: neighbor };
+        self.interfaces.neighbor(at)?.link.probability_up(now, horizon)
     }
 
     /// The database with the ages of now; those that stay on a link come with its interface.
     pub fn lsas(&self, now: Instant) -> impl Iterator<Item = (Option<InterfaceId>, AgedLsa)> + '_ {
         self.database.all().map(move |(place, entry)| {
-            let link = place.link.and_then(|index| self.interfaces.get(index)).map(|interface| interface.config.id);
+            let link = place.link.map(|handle| self.interfaces[handle].config.id);
             (link, entry.outgoing(now, 0))
         })
     }

@@ -83,10 +83,3 @@ pub enum Event {
         level: Level,
     },
 }
-
-/// A neighbour on the interface of an index.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct At {
-    pub interface: usize,
-    pub router: RouterId,
-}

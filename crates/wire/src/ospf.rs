@@ -6,16 +6,20 @@
 //! simulated network floods without encoding, and a real one forwards what it received byte for byte.
 
 pub mod authentication;
+mod bits;
 mod codec;
+mod compatibility;
 mod fletcher;
 mod identifiers;
 pub mod lls;
 pub mod lsa;
 mod messages;
 mod options;
+mod packet;
 mod prefix;
 
-pub use codec::{Compatibility, Decoded, Integrity};
+pub use codec::{Decoded, Integrity};
+pub use compatibility::Compatibility;
 pub use identifiers::{AddressFamily, AreaId, InstanceId, InterfaceId, LinkStateId, RouterId};
 pub use lls::{Lls, Tlv};
 pub use lsa::{AgedLsa, Lsa, LsaBody, LsaHeader, LsaKey, LsaSequence, LsaType};
@@ -23,88 +27,8 @@ pub use messages::{
     DatabaseDescription, DescriptionFlags, Hello, LinkStateAcknowledgment, LinkStateRequest, LinkStateUpdate,
 };
 pub use options::{Options, PrefixOptions};
+pub use packet::{ALL_SPF_ROUTERS, Body, DSCP, HEADER, HOP_LIMIT, PROTOCOL_OSPF, Packet, VERSION};
 pub use prefix::Prefix;
-
-use core::net::Ipv6Addr;
-
-/// Number of OSPF in the next header field of IPv6.
-pub const PROTOCOL_OSPF: u8 = 89;
-/// The only version of OSPF spoken here.
-pub const VERSION: u8 = 3;
-/// Length of the packet header, bytes (RFC 5340, section A.3.1).
-pub const HEADER: usize = 16;
-/// Where all OSPF routers of a link listen (RFC 5340, section A.1).
-pub const ALL_SPF_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 5);
-/// Hop limit of every packet sent over a link: OSPF is not forwarded (RFC 5340, section A.1 and 4.2.1).
-pub const HOP_LIMIT: u8 = 1;
-/// Differentiated services code point of control traffic between routers, CS6 (RFC 2474, section 4.2.2.2).
-pub const DSCP: u8 = 48;
-
-/// An OSPFv3 packet (RFC 5340, section A.3), with the link-local signalling that follows it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Packet {
-    /// Who sends it.
-    pub router: RouterId,
-    /// Area of the link.
-    pub area: AreaId,
-    /// Which of several instances on the link, and so which address family (RFC 5838).
-    pub instance: InstanceId,
-    /// What it says.
-    pub body: Body,
-    /// The block of link-local signalling; only Hellos and database descriptions can have one (RFC 5613, section 2).
-    pub lls: Option<Lls>,
-}
-
-/// What a packet says, by its type.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Body {
-    /// Type 1: the sender is there, and whom it hears.
-    Hello(Hello),
-    /// Type 2: headers of what is in the sender's database.
-    DatabaseDescription(DatabaseDescription),
-    /// Type 3: please send these.
-    LinkStateRequest(LinkStateRequest),
-    /// Type 4: link state advertisements.
-    LinkStateUpdate(LinkStateUpdate),
-    /// Type 5: these arrived.
-    LinkStateAcknowledgment(LinkStateAcknowledgment),
-}
-
-impl Body {
-    /// The number of the type on the wire, 1 to 5.
-    pub const fn packet_type(&self) -> u8 {
-        match self {
-            Self::Hello(_) => 1,
-            Self::DatabaseDescription(_) => 2,
-            Self::LinkStateRequest(_) => 3,
-            Self::LinkStateUpdate(_) => 4,
-            Self::LinkStateAcknowledgment(_) => 5,
-        }
-    }
-
-    /// Length as encoded, bytes, without the packet header.
-    pub fn encoded_len(&self) -> usize {
-        match self {
-            Self::Hello(hello) => Hello::FIXED + 4 * hello.neighbors.len(),
-            Self::DatabaseDescription(description) => {
-                DatabaseDescription::FIXED + LsaHeader::LENGTH * description.headers.len()
-            }
-            Self::LinkStateRequest(request) => LinkStateRequest::ENTRY * request.keys.len(),
-            Self::LinkStateUpdate(update) => {
-                LinkStateUpdate::FIXED + update.lsas.iter().map(|aged| aged.lsa.encoded_len()).sum::<usize>()
-            }
-            Self::LinkStateAcknowledgment(acknowledgment) => LsaHeader::LENGTH * acknowledgment.headers.len(),
-        }
-    }
-}
-
-impl Packet {
-    /// Length as encoded, bytes: header, body and link-local signalling, which is the payload of the IPv6 packet. An
-    /// authentication trailer comes on top, see [`authentication::Algorithm::trailer_len`].
-    pub fn encoded_len(&self) -> usize {
-        HEADER + self.body.encoded_len() + self.lls.as_ref().map_or(0, Lls::encoded_len)
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@ use crate::contender::{Scheme, contenders};
 use crate::experiment::{self, Plan};
 use crate::lab;
 use crate::record::SweepPoint;
-use crate::scenario::tree_of;
+use crate::scenario::{Document, tree_of};
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_policy::time::Duration;
 use std::fmt::Write;
@@ -48,7 +48,7 @@ fn a_scenario_wins_over_a_baseline_and_a_policy_over_both() {
     let made = configs(&format!("{head}{}{policies}", TEXT.replace("[connection]\n", set)));
     let seen: Vec<_> = made
         .iter()
-        .map(|(name, config)| (name.as_str(), config.tcp.min_rto.as_millis(), config.charge_out_of_order))
+        .map(|(name, config)| (name.as_str(), config.tcp.min_rto.as_millis(), config.receiver.charge_out_of_order))
         .collect();
     let expected = [
         ("mptcp@linux", 300, true),

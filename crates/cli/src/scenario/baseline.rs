@@ -1,9 +1,10 @@
 //! Reads a baseline: a file with the choices of the families, `[connection]`, and `[[reasons]]`.
 
+use super::choices::choices;
 use super::connection::ConnectionSettings;
+use super::is_name;
 use super::reader::{Item, Reader};
 use super::tree::{self, Source};
-use super::{is_name, policies};
 use crate::baseline::{Baseline, Reason};
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use anabranch_policy::combination::Family;
@@ -24,7 +25,7 @@ pub fn read(source: &Source) -> Result<Baseline, Diagnostic> {
         label: top.text_or("label", &name)?,
         name,
         summary: top.text_or("summary", "")?,
-        choices: policies::choices(&top)?,
+        choices: choices(&top)?,
         connection: connection.unwrap_or_default(),
         reasons: top.list("reasons")?.iter().map(reason).collect::<Result<_, _>>()?,
         not_modelled: top.get("not_modelled").map_or(Ok(Vec::new()), |item| item.texts())?,

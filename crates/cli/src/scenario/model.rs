@@ -5,6 +5,7 @@ mod network;
 mod results;
 mod traffic;
 
+pub use super::receive_buffer::ReceiveBuffer;
 pub use generator::{AccessLink, Generator, GeneratorKind, GeneratorRoute};
 pub use network::{
     Background, BurstLoss, CoveragePoint, Direction, Draw, Drawn, Link, LinkRate, Mesh, Moving, Path, Queue, QueueLimit,
@@ -13,7 +14,7 @@ pub use results::{
     Claim, Derived, DerivedKind, Differences, Figure, FigureKind, Matrix, Order, Parameter, Sensitivity, Statement,
     Sweep, WindowKind, WindowMetric,
 };
-pub use traffic::{Footage, Heading, MessageUnit, ReceiveBuffer, Transfer, Video};
+pub use traffic::{Footage, Heading, MessageUnit, Transfer, Video};
 
 use super::connection::ConnectionSettings;
 use crate::baseline::Baseline;

@@ -11,7 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::ending::{block_on, wish_to_end};
 use anabranch_media::cut::{Cutter, Piece};
 use anabranch_mptcp::MessageOptions;
-use anabranch_net::messages::Messages;
+use anabranch_perf::messages::Messages;
 use bytes::Bytes;
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};

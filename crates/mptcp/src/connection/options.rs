@@ -1,9 +1,11 @@
 //! The MPTCP options that manage a connection rather than carry its data (RFC 8684, sections 3.3.8 to 3.7).
 
-use super::close::REASON_UNSPECIFIED;
-use super::paths::RemoteAddress;
-use super::schedule::Extent;
-use super::{Connection, Notice, Protocol};
+use super::association::Protocol;
+use super::output::Notice;
+use super::packets::REASON_UNSPECIFIED;
+use super::reinjections::Extent;
+use super::signalling::RemoteAddress;
+use super::state::Connection;
 use crate::subflow::{Doubt, Subflow};
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::path_manager::{CloseReason, Role};
@@ -20,7 +22,7 @@ const MAX_REMOTE_ADDRESSES: usize = 32;
 impl Connection {
     /// Handles what options a segment has besides DSS. Gives true if the connection ended or the subflow is gone.
     pub(super) fn handle_mptcp_options(&mut self, now: Instant, index: usize, segment: &Segment) -> bool {
-        if segment.options.mptcp.is_empty() || self.protocol != Protocol::Multipath {
+        if segment.options.mptcp.is_empty() || self.association.protocol != Protocol::Multipath {
             return false;
         }
         let Some(id) = self.subflows.get(index).map(Subflow::id) else { return true };
@@ -56,19 +58,19 @@ impl Connection {
     /// MP_PRIO speaks of the subflow that it comes on.
     fn handle_priority(&mut self, id: SubflowId, backup: bool) {
         if let Some(subflow) = self.subflow_mut(id)
-            && core::mem::replace(&mut subflow.backup_remote, backup) != backup
+            && core::mem::replace(&mut subflow.priority.backup_remote, backup) != backup
         {
-            self.notices.push_back(Notice::Priority(id, backup));
+            self.output.notices.push_back(Notice::Priority(id, backup));
         }
     }
 
     /// ADD_ADDR: an echo settles our announcement; an announcement is checked, echoed and passed on.
     fn handle_add_address(&mut self, on: SubflowId, id: u8, address: IpAddr, port: Option<u16>, hmac: Option<u64>) {
         let Some(hmac) = hmac else {
-            self.announcements.retain(|announcement| !announcement.matches(id, address));
+            self.signalling.announcements.retain(|announcement| !announcement.matches(id, address));
             return;
         };
-        if !self.keys.verify_add_address(id, address, port, hmac) {
+        if !self.identity.keys.verify_add_address(id, address, port, hmac) {
             self.stats.bad_hmacs += 1;
             return;
         }
@@ -79,24 +81,24 @@ impl Connection {
             }
         }
         let known = self.subflows.iter().find(|subflow| subflow.id() == on).map(|s| s.identity.remote.port());
-        let remote = SocketAddr::new(address, port.or(known).unwrap_or(self.initial_remote.port()));
+        let remote = SocketAddr::new(address, port.or(known).unwrap_or(self.identity.initial_remote.port()));
         let id = AddressId(id);
         // Before joins may begin the path manager of a client hears of nothing; then of all that is known.
-        if self.remember_remote_address(id, remote) && (self.confirmed || self.role == Role::Server) {
-            self.notices.push_back(Notice::AddressAnnounced(id, remote));
+        if self.remember_remote_address(id, remote) && (self.association.confirmed || self.role == Role::Server) {
+            self.output.notices.push_back(Notice::AddressAnnounced(id, remote));
         }
     }
 
     /// Gives whether the address is new; it is said again until echoed.
     fn remember_remote_address(&mut self, id: AddressId, remote: SocketAddr) -> bool {
-        let full = self.remote_addresses.len() >= MAX_REMOTE_ADDRESSES;
-        match self.remote_addresses.iter_mut().find(|known| known.id == id) {
+        let full = self.signalling.remote_addresses.len() >= MAX_REMOTE_ADDRESSES;
+        match self.signalling.remote_addresses.iter_mut().find(|known| known.id == id) {
             // An identifier must be withdrawn before it may mean another address (RFC 8684, section 3.4.1).
             Some(known) if known.remote.ip() != remote.ip() => false,
             Some(known) => core::mem::replace(&mut known.remote, remote) != remote,
             None if full => false,
             None => {
-                self.remote_addresses.push(RemoteAddress { id, remote });
+                self.signalling.remote_addresses.push(RemoteAddress { id, remote });
                 true
             }
         }
@@ -106,8 +108,8 @@ impl Connection {
     /// have sent the option (RFC 8684, section 3.4.2).
     fn handle_remove_address(&mut self, now: Instant, ids: &[u8]) {
         for id in ids.iter().map(|id| AddressId(*id)) {
-            self.remote_addresses.retain(|known| known.id != id);
-            self.notices.push_back(Notice::AddressRemoved(id));
+            self.signalling.remote_addresses.retain(|known| known.id != id);
+            self.output.notices.push_back(Notice::AddressRemoved(id));
             let affected: Vec<SubflowId> =
                 self.subflows.iter().filter(|s| s.identity.remote_address == id).map(Subflow::id).collect();
             for subflow in affected {
@@ -141,7 +143,7 @@ impl Connection {
         let earliest = doubt.since + subflow.rtt.min() / 2;
         if doubt.probes > 0 && subflow.unheard(now) < now.since(earliest) {
             subflow.doubt = None;
-            self.output_pending = true;
+            self.output.pending = true;
             return true;
         }
         if doubt.probes >= DOUBT_PROBES {
@@ -151,8 +153,8 @@ impl Connection {
         doubt.probes += 1;
         doubt.until = now + rto;
         subflow.doubt = Some(doubt);
-        subflow.keepalive_due = true;
-        self.output_pending = true;
+        subflow.due.keepalive = true;
+        self.output.pending = true;
         true
     }
 }

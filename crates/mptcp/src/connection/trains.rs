@@ -4,7 +4,8 @@
 //! them leaves, its mapping is for all that is there then. From that moment these bytes must follow under these
 //! sequence numbers; until then they can be taken back. Sent again, a segment goes as it went at first.
 
-use super::{Connection, Protocol};
+use super::association::Protocol;
+use super::state::Connection;
 use crate::subflow::MAPPING_SPACE;
 use crate::subflow::scoreboard::{Place, Record};
 use anabranch_policy::ids::SubflowId;
@@ -15,13 +16,15 @@ const MOST_BYTES: u32 = 65_534;
 impl Connection {
     /// The place that the next new data takes in a train on this subflow; none if there are to be none.
     pub(super) fn place_in_train(&mut self, id: SubflowId) -> Option<Place> {
-        let most = self.scheduler.mapping_train().min(u32::from(u8::MAX));
-        let multipath = self.protocol == Protocol::Multipath && self.confirmed && !self.checksum;
+        let most = self.scheduling.needs.mapping_train.min(u32::from(u8::MAX));
+        let multipath = self.association.protocol == Protocol::Multipath
+            && self.association.confirmed
+            && !self.association.checksum;
         if most <= 1 || !multipath {
             return None;
         }
-        let data_seq = self.data_nxt;
-        let arrived = (self.receive.next() + self.receive.out_of_order()) as u32;
+        let data_seq = self.sender.data_nxt;
+        let arrived = (self.receiver.buffer.next() + self.receiver.buffer.out_of_order()) as u32;
         let subflow = self.subflow_mut(id).filter(|subflow| subflow.may_form_trains())?;
         let most = most.min(MOST_BYTES / (subflow.mss + MAPPING_SPACE));
         Some(subflow.scoreboard.next_place(data_seq, arrived, most))
@@ -34,8 +37,8 @@ impl Connection {
         if place.number > 0 {
             length = self.next_length(most).map_or(length, |longer| longer.max(length));
         }
-        let data_seq = self.data_nxt;
-        let Some(payload) = self.send.slice(data_seq, length as usize) else { return false };
+        let data_seq = self.sender.data_nxt;
+        let Some(payload) = self.sender.buffer.slice(data_seq, length as usize) else { return false };
         self.note_given(data_seq + payload.len() as u64);
         if let Some(subflow) = self.subflow_mut(id) {
             subflow.push_in_train(data_seq, payload, place);
@@ -45,8 +48,8 @@ impl Connection {
 
     /// A record leaves for the first time: if others wait behind it in its train, its mapping is for them too.
     pub(super) fn bind_train(&mut self, index: usize, record: &mut Record) {
-        let (closed, end) = (self.write_closed, self.send.end());
-        let multipath = self.protocol == Protocol::Multipath;
+        let (closed, end) = (self.life.write_closed(), self.sender.buffer.end());
+        let multipath = self.association.protocol == Protocol::Multipath;
         if let Some(subflow) = self.subflows.get_mut(index).filter(|_| multipath && record.joined.is_none()) {
             record.joined = subflow.scoreboard.bind_train(|last| closed && last == end);
         }

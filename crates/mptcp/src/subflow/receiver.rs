@@ -2,7 +2,7 @@
 //! beyond it, and the state of delayed acknowledgements. The bytes themselves are already at data level.
 
 use crate::config::TcpConfig;
-use anabranch_policy::time::Instant;
+use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::SeqNumber;
 use anabranch_wire::tcp::{SackBlock, SackBlocks};
 
@@ -58,6 +58,8 @@ pub struct Receiver {
     pub last_ack: SeqNumber,
     /// A congestion mark came in and the peer has not confirmed it yet (RFC 3168, section 6.1.3).
     pub echo_congestion: bool,
+    /// Round trip as the receiving side sees it, from echoed timestamps; zero before the first.
+    pub round_trip: Duration,
 }
 
 impl Receiver {
@@ -75,6 +77,7 @@ impl Receiver {
             timestamp_at: Instant::ZERO,
             last_ack: next,
             echo_congestion: false,
+            round_trip: Duration::ZERO,
         }
     }
 

@@ -58,8 +58,8 @@ pub fn plain() -> ConnectionConfig {
     config.receive_buffer = BufferSize::Fixed(50_000);
     config.tcp.mtu = 1040;
     config.tcp.path_mtu_discovery = false;
-    config.tcp.timestamps = false;
-    config.tcp.window_scaling = false;
+    config.tcp.options.timestamps = false;
+    config.tcp.options.window_scaling = false;
     config
 }
 

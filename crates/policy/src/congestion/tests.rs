@@ -4,6 +4,7 @@ use super::harness::{NOW, START, ack, add_path, close_to, congestion, id, loss, 
 use super::window::{Decrease, LARGEST_WINDOW, NO_THRESHOLD, Window};
 use super::*;
 use crate::table::{self, Settings};
+use crate::time::{Duration, Instant};
 use proptest::prelude::*;
 
 fn build(name: &str) -> Box<dyn CongestionControl> {
@@ -172,7 +173,7 @@ fn no_number_however_silly_takes_a_window_out_of_its_bounds() {
 fn every_default_in_the_table_is_a_value_its_parameter_takes_and_changes_nothing() {
     for member in TABLE {
         let mut spoken = Settings::new();
-        for parameter in member.parameters {
+        for parameter in member.parameters() {
             spoken.set(parameter.name, parameter.default);
         }
         let mut said = table::build(TABLE, member.name, &spoken).expect(member.name);

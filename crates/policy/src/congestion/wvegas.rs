@@ -24,7 +24,7 @@ use super::slow_start::SlowStart;
 use super::window::{Decrease, Window, counted};
 use super::{Ack, Congestion, CongestionControl, CongestionEvent, Start};
 use crate::ids::{SubflowId, SubflowMap};
-use crate::table::{Member, SettingError, Settings};
+use crate::table::{Member, Reader, SettingError};
 use crate::time::{Duration, Instant};
 
 /// The line of [`super::TABLE`].
@@ -32,11 +32,10 @@ pub const MEMBER: Member<dyn CongestionControl> = Member {
     name: "wvegas",
     summary: "Weighted Vegas: ten segments in all wait in the paths' queues, most where the rate is highest.",
     source: "Cao et al., ICNP 2012; draft-xu-mptcp-congestion-control",
-    parameters: &[],
     build,
 };
 
-fn build(_settings: &Settings) -> Result<Box<dyn CongestionControl>, SettingError> {
+fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, SettingError> {
     Ok(Box::new(Wvegas::default()))
 }
 

@@ -29,17 +29,17 @@
 //!   congestion window is above `window_`. That is not done here: the window is the smaller of both.
 
 use super::candidates::excluded;
-use super::{Chunk, Decision, Reinjection, Scheduler};
-use crate::table::{Parameter, SettingError, Settings};
+use super::{Chunk, Decision, Needs, Reinjection, Scheduler};
+use crate::table::{Number, Reader, SettingError};
 use crate::view::{ConnectionView, Phase, SubflowView};
 
-/// The settings of [`Ns2`].
-pub const PARAMETERS: &[Parameter] = &[Parameter {
+const FAILED_AFTER: Number = Number {
     name: "failed_after",
-    default: "2",
-    values: "timeouts in a row, 1 to 100",
+    unit: "timeouts in a row",
+    default: 2.0,
+    range: 1.0..=100.0,
     summary: "After how many retransmission timeouts in a row a subflow gets no new data",
-}];
+};
 
 /// The scheduler `ns2`.
 #[derive(Debug)]
@@ -53,9 +53,9 @@ impl Ns2 {
         Self { failed_after }
     }
 
-    /// Makes one from [`PARAMETERS`].
-    pub fn build(settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
-        Ok(Box::new(Self::new(settings.number("failed_after", 2.0, 1.0..=100.0)? as u32)))
+    /// Makes one.
+    pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
+        Ok(Box::new(Self::new(reader.read(&FAILED_AFTER)? as u32)))
     }
 }
 
@@ -78,8 +78,8 @@ impl Scheduler for Ns2 {
         Decision::on(candidates.find(|subflow| has_window(subflow, chunk.length)))
     }
 
-    fn reinjection(&self) -> Reinjection {
-        Reinjection::Never
+    fn needs(&self) -> Needs {
+        Needs { reinjection: Reinjection::Never, ..Needs::default() }
     }
 }
 
@@ -88,6 +88,7 @@ mod tests {
     use super::*;
     use crate::scheduler::TABLE;
     use crate::scheduler::tests::{connection, new_data, reinjection_from, send, subflow};
+    use crate::table::Settings;
     use crate::table::build;
 
     fn ns2() -> Box<dyn Scheduler> {
@@ -153,8 +154,7 @@ mod tests {
     #[test]
     fn what_a_subflow_hands_over_goes_to_the_others_in_order_and_nothing_else_is_sent_again() {
         assert_eq!(ns2().schedule(&connection(0), &reinjection_from(0), &paths()), send(1));
-        assert_eq!(ns2().reinjection(), Reinjection::Never);
-        assert!(!ns2().duplicates() && ns2().silence().is_none());
+        assert_eq!(ns2().needs(), Needs { reinjection: Reinjection::Never, ..Needs::default() });
     }
 
     #[test]

@@ -53,12 +53,9 @@ use super::candidates::{excluded, fits, preferred};
 use super::{Chunk, ChunkKind, Decision, Scheduler};
 use crate::ids::{AddressId, ShortMap, SubflowId, SubflowMap};
 use crate::rate::Rate;
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Reader, SettingError};
 use crate::time::{Duration, Instant};
 use crate::view::{ConnectionView, SubflowView};
-
-/// It has no settings of its own; the priority is the connection's.
-pub const PARAMETERS: &[Parameter] = &[];
 
 /// The best quality, and that at the start.
 const BEST: u32 = 10_000;
@@ -148,7 +145,7 @@ pub struct Qoe {
 
 impl Qoe {
     /// Makes one.
-    pub fn build(_settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
+    pub fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
         Ok(Box::new(Self::default()))
     }
 

@@ -3,13 +3,14 @@
 use super::blocked_window::Penalise;
 use super::linux::{Linux, LinuxSettings};
 use super::lowest_rtt::LowestRtt;
+use super::pile::Pile;
 use super::round_robin::RoundRobin;
 use super::*;
-use crate::ids::{AddressId, ConnectionId};
+use crate::ids::{AddressId, ConnectionId, SubflowId};
 use crate::rate::Rate;
 use crate::table::{SettingError, Settings, build};
-use crate::time::Duration;
-use crate::view::{Phase, SubflowState};
+use crate::time::{Duration, Instant};
+use crate::view::{ConnectionView, Phase, SubflowState, SubflowView};
 
 /// An established subflow with segments of 1000 bytes, a window of ten and nothing in flight.
 pub(crate) fn subflow(id: u32, rtt_ms: u64) -> SubflowView {
@@ -259,9 +260,14 @@ fn segments_go_in_turn_and_a_full_subflow_is_skipped() {
 #[test]
 fn redundant_asks_for_copies_and_gives_the_first_one_to_the_fastest() {
     let mut scheduler = build(TABLE, "redundant", &Settings::new()).unwrap();
-    assert!(scheduler.redundant());
-    assert_eq!(scheduler.schedule(&connection(0), &new_data(), &[subflow(0, 50), subflow(1, 20)]), send(1));
-    assert!(!everyone()[0].redundant());
+    assert!(scheduler.needs().whole_stream && !everyone()[0].needs().whole_stream);
+    let paths = [subflow(0, 50), subflow(1, 20)];
+    let mut next = |behind: &[u32]| {
+        let behind = behind.iter().map(|id| SubflowId(*id)).collect();
+        scheduler.next(&connection(0), &mut Pile { unsent: Some(new_data()), behind, ..Pile::default() }, &paths)
+    };
+    assert_eq!(next(&[]), Answer::New(SubflowId(1)));
+    assert_eq!(next(&[0, 1]), Answer::CatchUp(SubflowId(0)));
 }
 
 #[test]
@@ -392,7 +398,7 @@ fn linux_counts_timeouts_from_the_last_progress_or_the_last_answer() {
 #[test]
 fn linux_reinjects_only_onto_an_idle_subflow_and_onto_a_backup_only_when_the_regulars_stall() {
     let mut scheduler = linux(2.0);
-    assert_eq!(scheduler.reinjection(), Reinjection::OnConnectionTimeout);
+    assert_eq!(scheduler.needs().reinjection, Reinjection::OnConnectionTimeout);
     let mut paths = [subflow(0, 10), subflow(1, 10), subflow(2, 10)];
     paths[2].backup = true;
     paths[1].in_flight = 1;
@@ -434,7 +440,7 @@ fn settings_outside_their_range_are_refused_by_name() {
 #[test]
 fn every_default_in_the_table_is_a_value_that_its_parameter_takes() {
     for member in TABLE {
-        let settings = member.parameters.iter().fold(Settings::new(), |s, p| s.with(p.name, p.default));
+        let settings = member.parameters().iter().fold(Settings::new(), |s, p| s.with(p.name, &p.default));
         assert!(build(TABLE, member.name, &settings).is_ok(), "{}", member.name);
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! These are RFC 5286's downstream paths, and half a step more. A packet comes nearer to D with every hop, but for steps
 //! between two equally far, which lead from who doubts to who does not: no packet comes back. So that the other knows, doubts
-//! are told in Hellos (a cost of [`DOUBTED`] in the MDR-Metric TLV), which goes one hop far, and this router goes around a
+//! are told in Hellos (a cost of [`DOUBTED`](crate::hello::DOUBTED) in the MDR-Metric TLV), which goes one hop far, and this router goes around a
 //! link only from the Hello on in which it said so. If that Hello is lost at a neighbour that begins to doubt in the same
 //! second, both may give each other packets until the next one; the TLV is repeated as all news in Hellos is. If N has just
 //! lost its own way, packets that are led there by a false alarm may come back until N's next Hello says so.
@@ -21,14 +21,14 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use anabranch_wire::ospf::{InterfaceId, RouterId};
 
+use super::Calculation;
+use crate::config::Config;
+use crate::forecasts::Forecasts;
 use crate::graph::{Graph, Vertex};
+use crate::handles::NeighborHandle;
+use crate::interfaces::Interfaces;
 use crate::neighbor::{Neighbor, NeighborState};
-use crate::next_hops::Trust;
-use crate::router::Router;
 use crate::routing_table::{NextHop, Route};
-
-/// The cost that a Hello gives a link which its sender doubts: a last resort, as RFC 6987 (MaxLinkMetric) has it.
-pub(crate) const DOUBTED: u16 = u16::MAX;
 
 /// Distances from a router by index of the graph.
 type Distances = Vec<Option<u32>>;
@@ -64,30 +64,30 @@ fn distances(graph: &Graph, from: RouterId, hears: impl Fn(RouterId) -> bool) ->
 
 /// Whether a neighbour may be a next hop.
 fn is_usable(neighbor: &Neighbor) -> bool {
-    neighbor.state == NeighborState::Full || neighbor.is_bidirectional() && neighbor.manet.routable
+    neighbor.state == NeighborState::Full || neighbor.is_bidirectional() && neighbor.manet.chosen.routable
 }
 
-impl Router {
-    /// Whether ways around doubted links are looked for.
-    pub(crate) fn uses_alternates(&self) -> bool {
-        self.config.forecast.as_ref().is_some_and(|forecast| forecast.alternates)
-    }
+/// What ways around links that are not trusted are made of.
+pub(super) struct Alternates<'a> {
+    pub config: &'a Config,
+    pub interfaces: &'a Interfaces,
+    pub calculation: &'a Calculation,
+    pub forecasts: &'a Forecasts,
+}
 
-    fn is_trusted(&self, hop: &NextHop) -> bool {
-        self.filter.trust(hop.interface, hop.router) == Trust::Trusted
-    }
-
+impl Alternates<'_> {
     /// Leads routes around links that are not trusted.
-    pub(super) fn go_around(&self, hops: &[Option<NextHop>], routers: &mut BTreeMap<RouterId, Route>) {
-        if !self.uses_alternates() || self.filter.trusts_all() {
+    pub fn go_around(&self, hops: &[Option<NextHop>], routers: &mut BTreeMap<RouterId, Route>) {
+        if !self.forecasts.uses_alternates() || self.forecasts.trusts_all() {
             return;
         }
         let mut candidates = None;
         for (destination, route) in routers {
-            if route.next_hops.iter().all(|hop| self.is_trusted(hop)) {
+            if route.next_hops.iter().all(|hop| self.forecasts.trusts(hop)) {
                 continue;
             }
-            let trusted: Vec<NextHop> = route.next_hops.iter().copied().filter(|hop| self.is_trusted(hop)).collect();
+            let trusted: Vec<NextHop> =
+                route.next_hops.iter().copied().filter(|hop| self.forecasts.trusts(hop)).collect();
             if !trusted.is_empty() {
                 route.next_hops = trusted;
                 continue;
@@ -104,7 +104,7 @@ impl Router {
     /// The one interface of these next hops, if all who listen there have been told that the links to them are doubted.
     fn told_of(&self, next_hops: &[NextHop]) -> Option<InterfaceId> {
         let id = next_hops.first()?.interface;
-        let interface = self.interfaces.iter().find(|interface| interface.config.id == id)?;
+        let interface = &self.interfaces[self.interfaces.find(id)?];
         let told = |hop: &NextHop| hop.interface == id && interface.doubts_told.contains(&hop.router);
         next_hops.iter().all(told).then_some(id)
     }
@@ -112,13 +112,13 @@ impl Router {
     /// The neighbours over trusted links, with what they find.
     fn candidates(&self, hops: &[Option<NextHop>]) -> Vec<Candidate> {
         let all = self.calculation.roots.iter().zip(hops);
-        let candidate = |(at, hop): (&crate::verbs::At, &Option<NextHop>)| {
-            let hop = hop.filter(|hop| self.is_trusted(hop))?;
-            let neighbor = self.neighbor(*at).filter(|neighbor| is_usable(neighbor))?;
-            let cost = self.interfaces.get(at.interface)?.cost_to(at.router).into();
-            let hears = |router| neighbor.manet.sets.hears(router);
+        let candidate = |(at, hop): (&NeighborHandle, &Option<NextHop>)| {
+            let hop = hop.filter(|hop| self.forecasts.trusts(hop))?;
+            let neighbor = self.interfaces.neighbor(*at).filter(|neighbor| is_usable(neighbor))?;
+            let cost = self.interfaces[at.interface].cost_to(at.router).into();
+            let hears = |router| neighbor.manet.said.sets.hears(router);
             let distances = distances(&self.calculation.graph, at.router, hears);
-            Some(Candidate { hop, cost, doubts: !neighbor.manet.doubts.is_empty(), distances })
+            Some(Candidate { hop, cost, doubts: !neighbor.manet.said.doubts.is_empty(), distances })
         };
         all.filter_map(candidate).collect()
     }

@@ -1,7 +1,7 @@
 //! To which neighbours two node-disjoint paths lead from Rmax: appendix B.2, a variation of Suurballe and Tarjan's
 //! algorithm that answers for all neighbours at once.
 
-use super::Tree;
+use super::tree::Tree;
 use crate::bit_matrix::{self, BitMatrix};
 use crate::neighborhood::Neighborhood;
 

@@ -1,8 +1,10 @@
 //! Whether a neighbour must be advertised so that others find a shortest path: steps 1 to 5d of appendix C.
 
-use super::LS_INFINITY;
 use crate::bit_matrix::{self, BitMatrix};
 use anabranch_wire::ospf::RouterId;
+
+/// Cost of a link that does not exist (RFC 2328, appendix B).
+pub const LS_INFINITY: u32 = 0x00ff_ffff;
 
 /// Which of the two matrices of links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::EmitError;
+use crate::checksum::Checksum;
 use crate::tcp::Flags;
+use core::net::IpAddr;
 
 const SYN_ACK: Flags = Flags(Flags::SYN.0 | Flags::ACK.0);
 const H: CapableFlags =

@@ -1,9 +1,10 @@
 //! Packets to bytes and back (RFC 5340, section A.3).
 
+use super::bits::flag;
 use super::{
-    AgedLsa, AreaId, Body, DatabaseDescription, DescriptionFlags, HEADER, Hello, InstanceId, InterfaceId,
-    LinkStateAcknowledgment, LinkStateId, LinkStateRequest, LinkStateUpdate, Lls, Lsa, LsaHeader, LsaKey, LsaType,
-    Options, PROTOCOL_OSPF, Packet, RouterId, VERSION,
+    AgedLsa, AreaId, Body, Compatibility, DatabaseDescription, DescriptionFlags, HEADER, Hello, InstanceId,
+    InterfaceId, LinkStateAcknowledgment, LinkStateId, LinkStateRequest, LinkStateUpdate, Lls, Lsa, LsaHeader, LsaKey,
+    LsaType, Options, PROTOCOL_OSPF, Packet, RouterId, VERSION,
 };
 use crate::checksum::Checksum;
 use crate::error::{EmitError, ParseError};
@@ -13,33 +14,6 @@ use core::net::Ipv6Addr;
 
 /// Where the checksum lies in the packet header.
 const CHECKSUM: usize = 12;
-
-/// How to get on with implementations that do not keep to the RFCs; by default everything is as the RFCs have it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Compatibility {
-    /// A known implementation of RFC 5614 writes bits D and A of the MDR-Hello as 0x0100 and 0x0200 instead of 0x0001
-    /// and 0x0002. Those bits are reserved, so either place can be read.
-    pub accept_misplaced_mdr_bits: bool,
-    /// Write them where that implementation reads them.
-    pub send_misplaced_mdr_bits: bool,
-    /// A system that is asked to do the checksum of a raw socket takes the link-local signalling for a part of the
-    /// packet, and so its length. That sum is accepted too.
-    pub accept_checksum_over_lls: bool,
-    /// Write the sum in that way.
-    pub send_checksum_over_lls: bool,
-}
-
-impl Compatibility {
-    /// Takes what such an implementation sends, and sends what the RFCs say.
-    pub const ACCEPTING: Self = Self {
-        accept_misplaced_mdr_bits: true,
-        send_misplaced_mdr_bits: false,
-        accept_checksum_over_lls: true,
-        send_checksum_over_lls: false,
-    };
-    /// Sends as such an implementation does, and takes either.
-    pub const ALIKE: Self = Self { send_misplaced_mdr_bits: true, send_checksum_over_lls: true, ..Self::ACCEPTING };
-}
 
 /// What protects a packet from damage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -247,11 +221,6 @@ impl<'a> Frame<'a> {
             _ => Body::LinkStateAcknowledgment(LinkStateAcknowledgment { headers: headers(reader)? }),
         })
     }
-}
-
-/// A bit that says something, or not.
-pub(super) const fn flag(set: bool, bit: u8) -> u8 {
-    if set { bit } else { 0 }
 }
 
 /// What ran out was promised by the packet's length.

@@ -1,7 +1,7 @@
 //! Link-local signalling (RFC 5613): the block behind Hellos and database descriptions, and what ad-hoc networks say in
 //! it (RFC 5614, section A.2).
 
-use super::codec::flag;
+use super::bits::flag;
 use super::{Compatibility, RouterId};
 use crate::checksum::Checksum;
 use crate::error::{EmitError, ParseError};

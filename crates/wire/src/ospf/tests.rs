@@ -5,6 +5,7 @@ use super::lsa::{RouterLsa, Scope};
 use super::*;
 use crate::error::{EmitError, ParseError};
 use core::net::Ipv4Addr;
+use core::net::Ipv6Addr;
 
 mod lsas;
 

@@ -1,12 +1,13 @@
-//! How the options of a segment lie in its header.
+//! The options of a segment, and how they lie in its header.
 //!
 //! The layout is Linux's: every option padded to four bytes, NOPs before those of plain TCP and behind those of
 //! MPTCP, SACK-permitted in the place of two of them. Where that takes more than the 40 bytes there are, the same
 //! options are packed without padding, so that whatever was parsed can be emitted.
 
-use super::{Flags, OPTION_SPACE, SackBlock, SackBlocks, TcpOptions, Timestamps};
+use super::flags::Flags;
+use super::sack::{SackBlock, SackBlocks};
 use crate::error::{EmitError, ParseError};
-use crate::mptcp::{self, Parsed};
+use crate::mptcp::{self, Dss, MptcpOption, Parsed};
 use crate::reader::Reader;
 use crate::seq::SeqNumber;
 
@@ -33,6 +34,37 @@ pub const TIMESTAMPS_LEN: usize = 12;
 pub const SACK_LEN: usize = 4;
 /// Bytes that each SACK block takes.
 pub const SACK_BLOCK_LEN: usize = 8;
+
+/// The option space of a TCP header, bytes (RFC 9293, section 3.1).
+pub const OPTION_SPACE: usize = 40;
+
+/// The timestamps option (RFC 7323, section 3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Timestamps {
+    /// The sender's clock.
+    pub value: u32,
+    /// The clock of the other side that is echoed, valid with [`Flags::ACK`].
+    pub echo: u32,
+}
+
+/// The options of a segment. Unknown options are ignored when parsed.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TcpOptions {
+    /// Maximum segment size (RFC 9293, section 3.7.1), SYN only.
+    pub maximum_segment_size: Option<u16>,
+    /// Window scale shift (RFC 7323, section 2), SYN only; at most 14.
+    pub window_scale: Option<u8>,
+    /// SACK permitted (RFC 2018, section 2), SYN only.
+    pub sack_permitted: bool,
+    /// Timestamps.
+    pub timestamps: Option<Timestamps>,
+    /// Selective acknowledgement.
+    pub sack: SackBlocks,
+    /// Data sequence signal: the MPTCP option of nearly every segment, so it has its own place.
+    pub dss: Option<Dss>,
+    /// All other MPTCP options, in order. Empty (and without allocation) on nearly every segment.
+    pub mptcp: Vec<MptcpOption>,
+}
 
 impl TcpOptions {
     /// Bytes that the options take in the header, padding included: a multiple of 4; what exceeds

@@ -1,7 +1,7 @@
 //! Headers and option layouts against bytes worked out by hand.
 
 use super::*;
-use crate::mptcp::{CapableFlags, CapableKeys, DataAck, DataSequence, Mapping};
+use crate::mptcp::{CapableFlags, CapableKeys, DataAck, DataSequence, Dss, Mapping, MptcpOption};
 use crate::{Ecn, Packet};
 
 const SYN_ACK: Flags = Flags(Flags::SYN.0 | Flags::ACK.0);

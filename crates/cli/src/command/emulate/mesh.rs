@@ -7,12 +7,12 @@ use crate::diagnostic::Diagnostic;
 use crate::files::write;
 use crate::scenario::Scenario;
 use crate::scenario::model;
-use anabranch_net::emulate::{
+use anabranch_emulate::{
     AntennaId, Capture, ChannelModel, Ending, Ether, EtherReport, Hosts, Mesh, MeshConfig, Node, Routers, SessionError,
     mesh, run,
 };
-use anabranch_net::route::{Family, MAIN_TABLE, MeshInterface, Question, RouteConfig, ask};
 use anabranch_policy::time::Duration;
+use anabranch_router::{Family, MAIN_TABLE, MeshInterface, Question, RouteConfig, ask};
 use anabranch_routing::InterfaceKind;
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_sim::radio::{MediumConfig, Reach};

@@ -7,9 +7,7 @@ use crate::emulation;
 use crate::files::write;
 use crate::scenario::Scenario;
 use crate::table;
-use anabranch_net::emulate::{
-    Capture, Ending, Hosts, HostsConfig, Programs, Relay, Report, SessionError, address, run,
-};
+use anabranch_emulate::{Capture, Ending, Hosts, HostsConfig, Programs, Relay, Report, SessionError, address, run};
 use anabranch_policy::time::Duration;
 use serde_json::{Value, json};
 use std::io;
@@ -200,7 +198,7 @@ fn as_json(scenario: &Scenario, seed: u64, report: &Report, unread: u64, ending:
             "p99_us": lateness.quantile(0.99).as_secs_f64() * 1e6,
             "max_us": lateness.max().as_secs_f64() * 1e6,
             "over_1_ms": lateness.over_a_millisecond(),
-            "real_time_priority": report.priority == anabranch_net::emulate::Priority::RealTime,
+            "real_time_priority": report.priority == anabranch_system::Priority::RealTime,
         },
     })
 }

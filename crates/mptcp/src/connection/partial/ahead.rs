@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 /// Most messages that are remembered; behind more than these, later ones are not looked for.
 const MAX_MESSAGES: usize = 4_096;
+
 /// Most moments; beyond, the last one stands for all that comes later.
 const MAX_MOMENTS: usize = 4_096;
 
@@ -22,19 +23,19 @@ pub struct Seen {
     whole: bool,
 }
 
-impl Seen {
-    /// Where the message ends.
-    pub fn end(&self) -> u64 {
-        self.offset + HEADER as u64 + u64::from(self.header.length)
-    }
-}
-
 /// Headers and moments, by offset.
 #[derive(Debug, Default)]
 pub struct Ahead {
     messages: VecDeque<Seen>,
     /// The highest byte that was here, and from when on.
     moments: VecDeque<(u64, Instant)>,
+}
+
+impl Seen {
+    /// Where the message ends.
+    pub fn end(&self) -> u64 {
+        self.offset + HEADER as u64 + u64::from(self.header.length)
+    }
 }
 
 impl Ahead {

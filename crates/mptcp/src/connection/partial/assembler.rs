@@ -16,6 +16,7 @@ const MAX_READY: usize = 1_024;
 
 /// Pieces of messages are put together in blocks of at least this many bytes.
 const BLOCK: usize = 16 * 1024;
+
 /// An empty queue of more records than this gives its memory back.
 const IDLE_PLACES: usize = 16;
 

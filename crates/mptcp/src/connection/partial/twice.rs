@@ -1,38 +1,28 @@
-//! What has a deadline may go twice on its own subflow.
-//!
-//! A loss is known after a round trip, and a repair takes half of one more. Where the deadline is nearer than that, a second
-//! copy sent at once is the only repair there is; whether it is worth it the scheduler says
-//! ([`anabranch_policy::Scheduler::twice`]), once of each segment. The copy has a place and a mapping of its own on the subflow, so
-//! that congestion control counts it. The peer takes what comes first; the other is data that it has, as after a reinjection
-//! (RFC 8684, section 3.3.6).
+//! Data with a deadline that was sent, of which the scheduler is asked once whether it goes a second time at once.
 
-use super::Connection;
-use crate::connection::Workspace;
-use crate::event::SendKind;
+use crate::connection::state::Connection;
 use crate::subflow::scoreboard::Fate;
 use anabranch_policy::scheduler::Outstanding;
-use anabranch_policy::time::Instant;
+use anabranch_policy::time::{Duration, Instant};
 
 impl Connection {
-    /// Sends one segment again where the scheduler wants that. Gives false if nothing is left to be asked about.
-    pub(in crate::connection) fn assign_twice(&mut self, now: Instant, workspace: &Workspace) -> bool {
+    /// The next of it, subflow by subflow, and how long it may wait. Of what begins withdrawn nothing goes again.
+    pub(in crate::connection) fn next_recent(&mut self, now: Instant) -> Option<(Outstanding, Duration)> {
         for index in 0..self.subflows.len() {
             while let Some(held) = self.next_unasked(index) {
-                let Some(time_left) = self.time_left(now, held.data_seq) else { continue };
-                let length = self.useful_length(held.data_seq, u64::from(held.length));
-                let view = self.view(now);
-                // Of what begins withdrawn nothing goes again.
-                if length > 0 && self.scheduler.twice(&view, &held, time_left, &workspace.views) {
-                    return self.give(held.holder, held.data_seq, length as usize, SendKind::Duplicate);
+                if let Some(time_left) = self.time_left(now, held.data_seq)
+                    && self.useful_length(held.data_seq, u64::from(held.length)) > 0
+                {
+                    return Some((held, time_left));
                 }
             }
         }
-        false
+        None
     }
 
     /// The oldest segment of a subflow that the scheduler was not asked about.
     fn next_unasked(&mut self, index: usize) -> Option<Outstanding> {
-        let una = self.data_una();
+        let una = self.sender.una();
         let partial = self.partial.as_mut().filter(|partial| partial.terms.sender.is_some())?;
         let subflow = self.subflows.get(index)?;
         let holder = subflow.id();

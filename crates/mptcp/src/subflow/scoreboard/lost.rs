@@ -1,6 +1,7 @@
 //! Which records are deemed lost, and which of these are in flight after all.
 
-use super::{Fate, Scoreboard};
+use super::board::Scoreboard;
+use super::record::Fate;
 use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
 use anabranch_wire::tcp::SackBlocks;

@@ -1,6 +1,7 @@
 //! Records that are longer than the path takes are cut.
 
-use super::{Fate, Joined, Place, Record, Scoreboard};
+use super::board::Scoreboard;
+use super::record::{Fate, Joined, Place, Record};
 use anabranch_wire::SeqNumber;
 use std::collections::VecDeque;
 

@@ -1,27 +1,8 @@
 //! Records under one mapping: which may share one, and from when on they must.
 
-use super::{Fate, Record, Scoreboard};
+use super::board::Scoreboard;
+use super::record::{Fate, Joined, Place, Record};
 use crate::event::SendKind;
-
-/// How a record lies among others under one mapping: those that left with it as one packet, or those of its train.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Joined {
-    /// Bytes of payload before it.
-    pub before: u16,
-    /// Bytes of payload behind it.
-    pub after: u16,
-    /// The mapping ends with a DATA_FIN.
-    pub data_fin: bool,
-}
-
-/// Where a record is in a train, which is put together while all of it waits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Place {
-    /// From 0, the one that carries the mapping; 0 also without a train.
-    pub number: u8,
-    /// Bytes that had arrived from the peer when the train was begun, modulo 2^32.
-    pub arrived: u32,
-}
 
 impl Scoreboard {
     /// The place in a train of new data that is put behind what waits. It continues one of up to `most` records if it
@@ -72,10 +53,5 @@ impl Scoreboard {
             before += own;
         }
         whole
-    }
-
-    /// How many records have not been sent, and must be: their mapping is out.
-    pub(super) fn bound(&self) -> usize {
-        self.records.range(self.sent..).take_while(|record| record.joined.is_some()).count()
     }
 }

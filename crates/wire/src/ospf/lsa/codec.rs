@@ -6,7 +6,7 @@ use super::{
     RouterLsa,
 };
 use crate::error::{EmitError, ParseError};
-use crate::ospf::codec::flag;
+use crate::ospf::bits::flag;
 use crate::ospf::{InterfaceId, LinkStateId, Options, Prefix, PrefixOptions, RouterId};
 use crate::reader::Reader;
 use bytes::Bytes;

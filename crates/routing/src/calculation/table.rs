@@ -1,0 +1,148 @@
+//! From paths to routers to routes to prefixes (RFC 5340, 4.8.1, second stage, and 4.8.2; RFC 5838, 2.3 and 2.5).
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use anabranch_wire::ospf::{InterfaceId, LsaBody, LsaType, Prefix, PrefixOptions, RouterId};
+
+use super::Calculation;
+use super::alternates::Alternates;
+use crate::config::Config;
+use crate::counters::DropReason;
+use crate::database::Database;
+use crate::forecasts::Forecasts;
+use crate::graph::Vertex;
+use crate::handles::NeighborHandle;
+use crate::interfaces::Interfaces;
+use crate::routing_table::{NextHop, Route, RoutingTable};
+
+/// What the routing table is made of.
+pub(crate) struct TableMaker<'a> {
+    pub config: &'a Config,
+    pub interfaces: &'a Interfaces,
+    pub database: &'a Database,
+    pub calculation: &'a Calculation,
+    pub forecasts: &'a Forecasts,
+}
+
+impl TableMaker<'_> {
+    /// The address of a neighbour as a next hop.
+    fn address_of(&self, at: NeighborHandle) -> Option<IpAddr> {
+        let neighbor = self.interfaces.neighbor(at)?;
+        if self.config.is_ipv4() {
+            let link = self.database.link_lsa(at.interface, at.router, neighbor.interface);
+            if let Some(address) = link.map(|link| link.address_v4()).filter(|address| !address.is_unspecified()) {
+                return Some(address.into());
+            }
+        }
+        Some(neighbor.address.into())
+    }
+
+    /// The first hops of the paths that were found, as next hops, by the index of their neighbour.
+    pub fn next_hops(&self) -> Vec<Option<NextHop>> {
+        let hop = |at: &NeighborHandle| {
+            let interface = self.interfaces[at.interface].config.id;
+            Some(NextHop { router: at.router, interface, address: self.address_of(*at)? })
+        };
+        self.calculation.roots.iter().map(hop).collect()
+    }
+
+    /// The route to a vertex; none if there is no way.
+    fn route_to(&self, hops: &[Option<NextHop>], vertex: Vertex, destination: RouterId) -> Option<Route> {
+        let cost = self.calculation.paths.distance(&self.calculation.graph, vertex)?;
+        let first = self.calculation.paths.next_hops(&self.calculation.graph, vertex);
+        let mut next_hops: Vec<NextHop> = first.filter_map(|hop| *hops.get(hop.neighbor)?).collect();
+        next_hops.sort_unstable();
+        next_hops.truncate(self.config.maximum_paths);
+        Some(Route { cost, destination, next_hops })
+    }
+
+    /// Prefixes that are too long for the address family, and LSAs that speak for another router.
+    pub fn foreign_prefixes(&self) -> Vec<DropReason> {
+        let ipv4 = self.config.is_ipv4();
+        let mut foreign = Vec::new();
+        for entry in self.database.of_type(LsaType::INTRA_AREA_PREFIX) {
+            let LsaBody::IntraAreaPrefix(lsa) = entry.lsa.body() else { continue };
+            if lsa.referenced.advertising != entry.lsa.key().advertising {
+                foreign.push(DropReason::PrefixOwner);
+            } else if ipv4 {
+                let long = lsa.prefixes.iter().filter(|prefix| prefix.prefix.length() > 32);
+                foreign.extend(long.map(|_| DropReason::PrefixFamily));
+            }
+        }
+        foreign
+    }
+
+    /// Makes the table from the paths of the last calculation and the prefixes in the database. With many routers that is
+    /// most of the work, so it is done when somebody asks.
+    pub fn make(&self) -> RoutingTable {
+        let mut table = RoutingTable::default();
+        let Some(now) = self.calculation.last else { return table };
+        let hops = self.next_hops();
+        let ipv4 = self.config.is_ipv4();
+        for entry in self.database.of_type(LsaType::ROUTER).filter(|entry| !entry.is_aged_out(now)) {
+            let router = entry.lsa.key().advertising;
+            if router != self.config.router_id && !table.routers.contains_key(&router) {
+                let route = self.route_to(&hops, Vertex::Router(router), router);
+                table.routers.extend(route.map(|route| (router, route)));
+            }
+        }
+        let Self { config, interfaces, calculation, forecasts, .. } = *self;
+        Alternates { config, interfaces, calculation, forecasts }.go_around(&hops, &mut table.routers);
+        for entry in self.database.of_type(LsaType::INTRA_AREA_PREFIX).filter(|entry| !entry.is_aged_out(now)) {
+            let LsaBody::IntraAreaPrefix(lsa) = entry.lsa.body() else { continue };
+            let router = lsa.referenced.advertising;
+            if router != entry.lsa.key().advertising {
+                // The two are always equal (RFC 5340, 4.4.3.9): nobody says what is behind another.
+                continue;
+            }
+            let own = router == self.config.router_id;
+            let route = match lsa.referenced.kind {
+                LsaType::ROUTER if own => Some(Route { cost: 0, destination: router, next_hops: Vec::new() }),
+                LsaType::ROUTER => table.routers.get(&router).cloned(),
+                LsaType::NETWORK => {
+                    let network = Vertex::Network(router, InterfaceId(lsa.referenced.id.0));
+                    self.route_to(&hops, network, router)
+                }
+                _ => None,
+            };
+            let Some(route) = route else { continue };
+            for prefix in lsa.prefixes.iter().filter(|prefix| !prefix.options.contains(PrefixOptions::NU)) {
+                // RFC 5838, 2.3.
+                if ipv4 && prefix.prefix.length() > 32 {
+                    continue;
+                }
+                let cost = route.cost.saturating_add(prefix.metric.into());
+                add(&mut table.prefixes, prefix.prefix, Route { cost, ..route.clone() });
+            }
+        }
+        let most = self.config.maximum_paths;
+        for route in table.prefixes.values_mut() {
+            route.next_hops.truncate(most);
+        }
+        table
+    }
+}
+
+/// Adds a way to a prefix: the cheapest counts, and all that are as cheap together. What is this router's own has no next
+/// hop.
+fn add(prefixes: &mut BTreeMap<Prefix, Route>, prefix: Prefix, route: Route) {
+    let Some(known) = prefixes.get_mut(&prefix) else {
+        prefixes.insert(prefix, route);
+        return;
+    };
+    match route.cost.cmp(&known.cost) {
+        core::cmp::Ordering::Less => *known = route,
+        core::cmp::Ordering::Equal => {
+            known.destination = known.destination.min(route.destination);
+            if known.next_hops.is_empty() || route.next_hops.is_empty() {
+                known.next_hops.clear();
+            } else {
+                known.next_hops.extend(route.next_hops);
+                known.next_hops.sort_unstable();
+                known.next_hops.dedup();
+            }
+        }
+        core::cmp::Ordering::Greater => {}
+    }
+}

@@ -1,0 +1,211 @@
+//! The exchange of databases with one neighbour: Database Descriptions and Link State Requests (RFC 2328, 10.6 to 10.9;
+//! RFC 5614, 7.4; RFC 5243).
+
+use anabranch_policy::Instant;
+use anabranch_wire::ospf::lls::MdrDescription;
+use anabranch_wire::ospf::lsa::MAX_AGE;
+use anabranch_wire::ospf::{
+    Body, DatabaseDescription, DescriptionFlags, HEADER, LinkStateRequest, Lls, LsaHeader, RouterId, Tlv,
+};
+
+use crate::config::{Config, InterfaceConfig, InterfaceKind};
+use crate::database::{Database, Place};
+use crate::election::Selection;
+use crate::handles::NeighborHandle;
+use crate::neighbor::exchange::{ExchangeTimer, Role};
+use crate::neighbor::{Neighbor, NeighborEvent, NeighborState};
+use crate::output::Output;
+use crate::verbs::{Destination, IPV6_HEADER};
+
+/// Header of the LLS block with an MDR-DD TLV in it: no room is lost if it is always kept free.
+const LLS_ROOM: usize = 16;
+
+/// A neighbour, and what the exchange with it needs of the router.
+pub(crate) struct Conversation<'a> {
+    pub now: Instant,
+    pub with: NeighborHandle,
+    pub neighbor: &'a mut Neighbor,
+    pub interface: &'a InterfaceConfig,
+    pub selection: &'a Selection,
+    pub config: &'a Config,
+    pub database: &'a Database,
+    pub output: &'a mut Output,
+}
+
+impl Conversation<'_> {
+    fn destination(&self) -> Destination {
+        Destination::Neighbor(self.with.router, self.neighbor.address)
+    }
+
+    /// How many of `size` bytes each fit into a packet, behind `fixed` bytes.
+    fn room(&self, fixed: usize, size: usize) -> usize {
+        usize::from(self.interface.mtu).saturating_sub(IPV6_HEADER + HEADER + fixed) / size
+    }
+
+    /// Enters ExStart: this router claims to be the master. `first` is the sequence number of a first attempt.
+    pub fn negotiate(&mut self, first: u32) {
+        self.neighbor.clear_lists();
+        self.neighbor.exchange.begin(first);
+        self.send_description(true);
+    }
+
+    /// Enters Exchange: lists the database for its description.
+    pub fn summarize(&mut self) {
+        for (place, entry) in self.database.described(self.with.interface) {
+            if entry.is_aged_out(self.now) {
+                self.neighbor.retransmissions.add(place.key, self.now + self.interface.rxmt_interval);
+            } else {
+                self.neighbor.exchange.summary.insert(place.key);
+            }
+        }
+    }
+
+    /// Sends the next Database Description; `initial` in ExStart.
+    pub fn send_description(&mut self, initial: bool) {
+        let most = self.room(DatabaseDescription::FIXED + LLS_ROOM, LsaHeader::LENGTH);
+        let exchange = &mut self.neighbor.exchange;
+        let mut headers = Vec::new();
+        while !initial && headers.len() < most {
+            let Some(key) = exchange.summary.pop_first() else { break };
+            let entry = Place::on(self.with.interface, key).and_then(|place| self.database.get(place));
+            headers.extend(entry.map(|entry| entry.header(self.now)).filter(|header| header.age < MAX_AGE));
+        }
+        let more = initial || !exchange.summary.is_empty();
+        let master = exchange.role == Role::Master;
+        match exchange.role {
+            Role::Master => exchange.timers.set(ExchangeTimer::Description, self.now + self.interface.rxmt_interval),
+            Role::Slave => exchange.timers.stop(ExchangeTimer::Description),
+        }
+        let description = DatabaseDescription {
+            options: self.config.options(),
+            interface_mtu: self.interface.mtu,
+            flags: DescriptionFlags { init: initial, more, master, ipv6_mtu_differs: false },
+            sequence: exchange.sequence.unwrap_or(0),
+            headers,
+        };
+        // RFC 5614, 7.4.
+        let is_manet = matches!(self.interface.kind, InterfaceKind::Manet(_));
+        let lls = (initial && is_manet).then(|| {
+            let designated_router = self.selection.parent.unwrap_or(RouterId::NONE);
+            let backup_designated_router = self.selection.backup_parent.unwrap_or(RouterId::NONE);
+            let roles = MdrDescription { designated_router, backup_designated_router };
+            Lls { tlvs: vec![Tlv::MdrDescription(roles)] }
+        });
+        let destination = self.destination();
+        let packet = self.output.send(self.interface.id, destination, Body::DatabaseDescription(description), lls);
+        self.neighbor.exchange.sent = Some(packet);
+    }
+
+    /// Sends the last Database Description again, if it is still there.
+    pub fn repeat_description(&mut self) {
+        if let Some(packet) = &self.neighbor.exchange.sent {
+            let destination = Destination::Neighbor(self.with.router, self.neighbor.address);
+            self.output.send_again(self.interface.id, destination, packet);
+        }
+    }
+
+    /// The master got no answer, or the slave may forget its last description.
+    pub fn description_timeout(&mut self) {
+        match self.neighbor.state {
+            // Made anew: the roles it tells may have changed, and old ones would undo the adjacency.
+            NeighborState::ExStart => self.send_description(true),
+            NeighborState::Exchange if self.neighbor.exchange.role == Role::Master => {
+                let again = self.now + self.interface.rxmt_interval;
+                self.neighbor.exchange.timers.set(ExchangeTimer::Description, again);
+                self.repeat_description();
+            }
+            NeighborState::Down
+            | NeighborState::Init
+            | NeighborState::TwoWay
+            | NeighborState::Exchange
+            | NeighborState::Loading
+            | NeighborState::Full => {
+                self.neighbor.exchange.timers.stop(ExchangeTimer::Description);
+                self.neighbor.exchange.sent = None;
+            }
+        }
+    }
+
+    /// Takes in a description that is next in sequence, and answers it. The event that follows from it.
+    pub fn accept_description(&mut self, description: &DatabaseDescription) -> Option<NeighborEvent> {
+        self.neighbor.exchange.received = Some((description.flags, description.options, description.sequence));
+        if !self.list_requests(&description.headers) {
+            return Some(NeighborEvent::SeqNumberMismatch);
+        }
+        let exchange = &mut self.neighbor.exchange;
+        let done = match exchange.role {
+            Role::Master => {
+                exchange.sequence = exchange.sequence.map(|sequence| sequence.wrapping_add(1));
+                let done = exchange.described_all() && !description.flags.more;
+                if !done {
+                    self.send_description(false);
+                }
+                done
+            }
+            Role::Slave => {
+                exchange.sequence = Some(description.sequence);
+                self.send_description(false);
+                !description.flags.more && self.neighbor.exchange.summary.is_empty()
+            }
+        };
+        if !done {
+            self.request_more();
+            return None;
+        }
+        // The slave keeps its last description for a master that did not get it (RFC 2328, 10.8).
+        let forget = self.now + self.interface.router_dead_interval;
+        self.neighbor.exchange.timers.set(ExchangeTimer::Description, forget);
+        Some(NeighborEvent::ExchangeDone { requests_left: !self.neighbor.exchange.requests.is_empty() })
+    }
+
+    /// Lists what the neighbour has and this router lacks. False if a header cannot be.
+    fn list_requests(&mut self, headers: &[LsaHeader]) -> bool {
+        let exchange = &mut self.neighbor.exchange;
+        for header in headers {
+            let Some(place) = Place::on(self.with.interface, header.key) else { return false };
+            let own = self.database.get(place).map(|entry| entry.header(self.now));
+            let newer = own.is_none_or(|own| header.compare_instance(&own).is_gt());
+            if newer && exchange.requests.len() < self.config.limits.lsas {
+                exchange.requests.insert(header.key, *header);
+            }
+            // RFC 5243: what the neighbour has in the same or a newer instance needs no description.
+            if own.is_none_or(|own| header.compare_instance(&own).is_ge()) {
+                exchange.summary.remove(&header.key);
+            }
+        }
+        true
+    }
+
+    /// Sends a Link State Request if one is needed and none is outstanding (RFC 2328, 10.9).
+    pub fn request_more(&mut self) {
+        if self.neighbor.exchange.may_request() {
+            self.request_again();
+        }
+    }
+
+    /// Sends a Link State Request for the first of what is missing.
+    pub fn request_again(&mut self) {
+        let most = self.room(0, LinkStateRequest::ENTRY);
+        let is_exchanging = self.neighbor.is_exchanging();
+        let exchange = &mut self.neighbor.exchange;
+        if exchange.requests.is_empty() || !is_exchanging {
+            exchange.timers.stop(ExchangeTimer::Request);
+            return;
+        }
+        exchange.requested = exchange.requests.keys().take(most).copied().collect();
+        exchange.timers.set(ExchangeTimer::Request, self.now + self.interface.rxmt_interval);
+        let keys = exchange.requested.iter().copied().collect();
+        let destination = self.destination();
+        self.output.send(self.interface.id, destination, Body::LinkStateRequest(LinkStateRequest { keys }), None);
+    }
+
+    /// Requested LSAs may have come in, or are not needed any more. The event that follows.
+    pub fn requests_answered(&mut self) -> Option<NeighborEvent> {
+        if self.neighbor.exchange.requests.is_empty() {
+            self.neighbor.exchange.end_requests();
+            return Some(NeighborEvent::LoadingDone);
+        }
+        self.request_more();
+        None
+    }
+}

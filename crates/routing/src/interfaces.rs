@@ -1,0 +1,138 @@
+//! All interfaces of the router with their neighbours.
+
+use core::ops::{Index, IndexMut};
+
+use anabranch_policy::Instant;
+use anabranch_wire::ospf::{InterfaceId, LsaHeader};
+
+use crate::database::Place;
+use crate::handles::{InterfaceHandle, NeighborHandle};
+use crate::interface::Interface;
+use crate::neighbor::Neighbor;
+
+/// The interfaces, in the order in which they were added. None is ever removed.
+#[derive(Default)]
+pub(crate) struct Interfaces {
+    all: Vec<Interface>,
+}
+
+impl Interfaces {
+    pub fn add(&mut self, interface: Interface) {
+        self.all.push(interface);
+    }
+
+    /// The interface of a number.
+    pub fn find(&self, id: InterfaceId) -> Option<InterfaceHandle> {
+        self.all.iter().position(|one| one.config.id == id).map(InterfaceHandle::new)
+    }
+
+    pub fn handles(&self) -> impl Iterator<Item = InterfaceHandle> + use<> {
+        (0..self.all.len()).map(InterfaceHandle::new)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (InterfaceHandle, &Interface)> {
+        self.handles().zip(&self.all)
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (InterfaceHandle, &mut Interface)> {
+        self.handles().zip(&mut self.all)
+    }
+
+    /// The interfaces on which an LSA is flooded.
+    pub fn eligible(&self, place: Place) -> impl Iterator<Item = &Interface> {
+        self.iter().filter(move |(handle, _)| place.is_eligible(*handle)).map(|(_, interface)| interface)
+    }
+
+    fn eligible_mut(&mut self, place: Place) -> impl Iterator<Item = &mut Interface> {
+        self.iter_mut().filter(move |(handle, _)| place.is_eligible(*handle)).map(|(_, interface)| interface)
+    }
+
+    /// A neighbour, if it is known.
+    pub fn neighbor(&self, at: NeighborHandle) -> Option<&Neighbor> {
+        self.all.get(at.interface.index())?.neighbors.get(&at.router)
+    }
+
+    /// A neighbour, if it is known.
+    pub fn neighbor_mut(&mut self, at: NeighborHandle) -> Option<&mut Neighbor> {
+        self.all.get_mut(at.interface.index())?.neighbors.get_mut(&at.router)
+    }
+
+    /// The neighbours in state Exchange or Loading.
+    pub fn exchanging(&self) -> impl Iterator<Item = NeighborHandle> {
+        self.iter().flat_map(|(interface, one)| {
+            let exchanging = one.adjacent().filter(|(_, neighbor)| neighbor.is_fetching());
+            exchanging.map(move |(router, _)| NeighborHandle { interface, router })
+        })
+    }
+
+    /// An LSA is no longer sent again to anyone.
+    pub fn stop_retransmitting(&mut self, place: Place) {
+        for interface in self.eligible_mut(place) {
+            interface.for_each_adjacent(|_, neighbor| {
+                neighbor.retransmissions.remove(place.key);
+            });
+        }
+    }
+
+    /// An LSA is no longer requested of anyone.
+    pub fn stop_requesting(&mut self, place: Place) {
+        for interface in self.eligible_mut(place) {
+            interface.for_each_adjacent(|_, neighbor| {
+                neighbor.exchange.requests.remove(&place.key);
+            });
+        }
+    }
+
+    /// Drops what the Acked LSA lists hold of instances that are not newer than `own`, the database's.
+    pub fn forget_acknowledged(&mut self, own: &LsaHeader) {
+        for interface in &mut self.all {
+            interface.for_each_adjacent(|_, neighbor| {
+                if neighbor.acked.get(&own.key).is_some_and(|ack| ack.compare_instance(own).is_le()) {
+                    neighbor.acked.remove(&own.key);
+                }
+            });
+        }
+    }
+
+    /// Whether an LSA is still to be sent, or acknowledged by someone.
+    pub fn is_awaited(&self, place: Place) -> bool {
+        self.eligible(place).any(|interface| {
+            interface.flood.contains(place.key)
+                || interface.adjacent().any(|(_, neighbor)| neighbor.retransmissions.contains(place.key))
+        })
+    }
+
+    /// When the next timer of an interface or of a neighbour expires, or a little before.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.all.iter().filter_map(Interface::next_timeout).min()
+    }
+}
+
+impl Index<InterfaceHandle> for Interfaces {
+    type Output = Interface;
+
+    fn index(&self, handle: InterfaceHandle) -> &Interface {
+        self.all.get(handle.index()).expect("an interface is never removed")
+    }
+}
+
+impl IndexMut<InterfaceHandle> for Interfaces {
+    fn index_mut(&mut self, handle: InterfaceHandle) -> &mut Interface {
+        self.all.get_mut(handle.index()).expect("an interface is never removed")
+    }
+}
+
+/// A neighbour that is known to be known: it sent the packet that is handled, or its timer expired.
+impl Index<NeighborHandle> for Interfaces {
+    type Output = Neighbor;
+
+    fn index(&self, at: NeighborHandle) -> &Neighbor {
+        self.neighbor(at).expect("a neighbour is forgotten by its own timer or with its interface only")
+    }
+}
+
+impl IndexMut<NeighborHandle> for Interfaces {
+    fn index_mut(&mut self, at: NeighborHandle) -> &mut Neighbor {
+        self.neighbor_mut(at).expect("a neighbour is forgotten by its own timer or with its interface only")
+    }
+}

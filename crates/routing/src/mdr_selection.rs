@@ -1,0 +1,169 @@
+//! The selection of MDRs and of the neighbours to advertise on the router's interfaces (RFC 5614, 5 and 9.3).
+
+use anabranch_wire::ospf::RouterId;
+
+use crate::adjacency::is_backbone;
+use crate::election::{AdjConnectivity, Election};
+use crate::handles::InterfaceHandle;
+use crate::interface::Interface;
+use crate::interfaces::Interfaces;
+use crate::lsa_fullness::{Advertised, AdvertisedNeighbors, LsaFullness, ManetInterface};
+use crate::neighbor::NeighborState;
+use crate::neighborhood::{Neighbor, Neighborhood, Rank};
+
+/// The algorithms and their memory.
+#[derive(Default)]
+pub(crate) struct MdrSelection {
+    election: Election,
+    neighborhood: Neighborhood,
+    advertised: AdvertisedNeighbors,
+}
+
+impl MdrSelection {
+    /// Runs the MDR selection algorithm on a MANET interface (RFC 5614, 5). True if the router's level changed there.
+    pub fn select_mdrs(&mut self, own: RouterId, interface: &mut Interface) -> bool {
+        interface.mdr_neighbor_change = false;
+        let settings = interface.manet().expect("MDRs are selected on MANET interfaces").election;
+        fill(&mut self.neighborhood, interface, true);
+        let before = interface.selection;
+        let priority = interface.config.priority;
+        let selection = self.election.select(own, priority, &before, &self.neighborhood, &settings);
+        interface.select(selection);
+        for (router, neighbor) in &mut interface.neighbors {
+            let place = self.neighborhood.index(*router);
+            neighbor.manet.chosen.dependent = place.is_some_and(|place| self.election.is_dependent(place));
+        }
+        before.level != selection.level
+    }
+
+    /// Selects the Selected Advertised Neighbors of all MANET interfaces, if what they depend on changed on one of them
+    /// (RFC 5614, 9.3).
+    pub fn select_advertised(&mut self, own: RouterId, interfaces: &mut Interfaces) {
+        if !interfaces.iter().any(|(_, interface)| interface.advertised_change) {
+            return;
+        }
+        self.advertised.clear();
+        let mut places: Vec<(InterfaceHandle, usize)> = Vec::new();
+        for (handle, interface) in interfaces.iter_mut() {
+            interface.advertised_change = false;
+            places.extend(self.add_interface(interface).map(|place| (handle, place)));
+        }
+        self.advertised.select(own);
+        for (handle, place) in places {
+            let interface = &mut interfaces[handle];
+            let mut selected = self.advertised.selected(place).peekable();
+            for (router, neighbor) in &mut interface.neighbors {
+                let selected = selected.next_if_eq(router).is_some();
+                // What is selected now is looked at when it is selected next.
+                interface.advertised_change |= selected != neighbor.manet.chosen.selected;
+                neighbor.manet.chosen.selected = selected;
+            }
+        }
+    }
+
+    /// Adds an interface with its bidirectional neighbours to those from which are selected; none if it takes no part.
+    fn add_interface(&mut self, interface: &Interface) -> Option<usize> {
+        let manet = interface.manet().filter(|_| interface.is_active())?;
+        let place = self.advertised.add_interface(ManetInterface {
+            priority: interface.config.priority,
+            level: interface.selection.level,
+            reduction: manet.election.adj_connectivity != AdjConnectivity::Full,
+            fullness: manet.lsa_fullness,
+        });
+        let by_cost = !matches!(manet.lsa_fullness, LsaFullness::Minimal | LsaFullness::MdrFull | LsaFullness::Full);
+        fill(&mut self.neighborhood, interface, by_cost);
+        for (router, neighbor) in interface.neighbors.iter().filter(|(_, one)| one.is_bidirectional()) {
+            let said = &neighbor.manet.said;
+            let known = |router: RouterId| Some(router).filter(|router| *router != RouterId::NONE);
+            let about = Advertised {
+                id: *router,
+                metric: interface.cost_to(*router),
+                default_metric: 1,
+                parents: [known(said.parent), known(said.backup_parent)],
+                backbone: is_backbone(interface, *router, neighbor),
+                selected: neighbor.manet.chosen.selected,
+            };
+            self.advertised.add_neighbor(
+                &self.neighborhood,
+                about,
+                said.sets.dependent.iter().copied(),
+                said.sets.selected.iter().copied(),
+                said.metrics.iter().map(|(router, metric)| (*router, *metric)),
+            );
+        }
+        Some(place)
+    }
+}
+
+/// Fills the neighbourhood of an interface; who is connected with whom only if it is asked for.
+fn fill(neighborhood: &mut Neighborhood, interface: &Interface, connected: bool) {
+    neighborhood.clear();
+    for (router, neighbor) in interface.neighbors.iter().filter(|(_, neighbor)| neighbor.is_bidirectional()) {
+        let said = &neighbor.manet.said;
+        let listed = Neighbor {
+            rank: Rank { priority: neighbor.priority, level: said.level, id: *router },
+            adjacent: neighbor.state >= NeighborState::ExStart,
+            full_hello_received: said.full_hello_received,
+        };
+        let heard: &[RouterId] = if connected { &said.sets.bidirectional } else { &[] };
+        neighborhood.add(listed, heard.iter().copied());
+    }
+    neighborhood.connect();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::InterfaceConfig;
+    use crate::interface::InterfaceState;
+    use crate::neighborhood::Level;
+    use anabranch_policy::Instant;
+    use anabranch_wire::ospf::InterfaceId;
+    use std::net::Ipv6Addr;
+
+    /// An interface with the neighbours 2 and 3, which do not hear each other.
+    fn interfaces() -> Interfaces {
+        let mut interface = Interface::new(InterfaceConfig::manet(InterfaceId(1), Ipv6Addr::UNSPECIFIED));
+        interface.bring_up(Instant::ZERO, 0.0);
+        interface.end_waiting();
+        for router in [2, 3].map(RouterId) {
+            interface.add_neighbor(Instant::ZERO, router, Ipv6Addr::UNSPECIFIED, None);
+            let neighbor = interface.neighbors.get_mut(&router).unwrap();
+            neighbor.state = NeighborState::Full;
+            neighbor.priority = 1;
+            neighbor.manet.said.full_hello_received = true;
+            neighbor.manet.said.sets.bidirectional = vec![RouterId(1)];
+        }
+        let mut interfaces = Interfaces::default();
+        interfaces.add(interface);
+        interfaces
+    }
+
+    #[test]
+    fn a_router_between_two_that_do_not_hear_each_other_becomes_an_mdr_once() {
+        let mut interfaces = interfaces();
+        let interface = &mut interfaces[InterfaceHandle::FIRST];
+        let mut selection = MdrSelection::default();
+        assert!(interface.mdr_neighbor_change && selection.select_mdrs(RouterId(1), interface));
+        assert_eq!((interface.state, interface.selection.level), (InterfaceState::Dr, Level::Mdr));
+        assert!(!interface.mdr_neighbor_change && !selection.select_mdrs(RouterId(1), interface));
+    }
+
+    #[test]
+    fn neighbours_that_need_the_router_to_reach_each_other_are_advertised() {
+        let mut interfaces = interfaces();
+        let mut selection = MdrSelection::default();
+        interfaces[InterfaceHandle::FIRST].selection.level = Level::Mdr;
+        // Not yet: nothing is said to have changed.
+        interfaces[InterfaceHandle::FIRST].advertised_change = false;
+        selection.select_advertised(RouterId(1), &mut interfaces);
+        let selected = |interfaces: &Interfaces| {
+            let all = interfaces[InterfaceHandle::FIRST].neighbors.values();
+            all.map(|one| one.manet.chosen.selected).collect::<Vec<bool>>()
+        };
+        assert_eq!(selected(&interfaces), [false, false]);
+        interfaces[InterfaceHandle::FIRST].advertised_change = true;
+        selection.select_advertised(RouterId(1), &mut interfaces);
+        assert_eq!(selected(&interfaces), [true, true]);
+    }
+}

@@ -1,0 +1,125 @@
+//! What the forecaster of a link is told: packets that come, Hellos that do not, and what became of frames.
+
+use anabranch_policy::forecast::Observation;
+use anabranch_policy::{Duration, Instant, LinkForecaster};
+
+/// A Hello is missing if it is this part of HelloInterval late: more than two neighbours' jitter, and what a busy channel
+/// adds.
+const LATENESS: f64 = 0.25;
+
+/// How long after a Hello the next one is missing.
+pub(crate) fn missing_after(interval: Duration) -> Duration {
+    interval + interval.mul_f64(LATENESS)
+}
+
+/// The forecaster of the link to a neighbour, if there is one.
+pub(crate) struct LinkMonitor {
+    forecaster: Option<Box<dyn LinkForecaster>>,
+    /// Hellos reported to the forecaster as missing since the last one came.
+    reported: u16,
+}
+
+impl LinkMonitor {
+    pub fn new(forecaster: Option<Box<dyn LinkForecaster>>) -> Self {
+        Self { forecaster, reported: 0 }
+    }
+
+    /// A packet other than a Hello came.
+    pub fn hear(&mut self, now: Instant, signal: Option<f32>) {
+        self.observe(now, Observation::Heard { signal });
+    }
+
+    /// A Hello came after `gap` others by their sequence numbers. A gap of more than twice `most` is a neighbour that
+    /// started anew rather than one that was not heard. True if there is a forecaster.
+    pub fn hear_hello(&mut self, now: Instant, signal: Option<f32>, gap: Option<u16>, most: u16) -> bool {
+        let reported = core::mem::take(&mut self.reported);
+        if let Some(gap) = gap {
+            let unreported = gap.saturating_sub(reported);
+            if unreported > 0 && gap <= most.saturating_mul(2) {
+                self.observe(now, Observation::Missed { hellos: unreported });
+            }
+        }
+        self.observe(now, Observation::Heard { signal });
+        self.forecaster.is_some()
+    }
+
+    /// A Hello is late.
+    pub fn miss_hello(&mut self, now: Instant) {
+        self.reported = self.reported.saturating_add(1);
+        self.observe(now, Observation::MISSED);
+    }
+
+    /// The link layer delivered a frame, or gave up.
+    pub fn transmitted(&mut self, now: Instant, delivered: bool) {
+        self.observe(now, Observation::Transmitted { delivered });
+    }
+
+    /// Probability that the link is up after `horizon`; none without a forecaster.
+    pub fn probability_up(&self, now: Instant, horizon: Duration) -> Option<f64> {
+        Some(self.forecaster.as_ref()?.probability_up(now, horizon))
+    }
+
+    fn observe(&mut self, now: Instant, observation: Observation) {
+        if let Some(forecaster) = &mut self.forecaster {
+            forecaster.observe(now, observation);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    struct Recorder(Arc<Mutex<Vec<Observation>>>);
+
+    impl LinkForecaster for Recorder {
+        fn observe(&mut self, _: Instant, observation: Observation) {
+            self.0.lock().unwrap().push(observation);
+        }
+
+        fn probability_up(&self, _: Instant, _: Duration) -> f64 {
+            0.5
+        }
+    }
+
+    fn monitor() -> (LinkMonitor, Arc<Mutex<Vec<Observation>>>) {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        (LinkMonitor::new(Some(Box::new(Recorder(Arc::clone(&seen))))), seen)
+    }
+
+    const HEARD: Observation = Observation::Heard { signal: None };
+
+    #[test]
+    fn a_missing_hello_is_reported_once() {
+        let (mut monitor, seen) = monitor();
+        monitor.miss_hello(Instant::ZERO);
+        monitor.miss_hello(Instant::ZERO);
+        assert!(monitor.hear_hello(Instant::ZERO, None, Some(3), 3));
+        monitor.hear_hello(Instant::ZERO, None, Some(1), 3);
+        let expected = [
+            Observation::MISSED,
+            Observation::MISSED,
+            Observation::Missed { hellos: 1 },
+            HEARD,
+            Observation::Missed { hellos: 1 },
+            HEARD,
+        ];
+        assert_eq!(*seen.lock().unwrap(), expected);
+    }
+
+    #[test]
+    fn a_neighbour_that_started_anew_missed_nothing() {
+        let (mut monitor, seen) = monitor();
+        monitor.hear_hello(Instant::ZERO, None, Some(7), 3);
+        monitor.hear_hello(Instant::ZERO, None, None, 3);
+        assert_eq!(*seen.lock().unwrap(), [HEARD, HEARD]);
+    }
+
+    #[test]
+    fn without_a_forecaster_nothing_is_forecast() {
+        let mut monitor = LinkMonitor::new(None);
+        assert!(!monitor.hear_hello(Instant::ZERO, None, Some(2), 3));
+        assert_eq!(monitor.probability_up(Instant::ZERO, Duration::ZERO), None);
+    }
+}

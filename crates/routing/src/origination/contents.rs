@@ -1,0 +1,240 @@
+//! What the own LSAs say (RFC 5614, 9.4 and A.4; RFC 5340, 4.4.3; RFC 5838, 2.3 and 2.5).
+
+use std::net::IpAddr;
+
+use anabranch_wire::ospf::lsa::{
+    IntraAreaPrefix, IntraAreaPrefixLsa, LinkKind, LinkLsa, LinkPrefix, RouterFlags, RouterLink, RouterLsa,
+};
+use anabranch_wire::ospf::{LinkStateId, LsaBody, LsaKey, LsaType, Prefix, PrefixOptions, RouterId};
+
+use crate::adjacency::is_backbone;
+use crate::config::Config;
+use crate::database::{Database, Place};
+use crate::election::AdjConnectivity;
+use crate::handles::InterfaceHandle;
+use crate::interface::{Interface, InterfaceState};
+use crate::interfaces::Interfaces;
+use crate::lsa_fullness::Standing;
+use crate::neighbor::{Neighbor, NeighborState};
+
+/// The prefix of a length that an address lies in.
+fn prefix_of(address: IpAddr, length: u8) -> Option<Prefix> {
+    match address {
+        IpAddr::V4(address) => Prefix::v4(address, length),
+        IpAddr::V6(address) => Prefix::v6(address, length),
+    }
+}
+
+/// What the own LSAs are made of.
+pub(crate) struct OwnLsas<'a> {
+    pub config: &'a Config,
+    pub interfaces: &'a Interfaces,
+}
+
+impl OwnLsas<'_> {
+    /// The place of the own Router-LSA.
+    pub fn router_place(&self) -> Place {
+        self.wide_place(LsaType::ROUTER)
+    }
+
+    /// The place of one of the own LSAs that do not stay on a link.
+    fn wide_place(&self, kind: LsaType) -> Place {
+        Place { link: None, key: LsaKey { kind, advertising: self.config.router_id, id: LinkStateId(0) } }
+    }
+
+    /// The place of the own Link-LSA of an interface.
+    fn link_place(&self, handle: InterfaceHandle) -> Place {
+        let id = LinkStateId(self.interfaces[handle].config.id.0);
+        Place { link: Some(handle), key: LsaKey { kind: LsaType::LINK, advertising: self.config.router_id, id } }
+    }
+
+    /// What the own LSA of a place is to say now; none if there is not to be one.
+    pub fn contents(&self, place: Place) -> Option<LsaBody> {
+        if place == self.router_place() {
+            return Some(LsaBody::Router(RouterLsa {
+                flags: RouterFlags::default(),
+                options: self.config.options(),
+                links: self.advertised_links(),
+            }));
+        }
+        if place == self.wide_place(LsaType::INTRA_AREA_PREFIX) {
+            let prefixes = self.advertised_prefixes();
+            let referenced = self.router_place().key;
+            let empty = prefixes.is_empty();
+            return (!empty).then_some(LsaBody::IntraAreaPrefix(IntraAreaPrefixLsa { referenced, prefixes }));
+        }
+        let handle = place.link?;
+        let interface = &self.interfaces[handle];
+        let wanted = interface.is_active() && !interface.config.link_lsa_suppression;
+        (wanted && place == self.link_place(handle)).then(|| LsaBody::Link(self.link_lsa(interface)))
+    }
+
+    /// Whether one of the conditions of RFC 5614, 9.4, for a new Router-LSA occurs: a neighbour is missing in the one of the
+    /// database, one in it is not bidirectional any more (on other interfaces: not Full), or a cost changed. That one need not
+    /// be in it any more is no reason.
+    pub fn is_router_lsa_outdated(&self, database: &Database) -> bool {
+        let Some(LsaBody::Router(current)) = database.get(self.router_place()).map(|entry| entry.lsa.body()) else {
+            // Nobody needs the first instance before someone is adjacent; an empty one would put off, by MinLSInterval, the
+            // one with the first link.
+            let mut all = self.interfaces.iter().flat_map(|(_, interface)| interface.neighbors.values());
+            return all.any(|neighbor| neighbor.state == NeighborState::Full) || !self.advertised_links().is_empty();
+        };
+        let is_there = |link: &RouterLink| current.links.contains(link);
+        let gone = |link: &RouterLink| {
+            let Some(handle) = self.interfaces.find(link.interface) else { return true };
+            let interface = &self.interfaces[handle];
+            let least = if interface.manet().is_some() { NeighborState::TwoWay } else { NeighborState::Full };
+            interface.neighbors.get(&link.neighbor).is_none_or(|one| one.state < least)
+                || interface.cost_to(link.neighbor) != link.metric
+        };
+        !self.advertised_links().iter().all(is_there) || current.links.iter().any(gone)
+    }
+
+    /// The other LSAs that say something else than those of the database.
+    pub fn outdated(&self, database: &Database) -> Vec<Place> {
+        let links = self.interfaces.handles().map(|handle| self.link_place(handle));
+        let places = links.chain([self.wide_place(LsaType::INTRA_AREA_PREFIX)]);
+        let current = |place| database.get(place).map(|entry| entry.lsa.body());
+        places.filter(|place| current(*place) != self.contents(*place).as_ref()).collect()
+    }
+
+    /// The links of the Router-LSA, in order of interface and neighbour.
+    fn advertised_links(&self) -> Vec<RouterLink> {
+        let mut links = Vec::new();
+        for (_, interface) in self.interfaces.iter().filter(|(_, interface)| interface.is_active()) {
+            for (router, neighbor) in &interface.neighbors {
+                if self.is_advertised(interface, *router, neighbor) {
+                    links.push(RouterLink {
+                        kind: LinkKind::PointToPoint,
+                        metric: interface.cost_to(*router),
+                        interface: interface.config.id,
+                        neighbor_interface: neighbor.interface,
+                        neighbor: *router,
+                    });
+                }
+            }
+        }
+        links
+    }
+
+    /// Whether a neighbour stands in the Router-LSA (RFC 5614, 9.4; RFC 5340, 4.4.3.2).
+    fn is_advertised(&self, interface: &Interface, router: RouterId, neighbor: &Neighbor) -> bool {
+        let full = neighbor.state == NeighborState::Full;
+        let Some(manet) = interface.manet() else { return full };
+        let mut everywhere = self.interfaces.iter().filter_map(|(_, one)| one.neighbors.get(&router));
+        let standing = Standing {
+            full,
+            routable: neighbor.manet.chosen.routable,
+            backbone: is_backbone(interface, router, neighbor),
+            selected: everywhere.any(|one| one.manet.chosen.selected),
+            selector: neighbor.manet.said.sets.selected.binary_search(&self.config.router_id).is_ok(),
+        };
+        standing.is_advertised(manet.election.adj_connectivity != AdjConnectivity::Full)
+    }
+
+    /// The prefixes of the router: each own address as a host prefix with the LA bit, the prefixes of links that nobody else
+    /// shares, and what is attached.
+    fn advertised_prefixes(&self) -> Vec<IntraAreaPrefix> {
+        let mut all = Vec::new();
+        for (_, interface) in self.interfaces.iter().filter(|(_, interface)| interface.state != InterfaceState::Down) {
+            for (address, length) in &interface.config.addresses {
+                let prefix = Prefix::host(*address);
+                all.push(IntraAreaPrefix { prefix, options: PrefixOptions::LA, metric: 0 });
+                let wide = prefix_of(*address, *length).filter(|wide| wide.length() < prefix.length());
+                let metric = if interface.state == InterfaceState::Loopback { 0 } else { interface.config.cost };
+                if let Some(prefix) = wide.filter(|_| interface.manet().is_none()) {
+                    all.push(IntraAreaPrefix { prefix, options: PrefixOptions::NONE, metric });
+                }
+            }
+        }
+        let attached = self.config.attached.iter();
+        all.extend(attached.map(|(prefix, metric)| IntraAreaPrefix {
+            prefix: *prefix,
+            options: PrefixOptions::NONE,
+            metric: *metric,
+        }));
+        all.sort_by_key(|one| (one.prefix, one.metric));
+        all.dedup_by_key(|one| one.prefix);
+        all
+    }
+
+    fn link_lsa(&self, interface: &Interface) -> LinkLsa {
+        let config = &interface.config;
+        let own = config.addresses.iter().map(|(address, _)| *address);
+        let v4 = own.filter_map(|address| if let IpAddr::V4(address) = address { Some(address) } else { None }).next();
+        let address = match v4 {
+            // RFC 5838, 2.5.
+            Some(address) if self.config.is_ipv4() => LinkLsa::field_of_v4(address),
+            None if self.config.is_ipv4() => std::net::Ipv6Addr::UNSPECIFIED,
+            Some(_) | None => config.link_local,
+        };
+        // A MANET has no prefix that all on it share (RFC 5614, A.4.2).
+        let shared = config.addresses.iter().filter(|_| interface.manet().is_none());
+        let mut prefixes: Vec<LinkPrefix> = shared
+            .filter_map(|(address, length)| prefix_of(*address, *length))
+            .map(|prefix| LinkPrefix { prefix, options: PrefixOptions::NONE })
+            .collect();
+        prefixes.sort_unstable();
+        prefixes.dedup();
+        LinkLsa { priority: config.priority, options: self.config.options(), address, prefixes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::InterfaceConfig;
+    use anabranch_policy::Instant;
+    use anabranch_wire::ospf::lsa::LsaSequence;
+    use anabranch_wire::ospf::{AgedLsa, InterfaceId, Lsa};
+    use std::net::Ipv6Addr;
+
+    /// A point-to-point interface with the neighbour 2.
+    fn interfaces(state: NeighborState) -> Interfaces {
+        let mut config = InterfaceConfig::point_to_point(InterfaceId(1), Ipv6Addr::LOCALHOST);
+        config.addresses = vec![("fd00::1".parse().unwrap(), 64)];
+        let mut interface = Interface::new(config);
+        interface.bring_up(Instant::ZERO, 0.0);
+        interface.add_neighbor(Instant::ZERO, RouterId(2), Ipv6Addr::LOCALHOST, None);
+        interface.neighbors.get_mut(&RouterId(2)).unwrap().state = state;
+        let mut interfaces = Interfaces::default();
+        interfaces.add(interface);
+        interfaces
+    }
+
+    #[test]
+    fn the_router_lsa_is_outdated_when_a_link_is_missing_gone_or_costs_something_else() {
+        let config = Config::new(RouterId(1));
+        let mut interfaces = interfaces(NeighborState::ExStart);
+        let mut database = Database::default();
+        fn own<'a>(config: &'a Config, interfaces: &'a Interfaces) -> OwnLsas<'a> {
+            OwnLsas { config, interfaces }
+        }
+        assert!(!own(&config, &interfaces).is_router_lsa_outdated(&database));
+        interfaces[InterfaceHandle::FIRST].neighbors.get_mut(&RouterId(2)).unwrap().state = NeighborState::Full;
+        assert!(own(&config, &interfaces).is_router_lsa_outdated(&database));
+        let place = own(&config, &interfaces).router_place();
+        let body = own(&config, &interfaces).contents(place).unwrap();
+        let lsa = Lsa::new(place.key, LsaSequence::INITIAL, body).unwrap();
+        database.install(place, AgedLsa { age: 0, lsa }, Instant::ZERO, false);
+        assert!(!own(&config, &interfaces).is_router_lsa_outdated(&database));
+        interfaces[InterfaceHandle::FIRST].config.cost = 7;
+        assert!(own(&config, &interfaces).is_router_lsa_outdated(&database));
+        interfaces[InterfaceHandle::FIRST].config.cost = 1;
+        interfaces[InterfaceHandle::FIRST].neighbors.get_mut(&RouterId(2)).unwrap().state = NeighborState::Loading;
+        assert!(own(&config, &interfaces).is_router_lsa_outdated(&database));
+    }
+
+    #[test]
+    fn an_address_is_advertised_as_a_host_and_a_links_prefix_beside_it() {
+        let config = Config::new(RouterId(1));
+        let interfaces = interfaces(NeighborState::Full);
+        let own = OwnLsas { config: &config, interfaces: &interfaces };
+        let places = own.outdated(&Database::default());
+        assert_eq!(places.len(), 2);
+        let bodies: Vec<LsaBody> = places.iter().filter_map(|place| own.contents(*place)).collect();
+        let [LsaBody::Link(link), LsaBody::IntraAreaPrefix(lsa)] = &bodies[..] else { panic!("{bodies:?}") };
+        let lengths: Vec<u8> = lsa.prefixes.iter().map(|one| one.prefix.length()).collect();
+        assert_eq!((link.prefixes.len(), lengths), (1, vec![64, 128]));
+    }
+}

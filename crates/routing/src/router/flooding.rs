@@ -1,0 +1,144 @@
+//! Flooding an LSA: into the database, and on the interfaces, at once or after waiting for others (RFC 5614, 8.1; RFC 2328,
+//! 13.2, 13.3 and 14.1).
+
+use anabranch_policy::{Duration, Instant};
+use anabranch_wire::ospf::{AgedLsa, Body, LsaHeader};
+
+use crate::counters::DropReason;
+use crate::database::Place;
+use crate::flooding::decision::{Arrival, Decision, NewLsa};
+use crate::handles::{InterfaceHandle, NeighborHandle};
+use crate::neighbor::NeighborEvent;
+use crate::router::Router;
+use crate::verbs::Destination;
+
+impl Router {
+    /// Puts an LSA into the database in the place of the instance before (RFC 2328, 13.2).
+    pub(super) fn install(&mut self, now: Instant, place: Place, aged: AgedLsa, received: bool) {
+        self.interfaces.stop_retransmitting(place);
+        self.backup_waits.stop(place);
+        if self.database.install(place, aged, now, received) {
+            self.calculation.contents_changed(now, place.key);
+        }
+    }
+
+    /// Takes an LSA out of the routing domain (RFC 2328, 14.1), whoever it is from: it is flooded with age MaxAge.
+    pub(super) fn flush(&mut self, now: Instant, place: Place) {
+        self.interfaces.stop_retransmitting(place);
+        self.backup_waits.stop(place);
+        if self.database.age_out(place, now) {
+            self.calculation.contents_changed(now, place.key);
+        }
+        self.forward(now, place, None);
+    }
+
+    /// Floods an LSA of the database that is new: one that came in, or one of this router's own or aged out. The interfaces
+    /// on which it is flooded.
+    pub(super) fn forward(&mut self, now: Instant, place: Place, arrival: Option<Arrival>) -> Vec<InterfaceHandle> {
+        let mut flooded = Vec::new();
+        let mut lists = Vec::new();
+        let header = self.database.get(place).expect("what is flooded is in the database").header(now);
+        for handle in self.interfaces.handles().filter(|handle| place.is_eligible(*handle)) {
+            if !self.interfaces[handle].is_active() {
+                continue;
+            }
+            let listed = self.list_for_retransmission(now, &header, handle, arrival);
+            let decision = if self.interfaces[handle].manet().is_some() {
+                NewLsa::new(&self.interfaces, self.config.router_id, &header, arrival).decide(handle)
+            } else if listed {
+                // RFC 2328, 13.3, steps 2 and 5; there is neither DR nor Backup.
+                Decision::Flood
+            } else {
+                Decision::Stay
+            };
+            match decision {
+                Decision::Stay => {}
+                Decision::Flood => flooded.push(handle),
+                Decision::Wait(list) => lists.push((handle, list)),
+            }
+        }
+        for handle in &flooded {
+            // One that is passed on waits a little for others.
+            let delay = if arrival.is_some() { self.random.span(self.config.flood_delay) } else { Duration::ZERO };
+            self.flood_on(now + delay, place, *handle);
+        }
+        if !lists.is_empty() {
+            let manets = lists.iter().filter_map(|(handle, _)| self.interfaces[*handle].manet());
+            let wait = manets.map(|manet| manet.backup_wait_interval).max().unwrap_or(Duration::ZERO);
+            let jitter = self.random.span(self.config.flood_delay);
+            self.backup_waits.start(place, now + wait + jitter, lists);
+        }
+        self.interfaces.forget_acknowledged(&header);
+        flooded
+    }
+
+    /// Step 1: who must get the LSA, and the request lists. True if anyone was listed.
+    fn list_for_retransmission(
+        &mut self,
+        now: Instant,
+        header: &LsaHeader,
+        handle: InterfaceHandle,
+        arrival: Option<Arrival>,
+    ) -> bool {
+        let sender = arrival.map(|arrival| arrival.from).filter(|from| from.interface == handle);
+        let most = self.config.limits.retransmissions;
+        let interface = &mut self.interfaces[handle];
+        let listed = interface.list_for_retransmission(now, header, sender.map(|sender| sender.router), most);
+        for router in listed.overflown {
+            self.output.counters.drop(DropReason::RetransmissionLimit);
+            let at = NeighborHandle { interface: handle, router };
+            self.neighbor_event(now, at, NeighborEvent::SeqNumberMismatch);
+        }
+        listed.any
+    }
+
+    /// Puts an LSA into the next update of an interface, which leaves at `at` at the latest.
+    fn flood_on(&mut self, at: Instant, place: Place, handle: InterfaceHandle) {
+        let interface = &mut self.interfaces[handle];
+        if interface.flood.add(place.key, at) {
+            self.output.counters.lsas_flooded += 1;
+        }
+        // RFC 5614, 8.2: flooding acknowledges.
+        if interface.manet().is_some() {
+            interface.acknowledgments.remove(place.key);
+        }
+    }
+
+    /// Sends what is to be flooded on an interface, if it is time.
+    pub(super) fn flush_flood(&mut self, now: Instant, handle: InterfaceHandle) {
+        let Some(keys) = self.interfaces[handle].flood.take_due(now) else { return };
+        let places: Vec<Place> = keys.into_iter().filter_map(|key| Place::on(handle, key)).collect();
+        self.send_update(now, handle, Destination::AllSpfRouters, &places);
+    }
+
+    /// BackupWait Timers that expired (RFC 5614, 8.1.2).
+    pub(super) fn backup_wait_timeouts(&mut self, now: Instant) {
+        for (place, lists) in self.backup_waits.take_expired(now) {
+            for (handle, list) in lists {
+                let interface = &mut self.interfaces[handle];
+                let may_need =
+                    |router| interface.neighbors.get(router).is_some_and(|neighbor| neighbor.is_bidirectional());
+                if !list.iter().any(may_need) || self.database.get(place).is_none() {
+                    continue;
+                }
+                interface.postpone_retransmissions(now, place.key);
+                self.flood_on(now, place, handle);
+            }
+        }
+    }
+
+    /// Sends LSAs of the database in as many updates as the MTU demands.
+    pub(super) fn send_update(
+        &mut self,
+        now: Instant,
+        handle: InterfaceHandle,
+        destination: Destination,
+        places: &[Place],
+    ) {
+        let interface = &self.interfaces[handle];
+        let updates = self.database.updates(places, now, interface.transmission_delay(), interface.update_room());
+        for update in updates {
+            self.output.send(interface.config.id, destination, Body::LinkStateUpdate(update), None);
+        }
+    }
+}

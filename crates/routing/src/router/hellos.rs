@@ -1,0 +1,117 @@
+//! Hellos that come in and go out (RFC 5614, 4; RFC 2328, 9.5 and 10.5).
+
+use anabranch_policy::Instant;
+use anabranch_wire::ospf::{Body, Hello, Lls};
+
+use crate::counters::DropReason;
+use crate::handles::{InterfaceHandle, NeighborHandle};
+use crate::hello::reading::{CheckedHello, ManetHello, Reader, check};
+use crate::hello::writing::next_hello;
+use crate::interface::{Interface, InterfaceTimer};
+use crate::neighbor::NeighborEvent;
+use crate::router::Router;
+use crate::verbs::{Destination, Event, Reception};
+
+impl Router {
+    /// Sends the Hello that is due on an interface, and sets the time of the next one.
+    pub(super) fn send_hello(&mut self, now: Instant, handle: InterfaceHandle) {
+        self.refresh(now, handle);
+        let interface = &mut self.interfaces[handle];
+        if self.forecasts.update_doubts_told(interface) {
+            self.output.tell(Event::Routes);
+        }
+        let (interval, jitter) = (interface.config.hello_interval, interface.config.hello_jitter);
+        let next = interface.hello.next(now, interval, jitter, self.random.unit());
+        interface.timers.set(InterfaceTimer::Hello, next);
+        let (hello, lls) = next_hello(interface, self.config.router_id, self.config.options());
+        self.output.send(interface.config.id, Destination::AllSpfRouters, Body::Hello(hello), lls);
+    }
+
+    pub(super) fn receive_hello(
+        &mut self,
+        now: Instant,
+        at: NeighborHandle,
+        how: &Reception,
+        hello: &Hello,
+        lls: Option<&Lls>,
+    ) -> Result<(), DropReason> {
+        let checked = check(hello, lls, &self.interfaces[at.interface].config, self.config.is_ipv4())?;
+        self.find_or_add(now, at, how)?;
+        let sequence = match &checked {
+            CheckedHello::Manet(hello) => Some(hello.sequence()),
+            CheckedHello::Other(_) => None,
+        };
+        self.interfaces[at.interface].hear_hello(now, at.router, how.signal, sequence);
+        let neighbor = &mut self.interfaces[at];
+        neighbor.address = how.source;
+        let moved = neighbor.interface != hello.interface && neighbor.is_bidirectional();
+        neighbor.interface = hello.interface;
+        if moved {
+            self.calculation.schedule(now);
+        }
+        match checked {
+            CheckedHello::Manet(hello) => self.receive_manet_hello(now, at, how, &hello),
+            CheckedHello::Other(hello) => {
+                self.interfaces[at].priority = hello.priority;
+                self.neighbor_event(now, at, NeighborEvent::HelloReceived { accepted: true });
+                let heard = hello.neighbors.contains(&self.config.router_id);
+                let event = if heard { NeighborEvent::TwoWayReceived } else { NeighborEvent::OneWayReceived };
+                self.neighbor_event(now, at, event);
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes a neighbour of who was not one.
+    fn find_or_add(&mut self, now: Instant, at: NeighborHandle, how: &Reception) -> Result<(), DropReason> {
+        let interface = &mut self.interfaces[at.interface];
+        if interface.neighbors.contains_key(&at.router) {
+            return Ok(());
+        }
+        if interface.neighbors.len() >= self.config.limits.neighbors {
+            return Err(DropReason::NeighborLimit);
+        }
+        let forecaster = self.forecasts.forecaster(interface.config.id, at.router);
+        interface.add_neighbor(now, at.router, how.source, forecaster);
+        Ok(())
+    }
+
+    fn receive_manet_hello(
+        &mut self,
+        now: Instant,
+        at: NeighborHandle,
+        how: &Reception,
+        hello: &ManetHello<'_>,
+    ) -> Result<(), DropReason> {
+        let reader = Reader {
+            now,
+            own: self.config.router_id,
+            signal: how.signal,
+            forecast: self.forecasts.of(now, &self.interfaces[at]),
+            most: self.config.limits.neighbors,
+        };
+        let Interface { config, neighbors, .. } = &mut self.interfaces[at.interface];
+        let neighbor = neighbors.get_mut(&at.router).expect("the sender of a Hello was added");
+        let read = hello.read(&reader, config, at.router, neighbor)?;
+        self.neighbor_event(now, at, NeighborEvent::HelloReceived { accepted: read.accepted });
+        self.neighbor_event(now, at, read.hearing);
+        let changes = read.changes;
+        let two_way = read.hearing == NeighborEvent::TwoWayReceived;
+        let interface = &mut self.interfaces[at.interface];
+        interface.mdr_neighbor_change |= two_way && changes.election;
+        interface.advertised_change |= two_way && changes.concern_selection();
+        if changes.doubts && self.forecasts.uses_alternates() {
+            self.output.tell(Event::Routes);
+        }
+        if two_way && changes.adjacency {
+            self.adj_ok.insert(at);
+        }
+        if two_way && read.may_become_routable {
+            self.update_routable(now, at.interface);
+        }
+        if two_way && changes.advertised {
+            self.check_router_lsa(now);
+        }
+        Ok(())
+    }
+}

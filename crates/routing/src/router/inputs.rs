@@ -1,0 +1,136 @@
+//! What goes into the router: packets, changes of interfaces, the fate of transmissions, time.
+
+use anabranch_policy::Instant;
+use anabranch_wire::ospf::{Body, InterfaceId, Packet, RouterId};
+
+use crate::config::{ConfigError, InterfaceConfig};
+use crate::counters::DropReason;
+use crate::handles::NeighborHandle;
+use crate::interface::Interface;
+use crate::router::Router;
+use crate::verbs::{InterfaceChange, Reception};
+
+impl Router {
+    /// Adds an interface; it is down until [`InterfaceChange::Up`].
+    ///
+    /// # Errors
+    /// When its configuration cannot be.
+    pub fn add_interface(&mut self, now: Instant, config: InterfaceConfig) -> Result<(), ConfigError> {
+        config.check(self.config.is_ipv4())?;
+        if self.interfaces.find(config.id).is_some() {
+            return Err(ConfigError::InterfaceId(config.id));
+        }
+        self.interfaces.add(Interface::new(config));
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Something happened to an interface.
+    ///
+    /// # Errors
+    /// When there is no such interface, or the change cannot be.
+    pub fn handle_interface(
+        &mut self,
+        now: Instant,
+        interface: InterfaceId,
+        change: InterfaceChange,
+    ) -> Result<(), ConfigError> {
+        let handle = self.interfaces.find(interface).ok_or(ConfigError::NoSuchInterface(interface))?;
+        self.change_interface(now, handle, change)?;
+        self.settle(now);
+        Ok(())
+    }
+
+    /// A packet came in on an interface. Its checksum and its authentication are the caller's.
+    pub fn handle_packet(&mut self, now: Instant, interface: InterfaceId, how: &Reception, packet: &Packet) {
+        if let Err(reason) = self.receive(now, interface, how, packet) {
+            self.output.counters.drop(reason);
+        }
+        self.settle(now);
+    }
+
+    /// The link layer delivered a unicast frame to a neighbour, or gave up.
+    pub fn handle_transmit_status(
+        &mut self,
+        now: Instant,
+        interface: InterfaceId,
+        neighbor: RouterId,
+        delivered: bool,
+    ) {
+        let Some(handle) = self.interfaces.find(interface) else { return };
+        let at = NeighborHandle { interface: handle, router: neighbor };
+        if let Some(neighbor) = self.interfaces.neighbor_mut(at) {
+            neighbor.link.transmitted(now, delivered);
+        }
+        self.settle(now);
+    }
+
+    /// The time of [`Self::poll_timeout`] has come.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        for handle in self.interfaces.handles() {
+            self.interface_timeouts(now, handle);
+        }
+        self.backup_wait_timeouts(now);
+        self.ageing_timeouts(now);
+        self.origination.schedule_refreshes(now);
+        self.calculation_timeouts(now);
+        self.forecast_timeouts(now);
+        self.settle(now);
+    }
+
+    /// The checks of RFC 5340, 4.2.2, that are not the caller's, and the way to the packet's type.
+    fn receive(&mut self, now: Instant, id: InterfaceId, how: &Reception, packet: &Packet) -> Result<(), DropReason> {
+        let handle = self.interfaces.find(id).ok_or(DropReason::Interface)?;
+        if !self.interfaces[handle].is_active() {
+            return Err(DropReason::Interface);
+        }
+        self.output.counters.count_received(packet.body.packet_type());
+        if packet.area != self.config.area {
+            return Err(DropReason::Area);
+        }
+        if packet.instance != self.config.instance {
+            return Err(DropReason::Instance);
+        }
+        if packet.router == RouterId::NONE || packet.router == self.config.router_id {
+            return Err(DropReason::RouterId);
+        }
+        if !how.source.is_unicast_link_local() {
+            return Err(DropReason::Source);
+        }
+        let at = NeighborHandle { interface: handle, router: packet.router };
+        if let Body::Hello(hello) = &packet.body {
+            return self.receive_hello(now, at, how, hello, packet.lls.as_ref());
+        }
+        let neighbor = self.interfaces.neighbor_mut(at).ok_or(DropReason::UnknownNeighbor)?;
+        neighbor.link.hear(now, how.signal);
+        match &packet.body {
+            Body::Hello(_) => Ok(()),
+            Body::DatabaseDescription(description) => {
+                self.receive_description(now, at, description, packet.lls.as_ref())
+            }
+            Body::LinkStateRequest(request) => self.receive_request(now, at, request),
+            Body::LinkStateUpdate(update) => self.receive_update(now, at, how, update),
+            Body::LinkStateAcknowledgment(acknowledgment) => self.receive_acknowledgment(now, at, acknowledgment),
+        }
+    }
+
+    /// What is left to do after every input, and when the next one is due at the latest.
+    fn settle(&mut self, now: Instant) {
+        self.table.take();
+        self.decide_adjacencies(now);
+        self.originate_due(now);
+        for handle in self.interfaces.handles() {
+            self.flush_flood(now, handle);
+        }
+        self.remove_aged_out(now);
+        let timers = [
+            self.interfaces.next_timeout(),
+            self.backup_waits.next(),
+            self.origination.next(),
+            self.calculation.next(),
+            self.forecasts.next(),
+            self.database.next_expiry(),
+        ];
+        self.wake = timers.into_iter().flatten().min();
+    }
+}

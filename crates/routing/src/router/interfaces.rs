@@ -1,0 +1,70 @@
+//! Changes of interfaces.
+
+use anabranch_policy::Instant;
+use anabranch_wire::ospf::RouterId;
+
+use crate::config::{ConfigError, check_addresses};
+use crate::handles::{InterfaceHandle, NeighborHandle};
+use crate::neighbor::NeighborEvent;
+use crate::router::Router;
+use crate::verbs::InterfaceChange;
+
+impl Router {
+    pub(super) fn change_interface(
+        &mut self,
+        now: Instant,
+        handle: InterfaceHandle,
+        change: InterfaceChange,
+    ) -> Result<(), ConfigError> {
+        let interface = &mut self.interfaces[handle];
+        match change {
+            InterfaceChange::Up => {
+                self.forecasts.start(now);
+                interface.bring_up(now, self.random.unit());
+            }
+            InterfaceChange::Down => self.bring_down(now, handle),
+            InterfaceChange::Addresses(addresses) => {
+                check_addresses(&addresses, self.config.is_ipv4())?;
+                interface.config.addresses = addresses;
+            }
+            InterfaceChange::Cost(0) | InterfaceChange::LinkCost(_, Some(0)) => {
+                return Err(ConfigError::OutOfRange("cost"));
+            }
+            InterfaceChange::Cost(cost) => {
+                interface.config.cost = cost;
+                self.calculation.schedule(now);
+            }
+            InterfaceChange::LinkCost(neighbor, cost) => {
+                match cost {
+                    Some(cost) => interface.link_costs.insert(neighbor, cost),
+                    None => interface.link_costs.remove(&neighbor),
+                };
+                self.calculation.schedule(now);
+            }
+            InterfaceChange::Priority(priority) => {
+                // RFC 5614, 3.1.
+                interface.config.priority = priority;
+                interface.mdr_neighbor_change = true;
+            }
+        }
+        self.interfaces[handle].advertised_change = true;
+        self.check_router_lsa(now);
+        self.check_other_lsas(now);
+        Ok(())
+    }
+
+    fn bring_down(&mut self, now: Instant, handle: InterfaceHandle) {
+        let all: Vec<RouterId> = self.interfaces[handle].neighbors.keys().copied().collect();
+        for router in all {
+            self.neighbor_event(now, NeighborHandle { interface: handle, router }, NeighborEvent::KillNbr);
+        }
+        let interface = &mut self.interfaces[handle];
+        interface.remove_neighbors();
+        interface.bring_down();
+        self.adj_ok.retain(|at| at.interface != handle);
+        self.database.clear_link(handle);
+        self.origination.forget_link(handle);
+        self.backup_waits.forget_link(handle);
+        self.calculation.schedule(now);
+    }
+}

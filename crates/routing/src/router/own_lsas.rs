@@ -1,0 +1,89 @@
+//! Originating and flushing this router's own LSAs, and ageing the database (RFC 2328, 12.4, 13.4 and 14; RFC 5340, 4.4.3).
+
+use anabranch_policy::Instant;
+use anabranch_wire::ospf::lsa::{LsaSequence, MAX_AGE};
+use anabranch_wire::ospf::{AgedLsa, Lsa};
+
+use crate::database::Place;
+use crate::router::Router;
+
+impl Router {
+    /// Originates the other LSAs than the Router-LSA anew if what they say changed.
+    pub(super) fn check_other_lsas(&mut self, now: Instant) {
+        for place in self.own_lsas().outdated(&self.database) {
+            self.origination.schedule(place, now, self.config.min_ls_interval);
+        }
+    }
+
+    /// Originates what is due.
+    pub(super) fn originate_due(&mut self, now: Instant) {
+        while let Some(place) = self.origination.take_due(now) {
+            self.originate(now, place);
+        }
+    }
+
+    fn originate(&mut self, now: Instant, place: Place) {
+        let body = self.own_lsas().contents(place);
+        let current = self.database.get(place);
+        let is_alive = current.is_some_and(|entry| !entry.is_aged_out(now));
+        let Some(body) = body else {
+            self.origination.forget(place);
+            if is_alive {
+                self.flush(now, place);
+            }
+            return;
+        };
+        let same = current.is_some_and(|entry| !entry.received && *entry.lsa.body() == body);
+        if is_alive && same && !self.origination.needs_refresh(place, now) {
+            return;
+        }
+        let last = current.map(|entry| entry.lsa.sequence());
+        let Some(sequence) = last.map_or(Some(LsaSequence::INITIAL), LsaSequence::next) else {
+            // The numbers are used up: the LSA is flushed first, and begins anew when it is gone (12.1.6).
+            self.origination.stop_refreshing(place);
+            if is_alive {
+                self.flush(now, place);
+            }
+            return;
+        };
+        let Ok(lsa) = Lsa::new(place.key, sequence, body) else { return };
+        self.output.counters.lsas_originated += 1;
+        self.origination.set_originated(place, now, now + self.config.ls_refresh_time);
+        self.install(now, place, AgedLsa { age: 0, lsa }, false);
+        self.forward(now, place, None);
+    }
+
+    /// An own LSA came in that is newer than the last one originated (RFC 2328, 13.4): it is overtaken, or flushed if this
+    /// router would not originate it.
+    pub(super) fn own_lsa_received(&mut self, now: Instant, place: Place) {
+        if self.own_lsas().contents(place).is_some() {
+            // No waiting for MinLSInterval: the network believes something wrong. But a forger sets no faster pace than that
+            // at which others accept LSAs.
+            self.origination.schedule(place, now, self.config.min_ls_arrival);
+        } else if self.database.get(place).is_some_and(|entry| entry.age(now) < MAX_AGE) {
+            self.flush(now, place);
+        }
+    }
+
+    /// LSAs whose age reached MaxAge are flooded once more.
+    pub(super) fn ageing_timeouts(&mut self, now: Instant) {
+        for place in self.database.expired(now) {
+            self.flush(now, place);
+        }
+    }
+
+    /// Removes the LSAs of age MaxAge that nobody has to be told of any more (RFC 2328, 14). An own one may begin anew.
+    pub(super) fn remove_aged_out(&mut self, now: Instant) {
+        if !self.database.has_aged_out() || self.interfaces.exchanging().next().is_some() {
+            return;
+        }
+        let aged_out = self.database.aged_out();
+        let removable: Vec<Place> = aged_out.filter(|place| !self.interfaces.is_awaited(*place)).collect();
+        for place in removable {
+            self.database.remove(place);
+            if place.key.advertising == self.config.router_id && self.own_lsas().contents(place).is_some() {
+                self.origination.schedule(place, now, self.config.min_ls_interval);
+            }
+        }
+    }
+}

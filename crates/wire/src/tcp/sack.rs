@@ -1,0 +1,51 @@
+//! The blocks of selective acknowledgement (RFC 2018, RFC 2883).
+
+use crate::seq::SeqNumber;
+
+/// A block of bytes that arrived out of order (RFC 2018); or twice, if first and below the acknowledgement (RFC 2883).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SackBlock {
+    /// First byte.
+    pub start: SeqNumber,
+    /// The byte after the last.
+    pub end: SeqNumber,
+}
+
+/// Up to four SACK blocks, without allocation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SackBlocks {
+    blocks: [SackBlock; 4],
+    count: u8,
+}
+
+impl SackBlocks {
+    /// Most blocks that fit in the option space.
+    pub const MAX: usize = 4;
+    /// No block.
+    pub const fn new() -> Self {
+        Self { blocks: [SackBlock { start: SeqNumber(0), end: SeqNumber(0) }; 4], count: 0 }
+    }
+    /// Adds a block; gives false if there is no place.
+    pub fn push(&mut self, block: SackBlock) -> bool {
+        match self.blocks.get_mut(usize::from(self.count)) {
+            Some(place) => {
+                *place = block;
+                self.count += 1;
+                true
+            }
+            None => false,
+        }
+    }
+    /// The blocks.
+    pub fn as_slice(&self) -> &[SackBlock] {
+        self.blocks.get(..usize::from(self.count)).unwrap_or(&[])
+    }
+    /// How many there are.
+    pub const fn len(&self) -> usize {
+        self.count as usize
+    }
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
