@@ -40,7 +40,7 @@
 //!
 //! **Not fair everywhere.** Subflows are not coupled: over one bottleneck two of them take two shares; beside loss-based
 //! control in queues of much less than a bandwidth-delay product it takes more than its share, as BBR does.
-//! docs/default-policy.md has figures.
+//! docs/measurements/default-policy.md has figures.
 
 use super::path_model::{Draws, MinRtt, RoundCounter, WindowedMax};
 use super::uncoupled::{SinglePath, Uncoupled};

@@ -1,6 +1,6 @@
 //! How long the paper's mesh is without a way when a link is cut: silently, as a radio that is out of reach, and fading.
 //!
-//! `ANABRANCH_CUTS=8` makes so many cuts of each kind and prints what was seen (docs/route.md has the figures); without it one
+//! `ANABRANCH_CUTS=8` makes so many cuts of each kind and prints what was seen (docs/measurements/routing.md has the figures); without it one
 //! silent cut is made, which only has to be survived.
 
 use crate::mesh::routes_are_there;
