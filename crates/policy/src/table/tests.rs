@@ -82,3 +82,8 @@ fn settings_are_listed_in_order_of_name_and_the_last_value_counts() {
     assert_eq!(settings.iter().collect::<Vec<_>>(), [("a", "x"), ("b", "2")]);
     assert_eq!((settings.get("b"), settings.get("c")), (Some("2"), None));
 }
+
+#[test]
+fn a_member_shows_its_name() {
+    assert_eq!(format!("{:?}", find(TABLE, "chosen")), "Some(Member { name: \"chosen\", .. })");
+}
