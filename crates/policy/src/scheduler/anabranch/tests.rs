@@ -344,3 +344,10 @@ fn what_could_not_be_repaired_in_time_goes_twice() {
     let view = ConnectionView { backlogged: false, ..connection(1_000) };
     assert!(!off.twice(&view, &held, Duration::from_millis(9), &paths));
 }
+
+#[test]
+fn how_long_a_path_may_be_silent_is_what_was_set() {
+    for (settings, patience) in [(Settings::new(), 3.0), (Settings::new().with("silence", 5), 5.0)] {
+        assert_eq!(Anabranch::build(&settings).expect("it is a setting").silence(), Some(patience));
+    }
+}
