@@ -375,9 +375,9 @@ fn without_a_queue_losses_count_from_an_eighth_over_what_the_path_holds() {
     let mut flow = Flow::in_cruise();
     let most = BDP + BDP / 8 + flow.control.least();
     flow.lose(10_000, 100, most);
-    assert_eq!(flow.control.ceiling, LARGEST_WINDOW);
+    assert_eq!(flow.control.ceiling.bytes, LARGEST_WINDOW);
     flow.control.chance = 0.0;
     flow.lose(10_000, 100, most + 1);
     let held = BDP + BDP / 16 + 2_000;
-    assert_eq!(flow.control.ceiling, (((most + 1) as f64 * BETA) as u64).max(held));
+    assert_eq!(flow.control.ceiling.bytes, (((most + 1) as f64 * BETA) as u64).max(held));
 }

@@ -348,6 +348,6 @@ fn what_could_not_be_repaired_in_time_goes_twice() {
 #[test]
 fn how_long_a_path_may_be_silent_is_what_was_set() {
     for (settings, patience) in [(Settings::new(), 3.0), (Settings::new().with("silence", 5), 5.0)] {
-        assert_eq!(Anabranch::build(&settings).expect("it is a setting").silence(), Some(patience));
+        assert_eq!(settings.read(Anabranch::build).expect("it is a setting").needs().silence, Some(patience));
     }
 }
