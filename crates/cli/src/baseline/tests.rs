@@ -51,7 +51,7 @@ fn a_scenario_wins_over_a_baseline_and_a_policy_over_both() {
     let made = configs(&format!("{head}{}{policies}", TEXT.replace("[connection]\n", set)));
     let seen: Vec<_> = made
         .iter()
-        .map(|(name, config)| (name.as_str(), config.tcp.min_rto.as_millis(), config.charge_out_of_order))
+        .map(|(name, config)| (name.as_str(), config.tcp.min_rto.as_millis(), config.receiver.charge_out_of_order))
         .collect();
     let expected = [
         ("mptcp@linux", 300, true),
