@@ -54,7 +54,7 @@ fn numbered<'a>(stretch: &str, links: &'a [Link]) -> Vec<(String, &'a Link)> {
     links.iter().enumerate().map(|(at, link)| (format!("{stretch}/{at}"), link)).collect()
 }
 
-/// Adds one direction (0 forwards, 1 backwards) of links, the last one on the way first; gives where the way begins.
+/// Adds one direction (0 forwards, 1 backwards) of links, the last one on the way first; returns where the way begins.
 fn chain<'a>(
     network: &mut Network,
     seed: u64,

@@ -85,7 +85,7 @@ impl Settings {
     }
 }
 
-/// Gives an algorithm its settings, one by one; each call says all there is to know of a setting. So a reader with no
+/// Returns an algorithm its settings, one by one; each call says all there is to know of a setting. So a reader with no
 /// settings learns which there are.
 #[derive(Debug)]
 pub struct Reader<'a> {

@@ -23,7 +23,7 @@ impl Scheduler for Queueing {
         able.map_or(Decision::Wait(None), |subflow| Decision::Send(subflow.id))
     }
     fn needs(&self) -> Needs {
-        Needs { mapping_train: self.0, ..Needs::default() }
+        Needs { segments_per_mapping: self.0, ..Needs::default() }
     }
 }
 

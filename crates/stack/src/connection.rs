@@ -67,7 +67,7 @@ impl Connection {
         wake(&mut self.path_watcher);
     }
 
-    /// Notes a change for the application. Gives whether there was room.
+    /// Notes a change for the application. Returns whether there was room.
     pub(super) fn push_path_change(&mut self, change: PathChange) -> bool {
         let room = self.path_changes.len() < MAX_PATH_CHANGES;
         if room {

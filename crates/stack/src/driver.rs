@@ -24,7 +24,7 @@ impl Driver {
     }
 }
 
-/// Takes what came in on one device, at most a batch. Gives whether there may be more.
+/// Takes what came in on one device, at most a batch. Returns whether there may be more.
 fn receive(state: &mut State, index: usize, context: &mut Context<'_>) -> bool {
     for _ in 0..BATCH {
         let Some(device) = state.devices.get_mut(index).and_then(Option::as_mut) else { return false };

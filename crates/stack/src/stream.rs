@@ -124,7 +124,7 @@ impl Stream {
         }
     }
 
-    /// Writes a message, whole, once there is room for it; gives its number.
+    /// Writes a message, whole, once there is room for it; returns its number.
     ///
     /// # Errors
     /// [`io::ErrorKind::BrokenPipe`] after [`Self::close`]; [`io::ErrorKind::InvalidInput`] if it never fits, or the
@@ -155,7 +155,7 @@ impl Stream {
         }
     }
 
-    /// Writes bytes without a copy; gives how many were taken.
+    /// Writes bytes without a copy; returns how many were taken.
     pub fn poll_write_bytes(&self, context: &mut Context<'_>, bytes: Bytes) -> Poll<io::Result<usize>> {
         if bytes.is_empty() {
             return Poll::Ready(Ok(0));
@@ -189,7 +189,7 @@ impl Stream {
         }
     }
 
-    /// Writes a copy of bytes; gives how many were taken.
+    /// Writes a copy of bytes; returns how many were taken.
     pub fn poll_write_copy(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         // What does not fit would be copied in vain; but a write that takes nothing asks to be told when it can.
         let room = self.shared.lock().endpoint.room(self.id).unwrap_or_default();

@@ -14,7 +14,7 @@ use anabranch_attach::Attached;
 use anabranch_perf::{Host, Ours, PerfError, Progress, Report, ServerConfig, ServerEvent};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Runs the client or the server. Gives whether the measurement came to its end.
+/// Runs the client or the server. Returns whether the measurement came to its end.
 pub fn perf(options: &PerfOptions) -> Result<bool, Diagnostic> {
     let remote = if options.server || options.remote.is_none() { None } else { Some(options.remote()?) };
     let ports = [options.port];

@@ -64,7 +64,7 @@ Examples:
 Exit codes: 0 the stream came to its end, was ended by a signal, or nobody read what came out any more; 1 it broke off; 2 something
 given is wrong. See docs/stream.md.";
 
-/// Does it; gives whether it came to its end.
+/// Does it; returns whether it came to its end.
 pub fn stream(command: &StreamCommand) -> Result<bool, Diagnostic> {
     match command {
         StreamCommand::Send { options } => send::send(options),

@@ -34,7 +34,7 @@ enum Ending {
     Broken(String),
 }
 
-/// Receives; gives whether the stream came to its end, or was ended on purpose.
+/// Receives; returns whether the stream came to its end, or was ended on purpose.
 pub fn receive(options: &ReceiveOptions) -> Result<bool, Diagnostic> {
     if io::stdout().is_terminal() && !options.end.stack.dry_run {
         let message =

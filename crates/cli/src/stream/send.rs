@@ -36,7 +36,7 @@ enum Ending {
     Broken(String),
 }
 
-/// Sends; gives whether the stream went out to its end, or was ended on purpose.
+/// Sends; returns whether the stream went out to its end, or was ended on purpose.
 pub fn send(options: &SendOptions) -> Result<bool, Diagnostic> {
     if io::stdin().is_terminal() && !options.end.stack.dry_run {
         let message = "standard input is a terminal: put a file or a program before it, e.g. \

@@ -41,7 +41,7 @@ impl Connection {
         self.limit_wait_for_end(now);
     }
 
-    /// Takes as much of `data` as the send buffer holds; gives the bytes taken.
+    /// Takes as much of `data` as the send buffer holds; returns the bytes taken.
     pub fn write(&mut self, data: Bytes) -> usize {
         let offered = data.len();
         let taken = self.sender.buffer.write(data);

@@ -45,12 +45,12 @@ impl Connection {
         self.subflows.iter().find(wants).map(Subflow::id)
     }
 
-    /// Puts a stretch of the stream on a subflow.
-    pub(super) fn give(&mut self, id: SubflowId, data_seq: u64, length: usize, kind: SendKind) -> bool {
+    /// Puts a range of the stream on a subflow.
+    pub(super) fn put(&mut self, id: SubflowId, data_seq: u64, length: usize, kind: SendKind) -> bool {
         let Some(payload) = self.sender.buffer.slice(data_seq, length) else { return false };
         let length = payload.len() as u64;
         match kind {
-            SendKind::New => self.note_given(data_seq + length),
+            SendKind::New => self.advance_data_nxt(data_seq + length),
             SendKind::Reinjection => self.stats.bytes_reinjected += length,
             SendKind::Duplicate => self.stats.bytes_duplicated += length,
             SendKind::Retransmission => {}
@@ -65,7 +65,7 @@ impl Connection {
     }
 
     /// New data up to here was given to a subflow.
-    pub(super) fn note_given(&mut self, end: u64) {
+    pub(super) fn advance_data_nxt(&mut self, end: u64) {
         self.sender.data_nxt = end;
         self.sender.override_due = false;
     }

@@ -27,7 +27,7 @@ impl Connection {
             None => {
                 self.announce_blocked(una);
                 self.timers.blocked = now + round_trip;
-                Blocked::new(now + round_trip, una, self.find_holder(una))
+                Blocked::new(now + round_trip, una, self.find_sender(una))
             }
         };
         self.scheduling.blocked = Some(blocked);
@@ -56,7 +56,7 @@ impl Connection {
     fn hole(&mut self, una: u64) -> Option<Hole> {
         let mut blocked = self.scheduling.blocked?;
         if blocked.hole != una {
-            blocked = Blocked::new(blocked.repeat_at, una, self.find_holder(una));
+            blocked = Blocked::new(blocked.repeat_at, una, self.find_sender(una));
             self.scheduling.blocked = Some(blocked);
         }
         Some(Hole { data_seq: una, length: blocked.length as u32, culprit: blocked.culprit? })
@@ -73,7 +73,7 @@ impl Connection {
             && let Some(mss) = self.subflow_mut(id).filter(|s| s.is_usable()).map(|s| s.mss)
         {
             let length = self.useful_length(una, blocked.length.min(u64::from(mss)));
-            self.give(id, una, length as usize, SendKind::Duplicate);
+            self.put(id, una, length as usize, SendKind::Duplicate);
         }
         if let Some(id) = relief.penalise
             && let Some(in_flight) = self.subflow_mut(id).map(|subflow| subflow.pipe())

@@ -18,7 +18,7 @@ impl Connection {
             self.sender.window_edge = self.sender.window_edge.max(u64::from(segment.window));
         }
         if let Some(subflow) = self.subflows.get_mut(index) {
-            subflow.note_window(u32::from(segment.window));
+            subflow.record_window(u32::from(segment.window));
             subflow.window.edge = subflow.send.initial + 1 + u32::from(segment.window);
         }
     }

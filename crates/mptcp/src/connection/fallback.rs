@@ -81,7 +81,7 @@ impl Connection {
 
     /// What waits to be acknowledged at data level was acknowledged by the only subflow, in segments without any option: they are
     /// taken on the way, perhaps since a while only. A peer that has fallen back for that, which it does in silence, would read
-    /// twice what is sent a second time. Gives whether MPTCP, or the subflow, has ended.
+    /// twice what is sent a second time. Returns whether MPTCP, or the subflow, has ended.
     pub(super) fn leaves_options_behind(&mut self, now: Instant) -> bool {
         let una = self.sender.una();
         let alone = self.subflows.iter().filter(|subflow| subflow.handshake.confirmed).count() == 1;
@@ -90,7 +90,7 @@ impl Connection {
         else {
             return false;
         };
-        if una >= self.sender.data_nxt || self.find_holder(una).is_some() {
+        if una >= self.sender.data_nxt || self.find_sender(una).is_some() {
             return false;
         }
         self.fall_back_or_reset(now, index, FallbackCause::OptionsStripped);
@@ -108,7 +108,7 @@ impl Connection {
         if cause != FallbackCause::NotCapable {
             self.association.fallback.announce();
         }
-        self.note_fallback(cause);
+        self.report_fallback(cause);
         if let Some(subflow) = self.subflows.get_mut(index) {
             subflow.priority.suspended = false;
             subflow.mappings.clear();
@@ -178,13 +178,13 @@ impl Connection {
     }
 
     /// The peer found a wrong checksum (MP_FAIL). On a reset the subflow is gone already and its data goes elsewhere.
-    pub(super) fn note_failure(&mut self, _data_seq: u64) {
+    pub(super) fn record_failure(&mut self, _data_seq: u64) {
         self.stats.checksum_failures += 1;
     }
 
     /// MP_FAIL on an acknowledgement: answer with MP_FAIL and leave MPTCP.
     pub(super) fn handle_failure(&mut self, now: Instant, index: usize, data_seq: u64) {
-        self.note_failure(data_seq);
+        self.record_failure(data_seq);
         if self.association.protocol == Protocol::Multipath
             && self.is_only_carrier(index)
             && let Some(subflow) = self.subflows.get_mut(index)

@@ -35,7 +35,7 @@ impl Connection {
         let mut connection = Self::new(opening, Role::Server, protocol);
         if connection.config.multipath && !offers {
             // Whether the peer has none or a middlebox took it, the application learns why this is plain TCP.
-            connection.note_fallback(FallbackCause::NotCapable);
+            connection.report_fallback(FallbackCause::NotCapable);
         }
         if let Some((flags, _)) = syn.segment.options.mptcp.iter().find_map(usable_capable) {
             connection.association.checksum |= flags.checksum_required;
@@ -125,7 +125,7 @@ impl Connection {
             self.association.protocol = Protocol::Multipath;
         } else {
             self.association.protocol = Protocol::Tcp;
-            self.note_fallback(FallbackCause::NotCapable);
+            self.report_fallback(FallbackCause::NotCapable);
         }
     }
 
@@ -137,7 +137,7 @@ impl Connection {
         }
         if self.association.protocol == Protocol::Negotiating {
             self.association.protocol = Protocol::Tcp;
-            self.note_fallback(FallbackCause::NotCapable);
+            self.report_fallback(FallbackCause::NotCapable);
         }
         let (config, scale) = (self.config.clone(), self.receive_scale());
         if let Some(subflow) = self.subflows.get_mut(index) {
@@ -148,7 +148,7 @@ impl Connection {
         self.take_syn_window(index, segment);
     }
 
-    /// The acknowledgement of our SYN/ACK came in. Gives whether its segment is to be processed further.
+    /// The acknowledgement of our SYN/ACK came in. Returns whether its segment is to be processed further.
     pub(super) fn handle_in_syn_received(&mut self, now: Instant, index: usize, segment: &Segment) -> bool {
         let initial = self.is_initial(index);
         let accepted =
@@ -176,7 +176,7 @@ impl Connection {
             self.life.introduce();
             self.output.notify(event);
             if let Some(cause) = self.life.untold_fallback.take() {
-                self.note_fallback(cause);
+                self.report_fallback(cause);
             }
             if self.association.protocol == Protocol::Multipath {
                 self.output.notices.push_back(Notice::Established);
@@ -209,7 +209,7 @@ impl Connection {
             _ => {
                 self.association.protocol = Protocol::Tcp;
                 self.tell_of_fallback(segment);
-                self.note_fallback(FallbackCause::OptionsStripped);
+                self.report_fallback(FallbackCause::OptionsStripped);
                 true
             }
         }

@@ -27,7 +27,7 @@ impl Connection {
             && attempts >= CAPABLE_SYN_ATTEMPTS
         {
             self.association.protocol = Protocol::Tcp;
-            self.note_fallback(FallbackCause::SynLost);
+            self.report_fallback(FallbackCause::SynLost);
         }
         let option = self.handshake_option(id, state);
         let (stamp, scale) = (self.stamp(now), self.receive_scale());
@@ -41,7 +41,7 @@ impl Connection {
         let timeout = subflow.rtt.rto(&config.tcp);
         subflow.timers.handshake = now + timeout;
         if attempts == 0 {
-            subflow.note_handshake_sent(now);
+            subflow.record_handshake_sent(now);
         }
         Some(segment)
     }

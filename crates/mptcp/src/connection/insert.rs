@@ -74,7 +74,7 @@ impl Connection {
                 subflow.receiver.acknowledge_now();
             }
             if self.partial.is_some() {
-                self.note_placed(now, index, range, data_seq);
+                self.record_placed(now, index, range, data_seq);
                 self.tell_of_missing(index);
             }
             if self.receiver.subflow_order.is_some() {
@@ -88,7 +88,7 @@ impl Connection {
         let (length, expected) = (payload.len() as u32, self.receiver.buffer.next());
         let mut inserted = self.receiver.buffer.insert(now, data_seq, payload);
         if self.partial.is_some() {
-            self.note_inserted(now, (data_seq, u64::from(length)), expected, &mut inserted);
+            self.record_inserted(now, (data_seq, u64::from(length)), expected, &mut inserted);
         }
         self.stats.duplicate_bytes_received += inserted.duplicate;
         let fresh = u64::from(length).saturating_sub(inserted.duplicate + inserted.dropped);
@@ -113,7 +113,7 @@ impl Connection {
     }
 
     /// The round trip as a receiver sees it (RFC 7323 echoes), for the automatic buffer.
-    pub(super) fn note_receive_round_trip(&mut self, now: Instant, index: usize, segment: &Segment) {
+    pub(super) fn record_receive_round_trip(&mut self, now: Instant, index: usize, segment: &Segment) {
         let stamp = self.stamp(now);
         let Some(stamps) = segment.options.timestamps.filter(|stamps| stamps.echo != 0) else { return };
         let millis = stamp.wrapping_sub(stamps.echo);
@@ -127,7 +127,7 @@ impl Connection {
         self.receiver.buffer.set_round_trip(longest.unwrap_or_default());
     }
 
-    /// Whether a stretch of a subflow waits until all before it is here.
+    /// Whether a range of a subflow waits until all before it is here.
     pub(super) fn waits_for_hole(&self, index: usize, start: SeqNumber) -> bool {
         self.subflows.get(index).is_some_and(|subflow| start.after(subflow.receiver.next))
     }
@@ -155,7 +155,7 @@ impl Connection {
             order.hold(subflow.id(), piece);
         }
         if self.partial.is_some() {
-            self.note_placed(now, index, (start, end), data_seq);
+            self.record_placed(now, index, (start, end), data_seq);
             self.tell_of_missing(index);
         }
     }
@@ -176,7 +176,7 @@ impl Connection {
         }
     }
 
-    /// Gives the data level what waited for the holes of a subflow that are filled.
+    /// Returns the data level what waited for the holes of a subflow that are filled.
     pub(super) fn release_in_order(&mut self, now: Instant, index: usize) {
         let (Some(order), Some(subflow)) = (self.receiver.subflow_order.as_mut(), self.subflows.get(index)) else {
             return;
@@ -186,7 +186,7 @@ impl Connection {
         }
     }
 
-    /// Gives the data level what waited for holes of subflows that were given up. Returns whether anything did.
+    /// Returns the data level what waited for holes of subflows that were given up. Returns whether anything did.
     pub(super) fn insert_released(&mut self, now: Instant) -> bool {
         let mut any = false;
         while let Some((id, piece)) = self.receiver.subflow_order.as_mut().and_then(|order| order.pop_released()) {

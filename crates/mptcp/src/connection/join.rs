@@ -10,7 +10,7 @@ use anabranch_policy::time::Instant;
 use anabranch_wire::{MptcpOption, Packet, Segment};
 
 impl Connection {
-    /// Opens another subflow. Gives none if MPTCP is not established or the limit is reached.
+    /// Opens another subflow. Returns none if MPTCP is not established or the limit is reached.
     pub fn join(&mut self, now: Instant, joining: Joining) -> Option<SubflowId> {
         if !self.may_join() {
             return None;

@@ -143,7 +143,7 @@ impl Connection {
             }
             let covers = |m: &Resolved| seq.at_or_after(m.seq) && seq.before(m.seq + m.length);
             let Some(mapping) = own.filter(covers).or_else(|| self.receiver.pending_mappings.find(id, seq)) else {
-                return self.note_unmapped(now, index, seq, payload);
+                return self.record_unmapped(now, index, seq, payload);
             };
             let left = (mapping.length - (seq - mapping.seq)) as usize;
             let part = payload.split_to(payload.len().min(left));
@@ -190,7 +190,7 @@ impl Connection {
             let Some(subflow) = self.subflows.get_mut(index) else { return };
             let covers = |m: &&StoredMapping| seq.at_or_after(m.seq) && seq.before(m.seq + m.length);
             let Some(mapping) = subflow.mappings.iter().rev().find(covers).copied() else {
-                return self.note_unmapped(now, index, seq, payload);
+                return self.record_unmapped(now, index, seq, payload);
             };
             let skipped = seq - mapping.seq;
             let part = payload.split_to(payload.len().min((mapping.length - skipped) as usize));
@@ -202,7 +202,7 @@ impl Connection {
 
     /// Bytes that nothing maps are not taken; the peer sends them again. Options that never come mean a middlebox
     /// (RFC 8684, section 3.7).
-    fn note_unmapped(&mut self, now: Instant, index: usize, seq: SeqNumber, payload: Bytes) {
+    fn record_unmapped(&mut self, now: Instant, index: usize, seq: SeqNumber, payload: Bytes) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         if subflow.range_is_old(seq, &payload) {
             subflow.receiver.acknowledge_now();

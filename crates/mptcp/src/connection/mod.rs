@@ -45,6 +45,7 @@ mod schedule;
 mod scheduling;
 mod segment_arrives;
 mod sender;
+mod shared_mapping;
 mod signalling;
 mod silence;
 mod stamp_clock;
@@ -53,7 +54,7 @@ mod subflow_order;
 mod teardown;
 mod timer_table;
 mod timers;
-mod trains;
+
 mod transmit;
 mod window_probe;
 

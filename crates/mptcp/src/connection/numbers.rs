@@ -86,7 +86,7 @@ impl Connection {
         mapping.length > 0 || is_right(&mapping.wire, number, [])
     }
 
-    /// Remembers a mapping for segments that come without one. Gives false if there is no room, though never to that
+    /// Remembers a mapping for segments that come without one. Returns false if there is no room, though never to that
     /// of the byte expected next: the subflow would wait for it for good. Behind a missing byte a window of mappings may
     /// arrive; those of which all bytes are here have done their work.
     pub(super) fn store(&mut self, index: usize, mapping: &Resolved) -> bool {

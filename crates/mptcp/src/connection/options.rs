@@ -6,7 +6,7 @@ use super::packets::REASON_UNSPECIFIED;
 use super::reinjections::Extent;
 use super::signalling::RemoteAddress;
 use super::state::Connection;
-use crate::subflow::{Doubt, Subflow};
+use crate::subflow::{Subflow, Suspicion};
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::path_manager::{CloseReason, Role};
 use anabranch_policy::time::Instant;
@@ -14,13 +14,13 @@ use anabranch_wire::{MptcpOption, Segment};
 use core::net::{IpAddr, SocketAddr};
 
 /// Keepalive probes on a path whose address the peer withdrew, a retransmission timeout apart.
-const DOUBT_PROBES: u32 = 3;
+const SUSPICION_PROBES: u32 = 3;
 
 /// Addresses of the peer's that are remembered; further announcements are ignored.
 const MAX_REMOTE_ADDRESSES: usize = 32;
 
 impl Connection {
-    /// Handles what options a segment has besides DSS. Gives true if the connection ended or the subflow is gone.
+    /// Handles what options a segment has besides DSS. Returns true if the connection ended or the subflow is gone.
     pub(super) fn handle_mptcp_options(&mut self, now: Instant, index: usize, segment: &Segment) -> bool {
         if segment.options.mptcp.is_empty() || self.association.protocol != Protocol::Multipath {
             return false;
@@ -89,7 +89,7 @@ impl Connection {
         }
     }
 
-    /// Gives whether the address is new; it is said again until echoed.
+    /// Returns whether the address is new; it is said again until echoed.
     fn remember_remote_address(&mut self, id: AddressId, remote: SocketAddr) -> bool {
         let full = self.signalling.remote_addresses.len() >= MAX_REMOTE_ADDRESSES;
         match self.signalling.remote_addresses.iter_mut().find(|known| known.id == id) {
@@ -113,46 +113,46 @@ impl Connection {
             let affected: Vec<SubflowId> =
                 self.subflows.iter().filter(|s| s.identity.remote_address == id).map(Subflow::id).collect();
             for subflow in affected {
-                self.doubt(now, subflow);
+                self.suspicion(now, subflow);
             }
         }
     }
 
     /// Asks by keepalive whether a path lives whose address the peer withdrew. Meanwhile its data goes elsewhere.
-    fn doubt(&mut self, now: Instant, id: SubflowId) {
+    fn suspicion(&mut self, now: Instant, id: SubflowId) {
         let Some(index) = self.index_of(id) else { return };
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         if !subflow.state.is_synchronised() {
             return self.reset_subflow(now, index, CloseReason::AddressGone, REASON_UNSPECIFIED);
         }
-        if subflow.doubt.is_some() {
+        if subflow.suspicion.is_some() {
             return;
         }
-        subflow.doubt = Some(Box::new(Doubt { since: now, probes: 0, until: Instant::NEVER }));
+        subflow.suspicion = Some(Box::new(Suspicion { since: now, probes: 0, until: Instant::NEVER }));
         self.take_back_queued(index);
         self.reinject_outstanding(index, Extent::All);
-        self.handle_doubt(now, index);
+        self.probe_suspect(now, index);
     }
 
-    /// Probes a doubtful path again, or decides. Gives false when it is given up.
-    pub(super) fn handle_doubt(&mut self, now: Instant, index: usize) -> bool {
+    /// Probes a doubtful path again, or decides. Returns false when it is given up.
+    pub(super) fn probe_suspect(&mut self, now: Instant, index: usize) -> bool {
         let rto = self.subflows.get(index).map(|subflow| subflow.rtt.base_rto(&self.config.tcp));
         let (Some(rto), Some(subflow)) = (rto, self.subflows.get_mut(index)) else { return false };
-        let Some(mut doubt) = subflow.doubt.take() else { return true };
+        let Some(mut suspicion) = subflow.suspicion.take() else { return true };
         // What was on its way before the first probe is no answer.
-        let earliest = doubt.since + subflow.rtt.min() / 2;
-        if doubt.probes > 0 && subflow.unheard(now) < now.since(earliest) {
-            subflow.doubt = None;
+        let earliest = suspicion.since + subflow.rtt.min() / 2;
+        if suspicion.probes > 0 && subflow.unheard(now) < now.since(earliest) {
+            subflow.suspicion = None;
             self.output.pending = true;
             return true;
         }
-        if doubt.probes >= DOUBT_PROBES {
+        if suspicion.probes >= SUSPICION_PROBES {
             self.reset_subflow(now, index, CloseReason::AddressGone, REASON_UNSPECIFIED);
             return false;
         }
-        doubt.probes += 1;
-        doubt.until = now + rto;
-        subflow.doubt = Some(doubt);
+        suspicion.probes += 1;
+        suspicion.until = now + rto;
+        subflow.suspicion = Some(suspicion);
         subflow.due.keepalive = true;
         self.output.pending = true;
         true

@@ -18,11 +18,11 @@ impl Connection {
     /// sequence beyond `after`.
     pub(super) fn next_outstanding(&mut self, una: u64, after: Option<u64>) -> Option<Outstanding> {
         let oldest = self.subflows.iter_mut().filter_map(|subflow| {
-            let holder = subflow.id();
+            let sender = subflow.id();
             let record = subflow.scoreboard.next_unshared(una)?;
             let length = record.payload.len() as u32;
             let lost = record.fate == Fate::Lost || record.retransmitted;
-            Some(Outstanding { data_seq: record.data_seq, length, holder, sent_at: record.sent_at, lost })
+            Some(Outstanding { data_seq: record.data_seq, length, sender, sent_at: record.sent_at, lost })
         });
         oldest.filter(|found| after.is_none_or(|after| found.data_seq > after)).min_by_key(|found| found.data_seq)
     }
@@ -31,16 +31,16 @@ impl Connection {
     pub(super) fn share(&mut self, id: SubflowId, outstanding: &Outstanding) -> bool {
         let una = self.sender.una();
         let Some(mss) = self.subflow_mut(id).map(|subflow| subflow.mss) else { return false };
-        if let Some(holder) = self.subflow_mut(outstanding.holder)
-            && let Some(record) = holder.scoreboard.next_unshared(una)
+        if let Some(sender) = self.subflow_mut(outstanding.sender)
+            && let Some(record) = sender.scoreboard.next_unshared(una)
         {
             record.reinjected = true;
         }
         let length = self.useful_length(outstanding.data_seq, u64::from(outstanding.length.min(mss)));
         // A segment without a mapping of its own holds more than one with; the rest goes as well.
         let (start, end) = (outstanding.data_seq, outstanding.data_seq + u64::from(outstanding.length));
-        self.reinject_stretch(start + length, end, outstanding.holder);
+        self.reinject_range(start + length, end, outstanding.sender);
         // Of what begins withdrawn nothing goes here; what follows waits to be sent again.
-        length == 0 || self.give(id, start, length as usize, SendKind::Duplicate)
+        length == 0 || self.put(id, start, length as usize, SendKind::Duplicate)
     }
 }

@@ -168,7 +168,7 @@ impl Connection {
         true
     }
 
-    /// A router says that a packet of ours was too big. Gives false if that is not believed, or no news.
+    /// A router says that a packet of ours was too big. Returns false if that is not believed, or no news.
     pub fn handle_packet_too_big(&mut self, now: Instant, message: &PacketTooBig) -> bool {
         let of_it = |s: &Subflow| s.identity.local == message.source && s.identity.remote == message.destination;
         let Some(index) = self.subflows.iter().position(of_it) else { return false };

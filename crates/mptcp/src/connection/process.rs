@@ -57,7 +57,7 @@ impl Connection {
         let advanced = subflow.send.una != una;
         self.sender.delivered_end = self.sender.delivered_end.max(progress.data_end);
         if advanced && self.measurement.watch.is_some() {
-            self.note_acknowledged_delay(now, index, segment);
+            self.record_acknowledged_delay(now, index, segment);
         }
         progress
     }
@@ -66,7 +66,7 @@ impl Connection {
     fn handle_window(&mut self, now: Instant, index: usize, segment: &Segment, acknowledges: bool) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         let window = u32::from(segment.window) << subflow.negotiated.send_scale;
-        subflow.note_window(window);
+        subflow.record_window(window);
         let is_news = acknowledges && subflow.takes_window(segment.seq, segment.ack);
         if is_news {
             subflow.window.edge = match self.association.protocol {
@@ -148,12 +148,12 @@ impl Connection {
             subflow.receiver.acknowledge_now();
             return;
         }
-        self.note_receive_round_trip(now, index, segment);
+        self.record_receive_round_trip(now, index, segment);
         if self.partial.is_some() {
-            self.note_stamps(index, segment);
+            self.record_stamps(index, segment);
         }
         if self.measurement.watch.is_some() {
-            self.note_arrival_delay(now, index, segment);
+            self.record_arrival_delay(now, index, segment);
         }
         if self.association.protocol == Protocol::Tcp {
             self.place_plain(now, index, segment, payload);

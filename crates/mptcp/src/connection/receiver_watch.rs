@@ -11,22 +11,22 @@ use anabranch_wire::Segment;
 
 impl Connection {
     /// Data came in: our clock less the timestamp that it carries.
-    pub(super) fn note_arrival_delay(&mut self, now: Instant, index: usize, segment: &Segment) {
+    pub(super) fn record_arrival_delay(&mut self, now: Instant, index: usize, segment: &Segment) {
         if let Some(stamps) = segment.options.timestamps {
             let difference = self.stamp(now).wrapping_sub(stamps.value);
-            self.note_delay(now, index, ForwardDelays::OfArrivals, difference, self.stamp_clock().micros_into(now));
+            self.record_delay(now, index, ForwardDelays::OfArrivals, difference, self.stamp_clock().micros_into(now));
         }
     }
 
     /// Data of ours was acknowledged: the peer's clock then less ours when it left, both whole milliseconds.
-    pub(super) fn note_acknowledged_delay(&mut self, now: Instant, index: usize, segment: &Segment) {
+    pub(super) fn record_acknowledged_delay(&mut self, now: Instant, index: usize, segment: &Segment) {
         if let Some(stamps) = segment.options.timestamps.filter(|stamps| stamps.echo != 0) {
             let difference = stamps.value.wrapping_sub(stamps.echo);
-            self.note_delay(now, index, ForwardDelays::OfAcknowledgements, difference, 0);
+            self.record_delay(now, index, ForwardDelays::OfAcknowledgements, difference, 0);
         }
     }
 
-    fn note_delay(&mut self, now: Instant, index: usize, of: ForwardDelays, difference: u32, micros: i64) {
+    fn record_delay(&mut self, now: Instant, index: usize, of: ForwardDelays, difference: u32, micros: i64) {
         let Some(watch) = self.measurement.watch.as_mut().filter(|watch| watch.of == of) else { return };
         let Some(subflow) = self.subflows.get(index).filter(|s| s.negotiated.timestamps) else { return };
         let reference = *watch.reference.get_or_insert(difference);

@@ -32,17 +32,17 @@ impl Connection {
     }
 
     /// Which subflow holds the byte at `data_seq`, and how much from there on.
-    pub(super) fn find_holder(&self, data_seq: u64) -> Option<(SubflowId, u64)> {
+    pub(super) fn find_sender(&self, data_seq: u64) -> Option<(SubflowId, u64)> {
         self.subflows.iter().find_map(|s| s.scoreboard.holds(data_seq).map(|length| (s.id(), length)))
     }
 
-    /// Has a stretch sent again before all others, on any subflow but `last_sent_on`.
+    /// Has a range sent again before all others, on any subflow but `last_sent_on`.
     pub(super) fn reinject_at_once(&mut self, start: u64, end: u64, last_sent_on: SubflowId) {
         self.sender.reinjections.add_first(ReinjectedRange { start, end, last_sent_on });
     }
 
-    /// Has a stretch sent again, on any subflow but `last_sent_on`.
-    pub(super) fn reinject_stretch(&mut self, start: u64, end: u64, last_sent_on: SubflowId) {
+    /// Has a range sent again, on any subflow but `last_sent_on`.
+    pub(super) fn reinject_range(&mut self, start: u64, end: u64, last_sent_on: SubflowId) {
         self.sender.reinjections.add(start, end, last_sent_on);
     }
 
@@ -62,7 +62,7 @@ impl Connection {
         let una = self.sender.una();
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         let id = subflow.id();
-        for record in subflow.scoreboard.given_mut() {
+        for record in subflow.scoreboard.assigned_mut() {
             let wanted = extent == Extent::All || record.fate != Fate::Sacked;
             if wanted && !record.reinjected && record.data_end() > una {
                 record.reinjected = self.sender.reinjections.add(record.data_seq, record.data_end(), id);
@@ -90,13 +90,13 @@ impl Connection {
         let stale = |s: &Subflow| s.is_stale() && s.scoreboard.holds(una).is_some();
         let silent = self.subflows.iter().position(stale);
         silent.into_iter().for_each(|index| self.take_back_queued(index));
-        if let Some((id, length)) = self.find_holder(una) {
+        if let Some((id, length)) = self.find_sender(una) {
             let end = una + length;
             self.reinject_at_once(una, end.min(self.sender.data_nxt), id);
             if let Some(index) = silent.filter(|index| self.index_of(id) == Some(*index))
-                && let Some(holder) = self.subflows.get_mut(index)
+                && let Some(sender) = self.subflows.get_mut(index)
             {
-                let first = holder.scoreboard.given_mut().find(|record| record.data_end() == end);
+                let first = sender.scoreboard.assigned_mut().find(|record| record.data_end() == end);
                 first.into_iter().for_each(|record| record.reinjected = true);
                 self.reinject_outstanding(index, Extent::All);
             }
@@ -108,7 +108,7 @@ impl Connection {
         self.reinject_at_once(una, end.min(self.sender.data_nxt), NOBODY);
     }
 
-    /// The next stretch to be sent again, of those that none of `refused` sent last.
+    /// The next range to be sent again, of those that none of `refused` sent last.
     pub(super) fn next_again(&mut self, refused: &[SubflowId]) -> Option<(usize, ReinjectedRange)> {
         let una = self.sender.una();
         loop {
@@ -116,9 +116,9 @@ impl Connection {
             let can_take = |last: SubflowId| {
                 !refused.contains(&last) && subflows.iter().any(|subflow| subflow.is_usable() && subflow.id() != last)
             };
-            let (at, stretch) = self.sender.reinjections.first(una, can_take)?;
-            let Some(end) = self.withdrawn_until(stretch.start) else { return Some((at, stretch)) };
-            self.sender.reinjections.advance(at, end.min(stretch.end));
+            let (at, range) = self.sender.reinjections.first(una, can_take)?;
+            let Some(end) = self.withdrawn_until(range.start) else { return Some((at, range)) };
+            self.sender.reinjections.advance(at, end.min(range.end));
         }
     }
 

@@ -3,10 +3,10 @@
 use anabranch_policy::ids::SubflowId;
 use std::collections::VecDeque;
 
-/// Most stretches that wait to be sent again; more are left to their own subflow.
+/// Most ranges that wait to be sent again; more are left to their own subflow.
 const MAX_REINJECTIONS: usize = 16_384;
 
-/// Stands for the subflow that sent a stretch last where none did, or none has it any more: it may go anywhere.
+/// Stands for the subflow that sent a range last where none did, or none has it any more: it may go anywhere.
 pub(super) const NOBODY: SubflowId = SubflowId(u32::MAX);
 
 /// How much of what a subflow has outstanding is sent elsewhere.
@@ -52,7 +52,7 @@ impl Reinjections {
         true
     }
 
-    /// The first stretch that is not acknowledged yet and that a subflow can take which did not send it last, and its
+    /// The first range that is not acknowledged yet and that a subflow can take which did not send it last, and its
     /// place. Those before it wait: the subflow that sent them has them still, and they must not keep back others.
     pub fn first(&mut self, una: u64, can_take: impl Fn(SubflowId) -> bool) -> Option<(usize, ReinjectedRange)> {
         while self.ranges.front().is_some_and(|first| first.end <= una) {
@@ -63,21 +63,21 @@ impl Reinjections {
             return None;
         }
         let at = self.ranges.iter().position(|s| s.start.max(una) < s.end && can_take(s.last_sent_on))?;
-        let stretch = self.ranges.get_mut(at)?;
-        stretch.start = stretch.start.max(una);
-        Some((at, *stretch))
+        let range = self.ranges.get_mut(at)?;
+        range.start = range.start.max(una);
+        Some((at, *range))
     }
 
-    /// Has a stretch sent before all others; if it waits already, perhaps with more behind it, that one moves up.
-    pub fn add_first(&mut self, stretch: ReinjectedRange) {
-        let same = |other: &ReinjectedRange| (other.start, other.last_sent_on) == (stretch.start, stretch.last_sent_on);
+    /// Has a range sent before all others; if it waits already, perhaps with more behind it, that one moves up.
+    pub fn add_first(&mut self, range: ReinjectedRange) {
+        let same = |other: &ReinjectedRange| (other.start, other.last_sent_on) == (range.start, range.last_sent_on);
         let waiting = self.ranges.iter().position(same).and_then(|at| self.ranges.remove(at));
-        let end = waiting.map_or(stretch.end, |waiting| waiting.end.max(stretch.end));
-        self.ranges.push_front(ReinjectedRange { end, ..stretch });
+        let end = waiting.map_or(range.end, |waiting| waiting.end.max(range.end));
+        self.ranges.push_front(ReinjectedRange { end, ..range });
     }
 
     pub fn advance(&mut self, at: usize, to: u64) {
-        self.ranges.get_mut(at).into_iter().for_each(|stretch| stretch.start = to);
+        self.ranges.get_mut(at).into_iter().for_each(|range| range.start = to);
     }
 }
 

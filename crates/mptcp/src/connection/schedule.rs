@@ -31,11 +31,11 @@ impl Connection {
         match (answer, again, unsent) {
             (Answer::New(id), _, Some((length, false))) => {
                 // If it is withdrawn, something else comes next.
-                self.withdraws_next(now, length, &workspace.views) || self.give_new(now, id, length)
+                self.withdraws_next(now, length, &workspace.views) || self.put_new(now, id, length)
             }
-            (Answer::New(id), _, Some((length, true))) => self.give_new(now, id, length),
-            (Answer::Again(id), Some((at, range, length)), _) => self.give_again(id, at, range.start, length),
-            (Answer::Copy(outstanding, id), ..) => self.give_copy(id, &outstanding),
+            (Answer::New(id), _, Some((length, true))) => self.put_new(now, id, length),
+            (Answer::Again(id), Some((at, range, length)), _) => self.put_again(id, at, range.start, length),
+            (Answer::Copy(outstanding, id), ..) => self.put_copy(id, &outstanding),
             (Answer::CatchUp(id), ..) => self.catch_up(id),
             (Answer::New(_) | Answer::Again(_) | Answer::Wait, ..) => false,
         }
@@ -67,38 +67,38 @@ impl Connection {
             return false;
         }
         let length = self.probe_length(now, id).unwrap_or(length);
-        self.give(id, self.sender.data_nxt, length as usize, SendKind::New)
+        self.put(id, self.sender.data_nxt, length as usize, SendKind::New)
     }
 
-    fn give_new(&mut self, now: Instant, id: SubflowId, length: u64) -> bool {
+    fn put_new(&mut self, now: Instant, id: SubflowId, length: u64) -> bool {
         let Some(mss) = self.subflow_mut(id).filter(|s| s.is_usable()).map(|s| s.mss) else { return false };
         if let Some(length) = self.probe_length(now, id) {
-            return self.give(id, self.sender.data_nxt, length as usize, SendKind::New);
+            return self.put(id, self.sender.data_nxt, length as usize, SendKind::New);
         }
         let length = length.min(u64::from(mss));
-        match self.place_in_train(id) {
-            Some(place) => self.give_in_train(id, length, place),
-            None => self.give(id, self.sender.data_nxt, length as usize, SendKind::New),
+        match self.place_under_mapping(id) {
+            Some(place) => self.put_under_mapping(id, length, place),
+            None => self.put(id, self.sender.data_nxt, length as usize, SendKind::New),
         }
     }
 
-    fn give_again(&mut self, id: SubflowId, at: usize, start: u64, length: u32) -> bool {
+    fn put_again(&mut self, id: SubflowId, at: usize, start: u64, length: u32) -> bool {
         let Some(mss) = self.subflow_mut(id).filter(|s| s.is_usable()).map(|s| s.mss) else { return false };
         let length = length.min(mss);
         self.sender.reinjections.advance(at, start + u64::from(length));
-        self.give(id, start, length as usize, SendKind::Reinjection)
+        self.put(id, start, length as usize, SendKind::Reinjection)
     }
 
-    fn give_copy(&mut self, id: SubflowId, outstanding: &Outstanding) -> bool {
-        if id == outstanding.holder {
+    fn put_copy(&mut self, id: SubflowId, outstanding: &Outstanding) -> bool {
+        if id == outstanding.sender {
             let length = self.useful_length(outstanding.data_seq, u64::from(outstanding.length));
-            return self.give(id, outstanding.data_seq, length as usize, SendKind::Duplicate);
+            return self.put(id, outstanding.data_seq, length as usize, SendKind::Duplicate);
         }
         self.subflow_mut(id).is_some_and(|subflow| subflow.is_usable()) && self.share(id, outstanding)
     }
 
     fn catch_up(&mut self, id: SubflowId) -> bool {
         let Some((from, length)) = self.behind(id) else { return false };
-        self.give(id, from, length as usize, SendKind::Duplicate)
+        self.put(id, from, length as usize, SendKind::Duplicate)
     }
 }

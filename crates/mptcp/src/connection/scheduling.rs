@@ -45,8 +45,8 @@ impl Scheduling {
 }
 
 impl Blocked {
-    pub fn new(repeat_at: Instant, hole: u64, holder: Option<(SubflowId, u64)>) -> Self {
-        let (culprit, length) = (holder.map(|(id, _)| id), holder.map_or(0, |(_, length)| length));
+    pub fn new(repeat_at: Instant, hole: u64, sender: Option<(SubflowId, u64)>) -> Self {
+        let (culprit, length) = (sender.map(|(id, _)| id), sender.map_or(0, |(_, length)| length));
         Self { repeat_at, hole, culprit, length }
     }
 }

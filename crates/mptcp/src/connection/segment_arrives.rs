@@ -32,7 +32,7 @@ impl Connection {
             return self.handle_in_syn_sent(now, index, segment);
         }
         match subflow.judge(now, segment, acceptance) {
-            Verdict::Drop => self.note_dropped(now, segment, index),
+            Verdict::Drop => self.record_dropped(now, segment, index),
             Verdict::Reset => self.handle_reset(now, index, segment),
             Verdict::Refuse => self.refuse_acknowledgement(index, segment.ack),
             Verdict::Process { acknowledges } => {
@@ -60,20 +60,20 @@ impl Connection {
     }
 
     /// A SYN again without MP_CAPABLE: the peer has given MPTCP up.
-    fn note_dropped(&mut self, now: Instant, segment: &Segment, index: usize) {
+    fn record_dropped(&mut self, now: Instant, segment: &Segment, index: usize) {
         let initial = self.is_initial(index);
-        self.note_late_fin(now, index, segment);
-        self.note_late_on_subflow(index, segment);
+        self.record_late_fin(now, index, segment);
+        self.record_late_on_subflow(index, segment);
         let repeated = self.subflows.get(index).is_some_and(|subflow| subflow.is_repeated_syn(segment));
         if initial && repeated && segment.options.mptcp.is_empty() && self.association.protocol == Protocol::Negotiating
         {
             self.association.protocol = Protocol::Tcp;
-            self.note_fallback(FallbackCause::SynLost);
+            self.report_fallback(FallbackCause::SynLost);
         }
     }
 
     /// The peer's FIN again in TIME-WAIT: it lost our last acknowledgement (RFC 9293, section 3.10.7.4).
-    fn note_late_fin(&mut self, now: Instant, index: usize, segment: &Segment) {
+    fn record_late_fin(&mut self, now: Instant, index: usize, segment: &Segment) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         let end = segment.seq + segment.sequence_length();
         if segment.flags.contains(Flags::FIN) && end == subflow.receiver.next {
@@ -88,7 +88,7 @@ impl Connection {
         }
         for option in &segment.options.mptcp {
             if let MptcpOption::Fail { data_seq } = option {
-                self.note_failure(*data_seq);
+                self.record_failure(*data_seq);
             }
         }
         let state = self.subflows.get(index).map(|subflow| subflow.state);

@@ -249,7 +249,7 @@ impl Connection {
     }
 
     /// Continues as plain TCP; tells the application why.
-    pub(super) fn note_fallback(&mut self, cause: FallbackCause) {
+    pub(super) fn report_fallback(&mut self, cause: FallbackCause) {
         if self.life.introduced() {
             self.output.notify(Event::FellBack(self.id, cause));
         } else {

@@ -50,7 +50,7 @@ impl SubflowOrder {
         }
     }
 
-    /// Makes room for a piece by dropping what lies behind it on its subflow. Gives the first sequence number that was
+    /// Makes room for a piece by dropping what lies behind it on its subflow. Returns the first sequence number that was
     /// dropped, if one was; an error if there is no room.
     pub(super) fn make_room(&mut self, subflow: SubflowId, piece: &Piece, limit: u64) -> Result<Option<SeqNumber>, ()> {
         let mut dropped = None;

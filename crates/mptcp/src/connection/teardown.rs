@@ -175,7 +175,7 @@ impl Connection {
         self.joins.open.retain(|join| join.subflow() != id);
         self.receiver.pending_mappings.forget(id);
         self.receiver.subflow_order.iter_mut().for_each(|order| order.forget(id));
-        self.note_subflow_gone(id, why);
+        self.record_subflow_gone(id, why);
         self.congestion.on_subflow_removed(id);
         self.scheduling.scheduler.on_subflow_removed(id);
         self.output.notices.push_back(Notice::SubflowClosed(subflow.identity, why));
@@ -214,7 +214,7 @@ impl Connection {
         }
     }
 
-    /// Gives up joins that have not come to their end; gives where this subflow is then.
+    /// Returns up joins that have not come to their end; returns where this subflow is then.
     pub(super) fn leave_joins(&mut self, now: Instant, index: usize) -> usize {
         let Some(id) = self.subflows.get(index).map(Subflow::id) else { return index };
         self.abandon_joins(now);

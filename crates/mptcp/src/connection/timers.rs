@@ -87,7 +87,7 @@ impl Connection {
             return;
         }
         let timers = subflow.timers;
-        let doubts = subflow.doubt.as_ref().is_some_and(|doubt| doubt.until <= now);
+        let suspected = subflow.suspicion.as_ref().is_some_and(|suspicion| suspicion.until <= now);
         if timers.linger <= now {
             let waits_for_fin = self.subflows.get(index).is_some_and(|subflow| subflow.state == State::FinWait2);
             let gave_up = self.association.protocol == Protocol::Tcp && waits_for_fin;
@@ -97,7 +97,7 @@ impl Connection {
         if timers.handshake <= now && !self.handle_handshake_timeout(now, index) {
             return;
         }
-        if doubts && !self.handle_doubt(now, index) {
+        if suspected && !self.probe_suspect(now, index) {
             return;
         }
         if timers.retransmit <= now && !self.handle_retransmit_timeout(now, index) {
@@ -118,7 +118,7 @@ impl Connection {
         }
     }
 
-    /// A SYN, SYN/ACK or join acknowledgement was not answered. Gives false when the subflow is given up.
+    /// A SYN, SYN/ACK or join acknowledgement was not answered. Returns false when the subflow is given up.
     fn handle_handshake_timeout(&mut self, now: Instant, index: usize) -> bool {
         let limit = self.config.tcp.syn_attempts;
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
@@ -148,12 +148,12 @@ impl Connection {
         }
         if kind == Retransmit::Timeout {
             self.stats.timeouts += 1;
-            self.note_timeout(index, id);
+            self.record_timeout(index, id);
         }
         true
     }
 
-    fn note_timeout(&mut self, index: usize, id: SubflowId) {
+    fn record_timeout(&mut self, index: usize, id: SubflowId) {
         if self.association.protocol != Protocol::Multipath {
             return;
         }
@@ -164,7 +164,7 @@ impl Connection {
         self.output.notices.push_back(Notice::SubflowTimeout(id));
     }
 
-    /// Keepalive (RFC 9293, section 3.8.4). Gives false when the subflow is given up.
+    /// Keepalive (RFC 9293, section 3.8.4). Returns false when the subflow is given up.
     fn handle_keepalive(&mut self, now: Instant, index: usize) -> bool {
         let tcp = &self.config.tcp;
         let Some(idle) = tcp.keepalive else { return true };

@@ -3,7 +3,7 @@
 //! | segment | options besides timestamps (12) |
 //! |---|---|
 //! | data | DSS with mapping and DATA_ACK (up to 28); nothing else fits, so SACK blocks follow on a bare acknowledgement |
-//! | data under a mapping that went ahead (`trains`) | none, if it is longer than a segment with DSS may be; else as data |
+//! | data under a mapping that went ahead (`shared mappings`) | none, if it is longer than a segment with DSS may be; else as data |
 //! | first data of a client | MP_CAPABLE with both keys and length (24) in place of DSS |
 //! | acknowledgement | DSS with DATA_ACK (8 or 12), then SACK blocks in what is left (one or two) |
 //! | acknowledgement with DATA_FIN | DSS as on data |
@@ -43,7 +43,7 @@ impl Connection {
             }
             None => {
                 self.output.pending = false;
-                self.note_limits();
+                self.record_limits();
                 self.watch_window(now);
                 self.watch_user_timeout(now);
             }
@@ -66,7 +66,7 @@ impl Connection {
                 return None;
             }
             // What can go now is given before the first leaves, so that it can share a mapping.
-            for _ in 1..self.scheduling.needs.mapping_train {
+            for _ in 1..self.scheduling.needs.segments_per_mapping {
                 if !self.assign(now, workspace) {
                     break;
                 }
@@ -91,7 +91,7 @@ impl Connection {
         let id = subflow.id();
         let alone = outgoing.record.retransmitted || subflow.is_probe(&outgoing.record);
         if outgoing.kind != SendKind::Retransmission {
-            self.bind_train(index, &mut outgoing.record);
+            self.bind_to_mapping(index, &mut outgoing.record);
         }
         self.account(now, id, &outgoing);
         workspace.resends = alone;
@@ -107,13 +107,13 @@ impl Connection {
 
     /// Nothing more can be sent: what does a subflow lack, if it has room? The peer's window is the network's business where
     /// there is only one subflow, since nobody else can have filled it.
-    fn note_limits(&mut self) {
+    fn record_limits(&mut self) {
         if let [only] = self.subflows.as_slice()
             && self.sender.unsent() >= u64::from(only.mss)
         {
             return;
         }
-        self.subflows.iter_mut().for_each(|subflow| subflow.note_limit(&*self.congestion));
+        self.subflows.iter_mut().for_each(|subflow| subflow.record_limit(&*self.congestion));
     }
 
     fn account(&mut self, now: Instant, subflow: SubflowId, outgoing: &Outgoing) {

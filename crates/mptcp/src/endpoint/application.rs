@@ -10,7 +10,7 @@ use anabranch_policy::time::{Duration, Instant};
 use bytes::Bytes;
 
 impl Endpoint {
-    /// Takes as much of `data` as the send buffer holds; gives the bytes taken. [`Event::Writable`] follows a short write.
+    /// Takes as much of `data` as the send buffer holds; returns the bytes taken. [`Event::Writable`] follows a short write.
     ///
     /// # Errors
     /// [`OperationError::NoConnection`], [`OperationError::SendClosed`] after [`Self::close`], [`OperationError::Ended`], or

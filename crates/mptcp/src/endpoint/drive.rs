@@ -25,7 +25,7 @@ impl Endpoint {
         }
     }
 
-    /// A router says that a packet of ours was too big for its next link. Gives whether the segments of a subflow became shorter by
+    /// A router says that a packet of ours was too big for its next link. Returns whether the segments of a subflow became shorter by
     /// it; what does not fit to anything in flight, or names a size that no path has, is counted and ignored (RFC 5927).
     pub fn handle_packet_too_big(&mut self, now: Instant, message: &PacketTooBig) -> bool {
         let id = self.connections.route(message.source, message.destination);

@@ -53,7 +53,7 @@ impl Endpoint {
         }
     }
 
-    /// Forgets a connection of which nothing is left to send or to say. Gives whether it did.
+    /// Forgets a connection of which nothing is left to send or to say. Returns whether it did.
     pub(super) fn forget_if_over(&mut self, now: Instant, id: ConnectionId) -> bool {
         let over = self.connections.get(id).is_some_and(Connection::is_over);
         if over {

@@ -75,7 +75,7 @@ impl Subflow {
         let rtt = self.sample_rtt(cx, segment, &acked, echo_counts);
         self.react_to_mark(cx, segment, prior_in_flight);
         if self.has_narrow_path() {
-            self.note_delivered_probe(cx);
+            self.record_delivered_probe(cx);
         }
         let newly_lost = self.detect_losses(cx, &acked, dsack);
         let newly_lost = self.without_lost_probe(cx.now, newly_lost);
@@ -184,7 +184,7 @@ impl Subflow {
         }
     }
 
-    /// RACK (RFC 8985, section 6.2), or three duplicates where there is no SACK. Gives the bytes newly marked lost.
+    /// RACK (RFC 8985, section 6.2), or three duplicates where there is no SACK. Returns the bytes newly marked lost.
     fn detect_losses(&mut self, cx: &Context<'_>, acked: &Acknowledged, dsack: bool) -> u64 {
         if !self.negotiated.sack {
             return self.detect_losses_without_sack(acked);
@@ -232,7 +232,7 @@ impl Subflow {
 
     /// Counts what acknowledgements show to be lost; what a timeout gives up is not known to be.
     fn count_lost_segments(&mut self, lost: u64) {
-        let size = self.mss.max(1) + if self.scoreboard.has_trains() { MAPPING_SPACE } else { 0 };
+        let size = self.mss.max(1) + if self.scoreboard.shares_mappings() { MAPPING_SPACE } else { 0 };
         let segments = lost.div_ceil(u64::from(size)) as u32;
         self.counters.segments_lost = self.counters.segments_lost.wrapping_add(segments);
     }
@@ -426,7 +426,7 @@ impl Subflow {
         }
     }
 
-    /// The retransmission timer ran out (RFC 6298, section 5.4 to 5.7). Gives false when the subflow is given up.
+    /// The retransmission timer ran out (RFC 6298, section 5.4 to 5.7). Returns false when the subflow is given up.
     pub fn handle_retransmit_timeout(&mut self, cx: &mut Context<'_>) -> bool {
         if self.timers.retransmit_kind == Retransmit::TailProbe {
             self.due.probe = true;

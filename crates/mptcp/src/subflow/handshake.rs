@@ -41,7 +41,7 @@ impl Subflow {
     }
 
     /// The first SYN or SYN/ACK was sent.
-    pub fn note_handshake_sent(&mut self, now: Instant) {
+    pub fn record_handshake_sent(&mut self, now: Instant) {
         self.liveness.handshake_sent = now;
     }
 
@@ -51,7 +51,7 @@ impl Subflow {
         if self.liveness.timeouts_in_row == 0 {
             self.rtt.sample(now.since(self.liveness.handshake_sent).max(Duration::from_nanos(1)), rule);
         } else {
-            self.rtt.note_lost_handshake();
+            self.rtt.record_lost_handshake();
         }
         self.rtt.end_back_off();
         self.liveness.timeouts_in_row = 0;

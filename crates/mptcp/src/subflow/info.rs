@@ -84,7 +84,7 @@ impl Subflow {
             remote_address: self.identity.remote_address,
             state: self.view_state(),
             backup: self.is_backup(),
-            suspended: self.priority.suspended || self.doubt.is_some(),
+            suspended: self.priority.suspended || self.suspicion.is_some(),
             stale: self.is_stale(),
             phase: self.view_phase(congestion),
             mss: self.mss,

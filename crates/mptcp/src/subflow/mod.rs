@@ -34,6 +34,6 @@ pub use context::Context;
 pub use establish::Setup;
 pub use identity::Identity;
 pub use negotiated::{MAPPING_SPACE, Negotiated, Notification, Signals};
-pub use parts::{Counters, Doubt, SendSequence, StoredMapping};
+pub use parts::{Counters, SendSequence, StoredMapping, Suspicion};
 pub use state::Subflow;
 pub use tcp_state::State;

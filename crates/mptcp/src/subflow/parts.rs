@@ -30,7 +30,7 @@ pub struct StoredMapping {
 
 /// Keepalive probes on a path whose address the peer withdrew.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Doubt {
+pub struct Suspicion {
     /// When the first went out.
     pub since: Instant,
     /// How many did.

@@ -2,7 +2,7 @@
 //! a router (RFC 1191, RFC 8201).
 //!
 //! A subflow begins with segments as long as the handshake allows. It has no state for path MTU discovery until there is a
-//! reason to doubt that length:
+//! reason to suspicion that length:
 //!
 //! - **A black hole** (RFC 4821, section 7.7): the retransmission timer ran out twice in a row over a segment that is longer than the
 //!   base size. The size falls to the base, 1200 bytes of IP (RFC 8899, section 5.1.2), after two more to the least that a link may
@@ -12,8 +12,8 @@
 //! What is outstanding is cut to the new size. From then on the size is searched from below (RFC 4821, section 7.3): a probe is one
 //! segment of new data that is longer than the others, sent only where enough follows it that its loss is noticed by
 //! acknowledgements. The first asks for the old size, since after an outage nothing is wrong with it; then each halves what is in
-//! doubt. A size fails when `MAX_PROBES` probes were lost. The loss of a probe is repaired as any, in shorter segments, and is no
-//! sign of congestion (RFC 4821, section 7.6.2; RFC 8899, section 3, item 7). When nothing is in doubt any more, ten minutes pass
+//! suspicion. A size fails when `MAX_PROBES` probes were lost. The loss of a probe is repaired as any, in shorter segments, and is no
+//! sign of congestion (RFC 4821, section 7.6.2; RFC 8899, section 3, item 7). When nothing is in suspicion any more, ten minutes pass
 //! before larger sizes are tried again. Back at the old size, the state is gone.
 
 use super::context::Context;
@@ -61,7 +61,7 @@ impl Subflow {
 
     /// A record has left for the first time.
     #[inline]
-    pub(super) fn note_probe(&mut self, record: &Record) {
+    pub(super) fn record_probe(&mut self, record: &Record) {
         if self.is_probe(record)
             && let Some(path) = self.path_mtu.as_deref_mut()
         {
@@ -70,7 +70,7 @@ impl Subflow {
     }
 
     /// An acknowledgement came: if it is for the probe, its size is the segment size from now on.
-    pub(super) fn note_delivered_probe(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn record_delivered_probe(&mut self, cx: &mut Context<'_>) {
         let Some(path) = self.path_mtu.as_deref_mut() else { return };
         let Some(Probe { end, size }) = path.probe else { return };
         let arrived = self.send.una.at_or_after(end) || self.scoreboard.fate_before(end) == Some(Fate::Sacked);
@@ -106,7 +106,7 @@ impl Subflow {
         others
     }
 
-    /// A tail loss probe is due: a probe of the path that is out is lost then, and goes again in shorter segments. Gives false if
+    /// A tail loss probe is due: a probe of the path that is out is lost then, and goes again in shorter segments. Returns false if
     /// there is none.
     pub(super) fn lose_probe(&mut self, now: Instant) -> bool {
         let Some(probe) = self.path_mtu.as_deref().and_then(|path| path.probe) else { return false };
@@ -141,7 +141,7 @@ impl Subflow {
         }
     }
 
-    /// A router says that packets of more than `mtu` bytes do not pass; it quoted the segment that begins at `seq`. Gives false
+    /// A router says that packets of more than `mtu` bytes do not pass; it quoted the segment that begins at `seq`. Returns false
     /// if that cannot be: nothing of the kind is in flight (RFC 5927, section 4.1), or the size is none that a path has, or
     /// is no news.
     pub fn handle_packet_too_big(&mut self, cx: &mut Context<'_>, seq: SeqNumber, mtu: u32) -> bool {

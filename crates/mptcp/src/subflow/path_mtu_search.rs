@@ -6,7 +6,7 @@ use anabranch_wire::SeqNumber;
 /// Probes of one size that must be lost until it is held for too large (RFC 8899, section 5.1.2, MAX_PROBES).
 pub(super) const MAX_PROBES: u8 = 3;
 
-/// The search ends where less than this is in doubt, bytes.
+/// The search ends where less than this is in suspicion, bytes.
 pub(super) const STEP: u32 = 8;
 
 /// Time between the end of a search and the next (RFC 8899, section 5.1.1, PMTU_RAISE_TIMER; RFC 1191, section 6.3).
@@ -84,7 +84,7 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
-    /// Probes a path that passes up to `limit` bytes until the search rests; gives the sizes asked for.
+    /// Probes a path that passes up to `limit` bytes until the search rests; returns the sizes asked for.
     fn search(path: &mut PathMtu, now: Instant, limit: u32) -> Vec<u32> {
         let mut asked = Vec::new();
         while let Some(size) = path.next_size(now) {

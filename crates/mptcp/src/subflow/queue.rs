@@ -14,14 +14,14 @@ pub(super) const MOST_LOSS_IN_TRAINS: f64 = 0.001;
 impl Subflow {
     /// Notes whether congestion control would let a segment go and there is none: samples of the delivery rate then say
     /// nothing of the network. To be called when everything that may be sent has been.
-    pub fn note_limit(&mut self, congestion: &dyn CongestionControl) {
+    pub fn record_limit(&mut self, congestion: &dyn CongestionControl) {
         let nothing_waits = self.scoreboard.queued() == 0 && self.scoreboard.lost() == 0;
         if nothing_waits && self.pipe() + u64::from(self.mss) <= congestion.window(self.id()) {
             self.scoreboard.sampler.limit(self.scoreboard.in_flight());
         }
     }
 
-    /// Puts a stretch of data in the queue of this subflow.
+    /// Puts a range of data in the queue of this subflow.
     pub fn push(&mut self, data_seq: u64, payload: Bytes, origin: SendKind) {
         let seq = self.send.end;
         self.send.end += payload.len() as u32;
@@ -29,15 +29,15 @@ impl Subflow {
         self.scoreboard.push(seq, data_seq, payload, false, origin);
     }
 
-    /// Puts new data in the queue that takes this place in a train.
-    pub fn push_in_train(&mut self, data_seq: u64, payload: Bytes, place: Place) {
+    /// Puts new data in the queue that takes this place in a shared mapping.
+    pub fn push_under_mapping(&mut self, data_seq: u64, payload: Bytes, place: Place) {
         self.push(data_seq, payload, SendKind::New);
         self.scoreboard.set_place(place);
     }
 
     /// Whether the mapping of data to be sent now may be for more than one segment: the peer knows MPTCP on this subflow,
     /// and hardly anything is lost; who loses the mapping drops all that relies on it.
-    pub fn may_form_trains(&self) -> bool {
+    pub fn may_share_mappings(&self) -> bool {
         let calm = self.rates.loss_rate < MOST_LOSS_IN_TRAINS
             && self.scoreboard.lost() == 0
             && self.liveness.timeouts_in_row == 0;
@@ -67,7 +67,7 @@ impl Subflow {
         self.due.fin_queued
     }
 
-    /// Has an MPTCP option sent on the next bare acknowledgement; gives false if too many wait.
+    /// Has an MPTCP option sent on the next bare acknowledgement; returns false if too many wait.
     pub fn push_control(&mut self, option: MptcpOption) -> bool {
         self.control.push(option)
     }
@@ -79,7 +79,7 @@ impl Subflow {
         Some(record)
     }
 
-    /// Takes out what waits to be sent and is useless, by its stretch of the stream.
+    /// Takes out what waits to be sent and is useless, by its range of the stream.
     pub fn drop_useless(&mut self, is_useless: impl Fn(u64, u64) -> bool) {
         if let Some(end) = self.scoreboard.drop_useless(is_useless) {
             self.send.end = end;

@@ -132,7 +132,7 @@ impl Receiver {
     }
 
     /// Has `start..end` reported as here already, if it is (RFC 2883, section 4).
-    pub fn note_duplicate(&mut self, start: SeqNumber, end: SeqNumber) {
+    pub fn record_duplicate(&mut self, start: SeqNumber, end: SeqNumber) {
         if end.at_or_before(self.next) {
             self.duplicate = Some(SackBlock { start, end });
         }
@@ -166,7 +166,7 @@ impl Receiver {
         gaps.filter(move |gap| gap.0.at_or_after(from))
     }
 
-    /// Takes the first gap for received, up to the first byte beyond it that is here; gives it.
+    /// Takes the first gap for received, up to the first byte beyond it that is here; returns it.
     pub fn skip_gap(&mut self) -> Option<(SeqNumber, SeqNumber)> {
         let gap = self.first_gap()?;
         self.next = gap.1;

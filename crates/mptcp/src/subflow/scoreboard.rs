@@ -8,8 +8,8 @@ mod acknowledged;
 mod board;
 mod lost;
 mod record;
+mod shared_mapping;
 mod split;
-mod train;
 
 pub use acknowledged::{Acknowledged, Newest};
 pub use board::Scoreboard;

@@ -52,7 +52,7 @@ impl Subflow {
         segment
     }
 
-    /// A segment of a synchronised subflow: acknowledgement, window, timestamps and what SACK blocks fit. Gives also
+    /// A segment of a synchronised subflow: acknowledgement, window, timestamps and what SACK blocks fit. Returns also
     /// whether all fitted that there was to say.
     fn segment(
         &mut self,
@@ -84,7 +84,7 @@ impl Subflow {
         (segment, complete)
     }
 
-    /// Adds what SACK blocks fit; gives whether a report of duplicates went along, if there was one.
+    /// Adds what SACK blocks fit; returns whether a report of duplicates went along, if there was one.
     fn add_sack(&self, segment: &mut Segment, mptcp_space: usize) -> bool {
         if !self.negotiated.sack || !self.receiver.wants_sack() {
             return true;

@@ -110,7 +110,7 @@ impl Subflow {
         }
         let (start, end) = Self::payload_range(segment);
         if start.before(end) && start.after(self.peer.initial) {
-            self.receiver.note_duplicate(start, end);
+            self.receiver.record_duplicate(start, end);
         }
         let carries = !segment.payload.is_empty() || segment.flags.contains(Flags::FIN);
         if carries && self.state != State::SynReceived && !segment.flags.contains(Flags::SYN) {
@@ -292,7 +292,7 @@ impl Subflow {
 
     fn stop_timers(&mut self) {
         self.timers.stop();
-        self.doubt.iter_mut().for_each(|doubt| doubt.until = Instant::NEVER);
+        self.suspicion.iter_mut().for_each(|suspicion| suspicion.until = Instant::NEVER);
     }
 
     /// A segment again in TIME-WAIT: the peer lost our last acknowledgement (RFC 9293, section 3.10.7.4).
@@ -317,7 +317,7 @@ impl Subflow {
     }
 
     /// Remembers the largest window that the peer offered (MAX.SND.WND, RFC 5961, section 5.2).
-    pub fn note_window(&mut self, window: u32) {
+    pub fn record_window(&mut self, window: u32) {
         self.window.largest = self.window.largest.max(window);
     }
 

@@ -4,7 +4,8 @@ use super::control::ControlOptions;
 use super::identity::Identity;
 use super::negotiated::{Negotiated, Notification, Signals};
 use super::parts::{
-    Counters, Doubt, Due, Handshake, Liveness, PeerSequence, PeerWindow, Priority, Rates, SendSequence, StoredMapping,
+    Counters, Due, Handshake, Liveness, PeerSequence, PeerWindow, Priority, Rates, SendSequence, StoredMapping,
+    Suspicion,
 };
 use super::path_mtu_search::PathMtu;
 use super::receiver::Receiver;
@@ -66,7 +67,7 @@ pub struct Subflow {
     /// What has come in on it of MPTCP's options.
     pub signals: Signals,
     /// The peer withdrew its address, and whether the path lives is being asked (RFC 8684, section 3.4.2).
-    pub doubt: Option<Box<Doubt>>,
+    pub suspicion: Option<Box<Suspicion>>,
     /// MPTCP options that wait for a segment.
     pub control: ControlOptions,
     /// End of the data that was put on it in order: where a redundant scheduler goes on.
@@ -111,7 +112,7 @@ impl Subflow {
             mss: 536,
             path_mtu: None,
             signals: Signals::Never,
-            doubt: None,
+            suspicion: None,
             control: ControlOptions::default(),
             cursor: 0,
             mappings: VecDeque::new(),
@@ -129,7 +130,7 @@ impl Subflow {
             && self.handshake.confirmed
             && !self.priority.suspended
             && !self.due.fin_queued
-            && self.doubt.is_none()
+            && self.suspicion.is_none()
     }
 
     /// When something acceptable came last.
@@ -139,7 +140,7 @@ impl Subflow {
 
     /// The earliest of its deadlines but that of a delayed acknowledgement.
     pub fn next_timeout(&self) -> Instant {
-        self.timers.next().min(self.doubt.as_ref().map_or(Instant::NEVER, |doubt| doubt.until))
+        self.timers.next().min(self.suspicion.as_ref().map_or(Instant::NEVER, |suspicion| suspicion.until))
     }
 
     /// Whether either side calls it a backup.

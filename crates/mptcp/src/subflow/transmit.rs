@@ -61,7 +61,7 @@ impl Subflow {
         self.restart_after_idle(cx);
         let record = self.scoreboard.send_next(cx.now)?;
         self.send.nxt = record.end();
-        self.note_probe(&record);
+        self.record_probe(&record);
         Some(Outgoing { record, kind: SendKind::New })
     }
 

@@ -36,7 +36,7 @@ impl Scheduler for Twice {
         {
             self.asked.lock().unwrap().push((held.data_seq, left.as_millis()));
             if self.wants {
-                return Answer::Copy(held, held.holder);
+                return Answer::Copy(held, held.sender);
             }
         }
         Answer::Wait

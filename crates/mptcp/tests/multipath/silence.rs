@@ -43,7 +43,7 @@ impl Scheduler for First {
             && work.is_shut()
             && let Some(held) = work.outstanding(after)
         {
-            let other = subflows.iter().find(|s| s.id != held.holder && s.usable() && s.has_room());
+            let other = subflows.iter().find(|s| s.id != held.sender && s.usable() && s.has_room());
             if let Some(other) = other {
                 return Answer::Copy(held, other.id);
             }
@@ -55,7 +55,7 @@ impl Scheduler for First {
         Needs {
             outstanding: self.shares,
             silence: self.silence,
-            mapping_train: self.train,
+            segments_per_mapping: self.train,
             reinjection: self.reinjection,
             ..Needs::default()
         }

@@ -37,7 +37,7 @@ impl Scheduler for Queueing {
         }
     }
     fn needs(&self) -> Needs {
-        Needs { mapping_train: self.train, ..Needs::default() }
+        Needs { segments_per_mapping: self.train, ..Needs::default() }
     }
 }
 

@@ -368,7 +368,7 @@ struct Lossy {
     until_loss: u64,
 }
 
-/// Runs a connection over the paths for `seconds` of virtual time; gives the segments delivered per second on each.
+/// Runs a connection over the paths for `seconds` of virtual time; returns the segments delivered per second on each.
 ///
 /// A path sends a window in a round trip; each segment is acknowledged by itself; a loss is repaired at once.
 fn goodput(control: &mut dyn CongestionControl, paths: &mut [Lossy], seconds: u64) -> Vec<f64> {
@@ -443,7 +443,7 @@ fn over_unlike_paths_the_coupled_ones_take_at_least_about_what_tcp_takes_on_the_
 }
 
 /// Two subflows of `name` and one NewReno connection share a bottleneck of 100 segments per round trip (20 ms); what is
-/// above that is lost, each loss falling on a subflow by lot, weighted by window. Gives the mean windows of both
+/// above that is lost, each loss falling on a subflow by lot, weighted by window. Returns the mean windows of both
 /// connections, in segments.
 fn sharing_a_bottleneck(name: &str) -> (f64, f64) {
     let mut shared = build(name);

@@ -108,7 +108,7 @@ impl Path {
         self.segments() * (rtt - self.base) / rtt
     }
 
-    /// Ends slow start if there is a queue. Gives whether it did.
+    /// Ends slow start if there is a queue. Returns whether it did.
     fn leave_slow_start(&mut self, rtt: f64) -> bool {
         if self.queued(rtt) <= GAMMA {
             return false;

@@ -232,7 +232,7 @@ impl Filter {
         (mean, variance.max(0.0))
     }
 
-    /// Takes in a measurement of level and shadow; gives its likelihood.
+    /// Takes in a measurement of level and shadow; returns its likelihood.
     fn measure(&mut self, signal: f64, fading: f64) -> f64 {
         let (mean, spread) = self.along([1.0, 0.0, 1.0, 0.0]);
         let variance = spread + fading * fading;
@@ -241,7 +241,7 @@ impl Filter {
         density((signal - mean) / deviation) / deviation
     }
 
-    /// Takes in a factor floor + (1 - floor) Phi((a . state + offset) / noise); gives its mean.
+    /// Takes in a factor floor + (1 - floor) Phi((a . state + offset) / noise); returns its mean.
     fn judge(&mut self, a: [f64; STATES], offset: f64, noise: f64, floor: f64) -> f64 {
         let (mean, spread) = self.along(a);
         let deviation = libm::sqrt(spread + noise * noise);

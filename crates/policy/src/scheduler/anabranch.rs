@@ -32,11 +32,11 @@
 //!   of the stay is the way back. So a burst that the fast subflow takes longer for than the slow one's delay is
 //!   divided at its beginning, when a repair is still in time;
 //! - *a mapping can be shared*: the window is what limits, a queue stands, and within 2 ms what is in flight will open it
-//!   for several segments ([`Needs::mapping_train`]).
+//!   for several segments ([`Needs::segments_per_mapping`]).
 //!
 //! **Data on its way** is sent a second time on another subflow that can send now when nothing new can be sent anyway
-//! (nothing is there, or the window is shut): if it is answered there before it is expected from the holder, or if that is
-//! overdue. At the end of what was written, the last 8 segments go twice at once where the holder loses
+//! (nothing is there, or the window is shut): if it is answered there before it is expected from the sender, or if that is
+//! overdue. At the end of what was written, the last 8 segments go twice at once where the sender loses
 //! segments and the second path is not much slower: the loss of a tail costs a timeout.
 //!
 //! Data with a deadline goes twice on its own subflow where that loses segments, if a loss could not be made good in time:
@@ -45,12 +45,12 @@
 //!
 //! It comes before new data
 //!
-//! - where the holder acknowledged nothing in sequence for two smoothed RTTs: a probe of the tail (RFC 8985, section
+//! - where the sender acknowledged nothing in sequence for two smoothed RTTs: a probe of the tail (RFC 8985, section
 //!   7) is due then, and what is overdue would stall the stream for longer;
-//! - where the holder found it lost, and another answers before the holder could: the holder has to send it again in any
+//! - where the sender found it lost, and another answers before the sender could: the sender has to send it again in any
 //!   case, so this costs a segment, and it is paid where delay counts more than throughput, that is unless the
 //!   application is ahead of the send buffer;
-//! - where the peer says that it is missing there, before the holder could know it ([`Work::missing`]): for
+//! - where the peer says that it is missing there, before the sender could know it ([`Work::missing`]): for
 //!   the same price, and under the same condition.
 //!
 //! **A path that is silent** for three smoothed RTTs with data outstanding counts as stale: what it holds goes
@@ -287,21 +287,21 @@ impl Anabranch {
         outstanding: &Outstanding,
         subflows: &[SubflowView],
     ) -> Option<SubflowId> {
-        let holder = subflows.iter().find(|subflow| subflow.id == outstanding.holder)?;
-        let others = preferred(subflows, Some(holder.id)).filter(|other| !other.stale);
+        let sender = subflows.iter().find(|subflow| subflow.id == outstanding.sender)?;
+        let others = preferred(subflows, Some(sender.id)).filter(|other| !other.stale);
         let able = others
             .map(|other| Forecast::of(other, outstanding.length, !connection.backlogged))
             .filter(|other| other.ready);
         let other = able.min_by(|a, b| a.answer.total_cmp(&b.answer))?;
         let waited = connection.now.since(outstanding.sent_at).as_secs_f64();
-        let usual = holder.smoothed_rtt.as_secs_f64();
-        let overdue = waited > usual + (holder.rtt_variation.as_secs_f64() * 4.0).max(usual / 2.0);
+        let usual = sender.smoothed_rtt.as_secs_f64();
+        let overdue = waited > usual + (sender.rtt_variation.as_secs_f64() * 4.0).max(usual / 2.0);
         // Before new data goes what is lost, and what a silent path holds.
-        let may_wait = connection.unsent > 0 && connection.window_left > 0 && !is_silent(connection, holder);
+        let may_wait = connection.unsent > 0 && connection.window_left > 0 && !is_silent(connection, sender);
         let earlier = waited + other.answer < usual && (outstanding.lost || !may_wait);
         let behind = connection.data_nxt.saturating_sub(outstanding.data_seq);
-        let tail = connection.unsent == 0 && behind <= TAIL * u64::from(holder.mss);
-        let risky = holder.loss_rate > LOSSY && other.answer < usual * 3.0;
+        let tail = connection.unsent == 0 && behind <= TAIL * u64::from(sender.mss);
+        let risky = sender.loss_rate > LOSSY && other.answer < usual * 3.0;
         (overdue || earlier || (tail && risky)).then_some(other.id)
     }
 
@@ -337,7 +337,7 @@ impl Anabranch {
     fn second(&mut self, connection: &ConnectionView, work: &mut dyn Work, subflows: &[SubflowView]) -> Option<Answer> {
         while let Some((held, time_left)) = work.recent() {
             if self.twice(connection, &held, time_left, subflows) {
-                return Some(Answer::Copy(held, held.holder));
+                return Some(Answer::Copy(held, held.sender));
             }
         }
         None
@@ -371,15 +371,15 @@ fn goes_twice(
     subflows: &[SubflowView],
 ) -> bool {
     let alive = |subflow: &&SubflowView| subflow.usable() && !subflow.stale;
-    let holder = subflows.iter().find(|subflow| subflow.id == outstanding.holder);
-    let Some(holder) = holder.filter(|holder| alive(holder) && holder.loss_rate > LOSSY) else { return false };
+    let sender = subflows.iter().find(|subflow| subflow.id == outstanding.sender);
+    let Some(sender) = sender.filter(|sender| alive(sender) && sender.loss_rate > LOSSY) else { return false };
     let quickest = subflows.iter().map(|subflow| subflow.min_rtt).min().unwrap_or_default();
     let repairer = subflows.iter().filter(alive).map(|subflow| subflow.min_rtt).min().unwrap_or_default();
     // The deadline has the way of the quickest path in it.
-    let repaired = holder.smoothed_rtt.mul_f64(KNOWN) + (repairer - quickest) / 2;
-    let fresh = connection.now.since(outstanding.sent_at) < holder.smoothed_rtt / 2;
-    let ahead = holder.in_flight + holder.queued + u64::from(outstanding.length);
-    let spare = ahead * 2 <= holder.cwnd && Forecast::of(holder, outstanding.length, true).ready;
+    let repaired = sender.smoothed_rtt.mul_f64(KNOWN) + (repairer - quickest) / 2;
+    let fresh = connection.now.since(outstanding.sent_at) < sender.smoothed_rtt / 2;
+    let ahead = sender.in_flight + sender.queued + u64::from(outstanding.length);
+    let spare = ahead * 2 <= sender.cwnd && Forecast::of(sender, outstanding.length, true).ready;
     !connection.backlogged && !outstanding.lost && fresh && spare && time_left < repaired
 }
 
@@ -423,7 +423,7 @@ impl Scheduler for Anabranch {
         Needs {
             outstanding: self.duplicate,
             silence: Some(self.silence),
-            mapping_train: TRAIN as u32,
+            segments_per_mapping: TRAIN as u32,
             ..Needs::default()
         }
     }

@@ -74,10 +74,10 @@ pub struct Outstanding {
     /// Bytes.
     pub length: u32,
     /// The subflow that sent it.
-    pub holder: SubflowId,
+    pub sender: SubflowId,
     /// When it was sent there last.
     pub sent_at: Instant,
-    /// The holder found it lost; it sends it again, or has.
+    /// The sender found it lost; it sends it again, or has.
     pub lost: bool,
 }
 
@@ -108,7 +108,7 @@ pub struct Needs {
     /// Only the first of them carries it, so that the others hold up to 28 bytes more. They are shared where segments
     /// wait on a subflow that hardly loses any and on a connection that receives nothing meanwhile: once the first was
     /// sent, those behind it cannot be taken back.
-    pub mapping_train: u32,
+    pub segments_per_mapping: u32,
     /// When data is sent again elsewhere.
     pub reinjection: Reinjection,
 }
@@ -119,7 +119,7 @@ impl Default for Needs {
             outstanding: false,
             whole_stream: false,
             silence: None,
-            mapping_train: 1,
+            segments_per_mapping: 1,
             reinjection: Reinjection::OnSubflowTimeout,
         }
     }

@@ -21,7 +21,7 @@
 //! - XLINK puts a duplicate in front of what belongs to later streams or to later video frames, but behind what is unsent of
 //!   its own. A connection here is one stream, played in order: what is outstanding is always needed before what is unsent, and
 //!   goes in front of all of it.
-//! - Where duplicates go: to the subflow with the lowest smoothed RTT with room other than the holder, backups only when
+//! - Where duplicates go: to the subflow with the lowest smoothed RTT with room other than the sender, backups only when
 //!   nothing better is left. XLINK duplicates on any other path with room, and so do we, though a duplicate on a slower
 //!   path helps only if the first one is lost or stalls.
 //! - D is as published. It does not grow while a path is silent, so that between the thresholds a stall is noticed only by
@@ -96,7 +96,7 @@ fn delivery_time(subflows: &[SubflowView]) -> Duration {
 fn copy(work: &mut dyn Work, subflows: &[SubflowView]) -> Option<Answer> {
     let mut after = None;
     while let Some(outstanding) = work.outstanding(after) {
-        if let Some(other) = fastest(subflows, Some(outstanding.holder), outstanding.length) {
+        if let Some(other) = fastest(subflows, Some(outstanding.sender), outstanding.length) {
             return Some(Answer::Copy(outstanding, other.id));
         }
         after = Some(outstanding.data_seq);
@@ -176,7 +176,7 @@ mod tests {
 
     /// Data that subflow 0 has outstanding.
     const HELD: Outstanding =
-        Outstanding { data_seq: 0, length: 1000, holder: SubflowId(0), sent_at: at(0), lost: false };
+        Outstanding { data_seq: 0, length: 1000, sender: SubflowId(0), sent_at: at(0), lost: false };
 
     /// Path 0: 800 ms and a quarter of it in variation, so that D is 1 s while it has data outstanding. Path 1: 20 ms.
     fn paths() -> [SubflowView; 2] {

@@ -41,7 +41,7 @@ impl MessageHead {
             if held.data_seq >= self.begins + self.head {
                 return None;
             }
-            if let Some(other) = fastest(subflows, Some(held.holder), held.length) {
+            if let Some(other) = fastest(subflows, Some(held.sender), held.length) {
                 return Some(Answer::Copy(held, other.id));
             }
             after = Some(held.data_seq);
@@ -79,8 +79,8 @@ mod tests {
     use crate::scheduler::{Outstanding, TABLE};
     use crate::table::{Settings, build};
 
-    fn held(data_seq: u64, holder: u32) -> Outstanding {
-        Outstanding { data_seq, length: 1_000, holder: SubflowId(holder), sent_at: at(0), lost: false }
+    fn held(data_seq: u64, sender: u32) -> Outstanding {
+        Outstanding { data_seq, length: 1_000, sender: SubflowId(sender), sent_at: at(0), lost: false }
     }
 
     fn outstanding_to(data_una: u64, data_nxt: u64) -> ConnectionView {

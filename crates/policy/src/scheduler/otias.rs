@@ -91,7 +91,7 @@ mod tests {
         settings.read(Otias::read).unwrap()
     }
 
-    /// Gives segments of 1000 bytes until one goes elsewhere than to the first path; says how many went there.
+    /// Returns segments of 1000 bytes until one goes elsewhere than to the first path; says how many went there.
     fn segments_for_the_first(scheduler: &mut Otias, paths: &mut [SubflowView]) -> u64 {
         let mut given = 0;
         while scheduler.schedule(&connection(0), &new_data(), paths) == send(0) {

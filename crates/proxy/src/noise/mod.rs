@@ -3,7 +3,7 @@
 //! Two messages of 48 bytes, then records. The client's first message can only be made, and the server's only be read, by
 //! who has the key; both make fresh ephemeral keys, so that a recording stays closed when the key becomes known later. What
 //! the client wants is said in the first record and not in the first message: a replayed message gets an answer that
-//! only the holder of the ephemeral key can use, and nothing is done for it. The server looks at the key before it computes
+//! only the sender of the ephemeral key can use, and nothing is done for it. The server looks at the key before it computes
 //! anything expensive. docs/proxy.md has the format and what an attacker can and cannot do.
 
 mod records;

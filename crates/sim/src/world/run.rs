@@ -27,7 +27,7 @@ impl World {
         self.run(end, false);
         self.now = self.now.max(end);
     }
-    /// Moves time on until all flows that end by themselves have ended, but no further than `end`. Gives whether
+    /// Moves time on until all flows that end by themselves have ended, but no further than `end`. Returns whether
     /// they have.
     pub fn run_until_finished(&mut self, end: Instant) -> bool {
         self.run(end, true);

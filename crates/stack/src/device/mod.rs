@@ -86,7 +86,7 @@ impl Device {
     /// Takes a packet to send; it has left for certain after [`Self::flush`]. It may leave as one with others, unless it must
     /// be `alone`; [`Self::joined`] gives those that have.
     ///
-    /// Gives whether packets left that had waited for this one: then those that wait elsewhere should leave as well, so that a
+    /// Returns whether packets left that had waited for this one: then those that wait elsewhere should leave as well, so that a
     /// stream over several devices stays nearly in order.
     pub(crate) fn transmit(&mut self, packet: Packet, alone: bool) -> bool {
         match self {

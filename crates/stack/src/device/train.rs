@@ -81,7 +81,7 @@ impl Train {
         self.length + self.packets() * (self.head.ip.encoded_len() + self.head.segment.header_len())
     }
 
-    /// Adds a packet of the same subflow, and takes its payload; gives false if it does not continue the train.
+    /// Adds a packet of the same subflow, and takes its payload; returns false if it does not continue the train.
     pub(super) fn push(&mut self, packet: &mut Packet) -> bool {
         let Some(dss) = self.joined(packet) else { return false };
         let length = packet.segment.payload.len();

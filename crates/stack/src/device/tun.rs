@@ -92,7 +92,7 @@ impl Tun {
         Bytes::copy_from_slice(self.inbox.bytes.get(virtio::LENGTH..length).unwrap_or_default())
     }
 
-    /// What has been sent before leaves `alone`: nothing of its mapping may change. Gives whether trains have left.
+    /// What has been sent before leaves `alone`: nothing of its mapping may change. Returns whether trains have left.
     pub(super) fn transmit(&mut self, mut packet: Packet, alone: bool) -> bool {
         let of_flow = self.trains.iter_mut().find(|train| train.is_of_flow(&packet));
         let follows = of_flow.map(|train| !alone && train.push(&mut packet));

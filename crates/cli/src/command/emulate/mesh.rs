@@ -27,7 +27,7 @@ const RANGE: f64 = 150.0;
 /// How long routers have until M1 has a way to M8.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(40);
 
-/// Runs it; gives the exit code.
+/// Runs it; returns the exit code.
 pub fn emulate(options: &EmulateOptions, scenario: &Scenario, network: &model::Mesh) -> Result<u8, Diagnostic> {
     if options.kernel_congestion.is_some() {
         let message = "an ad-hoc network has no --kernel-congestion: say --sysctl net.ipv4.tcp_congestion_control=NAME";

@@ -18,7 +18,7 @@ const MTU: u16 = 1500;
 /// Above this share of packets more than a millisecond late, the run says more of the machine than of the paths.
 const MUCH: f64 = 0.001;
 
-/// Runs it; gives the exit code.
+/// Runs it; returns the exit code.
 pub fn emulate(options: &EmulateOptions, scenario: &Scenario) -> Result<u8, Diagnostic> {
     let places: Vec<usize> = (0..scenario.paths.len()).collect();
     let network = emulation::build(scenario, &places, options.seed)?;

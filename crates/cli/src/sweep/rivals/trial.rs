@@ -233,7 +233,7 @@ impl Sender {
     }
 }
 
-/// The program at the client; gives what it counted if it `reads`.
+/// The program at the client; returns what it counted if it `reads`.
 fn carry_as_client(socket: Socket, reads: bool, meter: Meter) -> io::Result<Option<Meter>> {
     linux_end::connect(&socket, meter.end())?;
     carry(&socket, reads, meter)

@@ -9,7 +9,7 @@ use anabranch_wire::message::{HEADER, MessageHeader};
 use bytes::Bytes;
 
 impl Connection {
-    /// Takes a message whole, or not at all if there is no room now ([`Event::Writable`] follows). Gives its number.
+    /// Takes a message whole, or not at all if there is no room now ([`Event::Writable`] follows). Returns its number.
     ///
     /// # Errors
     /// [`MessageError`].
@@ -68,7 +68,7 @@ impl Connection {
                 None => return self.read(now, usize::MAX).map(|bytes| Record::Bytes { offset, bytes }),
             },
         };
-        self.receiver.buffer.note_read(now, record.end());
+        self.receiver.buffer.record_read(now, record.end());
         // The reader may have been what held it back.
         self.take_in_records(now);
         self.judge_missing(now);

@@ -20,7 +20,7 @@ const LOOK_AHEAD: usize = 64;
 
 impl Connection {
     /// Data was put into the receive buffer, at `data_seq`; `expected` was expected then.
-    pub(in crate::connection) fn note_inserted(
+    pub(in crate::connection) fn record_inserted(
         &mut self,
         now: Instant,
         (data_seq, length): (u64, u64),
@@ -45,7 +45,7 @@ impl Connection {
     fn look_ahead(&mut self, now: Instant, start: u64, end: u64) {
         let highest = self.receiver.buffer.highest();
         let Some(partial) = self.partial.as_mut().filter(|partial| partial.terms.receiver) else { return };
-        partial.ahead.note_highest(now, highest.unwrap_or(end));
+        partial.ahead.record_highest(now, highest.unwrap_or(end));
         if partial.framing == Framing::Messages {
             let known = partial.assembler.known_to().max(partial.ahead.known_to(start, self.receiver.buffer.most()));
             if known >= end {
@@ -104,7 +104,7 @@ impl Connection {
         }
     }
 
-    /// Where the stretch ends that the peer withdrew, if it did. The last byte of a message is never withdrawn, so the one
+    /// Where the range ends that the peer withdrew, if it did. The last byte of a message is never withdrawn, so the one
     /// behind is of the same message, and of no use without the rest.
     fn withdrawn_by_peer(&self, data_seq: u64) -> Option<u64> {
         let partial = self.partial.as_deref()?;
@@ -140,7 +140,7 @@ impl Connection {
         }
     }
 
-    /// Gives up `start..to`, where `start` is expected next and something at or after `to` is here.
+    /// Returns up `start..to`, where `start` is expected next and something at or after `to` is here.
     pub(super) fn give_up(&mut self, now: Instant, (start, to): (u64, u64), reason: Reason) {
         let Some(partial) = self.partial.as_mut() else { return };
         let skipped = self.receiver.buffer.skip_to(to);

@@ -8,12 +8,13 @@ mod messages;
 mod missing;
 mod notices;
 mod ranges;
+mod recent;
 mod records;
 mod side;
 mod skip;
 mod state;
 mod tell;
-mod twice;
+
 mod withdraw;
 mod withdrawn;
 mod written;

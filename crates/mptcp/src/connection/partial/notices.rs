@@ -5,7 +5,7 @@ use anabranch_policy::time::Instant;
 use anabranch_wire::MptcpOption;
 use anabranch_wire::mptcp::notice::Notice;
 
-/// Stretches that the peer withdrew and that are remembered.
+/// Ranges that the peer withdrew and that are remembered.
 const MAX_WITHDRAWN: usize = 256;
 
 impl Connection {

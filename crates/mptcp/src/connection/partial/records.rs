@@ -69,7 +69,7 @@ impl Connection {
                 self.output.pending = true;
             }
         }
-        self.note_messages();
+        self.record_messages();
         if self.has_something_to_read() && !self.life.readable_announced {
             self.life.readable_announced = true;
             self.output.notify(Event::Readable(self.id));
@@ -77,13 +77,13 @@ impl Connection {
     }
 
     /// The clock hears of messages that began to arrive, and those that came ahead of a hole get their time.
-    fn note_messages(&mut self) {
+    fn record_messages(&mut self) {
         let Some(partial) = self.partial.as_mut() else { return };
         for (arrived, header) in partial.assembler.take_met() {
             partial.clock.observe(arrived, Duration::from_micros(header.play_out));
         }
         while let Some(seen) = partial.ahead.pop_before(self.receiver.buffer.next()) {
-            partial.assembler.note_arrival(seen.offset, seen.arrived);
+            partial.assembler.record_arrival(seen.offset, seen.arrived);
         }
     }
 

@@ -25,7 +25,7 @@ const SUSPECT: Duration = Duration::from_secs(10);
 /// So much on other subflows while one says nothing after a skip: it has stalled.
 const STALLED_AFTER: u64 = 64 * 1024;
 
-/// Skipped stretches that are remembered.
+/// Skipped ranges that are remembered.
 const MAX_SKIPPED: usize = 16;
 
 impl Connection {
@@ -35,7 +35,7 @@ impl Connection {
     }
 
     /// A segment with data came in on a subflow: what its timestamps say.
-    pub(in crate::connection) fn note_stamps(&mut self, index: usize, segment: &Segment) {
+    pub(in crate::connection) fn record_stamps(&mut self, index: usize, segment: &Segment) {
         let (Some(partial), Some(subflow)) = (self.partial.as_mut(), self.subflows.get(index)) else { return };
         let half = (subflow.receiver.round_trip.max(subflow.rtt.smoothed()).as_millis() / 2) as u32;
         let (Some(side), Some(stamps)) = (partial.skips.sides.get_mut(subflow.id()), segment.options.timestamps) else {
@@ -51,7 +51,7 @@ impl Connection {
     }
 
     /// A segment found its place on a subflow; it begins at `data_seq` in the stream.
-    pub(in crate::connection) fn note_placed(
+    pub(in crate::connection) fn record_placed(
         &mut self,
         now: Instant,
         index: usize,
@@ -157,7 +157,7 @@ impl Connection {
     }
 
     /// A segment was not acceptable: perhaps it is what was skipped.
-    pub(in crate::connection) fn note_late_on_subflow(&mut self, index: usize, segment: &Segment) {
+    pub(in crate::connection) fn record_late_on_subflow(&mut self, index: usize, segment: &Segment) {
         if self.partial.is_none() {
             return;
         }
@@ -179,7 +179,7 @@ impl Connection {
     }
 
     /// A subflow ended.
-    pub(in crate::connection) fn note_subflow_gone(&mut self, id: SubflowId, why: CloseReason) {
+    pub(in crate::connection) fn record_subflow_gone(&mut self, id: SubflowId, why: CloseReason) {
         let Some(partial) = self.partial.as_mut() else { return };
         partial.notices.told_until.remove(id);
         partial.asked_until.remove(id);

@@ -40,7 +40,7 @@ impl Connection {
         }
     }
 
-    /// Gives when the next is due.
+    /// Returns when the next is due.
     fn judge_each(&mut self, now: Instant) -> Instant {
         let paths = self.known_of_paths();
         let (mut at, mut wake) = (0, Instant::NEVER);
@@ -64,7 +64,7 @@ impl Connection {
         wake
     }
 
-    /// Asks the policy whether the messages are sent of which the next `length` bytes are, if it was not asked yet. Gives whether
+    /// Asks the policy whether the messages are sent of which the next `length` bytes are, if it was not asked yet. Returns whether
     /// one was withdrawn.
     pub(in crate::connection) fn withdraws_next(&mut self, now: Instant, length: u64, paths: &[SubflowView]) -> bool {
         let (next, end) = (self.sender.data_nxt, self.sender.data_nxt + length);
@@ -139,7 +139,7 @@ impl Connection {
         }
     }
 
-    /// Tells the peer of what it has not gone over yet, on every subflow. Gives when to do so again.
+    /// Tells the peer of what it has not gone over yet, on every subflow. Returns when to do so again.
     fn repeat_withdrawals(&mut self, now: Instant) -> Instant {
         let una = self.sender.una();
         let round_trip = self.round_trip();
@@ -173,7 +173,7 @@ impl Connection {
         partial.withdrawals.withdrawn_messages -= withdrawn.len() as u64;
         partial.withdrawals.withdrawn_bytes -= withdrawn.iter().map(|range| range.1 - range.0).sum::<u64>();
         for (start, end) in withdrawn {
-            self.reinject_stretch(start, end, NOBODY);
+            self.reinject_range(start, end, NOBODY);
         }
         self.output.pending = true;
     }

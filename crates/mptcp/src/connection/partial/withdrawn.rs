@@ -56,14 +56,14 @@ impl Connection {
         self.partial.as_deref().is_some_and(|partial| partial.withdrawals.withdrawn.iter().any(|range| range.1 > una))
     }
 
-    /// How much of a stretch that begins at `data_seq` is of use to be sent again: up to the next byte that is withdrawn.
+    /// How much of a range that begins at `data_seq` is of use to be sent again: up to the next byte that is withdrawn.
     pub(in crate::connection) fn useful_length(&self, data_seq: u64, length: u64) -> u64 {
         let Some(partial) = &self.partial else { return length };
         let ahead = partial.withdrawals.withdrawn.iter().filter(|range| range.1 > data_seq);
         ahead.map(|range| range.0.saturating_sub(data_seq)).fold(length, u64::min)
     }
 
-    /// Where the withdrawn stretch ends that a byte lies in.
+    /// Where the withdrawn range ends that a byte lies in.
     pub(in crate::connection) fn withdrawn_until(&self, data_seq: u64) -> Option<u64> {
         let ranges = &self.partial.as_ref()?.withdrawals.withdrawn;
         ranges.iter().find(|range| (range.0..range.1).contains(&data_seq)).map(|range| range.1)

@@ -22,7 +22,7 @@ pub struct Written {
 pub(in crate::connection) struct Paths {
     /// The least of those that can be used.
     pub(super) round_trip: Duration,
-    /// Stretches that subflows have marked lost.
+    /// Ranges that subflows have marked lost.
     pub(super) lost: Vec<(u64, u64)>,
 }
 

@@ -33,7 +33,7 @@ pub struct Scoreboard {
     pub(super) previous: SackBlocks,
     /// Highest sequence number selectively acknowledged.
     pub(super) highest_sacked: Option<SeqNumber>,
-    pub(super) has_trains: bool,
+    pub(super) shares_mappings: bool,
     /// What was delivered, and how fast.
     pub sampler: DeliverySampler,
     /// What was marked lost, for who wants to know of each.
@@ -95,7 +95,7 @@ impl Scoreboard {
         self.records.iter().take(self.sent)
     }
     /// The records that were sent, or are bound to be, oldest first, to change what others know of them.
-    pub fn given_mut(&mut self) -> impl Iterator<Item = &mut Record> {
+    pub fn assigned_mut(&mut self) -> impl Iterator<Item = &mut Record> {
         let given = self.sent + self.bound();
         self.records.iter_mut().take(given)
     }
@@ -137,10 +137,10 @@ impl Scoreboard {
         if from + passed == self.sent { None } else { self.records.get_mut(from + passed) }
     }
 
-    /// Whether a record, sent or not, holds the byte at `data_seq`; gives the length of the data from there to its end.
+    /// Whether a record, sent or not, holds the byte at `data_seq`; returns the length of the data from there to its end.
     pub fn holds(&self, data_seq: u64) -> Option<u64> {
-        let holder = self.records.iter().find(|r| (r.data_seq..r.data_end()).contains(&data_seq))?;
-        Some(holder.data_end() - data_seq)
+        let sender = self.records.iter().find(|r| (r.data_seq..r.data_end()).contains(&data_seq))?;
+        Some(sender.data_end() - data_seq)
     }
 
     /// Takes back what waits to be sent, last first; a FIN stays, and what is bound by a mapping.
@@ -154,7 +154,7 @@ impl Scoreboard {
         Some(record)
     }
 
-    /// Forgets all records that have not been sent, but those that are bound by a mapping. Gives where the first began and
+    /// Forgets all records that have not been sent, but those that are bound by a mapping. Returns where the first began and
     /// whether a FIN was among them.
     pub fn drop_unsent(&mut self) -> Option<(SeqNumber, bool)> {
         let kept = self.sent + self.bound();
@@ -165,11 +165,11 @@ impl Scoreboard {
         Some((first, fin))
     }
 
-    /// Takes out what waits to be sent and is useless, by its stretch of the stream; what waits behind it moves up. A FIN stays,
-    /// and so does everything where mappings go ahead of records. Gives the sequence number behind the last record.
+    /// Takes out what waits to be sent and is useless, by its range of the stream; what waits behind it moves up. A FIN stays,
+    /// and so does everything where mappings go ahead of records. Returns the sequence number behind the last record.
     pub fn drop_useless(&mut self, is_useless: impl Fn(u64, u64) -> bool) -> Option<SeqNumber> {
         let useless = |record: &Record| !record.fin && is_useless(record.data_seq, record.data_end());
-        if self.has_trains || !self.records.range(self.sent..).any(useless) {
+        if self.shares_mappings || !self.records.range(self.sent..).any(useless) {
             return None;
         }
         let kept = self.sent + self.bound();

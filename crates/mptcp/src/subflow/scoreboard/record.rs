@@ -45,7 +45,7 @@ pub struct Record {
     pub origin: SendKind,
     /// It shares a mapping with others, which must not change any more: it is sent, also again, under that one.
     pub joined: Option<Joined>,
-    /// Its place in a train of records under one mapping.
+    /// Its place in a shared mapping of records under one mapping.
     pub place: Place,
     /// What was known when it was sent last, for the delivery rate.
     pub(super) departure: Departure,
@@ -68,7 +68,7 @@ impl Record {
     }
 }
 
-/// How a record lies among others under one mapping: those that left with it as one packet, or those of its train.
+/// How a record lies among others under one mapping: those that left with it as one packet, or those of its shared mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Joined {
     /// Bytes of payload before it.
@@ -79,11 +79,11 @@ pub struct Joined {
     pub data_fin: bool,
 }
 
-/// Where a record is in a train, which is put together while all of it waits.
+/// Where a record is in a shared mapping, which is put together while all of it waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Place {
-    /// From 0, the one that carries the mapping; 0 also without a train.
+    /// From 0, the one that carries the mapping; 0 also without a shared mapping.
     pub number: u8,
-    /// Bytes that had arrived from the peer when the train was begun, modulo 2^32.
+    /// Bytes that had arrived from the peer when the shared mapping was begun, modulo 2^32.
     pub arrived: u32,
 }

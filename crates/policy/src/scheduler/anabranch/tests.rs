@@ -192,14 +192,14 @@ fn duplicated(waited: u64, outstanding: u64, paths: &[SubflowView]) -> Option<u3
     let mut view = connection(1_000);
     (view.data_nxt, view.unsent) = (outstanding * 1_000, 0);
     let held =
-        Outstanding { data_seq: 0, length: 1_000, holder: SubflowId(0), sent_at: at(1_000 - waited), lost: false };
+        Outstanding { data_seq: 0, length: 1_000, sender: SubflowId(0), sent_at: at(1_000 - waited), lost: false };
     Anabranch::default().duplicate(&view, &held, paths).map(|id| id.0)
 }
 
 #[test]
 fn what_arrives_earlier_elsewhere_or_is_overdue_goes_twice() {
     let paths = [subflow(0, 50), subflow(1, 20)];
-    // The other answers after 22 ms, the holder is expected to after 50.
+    // The other answers after 22 ms, the sender is expected to after 50.
     assert_eq!(duplicated(27, 100, &paths), Some(1));
     assert_eq!(duplicated(29, 100, &paths), None);
     // It is overdue four variations, 50 ms, after that.
@@ -248,12 +248,12 @@ fn what_a_slower_path_lost_goes_before_new_data_unless_the_application_is_ahead(
     assert!(Anabranch::default().duplicates_first(&view, &paths));
     // Sent again just now, it would be answered there after 200 ms, here after 55.
     (view.data_nxt, view.unsent) = (100_000, 50_000);
-    let held = Outstanding { data_seq: 0, length: 1_000, holder: SubflowId(0), sent_at: at(1_000), lost: true };
+    let held = Outstanding { data_seq: 0, length: 1_000, sender: SubflowId(0), sent_at: at(1_000), lost: true };
     assert_eq!(Anabranch::default().duplicate(&view, &held, &paths), Some(SubflowId(1)));
     // What is not lost waits until nothing new can be sent, and what the quicker path lost it repairs itself.
     let only_sent = Outstanding { lost: false, ..held };
     assert_eq!(Anabranch::default().duplicate(&view, &only_sent, &paths), None);
-    assert_eq!(Anabranch::default().duplicate(&view, &Outstanding { holder: SubflowId(1), ..held }, &paths), None);
+    assert_eq!(Anabranch::default().duplicate(&view, &Outstanding { sender: SubflowId(1), ..held }, &paths), None);
     view.backlogged = true;
     assert!(!Anabranch::default().duplicates_first(&view, &paths));
 }
@@ -305,7 +305,7 @@ fn goes_twice_with(
     change: impl Fn(&mut ConnectionView, &mut Outstanding),
 ) -> bool {
     let mut view = ConnectionView { backlogged: false, ..connection(1_000) };
-    let mut held = Outstanding { data_seq: 0, length: 1_000, holder: SubflowId(1), sent_at: at(1_000), lost: false };
+    let mut held = Outstanding { data_seq: 0, length: 1_000, sender: SubflowId(1), sent_at: at(1_000), lost: false };
     change(&mut view, &mut held);
     Anabranch::default().twice(&view, &held, Duration::from_millis(time_left), paths)
 }
@@ -340,7 +340,7 @@ fn what_could_not_be_repaired_in_time_goes_twice() {
         !but(|path| path.loss_rate = LOSSY) && !but(|path| path.stale = true) && !but(|path| path.suspended = true)
     );
     let mut off = Anabranch { duplicate: false, ..Anabranch::default() };
-    let held = Outstanding { data_seq: 0, length: 1_000, holder: SubflowId(1), sent_at: at(1_000), lost: false };
+    let held = Outstanding { data_seq: 0, length: 1_000, sender: SubflowId(1), sent_at: at(1_000), lost: false };
     let view = ConnectionView { backlogged: false, ..connection(1_000) };
     assert!(!off.twice(&view, &held, Duration::from_millis(9), &paths));
 }

@@ -5,8 +5,8 @@ use super::record::{Fate, Joined, Place, Record};
 use crate::event::SendKind;
 
 impl Scoreboard {
-    /// The place in a train of new data that is put behind what waits. It continues one of up to `most` records if it
-    /// continues the stretch of the stream that the last record ends, which is new too and whose mapping has not left
+    /// The place in a shared mapping of new data that is put behind what waits. It continues one of up to `most` records if it
+    /// continues the range of the stream that the last record ends, which is new too and whose mapping has not left
     /// yet, and if nothing has arrived meanwhile: who receives has acknowledgements to send along.
     pub fn next_place(&self, data_seq: u64, arrived: u32, most: u32) -> Place {
         let continues = |last: &&Record| {
@@ -18,20 +18,20 @@ impl Scoreboard {
         Place { number, arrived }
     }
 
-    /// Gives the last record its place in a train.
+    /// Returns the last record its place in a shared mapping.
     pub fn set_place(&mut self, place: Place) {
         self.records.back_mut().into_iter().for_each(|last| last.place = place);
-        self.has_trains |= place.number > 0;
+        self.shares_mappings |= place.number > 0;
     }
 
-    /// Whether there was ever a train: some segments are longer than one with a mapping may be.
-    pub fn has_trains(&self) -> bool {
-        self.has_trains
+    /// Whether there was ever a shared mapping: some segments are longer than one with a mapping may be.
+    pub fn shares_mappings(&self) -> bool {
+        self.shares_mappings
     }
 
-    /// The record sent last has left for the first time: if it is the first of a train, its mapping is for all of it, and those
+    /// The record sent last has left for the first time: if it is the first of a shared mapping, its mapping is for all of it, and those
     /// behind it are bound to it. `ends` says whether the stream ends at a data sequence.
-    pub fn bind_train(&mut self, ends: impl FnOnce(u64) -> bool) -> Option<Joined> {
+    pub fn bind_to_mapping(&mut self, ends: impl FnOnce(u64) -> bool) -> Option<Joined> {
         if self.next_unsent().is_none_or(|next| next.place.number == 0) {
             return None;
         }

@@ -14,9 +14,9 @@ use anabranch_policy::ids::SubflowId;
 const MOST_BYTES: u32 = 65_534;
 
 impl Connection {
-    /// The place that the next new data takes in a train on this subflow; none if there are to be none.
-    pub(super) fn place_in_train(&mut self, id: SubflowId) -> Option<Place> {
-        let most = self.scheduling.needs.mapping_train.min(u32::from(u8::MAX));
+    /// The place that the next new data takes in a shared mapping on this subflow; none if there are to be none.
+    pub(super) fn place_under_mapping(&mut self, id: SubflowId) -> Option<Place> {
+        let most = self.scheduling.needs.segments_per_mapping.min(u32::from(u8::MAX));
         let multipath = self.association.protocol == Protocol::Multipath
             && self.association.confirmed
             && !self.association.checksum;
@@ -25,33 +25,33 @@ impl Connection {
         }
         let data_seq = self.sender.data_nxt;
         let arrived = (self.receiver.buffer.next() + self.receiver.buffer.out_of_order()) as u32;
-        let subflow = self.subflow_mut(id).filter(|subflow| subflow.may_form_trains())?;
+        let subflow = self.subflow_mut(id).filter(|subflow| subflow.may_share_mappings())?;
         let most = most.min(MOST_BYTES / (subflow.mss + MAPPING_SPACE));
         Some(subflow.scoreboard.next_place(data_seq, arrived, most))
     }
 
-    /// Gives new data to a subflow; behind what it continues there, `length` or a full segment without a mapping if there
+    /// Returns new data to a subflow; behind what it continues there, `length` or a full segment without a mapping if there
     /// is so much.
-    pub(super) fn give_in_train(&mut self, id: SubflowId, mut length: u64, place: Place) -> bool {
+    pub(super) fn put_under_mapping(&mut self, id: SubflowId, mut length: u64, place: Place) -> bool {
         let Some(most) = self.subflow_mut(id).map(|subflow| subflow.mss + MAPPING_SPACE) else { return false };
         if place.number > 0 {
             length = self.next_length(most).map_or(length, |longer| longer.max(length));
         }
         let data_seq = self.sender.data_nxt;
         let Some(payload) = self.sender.buffer.slice(data_seq, length as usize) else { return false };
-        self.note_given(data_seq + payload.len() as u64);
+        self.advance_data_nxt(data_seq + payload.len() as u64);
         if let Some(subflow) = self.subflow_mut(id) {
-            subflow.push_in_train(data_seq, payload, place);
+            subflow.push_under_mapping(data_seq, payload, place);
         }
         true
     }
 
-    /// A record leaves for the first time: if others wait behind it in its train, its mapping is for them too.
-    pub(super) fn bind_train(&mut self, index: usize, record: &mut Record) {
+    /// A record leaves for the first time: if others wait behind it in its shared mapping, its mapping is for them too.
+    pub(super) fn bind_to_mapping(&mut self, index: usize, record: &mut Record) {
         let (closed, end) = (self.life.write_closed(), self.sender.buffer.end());
         let multipath = self.association.protocol == Protocol::Multipath;
         if let Some(subflow) = self.subflows.get_mut(index).filter(|_| multipath && record.joined.is_none()) {
-            record.joined = subflow.scoreboard.bind_train(|last| closed && last == end);
+            record.joined = subflow.scoreboard.bind_to_mapping(|last| closed && last == end);
         }
     }
 }

@@ -25,12 +25,12 @@ impl Connection {
         let una = self.sender.una();
         let partial = self.partial.as_mut().filter(|partial| partial.terms.sender.is_some())?;
         let subflow = self.subflows.get(index)?;
-        let holder = subflow.id();
-        let from = partial.asked_until.get(holder).copied().unwrap_or(subflow.send.initial);
+        let sender = subflow.id();
+        let from = partial.asked_until.get(sender).copied().unwrap_or(subflow.send.initial);
         let record = subflow.scoreboard.sent_from(from).find(|record| record.is_alone(una))?;
-        partial.asked_until.insert(holder, record.end());
+        partial.asked_until.insert(sender, record.end());
         let lost = record.fate == Fate::Lost || record.retransmitted;
         let length = record.payload.len() as u32;
-        Some(Outstanding { data_seq: record.data_seq, length, holder, sent_at: record.sent_at, lost })
+        Some(Outstanding { data_seq: record.data_seq, length, sender, sent_at: record.sent_at, lost })
     }
 }
