@@ -70,14 +70,8 @@ pub(crate) fn parse(body: &[u8], flags: Flags) -> Option<Parsed> {
         ADD_ADDR => parse_add_address(low, &mut reader)?,
         REMOVE_ADDR if !reader.is_empty() => MptcpOption::RemoveAddress { address_ids: reader.rest().to_vec() },
         MP_PRIO => MptcpOption::Priority { backup: low & BACKUP != 0 },
-        MP_FAIL => {
-            let _reserved = reader.u8()?;
-            MptcpOption::Fail { data_seq: reader.u64()? }
-        }
-        MP_FASTCLOSE => {
-            let _reserved = reader.u8()?;
-            MptcpOption::FastClose { key: reader.u64()? }
-        }
+        MP_FAIL => MptcpOption::Fail { data_seq: behind_reserved(&mut reader)? },
+        MP_FASTCLOSE => MptcpOption::FastClose { key: behind_reserved(&mut reader)? },
         MP_TCPRST => MptcpOption::TcpReset { transient: low & 1 != 0, flags: low >> 1, reason: reader.u8()? },
         MP_EXPERIMENTAL => {
             MptcpOption::Experimental { flags: low, experiment: reader.u16()?, data: reader.rest().to_vec() }
@@ -86,6 +80,12 @@ pub(crate) fn parse(body: &[u8], flags: Flags) -> Option<Parsed> {
     };
     // What is too long is as malformed as what is too short.
     reader.is_empty().then_some(Parsed::Other(option))
+}
+
+/// The number behind a reserved byte.
+fn behind_reserved(reader: &mut Reader<'_>) -> Option<u64> {
+    let _reserved = reader.u8()?;
+    reader.u64()
 }
 
 fn parse_capable(version: u8, reader: &mut Reader<'_>, step: Step) -> Option<MptcpOption> {

@@ -128,13 +128,7 @@ impl Notice {
                 let bits = reader.u8()?;
                 Some(Self::Hello { heard: bits & HEARD != 0, repairs: bits & REPAIRS != 0 })
             }
-            ABANDONED => {
-                let (data_seq, length, total) = (reader.u32()?, reader.u32()?, reader.u32()?);
-                let (reason, local_address, remote_address) = (reader.u8()?, reader.u8()?, reader.u8()?);
-                let path = WorstPath { local_address, remote_address, behind: reader.u16()? };
-                let worst = (local_address != NO_ADDRESS || remote_address != NO_ADDRESS).then_some(path);
-                Some(Self::Abandoned { data_seq, length, total, reason, worst })
-            }
+            ABANDONED => Self::abandoned(&mut reader),
             WITHDRAWN => Some(Self::Withdrawn { data_seq: reader.u32()?, length: reader.u32()? }),
             MISSING => {
                 let (local_address, remote_address) = (reader.u8()?, reader.u8()?);
@@ -143,6 +137,14 @@ impl Notice {
             }
             _ => None,
         }
+    }
+
+    fn abandoned(reader: &mut Reader<'_>) -> Option<Self> {
+        let (data_seq, length, total) = (reader.u32()?, reader.u32()?, reader.u32()?);
+        let (reason, local_address, remote_address) = (reader.u8()?, reader.u8()?, reader.u8()?);
+        let path = WorstPath { local_address, remote_address, behind: reader.u16()? };
+        let worst = (local_address != NO_ADDRESS || remote_address != NO_ADDRESS).then_some(path);
+        Some(Self::Abandoned { data_seq, length, total, reason, worst })
     }
 }
 
