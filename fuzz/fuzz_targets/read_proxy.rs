@@ -3,9 +3,9 @@
 
 #![no_main]
 
-use anabranch_net::proxy::inbound::{Negotiation, Refusal, Step};
-use anabranch_net::proxy::noise::{Initiator, Opened, Records, Tampered, respond};
-use anabranch_net::proxy::{Credentials, Failure, Key, PriorityRule, Rule, Target};
+use anabranch_proxy::inbound::{Negotiation, Refusal, Step};
+use anabranch_proxy::noise::{Initiator, Opened, Records, Tampered, respond};
+use anabranch_proxy::{Credentials, Failure, Key, PriorityRule, Rule, Target};
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
 use std::sync::{Arc, LazyLock};

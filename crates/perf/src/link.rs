@@ -153,7 +153,7 @@ fn of_ours(path: &PathReport) -> PathReading {
         name: path.name.clone(),
         local: report.local,
         remote: report.remote,
-        acknowledged: view.bytes_acked,
+        acknowledged: view.counters.bytes_acked,
         received: report.bytes_received,
         retransmitted: report.bytes_retransmitted,
         rtt_ms: milliseconds(view.smoothed_rtt),

@@ -1,18 +1,21 @@
 use super::*;
+use crate::contender::Choices;
 use crate::contender::{Scheme, contenders};
+use crate::diagnostic::Diagnostic;
 use crate::experiment::{self, Plan};
 use crate::lab;
 use crate::record::SweepPoint;
-use crate::scenario::{Document, tree_of};
+use crate::scenario::{Document, Source, baseline};
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_policy::time::Duration;
 use std::fmt::Write;
+use std::path::Path;
 
 const TEXT: &str = "name = \"s\"\nduration = \"1 s\"\n[connection]\nreceive_buffer = \"64 kB\"\n[[paths]]\nname = \"A\"\n\
                     links = [{ rate = \"1 Mbit/s\" }]\n";
 
 fn read(text: &str) -> Result<Baseline, Diagnostic> {
-    baseline::read(&tree_of("mine.toml", text))
+    baseline::read(&Source::embedded("mine.toml", text, &[]))
 }
 
 fn configs(text: &str) -> Vec<(String, ConnectionConfig)> {

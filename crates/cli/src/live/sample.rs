@@ -79,7 +79,7 @@ fn path(report: &PathReport) -> PathSample {
         },
         rtt: (milliseconds > 0.0 && milliseconds < 1e9).then_some(milliseconds),
         cwnd: view.cwnd,
-        sent: view.bytes_acked,
+        sent: view.counters.bytes_acked,
         received: report.subflow.bytes_received,
         loss: view.loss_rate,
     }

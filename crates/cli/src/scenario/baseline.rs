@@ -2,8 +2,7 @@
 
 use super::choices::choices;
 use super::connection::ConnectionSettings;
-use super::is_name;
-use super::reader::{Item, Reader};
+use super::reader::{Item, Reader, is_name};
 use super::tree::{self, Source};
 use crate::baseline::{Baseline, Reason};
 use crate::diagnostic::{Diagnostic, did_you_mean};
@@ -54,13 +53,4 @@ fn check_reasons(top: &Reader<'_>, made: &Baseline) -> Result<(), Diagnostic> {
         return Err(top.error(format!("there is a reason for '{stray}', which the baseline does not say{hint}")));
     }
     Ok(())
-}
-
-impl Baseline {
-    /// What it says, in order: the name of a family, or `connection.` and a setting, and the value.
-    pub fn values(&self) -> Vec<(String, String)> {
-        let choices = self.choices.iter().map(|(family, choice)| (family.name().to_owned(), choice.to_string()));
-        let settings = self.connection.iter().map(|(name, value)| (format!("connection.{name}"), value));
-        choices.chain(settings).collect()
-    }
 }

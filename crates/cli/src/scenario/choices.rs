@@ -1,4 +1,4 @@
-//! What a table chooses of the families of policies.
+//! Reads what is chosen of the families of policies.
 
 use super::reader::{Item, Reader};
 use super::tree::Value;

@@ -14,12 +14,18 @@ mod mesh;
 #[cfg(feature = "lab")]
 pub mod model;
 #[cfg(feature = "lab")]
+mod moving;
+#[cfg(feature = "lab")]
 mod network;
 #[cfg(feature = "lab")]
 mod policies;
 pub mod quantity;
+#[cfg(feature = "lab")]
+mod read;
 mod reader;
 mod receive_buffer;
+#[cfg(feature = "lab")]
+mod references;
 #[cfg(feature = "lab")]
 mod results;
 #[cfg(all(test, feature = "lab"))]
@@ -32,15 +38,10 @@ mod video;
 #[cfg(feature = "lab")]
 mod walk;
 
-#[cfg(all(test, feature = "lab"))]
-pub use document::tree_of;
 #[cfg(feature = "lab")]
-pub use document::{Document, check_route};
+pub use document::Document;
 #[cfg(feature = "lab")]
 pub use model::Scenario;
+#[cfg(feature = "lab")]
+pub use references::check_route;
 pub use tree::Source;
-
-/// Files and tables are called after names.
-fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
-}

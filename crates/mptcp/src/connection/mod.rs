@@ -3,6 +3,7 @@
 //! A [`Connection`] owns its subflows, and parts that own the rest of its state (`state` lists them). What it does is split by
 //! what happens, into files that call downwards only.
 
+mod acknowledgement;
 mod application;
 mod assignment;
 mod association;
@@ -10,6 +11,7 @@ mod blocked;
 mod checksum;
 mod close;
 mod data_ack;
+mod data_segment;
 mod deadlines;
 mod establish;
 mod fallback;
@@ -32,6 +34,7 @@ mod outstanding;
 mod packets;
 mod partial;
 mod paths;
+mod process;
 mod receiver;
 mod receiver_watch;
 mod reinject;

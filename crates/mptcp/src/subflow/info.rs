@@ -8,7 +8,7 @@ use crate::info::{BytesInfo, LastInfo, OptionsInfo, PriorityInfo, RoundTripInfo,
 use anabranch_policy::congestion::CongestionControl;
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
-use anabranch_policy::view::{Phase as PhaseView, SubflowState, SubflowView};
+use anabranch_policy::view::{Counters, Phase as PhaseView, Rates, SubflowState, SubflowView};
 
 impl Subflow {
     /// It, now.
@@ -30,11 +30,11 @@ impl Subflow {
                 rcv_rtt: self.receiver.round_trip,
             },
             bytes: BytesInfo {
-                sent: view.bytes_sent,
-                acked: view.bytes_acked,
+                sent: view.counters.bytes_sent,
+                acked: view.counters.bytes_acked,
                 received: self.counters.bytes_received,
                 retrans: self.counters.bytes_retransmitted,
-                lost: view.bytes_lost,
+                lost: view.counters.bytes_lost,
                 notsent: view.queued,
             },
             last: LastInfo {
@@ -57,13 +57,13 @@ impl Subflow {
             snd_ssthresh: Some(view.ssthresh).filter(|threshold| *threshold != u64::MAX),
             snd_wnd: u64::try_from(self.window.edge.distance(self.send.una)).unwrap_or(0),
             in_flight: view.in_flight,
-            segments_lost: view.segments_lost,
-            total_rto: view.timeouts,
-            retransmits: view.timeouts_in_row,
+            segments_lost: view.counters.segments_lost,
+            total_rto: view.counters.timeouts,
+            retransmits: view.counters.timeouts_in_row,
             loss_rate: view.loss_rate,
-            pacing_rate: view.pacing_rate,
-            delivery_rate: view.delivery_rate,
-            delivery_rate_app_limited: view.app_limited,
+            pacing_rate: view.rates.pacing,
+            delivery_rate: view.rates.delivery,
+            delivery_rate_app_limited: view.rates.app_limited,
             has_gap: self.receiver.has_gap(),
         }
     }
@@ -98,18 +98,22 @@ impl Subflow {
             min_rtt: self.rtt.min(),
             latest_rtt: self.rtt.latest(),
             rto: self.rtt.base_rto(config),
-            pacing_rate: pacing.unwrap_or(window_rate),
-            bandwidth: bandwidth.unwrap_or(window_rate),
-            app_limited: self.scoreboard.sampler.is_application_limited(),
-            delivery_rate: self.rates.delivery_rate,
-            bytes_sent: self.counters.bytes_sent,
-            bytes_acked: self.counters.bytes_acked,
-            bytes_lost: self.scoreboard.sampler.lost(),
-            segments_lost: self.counters.segments_lost,
-            acknowledgements: self.counters.acknowledgements,
+            rates: Rates {
+                pacing: pacing.unwrap_or(window_rate),
+                bandwidth: bandwidth.unwrap_or(window_rate),
+                app_limited: self.scoreboard.sampler.is_application_limited(),
+                delivery: self.rates.delivery_rate,
+            },
+            counters: Counters {
+                bytes_sent: self.counters.bytes_sent,
+                bytes_acked: self.counters.bytes_acked,
+                bytes_lost: self.scoreboard.sampler.lost(),
+                segments_lost: self.counters.segments_lost,
+                acknowledgements: self.counters.acknowledgements,
+                timeouts: self.counters.timeouts,
+                timeouts_in_row: self.liveness.timeouts_in_row,
+            },
             loss_rate: self.rates.loss_rate,
-            timeouts: self.counters.timeouts,
-            timeouts_in_row: self.liveness.timeouts_in_row,
             last_progress: self.liveness.last_progress,
             last_sent: self.liveness.last_sent,
             forward_delay: None,

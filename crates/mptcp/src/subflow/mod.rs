@@ -22,6 +22,7 @@ pub mod receiver;
 pub mod recovery;
 pub mod rtt;
 pub mod scoreboard;
+mod segment;
 pub mod segment_arrives;
 mod silence;
 mod state;

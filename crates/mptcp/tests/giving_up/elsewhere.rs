@@ -192,7 +192,11 @@ fn a_peer_that_lies_of_what_is_missing_gets_each_outstanding_segment_once_more_a
     assert!((8..=9).contains(&again), "{again}");
     assert_eq!(bench.reinjected(), 8 * 1_400 + 24);
     let view = bench.pair.hosts[0].subflow_views(bench.pair.now, bench.id);
-    assert_eq!(view.iter().map(|view| view.bytes_lost).sum::<u64>(), 0, "congestion control did not hear of it");
+    assert_eq!(
+        view.iter().map(|view| view.counters.bytes_lost).sum::<u64>(),
+        0,
+        "congestion control did not hear of it"
+    );
     assert_eq!(bench.messages(), 2);
 }
 

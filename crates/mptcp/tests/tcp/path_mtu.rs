@@ -199,7 +199,7 @@ fn the_size_that_a_path_passes_is_found_by_probes_of_new_data_whose_loss_is_no_c
     assert!([1400, 1340, 1310, 1302].iter().all(|size| probes.iter().filter(|probe| *probe == size).count() == 3));
     assert_eq!(views(&path).mss, 1295);
     let after = views(&path);
-    assert_eq!((after.timeouts, after.ssthresh), (before.timeouts, before.ssthresh));
+    assert_eq!((after.counters.timeouts, after.ssthresh), (before.counters.timeouts, before.ssthresh));
     // Nothing in doubt any more: no more probes.
     path.lengths.clear();
     path.carry(100_000, 20);

@@ -221,7 +221,7 @@ impl Transcript {
     /// Segments found lost by acknowledgements, timeouts, and acknowledgements that made progress.
     pub fn counted(&self) -> (u32, u32, u32) {
         let view = &self.host.subflow_views(self.now, self.id())[0];
-        (view.segments_lost, view.timeouts, view.acknowledgements)
+        (view.counters.segments_lost, view.counters.timeouts, view.counters.acknowledgements)
     }
 
     // What the peer does.

@@ -308,6 +308,15 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_of_just_alpha_segments_is_full_enough_to_share_anew() {
+        let mut wvegas = Wvegas::default();
+        // 4 * 250 / 500 = 2 wait, which is alpha at first; alone it becomes 10.
+        with_path(&mut wvegas, 0, 4, 250);
+        round(&mut wvegas, 0, 500);
+        close_to(alpha(&wvegas, 0), 10.0, 1e-12);
+    }
+
+    #[test]
     fn slow_start_ends_when_more_than_one_segment_waits() {
         let mut wvegas = Wvegas::default();
         add_path(&mut wvegas, 0);

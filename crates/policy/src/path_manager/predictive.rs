@@ -145,8 +145,8 @@ impl Outlook {
 
     /// Strength of the path, from what it delivers.
     fn strength(&mut self, view: &SubflowView) -> Option<f32> {
-        let rate = view.delivery_rate.bits_per_second() as f64;
-        if rate <= 0.0 || view.suspended || (view.app_limited && rate < self.best) {
+        let rate = view.rates.delivery.bits_per_second() as f64;
+        if rate <= 0.0 || view.suspended || (view.rates.app_limited && rate < self.best) {
             return None;
         }
         self.best = self.best.max(rate);

@@ -126,7 +126,9 @@ mod tests {
     }
     /// 100 kB/s that are used.
     fn path() -> [SubflowView; 1] {
-        [SubflowView { bandwidth: Rate::from_bits_per_second(800_000), in_flight: 40_000, ..subflow(0, 40) }]
+        let mut path = SubflowView { in_flight: 40_000, ..subflow(0, 40) };
+        path.rates.bandwidth = Rate::from_bits_per_second(800_000);
+        [path]
     }
 
     #[test]

@@ -103,3 +103,24 @@ impl BlockedWindow {
         blamed && served && culprit.state == SubflowState::Established
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Settings;
+
+    #[test]
+    fn each_word_chooses_who_is_penalised_and_none_leaves_it_as_given() {
+        let chosen = |word: &str| {
+            let settings = Settings::new().with(PENALISE.name, word);
+            settings.read(|reader| BlockedWindow::read(reader, true, Penalise::Never)).map(|built| built.penalise)
+        };
+        assert_eq!(chosen("never"), Ok(Penalise::Never));
+        assert_eq!(chosen("slower"), Ok(Penalise::Slower));
+        assert_eq!(chosen("always"), Ok(Penalise::Always));
+        assert!(chosen("perhaps").is_err());
+        let given = Settings::new().read(|reader| BlockedWindow::read(reader, false, Penalise::Slower));
+        let given = given.expect("nothing is set");
+        assert_eq!((given.opportunistic_retransmission, given.penalise), (false, Penalise::Slower));
+    }
+}

@@ -139,14 +139,14 @@ impl Linux {
             match self.records.get_mut(subflow.id) {
                 Some(record) if record.progress < subflow.last_progress || !subflow.stale => {
                     record.progress = subflow.last_progress;
-                    record.timeouts = subflow.timeouts;
+                    record.timeouts = subflow.counters.timeouts;
                 }
                 Some(_) => {}
                 None => {
                     let average_rate = pacing_rate(subflow);
                     let progress = subflow.last_progress;
                     // The first timeout of a stale subflow that was never seen healthy happened before we looked.
-                    let timeouts = subflow.timeouts.saturating_sub(u32::from(subflow.stale));
+                    let timeouts = subflow.counters.timeouts.saturating_sub(u32::from(subflow.stale));
                     self.records.insert(subflow.id, Record { average_rate, progress, timeouts, buffer });
                 }
             }
@@ -176,7 +176,7 @@ impl Linux {
     }
 
     fn active(&self, subflow: &SubflowView) -> bool {
-        let in_a_row = self.records.get(subflow.id).map_or(0, |r| subflow.timeouts.saturating_sub(r.timeouts));
+        let in_a_row = self.records.get(subflow.id).map_or(0, |r| subflow.counters.timeouts.saturating_sub(r.timeouts));
         subflow.usable() && in_a_row < self.settings.stale_loss_cnt
     }
 
@@ -238,7 +238,7 @@ impl Linux {
 /// The rate that the kernel writes down for a subflow, bytes per second (`tcp_update_pacing_rate`).
 fn pacing_rate(subflow: &SubflowView) -> u64 {
     let percent = if subflow.cwnd < subflow.ssthresh / 2 { 200 } else { 120 };
-    subflow.pacing_rate.bytes_per_second().saturating_mul(percent) / 100
+    subflow.rates.pacing.bytes_per_second().saturating_mul(percent) / 100
 }
 
 /// What the subflow holds, bytes.
@@ -277,10 +277,10 @@ mod tests {
     fn the_pacing_rate_is_averaged_over_what_is_held_and_the_burst() {
         let mut scheduler = Linux::new(LinuxSettings { send_buffer: 100.0, ..LinuxSettings::default() });
         let mut paths = [subflow(0, 10)];
-        paths[0].pacing_rate = Rate::from_bytes_per_second(1_000_000);
+        paths[0].rates.pacing = Rate::from_bytes_per_second(1_000_000);
         paths[0].queued = 65_536;
         scheduler.observe(&paths);
-        paths[0].pacing_rate = Rate::from_bytes_per_second(3_000_000);
+        paths[0].rates.pacing = Rate::from_bytes_per_second(3_000_000);
         let chunk = Chunk { data_seq: 0, length: 1000, kind: ChunkKind::New, last_sent_on: None, time_left: None };
         assert_eq!(scheduler.schedule(&connection(0), &chunk, &paths), Decision::Send(SubflowId(0)));
         // Half the weight is the queue's at 1 MB/s, half the burst's at 3 MB/s, and of each 120 %.

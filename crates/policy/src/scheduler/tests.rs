@@ -10,7 +10,7 @@ use crate::ids::{AddressId, ConnectionId, SubflowId};
 use crate::rate::Rate;
 use crate::table::{SettingError, Settings, build};
 use crate::time::{Duration, Instant};
-use crate::view::{ConnectionView, Phase, SubflowState, SubflowView};
+use crate::view::{ConnectionView, Counters, Phase, Rates, SubflowState, SubflowView};
 
 /// An established subflow with segments of 1000 bytes, a window of ten and nothing in flight.
 pub(crate) fn subflow(id: u32, rtt_ms: u64) -> SubflowView {
@@ -34,18 +34,14 @@ pub(crate) fn subflow(id: u32, rtt_ms: u64) -> SubflowView {
         min_rtt: rtt,
         latest_rtt: rtt,
         rto: Duration::from_millis(200),
-        pacing_rate: Rate::from_bytes_over(10_000, rtt),
-        app_limited: false,
-        bandwidth: Rate::from_bytes_over(10_000, rtt),
-        delivery_rate: Rate::ZERO,
-        bytes_sent: 0,
-        bytes_acked: 0,
-        bytes_lost: 0,
-        segments_lost: 0,
-        acknowledgements: 0,
+        rates: Rates {
+            pacing: Rate::from_bytes_over(10_000, rtt),
+            bandwidth: Rate::from_bytes_over(10_000, rtt),
+            delivery: Rate::ZERO,
+            app_limited: false,
+        },
+        counters: Counters::default(),
         loss_rate: 0.0,
-        timeouts: 0,
-        timeouts_in_row: 0,
         last_progress: Instant::ZERO,
         last_sent: Instant::ZERO,
         forward_delay: None,
@@ -274,8 +270,8 @@ fn redundant_asks_for_copies_and_gives_the_first_one_to_the_fastest() {
 fn linux_takes_the_least_queue_per_pacing_rate_and_not_the_least_round_trip() {
     let mut scheduler = linux(2.0);
     let mut paths = [subflow(0, 10), subflow(1, 100)];
-    paths[0].pacing_rate = Rate::from_bytes_per_second(1_000_000);
-    paths[1].pacing_rate = Rate::from_bytes_per_second(500_000);
+    paths[0].rates.pacing = Rate::from_bytes_per_second(1_000_000);
+    paths[1].rates.pacing = Rate::from_bytes_per_second(500_000);
     // 8000 B / 1 MB/s = 8 ms against 3000 B / 0.5 MB/s = 6 ms.
     (paths[0].in_flight, paths[1].queued) = (8_000, 3_000);
     assert_eq!(scheduler.schedule(&connection(0), &new_data(), &paths), send(1));
@@ -349,8 +345,8 @@ fn linux_shortens_the_burst_to_what_is_left_of_the_window() {
 fn linux_queues_beyond_the_window_up_to_the_send_buffer_and_then_waits_although_another_has_space() {
     let mut scheduler = linux(2.0);
     let mut paths = [subflow(0, 10), subflow(1, 10)];
-    paths[0].pacing_rate = Rate::from_bytes_per_second(100_000_000);
-    paths[1].pacing_rate = Rate::from_bytes_per_second(100_000);
+    paths[0].rates.pacing = Rate::from_bytes_per_second(100_000_000);
+    paths[1].rates.pacing = Rate::from_bytes_per_second(100_000);
     // Two windows of 10000; 19999 B / 100 MB/s is still less than 1000 B / 100 kB/s.
     (paths[0].in_flight, paths[0].queued, paths[1].in_flight) = (10_000, 9_999, 1_000);
     assert_eq!(scheduler.schedule(&connection(0), &new_data(), &paths), send(0));
@@ -368,7 +364,7 @@ fn linux_uses_a_backup_when_the_regular_subflow_timed_out_four_times_in_a_row_an
     assert_eq!(scheduler.schedule(&connection(0), &new_data(), &paths), send(0));
     paths[0].stale = true;
     for (timeouts, expected) in [(1, 0), (3, 0), (4, 1), (5, 1)] {
-        paths[0].timeouts = timeouts;
+        paths[0].counters.timeouts = timeouts;
         assert_eq!(scheduler.schedule(&connection(0), &new_data(), &paths), send(expected), "{timeouts} timeouts");
     }
     (paths[0].stale, paths[0].last_progress) = (false, at(9_000));
@@ -383,12 +379,12 @@ fn linux_uses_a_backup_when_the_regular_subflow_timed_out_four_times_in_a_row_an
 fn linux_counts_timeouts_from_the_last_progress_or_the_last_answer() {
     for answer in [
         |view: &mut SubflowView| view.stale = false,
-        |view: &mut SubflowView| (view.last_progress, view.timeouts) = (at(9_000), 6),
+        |view: &mut SubflowView| (view.last_progress, view.counters.timeouts) = (at(9_000), 6),
     ] {
         let mut scheduler = linux(2.0);
         let mut paths = [subflow(0, 10)];
         scheduler.schedule(&connection(0), &new_data(), &paths);
-        (paths[0].stale, paths[0].timeouts) = (true, 5);
+        (paths[0].stale, paths[0].counters.timeouts) = (true, 5);
         assert_eq!(scheduler.schedule(&connection(0), &new_data(), &paths), Decision::Wait(None));
         answer(&mut paths[0]);
         assert_eq!(scheduler.schedule(&connection(9_000), &new_data(), &paths), send(0));

@@ -117,3 +117,8 @@ fn what_is_written_in_a_way_of_its_own_says_what_it_must_be() {
     let error = Settings::new().with("pair", "ab").read(read).unwrap_err();
     assert_eq!(error.to_string(), "setting 'pair' is 'ab', which is not a pair");
 }
+
+#[test]
+fn a_member_shows_its_name() {
+    assert_eq!(format!("{:?}", find(TABLE, "chosen")), "Some(Member { name: \"chosen\", .. })");
+}

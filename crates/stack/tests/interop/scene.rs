@@ -297,7 +297,7 @@ impl Shared {
     pub fn paths_carried(&self, received: bool) -> Vec<u64> {
         let reports = self.0.borrow().paths();
         let carried = |path: &PathReport| {
-            if received { path.subflow.bytes_received } else { path.subflow.view.bytes_sent }
+            if received { path.subflow.bytes_received } else { path.subflow.view.counters.bytes_sent }
         };
         reports.iter().map(carried).collect()
     }

@@ -347,3 +347,37 @@ fn a_segment_may_go_in_each_round_trip_whatever_the_model_says() {
     flow.take(Ack { smoothed_rtt: RTT * 2, ..flow.round(0.000_08, 1_000) });
     assert_eq!(flow.control.pacing_rate(), Some(Rate::from_bits_per_second(40_000)));
 }
+
+#[test]
+fn a_drain_that_does_not_empty_the_path_ends_after_three_round_trips() {
+    let mut flow = Flow::new();
+    flow.pass(1 + PLATEAU as usize, 8.0, 2 * BDP);
+    flow.pass(3, 8.0, 2 * BDP);
+    assert_eq!(flow.control.state, State::Drain, "300 ms are not more than 3 x 100 ms");
+    flow.pass(1, 8.0, 2 * BDP);
+    assert_eq!(flow.control.state, State::Cruise);
+}
+
+#[test]
+fn after_a_drain_the_first_ascent_begins_within_one_to_eight_round_trips() {
+    let mut flow = Flow::in_cruise();
+    let mut rounds = 0;
+    while flow.control.state == State::Cruise && rounds < 100 {
+        flow.pass(1, 8.0, BDP);
+        rounds += 1;
+    }
+    // It begins at the first answer that comes later than that.
+    assert!((2..=9).contains(&rounds) && flow.control.state == State::Up, "{rounds} in {:?}", flow.control.state);
+}
+
+#[test]
+fn without_a_queue_losses_count_from_an_eighth_over_what_the_path_holds() {
+    let mut flow = Flow::in_cruise();
+    let most = BDP + BDP / 8 + flow.control.least();
+    flow.lose(10_000, 100, most);
+    assert_eq!(flow.control.ceiling.bytes, LARGEST_WINDOW);
+    flow.control.chance = 0.0;
+    flow.lose(10_000, 100, most + 1);
+    let held = BDP + BDP / 16 + 2_000;
+    assert_eq!(flow.control.ceiling.bytes, (((most + 1) as f64 * BETA) as u64).max(held));
+}

@@ -20,7 +20,7 @@ fn quarter(host: &mut Host<Predictive>, kilobits: [Option<u64>; 2]) -> Vec<PathA
         if let Some(rate) = rate {
             host.answered(id);
             let view = host.view(id);
-            view.delivery_rate = Rate::from_bits_per_second(1000 * rate);
+            view.rates.delivery = Rate::from_bits_per_second(1000 * rate);
         }
     }
     host.measured()

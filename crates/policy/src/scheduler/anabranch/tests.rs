@@ -163,7 +163,7 @@ fn a_path_whose_repairs_outlast_the_window_is_not_worth_a_little_more() {
 fn what_a_shut_window_lets_go_is_gathered_where_a_queue_stands() {
     // 10 MB/s: 20 000 bytes in 2 ms, of which 16 segments.
     let mut path = subflow(0, 20);
-    path.bandwidth = Rate::from_bytes_per_second(10_000_000);
+    path.rates.bandwidth = Rate::from_bytes_per_second(10_000_000);
     (path.cwnd, path.in_flight, path.smoothed_rtt) = (1 << 20, 200_000, Duration::from_millis(25));
     let view = |window_left| ConnectionView { window_left, ..connection(0) };
     let mut scheduler = Anabranch::default();
@@ -286,7 +286,7 @@ fn what_could_be_sent_again_in_time_goes_where_it_arrives_first_and_not_where_it
 fn of_a_live_stream_a_young_path_is_tried_until_a_round_trip_shows_a_queue() {
     // 2000 bytes per second were seen of it, since it got no more.
     let mut path = subflow(0, 100);
-    (path.phase, path.bandwidth, path.cwnd) = (Phase::SlowStart, Rate::from_bits_per_second(16_000), 10_000);
+    (path.phase, path.rates.bandwidth, path.cwnd) = (Phase::SlowStart, Rate::from_bits_per_second(16_000), 10_000);
     path.in_flight = 4_000;
     let forecasts = |path: &SubflowView| [false, true].map(|live| Forecast::of(path, 1_000, live));
     // 5000 / 2000 s; or 100 ms and 1000 / 16 000 s.
@@ -343,4 +343,11 @@ fn what_could_not_be_repaired_in_time_goes_twice() {
     let held = Outstanding { data_seq: 0, length: 1_000, holder: SubflowId(1), sent_at: at(1_000), lost: false };
     let view = ConnectionView { backlogged: false, ..connection(1_000) };
     assert!(!off.twice(&view, &held, Duration::from_millis(9), &paths));
+}
+
+#[test]
+fn how_long_a_path_may_be_silent_is_what_was_set() {
+    for (settings, patience) in [(Settings::new(), 3.0), (Settings::new().with("silence", 5), 5.0)] {
+        assert_eq!(settings.read(Anabranch::build).expect("it is a setting").needs().silence, Some(patience));
+    }
 }
