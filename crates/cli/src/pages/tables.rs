@@ -213,6 +213,9 @@ pub fn sensitivity(measured: &Measured) -> String {
     )
 }
 
+/// Values with the opposite sign are named up to this number, and counted beyond it.
+const MOST_NAMED: usize = 6;
+
 /// At how many of the values the published sign holds on a baseline, and at which the opposite one does.
 fn range(rows: &[SensitivityRow], at: usize, baseline: &str, published: Option<f64>) -> String {
     let change = |row: &SensitivityRow| row.cells.get(at).and_then(|(_, change)| *change);
@@ -222,7 +225,11 @@ fn range(rows: &[SensitivityRow], at: usize, baseline: &str, published: Option<f
     let (holds, open, against) = (with(" ✓"), with(" ?"), with(" ✗"));
     let all = holds.len() + open.len() + against.len();
     let named: Vec<String> = against.iter().map(|row| format!("{} = {}", row.parameter, row.value)).collect();
-    let but = if named.is_empty() { String::new() } else { format!(" The opposite one: {}.", named.join("; ")) };
+    let but = match named.len() {
+        0 => String::new(),
+        1..=MOST_NAMED => format!(" The opposite one: {}.", named.join("; ")),
+        count => format!(" The opposite one at {count}."),
+    };
     format!(
         "- On `{baseline}` the published sign holds at {} of {all} values, undecided at {}.{but}",
         holds.len(),
