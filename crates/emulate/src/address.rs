@@ -8,9 +8,9 @@ use super::network::Prefix;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Bits of the prefix that a path's IPv4 addresses share.
-pub const IPV4_BITS: u8 = 24;
+pub(crate) const IPV4_BITS: u8 = 24;
 /// Bits of the prefix that a path's IPv6 addresses share.
-pub const IPV6_BITS: u8 = 64;
+pub(crate) const IPV6_BITS: u8 = 64;
 
 const CLIENT: u8 = 1;
 const SERVER: u8 = 2;

@@ -7,10 +7,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub const PROTOCOL: u8 = 198;
 
 /// The priority of our rules: after the table of local addresses, before everything else.
-pub const PRIORITY: u32 = 198;
+pub(crate) const PRIORITY: u32 = 198;
 
 /// Most instances in one network namespace.
-pub const MAX_INSTANCES: u8 = 100;
+pub(crate) const MAX_INSTANCES: u8 = 100;
 
 /// Most paths of an instance.
 pub const MAX_PATHS: u8 = 32;
@@ -38,12 +38,12 @@ impl Layout {
     }
 
     /// What the names of all our devices begin with.
-    pub fn device_prefix(self) -> String {
+    pub(crate) fn device_prefix(self) -> String {
         format!("anabranch{}-", self.instance)
     }
 
     /// The table in nftables, of family `inet`.
-    pub fn nft_table(self) -> String {
+    pub(crate) fn nft_table(self) -> String {
         format!("anabranch_{}", self.instance)
     }
 
@@ -53,7 +53,7 @@ impl Layout {
     }
 
     /// The host's IPv4 address on a path, from the range for benchmarks (RFC 2544, appendix C.2.2), which nobody routes.
-    pub fn host_ipv4(self, path: u8) -> Ipv4Addr {
+    pub(crate) fn host_ipv4(self, path: u8) -> Ipv4Addr {
         self.ipv4(path, HOST)
     }
 
@@ -63,7 +63,7 @@ impl Layout {
     }
 
     /// The host's IPv6 address on a path: a unique local one (RFC 4193).
-    pub fn host_ipv6(self, path: u8) -> Ipv6Addr {
+    pub(crate) fn host_ipv6(self, path: u8) -> Ipv6Addr {
         self.ipv6(path, HOST)
     }
 
@@ -79,19 +79,19 @@ impl Layout {
     }
 
     /// Whose table in nftables this is, if the name is one of ours.
-    pub fn of_nft_table(name: &str) -> Option<Self> {
+    pub(crate) fn of_nft_table(name: &str) -> Option<Self> {
         name.strip_prefix("anabranch_")?.parse().ok().map(|instance| Self { instance })
     }
 
     /// Whose routing table this is, if the number is one of ours.
-    pub fn of_table(table: u32) -> Option<Self> {
+    pub(crate) fn of_table(table: u32) -> Option<Self> {
         let number = table.checked_sub(FIRST_TABLE)? / 100;
         let instance = u8::try_from(number).ok().filter(|instance| *instance < MAX_INSTANCES)?;
         Some(Self { instance })
     }
 
     /// Whose address this is, if it is from our range.
-    pub fn of_address(address: IpAddr) -> Option<Self> {
+    pub(crate) fn of_address(address: IpAddr) -> Option<Self> {
         let instance = match address {
             IpAddr::V4(address) => match address.octets() {
                 [198, 18, instance, _] => instance,

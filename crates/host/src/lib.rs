@@ -14,7 +14,7 @@ mod step;
 mod watch;
 
 pub use error::HostError;
-pub use layout::{Layout, MAX_INSTANCES, MAX_PATHS, PRIORITY, PROTOCOL};
+pub use layout::{Layout, MAX_PATHS, PROTOCOL};
 pub use netlink::Netlink;
 pub use path_plan::PathPlan;
 pub use plan::Plan;

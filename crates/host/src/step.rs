@@ -298,7 +298,7 @@ pub fn read_setting(key: &str) -> Option<String> {
 
 impl Step {
     /// The command that does the same, in a line.
-    pub fn in_short(&self) -> String {
+    pub(crate) fn in_short(&self) -> String {
         match self {
             Self::Filter { table, .. } => format!("nft create table inet {table}"),
             other => other.to_string(),

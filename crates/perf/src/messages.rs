@@ -258,4 +258,4 @@ impl Messages {
 }
 
 /// What a stream is that should be made of messages and is not.
-pub const NOT_FRAMED: &str = "what comes in is not framed in messages";
+pub(crate) const NOT_FRAMED: &str = "what comes in is not framed in messages";

@@ -37,7 +37,7 @@ impl Failure {
     }
 
     /// The inverse of [`Self::socks_reply`]; what is unknown is [`Self::General`].
-    pub fn from_socks_reply(reply: u8) -> Self {
+    pub(crate) fn from_socks_reply(reply: u8) -> Self {
         match reply {
             2 => Self::NotAllowed,
             3 => Self::NetworkUnreachable,
@@ -49,7 +49,7 @@ impl Failure {
     }
 
     /// Status and reason phrase of an HTTP answer.
-    pub fn http_status(self) -> &'static str {
+    pub(crate) fn http_status(self) -> &'static str {
         match self {
             Self::NotAllowed => "403 Forbidden",
             Self::TimedOut => "504 Gateway Timeout",
