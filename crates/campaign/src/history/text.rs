@@ -1,7 +1,7 @@
 //! Histories as text: one setting, fate or event a line, so that people can read and change them. Lines that begin with `#`
 //! are remarks.
 
-use super::hostile::Lie;
+use super::lie::Lie;
 use super::network::{Fate, Weather};
 use super::{History, Kind, Op};
 use crate::literal::Action;

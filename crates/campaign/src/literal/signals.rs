@@ -1,43 +1,12 @@
 //! MPTCP's other signals: addresses (RFC 8684, section 3.4), priorities (3.3.8), MP_FAIL (3.7); and what a history has the
 //! peer do that no application asks for.
 
+use super::action::{Action, Announced};
 use super::choices::Choice;
 use super::tcp::{Kind, Signal, State};
 use super::{NEVER, Nanos, Peer, Protocol, keys};
 use anabranch_wire::mptcp::MptcpOption;
 use std::net::SocketAddr;
-
-/// An address that we announced.
-#[derive(Debug)]
-pub struct Announced {
-    id: u8,
-    path: usize,
-    tries: u32,
-    pub again_at: Nanos,
-}
-
-/// What a history has the peer do. Numbers are taken modulo what there is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Action {
-    /// Opens a subflow from this path of ours, announced or not.
-    Join(u8),
-    /// Tries to, with a token that nobody has.
-    JoinUnknown(u8),
-    /// Announces the address on this path.
-    Announce(u8),
-    /// Withdraws it; what uses it stays, and answers.
-    Withdraw(u8),
-    /// Changes the priority of a subflow.
-    Priority(u8),
-    /// Resets a subflow, if there is another.
-    Reset(u8),
-    /// Ends our half of a subflow, though the stream goes on.
-    Fin(u8),
-    /// Sends some of what is under way again.
-    Again,
-    /// Falls back, if it can.
-    Infinite,
-}
 
 impl Peer {
     pub(super) fn option_arrives(&mut self, index: usize, option: &MptcpOption) {
