@@ -2,7 +2,7 @@
 
 use crate::luck::Luck;
 use anabranch_wire::mptcp::{DataAck, DataSequence, MptcpOption};
-use anabranch_wire::{Flags, Packet, SeqNumber};
+use anabranch_wire::{Flags, Packet, SeqNumber, TcpOptions};
 
 /// What is changed in a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,41 +46,46 @@ impl Lie {
         let segment = &mut packet.segment;
         let far = luck.pick(&[1, 100, 5_000, 70_000, 1 << 30]);
         let opens = segment.flags.contains(Flags::SYN);
+        let bare = segment.payload.is_empty() && !opens;
         match self {
             Self::Ack => segment.ack = SeqNumber(segment.ack.0.wrapping_add(far)),
-            Self::DataAck => {
-                if let Some(ack) = segment.options.dss.as_mut().and_then(|dss| dss.data_ack.as_mut()) {
-                    *ack = match *ack {
-                        DataAck::Short(number) => DataAck::Short(number.wrapping_add(far)),
-                        DataAck::Long(number) => DataAck::Long(number.wrapping_add(u64::from(far))),
-                    };
-                }
-            }
+            Self::DataAck => shift_data_ack(&mut segment.options, far),
             Self::Withhold => return !segment.payload.is_empty() || opens,
             Self::Window => segment.window = luck.below(65_536) as u16,
             Self::Proof => segment.options.mptcp.iter_mut().for_each(spoil),
-            Self::DataFin => {
-                if let Some(dss) = segment.options.dss.as_mut().filter(|dss| dss.data_fin)
-                    && let Some(mapping) = dss.mapping.as_mut().filter(|mapping| mapping.subflow_seq == 0)
-                    && let DataSequence::Long(number) = mapping.data_seq
-                {
-                    mapping.data_seq = DataSequence::Long(number.wrapping_add(u64::from(far)));
-                }
-            }
-            Self::Number if segment.payload.is_empty() && !opens => {
-                segment.seq = SeqNumber(segment.seq.0.wrapping_add(far));
-            }
-            Self::Reset if segment.payload.is_empty() && !opens => {
+            Self::DataFin => shift_data_fin(&mut segment.options, far),
+            Self::Number if bare => segment.seq = SeqNumber(segment.seq.0.wrapping_add(far)),
+            Self::Reset if bare => {
                 segment.flags |= Flags::RST;
                 segment.seq = SeqNumber(segment.seq.0.wrapping_add(far));
             }
-            Self::Syn if segment.payload.is_empty() && !opens && segment.options.mptcp.is_empty() => {
+            Self::Syn if bare && segment.options.mptcp.is_empty() => {
                 segment.flags |= Flags::SYN;
                 segment.options.dss = None;
             }
             Self::Number | Self::Reset | Self::Syn => {}
         }
         true
+    }
+}
+
+/// Acknowledges at data level what was not sent.
+fn shift_data_ack(options: &mut TcpOptions, far: u32) {
+    if let Some(ack) = options.dss.as_mut().and_then(|dss| dss.data_ack.as_mut()) {
+        *ack = match *ack {
+            DataAck::Short(number) => DataAck::Short(number.wrapping_add(far)),
+            DataAck::Long(number) => DataAck::Long(number.wrapping_add(u64::from(far))),
+        };
+    }
+}
+
+/// Gives a DATA_FIN without text another number.
+fn shift_data_fin(options: &mut TcpOptions, far: u32) {
+    if let Some(dss) = options.dss.as_mut().filter(|dss| dss.data_fin)
+        && let Some(mapping) = dss.mapping.as_mut().filter(|mapping| mapping.subflow_seq == 0)
+        && let DataSequence::Long(number) = mapping.data_seq
+    {
+        mapping.data_seq = DataSequence::Long(number.wrapping_add(u64::from(far)));
     }
 }
 
