@@ -79,7 +79,7 @@ pub fn file(history: &History, why: &str) -> String {
     text
 }
 
-/// Makes the failing history smaller and writes it down; gives the file.
+/// Makes the failing history smaller and writes it down; returns the file.
 pub fn write_down(folder: &Path, history: &History, why: String, strict: bool) -> PathBuf {
     let (small, why) = shrink(history, why, strict);
     let kind = Kind::NAMES.iter().find(|(_, kind)| *kind == history.kind).map_or("", |(name, _)| name);

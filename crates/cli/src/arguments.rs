@@ -1,10 +1,14 @@
 //! What can be said on the command line.
 
+#[cfg(feature = "lab")]
 use crate::calibrate::CalibrateOptions;
-use crate::command::{EMULATE_EXAMPLES, EmulateOptions, Options, ProxyOptions, ReproduceOptions, ServeOptions};
+#[cfg(feature = "lab")]
+use crate::command::{EMULATE_EXAMPLES, EmulateOptions, Options, ReproduceOptions};
+use crate::command::{ProxyOptions, ServeOptions};
 use crate::perf::PerfOptions;
 use crate::route::RouteOptions;
 use crate::stream::StreamCommand;
+#[cfg(feature = "lab")]
 use crate::sweep::SweepOptions;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::path::PathBuf;
@@ -43,6 +47,7 @@ fn with_signs(command: clap::Command) -> clap::Command {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    #[cfg(feature = "lab")]
     /// Run a scenario with its first policy, or with those given, and sum up the runs
     Run {
         /// The scenario: a file, or the name of one that comes with the program (see `list`)
@@ -53,6 +58,7 @@ pub enum Command {
         #[command(flatten)]
         options: Options,
     },
+    #[cfg(feature = "lab")]
     /// Run a scenario with each of its policies, or with those given, on the same seeds, side by side
     Compare {
         /// The scenario: a file, or the name of one that comes with the program (see `list`)
@@ -60,6 +66,7 @@ pub enum Command {
         #[command(flatten)]
         options: Options,
     },
+    #[cfg(feature = "lab")]
     /// Reproduce the papers' experiments and write a report with their figures
     Reproduce {
         /// Which one, by its name or the beginning of it; all of them if not given
@@ -67,16 +74,19 @@ pub enum Command {
         #[command(flatten)]
         options: ReproduceOptions,
     },
+    #[cfg(feature = "lab")]
     /// Hold the lab against real time: a set of networks in the lab, emulated with the engine, emulated with Linux
     Calibrate {
         #[command(flatten)]
         options: CalibrateOptions,
     },
+    #[cfg(feature = "lab")]
     /// Hold every policy against TCP on each single path, on a thousand networks that fill the space of what paths are like
     Sweep {
         #[command(flatten)]
         options: SweepOptions,
     },
+    #[cfg(feature = "lab")]
     /// Put a program on a scenario's paths in real time: two network namespaces, the lab's links between them
     #[command(after_help = EMULATE_EXAMPLES)]
     Emulate(EmulateOptions),

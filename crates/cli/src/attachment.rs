@@ -4,9 +4,9 @@ use crate::contender::{Contender, RECOMMENDED, from_option};
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::scenario::connection::ConnectionSettings;
 use crate::scenario::quantity::{self, Size};
+use anabranch_attach::{Attached, Attachment, HostError, HostOptions, Local, Tunnels, Uplinks};
 use anabranch_mptcp::{BufferSize, ConnectionConfig, Policies};
-use anabranch_net::StackConfig;
-use anabranch_net::attach::{self, Attached, Attachment, HostError, HostOptions, Local, Tunnels, Uplinks};
+use anabranch_stack::StackConfig;
 use anabranch_wire::encapsulation;
 use clap::Args;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -109,7 +109,7 @@ impl StackOptions {
     /// What is wrong with the options or the host.
     pub fn plan(&self, reach: Reach<'_>) -> Result<String, Diagnostic> {
         self.contender()?;
-        let plan = attach::plan(&self.attachment(reach)?).map_err(|error| diagnostic(&error))?;
+        let plan = anabranch_attach::plan(&self.attachment(reach)?).map_err(|error| diagnostic(&error))?;
         Ok(plan.steps.iter().map(|step| format!("{step}\n")).collect())
     }
 
@@ -123,9 +123,9 @@ impl StackOptions {
         let path_manager = contender.policies.build_path_manager().map_err(|error| wrong(&error))?;
         let policies = Policies::of(&contender.policies).map_err(|error| wrong(&error))?;
         // From now on a signal no longer ends the program before what is set up is undone.
-        attach::listen_for_the_end()
+        anabranch_attach::listen_for_the_end()
             .map_err(|error| Diagnostic::plain(format!("cannot listen to signals: {error}; try again")))?;
-        let attached = attach::attach(&self.attachment(reach)?, StackConfig::new(path_manager)).await;
+        let attached = anabranch_attach::attach(&self.attachment(reach)?, StackConfig::new(path_manager)).await;
         let attached = attached.map_err(|error| diagnostic(&error))?;
         let mut connection = ConnectionConfig::new(policies);
         connection.multipath = contender.multipath;

@@ -74,23 +74,12 @@ fn made_at(points: &[(&str, f64)], place: &str) -> Option<f64> {
     (way.abs() >= LEAST_WAY * first.abs()).then(|| (there - first) / way * 100.0)
 }
 
-/// The number that a value of a sweep begins with; bytes in kB.
+/// The number that a value of a sweep begins with, in [`Sweep::unit`](crate::scenario::model::Sweep::unit): bytes in kB.
 fn position(value: &str) -> Option<f64> {
     let value = value.trim().trim_matches('"');
     let end = value.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(value.len());
     let number: f64 = value[..end].parse().ok()?;
     Some(if value[end..].trim() == "B" { number / 1e3 } else { number })
-}
-
-/// The unit of [`position`].
-pub fn unit_of_sweep(values: &[String]) -> &'static str {
-    let word = values.first().map_or("", |value| value.trim_matches(|letter: char| !letter.is_ascii_alphabetic()));
-    match word {
-        "B" | "kB" => "kB",
-        "ms" => "ms",
-        "s" => "s",
-        _ => "1",
-    }
 }
 
 #[cfg(test)]
@@ -164,7 +153,5 @@ mod tests {
             (Some(4.608), Some(100.0), Some(20.0))
         );
         assert_eq!(position("automatic"), None);
-        let unit = |value: &str| unit_of_sweep(&[value.to_owned()]);
-        assert_eq!((unit("4608 B"), unit("100 ms"), unit("5")), ("kB", "ms", "1"));
     }
 }

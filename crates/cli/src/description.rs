@@ -1,12 +1,16 @@
 //! What a contender is made of, in words.
 
 use crate::contender::{Contender, Route};
+#[cfg(feature = "lab")]
 use crate::scenario::Scenario;
 use crate::scenario::connection::ConnectionSettings;
 use anabranch_policy::combination::Family;
+#[cfg(feature = "lab")]
 use anabranch_routing::lanes::{LaneInterfaces, LanePolicy, PathMode};
+#[cfg(feature = "lab")]
 use anabranch_routing::lsa_fullness::LsaFullness;
 
+#[cfg(feature = "lab")]
 impl Contender {
     /// What it is made of in a scenario, for reports: an ad-hoc network has routes of its own.
     pub fn describe_in(&self, scenario: &Scenario) -> String {
@@ -61,7 +65,9 @@ impl Contender {
         };
         format!("OSPF-MDR: {fullness}, {hellos}, {forecasts}")
     }
+}
 
+impl Contender {
     /// What it is made of.
     pub fn describe(&self) -> String {
         self.describe_over(&ConnectionSettings::default())

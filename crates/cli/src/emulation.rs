@@ -4,7 +4,7 @@ use crate::diagnostic::Diagnostic;
 use crate::lab::{network, traffic};
 use crate::scenario::Scenario;
 use crate::scenario::model::Link;
-use anabranch_net::emulate::{Hop, LinkId, Network, PortId, Prefix, address};
+use anabranch_emulate::{Hop, LinkId, Network, PortId, Prefix, address};
 use anabranch_sim::{InterfaceId, LinkConfig};
 
 /// Most paths: each has a byte of its addresses.
@@ -54,7 +54,7 @@ fn numbered<'a>(stretch: &str, links: &'a [Link]) -> Vec<(String, &'a Link)> {
     links.iter().enumerate().map(|(at, link)| (format!("{stretch}/{at}"), link)).collect()
 }
 
-/// Adds one direction (0 forwards, 1 backwards) of links, the last one on the way first; gives where the way begins.
+/// Adds one direction (0 forwards, 1 backwards) of links, the last one on the way first; returns where the way begins.
 fn chain<'a>(
     network: &mut Network,
     seed: u64,

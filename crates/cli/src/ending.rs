@@ -2,7 +2,6 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::live::Live;
-use anabranch_net::attach;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +22,7 @@ pub async fn wish_to_end(live: Option<&Live>) {
     match live {
         Some(live) => live.quit().await,
         // Then only a signal that cannot be caught ends it.
-        None if attach::asked_to_end().await.is_err() => std::future::pending().await,
+        None if anabranch_attach::asked_to_end().await.is_err() => std::future::pending().await,
         None => {}
     }
 }
@@ -31,12 +30,12 @@ pub async fn wish_to_end(live: Option<&Live>) {
 /// Set when somebody asks the program to end; the runs under way are finished first.
 pub fn watch() -> Result<Arc<AtomicBool>, Diagnostic> {
     let cannot = |error: std::io::Error| Diagnostic::plain(format!("cannot listen to signals: {error}; try again"));
-    attach::listen_for_the_end().map_err(cannot)?;
+    anabranch_attach::listen_for_the_end().map_err(cannot)?;
     let stop = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&stop);
     let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(cannot)?;
     let wait = move || {
-        if runtime.block_on(attach::asked_to_end()).is_ok() {
+        if runtime.block_on(anabranch_attach::asked_to_end()).is_ok() {
             asked.store(true, Ordering::Relaxed);
         }
     };

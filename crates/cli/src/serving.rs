@@ -3,9 +3,9 @@
 use crate::console::{print, remark};
 use crate::diagnostic::Diagnostic;
 use crate::live::Live;
-use anabranch_net::Stack;
-use anabranch_net::descriptor;
-use anabranch_net::proxy::{Journal, Key, Limits, Target};
+use anabranch_proxy::{Journal, Key, Limits, Target};
+use anabranch_stack::Stack;
+use anabranch_system::descriptor;
 use clap::Args;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::Path;

@@ -72,7 +72,7 @@ fn links(page: &str) -> Vec<&str> {
 /// Paths of files in backquotes: with a slash, and a known ending or a slash at the end.
 fn mentioned(page: &str) -> Vec<&str> {
     let quoted = page.split('`').skip(1).step_by(2);
-    let endings = [".rs", ".toml", ".md", ".svg", "/"];
+    let endings = [".rs", ".toml", ".md", ".svg", ".csv", "/"];
     let plain = |text: &&str| !text.contains([' ', '*', '<', '{', '$', '=', ':']) && text.contains('/');
     quoted.filter(plain).filter(|text| endings.iter().any(|ending| text.ends_with(ending))).collect()
 }
@@ -86,6 +86,75 @@ fn links_between_pages_lead_somewhere() {
         for target in links(&read(&page)) {
             let file = target.split('#').next().unwrap_or_default();
             assert!(directory.join(file).exists(), "{}: {target} is not there", page.display());
+        }
+    }
+}
+
+/// The pages of the book: those below `docs/`, but its table of contents.
+fn book() -> Vec<PathBuf> {
+    files(&root().join("docs"), "md").into_iter().filter(|page| !page.ends_with("SUMMARY.md")).collect()
+}
+
+#[test]
+fn the_table_of_contents_names_every_page_once() {
+    let docs = root().join("docs");
+    let summary = read(&docs.join("SUMMARY.md"));
+    let mut named: Vec<PathBuf> = links(&summary).into_iter().map(|target| docs.join(target)).collect();
+    named.sort();
+    assert_eq!(named, book());
+}
+
+/// What a heading is called in a link, as mdBook and GitHub have it.
+fn anchor(heading: &str) -> String {
+    let known = |letter: &char| letter.is_alphanumeric() || ['-', '_'].contains(letter);
+    heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-").chars().filter(known).collect()
+}
+
+#[test]
+fn links_to_headings_lead_to_one() {
+    for page in files(&root(), "md") {
+        let directory = page.parent().expect("a page is in a directory");
+        let text = read(&page);
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for (file, heading) in
+            targets.filter(|target| !target.contains("://")).filter_map(|target| target.split_once('#'))
+        {
+            let there = if file.is_empty() { page.clone() } else { directory.join(file) };
+            let known = read(&there).lines().any(|line| line.starts_with('#') && anchor(line) == heading);
+            assert!(known, "{}: {file} has no heading #{heading}", page.display());
+        }
+    }
+}
+
+#[test]
+fn the_book_links_to_itself_only_and_names_files_that_exist() {
+    let root = root();
+    for page in book() {
+        let text = read(&page);
+        let directory = page.parent().expect("a page is in a directory");
+        for target in links(&text) {
+            let file = directory.join(target.split('#').next().unwrap_or_default());
+            let inside = file.canonicalize().is_ok_and(|file| file.starts_with(root.join("docs")));
+            assert!(inside, "{}: {target} is not in the book; name the file in backquotes", page.display());
+        }
+        let of_repository =
+            |name: &&str| ["crates/", "docs/", "scenarios/"].iter().any(|folder| name.starts_with(folder));
+        for name in mentioned(&text).into_iter().filter(of_repository).filter(|name| !name.contains("NAME")) {
+            assert!(root.join(name).exists(), "{} names {name}, which is not there", page.display());
+        }
+    }
+}
+
+#[test]
+fn pages_that_sources_name_exist() {
+    let root = root();
+    for source in files(&root.join("crates"), "rs") {
+        let text = read(&source);
+        for (at, _) in text.match_indices("docs/") {
+            let letters = |letter: char| letter.is_ascii_alphanumeric() || "/-_.".contains(letter);
+            let name = text[at..].split(|letter: char| !letters(letter)).next().unwrap_or_default();
+            let Some(end) = name.find(".md") else { continue };
+            assert!(root.join(&name[..end + 3]).exists(), "{} names {name}, which is not there", source.display());
         }
     }
 }
@@ -111,11 +180,12 @@ fn family_table<P: ?Sized>(page: &mut String, table: &[Member<P>], default: &str
         let chosen = if member.name == default { " (the default)" } else { "" };
         let _ = writeln!(page, "\n### {}{chosen}\n\n{}.\n", member.name, member.summary.trim_end_matches('.'));
         let _ = writeln!(page, "Source: {}.", member.source.trim_end_matches('.'));
-        if member.parameters.is_empty() {
+        let parameters = member.parameters();
+        if parameters.is_empty() {
             continue;
         }
         page.push_str("\n| setting | default | values | what it does |\n|---|---|---|---|\n");
-        for parameter in member.parameters {
+        for parameter in parameters {
             let (values, summary) = (parameter.values.replace('|', "\\|"), parameter.summary.replace('|', "\\|"));
             let _ = writeln!(page, "| `{}` | {} | {values} | {summary} |", parameter.name, parameter.default);
         }

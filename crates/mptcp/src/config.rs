@@ -84,6 +84,18 @@ pub enum BufferSize {
     },
 }
 
+/// A receiving side that is stricter than it need be, as that of Linux is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReceiverConfig {
+    /// What waits out of order takes from the window that is offered, though the window's edge never goes back: so it is in
+    /// Linux, where the window is what is left of the buffer's memory. Otherwise it lies inside the window.
+    pub charge_out_of_order: bool,
+    /// What lies behind a hole of its subflow is acknowledged there, and given to the data level when the hole is filled: so
+    /// it is in Linux. Otherwise the data level has at once all that arrives. For tests and for the lab, whose senders meet a
+    /// stricter receiver so.
+    pub data_in_subflow_order: bool,
+}
+
 /// What can be chosen about a connection.
 #[derive(Clone, Debug)]
 pub struct ConnectionConfig {
@@ -95,13 +107,8 @@ pub struct ConnectionConfig {
     pub deny_join_initial: bool,
     /// The receive buffer, shared by all subflows.
     pub receive_buffer: BufferSize,
-    /// What waits out of order takes from the window that is offered, though the window's edge never goes back: so it is in
-    /// Linux, where the window is what is left of the buffer's memory. Otherwise it lies inside the window.
-    pub charge_out_of_order: bool,
-    /// What lies behind a hole of its subflow is acknowledged there, and given to the data level when the hole is filled: so
-    /// it is in Linux. Otherwise the data level has at once all that arrives. For tests and for the lab, whose senders meet a
-    /// stricter receiver so.
-    pub data_in_subflow_order: bool,
+    /// How its receiving side differs from the best that the RFCs allow.
+    pub receiver: ReceiverConfig,
     /// Most bytes written by the application and not yet acknowledged at data level.
     pub send_buffer: u64,
     /// The send buffer, and the most that an automatic receive buffer grows to, are per subflow: what one path needs in
@@ -143,8 +150,7 @@ impl ConnectionConfig {
             checksum: false,
             deny_join_initial: false,
             receive_buffer: BufferSize::Auto { initial: 128 * 1024, max: 6 * 1024 * 1024 },
-            charge_out_of_order: false,
-            data_in_subflow_order: false,
+            receiver: ReceiverConfig::default(),
             send_buffer: 4 * 1024 * 1024,
             buffers_per_subflow: true,
             data_reinjection: None,
@@ -184,6 +190,23 @@ pub enum EcnMode {
     Request,
 }
 
+/// TCP options that are offered, and used if the peer offers them too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OptionsConfig {
+    /// Offer window scaling (RFC 7323).
+    pub window_scaling: bool,
+    /// Offer timestamps (RFC 7323).
+    pub timestamps: bool,
+    /// Offer selective acknowledgements (RFC 2018).
+    pub sack: bool,
+}
+
+impl Default for OptionsConfig {
+    fn default() -> Self {
+        Self { window_scaling: true, timestamps: true, sack: true }
+    }
+}
+
 /// What can be chosen about TCP.
 #[derive(Clone, Debug)]
 pub struct TcpConfig {
@@ -192,15 +215,11 @@ pub struct TcpConfig {
     /// Take two timeouts in a row of a long segment for a path that swallows such (RFC 4821, section 7.7), believe routers that
     /// say so (RFC 1191, RFC 8201), and search for the largest that passes. Until then segments are as long as `mtu` allows.
     pub path_mtu_discovery: bool,
-    /// Offer window scaling (RFC 7323).
-    pub window_scaling: bool,
-    /// Offer timestamps (RFC 7323).
-    pub timestamps: bool,
+    /// Options offered in SYNs.
+    pub options: OptionsConfig,
     /// How fast the clock of the timestamps runs ahead of time, parts per million: for the lab, whose hosts would else
     /// agree on the length of a second. Nothing but timestamps goes by that clock. Its offset is random in any case.
     pub timestamp_drift: i32,
-    /// Offer selective acknowledgements (RFC 2018).
-    pub sack: bool,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: EcnMode,
     /// Hold back small segments while data is in flight (RFC 9293, section 3.7.4).
@@ -247,10 +266,8 @@ impl Default for TcpConfig {
         Self {
             mtu: 1500,
             path_mtu_discovery: true,
-            window_scaling: true,
-            timestamps: true,
+            options: OptionsConfig::default(),
             timestamp_drift: 0,
-            sack: true,
             ecn: EcnMode::default(),
             nagle: true,
             delayed_ack: Duration::from_millis(40),

@@ -96,7 +96,7 @@ pub enum SendKind {
     Duplicate,
 }
 
-/// One step of a stretch of data, for measurements; data sequences count from 0 at the first byte of the stream.
+/// One step of a range of data, for measurements; data sequences count from 0 at the first byte of the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TraceRecord {
     /// Data left on a subflow.

@@ -5,13 +5,11 @@
 //! since the beginning. Nothing is kept for it: it is put together when somebody asks.
 
 use crate::connection::Protocol;
-use crate::subflow::State;
-use anabranch_policy::ids::{AddressId, SubflowId};
+use crate::subflow::{Identity, State};
 use anabranch_policy::path_manager::Role;
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Duration;
 use anabranch_policy::view::Phase;
-use core::net::SocketAddr;
 
 /// A connection now ([`crate::Endpoint::info`]). Positions in a stream count its bytes from 0.
 #[derive(Clone, Debug)]
@@ -71,42 +69,26 @@ pub struct ConnectionInfo {
 /// A subflow of a [`ConnectionInfo`].
 #[derive(Clone, Debug)]
 pub struct SubflowInfo {
-    /// Its number in the connection.
-    pub id: SubflowId,
-    /// Our address and port.
-    pub local: SocketAddr,
-    /// The peer's.
-    pub remote: SocketAddr,
-    /// Identifier of our address (RFC 8684, section 3.4.1).
-    pub local_id: AddressId,
-    /// Identifier of the peer's address.
-    pub remote_id: AddressId,
+    /// Its number, addresses and their identifiers.
+    pub identity: Identity,
     /// The state of RFC 9293, section 3.3.2.
     pub state: State,
     /// What congestion control is doing (`ca_state` in Linux).
     pub phase: Phase,
-    /// A backup, because we said so (RFC 8684, section 3.3.8).
-    pub backup: bool,
-    /// A backup, because the peer said so.
-    pub request_bkup: bool,
-    /// Put aside by the path manager.
-    pub suspended: bool,
     /// Data is outstanding, and nothing came back for a timeout or for longer than the scheduler allows.
     pub stale: bool,
     /// What the handshake agreed on.
     pub options: OptionsInfo,
+    /// Whether it is a backup, or put aside.
+    pub priority: PriorityInfo,
+    /// Round-trip times.
+    pub round_trip: RoundTripInfo,
+    /// Bytes.
+    pub bytes: BytesInfo,
+    /// How long ago things happened last.
+    pub last: LastInfo,
     /// Largest payload of a segment that we send.
     pub snd_mss: u32,
-    /// Smoothed round-trip time (RFC 6298); zero before the first sample.
-    pub rtt: Duration,
-    /// Its variation; zero before the first sample.
-    pub rttvar: Duration,
-    /// Least round-trip time seen; zero before the first sample.
-    pub min_rtt: Duration,
-    /// Retransmission timeout, without back-off.
-    pub rto: Duration,
-    /// Round-trip time as the receiver sees it, by echoed timestamps; zero before the first sample.
-    pub rcv_rtt: Duration,
     /// Congestion window; 0 before the handshake is over.
     pub snd_cwnd: u64,
     /// Slow-start threshold; none before the first loss.
@@ -115,18 +97,6 @@ pub struct SubflowInfo {
     pub snd_wnd: u64,
     /// Sent, neither acknowledged nor marked lost ("pipe", RFC 6675).
     pub in_flight: u64,
-    /// Given to the subflow and not sent, or lost and not sent again.
-    pub notsent_bytes: u64,
-    /// Sent for the first time here.
-    pub bytes_sent: u64,
-    /// Acknowledged at subflow level.
-    pub bytes_acked: u64,
-    /// Received first here.
-    pub bytes_received: u64,
-    /// Sent again here.
-    pub bytes_retrans: u64,
-    /// Marked lost, each loss once.
-    pub bytes_lost: u64,
     /// Segments found lost by acknowledgements, not by a timeout; wraps.
     pub segments_lost: u32,
     /// Retransmission timeouts.
@@ -141,14 +111,62 @@ pub struct SubflowInfo {
     pub delivery_rate: Rate,
     /// Something else than congestion control limits what is sent: `delivery_rate` says little of the path.
     pub delivery_rate_app_limited: bool,
-    /// Time since data was last sent; none before.
-    pub last_data_sent: Option<Duration>,
-    /// Time since something acceptable last came: data or an acknowledgement.
-    pub last_recv: Duration,
-    /// Time since an acknowledgement last made progress, or since the handshake.
-    pub last_progress: Duration,
     /// Data waits behind a hole of this subflow: it was reordered or lost.
     pub has_gap: bool,
+}
+
+/// Whether a subflow is a backup, or put aside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PriorityInfo {
+    /// A backup, because we said so (RFC 8684, section 3.3.8).
+    pub backup: bool,
+    /// A backup, because the peer said so.
+    pub request_bkup: bool,
+    /// Put aside by the path manager.
+    pub suspended: bool,
+}
+
+/// Round-trip times of a subflow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RoundTripInfo {
+    /// Smoothed round-trip time (RFC 6298); zero before the first sample.
+    pub rtt: Duration,
+    /// Its variation; zero before the first sample.
+    pub rttvar: Duration,
+    /// Least round-trip time seen; zero before the first sample.
+    pub min_rtt: Duration,
+    /// Retransmission timeout, without back-off.
+    pub rto: Duration,
+    /// Round-trip time as the receiver sees it, by echoed timestamps; zero before the first sample.
+    pub rcv_rtt: Duration,
+}
+
+/// Bytes of payload that a subflow carried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BytesInfo {
+    /// Sent for the first time here.
+    pub sent: u64,
+    /// Acknowledged at subflow level.
+    pub acked: u64,
+    /// Received first here.
+    pub received: u64,
+    /// Sent again here.
+    pub retrans: u64,
+    /// Marked lost, each loss once.
+    pub lost: u64,
+    /// Given to the subflow and not sent, or lost and not sent again.
+    pub notsent: u64,
+}
+
+/// How long ago things happened last on a subflow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LastInfo {
+    /// Time since data was last sent; none before.
+    pub data_sent: Option<Duration>,
+    /// Time since something acceptable last came: data or an acknowledgement.
+    pub recv: Duration,
+    /// Time since an acknowledgement last made progress, or since the handshake.
+    pub progress: Duration,
 }
 
 /// What the handshake of a subflow agreed on.

@@ -6,6 +6,7 @@
 //!
 //! Plain TCP is the same code without MPTCP options: a connection with one subflow and an infinite mapping.
 
+#![warn(missing_docs)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]
 
 pub mod config;

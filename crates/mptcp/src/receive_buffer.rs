@@ -151,20 +151,20 @@ impl ReceiveBuffer {
         Some(bytes)
     }
 
-    /// The next bytes in order, for who keeps them until they are read and says so ([`Self::note_read`]).
+    /// The next bytes in order, for who keeps them until they are read and says so ([`Self::record_read`]).
     pub fn take(&mut self) -> Option<Bytes> {
         self.queue.pop(usize::MAX)
     }
 
     /// Everything before `to` has been read, what was given up included.
-    pub fn note_read(&mut self, now: Instant, to: u64) {
+    pub fn record_read(&mut self, now: Instant, to: u64) {
         self.read = self.read.max(to.min(self.next));
         self.end_round(now);
         self.advance_right_edge();
     }
 
-    /// Gives up what is missing before `to`, at most up to the first byte that is here: only what lies before something that
-    /// was seen can be given up. What follows in order is then ready. Gives the number of bytes given up.
+    /// Returns up what is missing before `to`, at most up to the first byte that is here: only what lies before something that
+    /// was seen can be given up. What follows in order is then ready. Returns the number of bytes given up.
     pub fn skip_to(&mut self, to: u64) -> u64 {
         let Some(first) = self.out_of_order.first() else { return 0 };
         let to = to.min(first);
@@ -190,7 +190,7 @@ impl ReceiveBuffer {
     }
 
     /// A message of so many bytes, which is read next, must be held whole: an automatic buffer grows, and the window opens
-    /// for all of it, however little that is worth telling. Gives whether the peer must be told.
+    /// for all of it, however little that is worth telling. Returns whether the peer must be told.
     pub fn make_room_for(&mut self, bytes: u64) -> bool {
         let wanted = bytes.saturating_add(HEADROOM_SEGMENTS * u64::from(self.segment_size));
         if wanted > self.size && self.size < self.max_size {
@@ -252,7 +252,7 @@ impl ReceiveBuffer {
         self.right_edge
     }
 
-    /// The first stretch that is missing while something after it is here, as (first offset, offset after the last).
+    /// The first range that is missing while something after it is here, as (first offset, offset after the last).
     pub fn first_gap(&self) -> Option<(u64, u64)> {
         self.out_of_order.first().map(|first| (self.next, first))
     }
@@ -338,7 +338,7 @@ impl ReceiveBuffer {
     }
 
     /// Puts data in order into the queue while pieces wait out of order, and those after it that it makes ready.
-    /// Gives the number of its bytes that were here already.
+    /// Returns the number of its bytes that were here already.
     fn fill(&mut self, mut data: Bytes) -> u64 {
         let mut duplicate = 0;
         while let Some(first) = self.out_of_order.first() {

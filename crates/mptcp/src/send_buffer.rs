@@ -8,7 +8,7 @@ const SMALL_WRITE: usize = 1024;
 /// Small writes are copied together up to this many bytes.
 const COALESCED: usize = 16 * 1024;
 
-/// One stretch of data that is not written to any more.
+/// One range of data that is not written to any more.
 #[derive(Debug)]
 struct Chunk {
     start: u64,
@@ -53,7 +53,7 @@ impl SendBuffer {
         self.limit = self.limit.max(limit);
     }
 
-    /// Takes as much of `data` from its beginning as there is space for; gives the number of bytes taken.
+    /// Takes as much of `data` from its beginning as there is space for; returns the number of bytes taken.
     pub fn write(&mut self, mut data: Bytes) -> usize {
         let taken = usize::try_from(self.space()).unwrap_or(usize::MAX).min(data.len());
         data.truncate(taken);
@@ -108,7 +108,7 @@ impl SendBuffer {
         Some(self.join(index, data_seq, length))
     }
 
-    /// Frees what lies before `up_to` (a data-level acknowledgement, RFC 8684, section 3.3.2); gives the number of
+    /// Frees what lies before `up_to` (a data-level acknowledgement, RFC 8684, section 3.3.2); returns the number of
     /// bytes that were not acknowledged before. What lies beyond the end of the data is ignored.
     pub fn acknowledge(&mut self, up_to: u64) -> u64 {
         let up_to = up_to.min(self.end());
@@ -131,7 +131,7 @@ impl SendBuffer {
         newly
     }
 
-    /// Takes `start..end` out, of which nothing was sent: what follows moves up. Gives how many bytes that were.
+    /// Takes `start..end` out, of which nothing was sent: what follows moves up. Returns how many bytes that were.
     pub fn remove(&mut self, start: u64, end: u64) -> u64 {
         let (start, end) = (start.max(self.start), end.min(self.end()));
         if start >= end {
@@ -221,14 +221,14 @@ mod tests {
         (at % 251) as u8
     }
 
-    fn stretch(from: u64, len: usize) -> Bytes {
+    fn range(from: u64, len: usize) -> Bytes {
         (from..from + len as u64).map(pattern).collect()
     }
 
     fn filled(writes: &[usize]) -> SendBuffer {
         let mut buffer = SendBuffer::new(u64::MAX);
         for &len in writes {
-            let data = stretch(buffer.end(), len);
+            let data = range(buffer.end(), len);
             assert_eq!(buffer.write(data), len);
         }
         buffer
@@ -237,20 +237,20 @@ mod tests {
     #[test]
     fn a_write_is_cut_at_the_limit_and_space_comes_back_with_the_acknowledgement() {
         let mut buffer = SendBuffer::new(3_000);
-        assert_eq!(buffer.write(stretch(0, 2_000)), 2_000);
-        assert_eq!(buffer.write(stretch(2_000, 2_000)), 1_000);
+        assert_eq!(buffer.write(range(0, 2_000)), 2_000);
+        assert_eq!(buffer.write(range(2_000, 2_000)), 1_000);
         assert_eq!((buffer.space(), buffer.end()), (0, 3_000));
-        assert_eq!(buffer.write(stretch(3_000, 1)), 0);
+        assert_eq!(buffer.write(range(3_000, 1)), 0);
         assert_eq!(buffer.acknowledge(500), 500);
         assert_eq!((buffer.start(), buffer.space()), (500, 500));
-        assert_eq!(buffer.write(stretch(3_000, 10)), 10);
-        assert_eq!(buffer.slice(2_999, 100).unwrap(), stretch(2_999, 11));
+        assert_eq!(buffer.write(range(3_000, 10)), 10);
+        assert_eq!(buffer.slice(2_999, 100).unwrap(), range(2_999, 11));
     }
 
     #[test]
     fn a_slice_within_one_large_write_is_not_copied() {
         let mut buffer = SendBuffer::new(u64::MAX);
-        let data = stretch(0, 10_000);
+        let data = range(0, 10_000);
         let address = data.as_ptr();
         buffer.write(data);
         assert_eq!(buffer.slice(1_400, 1_400).unwrap().as_ptr(), address.wrapping_add(1_400));
@@ -259,9 +259,9 @@ mod tests {
     #[test]
     fn a_segment_stays_full_sized_across_writes_of_all_sizes() {
         let mut buffer = filled(&[1_500, 10, 10, 2_000, 700]);
-        assert_eq!(buffer.slice(1_000, 1_400).unwrap(), stretch(1_000, 1_400));
-        assert_eq!(buffer.slice(0, 10_000).unwrap(), stretch(0, 4_220));
-        assert_eq!(buffer.slice(4_000, 1_400).unwrap(), stretch(4_000, 220));
+        assert_eq!(buffer.slice(1_000, 1_400).unwrap(), range(1_000, 1_400));
+        assert_eq!(buffer.slice(0, 10_000).unwrap(), range(0, 4_220));
+        assert_eq!(buffer.slice(4_000, 1_400).unwrap(), range(4_000, 220));
     }
 
     #[test]
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(buffer.slice(99, 10), None);
         assert_eq!(buffer.slice(2_000, 10), None);
         assert_eq!(buffer.slice(100, 0), None);
-        assert_eq!(buffer.slice(100, 10).unwrap(), stretch(100, 10));
+        assert_eq!(buffer.slice(100, 10).unwrap(), range(100, 10));
     }
 
     #[test]
@@ -281,27 +281,27 @@ mod tests {
         assert_eq!(buffer.acknowledge(2_000), 0);
         assert_eq!(buffer.acknowledge(5_000), 50);
         assert_eq!((buffer.start(), buffer.end()), (2_100, 2_100));
-        buffer.write(stretch(2_100, 30));
-        assert_eq!(buffer.slice(2_100, 30).unwrap(), stretch(2_100, 30));
+        buffer.write(range(2_100, 30));
+        assert_eq!(buffer.slice(2_100, 30).unwrap(), range(2_100, 30));
     }
 
     #[test]
     fn a_hundred_thousand_small_writes_take_few_chunks() {
         let mut buffer = SendBuffer::new(u64::MAX);
         for at in 0..100_000 {
-            buffer.write(stretch(at, 1));
+            buffer.write(range(at, 1));
             // As an interactive application does: each byte goes out before the next is written.
-            assert_eq!(buffer.slice(at, 1_400).unwrap(), stretch(at, 1));
+            assert_eq!(buffer.slice(at, 1_400).unwrap(), range(at, 1));
         }
         // 100 000 / 16 384 = 6.1
         assert_eq!(buffer.chunks.len(), 6);
-        assert_eq!(buffer.slice(0, 100_000).unwrap(), stretch(0, 100_000));
+        assert_eq!(buffer.slice(0, 100_000).unwrap(), range(0, 100_000));
     }
 
     #[test]
     fn a_buffer_that_was_full_and_is_empty_again_holds_no_memory() {
         let mut buffer = filled(&[1_024; 1_000]);
-        buffer.write(stretch(buffer.end(), 10));
+        buffer.write(range(buffer.end(), 10));
         buffer.acknowledge(buffer.end());
         assert_eq!((buffer.chunks.capacity(), buffer.tail.capacity()), (0, 0));
     }
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(buffer.cursor, 50);
         buffer.acknowledge(10 * 1_024);
         assert_eq!(buffer.cursor, 40);
-        assert_eq!(buffer.slice(51 * 1_024, 10).unwrap(), stretch(51 * 1_024, 10));
+        assert_eq!(buffer.slice(51 * 1_024, 10).unwrap(), range(51 * 1_024, 10));
         assert_eq!(buffer.cursor, 41);
     }
 
@@ -346,10 +346,10 @@ mod tests {
                 let mut buffer = filled(writes);
                 assert_eq!(buffer.remove(start, end), end - start);
                 assert_eq!(buffer.end(), total - (end - start));
-                let left = [stretch(0, start as usize), stretch(end, (total - end) as usize)].concat();
+                let left = [range(0, start as usize), range(end, (total - end) as usize)].concat();
                 assert_eq!(buffer.slice(0, usize::MAX).unwrap_or_default(), left);
-                assert_eq!(buffer.write(stretch(7, 3)), 3);
-                assert_eq!(buffer.slice(buffer.end() - 3, 10).unwrap(), stretch(7, 3));
+                assert_eq!(buffer.write(range(7, 3)), 3);
+                assert_eq!(buffer.slice(buffer.end() - 3, 10).unwrap(), range(7, 3));
             }
         }
     }
@@ -363,7 +363,7 @@ mod tests {
             for step in steps {
                 match step {
                     Step::Write(len) => {
-                        let taken = buffer.write(stretch(end, len)) as u64;
+                        let taken = buffer.write(range(end, len)) as u64;
                         prop_assert_eq!(taken, (len as u64).min(limit - (end - start)));
                         end += taken;
                     }
@@ -371,7 +371,7 @@ mod tests {
                         // From a little before what is held to a little beyond it.
                         let at = (start + ahead).saturating_sub(1_000);
                         let expected = (start..end).contains(&at) && len > 0;
-                        let wanted = expected.then(|| stretch(at, len.min((end - at) as usize)));
+                        let wanted = expected.then(|| range(at, len.min((end - at) as usize)));
                         prop_assert_eq!(buffer.slice(at, len), wanted);
                     }
                     Step::Acknowledge(count) => {

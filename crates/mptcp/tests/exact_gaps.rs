@@ -145,7 +145,7 @@ impl Run {
         config.receive_buffer = self.buffer;
         config.buffers_per_subflow = false;
         config.framing = self.framing;
-        config.data_in_subflow_order = self.strict;
+        config.receiver.data_in_subflow_order = self.strict;
         config.policies.reliability = Arc::new(move || table::build(reliability::TABLE, policy, &settings).unwrap());
         config
     }

@@ -27,10 +27,14 @@ fn subflows_add_up_to_their_connection() {
     let length = length as u64;
     assert_eq!((ours.write_seq, ours.snd_una, ours.snd_nxt, ours.bytes_acked), (length, length, length, length));
     assert_eq!((theirs.rcv_nxt, theirs.bytes_received), (length, length));
-    let acked: u64 = ours.subflows.iter().map(|subflow| subflow.bytes_acked).sum();
-    let received: u64 = theirs.subflows.iter().map(|subflow| subflow.bytes_received).sum();
+    let acked: u64 = ours.subflows.iter().map(|subflow| subflow.bytes.acked).sum();
+    let received: u64 = theirs.subflows.iter().map(|subflow| subflow.bytes.received).sum();
     assert_eq!((acked, received), (length + ours.bytes_reinjected + ours.bytes_duplicated, length));
-    assert!(ours.subflows.iter().all(|subflow| subflow.rtt >= subflow.min_rtt && !subflow.min_rtt.is_zero()));
+    assert!(
+        ours.subflows.iter().all(
+            |subflow| subflow.round_trip.rtt >= subflow.round_trip.min_rtt && !subflow.round_trip.min_rtt.is_zero()
+        )
+    );
     let syns = theirs.subflows.len() as u64;
     assert_eq!(theirs.segs_in + syns, ours.segs_out);
 }

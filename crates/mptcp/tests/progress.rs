@@ -14,7 +14,7 @@ use anabranch_mptcp::connection::Protocol;
 use anabranch_mptcp::{BufferSize, CloseCause, ConnectionConfig, Event};
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::PathAction;
-use anabranch_policy::scheduler::{self, Chunk, Decision, Hole, Outstanding, Reinjection, Relief, Scheduler};
+use anabranch_policy::scheduler::{self, Answer, Chunk, Decision, Hole, Needs, Reinjection, Relief, Scheduler, Work};
 use anabranch_policy::table::{self, Settings};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::{ConnectionView, SubflowView};
@@ -139,7 +139,7 @@ impl Run {
         config.receive_buffer = BufferSize::Fixed(self.buffer);
         config.buffers_per_subflow = false;
         config.send_buffer = self.buffer * 4;
-        config.data_in_subflow_order = self.strict;
+        config.receiver.data_in_subflow_order = self.strict;
         config.checksum = self.checksum;
         if reinjection == Some(Reinjection::Never) {
             config.data_reinjection = reinjection;
@@ -162,31 +162,12 @@ impl Scheduler for Otherwise {
     fn on_window_blocked(&mut self, connection: &ConnectionView, hole: &Hole, subflows: &[SubflowView]) -> Relief {
         self.inner.on_window_blocked(connection, hole, subflows)
     }
-    fn duplicates(&self) -> bool {
-        self.inner.duplicates()
+    fn next(&mut self, connection: &ConnectionView, work: &mut dyn Work, subflows: &[SubflowView]) -> Answer {
+        self.inner.next(connection, work, subflows)
     }
-    fn duplicates_first(&mut self, connection: &ConnectionView, subflows: &[SubflowView]) -> bool {
-        self.inner.duplicates_first(connection, subflows)
-    }
-    fn duplicate(
-        &mut self,
-        connection: &ConnectionView,
-        outstanding: &Outstanding,
-        subflows: &[SubflowView],
-    ) -> Option<SubflowId> {
-        self.inner.duplicate(connection, outstanding, subflows)
-    }
-    fn silence(&self) -> Option<f32> {
-        self.inner.silence()
-    }
-    fn redundant(&self) -> bool {
-        self.inner.redundant()
-    }
-    fn mapping_train(&self) -> u32 {
-        self.inner.mapping_train()
-    }
-    fn reinjection(&self) -> Reinjection {
-        self.reinjection.unwrap_or_else(|| self.inner.reinjection())
+    fn needs(&self) -> Needs {
+        let needs = self.inner.needs();
+        Needs { reinjection: self.reinjection.unwrap_or(needs.reinjection), ..needs }
     }
     fn on_subflow_removed(&mut self, id: SubflowId) {
         self.inner.on_subflow_removed(id);

@@ -50,7 +50,7 @@ fn multipath_uses_both_paths_and_closes() {
     pair.hosts[0].close(pair.now, id).unwrap();
     pair.run(Duration::from_secs(2));
     let views = pair.hosts[0].subflow_views(pair.now, id);
-    let carried = views.iter().filter(|view| view.bytes_acked > 100_000).count();
+    let carried = views.iter().filter(|view| view.counters.bytes_acked > 100_000).count();
     assert!(carried >= 2, "{views:#?}");
     pair.hosts[1].close(pair.now, server).unwrap();
     pair.run(Duration::from_secs(2));

@@ -72,7 +72,7 @@ impl<K: Copy + Ord, T> ShortMap<K, T> {
     pub fn get_mut(&mut self, id: K) -> Option<&mut T> {
         self.entries.iter_mut().find(|(have, _)| *have == id).map(|(_, entry)| entry)
     }
-    /// Sets the entry of `id`; gives back the one it replaces.
+    /// Sets the entry of `id`; returns back the one it replaces.
     pub fn insert(&mut self, id: K, entry: T) -> Option<T> {
         match self.entries.binary_search_by_key(&id, |(have, _)| *have) {
             Ok(at) => self.entries.get_mut(at).map(|(_, old)| core::mem::replace(old, entry)),

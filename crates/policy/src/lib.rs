@@ -12,6 +12,8 @@
 //! | [`LinkForecaster`] | how likely a link is up at a horizon | [`forecast::TABLE`] |
 //! | [`Reliability`] | what may be given up, and when | [`reliability::TABLE`] |
 
+#![warn(missing_docs)]
+
 pub mod combination;
 pub mod congestion;
 pub mod forecast;
@@ -21,6 +23,8 @@ pub mod path_manager;
 pub mod rate;
 pub mod reliability;
 pub mod scheduler;
+pub mod setting;
+pub mod settings;
 pub mod table;
 pub mod time;
 pub mod view;

@@ -64,3 +64,37 @@ impl fmt::Display for Rate {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_bytes_over_time_and_back() {
+        // 1,250,000 bytes in a second are 10 Mbit/s.
+        let rate = Rate::from_bytes_over(1_250_000, Duration::from_secs(1));
+        assert_eq!(rate.bits_per_second(), 10_000_000);
+        assert_eq!(rate.bytes_per_second(), 1_250_000);
+        assert_eq!(Rate::from_bytes_per_second(1_250_000), rate);
+        assert_eq!(rate.time_for(1_250_000), Duration::from_secs(1));
+        assert_eq!(Rate::from_bytes_over(1, Duration::ZERO), Rate::UNLIMITED);
+        assert_eq!(Rate::ZERO.time_for(1), Duration::MAX);
+        // 8 bits at 3 bit/s: 2.67 s, rounded up.
+        assert_eq!(Rate::from_bits_per_second(3).time_for(1).as_nanos(), 2_666_666_667);
+        assert_eq!(rate.mul_f64(0.25).bits_per_second(), 2_500_000);
+    }
+
+    #[test]
+    fn a_rate_is_shown_in_the_unit_that_fits() {
+        for (bits, shown) in [
+            (999, "999 bit/s"),
+            (1_000, "1.000 kbit/s"),
+            (999_999, "999.999 kbit/s"),
+            (1_000_000, "1.000 Mbit/s"),
+            (12_345_678, "12.346 Mbit/s"),
+        ] {
+            let rate = Rate::from_bits_per_second(bits);
+            assert_eq!((rate.to_string(), format!("{rate:?}")), (shown.to_owned(), shown.to_owned()));
+        }
+    }
+}

@@ -179,3 +179,56 @@ impl fmt::Display for Duration {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_converted_rounding_down() {
+        let span = Duration::from_nanos(3_007_999_999);
+        assert_eq!((span.as_micros(), span.as_millis(), span.as_secs_f64()), (3_007_999, 3_007, 3.007_999_999));
+        assert_eq!(Duration::from_micros(7).as_nanos(), 7_000);
+        assert_eq!(Duration::from_millis(7).as_nanos(), 7_000_000);
+        assert_eq!(Duration::from_secs(7).as_nanos(), 7_000_000_000);
+        assert_eq!(Duration::from_secs_f64(0.25), Duration::from_millis(250));
+        assert_eq!(Duration::from_secs_f64(-1.0), Duration::ZERO);
+        assert_eq!(Duration::from_millis(3).mul_f64(1.5), Duration::from_micros(4_500));
+    }
+
+    #[test]
+    fn arithmetic_ends_at_zero_and_at_never() {
+        let (early, late) = (Instant::from_nanos(3), Instant::from_nanos(10));
+        assert_eq!((late - early, early - late, late.since(early)), (Duration(7), Duration::ZERO, Duration(7)));
+        assert_eq!((early + Duration(7), late - Duration(7)), (late, early));
+        assert_eq!((early - Duration(4), late + Duration::MAX), (Instant::ZERO, Instant::NEVER));
+        assert_eq!((Duration(3) - Duration(10), Duration(10) - Duration(3)), (Duration::ZERO, Duration(7)));
+        assert_eq!(
+            (Duration(3).abs_diff(Duration(10)), Duration(10).abs_diff(Duration(3))),
+            (Duration(7), Duration(7))
+        );
+        assert_eq!((Duration(7) * 3, Duration(7) / 3, Duration(7) / 0), (Duration(21), Duration(2), Duration::MAX));
+        assert_eq!(Duration::MAX + Duration(1), Duration::MAX);
+        let (mut at, mut span) = (early, Duration(5));
+        at += Duration(7);
+        span += Duration(4);
+        span -= Duration(2);
+        assert_eq!((at, span, Duration::ZERO.is_zero(), span.is_zero()), (late, Duration(7), true, false));
+    }
+
+    #[test]
+    fn spans_and_instants_are_shown_in_the_unit_that_fits() {
+        for (nanos, shown) in [
+            (999, "999 ns"),
+            (1_000, "1.000 us"),
+            (999_999, "999.999 us"),
+            (1_000_000, "1.000 ms"),
+            (1_000_000_000, "1.000 s"),
+            (2_345_678_901, "2.346 s"),
+        ] {
+            assert_eq!((Duration(nanos).to_string(), format!("{:?}", Duration(nanos))), (shown.into(), shown.into()));
+        }
+        assert_eq!(format!("{:?}", Instant::from_nanos(1_500_000_000)), "1.500000s");
+        assert_eq!(format!("{:?}", Instant::NEVER), "never");
+    }
+}

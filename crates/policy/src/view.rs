@@ -29,6 +29,39 @@ pub enum Phase {
     TimeoutRecovery,
 }
 
+/// At which rates a subflow sends and delivers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rates {
+    /// Rate at which segments are released; cwnd over smoothed RTT where congestion control does not pace.
+    pub pacing: Rate,
+    /// Rate that congestion control counts on; cwnd over smoothed RTT where it has no model of the path.
+    pub bandwidth: Rate,
+    /// Something else than congestion control limits what is sent here: the application, the peer's window, the scheduler.
+    /// The path may carry more than `bandwidth` says.
+    pub app_limited: bool,
+    /// Latest rate at which data was delivered, zero before the first sample.
+    pub delivery: Rate,
+}
+
+/// What was counted on a subflow. Sizes are payload bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Payload sent for the first time.
+    pub bytes_sent: u64,
+    /// Payload acknowledged, at subflow level.
+    pub bytes_acked: u64,
+    /// Payload marked lost, each loss once.
+    pub bytes_lost: u64,
+    /// Segments found lost by acknowledgements (fast retransmit), not by a timeout; wraps.
+    pub segments_lost: u32,
+    /// Acknowledgements that made progress; wraps.
+    pub acknowledgements: u32,
+    /// Retransmission timeouts.
+    pub timeouts: u32,
+    /// Those since an acknowledgement last made progress.
+    pub timeouts_in_row: u32,
+}
+
 /// One subflow as a scheduler or path manager sees it. Sizes are payload bytes.
 #[derive(Clone, Debug)]
 pub struct SubflowView {
@@ -71,31 +104,12 @@ pub struct SubflowView {
     pub latest_rtt: Duration,
     /// Retransmission timeout, without back-off.
     pub rto: Duration,
-    /// Rate at which segments are released; cwnd over smoothed RTT where congestion control does not pace.
-    pub pacing_rate: Rate,
-    /// Rate that congestion control counts on; cwnd over smoothed RTT where it has no model of the path.
-    pub bandwidth: Rate,
-    /// Something else than congestion control limits what is sent here: the application, the peer's window, the scheduler.
-    /// The path may carry more than `bandwidth` says.
-    pub app_limited: bool,
-    /// Latest rate at which data was delivered, zero before the first sample.
-    pub delivery_rate: Rate,
-    /// Payload sent for the first time.
-    pub bytes_sent: u64,
-    /// Payload acknowledged, at subflow level.
-    pub bytes_acked: u64,
-    /// Payload marked lost, each loss once.
-    pub bytes_lost: u64,
-    /// Segments found lost by acknowledgements (fast retransmit), not by a timeout; wraps.
-    pub segments_lost: u32,
-    /// Acknowledgements that made progress; wraps.
-    pub acknowledgements: u32,
+    /// Rates.
+    pub rates: Rates,
+    /// What was counted since it began.
+    pub counters: Counters,
     /// Share of segments lost, smoothed: exponentially weighted over the last hundred or so.
     pub loss_rate: f64,
-    /// Retransmission timeouts.
-    pub timeouts: u32,
-    /// Those since an acknowledgement last made progress.
-    pub timeouts_in_row: u32,
     /// When an acknowledgement last made progress.
     pub last_progress: Instant,
     /// When data was last sent.
@@ -113,7 +127,7 @@ const FILLED: f64 = 1.2;
 impl SubflowView {
     /// Bytes per second that were seen to pass, one at least.
     pub fn bytes_per_second(&self) -> f64 {
-        (self.bandwidth.bytes_per_second() as f64).max(1.0)
+        (self.rates.bandwidth.bytes_per_second() as f64).max(1.0)
     }
     /// Whether so many bytes on the path fill it: they are more than its least round trip's worth.
     pub fn is_filled_by(&self, bytes: u64) -> bool {

@@ -4,7 +4,7 @@
 //! probes go from M1 to M8 and back, one of each every 10 ms, each hop by the hash of flow and node over the weights of the
 //! next hops; on a link they have the same luck as the routers' packets. Everything is drawn from a seed. By default a few
 //! cuts are made; `ANABRANCH_CUTS=300 ANABRANCH_SEED=1000` makes so many for each forecaster, from that seed on, and prints
-//! what docs/route.md says.
+//! what docs/measurements/routing.md says.
 
 #![allow(clippy::print_stdout)]
 

@@ -1,4 +1,4 @@
-//! Prints the tables of `docs/forecasters.md`: `cargo run --release -p anabranch-sim --example forecasters [first seed] [seeds]`.
+//! Prints the tables of `docs/measurements/forecasters.md`: `cargo run --release -p anabranch-sim --example forecasters [first seed] [seeds]`.
 //! Without seeds, the held-out ones.
 
 use anabranch_sim::forecast_score::{HELD_OUT_SEEDS, Measure, compare, contenders, settings};

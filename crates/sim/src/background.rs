@@ -86,7 +86,7 @@ impl BackgroundLoad {
             stop: Instant::NEVER,
         })
     }
-    /// Adds it to a world; gives its TCP flows.
+    /// Adds it to a world; returns its TCP flows.
     pub fn add(&self, world: &mut World) -> Vec<FlowId> {
         if let Some(source) = self.udp() {
             world.add_udp(source);

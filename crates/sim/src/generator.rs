@@ -116,8 +116,8 @@ pub fn ns2_tcp(policies: Policies, window: Option<u64>) -> ConnectionConfig {
     config.receive_buffer = BufferSize::Fixed(window.map_or(4 << 20, |window| (2 * window * packet).max(256 << 10)));
     let tcp = &mut config.tcp;
     tcp.mtu = NS2_PACKET + NS2_HEADERS;
-    tcp.sack = false;
-    tcp.timestamps = false;
+    tcp.options.sack = false;
+    tcp.options.timestamps = false;
     tcp.delayed_ack = Duration::ZERO;
     tcp.initial_window = 2;
     tcp.max_window = window.map(|window| window * packet);

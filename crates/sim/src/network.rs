@@ -318,7 +318,7 @@ impl Network {
             slot.link.handle_timeout(now, &mut self.pool);
         }
     }
-    /// Moves what the link delivers on to the next link; gives what has come to a host.
+    /// Moves what the link delivers on to the next link; returns what has come to a host.
     pub(crate) fn poll_arrival(&mut self, now: Instant, link: LinkId) -> Option<Arrival> {
         while let Some(id) = self.links[link.index()].link.poll_delivery(now) {
             if let Some(arrival) = self.deliver(now, link, id) {

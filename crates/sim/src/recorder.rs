@@ -319,14 +319,14 @@ impl SubflowSeries {
         self.latest_rtt.push(view.latest_rtt.as_secs_f64());
         self.rto.push(view.rto.as_secs_f64());
         self.in_flight.push(view.in_flight);
-        let totals = [view.bytes_sent, view.bytes_acked, view.bytes_lost];
+        let totals = [view.counters.bytes_sent, view.counters.bytes_acked, view.counters.bytes_lost];
         let [sent, acked, lost] = [0, 1, 2].map(|column| totals[column].saturating_sub(self.last[column]));
         self.last = totals;
         self.sent_bytes.push(sent);
         self.acked_bytes.push(acked);
         self.lost_bytes.push(lost);
-        self.timeouts.push(view.timeouts);
-        self.delivery_rate.push(view.delivery_rate.bits_per_second());
+        self.timeouts.push(view.counters.timeouts);
+        self.delivery_rate.push(view.rates.delivery.bits_per_second());
         self.active.push(view.usable() && !view.backup);
         self.recovering.push(matches!(view.phase, Phase::FastRecovery | Phase::TimeoutRecovery));
     }

@@ -1,5 +1,6 @@
 //! The world: hosts, the network between them, and what runs on them.
 
+mod event_kinds;
 mod run;
 
 use crate::address::InterfaceId;
@@ -17,7 +18,7 @@ use anabranch_policy::path_manager::PathManager;
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
 use core::net::IpAddr;
-use run::{CHANGE_EVENT, SAMPLE_EVENT, START_EVENT, STOP_EVENT, UDP_EVENT};
+use event_kinds::{CHANGE_EVENT, SAMPLE_EVENT, START_EVENT, STOP_EVENT, UDP_EVENT};
 use std::collections::BTreeMap;
 
 /// What can be chosen about a world.

@@ -2,7 +2,7 @@
 
 use anabranch_mptcp::{ConnectionConfig, Policies};
 use anabranch_policy::path_manager;
-use anabranch_policy::scheduler::{Chunk, Decision, Scheduler};
+use anabranch_policy::scheduler::{Chunk, Decision, Needs, Scheduler};
 use anabranch_policy::table::{self, Settings};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::{ConnectionView, SubflowView};
@@ -22,8 +22,8 @@ impl Scheduler for Queueing {
         let able = subflows.iter().find(|s| s.usable() && s.queued < 16 * u64::from(s.mss));
         able.map_or(Decision::Wait(None), |subflow| Decision::Send(subflow.id))
     }
-    fn mapping_train(&self) -> u32 {
-        self.0
+    fn needs(&self) -> Needs {
+        Needs { segments_per_mapping: self.0, ..Needs::default() }
     }
 }
 

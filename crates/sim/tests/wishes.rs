@@ -144,7 +144,7 @@ fn shares(config: &ConnectionConfig, sending: Sending) -> ([u64; 2], f64) {
     let sent = |world: &World| {
         let id = world.connection(FlowId(0), Side::Client).expect("it is open");
         let views = world.endpoint(client).subflow_views(world.now(), id);
-        [0, 1].map(|path: usize| views[path].bytes_sent)
+        [0, 1].map(|path: usize| views[path].counters.bytes_sent)
     };
     world.run_until(at(5.0));
     let before = sent(&world);

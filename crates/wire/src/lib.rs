@@ -3,6 +3,7 @@
 //! Parsing takes bytes that may be anything and gives a value or a [`ParseError`]; it never panics. Emitting a value
 //! and parsing it again gives the same value; a value for which that cannot be is an [`EmitError`].
 
+#![warn(missing_docs)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]
 
 pub mod checksum;

@@ -47,8 +47,8 @@ pub fn config([what, tcp, policy]: [u8; 3]) -> ConnectionConfig {
     config.send_buffer = BUFFER;
     config.buffers_per_subflow = false;
     config.checksum = what & 8 != 0;
-    config.charge_out_of_order = what & 16 != 0;
-    config.data_in_subflow_order = what & 32 != 0;
+    config.receiver.charge_out_of_order = what & 16 != 0;
+    config.receiver.data_in_subflow_order = what & 32 != 0;
     config.deny_join_initial = what & 64 != 0;
     config.multipath = what & 128 == 0;
     config.max_subflows = 4;
@@ -56,9 +56,9 @@ pub fn config([what, tcp, policy]: [u8; 3]) -> ConnectionConfig {
     (config.tcp.max_timeouts, config.tcp.syn_attempts, config.tcp.keepalive_probes) = (4, 3, 3);
     (config.tcp.time_wait, config.tcp.fin_wait_2) = (Duration::from_secs(5), Duration::from_secs(5));
     config.survive_without_subflows = Duration::from_secs(10);
-    config.tcp.timestamps = tcp & 1 == 0;
-    config.tcp.sack = tcp & 2 == 0;
-    config.tcp.window_scaling = tcp & 4 == 0;
+    config.tcp.options.timestamps = tcp & 1 == 0;
+    config.tcp.options.sack = tcp & 2 == 0;
+    config.tcp.options.window_scaling = tcp & 4 == 0;
     config.tcp.ecn = if tcp & 8 == 0 { EcnMode::Off } else { EcnMode::Request };
     config.tcp.nagle = tcp & 16 == 0;
     config.tcp.pacing = tcp & 32 != 0;

@@ -95,16 +95,16 @@ fn config(settings: &Settings) -> ConnectionConfig {
     let grows = on(Setting::Grows);
     config.receive_buffer =
         if grows { BufferSize::Auto { initial, max: 8 * initial } } else { BufferSize::Fixed(initial) };
-    config.charge_out_of_order = on(Setting::Charge);
-    config.data_in_subflow_order = on(Setting::Strict);
+    config.receiver.charge_out_of_order = on(Setting::Charge);
+    config.receiver.data_in_subflow_order = on(Setting::Strict);
     config.send_buffer = u64::from(value(Setting::Send));
     config.buffers_per_subflow = false;
     config.max_subflows = value(Setting::Subflows) as usize;
     let tcp = &mut config.tcp;
     tcp.mtu = value(Setting::Mtu) as u16;
-    tcp.window_scaling = on(Setting::Scaling);
-    tcp.timestamps = on(Setting::Timestamps);
-    tcp.sack = on(Setting::Sack);
+    tcp.options.window_scaling = on(Setting::Scaling);
+    tcp.options.timestamps = on(Setting::Timestamps);
+    tcp.options.sack = on(Setting::Sack);
     tcp.ecn = if on(Setting::Ecn) { EcnMode::Request } else { EcnMode::Accept };
     tcp.nagle = on(Setting::Nagle);
     tcp.pacing = on(Setting::Pacing);

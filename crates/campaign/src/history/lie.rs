@@ -41,7 +41,7 @@ impl Lie {
         ("syn", Self::Syn),
     ];
 
-    /// Changes a packet; gives whether it still goes.
+    /// Changes a packet; returns whether it still goes.
     pub fn tell(self, luck: &mut Luck, packet: &mut Packet) -> bool {
         let segment = &mut packet.segment;
         let far = luck.pick(&[1, 100, 5_000, 70_000, 1 << 30]);

@@ -82,7 +82,7 @@ impl Network {
         }
     }
 
-    /// Takes a packet from a side; gives what became of it, in a word.
+    /// Takes a packet from a side; returns what became of it, in a word.
     pub fn send(&mut self, now: Nanos, from: usize, mut packet: Packet) -> &'static str {
         let path = path_of(packet.ip.destination).min(self.delays.len() - 1);
         let number = self.sent[from];

@@ -26,7 +26,7 @@ pub trait Side {
     fn poll_transmit(&mut self, now: Nanos) -> Option<Packet>;
     /// When something is due.
     fn poll_timeout(&mut self) -> Nanos;
-    /// The application writes; gives how much was taken.
+    /// The application writes; returns how much was taken.
     fn write(&mut self, now: Nanos, bytes: &Bytes) -> usize;
     /// It writes no more.
     fn close(&mut self, now: Nanos);

@@ -183,7 +183,7 @@ impl World {
         }
     }
 
-    /// The next thing that happens by `end`; gives whether there was one.
+    /// The next thing that happens by `end`; returns whether there was one.
     ///
     /// # Errors
     /// Says what does not hold.

@@ -93,7 +93,7 @@ impl Peer {
         self.lose(index, true);
     }
 
-    /// The fifth check. Gives whether the segment is looked at further.
+    /// The fifth check. Returns whether the segment is looked at further.
     fn acknowledgement_arrives(&mut self, index: usize, segment: &Segment, start: i64) -> bool {
         let flow = &self.flows[index];
         let ack = i64::from(flow.una) + i64::from(segment.ack.distance(flow.iss + flow.una));

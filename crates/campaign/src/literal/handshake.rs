@@ -285,7 +285,7 @@ impl Peer {
         MptcpOption::Capable { version: 1, flags, keys }
     }
 
-    /// The third segment has come to a SYN-RECEIVED subflow; gives whether it is established.
+    /// The third segment has come to a SYN-RECEIVED subflow; returns whether it is established.
     pub(super) fn third_arrives(&mut self, index: usize, segment: &Segment) -> bool {
         let established = match self.flows[index].kind {
             Kind::JoinedByPeer => {

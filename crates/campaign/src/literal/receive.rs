@@ -114,7 +114,7 @@ impl Peer {
         }
     }
 
-    /// Gives what is in order on the subflow to the data level.
+    /// Returns what is in order on the subflow to the data level.
     pub(super) fn take_in_order(&mut self, index: usize) {
         while let Some((start, mut bytes)) = self.flows[index].early.pop_first() {
             let flow = &mut self.flows[index];
@@ -133,7 +133,7 @@ impl Peer {
         }
     }
 
-    /// Takes the next octets of a subflow; gives whether to go on.
+    /// Takes the next octets of a subflow; returns whether to go on.
     fn take(&mut self, index: usize, mut bytes: Bytes) -> bool {
         let at = self.flows[index].rcv_nxt;
         let (heard, offset) = match self.protocol {

@@ -23,7 +23,7 @@ impl Peer {
         most.min(flow.window).saturating_sub(u64::from(flow.end().saturating_sub(flow.una))) as u32
     }
 
-    /// Gives the subflows what they take.
+    /// Returns the subflows what they take.
     pub(super) fn fill(&mut self) {
         if self.protocol == Protocol::Opening || self.end.is_some() {
             return;

@@ -187,7 +187,7 @@ impl Peer {
         options.dss = Some(Dss { data_ack: Some(self.data_ack()), mapping: Some(mapping), data_fin: map.fin });
     }
 
-    /// Sends text from `from` on, up to `limit`; gives where it ends.
+    /// Sends text from `from` on, up to `limit`; returns where it ends.
     fn send_text(&mut self, index: usize, from: u32, limit: u32, again: bool) -> u32 {
         let mut options = self.tcp_options(index);
         self.map_options(index, from, again, &mut options);

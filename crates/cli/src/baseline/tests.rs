@@ -1,18 +1,21 @@
 use super::*;
+use crate::contender::Choices;
 use crate::contender::{Scheme, contenders};
+use crate::diagnostic::Diagnostic;
 use crate::experiment::{self, Plan};
 use crate::lab;
 use crate::record::SweepPoint;
-use crate::scenario::tree_of;
+use crate::scenario::{Document, Source, baseline};
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_policy::time::Duration;
 use std::fmt::Write;
+use std::path::Path;
 
 const TEXT: &str = "name = \"s\"\nduration = \"1 s\"\n[connection]\nreceive_buffer = \"64 kB\"\n[[paths]]\nname = \"A\"\n\
                     links = [{ rate = \"1 Mbit/s\" }]\n";
 
 fn read(text: &str) -> Result<Baseline, Diagnostic> {
-    baseline::read(&tree_of("mine.toml", text))
+    baseline::read(&Source::embedded("mine.toml", text, &[]))
 }
 
 fn configs(text: &str) -> Vec<(String, ConnectionConfig)> {
@@ -48,7 +51,7 @@ fn a_scenario_wins_over_a_baseline_and_a_policy_over_both() {
     let made = configs(&format!("{head}{}{policies}", TEXT.replace("[connection]\n", set)));
     let seen: Vec<_> = made
         .iter()
-        .map(|(name, config)| (name.as_str(), config.tcp.min_rto.as_millis(), config.charge_out_of_order))
+        .map(|(name, config)| (name.as_str(), config.tcp.min_rto.as_millis(), config.receiver.charge_out_of_order))
         .collect();
     let expected = [
         ("mptcp@linux", 300, true),

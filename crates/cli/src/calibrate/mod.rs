@@ -20,7 +20,7 @@ use cases::{Case, Span};
 use outcome::Outcome;
 use std::time::Instant;
 
-/// Calibrates; gives whether the lab is as close as is asked for.
+/// Calibrates; returns whether the lab is as close as is asked for.
 pub fn calibrate(options: &CalibrateOptions) -> Result<bool, Diagnostic> {
     let cases = choose(options)?;
     prepare(&options.out)?;

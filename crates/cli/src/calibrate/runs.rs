@@ -6,7 +6,7 @@ use super::outcome::{Comparison, Outcome, Row};
 use super::side_by_side::{self, RealTimeRun};
 use crate::diagnostic::Diagnostic;
 use crate::lab::{self, Extras};
-use anabranch_net::emulate::Report;
+use anabranch_emulate::Report;
 use rayon::prelude::*;
 use std::sync::atomic::AtomicBool;
 

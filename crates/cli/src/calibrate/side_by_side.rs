@@ -2,7 +2,7 @@
 
 use crate::console::remark;
 use crate::diagnostic::Diagnostic;
-use anabranch_net::emulate::Report;
+use anabranch_emulate::Report;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;

@@ -1,7 +1,7 @@
 //! `anabranch key`: makes the key that a proxy and its server share.
 
 use crate::diagnostic::Diagnostic;
-use anabranch_net::proxy::Key;
+use anabranch_proxy::Key;
 use std::path::Path;
 
 /// Writes a new key to a new file.

@@ -1,11 +1,12 @@
 //! `list`: what there is to choose from, generated from the tables of the families.
 
+#[cfg(feature = "lab")]
+mod lab;
+
 use crate::baseline::{self, Baseline};
 use crate::console::print;
 use crate::contender::{Contender, MemberInfo, decides, members};
 use crate::diagnostic::Diagnostic;
-use crate::library::SCENARIOS;
-use crate::metric::{METRICS, Series};
 use crate::scenario::connection::{SETTINGS, Setting};
 use anabranch_policy::combination::Family;
 use serde_json::{Value, json};
@@ -32,7 +33,7 @@ fn plain_lists() -> Result<String, Diagnostic> {
     }
     text.push_str("connection: what a scenario's [connection] may say\n");
     for setting in SETTINGS {
-        let (name, default, values, summary) = (setting.name, setting.default, setting.values, setting.summary);
+        let (name, default, values, summary) = (setting.name, setting.default(), setting.values(), setting.summary);
         text.push_str(&format!("  {name} = {default} ({values}): {summary}\n"));
     }
     text.push_str("\nbaselines, for --baseline and --policy\n");
@@ -41,23 +42,8 @@ fn plain_lists() -> Result<String, Diagnostic> {
     for ready in combinations() {
         text.push_str(&format!("  {}: {}\n", ready.name, ready.describe()));
     }
-    text.push_str("\nexperiments, for reproduce\n");
-    for known in SCENARIOS.iter().filter(|known| known.experiment) {
-        text.push_str(&format!("  {}: {}\n", known.name, known.document(&[]).scenario()?.title));
-    }
-    text.push_str("\nscenarios, for run and compare (the experiments are scenarios too)\n");
-    for known in SCENARIOS.iter().filter(|known| !known.experiment) {
-        text.push_str(&format!("  {}: {}\n", known.name, known.document(&[]).scenario()?.title));
-    }
-    text.push_str("\nmetrics, one number per run\n");
-    for metric in METRICS {
-        text.push_str(&format!("  {}: {} ({})\n", metric.name, metric.label, metric.unit));
-    }
-    text.push_str("\nseries, over time\n");
-    for series in Series::ALL {
-        let scope = if series.per_path() { "per path" } else { "per connection" };
-        text.push_str(&format!("  {}: {} ({}, {scope})\n", series.name(), series.label(), series.unit()));
-    }
+    #[cfg(feature = "lab")]
+    text.push_str(&lab::plain()?);
     Ok(text)
 }
 
@@ -67,8 +53,8 @@ fn combinations() -> Vec<Contender> {
 
 fn describe(member: &MemberInfo) -> String {
     let mut text = format!("  {}\n      {}\n      source: {}\n", member.name, member.summary, member.source);
-    for parameter in member.parameters {
-        let (name, default, values) = (parameter.name, parameter.default, parameter.values);
+    for parameter in &member.parameters {
+        let (name, default, values) = (parameter.name, &parameter.default, &parameter.values);
         text.push_str(&format!("      {name} = {default} ({values}): {}\n", parameter.summary));
     }
     text
@@ -118,23 +104,17 @@ fn json_lists() -> Result<Value, Diagnostic> {
             json!({"family": family.name(), "decides": decides(family), "members": members})
         })
         .collect();
-    let setting = |s: &Setting| json!({"name": s.name, "default": s.default, "values": s.values, "summary": s.summary});
+    let setting =
+        |s: &Setting| json!({"name": s.name, "default": s.default(), "values": s.values(), "summary": s.summary});
     let settings: Vec<Value> = SETTINGS.iter().map(setting).collect();
     let baselines: Vec<Value> = baseline::all().iter().map(json_baseline).collect();
     let combination = |ready: Contender| json!({"name": ready.name, "policies": ready.describe()});
     let combinations: Vec<Value> = combinations().into_iter().map(combination).collect();
-    let mut scenarios = Vec::new();
-    for known in SCENARIOS {
-        let title = known.document(&[]).scenario()?.title;
-        scenarios.push(json!({"name": known.name, "title": title, "experiment": known.experiment}));
-    }
-    let metrics: Vec<Value> =
-        METRICS.iter().map(|m| json!({"name": m.name, "label": m.label, "unit": m.unit})).collect();
-    let series: Vec<Value> = Series::ALL
-        .iter()
-        .map(|s| json!({"name": s.name(), "label": s.label(), "unit": s.unit(), "per_path": s.per_path()}))
-        .collect();
-    Ok(json!({
-        "families": families, "connection": settings, "baselines": baselines, "combinations": combinations, "scenarios": scenarios, "metrics": metrics, "series": series
-    }))
+    #[cfg_attr(not(feature = "lab"), allow(unused_mut, reason = "nothing is added"))]
+    let mut lists = json!({
+        "families": families, "connection": settings, "baselines": baselines, "combinations": combinations
+    });
+    #[cfg(feature = "lab")]
+    lab::add_json(&mut lists)?;
+    Ok(lists)
 }

@@ -1,23 +1,35 @@
 //! The commands.
 
+#[cfg(feature = "lab")]
 mod compare;
+#[cfg(feature = "lab")]
 mod emulate;
 mod key;
 mod list;
+#[cfg(feature = "lab")]
 mod options;
 mod proxy;
+#[cfg(feature = "lab")]
 mod reproduce;
+#[cfg(feature = "lab")]
 mod results;
+#[cfg(feature = "lab")]
 mod run;
 mod serve;
 
+#[cfg(feature = "lab")]
 pub use compare::compare;
+#[cfg(feature = "lab")]
 pub use emulate::{EXAMPLES as EMULATE_EXAMPLES, EmulateOptions, emulate};
 pub use key::key;
 pub use list::list;
+#[cfg(feature = "lab")]
 pub use options::Options;
 pub use proxy::{ProxyOptions, proxy};
+#[cfg(feature = "lab")]
 pub use reproduce::{Ending, ReproduceOptions, reproduce};
+#[cfg(feature = "lab")]
 pub use results::Page;
+#[cfg(feature = "lab")]
 pub use run::run;
 pub use serve::{ServeOptions, serve};

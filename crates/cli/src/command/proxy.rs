@@ -6,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
 use crate::serving::{LimitOptions, read_key, resolves, secret};
 use anabranch_mptcp::ConnectionConfig;
-use anabranch_net::proxy::{
+use anabranch_proxy::{
     Credentials, Entrance, Entrances, Leads, Priorities, PriorityRule, Proxy, ProxyConfig, Target, Via,
 };
 use clap::Args;
@@ -51,12 +51,12 @@ pub struct ProxyOptions {
 
 /// Reads `HOST:PORT`.
 pub fn target(text: &str) -> Result<Target, String> {
-    text.parse().map_err(|error: anabranch_net::proxy::TargetError| error.to_string())
+    text.parse().map_err(|error: anabranch_proxy::TargetError| error.to_string())
 }
 
 /// Reads `PATTERN=N`.
 pub fn priority(text: &str) -> Result<PriorityRule, String> {
-    text.parse().map_err(|error: anabranch_net::proxy::PriorityRuleError| error.to_string())
+    text.parse().map_err(|error: anabranch_proxy::PriorityRuleError| error.to_string())
 }
 
 /// Reads `[ADDRESS:]PORT[=HOST:PORT]`.
@@ -166,7 +166,7 @@ fn describe(leads: &Leads) -> String {
     }
 }
 
-fn cannot_listen(error: &anabranch_net::proxy::BindError) -> Diagnostic {
+fn cannot_listen(error: &anabranch_proxy::BindError) -> Diagnostic {
     use std::io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
     let address = error.address;
     let what = match error.error.kind() {

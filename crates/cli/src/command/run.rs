@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Runs; gives whether what was sent arrived unchanged.
+/// Runs; returns whether what was sent arrived unchanged.
 pub fn run(scenario: &Path, send: Option<&Path>, options: &Options) -> Result<bool, Diagnostic> {
     let document = library::open(scenario, &options.set)?;
     let mut plan = plan(options);

@@ -6,7 +6,7 @@ use crate::console::print;
 use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
 use crate::serving::{LimitOptions, read_key, resolves};
-use anabranch_net::proxy::{AllowList, Destination, Priorities, PriorityRule, Rule, Server, ServerConfig, Target};
+use anabranch_proxy::{AllowList, Destination, Priorities, PriorityRule, Rule, Server, ServerConfig, Target};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -40,7 +40,7 @@ pub struct ServeOptions {
 }
 
 fn rule(text: &str) -> Result<Rule, String> {
-    text.parse().map_err(|error: anabranch_net::proxy::RuleError| error.to_string())
+    text.parse().map_err(|error: anabranch_proxy::RuleError| error.to_string())
 }
 
 impl ServeOptions {

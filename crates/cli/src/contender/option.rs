@@ -1,7 +1,9 @@
 //! Understands `--policy`: a name, or a list of changes that may begin with one.
 
-use super::scheme::{Choices, Scheme, contenders};
-use super::{Contender, Route, check, explain};
+use super::check::{check, explain};
+use super::choices::Choices;
+use super::model::{Contender, Route};
+use super::scheme::{Scheme, contenders};
 use crate::baseline::{self, BASELINES, Baseline};
 use crate::diagnostic::did_you_mean;
 use anabranch_policy::combination::{Choice, Combination, Family};

@@ -113,7 +113,7 @@ fn medium(moving: &Moving) -> MediumConfig {
     MediumConfig { reach, overlap, ..basic }
 }
 
-/// Gives every router forecasters of its links. Those that are doubted are left where there is another way, and only neighbours
+/// Returns every router forecasters of its links. Those that are doubted are left where there is another way, and only neighbours
 /// know, as `anabranch route` has it; or all are told that they cost more.
 fn forecast_by(choice: &Choice, flood_doubts: bool) -> Result<RouterChange, String> {
     let chosen = Forecast::chosen(choice).map_err(|error| error.to_string())?;

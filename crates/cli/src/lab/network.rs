@@ -70,7 +70,7 @@ pub fn unlimited() -> QueueConfig {
     QueueConfig { limit: QueueLimit::Unlimited, discipline: Discipline::DropTail }
 }
 
-/// The links of a path, with routers between them; gives the two directions of each and where it leads to.
+/// The links of a path, with routers between them; returns the two directions of each and where it leads to.
 fn chain(world: &mut World, path: &str, links: &[model::Link], from: End, to: RouterId) -> Vec<PathEnd> {
     let mut here = from;
     let mut made = Vec::new();

@@ -27,7 +27,7 @@ fn for_video(scenario: &Scenario, policies: &Combination) -> Combination {
     let choice = &mut made.reliability;
     let member = reliability::TABLE.iter().find(|member| member.name == choice.name);
     for name in DEADLINES {
-        let takes = member.is_some_and(|member| member.parameters.iter().any(|parameter| parameter.name == name));
+        let takes = member.is_some_and(|member| member.parameters().iter().any(|parameter| parameter.name == name));
         if takes && choice.settings.get(name).is_none() {
             choice.settings.set(name, video.deadline.latency.as_secs_f64() * 1e3);
         }

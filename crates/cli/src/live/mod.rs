@@ -8,8 +8,8 @@ mod sample;
 mod screen;
 
 use crate::diagnostic::Diagnostic;
-use anabranch_net::Stack;
-use anabranch_net::attach::asked_to_end;
+use anabranch_attach::asked_to_end;
+use anabranch_stack::Stack;
 use history::History;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};

@@ -1,8 +1,8 @@
 //! What the view shows of a stack at one moment.
 
-use anabranch_net::Stack;
-use anabranch_net::stack::{ConnectionReport, PathReport};
 use anabranch_policy::view::SubflowState;
+use anabranch_stack::Stack;
+use anabranch_stack::{ConnectionReport, PathReport};
 use std::net::SocketAddr;
 
 /// A path.
@@ -56,7 +56,7 @@ fn connection(report: &ConnectionReport) -> ConnectionSample {
         (Protocol::Negotiating, _) => "opening".to_owned(),
         (Protocol::Multipath, _) => "mptcp".to_owned(),
         (Protocol::Tcp, None) => "tcp".to_owned(),
-        (Protocol::Tcp, Some(cause)) => format!("tcp: {}", anabranch_net::stack::explain(cause)),
+        (Protocol::Tcp, Some(cause)) => format!("tcp: {}", anabranch_stack::explain(cause)),
     };
     let paths = report.paths.iter().map(path).collect();
     ConnectionSample { id: report.id.0, remote: report.remote, protocol, paths }
@@ -79,7 +79,7 @@ fn path(report: &PathReport) -> PathSample {
         },
         rtt: (milliseconds > 0.0 && milliseconds < 1e9).then_some(milliseconds),
         cwnd: view.cwnd,
-        sent: view.bytes_acked,
+        sent: view.counters.bytes_acked,
         received: report.subflow.bytes_received,
         loss: view.loss_rate,
     }

@@ -77,9 +77,6 @@ fn table(block: &Block, records: &[PageRecord]) -> Result<Option<String>, String
         let all: Vec<_> = records.iter().map(|record| &record.measured).collect();
         return match block.kind.as_str() {
             "verdicts" => Ok(Some(tables::verdicts(&all))),
-            "matrix" => Ok(Some(tables::all_matrices(&all))),
-            "claims" => Ok(Some(tables::all_claims(&all))),
-            "facts" => Ok(Some(tables::all_facts(&all))),
             "headlines" => Ok(Some(tables::headlines(&all))),
             kind => Err(format!("there is no table '{kind}' of all experiments")),
         };

@@ -38,56 +38,35 @@ pub fn facts(measured: &Measured) -> String {
     )
 }
 
-/// The same of all experiments, as a table.
-pub fn all_facts(all: &[&Measured]) -> String {
-    let row = |measured: &&Measured| {
-        vec![
-            format!("`{}`", measured.name),
-            measured.paper.clone(),
-            measured.seeds.to_string(),
-            format!("`{}`", measured.commit),
-            format!("`{}`", measured.trace_hash),
-            measured.seconds.to_string(),
-        ]
-    };
-    let head = words(&["experiment", "paper", "seeds", "commit", "trace hash", "seconds"]);
-    table(&head, &all.iter().map(row).collect::<Vec<_>>())
-}
-
 /// The baselines that a matrix has as columns.
 fn columns(measured: &Measured) -> Vec<String> {
     let cells = measured.matrix.first().map_or(&[][..], |row| row.cells.as_slice());
     cells.iter().map(|cell| column(cell.baseline.as_deref())).collect()
 }
 
-/// Scheme by baseline.
+/// Scheme by baseline: of each metric a mean, and below it the changes against that.
 pub fn matrix(measured: &Measured) -> String {
     let baselines = columns(measured);
+    let mut last = None;
     let rows = measured.matrix.iter().map(|row| {
         let cell = |cell: &crate::measured::MatrixCell| match (cell.change, cell.mean) {
-            (Some(change), Some(estimate)) => {
-                format!("{} ({})", change_text(&change, row.unit_of_change()), readable(estimate.mean))
-            }
+            (Some(change), Some(_)) => change_text(&change, row.unit_of_change()),
             (None, Some(estimate)) => mean(estimate.mean, estimate.half_width),
             _ => "–".to_owned(),
         };
         let published = row.published.map_or_else(String::new, |change| published_text(change, row.unit_of_change()));
-        let subject =
-            if row.label == row.over { row.label.clone() } else { format!("{} against {}", row.label, row.over) };
-        let mut cells = vec![format!("{}{}", row.metric, unit_in_brackets(&row.unit)), subject];
+        let metric = format!("{}{}", row.metric, unit_in_brackets(&row.unit));
+        let mut cells =
+            vec![if last.as_ref() == Some(&metric) { String::new() } else { metric.clone() }, row.label.clone()];
+        last = Some(metric);
         cells.extend(row.cells.iter().map(cell));
         cells.push(published);
         cells
     });
     let head = [words(&["metric", "scheme"]), baselines, words(&["published"])].concat();
-    table(&head, &rows.collect::<Vec<_>>())
-}
-
-/// The matrices of all experiments that have one, under their titles.
-pub fn all_matrices(all: &[&Measured]) -> String {
-    let with = all.iter().filter(|measured| !measured.matrix.is_empty());
-    let parts = with.map(|one| format!("**{}** (`{}`)\n\n{}", one.paper, one.name, matrix(one)));
-    parts.collect::<Vec<_>>().join("\n")
+    let table = table(&head, &rows.collect::<Vec<_>>());
+    let over = measured.matrix.first().map_or("", |row| row.over.as_str());
+    format!("Rows of {over}: means. Other rows: changes against {over}.\n\n{table}")
 }
 
 /// What a paper is remembered for: the throughput, or how a video looks.
@@ -127,50 +106,27 @@ fn judged_on<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Vec<String> {
     found
 }
 
-fn verdict_row(verdict: &Verdict, baselines: &[String]) -> Vec<String> {
-    let cell = |at: Option<&crate::verdict::Cell>| {
-        at.map_or_else(String::new, |cell| match cell.agreement {
-            Agreement::NotMeasured => "–".to_owned(),
-            agreement => format!("{}: {}", cell.measured, agreement.word()),
-        })
-    };
-    let on = |baseline: &String| cell(verdict.cells.iter().find(|cell| cell.baseline.as_ref() == Some(baseline)));
-    let mut row = vec![verdict.figure.clone(), verdict.subject.clone(), verdict.published.clone()];
-    if baselines.is_empty() {
-        row.push(cell(verdict.cells.first()));
-    } else {
-        let alone = verdict.cells.iter().find(|cell| cell.baseline.is_none());
-        row.extend(baselines.iter().enumerate().map(|(at, baseline)| match alone {
-            Some(_) if at == 0 => cell(alone),
-            _ => on(baseline),
-        }));
-    }
-    row.push(format!("**{}**", verdict.overall()));
-    row
-}
-
-/// The statements of the paper, each with its verdict on each baseline.
+/// How many statements of the paper have which verdict on each baseline, and on the best of them.
 pub fn claims(measured: &Measured) -> String {
     let baselines = judged_on(measured.verdicts.iter());
-    let rows: Vec<Vec<String>> = measured.verdicts.iter().map(|verdict| verdict_row(verdict, &baselines)).collect();
-    let columns = if baselines.is_empty() { words(&["measured"]) } else { baselines };
-    table(&[words(&["figure", "statement", "published"]), columns, words(&["verdict"])].concat(), &rows)
-}
-
-/// The statements of all papers with their verdicts alone.
-pub fn all_claims(all: &[&Measured]) -> String {
-    let row = |measured: &Measured, verdict: &Verdict| {
-        vec![
-            format!("`{}`", measured.name),
-            verdict.figure.clone(),
-            verdict.subject.clone(),
-            verdict.published.clone(),
-            verdict.overall(),
-        ]
+    let on = |baseline: Option<&String>, wanted: Agreement| {
+        let found = |cell: &&crate::verdict::Cell| cell.baseline.as_ref() == baseline && cell.agreement == wanted;
+        measured.verdicts.iter().flat_map(|verdict| &verdict.cells).filter(found).count().to_string()
     };
-    let rows = all.iter().flat_map(|one| one.verdicts.iter().map(|verdict| row(one, verdict)));
-    let head = words(&["experiment", "figure", "statement", "published", "verdict"]);
-    table(&head, &rows.collect::<Vec<_>>())
+    let best = |wanted: Agreement| measured.verdicts.iter().filter(|verdict| verdict.best() == wanted).count();
+    let row = |wanted: Agreement| {
+        let mut cells = vec![wanted.word().to_owned()];
+        cells.extend(baselines.iter().map(|baseline| on(Some(baseline), wanted)));
+        cells.push(best(wanted).to_string());
+        cells
+    };
+    let judged = [Agreement::Reproduced, Agreement::InPart, Agreement::Undecided, Agreement::Not];
+    let rows: Vec<Vec<String>> = judged.into_iter().map(row).collect();
+    let best = words(&[if baselines.is_empty() { "statements" } else { "best of these" }]);
+    let table = table(&[words(&["verdict"]), baselines, best].concat(), &rows);
+    let file = super::data::CLAIMS;
+    let all = measured.verdicts.len();
+    format!("{all} statements; `docs/results/{file}` has each with its published and measured values.\n\n{table}")
 }
 
 /// How many statements of each paper have which verdict.
@@ -222,45 +178,43 @@ fn sign_holds(change: Option<&Estimate>, published: Option<f64>) -> &'static str
     }
 }
 
-fn sensitivity_row(
-    row: &SensitivityRow,
-    before: Option<&SensitivityRow>,
-    unit: Option<&str>,
-    published: Option<f64>,
-) -> Vec<String> {
-    let again = before.is_some_and(|before| before.parameter == row.parameter);
-    let cell = |change: &Option<Estimate>| match change {
-        Some(change) => format!("{}{}", change_text(change, unit), sign_holds(Some(change), published)),
-        None => "–".to_owned(),
-    };
-    let value = if row.ours { format!("{} (here)", row.value) } else { row.value.clone() };
-    let mut cells = vec![if again { String::new() } else { row.parameter.clone() }, value];
-    cells.extend(row.cells.iter().map(|(_, change)| cell(change)));
-    cells
+/// The parameters with the values that were tried: "RTO (200 ms, 1 s)".
+fn varied(rows: &[SensitivityRow]) -> String {
+    let mut parameters: Vec<(&str, Vec<&str>)> = Vec::new();
+    for row in rows.iter().filter(|row| !row.ours) {
+        match parameters.iter_mut().find(|(name, _)| *name == row.parameter) {
+            Some((_, values)) => values.push(&row.value),
+            None => parameters.push((&row.parameter, vec![&row.value])),
+        }
+    }
+    let text = |(name, values): &(&str, Vec<&str>)| format!("{} ({})", name, values.join(", "));
+    parameters.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
-/// One parameter at a time.
+/// One parameter at a time: what was varied, and where the published sign holds.
 pub fn sensitivity(measured: &Measured) -> String {
     let Some(SensitivityTable { subject, unit, published, seeds, rows }) = &measured.sensitivity else {
         return "The sensitivity was not run.".to_owned();
     };
     let named = |(baseline, _): &(Option<String>, Option<Estimate>)| column(baseline.as_deref());
     let baselines: Vec<String> = rows.first().map_or(&[][..], |row| row.cells.as_slice()).iter().map(named).collect();
-    let before = |at: usize| at.checked_sub(1).and_then(|at| rows.get(at));
-    let lines = rows.iter().enumerate().map(|(at, row)| sensitivity_row(row, before(at), unit.as_deref(), *published));
-    let head = [words(&["parameter", "value"]), baselines.clone()].concat();
-    let table = table(&head, &lines.collect::<Vec<_>>());
-    let runs = format!("{seeds} seeds, and all where it says here; one parameter at a time.");
-    let Some(change) = *published else { return format!("Change of the {subject}; {runs}\n\n{table}") };
-    let holds: Vec<String> =
-        baselines.iter().enumerate().map(|(at, baseline)| range(rows, at, baseline, *published)).collect();
+    let (varied, file) = (varied(rows), super::data::SENSITIVITY);
+    let published_text = published.map(|change| published_text(change, unit.as_deref()));
+    let known = published_text.map_or_else(String::new, |text| format!(" (published {text})"));
+    let holds: Vec<String> = baselines
+        .iter()
+        .enumerate()
+        .filter_map(|(at, baseline)| published.map(|_| range(rows, at, baseline, *published)))
+        .collect();
     format!(
-        "Change of the {subject} (published {}); {runs} ✓: the published sign, ✗: the opposite one, ?: the interval holds \
-         zero.\n\n{table}\n{}",
-        published_text(change, unit.as_deref()),
+        "Change of the {subject}{known}, {seeds} seeds, one parameter at a time: {varied}. `docs/results/{file}` has each \
+         change.\n\n{}",
         holds.join("\n")
     )
 }
+
+/// Values with the opposite sign are named up to this number, and counted beyond it.
+const MOST_NAMED: usize = 6;
 
 /// At how many of the values the published sign holds on a baseline, and at which the opposite one does.
 fn range(rows: &[SensitivityRow], at: usize, baseline: &str, published: Option<f64>) -> String {
@@ -270,9 +224,12 @@ fn range(rows: &[SensitivityRow], at: usize, baseline: &str, published: Option<f
     };
     let (holds, open, against) = (with(" ✓"), with(" ?"), with(" ✗"));
     let all = holds.len() + open.len() + against.len();
-    let named: Vec<String> =
-        against.iter().map(|row| format!("{} = {}", row.parameter.to_lowercase(), row.value)).collect();
-    let but = if named.is_empty() { String::new() } else { format!(" The opposite one: {}.", named.join("; ")) };
+    let named: Vec<String> = against.iter().map(|row| format!("{} = {}", row.parameter, row.value)).collect();
+    let but = match named.len() {
+        0 => String::new(),
+        1..=MOST_NAMED => format!(" The opposite one: {}.", named.join("; ")),
+        count => format!(" The opposite one at {count}."),
+    };
     format!(
         "- On `{baseline}` the published sign holds at {} of {all} values, undecided at {}.{but}",
         holds.len(),
@@ -368,8 +325,7 @@ mod tests {
         ];
         let text = range(&rows, 0, "linux", Some(0.28));
         assert!(text.contains("holds at 1 of 3 values, undecided at 1"), "{text}");
-        assert!(text.contains("The opposite one: rto = 200 ms."), "{text}");
-        let cells = sensitivity_row(&rows[1], Some(&rows[0]), None, Some(0.28));
-        assert_eq!(cells, ["", "32 kB", "+50.0 % [+40.0, +60.0] ✓"]);
+        assert!(text.contains("The opposite one: RTO = 200 ms."), "{text}");
+        assert_eq!(varied(&rows), "Buffer (32 kB, 1 MB); RTO (200 ms)");
     }
 }

@@ -10,11 +10,11 @@ use crate::console::{print as put, remark};
 use crate::diagnostic::Diagnostic;
 use crate::ending::{block_on, wish_to_end};
 use crate::live::Live;
-use anabranch_net::attach::Attached;
-use anabranch_net::perf::{self, Host, Ours, PerfError, Progress, Report, ServerConfig, ServerEvent};
+use anabranch_attach::Attached;
+use anabranch_perf::{Host, Ours, PerfError, Progress, Report, ServerConfig, ServerEvent};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Runs the client or the server. Gives whether the measurement came to its end.
+/// Runs the client or the server. Returns whether the measurement came to its end.
 pub fn perf(options: &PerfOptions) -> Result<bool, Diagnostic> {
     let remote = if options.server || options.remote.is_none() { None } else { Some(options.remote()?) };
     let ports = [options.port];
@@ -69,7 +69,7 @@ async fn measure(
     options: &PerfOptions,
     host: &Host,
     remote: SocketAddr,
-    plan: &perf::Plan,
+    plan: &anabranch_perf::Plan,
     live: Option<Live>,
 ) -> Result<bool, Diagnostic> {
     let quiet = options.json || live.is_some();
@@ -84,9 +84,9 @@ async fn measure(
     let inside = options.stack.inside(remote);
     let test = async {
         if options.sink {
-            perf::run_against_any(host, inside, plan, tell).await
+            anabranch_perf::run_against_any(host, inside, plan, tell).await
         } else {
-            perf::run(host, inside, plan, tell).await
+            anabranch_perf::run(host, inside, plan, tell).await
         }
     };
     let outcome = tokio::select! {
@@ -139,11 +139,11 @@ async fn serve(
     let (v6, v4) = (Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into());
     let served = async {
         // A host without IPv6 has no address for both families.
-        match perf::serve(host, &config(SocketAddr::new(v6, options.port)), tell.clone()).await {
+        match anabranch_perf::serve(host, &config(SocketAddr::new(v6, options.port)), tell.clone()).await {
             Err(PerfError::Listen { error, .. })
                 if error.kind() != std::io::ErrorKind::AddrInUse && attached.is_none() =>
             {
-                perf::serve(host, &config(SocketAddr::new(v4, options.port)), tell).await
+                anabranch_perf::serve(host, &config(SocketAddr::new(v4, options.port)), tell).await
             }
             outcome => outcome,
         }

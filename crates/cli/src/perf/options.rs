@@ -3,7 +3,7 @@
 use crate::attachment::StackOptions;
 use crate::diagnostic::Diagnostic;
 use crate::scenario::quantity::{self, Size};
-use anabranch_net::perf::{Direction, Host, KernelProtocol, KernelSockets, Length, PORT, Plan};
+use anabranch_perf::{Direction, Host, KernelProtocol, KernelSockets, Length, PORT, Plan};
 use clap::{Args, ValueEnum};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 

@@ -1,6 +1,6 @@
 //! Reports as lines for people.
 
-use anabranch_net::perf::{About, Interval, PathInterval, PathTotal, Plan, Report, Side, StreamReport, Transfer};
+use anabranch_perf::{About, Interval, PathInterval, PathTotal, Plan, Report, Side, StreamReport, Transfer};
 use std::fmt::Write;
 
 /// The columns of intervals.
@@ -139,7 +139,7 @@ pub fn sides(up: Option<&Side>, down: Option<&Side>) -> String {
 
 /// What was asked for.
 pub fn plan(plan: &Plan) -> String {
-    use anabranch_net::perf::{Direction, Length};
+    use anabranch_perf::{Direction, Length};
     let direction = match plan.direction {
         Direction::Up => "up",
         Direction::Down => "down",

@@ -222,7 +222,7 @@ impl Chart {
     }
 
     /// Writes what stands above the picture: its title, and what the vertical axis says where there is no room beside it.
-    /// Gives what is left.
+    /// Returns what is left.
     fn headings<'b>(&self, root: &Area<'b>, tight: bool) -> Result<Area<'b>, ChartError> {
         let mut texts = Vec::new();
         if !self.title.is_empty() {
@@ -267,7 +267,7 @@ impl Chart {
     }
 }
 
-/// Writes lines of text above a picture; gives what is left of it.
+/// Writes lines of text above a picture; returns what is left of it.
 pub(super) fn headed<'b>(root: &Area<'b>, texts: &[(&str, FontStyle)]) -> Result<Area<'b>, ChartError> {
     for (row, (text, style)) in texts.iter().enumerate() {
         let place = (8, 4 + row as i32 * TITLE_HEIGHT as i32);

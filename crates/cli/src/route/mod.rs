@@ -9,8 +9,7 @@ pub use options::RouteOptions;
 use crate::console::{print, remark};
 use crate::diagnostic::Diagnostic;
 use crate::ending::block_on;
-use anabranch_net::attach;
-use anabranch_net::route::{Question, RouteConfig, RouteDaemon, RouteError, ask};
+use anabranch_router::{Question, RouteConfig, RouteDaemon, RouteError, ask};
 
 /// Routes until it is asked to end, or shows what a router at work knows.
 ///
@@ -36,12 +35,12 @@ fn show(options: &RouteOptions, question: Question) -> Result<(), Diagnostic> {
 fn run(config: RouteConfig) -> Result<(), Diagnostic> {
     let unheard = |error: std::io::Error| Diagnostic::plain(format!("signals cannot be waited for: {error}"));
     // Before anything is set up that must be undone.
-    attach::listen_for_the_end().map_err(unheard)?;
+    anabranch_attach::listen_for_the_end().map_err(unheard)?;
     block_on(async {
         let daemon = RouteDaemon::start(config).await.map_err(|error| diagnostic(&error))?;
         print(&format!("{}\n", daemon.describe()));
         let end = async {
-            if attach::asked_to_end().await.is_err() {
+            if anabranch_attach::asked_to_end().await.is_err() {
                 // Then only a signal that cannot be caught ends it.
                 std::future::pending::<()>().await;
             }

@@ -3,10 +3,10 @@
 use super::profile::Profile;
 use crate::diagnostic::Diagnostic;
 use crate::scenario::quantity;
-use anabranch_net::proxy::Key;
-use anabranch_net::route::{Family, MAIN_TABLE, MeshInterface, Question, RouteConfig, TABLE};
 use anabranch_policy::combination::{self, Combination};
 use anabranch_policy::time::Duration;
+use anabranch_proxy::Key;
+use anabranch_router::{Family, MAIN_TABLE, MeshInterface, Question, RouteConfig, TABLE};
 use anabranch_routing::InterfaceKind;
 use anabranch_routing::config::{Forecast, Manet};
 use anabranch_routing::election::AdjConnectivity;

@@ -1,11 +1,14 @@
 //! Sets of the protocol's parameters with a name.
 
 use crate::diagnostic::Diagnostic;
-use anabranch_net::route::RouteConfig;
+use anabranch_policy::combination::Choice;
 use anabranch_policy::time::Duration;
+use anabranch_router::RouteConfig;
 use anabranch_routing::InterfaceKind;
+use anabranch_routing::config::Forecast;
+use anabranch_routing::lanes::{LaneAddresses, LaneInterfaces, LanePolicy, LaneSettings, PathMode};
 use anabranch_routing::lsa_fullness::LsaFullness;
-use anabranch_sim::mesh::paper::combination::Combination;
+use anabranch_routing::next_hops::{ForecastUse, SoftUse};
 use clap::ValueEnum;
 
 /// Where the parameters begin that are not given.
@@ -59,15 +62,59 @@ impl Profile {
             manet.two_hop_refresh = two_hop_refresh;
             manet.lsa_fullness = fullness;
         }
-        let value = self.to_possible_value();
-        let combination = value.as_ref().and_then(|value| Combination::named(value.get_name()));
-        combination.map_or(Ok(()), |combination| combine(config, &combination))
+        combine(config, self)
+    }
+
+    /// What a combination of the paper has routers do: `anabranch_sim::mesh::paper::combination` has the whole of it.
+    fn combination(self) -> Option<Combination> {
+        let full = Combination { lanes: 4, paths: PathMode::Full, interfaces: LaneInterfaces::Real, predicted: false };
+        let part = Combination { paths: PathMode::Part, ..full };
+        Some(match self {
+            Self::Rfc | Self::Paper | Self::Multipath => return None,
+            Self::Tm => Combination { lanes: 1, ..full },
+            Self::Mfm => Combination { interfaces: LaneInterfaces::Virtual, ..full },
+            Self::Mfxm => full,
+            Self::Mpxm => part,
+            Self::Mmfxm => Combination { predicted: true, ..full },
+            Self::Mmpxm => Combination { predicted: true, ..part },
+            Self::Pmmfxm => Combination { predicted: true, lanes: 2, ..full },
+            Self::Pmmpxm => Combination { predicted: true, lanes: 2, ..part },
+        })
     }
 }
 
-/// Sets what a combination of the paper has routers do. What its hosts do is for the programs on them.
-fn combine(config: &mut RouteConfig, combination: &Combination) -> Result<(), Diagnostic> {
-    let name = &combination.name;
+/// What routers do in a combination of the paper. What its hosts do is for the programs on them.
+#[derive(Clone, Copy)]
+struct Combination {
+    /// Lanes in use, from the first interface.
+    lanes: usize,
+    paths: PathMode,
+    interfaces: LaneInterfaces,
+    /// The hidden Markov model chooses among next hops.
+    predicted: bool,
+}
+
+impl Combination {
+    fn lane_settings(&self) -> LaneSettings {
+        let (policy, addresses) = (LanePolicy::Spread, LaneAddresses::HostPrefixes);
+        LaneSettings { paths: self.paths, policy, interfaces: self.interfaces, addresses }
+    }
+
+    /// Asked every 2 s whether the link is connected. What the model says is done, but a route keeps its last next hop.
+    fn forecast(&self) -> Result<Option<Forecast>, String> {
+        if !self.predicted {
+            return Ok(None);
+        }
+        let chosen = Forecast::chosen(&Choice::new("viterbi")).map_err(|error| error.to_string())?;
+        let usage = SoftUse { trust: 0.5, doubt: 0.5, exclude: 0.5, readmit: 0.5, hold: 0, trusted_weight: 1 };
+        Ok(Some(Forecast { usage: ForecastUse::Soft(usage), period: Duration::from_secs(2), ..chosen }))
+    }
+}
+
+fn combine(config: &mut RouteConfig, profile: Profile) -> Result<(), Diagnostic> {
+    let Some(combination) = profile.combination() else { return Ok(()) };
+    let value = profile.to_possible_value();
+    let name = value.as_ref().map_or("", |value| value.get_name());
     let (given, most) = (config.lanes.len() + 1, combination.lanes);
     if most == 1 && given > 1 {
         return Err(Diagnostic::option(&format!("--profile {name}"), "it has no lanes, so --lane cannot be given"));
@@ -76,7 +123,7 @@ fn combine(config: &mut RouteConfig, combination: &Combination) -> Result<(), Di
         let text = format!("it has {most} lanes, the first interface being one, and {given} are given");
         return Err(Diagnostic::option(&format!("--profile {name}"), text));
     }
-    config.lane_settings = combination.routes;
+    config.lane_settings = combination.lane_settings();
     let forecast = combination.forecast();
     config.router.forecast = forecast.map_err(|error| Diagnostic::option(&format!("--profile {name}"), error))?;
     Ok(())
@@ -85,7 +132,6 @@ fn combine(config: &mut RouteConfig, combination: &Combination) -> Result<(), Di
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_routing::lanes::{LaneInterfaces, PathMode};
 
     fn applied(profile: &str, lanes: usize) -> Result<RouteConfig, Diagnostic> {
         let profile = Profile::from_str(profile, false).expect("a profile");
@@ -94,11 +140,18 @@ mod tests {
         profile.apply(&mut config).map(|()| config)
     }
 
+    #[cfg(feature = "lab")]
     #[test]
     fn every_combination_of_the_experiments_is_a_profile_but_for_those_that_differ_at_the_hosts_only() {
         for combination in anabranch_sim::mesh::paper::combination::all() {
             let of_hosts = combination.name.ends_with(|last: char| last.is_ascii_digit());
-            assert_eq!(Profile::from_str(&combination.name, false).is_ok(), !of_hosts, "{}", combination.name);
+            let profile = Profile::from_str(&combination.name, false);
+            assert_eq!(profile.is_ok(), !of_hosts, "{}", combination.name);
+            if let Some(ours) = profile.ok().and_then(Profile::combination) {
+                assert_eq!((ours.lanes, ours.lane_settings()), (combination.lanes, combination.routes));
+                let forecasts = (ours.forecast(), combination.forecast());
+                assert_eq!(format!("{:?}", forecasts.0), format!("{:?}", forecasts.1), "{}", combination.name);
+            }
         }
     }
 

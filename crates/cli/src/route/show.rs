@@ -1,7 +1,7 @@
 //! What a router at work answers, as tables.
 
 use crate::table;
-use anabranch_net::route::Question;
+use anabranch_router::Question;
 use serde_json::Value;
 
 /// The columns of a list: heading and key.

@@ -1,9 +1,9 @@
 //! Reads a baseline: a file with the choices of the families, `[connection]`, and `[[reasons]]`.
 
+use super::choices::choices;
 use super::connection::ConnectionSettings;
-use super::reader::{Item, Reader};
+use super::reader::{Item, Reader, is_name};
 use super::tree::{self, Source};
-use super::{is_name, policies};
 use crate::baseline::{Baseline, Reason};
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use anabranch_policy::combination::Family;
@@ -24,7 +24,7 @@ pub fn read(source: &Source) -> Result<Baseline, Diagnostic> {
         label: top.text_or("label", &name)?,
         name,
         summary: top.text_or("summary", "")?,
-        choices: policies::choices(&top)?,
+        choices: choices(&top)?,
         connection: connection.unwrap_or_default(),
         reasons: top.list("reasons")?.iter().map(reason).collect::<Result<_, _>>()?,
         not_modelled: top.get("not_modelled").map_or(Ok(Vec::new()), |item| item.texts())?,
@@ -53,13 +53,4 @@ fn check_reasons(top: &Reader<'_>, made: &Baseline) -> Result<(), Diagnostic> {
         return Err(top.error(format!("there is a reason for '{stray}', which the baseline does not say{hint}")));
     }
     Ok(())
-}
-
-impl Baseline {
-    /// What it says, in order: the name of a family, or `connection.` and a setting, and the value.
-    pub fn values(&self) -> Vec<(String, String)> {
-        let choices = self.choices.iter().map(|(family, choice)| (family.name().to_owned(), choice.to_string()));
-        let settings = self.connection.iter().map(|(name, value)| (format!("connection.{name}"), value));
-        choices.chain(settings).collect()
-    }
 }

@@ -3,12 +3,13 @@
 //! A setting is a row of [`SETTINGS`]. What a scenario, a baseline or a policy says is a set of values
 //! ([`ConnectionSettings`]); sets are laid over each other, and what none of them says stays at the engine's default.
 
-use super::model::ReceiveBuffer;
 use super::quantity::{Packets, Quantity, Size};
 use super::reader::{Item, Reader};
+use super::receive_buffer::ReceiveBuffer;
 use super::tree::{self, Node, Origin, Source};
 use crate::diagnostic::{Diagnostic, did_you_mean};
-use anabranch_mptcp::{BufferSize, ConnectionConfig, EcnMode, RtoRule, TcpConfig};
+use anabranch_mptcp::{BufferSize, ConnectionConfig, EcnMode, Policies, RtoRule, TcpConfig};
+use anabranch_policy::combination::Combination;
 use anabranch_policy::scheduler::Reinjection;
 use anabranch_policy::time::Duration;
 use std::collections::BTreeMap;
@@ -19,23 +20,25 @@ use std::ops::RangeInclusive;
 pub struct Setting {
     /// Its name, as in a scenario.
     pub name: &'static str,
-    /// What its value may be.
-    pub values: &'static str,
-    /// Its value when nothing is said.
-    pub default: &'static str,
     /// What it does, in one sentence.
     pub summary: &'static str,
-    /// What its value is, and how the engine is told of it.
+    /// What its value is, and which field of the engine's configuration has it.
     kind: Kind,
 }
 
-/// What a value is, and how it is applied.
+/// A field of the engine's configuration: its default is what is there, and it is applied by writing to it.
+type Field<T> = fn(&mut ConnectionConfig) -> &mut T;
+
+/// What a value is, and where it goes.
 enum Kind {
-    Flag(fn(&mut ConnectionConfig, bool)),
-    Time(fn(&mut ConnectionConfig, Duration)),
-    Size(fn(&mut ConnectionConfig, u64)),
-    Packets(fn(&mut ConnectionConfig, u64)),
-    Count(RangeInclusive<u64>, fn(&mut ConnectionConfig, u64)),
+    Flag(Field<bool>),
+    Time(Field<Duration>),
+    Timeout(Field<Option<Duration>>),
+    Size(Field<u64>),
+    Packets(Field<u32>),
+    Count(RangeInclusive<u64>, Field<u32>),
+    Priority(RangeInclusive<u64>),
+    MaxWindow,
     Mtu,
     ReceiveBuffer,
     Reinjection,
@@ -58,8 +61,6 @@ enum Value {
     Ecn(EcnMode),
 }
 
-const FLAG: &str = "true, false";
-
 /// Words for when data goes on another subflow.
 const REINJECTIONS: [(&str, Reinjection); 3] = [
     ("subflow_timeout", Reinjection::OnSubflowTimeout),
@@ -74,179 +75,119 @@ const RTO_RULES: [(&str, RtoRule); 2] = [("rfc6298", RtoRule::Rfc6298), ("paper"
 const ECN_MODES: [(&str, EcnMode); 3] =
     [("off", EcnMode::Off), ("accept", EcnMode::Accept), ("request", EcnMode::Request)];
 
+/// 576 is what every IPv4 host must take (RFC 791), and 40 bytes of options must fit with data behind them.
+const MTU: RangeInclusive<u16> = 576..=65_535;
+
+/// A buffer must hold a few segments, and a window can be no larger than RFC 7323 lets it be scaled.
+const RECEIVE_BUFFER: RangeInclusive<u64> = 3_072..=1 << 30;
+
 /// All settings, in the order in which they are applied: what is counted in segments comes after what their size
 /// depends on.
 pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "priority",
-        values: "1 (highest) to 6",
-        default: "1",
-        summary: "the application's; for policies that look at it, such as the scheduler `qoe`",
-        kind: Kind::Count(1..=6, |config, priority| config.priority = priority as u8),
+        summary: "the application's, 1 is the highest; for policies that look at it, such as the scheduler `qoe`",
+        kind: Kind::Priority(1..=6),
     },
-    Setting {
-        name: "receive_buffer",
-        values: "a size from 3072 B to 1 GiB, or `{ initial, max }` for one that grows with the rate of reading",
-        default: "required",
-        summary: "shared by all subflows",
-        kind: Kind::ReceiveBuffer,
-    },
+    Setting { name: "receive_buffer", summary: "shared by all subflows", kind: Kind::ReceiveBuffer },
     Setting {
         name: "buffers_per_subflow",
-        values: FLAG,
-        default: "true",
         summary: "the send buffer, and the `max` of an automatic receive buffer, are per subflow",
-        kind: Kind::Flag(|config, on| config.buffers_per_subflow = on),
+        kind: Kind::Flag(|config| &mut config.buffers_per_subflow),
     },
     Setting {
         name: "charge_out_of_order",
-        values: FLAG,
-        default: "false",
         summary: "bytes that wait out of order take from the window that is offered, as in Linux",
-        kind: Kind::Flag(|config, on| config.charge_out_of_order = on),
+        kind: Kind::Flag(|config| &mut config.receiver.charge_out_of_order),
     },
     Setting {
         name: "data_in_subflow_order",
-        values: FLAG,
-        default: "false",
         summary: "what lies behind a hole of its subflow waits there until the hole is filled, as in Linux, whatever came of it elsewhere",
-        kind: Kind::Flag(|config, on| config.data_in_subflow_order = on),
+        kind: Kind::Flag(|config| &mut config.receiver.data_in_subflow_order),
     },
     Setting {
         name: "send_buffer",
-        values: "a size",
-        default: "4 MiB",
         summary: "most bytes written and not acknowledged",
-        kind: Kind::Size(|config, bytes| config.send_buffer = bytes),
+        kind: Kind::Size(|config| &mut config.send_buffer),
     },
     Setting {
         name: "data_reinjection",
-        values: "\"subflow_timeout\", \"connection_timeout\", \"never\"",
-        default: "as the scheduler asks",
         summary: "when data that one subflow has outstanding goes on another: at that subflow's retransmission timeout; only at the connection's own; or only when the subflow is closed, given up or suspended. With the last two nothing else goes out a second time either, such as opportunistic retransmissions",
         kind: Kind::Reinjection,
     },
     Setting {
         name: "rto",
-        values: "\"rfc6298\", \"paper\"",
-        default: "\"rfc6298\"",
         summary: "how the retransmission timeout follows from the round trip: `\"paper\"` is equations 7 and 8 of the MANET paper as printed, SRTT = 1/8 SRTT + 7/8 RTT and RTO = max(`min_rto`, 2 SRTT)",
         kind: Kind::Rto,
     },
     Setting {
         name: "min_rto",
-        values: "a time",
-        default: "200 ms",
         summary: "least retransmission timeout",
-        kind: Kind::Time(|config, time| config.tcp.min_rto = time),
+        kind: Kind::Time(|config| &mut config.tcp.min_rto),
     },
     Setting {
         name: "initial_rto",
-        values: "a time",
-        default: "1 s",
         summary: "retransmission timeout before the first sample of the round trip",
-        kind: Kind::Time(|config, time| config.tcp.initial_rto = time),
+        kind: Kind::Time(|config| &mut config.tcp.initial_rto),
     },
     Setting {
         name: "max_timeouts",
-        values: "1 to 100",
-        default: "15",
         summary: "retransmissions by timeout until a subflow is given up, which is when the timer runs out once more",
-        kind: Kind::Count(1..=100, |config, count| config.tcp.max_timeouts = count as u32),
+        kind: Kind::Count(1..=100, |config| &mut config.tcp.max_timeouts),
     },
     Setting {
         name: "user_timeout",
-        values: "a time",
-        default: "none",
         summary: "how long what was written may stay without progress of its acknowledgement at data level, on whatever subflow, until the connection is aborted (RFC 5482)",
-        kind: Kind::Time(|config, time| config.user_timeout = Some(time)),
+        kind: Kind::Timeout(|config| &mut config.user_timeout),
     },
     Setting {
         name: "tail_loss_probe",
-        values: FLAG,
-        default: "true",
         summary: "a lost tail is probed for after two round trips, before the timeout (RFC 8985, section 7)",
-        kind: Kind::Flag(|config, on| config.tcp.tail_loss_probe = on),
+        kind: Kind::Flag(|config| &mut config.tcp.tail_loss_probe),
     },
     Setting {
         name: "delayed_ack",
-        values: "a time",
-        default: "40 ms",
         summary: "longest delay of an acknowledgement; with 0 s each segment is acknowledged",
-        kind: Kind::Time(|config, time| config.tcp.delayed_ack = time),
+        kind: Kind::Time(|config| &mut config.tcp.delayed_ack),
     },
-    Setting {
-        name: "mtu",
-        values: "a size from 576 B to 65535 B",
-        default: "1500 B",
-        summary: "largest IP packet",
-        kind: Kind::Mtu,
-    },
+    Setting { name: "mtu", summary: "largest IP packet", kind: Kind::Mtu },
     Setting {
         name: "path_mtu_discovery",
-        values: FLAG,
-        default: "true",
         summary: "two timeouts in a row of a long segment shorten the segments of a subflow, and the longest that passes is searched for (RFC 4821, RFC 8899); in the lab only where a link has an `mtu`",
-        kind: Kind::Flag(|config, on| config.tcp.path_mtu_discovery = on),
+        kind: Kind::Flag(|config| &mut config.tcp.path_mtu_discovery),
     },
     Setting {
         name: "sack",
-        values: FLAG,
-        default: "true",
         summary: "selective acknowledgements",
-        kind: Kind::Flag(|config, on| config.tcp.sack = on),
+        kind: Kind::Flag(|config| &mut config.tcp.options.sack),
     },
     Setting {
         name: "timestamps",
-        values: FLAG,
-        default: "true",
         summary: "timestamps on every segment",
-        kind: Kind::Flag(|config, on| config.tcp.timestamps = on),
+        kind: Kind::Flag(|config| &mut config.tcp.options.timestamps),
     },
     Setting {
         name: "ecn",
-        values: "\"off\", \"accept\", \"request\"",
-        default: "\"accept\"",
         summary: "explicit congestion notification (RFC 3168): never, on subflows whose opener asks, or asked for too. A queue with CoDel marks packets of such subflows and does not drop them",
         kind: Kind::Ecn,
     },
     Setting {
         name: "nagle",
-        values: FLAG,
-        default: "true",
         summary: "small segments wait while data is in flight",
-        kind: Kind::Flag(|config, on| config.tcp.nagle = on),
+        kind: Kind::Flag(|config| &mut config.tcp.nagle),
     },
     Setting {
         name: "pacing",
-        values: FLAG,
-        default: "false",
         summary: "segments are spread over the round trip",
-        kind: Kind::Flag(|config, on| config.tcp.pacing = on),
+        kind: Kind::Flag(|config| &mut config.tcp.pacing),
     },
-    Setting {
-        name: "checksum",
-        values: FLAG,
-        default: "false",
-        summary: "the checksum of DSS",
-        kind: Kind::Flag(|config, on| config.checksum = on),
-    },
+    Setting { name: "checksum", summary: "the checksum of DSS", kind: Kind::Flag(|config| &mut config.checksum) },
     Setting {
         name: "initial_window",
-        values: "packets",
-        default: "10 packets",
         summary: "congestion window of a new subflow",
-        kind: Kind::Packets(|config, packets| config.tcp.initial_window = packets as u32),
+        kind: Kind::Packets(|config| &mut config.tcp.initial_window),
     },
-    Setting {
-        name: "max_window",
-        values: "packets",
-        default: "none",
-        summary: "most congestion window of a subflow",
-        kind: Kind::Packets(|config, packets| {
-            config.tcp.max_window = Some(packets * segment_size(config.multipath, &config.tcp));
-        }),
-    },
+    Setting { name: "max_window", summary: "most congestion window of a subflow", kind: Kind::MaxWindow },
 ];
 
 /// Bytes of IPv4 and TCP headers without options.
@@ -259,18 +200,64 @@ const SIGNAL: u64 = 28;
 /// Payload of a full segment: the unit in which windows are given and shown.
 pub fn segment_size(multipath: bool, tcp: &TcpConfig) -> u64 {
     // A multipath segment leaves room for the longest signal beside the timestamps.
-    let options = if tcp.timestamps { TIMESTAMPS } else { 0 } + if multipath { SIGNAL } else { 0 };
+    let options = if tcp.options.timestamps { TIMESTAMPS } else { 0 } + if multipath { SIGNAL } else { 0 };
     u64::from(tcp.mtu) - HEADERS - options
 }
 
 impl Setting {
+    /// What its value may be, as documentation shows it.
+    pub fn values(&self) -> String {
+        match &self.kind {
+            Kind::Flag(_) => "true, false".to_owned(),
+            Kind::Time(_) | Kind::Timeout(_) => Duration::WHAT.to_owned(),
+            Kind::Size(_) => Size::WHAT.to_owned(),
+            Kind::Packets(_) | Kind::MaxWindow => "packets".to_owned(),
+            Kind::Count(range, _) | Kind::Priority(range) => format!("{} to {}", range.start(), range.end()),
+            Kind::Mtu => format!("{} from {} B to {} B", Size::WHAT, MTU.start(), MTU.end()),
+            Kind::ReceiveBuffer => {
+                let (least, most) = (Size(*RECEIVE_BUFFER.start()), Size(*RECEIVE_BUFFER.end()));
+                let (least, most) = (Value::Size(least), Value::Size(most));
+                format!(
+                    "a size from {least} to {most}, or `{{ initial, max }}` for one that grows with the rate of reading"
+                )
+            }
+            Kind::Reinjection => quoted(&REINJECTIONS),
+            Kind::Rto => quoted(&RTO_RULES),
+            Kind::Ecn => quoted(&ECN_MODES),
+        }
+    }
+
+    /// Its value when nothing is said, as a scenario would write it: the engine's default.
+    pub fn default(&self) -> String {
+        let config = &mut ConnectionConfig::new(Policies::of(&Combination::default()).expect("the defaults exist"));
+        let value = match &self.kind {
+            Kind::Flag(field) => Value::Flag(*field(config)),
+            Kind::Time(field) => Value::Time(*field(config)),
+            Kind::Timeout(field) => match *field(config) {
+                Some(time) => Value::Time(time),
+                None => return "none".to_owned(),
+            },
+            Kind::Size(field) => Value::Size(Size(*field(config))),
+            Kind::Packets(field) => Value::Packets(Packets(u64::from(*field(config)))),
+            Kind::Count(_, field) => Value::Count(u64::from(*field(config))),
+            Kind::Priority(_) => Value::Count(u64::from(config.priority)),
+            Kind::MaxWindow => return "none".to_owned(),
+            Kind::Mtu => Value::Mtu(config.tcp.mtu),
+            Kind::ReceiveBuffer => return "required".to_owned(),
+            Kind::Reinjection => return "as the scheduler asks".to_owned(),
+            Kind::Rto => return format!("\"{}\"", Value::Rto(config.tcp.rto)),
+            Kind::Ecn => return format!("\"{}\"", Value::Ecn(config.tcp.ecn)),
+        };
+        value.to_string()
+    }
+
     fn read(&self, item: &Item<'_>) -> Result<Value, Diagnostic> {
         match &self.kind {
             Kind::Flag(_) => item.flag().map(Value::Flag),
-            Kind::Time(_) => item.quantity().map(Value::Time),
+            Kind::Time(_) | Kind::Timeout(_) => item.quantity().map(Value::Time),
             Kind::Size(_) => item.quantity().map(Value::Size),
-            Kind::Packets(_) => item.quantity().map(Value::Packets),
-            Kind::Count(range, _) => item.count(range.clone()).map(Value::Count),
+            Kind::Packets(_) | Kind::MaxWindow => item.quantity().map(Value::Packets),
+            Kind::Count(range, _) | Kind::Priority(range) => item.count(range.clone()).map(Value::Count),
             Kind::Mtu => mtu(item).map(Value::Mtu),
             Kind::ReceiveBuffer => receive_buffer(item).map(Value::ReceiveBuffer),
             Kind::Reinjection => item.word(&REINJECTIONS).map(Value::Reinjection),
@@ -281,11 +268,16 @@ impl Setting {
 
     fn apply(&self, value: Value, config: &mut ConnectionConfig) {
         match (&self.kind, value) {
-            (Kind::Flag(set), Value::Flag(on)) => set(config, on),
-            (Kind::Time(set), Value::Time(time)) => set(config, time),
-            (Kind::Size(set), Value::Size(size)) => set(config, size.0),
-            (Kind::Packets(set), Value::Packets(packets)) => set(config, packets.0),
-            (Kind::Count(_, set), Value::Count(count)) => set(config, count),
+            (Kind::Flag(field), Value::Flag(on)) => *field(config) = on,
+            (Kind::Time(field), Value::Time(time)) => *field(config) = time,
+            (Kind::Timeout(field), Value::Time(time)) => *field(config) = Some(time),
+            (Kind::Size(field), Value::Size(size)) => *field(config) = size.0,
+            (Kind::Packets(field), Value::Packets(packets)) => *field(config) = packets.0 as u32,
+            (Kind::Count(_, field), Value::Count(count)) => *field(config) = count as u32,
+            (Kind::Priority(_), Value::Count(priority)) => config.priority = priority as u8,
+            (Kind::MaxWindow, Value::Packets(packets)) => {
+                config.tcp.max_window = Some(packets.0 * segment_size(config.multipath, &config.tcp));
+            }
             (Kind::Mtu, Value::Mtu(mtu)) => config.tcp.mtu = mtu,
             (Kind::ReceiveBuffer, Value::ReceiveBuffer(buffer)) => {
                 config.receive_buffer = match buffer {
@@ -301,11 +293,17 @@ impl Setting {
     }
 }
 
+fn quoted<T>(words: &[(&str, T)]) -> String {
+    let words: Vec<String> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+    words.join(", ")
+}
+
 fn mtu(item: &Item<'_>) -> Result<u16, Diagnostic> {
     let size: Size = item.quantity()?;
-    // 576 is what every IPv4 host must take (RFC 791), and 40 bytes of options must fit with data behind them.
-    let possible = u16::try_from(size.0).ok().filter(|mtu| *mtu >= 576);
-    possible.ok_or_else(|| item.error(format!("an MTU of {} bytes is not possible: from 576 to 65535", size.0)))
+    let possible = u16::try_from(size.0).ok().filter(|mtu| MTU.contains(mtu));
+    possible.ok_or_else(|| {
+        item.error(format!("an MTU of {} bytes is not possible: from {} to {}", size.0, MTU.start(), MTU.end()))
+    })
 }
 
 fn receive_buffer(item: &Item<'_>) -> Result<ReceiveBuffer, Diagnostic> {
@@ -321,9 +319,8 @@ fn receive_buffer(item: &Item<'_>) -> Result<ReceiveBuffer, Diagnostic> {
     Ok(ReceiveBuffer::Auto { initial: possible(item, initial)?, max: possible(item, max)? })
 }
 
-/// A buffer must hold a few segments, and a window can be no larger than RFC 7323 lets it be scaled.
 fn possible(item: &Item<'_>, size: Size) -> Result<Size, Diagnostic> {
-    if (3_072..=1 << 30).contains(&size.0) {
+    if RECEIVE_BUFFER.contains(&size.0) {
         Ok(size)
     } else {
         Err(item.error(format!("a receive buffer of {} bytes is not possible: from 3072 bytes to 1 GiB", size.0)))

@@ -1,11 +1,10 @@
 //! Reads an ad-hoc network: `[mesh]` in place of `[[paths]]`, and what a contender's lanes are like.
 
-use super::model::{Mesh, Moving, Path};
+use super::model::{Mesh, Path};
 use super::reader::{Item, Reader};
 use crate::contender::MeshRoutes;
 use crate::diagnostic::Diagnostic;
 use anabranch_policy::rate::Rate;
-use anabranch_policy::time::Duration;
 use anabranch_routing::lanes::{LaneInterfaces, LanePolicy, LaneSettings, PathMode};
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_sim::mesh::paper::network::LANES;
@@ -66,64 +65,4 @@ pub fn routes(policy: &Reader<'_>) -> Result<MeshRoutes, Diagnostic> {
     let refresh = table.get("two_hop_refresh").map(|item| item.count(1..=100)).transpose()?;
     routes.two_hop_refresh = refresh.map(|count| count as u16);
     Ok(routes)
-}
-
-const MOVING: &[&str] = &[
-    "nodes",
-    "same_density",
-    "area",
-    "range",
-    "broadcast_rate",
-    "shadows",
-    "speed",
-    "hello_interval",
-    "dead_interval",
-    "probe_interval",
-    "cut_speed",
-];
-
-/// Reads `[moving]`; what is left out is as in RFC 5614, appendix E.
-pub fn moving(top: &Reader<'_>) -> Result<Option<Moving>, Diagnostic> {
-    let Some(item) = top.get("moving") else { return Ok(None) };
-    for key in ["paths", "shared", "mesh", "transfer"] {
-        if let Some(item) = top.get(key) {
-            return Err(item.error(format!("a scenario with [moving] nodes has no '{key}': it carries probes")));
-        }
-    }
-    let table = item.table("moving nodes", MOVING)?;
-    let pair = |key: &str, least: f64| {
-        let Some(item) = table.get(key) else { return Ok(None) };
-        let numbers = item.list()?.iter().map(Item::number).collect::<Result<Vec<f64>, _>>()?;
-        match numbers[..] {
-            [one, other] if one >= least && other >= least => Ok(Some((one, other))),
-            _ => Err(item.error(format!("two numbers are expected here, {least} or more"))),
-        }
-    };
-    let speed = pair("speed", 0.001)?;
-    if let Some(item) = table.get("speed").filter(|_| speed.is_some_and(|(least, most)| least > most)) {
-        return Err(item.error("the least speed comes first"));
-    }
-    let range_item = table.get("range");
-    let range = range_item.map_or(Ok(250.0), |item| item.number())?;
-    if let Some(item) = range_item.filter(|_| !(1.0..=100_000.0).contains(&range)) {
-        return Err(item.error("a range lies between 1 and 100000 metres"));
-    }
-    let cut_speed = table.get("cut_speed").map(|item| Ok((item.number()?, item))).transpose()?;
-    if let Some((_, item)) = cut_speed.as_ref().filter(|(speed, _)| !(0.1..=100_000.0).contains(speed)) {
-        return Err(item.error("a speed lies between 0.1 and 100000 m/s"));
-    }
-    let same_density = table.get("same_density").map(|item| item.count(2..=10_000)).transpose()?;
-    Ok(Some(Moving {
-        nodes: table.required("nodes")?.count(2..=10_000)? as usize,
-        same_density: same_density.map(|count| count as usize),
-        area: pair("area", 1.0)?.unwrap_or((500.0, 500.0)),
-        range,
-        broadcast_rate: table.quantity("broadcast_rate")?.unwrap_or(Rate::from_bits_per_second(11_000_000)),
-        shadows: table.flag("shadows", false)?,
-        speed,
-        hello_interval: table.quantity("hello_interval")?.unwrap_or(Duration::from_secs(2)),
-        dead_interval: table.quantity("dead_interval")?.unwrap_or(Duration::from_secs(6)),
-        probe_interval: table.quantity("probe_interval")?.unwrap_or(Duration::from_millis(100)),
-        cut_speed: cut_speed.map(|(speed, _)| speed),
-    }))
 }

@@ -5,6 +5,7 @@ mod network;
 mod results;
 mod traffic;
 
+pub use super::receive_buffer::ReceiveBuffer;
 pub use generator::{AccessLink, Generator, GeneratorKind, GeneratorRoute};
 pub use network::{
     Background, BurstLoss, CoveragePoint, Direction, Draw, Drawn, Link, LinkRate, Mesh, Moving, Path, Queue, QueueLimit,
@@ -13,11 +14,12 @@ pub use results::{
     Claim, Derived, DerivedKind, Differences, Figure, FigureKind, Matrix, Order, Parameter, Sensitivity, Statement,
     Sweep, WindowKind, WindowMetric,
 };
-pub use traffic::{Footage, Heading, MessageUnit, ReceiveBuffer, Transfer, Video};
+pub use traffic::{Footage, Heading, MessageUnit, Transfer, Video};
 
 use super::connection::ConnectionSettings;
 use crate::baseline::Baseline;
 use crate::contender::{Choices, Contender, Scheme};
+use crate::metric;
 use anabranch_policy::time::Duration;
 
 /// A whole scenario.
@@ -83,4 +85,18 @@ pub struct Scenario {
     pub differences: Option<Differences>,
     /// What the paper says.
     pub claims: Vec<Claim>,
+}
+
+impl Scenario {
+    /// Label and unit of a metric, built in or of this scenario.
+    pub fn metric(&self, name: &str) -> Option<(String, &'static str)> {
+        if let Some(metric) = metric::find(name) {
+            return Some((metric.label.to_owned(), metric.unit));
+        }
+        if let Some(derived) = self.derived.iter().find(|metric| metric.name == name) {
+            return Some((derived.label.clone(), derived.unit));
+        }
+        let own = self.metrics.iter().find(|metric| metric.name == name)?;
+        Some((own.label.clone(), own.unit()))
+    }
 }

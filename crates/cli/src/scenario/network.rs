@@ -3,7 +3,7 @@
 use super::model::{
     Background, BurstLoss, CoveragePoint, Direction, Draw, Drawn, Link, LinkRate, Path, Queue, QueueLimit,
 };
-use super::quantity::{Packets, Quantity, Share, Size, parse_stretch};
+use super::quantity::{Packets, Quantity, Share, Size};
 use super::reader::{Item, Reader};
 use super::walk::{Walk, walk};
 use crate::diagnostic::Diagnostic;
@@ -112,11 +112,6 @@ fn mtu(table: &Reader<'_>) -> Result<Option<(Size, Duration)>, Diagnostic> {
 /// A queue where none is asked for: 1000 packets, as an interface of Linux has by default.
 pub const DEFAULT_QUEUE: Queue = Queue::DropTail(QueueLimit::Packets(Packets(1000)));
 
-/// Reads `"10..30 s"` or `"50 s.."`.
-pub fn stretch(item: &Item<'_>) -> Result<(Duration, Option<Duration>), Diagnostic> {
-    parse_stretch(item.text()?).map_err(|message| item.error(message))
-}
-
 fn rate(item: &Item<'_>, directory: &FilePath) -> Result<LinkRate, Diagnostic> {
     if !item.is_table() {
         return item.quantity::<Rate>().map(LinkRate::Fixed);
@@ -213,7 +208,7 @@ fn changes(link: &Reader<'_>, rate: &LinkRate) -> Result<Walk, Diagnostic> {
     let Some(item) = link.get("walk") else {
         return Ok(Walk {
             coverage: link.get("coverage").map_or(Ok(Vec::new()), |item| coverage(&item, rate))?,
-            down: link.list("down")?.iter().map(stretch).collect::<Result<_, _>>()?,
+            down: link.list("down")?.iter().map(Item::stretch).collect::<Result<_, _>>()?,
         });
     };
     if let Some(other) = ["coverage", "down"].iter().find_map(|key| link.get(key)) {
@@ -254,7 +249,18 @@ fn reordering(item: &Item<'_>) -> Result<(Share, Duration), Diagnostic> {
 
 fn background(item: &Item<'_>) -> Result<Background, Diagnostic> {
     let table = item.table("a background", &["share", "tcp", "sizes", "tcp_flows", "on", "off"])?;
-    let sizes = table.required("sizes")?;
+    Ok(Background {
+        sizes: packet_sizes(&table.required("sizes")?)?,
+        on: mean_time(&table, "on")?,
+        off: mean_time(&table, "off")?,
+        share: draw(&table.required("share")?, BACKGROUND)?,
+        tcp: table.required("tcp")?.quantity()?,
+        tcp_flows: table.get("tcp_flows").map_or(Ok(4), |item| item.count(1..=1000))? as u32,
+    })
+}
+
+/// Which share of the packets has which size.
+fn packet_sizes(sizes: &Item<'_>) -> Result<Vec<(Share, Size)>, Diagnostic> {
     let mut mix = Vec::new();
     for size in sizes.list()? {
         let one = size.table("a packet size", &["share", "size"])?;
@@ -264,21 +270,17 @@ fn background(item: &Item<'_>) -> Result<Background, Diagnostic> {
     if (sum - 1.0).abs() > 1e-6 {
         return Err(sizes.error(format!("the shares of the packet sizes sum to {:.4} %, not to 100 %", sum * 100.0)));
     }
-    if let Some((_, size)) = mix.iter().find(|(_, size)| size.0 < 40 || size.0 > 65_535) {
-        return Err(sizes.error(format!("a packet of {} bytes is not possible: from 40 to 65535", size.0)));
+    match mix.iter().find(|(_, size)| size.0 < 40 || size.0 > 65_535) {
+        Some((_, size)) => Err(sizes.error(format!("a packet of {} bytes is not possible: from 40 to 65535", size.0))),
+        None => Ok(mix),
     }
-    let span = |key: &str| match table.quantity::<Duration>(key)? {
+}
+
+/// How long sources are on or off in the mean: a second if nothing is said.
+fn mean_time(table: &Reader<'_>, key: &str) -> Result<Duration, Diagnostic> {
+    match table.quantity::<Duration>(key)? {
         None => Ok(Duration::from_secs(1)),
         Some(time) if time > Duration::ZERO => Ok(time),
         Some(_) => Err(table.error(format!("'{key}' must be above zero"))),
-    };
-    let (on, off) = (span("on")?, span("off")?);
-    Ok(Background {
-        share: draw(&table.required("share")?, BACKGROUND)?,
-        tcp: table.required("tcp")?.quantity()?,
-        sizes: mix,
-        tcp_flows: table.get("tcp_flows").map_or(Ok(4), |item| item.count(1..=1000))? as u32,
-        on,
-        off,
-    })
+    }
 }

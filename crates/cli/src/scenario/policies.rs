@@ -1,12 +1,12 @@
 //! Reads what a scenario compares, and what it is run under.
 
+use super::choices::choices;
 use super::connection::ConnectionSettings;
 use super::reader::{Item, Reader};
-use super::tree::Value;
 use crate::baseline::{self, Baseline};
-use crate::contender::{self, Choices, Route, Scheme};
+use crate::contender::{Choices, Route, Scheme};
 use crate::diagnostic::{Diagnostic, did_you_mean};
-use anabranch_policy::combination::{Choice, Combination, Family};
+use anabranch_policy::combination::Family;
 use std::path::Path;
 
 /// Reads `baselines`: names of those that come with the program, or files beside the scenario.
@@ -85,20 +85,6 @@ fn restriction(list: &Item<'_>, baselines: &[Baseline]) -> Result<Vec<String>, D
     list.list()?.iter().map(one).collect()
 }
 
-/// What a table chooses of the families.
-pub fn choices(table: &Reader<'_>) -> Result<Choices, Diagnostic> {
-    let mut made = Choices::default();
-    for family in Family::ALL {
-        let Some(item) = table.get(family.name()) else { continue };
-        // Checked alone, so that the message stands at the choice that is wrong.
-        let mut alone = Combination::default();
-        *alone.choice_mut(family) = choice(&item)?;
-        contender::check(&alone).map_err(|message| item.error(message))?;
-        made.choose(family, alone.choice(family).clone());
-    }
-    Ok(made)
-}
-
 fn route(item: &Item<'_>) -> Result<Route, Diagnostic> {
     if let Ok(word) = item.text() {
         return match word {
@@ -109,23 +95,4 @@ fn route(item: &Item<'_>) -> Result<Route, Diagnostic> {
     }
     let names = item.texts()?;
     if names.is_empty() { Err(item.error("a policy needs at least one path")) } else { Ok(Route::Only(names)) }
-}
-
-/// `"lm3"` or `{ name = "lm3", rounding = "up" }`.
-fn choice(item: &Item<'_>) -> Result<Choice, Diagnostic> {
-    if !item.is_table() {
-        return item.text().map(Choice::new);
-    }
-    let table = item.open("a choice")?;
-    let mut choice = Choice::new(table.required("name")?.text()?);
-    for (key, value) in table.items().filter(|(key, _)| *key != "name") {
-        match &value.node.value {
-            Value::Text(text) => choice.settings.set(key, text),
-            Value::Integer(number) => choice.settings.set(key, number),
-            Value::Real(number) => choice.settings.set(key, number),
-            Value::Flag(flag) => choice.settings.set(key, flag),
-            other => return Err(value.error(format!("a setting is a word or a number, not {}", other.kind()))),
-        }
-    }
-    Ok(choice)
 }

@@ -3,6 +3,12 @@
 use super::quantity::{self, Quantity};
 use super::tree::{Entry, Node, Origin, Source, Value};
 use crate::diagnostic::{Diagnostic, did_you_mean};
+use anabranch_policy::time::Duration;
+
+/// Whether it is a name that files and tables can be called after.
+pub fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+}
 
 /// A table being read.
 #[derive(Clone, Copy)]
@@ -155,6 +161,11 @@ impl<'a> Item<'a> {
     /// A closed range with its unit.
     pub fn range<Q: Quantity>(&self) -> Result<(Q, Q), Diagnostic> {
         quantity::parse_range(self.text()?).map_err(|message| self.error(message))
+    }
+
+    /// A stretch of time, `"10..30 s"`, or one without end, `"50 s.."`.
+    pub fn stretch(&self) -> Result<(Duration, Option<Duration>), Diagnostic> {
+        quantity::parse_stretch(self.text()?).map_err(|message| self.error(message))
     }
 
     /// One of `words`, as its partner.

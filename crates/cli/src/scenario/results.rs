@@ -4,7 +4,6 @@ use super::model::{
     Claim, Differences, Figure, FigureKind, Matrix, Order, Parameter, Sensitivity, Statement, Sweep, WindowKind,
     WindowMetric,
 };
-use super::network::stretch;
 use super::quantity::Share;
 use super::reader::{Item, Reader};
 use crate::diagnostic::Diagnostic;
@@ -111,7 +110,7 @@ pub fn metrics(top: &Reader<'_>) -> Result<Vec<WindowMetric>, Diagnostic> {
             label: table.text_or("label", &name)?,
             name,
             series: series(&table.required("series")?)?,
-            window: stretch(&table.required("window")?)?,
+            window: table.required("window")?.stretch()?,
             path: table.text("path")?.map(str::to_owned),
         })
     };
@@ -131,6 +130,34 @@ fn profile(table: &Reader<'_>) -> Result<Vec<(String, String)>, Diagnostic> {
         return Err(item.error(format!("{} metrics need as many 'places', at least one", metrics.len())));
     }
     Ok(metrics.into_iter().zip(places).collect())
+}
+
+/// What a figure shows.
+fn shown(table: &Reader<'_>) -> Result<FigureKind, Diagnostic> {
+    let window = table.get("window").map(|item| item.stretch()).transpose()?;
+    match (table.get("series"), table.text("metric")?, table.flag("sweep", false)?) {
+        (None, None, false) if table.get("metrics").is_some() => Ok(FigureKind::Profile { metrics: profile(table)? }),
+        (None, None, false) if table.flag("segment_delays", false)? => Ok(FigureKind::SegmentDelays { window }),
+        (Some(item), None, false) => {
+            let list = item.list().unwrap_or_else(|_| vec![item]);
+            let series = list.iter().map(series).collect::<Result<_, _>>()?;
+            Ok(FigureKind::Time { series, window, average: table.quantity("average")? })
+        }
+        (None, Some(metric), false) => of_metric(table, metric.to_owned()),
+        (None, metric, true) => Ok(FigureKind::Sweep { metric: metric.map(str::to_owned) }),
+        _ => Err(table.error(SHOWN)),
+    }
+}
+
+/// How a figure shows one metric.
+fn of_metric(table: &Reader<'_>, metric: String) -> Result<FigureKind, Diagnostic> {
+    Ok(if table.flag("boxes", false)? {
+        FigureKind::Boxes { metric }
+    } else if table.flag("ratios", false)? {
+        FigureKind::Ratios { metric }
+    } else {
+        FigureKind::Bars { metric }
+    })
 }
 
 /// Reads `[[figures]]`.
@@ -153,25 +180,7 @@ pub fn figures(top: &Reader<'_>) -> Result<Vec<Figure>, Diagnostic> {
     ];
     let read = |item: &Item<'_>| {
         let table = item.table("a figure", keys)?;
-        let window = table.get("window").map(|item| stretch(&item)).transpose()?;
-        let kind = match (table.get("series"), table.text("metric")?, table.flag("sweep", false)?) {
-            (None, None, false) if table.get("metrics").is_some() => FigureKind::Profile { metrics: profile(&table)? },
-            (None, None, false) if table.flag("segment_delays", false)? => FigureKind::SegmentDelays { window },
-            (Some(item), None, false) => {
-                let list = item.list().unwrap_or_else(|_| vec![item]);
-                let series = list.iter().map(series).collect::<Result<_, _>>()?;
-                FigureKind::Time { series, window, average: table.quantity("average")? }
-            }
-            (None, Some(metric), false) if table.flag("boxes", false)? => {
-                FigureKind::Boxes { metric: metric.to_owned() }
-            }
-            (None, Some(metric), false) if table.flag("ratios", false)? => {
-                FigureKind::Ratios { metric: metric.to_owned() }
-            }
-            (None, Some(metric), false) => FigureKind::Bars { metric: metric.to_owned() },
-            (None, metric, true) => FigureKind::Sweep { metric: metric.map(str::to_owned) },
-            _ => return Err(table.error(SHOWN)),
-        };
+        let kind = shown(&table)?;
         Ok(Figure {
             name: table.required("name")?.text()?.to_owned(),
             title: table.required("title")?.text()?.to_owned(),

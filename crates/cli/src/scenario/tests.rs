@@ -1,5 +1,7 @@
 use super::*;
+use crate::diagnostic::Diagnostic;
 use crate::library::SCENARIOS;
+use anabranch_policy::time::Duration;
 use model::{Draw, Drawn, LinkRate, Queue, QueueLimit, ReceiveBuffer};
 use quantity::{Packets, Share, Size};
 

@@ -5,35 +5,61 @@ use super::reader::Reader;
 use crate::diagnostic::Diagnostic;
 use anabranch_policy::time::Duration;
 
+/// The kinds of transfers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Endless,
+    Finite,
+    Messages,
+    RequestResponse,
+}
+
+impl Kind {
+    const WORDS: [(&'static str, Self); 4] = [
+        ("endless", Self::Endless),
+        ("finite", Self::Finite),
+        ("messages", Self::Messages),
+        ("request_response", Self::RequestResponse),
+    ];
+
+    /// The keys that mean anything.
+    fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Endless => &["direction"],
+            Self::Finite => &["direction", "size"],
+            Self::Messages => &["direction", "size", "interval"],
+            Self::RequestResponse => &["request", "response", "pause"],
+        }
+    }
+
+    fn read(self, table: &Reader<'_>) -> Result<Transfer, Diagnostic> {
+        Ok(match self {
+            Self::Endless => Transfer::Endless,
+            Self::Finite => Transfer::Finite(table.required("size")?.quantity()?),
+            Self::Messages => {
+                Transfer::Messages { size: table.required("size")?.quantity()?, interval: interval(table)? }
+            }
+            Self::RequestResponse => Transfer::RequestResponse {
+                request: table.required("request")?.quantity()?,
+                response: table.required("response")?.quantity()?,
+                pause: table.quantity("pause")?.unwrap_or(Duration::ZERO),
+            },
+        })
+    }
+}
+
 /// Reads `[transfer]`; without it the transfer is endless and the client sends it.
 pub fn transfer(top: &Reader<'_>) -> Result<(Transfer, Heading), Diagnostic> {
     let Some(item) = top.get("transfer") else { return Ok((Transfer::Endless, Heading::Upload)) };
     let keys = &["kind", "direction", "size", "interval", "request", "response", "pause"];
     let table = item.table("a transfer", keys)?;
-    let kinds = [("endless", 0), ("finite", 1), ("messages", 2), ("request_response", 3)];
-    let (kind, name) = (table.required("kind")?.word(&kinds)?, table.required("kind")?.text()?);
-    let allowed: &[&str] = match kind {
-        0 => &["direction"],
-        1 => &["direction", "size"],
-        2 => &["direction", "size", "interval"],
-        _ => &["request", "response", "pause"],
-    };
-    if let Some((key, item)) = table.items().find(|(key, _)| *key != "kind" && !allowed.contains(key)) {
+    let (kind, name) = (table.required("kind")?.word(&Kind::WORDS)?, table.required("kind")?.text()?);
+    if let Some((key, item)) = table.items().find(|(key, _)| *key != "kind" && !kind.keys().contains(key)) {
         return Err(item.error(format!("'{key}' has no meaning for a transfer of kind \"{name}\"")));
     }
     let headings = [("upload", Heading::Upload), ("download", Heading::Download)];
     let heading = table.get("direction").map_or(Ok(Heading::Upload), |item| item.word(&headings))?;
-    let transfer = match kind {
-        0 => Transfer::Endless,
-        1 => Transfer::Finite(table.required("size")?.quantity()?),
-        2 => Transfer::Messages { size: table.required("size")?.quantity()?, interval: interval(&table)? },
-        _ => Transfer::RequestResponse {
-            request: table.required("request")?.quantity()?,
-            response: table.required("response")?.quantity()?,
-            pause: table.quantity("pause")?.unwrap_or(Duration::ZERO),
-        },
-    };
-    Ok((transfer, heading))
+    Ok((kind.read(&table)?, heading))
 }
 
 fn interval(transfer: &Reader<'_>) -> Result<Duration, Diagnostic> {

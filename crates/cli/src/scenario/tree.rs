@@ -2,6 +2,7 @@
 
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use std::ops::Range;
+use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
 /// Where a value was written.
@@ -25,6 +26,18 @@ pub struct Source {
 }
 
 impl Source {
+    /// Reads a file.
+    pub fn open(path: &Path, options: &[String]) -> Result<Self, Diagnostic> {
+        let text =
+            std::fs::read_to_string(path).map_err(|error| Diagnostic::file(path, "read the scenario", &error))?;
+        Ok(Self { file: path.display().to_string(), text, options: options.to_vec() })
+    }
+
+    /// Takes a text that came with the program.
+    pub fn embedded(name: &str, text: &str, options: &[String]) -> Self {
+        Self { file: name.to_owned(), text: text.to_owned(), options: options.to_vec() }
+    }
+
     /// A message about what stands at `origin`.
     pub fn error(&self, origin: &Origin, message: impl Into<String>) -> Diagnostic {
         match origin {

@@ -5,7 +5,6 @@
 //! link falls along a straight line; beyond the edge nothing is left, or what was left there.
 
 use super::model::CoveragePoint;
-use super::network::stretch;
 use super::quantity::Share;
 use super::reader::Item;
 use crate::diagnostic::Diagnostic;
@@ -27,7 +26,7 @@ pub struct Walk {
 pub fn walk(item: &Item<'_>) -> Result<Walk, Diagnostic> {
     let table = item.table("a walk", &["away", "edge", "rate", "loss", "beyond"])?;
     let away_item = table.required("away")?;
-    let away = away_item.list()?.iter().map(stretch).collect::<Result<Stretches, _>>()?;
+    let away = away_item.list()?.iter().map(Item::stretch).collect::<Result<Stretches, _>>()?;
     let ordered = |pair: &[(Duration, Option<Duration>)]| pair[0].1.is_some_and(|end| end <= pair[1].0);
     if away.is_empty() || !away.windows(2).all(ordered) {
         return Err(away_item.error("stretches of walking away stand in order of time and do not overlap"));

@@ -7,10 +7,10 @@ use crate::console::{print, remark};
 use crate::diagnostic::Diagnostic;
 use crate::ending::wish_to_end;
 use crate::perf::Kernel;
+use anabranch_attach::Attached;
 use anabranch_mptcp::{ConnectionConfig, Framing};
-use anabranch_net::attach::{self, Attached};
-use anabranch_net::messages::{MessagePort, Messages, MessagesError};
-use anabranch_net::perf::{Host, KernelProtocol, KernelSockets, Ours};
+use anabranch_perf::messages::{MessagePort, Messages, MessagesError};
+use anabranch_perf::{Host, KernelProtocol, KernelSockets, Ours};
 use anabranch_policy::time::Duration;
 use std::io;
 use std::net::SocketAddr;
@@ -41,7 +41,7 @@ pub async fn open(options: &EndOptions, remote: Option<&str>) -> Result<Option<O
     }
     if let Some(kernel) = options.kernel {
         // A signal ends the stream, and not the program before it has said what it counted.
-        attach::listen_for_the_end()
+        anabranch_attach::listen_for_the_end()
             .map_err(|error| Diagnostic::plain(format!("cannot listen to signals: {error}; try again")))?;
         let bytes = |size: Option<u64>| size.and_then(|size| usize::try_from(size).ok());
         let sockets = KernelSockets {

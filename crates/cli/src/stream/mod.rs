@@ -1,5 +1,6 @@
 //! `anabranch stream`: live streams over several paths, with an end to the waiting.
 
+#[cfg(feature = "lab")]
 mod compare;
 mod connection;
 mod emission;
@@ -16,6 +17,7 @@ mod send;
 
 use crate::diagnostic::Diagnostic;
 use clap::Subcommand;
+#[cfg(feature = "lab")]
 use compare::CompareOptions;
 use options::{ReceiveOptions, SendOptions};
 
@@ -34,6 +36,7 @@ pub enum StreamCommand {
         #[command(flatten)]
         options: Box<ReceiveOptions>,
     },
+    #[cfg(feature = "lab")]
     /// Carry the same made stream over emulated paths in real time with the kernel's TCP and MPTCP, SRT, RIST and our ends, and
     /// count the frames that are on time; as root
     Compare {
@@ -61,11 +64,12 @@ Examples:
 Exit codes: 0 the stream came to its end, was ended by a signal, or nobody read what came out any more; 1 it broke off; 2 something
 given is wrong. See docs/stream.md.";
 
-/// Does it; gives whether it came to its end.
+/// Does it; returns whether it came to its end.
 pub fn stream(command: &StreamCommand) -> Result<bool, Diagnostic> {
     match command {
         StreamCommand::Send { options } => send::send(options),
         StreamCommand::Receive { options } => receive::receive(options),
+        #[cfg(feature = "lab")]
         StreamCommand::Compare { options } => compare::compare(options),
     }
 }

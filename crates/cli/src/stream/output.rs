@@ -49,7 +49,7 @@ impl Output {
         Ok(Self { pieces, ended })
     }
 
-    /// Writes, after what waits. Gives whether anybody still reads.
+    /// Writes, after what waits. Returns whether anybody still reads.
     pub async fn write(&self, bytes: Vec<u8>) -> bool {
         self.pieces.send(bytes).await.is_ok()
     }

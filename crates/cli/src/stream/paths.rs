@@ -1,7 +1,7 @@
 //! What each path carried, kept beyond the path's end.
 
-use anabranch_net::messages::Messages;
-use anabranch_net::perf::PathReading;
+use anabranch_perf::PathReading;
+use anabranch_perf::messages::Messages;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

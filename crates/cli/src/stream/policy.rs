@@ -32,7 +32,7 @@ pub fn complete(text: &str, latency: Duration) -> Result<String, Diagnostic> {
     let reliability = &chosen.policies.reliability;
     let takes = |name: &str| {
         table::find(reliability::TABLE, &reliability.name)
-            .is_some_and(|member| member.parameters.iter().any(|parameter| parameter.name == name))
+            .is_some_and(|member| member.parameters().iter().any(|parameter| parameter.name == name))
     };
     for name in LATENCY.into_iter().filter(|name| takes(name) && reliability.settings.get(name).is_none()) {
         said = format!("{said},reliability.{name}={}", latency.as_secs_f64() * 1e3);

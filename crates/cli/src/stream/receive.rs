@@ -11,7 +11,7 @@ use crate::ending::{block_on, wish_to_end};
 use anabranch_media::cut::Format;
 use anabranch_media::mend::{Continuity, Mender};
 use anabranch_mptcp::Record;
-use anabranch_net::messages::Messages;
+use anabranch_perf::messages::Messages;
 use anabranch_policy::reliability::Reason;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
@@ -34,7 +34,7 @@ enum Ending {
     Broken(String),
 }
 
-/// Receives; gives whether the stream came to its end, or was ended on purpose.
+/// Receives; returns whether the stream came to its end, or was ended on purpose.
 pub fn receive(options: &ReceiveOptions) -> Result<bool, Diagnostic> {
     if io::stdout().is_terminal() && !options.end.stack.dry_run {
         let message =

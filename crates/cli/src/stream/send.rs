@@ -11,7 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::ending::{block_on, wish_to_end};
 use anabranch_media::cut::{Cutter, Piece};
 use anabranch_mptcp::MessageOptions;
-use anabranch_net::messages::Messages;
+use anabranch_perf::messages::Messages;
 use bytes::Bytes;
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ enum Ending {
     Broken(String),
 }
 
-/// Sends; gives whether the stream went out to its end, or was ended on purpose.
+/// Sends; returns whether the stream went out to its end, or was ended on purpose.
 pub fn send(options: &SendOptions) -> Result<bool, Diagnostic> {
     if io::stdin().is_terminal() && !options.end.stack.dry_run {
         let message = "standard input is a terminal: put a file or a program before it, e.g. \

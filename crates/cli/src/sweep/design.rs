@@ -3,7 +3,7 @@
 //! A point is a place in a unit cube of 23 dimensions, and the cube is filled by an Owen-scrambled Sobol sequence (Sobol 1967;
 //! Owen 1995; the crate `sobol_burley`). The first dimension says which class a point belongs to: the four of Paasch,
 //! Khalili and Bonaventure, "On the Benefits of Applying Experimental Design to Improve Multipath TCP" (CoNEXT 2013),
-//! and a fifth of paths that change. What each dimension is spread over stands in `docs/sweep.md`.
+//! and a fifth of paths that change. What each dimension is spread over stands in `docs/measurements/sweep.md`.
 
 use super::change;
 use super::point::{Class, Place, Point, PointPath, Span};

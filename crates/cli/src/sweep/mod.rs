@@ -38,7 +38,7 @@ use score::PointScore;
 const FULL: u32 = 1024;
 const QUICK: u32 = 32;
 
-/// Sweeps; gives whether it came to its end.
+/// Sweeps; returns whether it came to its end.
 pub fn sweep(options: &SweepOptions) -> Result<bool, Diagnostic> {
     if !options.point.is_empty() {
         for number in &options.point {

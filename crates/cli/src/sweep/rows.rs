@@ -1,4 +1,4 @@
-//! The results as Parquet: one row per point and policy, with all that the point is; the columns stand in `docs/sweep.md`.
+//! The results as Parquet: one row per point and policy, with all that the point is; the columns stand in `docs/measurements/sweep.md`.
 
 use super::outcome::{Outcome, PolicyOutcome};
 use super::point::{Point, PointPath};

@@ -1,7 +1,7 @@
 //! What packets meet: delay, rate, queue, losses, outages, cross traffic.
 
 use crate::stage::{Stage, path};
-use anabranch_net::emulate::{Hop, Network};
+use anabranch_emulate::{Hop, Network};
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_sim::link::{LinkConfig, LossModel};

@@ -9,7 +9,7 @@ mod programs;
 mod stage;
 mod streams;
 
-use anabranch_net::namespace::Namespace;
+use anabranch_system::Namespace;
 use libtest_mimic::{Arguments, Trial};
 use std::path::Path;
 use std::process::Command;

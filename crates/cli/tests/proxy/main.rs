@@ -4,7 +4,7 @@
 mod refused;
 mod running;
 
-use anabranch_net::namespace::Namespace;
+use anabranch_system::Namespace;
 use libtest_mimic::{Arguments, Trial};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

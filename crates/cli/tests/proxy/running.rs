@@ -1,7 +1,7 @@
 //! The programs at work in a namespace, from the first line that they print to the last.
 
 use crate::{anabranch, text};
-use anabranch_net::namespace::Namespace;
+use anabranch_system::Namespace;
 use libtest_mimic::Trial;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStdout, Command, Stdio};

@@ -47,7 +47,7 @@ impl PendingMappings {
         self.pending.iter().find(|p| p.subflow == subflow && covers(&p.mapping)).map(|pending| pending.mapping)
     }
 
-    /// Gives up on checksums: what a subflow brought, unverified, and where it is in the stream.
+    /// Returns up on checksums: what a subflow brought, unverified, and where it is in the stream.
     pub fn release(&mut self, subflow: SubflowId) -> Vec<(u64, Bytes)> {
         let of_subflow = |pending: &mut Pending| pending.subflow == subflow;
         self.pending.extract_if(.., of_subflow).flat_map(|pending| placed(&pending.mapping, pending.parts)).collect()
@@ -100,7 +100,7 @@ impl PendingMappings {
 
 impl Pending {
     /// Adds what is missing of a part: a retransmission may have other borders, and what is acknowledged does not come again.
-    /// Gives false if there is no place.
+    /// Returns false if there is no place.
     fn add(&mut self, mut offset: u32, mut payload: Bytes) -> bool {
         if u64::from(offset) + payload.len() as u64 > u64::from(self.mapping.length) {
             return false;

@@ -1,8 +1,9 @@
 //! Falling back to plain TCP, or closing a subflow that cannot carry MPTCP (RFC 8684, section 3.7).
 
+use super::association::Protocol;
+use super::packets::REASON_MIDDLEBOX;
 use super::resolved::Resolved;
-use super::{Connection, Protocol};
-use crate::connection::close::REASON_MIDDLEBOX;
+use super::state::Connection;
 use crate::event::FallbackCause;
 use crate::subflow::{Signals, Subflow};
 use anabranch_policy::path_manager::CloseReason;
@@ -11,34 +12,13 @@ use anabranch_wire::mptcp::{DataSequence, Dss};
 use anabranch_wire::{Flags, MptcpOption, Segment};
 use bytes::Bytes;
 
-/// The infinite mapping that tells the peer of a fallback (RFC 8684, section 3.7).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum InfiniteMapping {
-    /// There is none to send.
-    None,
-    /// It goes with the next data.
-    Due,
-    /// It goes with the data that begins here, each time that is sent.
-    At(u64),
-}
-
-impl InfiniteMapping {
-    /// Whether it goes with the data that begins at `data_seq`.
-    pub fn belongs_to(&mut self, data_seq: u64) -> bool {
-        if *self == Self::Due {
-            *self = Self::At(data_seq);
-        }
-        *self == Self::At(data_seq)
-    }
-}
-
 impl Connection {
     /// Whether the peer will not say its key any more: nothing goes before the stream's first byte, and the answer to a
     /// SYN/ACK sent again is new. Linux leaves the key out once it has a DATA_FIN to send, and goes on as plain TCP when
     /// it is answered so.
     pub(super) fn withholds_key(&self, index: usize, segment: &Segment) -> bool {
         self.subflows.get(index).is_some_and(|subflow| {
-            let again = subflow.timeouts_in_row > 0;
+            let again = subflow.liveness.timeouts_in_row > 0;
             segment.seq == subflow.receiver.next && (again || !segment.payload.is_empty())
         })
     }
@@ -51,18 +31,18 @@ impl Connection {
             DataSequence::Long(number) => number,
             DataSequence::Short(number) => u64::from(number),
         };
-        self.remote.initial_data_seq = first.wrapping_sub(1);
-        self.unheard_fallback = Some(Box::new(first));
+        self.identity.remote.initial_data_seq = first.wrapping_sub(1);
+        self.association.fallback.fail(first);
     }
 
     /// MPTCP does not work on this subflow: if it is the only one and all it carries is contiguous, the connection
     /// goes on as plain TCP; otherwise the subflow is reset.
     pub(super) fn fall_back_or_reset(&mut self, now: Instant, index: usize, cause: FallbackCause) {
-        if self.protocol != Protocol::Multipath {
+        if self.association.protocol != Protocol::Multipath {
             return;
         }
         // The peer knows what it has in flight; otherwise we do only if there has been no other subflow.
-        let alone = self.is_only_carrier(index) && (cause == FallbackCause::Peer || !self.joined);
+        let alone = self.is_only_carrier(index) && (cause == FallbackCause::Peer || !self.association.joined);
         if alone && self.is_initial(index) && self.is_contiguous(index) {
             let index = self.leave_joins(now, index);
             self.fall_back(now, index, cause);
@@ -76,25 +56,18 @@ impl Connection {
         self.subflows.iter().enumerate().all(|(other, subflow)| other == index || subflow.state.is_opening())
     }
 
-    /// Gives up joins that have not come to their end; gives where this subflow is then.
-    fn leave_joins(&mut self, now: Instant, index: usize) -> usize {
-        let Some(id) = self.subflows.get(index).map(Subflow::id) else { return index };
-        self.abandon_joins(now);
-        self.index_of(id).unwrap_or(index)
-    }
-
     /// Whether what the subflow holds follows on in the stream, from what is acknowledged to what was given to it: bytes that
     /// were withdrawn may never have been.
     fn is_contiguous(&self, index: usize) -> bool {
         let Some(subflow) = self.subflows.get(index) else { return false };
-        let first = subflow.scoreboard.first_data_seq().unwrap_or(self.data_nxt);
+        let first = subflow.scoreboard.first_data_seq().unwrap_or(self.sender.data_nxt);
         let mut next = first;
         let follows = subflow.scoreboard.records().all(|record| {
             let follows = record.data_seq == next;
             next = record.data_end();
             follows
         });
-        follows && next == self.data_nxt && !self.waits_to_be_gone_over() && self.receive_is_aligned(index)
+        follows && next == self.sender.data_nxt && !self.waits_to_be_gone_over() && self.receive_is_aligned(index)
     }
 
     /// Whether the subflow's next expected byte is the stream's, counting what checksums hold back. The stream may have gone
@@ -103,21 +76,21 @@ impl Connection {
         let Some(subflow) = self.subflows.get(index) else { return false };
         let has_gap = subflow.receiver.has_gap();
         let ahead = has_gap && self.misses_what_was_given_up();
-        !ahead && (self.receive.out_of_order() == 0 || has_gap || self.checksum)
+        !ahead && (self.receiver.buffer.out_of_order() == 0 || has_gap || self.association.checksum)
     }
 
     /// What waits to be acknowledged at data level was acknowledged by the only subflow, in segments without any option: they are
     /// taken on the way, perhaps since a while only. A peer that has fallen back for that, which it does in silence, would read
-    /// twice what is sent a second time. Gives whether MPTCP, or the subflow, has ended.
+    /// twice what is sent a second time. Returns whether MPTCP, or the subflow, has ended.
     pub(super) fn leaves_options_behind(&mut self, now: Instant) -> bool {
-        let una = self.data_una();
-        let alone = self.subflows.iter().filter(|subflow| subflow.confirmed).count() == 1;
+        let una = self.sender.una();
+        let alone = self.subflows.iter().filter(|subflow| subflow.handshake.confirmed).count() == 1;
         let Some(index) =
-            self.subflows.iter().position(|s| s.confirmed && s.signals == Signals::Gone).filter(|_| alone)
+            self.subflows.iter().position(|s| s.handshake.confirmed && s.signals == Signals::Gone).filter(|_| alone)
         else {
             return false;
         };
-        if una >= self.data_nxt || self.find_holder(una).is_some() {
+        if una >= self.sender.data_nxt || self.find_sender(una).is_some() {
             return false;
         }
         self.fall_back_or_reset(now, index, FallbackCause::OptionsStripped);
@@ -125,33 +98,33 @@ impl Connection {
     }
 
     fn fall_back(&mut self, now: Instant, index: usize, cause: FallbackCause) {
-        self.protocol = Protocol::Tcp;
-        self.reinjections.clear();
-        self.joins.clear();
-        self.announcements.clear();
-        self.blocked = None;
+        self.association.protocol = Protocol::Tcp;
+        self.sender.reinjections.clear();
+        self.joins.open.clear();
+        self.signalling.announcements.clear();
+        self.scheduling.blocked = None;
         self.timers.stop_multipath();
         // The other side may still hear us: one infinite mapping tells it.
         if cause != FallbackCause::NotCapable {
-            self.infinite_mapping = InfiniteMapping::Due;
+            self.association.fallback.announce();
         }
-        self.note_fallback(cause);
+        self.report_fallback(cause);
         if let Some(subflow) = self.subflows.get_mut(index) {
-            subflow.suspended = false;
+            subflow.priority.suspended = false;
             subflow.mappings.clear();
-            subflow.data_fin_due = false;
+            subflow.due.data_fin = false;
             let answer = matches!(cause, FallbackCause::Peer | FallbackCause::Checksum);
             subflow.control.retain(|option| answer && matches!(option, MptcpOption::Fail { .. }));
         }
         // The subflow has acknowledged these: from here on they are taken as a middlebox left them.
-        let held = self.subflows.get(index).map(Subflow::id).map(|id| self.pending_mappings.release(id));
+        let held = self.subflows.get(index).map(Subflow::id).map(|id| self.receiver.pending_mappings.release(id));
         for (data_seq, bytes) in held.into_iter().flatten() {
             self.insert(now, index, data_seq, bytes);
         }
         // Acknowledgements of the subflow count now, those that came before too: there may be no other.
         let held = self.subflows.get(index).and_then(|subflow| subflow.scoreboard.first_data_seq());
-        self.acknowledge_data(now, held.unwrap_or(self.data_nxt).min(self.data_nxt));
-        if self.write_closed {
+        self.acknowledge_data(now, held.unwrap_or(self.sender.data_nxt).min(self.sender.data_nxt));
+        if self.life.write_closed() {
             self.close_plain();
             self.arm_data_retransmit(now);
         }
@@ -159,13 +132,13 @@ impl Connection {
 
     /// A mapping arrived whole and its checksum is wrong. `parts` are its bytes, already acknowledged on the subflow.
     pub(super) fn checksum_failed(&mut self, now: Instant, index: usize, mapping: &Resolved, parts: Vec<(u64, Bytes)>) {
-        let number = self.remote.data_seq(mapping.data_seq);
+        let number = self.identity.remote.data_seq(mapping.data_seq);
         let fail = MptcpOption::Fail { data_seq: number };
-        if self.subflows.len() == 1 && !self.joined && self.is_initial(index) && self.is_contiguous(index) {
+        if self.subflows.len() == 1 && !self.association.joined && self.is_initial(index) && self.is_contiguous(index) {
             if let Some(subflow) = self.subflows.get_mut(index) {
                 subflow.push_control(fail);
             }
-            self.unheard_fallback = Some(Box::new(number));
+            self.association.fallback.fail(number);
             self.fall_back(now, index, FallbackCause::Checksum);
             for (data_seq, bytes) in parts {
                 self.insert(now, index, data_seq, bytes);
@@ -181,12 +154,12 @@ impl Connection {
     pub(super) fn watch_fallback(&mut self, now: Instant, index: usize, segment: &Segment) {
         let infinite = |dss: &Dss| dss.mapping.is_some_and(|mapping| mapping.length == 0);
         let speaks = segment.options.dss.as_ref().is_some_and(|dss| !infinite(dss));
-        let fell_back = self.protocol == Protocol::Tcp && self.config.multipath;
-        if fell_back && speaks && segment.flags.contains(Flags::FIN) && self.unheard_fallback.is_none() {
-            let next = self.receive.next();
-            self.unheard_fallback = Some(Box::new(self.remote.data_seq(next)));
+        let fell_back = self.association.protocol == Protocol::Tcp && self.config.multipath;
+        if fell_back && speaks && segment.flags.contains(Flags::FIN) && self.association.fallback.unheard().is_none() {
+            let next = self.receiver.buffer.next();
+            self.association.fallback.fail(self.identity.remote.data_seq(next));
         }
-        let Some(number) = self.unheard_fallback.as_deref().copied() else { return };
+        let Some(number) = self.association.fallback.unheard() else { return };
         let fail = MptcpOption::Fail { data_seq: number };
         let answers = segment.options.mptcp.iter().any(|option| matches!(option, MptcpOption::Fail { .. }));
         match &segment.options.dss {
@@ -198,25 +171,25 @@ impl Connection {
             }
             None if !answers && !segment.options.mptcp.is_empty() => {} // no place for DSS beside another option
             Some(_) | None => {
-                self.unheard_fallback = None;
+                self.association.fallback.hear();
                 self.close_plain();
             }
         }
     }
 
     /// The peer found a wrong checksum (MP_FAIL). On a reset the subflow is gone already and its data goes elsewhere.
-    pub(super) fn note_failure(&mut self, _data_seq: u64) {
+    pub(super) fn record_failure(&mut self, _data_seq: u64) {
         self.stats.checksum_failures += 1;
     }
 
     /// MP_FAIL on an acknowledgement: answer with MP_FAIL and leave MPTCP.
     pub(super) fn handle_failure(&mut self, now: Instant, index: usize, data_seq: u64) {
-        self.note_failure(data_seq);
-        if self.protocol == Protocol::Multipath
+        self.record_failure(data_seq);
+        if self.association.protocol == Protocol::Multipath
             && self.is_only_carrier(index)
             && let Some(subflow) = self.subflows.get_mut(index)
         {
-            let number = self.remote.data_seq(self.receive.next());
+            let number = self.identity.remote.data_seq(self.receiver.buffer.next());
             subflow.push_control(MptcpOption::Fail { data_seq: number });
         }
         self.fall_back_or_reset(now, index, FallbackCause::Peer);

@@ -1,10 +1,12 @@
 //! The MPTCP options that manage a connection rather than carry its data (RFC 8684, sections 3.3.8 to 3.7).
 
-use super::close::REASON_UNSPECIFIED;
-use super::paths::RemoteAddress;
-use super::schedule::Extent;
-use super::{Connection, Notice, Protocol};
-use crate::subflow::{Doubt, Subflow};
+use super::association::Protocol;
+use super::output::Notice;
+use super::packets::REASON_UNSPECIFIED;
+use super::reinjections::Extent;
+use super::signalling::RemoteAddress;
+use super::state::Connection;
+use crate::subflow::{Subflow, Suspicion};
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::path_manager::{CloseReason, Role};
 use anabranch_policy::time::Instant;
@@ -12,15 +14,15 @@ use anabranch_wire::{MptcpOption, Segment};
 use core::net::{IpAddr, SocketAddr};
 
 /// Keepalive probes on a path whose address the peer withdrew, a retransmission timeout apart.
-const DOUBT_PROBES: u32 = 3;
+const SUSPICION_PROBES: u32 = 3;
 
 /// Addresses of the peer's that are remembered; further announcements are ignored.
 const MAX_REMOTE_ADDRESSES: usize = 32;
 
 impl Connection {
-    /// Handles what options a segment has besides DSS. Gives true if the connection ended or the subflow is gone.
+    /// Handles what options a segment has besides DSS. Returns true if the connection ended or the subflow is gone.
     pub(super) fn handle_mptcp_options(&mut self, now: Instant, index: usize, segment: &Segment) -> bool {
-        if segment.options.mptcp.is_empty() || self.protocol != Protocol::Multipath {
+        if segment.options.mptcp.is_empty() || self.association.protocol != Protocol::Multipath {
             return false;
         }
         let Some(id) = self.subflows.get(index).map(Subflow::id) else { return true };
@@ -56,19 +58,19 @@ impl Connection {
     /// MP_PRIO speaks of the subflow that it comes on.
     fn handle_priority(&mut self, id: SubflowId, backup: bool) {
         if let Some(subflow) = self.subflow_mut(id)
-            && core::mem::replace(&mut subflow.backup_remote, backup) != backup
+            && core::mem::replace(&mut subflow.priority.backup_remote, backup) != backup
         {
-            self.notices.push_back(Notice::Priority(id, backup));
+            self.output.notices.push_back(Notice::Priority(id, backup));
         }
     }
 
     /// ADD_ADDR: an echo settles our announcement; an announcement is checked, echoed and passed on.
     fn handle_add_address(&mut self, on: SubflowId, id: u8, address: IpAddr, port: Option<u16>, hmac: Option<u64>) {
         let Some(hmac) = hmac else {
-            self.announcements.retain(|announcement| !announcement.matches(id, address));
+            self.signalling.announcements.retain(|announcement| !announcement.matches(id, address));
             return;
         };
-        if !self.keys.verify_add_address(id, address, port, hmac) {
+        if !self.identity.keys.verify_add_address(id, address, port, hmac) {
             self.stats.bad_hmacs += 1;
             return;
         }
@@ -79,24 +81,24 @@ impl Connection {
             }
         }
         let known = self.subflows.iter().find(|subflow| subflow.id() == on).map(|s| s.identity.remote.port());
-        let remote = SocketAddr::new(address, port.or(known).unwrap_or(self.initial_remote.port()));
+        let remote = SocketAddr::new(address, port.or(known).unwrap_or(self.identity.initial_remote.port()));
         let id = AddressId(id);
         // Before joins may begin the path manager of a client hears of nothing; then of all that is known.
-        if self.remember_remote_address(id, remote) && (self.confirmed || self.role == Role::Server) {
-            self.notices.push_back(Notice::AddressAnnounced(id, remote));
+        if self.remember_remote_address(id, remote) && (self.association.confirmed || self.role == Role::Server) {
+            self.output.notices.push_back(Notice::AddressAnnounced(id, remote));
         }
     }
 
-    /// Gives whether the address is new; it is said again until echoed.
+    /// Returns whether the address is new; it is said again until echoed.
     fn remember_remote_address(&mut self, id: AddressId, remote: SocketAddr) -> bool {
-        let full = self.remote_addresses.len() >= MAX_REMOTE_ADDRESSES;
-        match self.remote_addresses.iter_mut().find(|known| known.id == id) {
+        let full = self.signalling.remote_addresses.len() >= MAX_REMOTE_ADDRESSES;
+        match self.signalling.remote_addresses.iter_mut().find(|known| known.id == id) {
             // An identifier must be withdrawn before it may mean another address (RFC 8684, section 3.4.1).
             Some(known) if known.remote.ip() != remote.ip() => false,
             Some(known) => core::mem::replace(&mut known.remote, remote) != remote,
             None if full => false,
             None => {
-                self.remote_addresses.push(RemoteAddress { id, remote });
+                self.signalling.remote_addresses.push(RemoteAddress { id, remote });
                 true
             }
         }
@@ -106,53 +108,53 @@ impl Connection {
     /// have sent the option (RFC 8684, section 3.4.2).
     fn handle_remove_address(&mut self, now: Instant, ids: &[u8]) {
         for id in ids.iter().map(|id| AddressId(*id)) {
-            self.remote_addresses.retain(|known| known.id != id);
-            self.notices.push_back(Notice::AddressRemoved(id));
+            self.signalling.remote_addresses.retain(|known| known.id != id);
+            self.output.notices.push_back(Notice::AddressRemoved(id));
             let affected: Vec<SubflowId> =
                 self.subflows.iter().filter(|s| s.identity.remote_address == id).map(Subflow::id).collect();
             for subflow in affected {
-                self.doubt(now, subflow);
+                self.suspicion(now, subflow);
             }
         }
     }
 
     /// Asks by keepalive whether a path lives whose address the peer withdrew. Meanwhile its data goes elsewhere.
-    fn doubt(&mut self, now: Instant, id: SubflowId) {
+    fn suspicion(&mut self, now: Instant, id: SubflowId) {
         let Some(index) = self.index_of(id) else { return };
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         if !subflow.state.is_synchronised() {
             return self.reset_subflow(now, index, CloseReason::AddressGone, REASON_UNSPECIFIED);
         }
-        if subflow.doubt.is_some() {
+        if subflow.suspicion.is_some() {
             return;
         }
-        subflow.doubt = Some(Box::new(Doubt { since: now, probes: 0, until: Instant::NEVER }));
+        subflow.suspicion = Some(Box::new(Suspicion { since: now, probes: 0, until: Instant::NEVER }));
         self.take_back_queued(index);
         self.reinject_outstanding(index, Extent::All);
-        self.handle_doubt(now, index);
+        self.probe_suspect(now, index);
     }
 
-    /// Probes a doubtful path again, or decides. Gives false when it is given up.
-    pub(super) fn handle_doubt(&mut self, now: Instant, index: usize) -> bool {
+    /// Probes a doubtful path again, or decides. Returns false when it is given up.
+    pub(super) fn probe_suspect(&mut self, now: Instant, index: usize) -> bool {
         let rto = self.subflows.get(index).map(|subflow| subflow.rtt.base_rto(&self.config.tcp));
         let (Some(rto), Some(subflow)) = (rto, self.subflows.get_mut(index)) else { return false };
-        let Some(mut doubt) = subflow.doubt.take() else { return true };
+        let Some(mut suspicion) = subflow.suspicion.take() else { return true };
         // What was on its way before the first probe is no answer.
-        let earliest = doubt.since + subflow.rtt.min() / 2;
-        if doubt.probes > 0 && subflow.unheard(now) < now.since(earliest) {
-            subflow.doubt = None;
-            self.output_pending = true;
+        let earliest = suspicion.since + subflow.rtt.min() / 2;
+        if suspicion.probes > 0 && subflow.unheard(now) < now.since(earliest) {
+            subflow.suspicion = None;
+            self.output.pending = true;
             return true;
         }
-        if doubt.probes >= DOUBT_PROBES {
+        if suspicion.probes >= SUSPICION_PROBES {
             self.reset_subflow(now, index, CloseReason::AddressGone, REASON_UNSPECIFIED);
             return false;
         }
-        doubt.probes += 1;
-        doubt.until = now + rto;
-        subflow.doubt = Some(doubt);
-        subflow.keepalive_due = true;
-        self.output_pending = true;
+        suspicion.probes += 1;
+        suspicion.until = now + rto;
+        subflow.suspicion = Some(suspicion);
+        subflow.due.keepalive = true;
+        self.output.pending = true;
         true
     }
 }

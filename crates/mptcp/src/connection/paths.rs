@@ -1,14 +1,14 @@
 //! What a path manager can have a connection do: announce, withdraw, close, suspend, resume, probe.
 
-use super::schedule::Extent;
-use super::{Connection, Protocol, subflow_and_context};
-use crate::config::BufferSize;
+use super::association::Protocol;
+use super::reinjections::Extent;
+use super::signalling::Announcement;
+use super::state::Connection;
 use crate::event::SendKind;
-use crate::subflow::acknowledge::Context;
 use crate::subflow::{State, Subflow};
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::path_manager::CloseReason;
-use anabranch_policy::time::{Duration, Instant};
+use anabranch_policy::time::Instant;
 use anabranch_wire::{MptcpOption, PacketTooBig};
 use core::net::{IpAddr, SocketAddr};
 
@@ -18,99 +18,76 @@ const ANNOUNCEMENT_ATTEMPTS: u32 = 4;
 /// Identifiers in one REMOVE_ADDR: what fits in the option space beside timestamps and DATA_ACK.
 const REMOVALS_PER_OPTION: usize = 12;
 
-/// An address of the peer's, as it announced it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct RemoteAddress {
-    /// Its identifier.
-    pub id: AddressId,
-    /// Address and port.
-    pub remote: SocketAddr,
-}
-
-/// An address of ours that the peer has not confirmed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Announcement {
-    id: u8,
-    address: IpAddr,
-    attempts: u32,
-    next: Instant,
-}
-
-impl Announcement {
-    /// Whether an echo is for this announcement.
-    pub fn matches(&self, id: u8, address: IpAddr) -> bool {
-        self.id == id && self.address == address
-    }
-}
-
 impl Connection {
     /// The peer's address with this identifier; 0 is the one that the initial subflow goes to.
     pub fn remote_address(&self, id: AddressId) -> Option<SocketAddr> {
         if id == AddressId(0) {
-            return Some(self.initial_remote);
+            return Some(self.identity.initial_remote);
         }
-        self.remote_addresses.iter().find(|known| known.id == id).map(|known| known.remote)
+        self.signalling.remote_addresses.iter().find(|known| known.id == id).map(|known| known.remote)
     }
 
     /// Announces an address of ours until it is echoed.
     pub fn announce(&mut self, now: Instant, id: AddressId, address: IpAddr) -> bool {
-        let id = self.wire_address(id);
-        let known = self.announcements.iter().any(|announcement| announcement.matches(id, address));
-        if self.protocol != Protocol::Multipath || known {
+        let id = self.identity.wire_address(id);
+        let known = self.signalling.announcements.iter().any(|announcement| announcement.matches(id, address));
+        if self.association.protocol != Protocol::Multipath || known {
             return false;
         }
-        self.announcements.push(Announcement { id, address, attempts: 0, next: now });
+        self.signalling.announcements.push(Announcement { id, address, attempts: 0, next: now });
         self.send_announcements(now);
         true
     }
 
     /// Puts due announcements on a subflow and sets the timer for the next.
     pub(super) fn send_announcements(&mut self, now: Instant) {
-        let keys = self.keys;
-        let Some(carrier) = self.subflows.iter_mut().find(|s| s.state == State::Established && s.confirmed) else {
+        let keys = self.identity.keys;
+        let Some(carrier) = self.subflows.iter_mut().find(|s| s.state == State::Established && s.handshake.confirmed)
+        else {
             return;
         };
         let timeout = carrier.rtt.base_rto(&self.config.tcp);
-        self.announcements.retain(|announcement| announcement.attempts < ANNOUNCEMENT_ATTEMPTS);
-        for announcement in self.announcements.iter_mut().filter(|announcement| announcement.next <= now) {
+        self.signalling.announcements.retain(|announcement| announcement.attempts < ANNOUNCEMENT_ATTEMPTS);
+        for announcement in self.signalling.announcements.iter_mut().filter(|announcement| announcement.next <= now) {
             let (address_id, address) = (announcement.id, announcement.address);
             let truncated_hmac = Some(keys.sign_add_address(address_id, address, None));
             carrier.push_control(MptcpOption::AddAddress { address_id, address, port: None, truncated_hmac });
             announcement.next = now + timeout * (1_u64 << announcement.attempts);
             announcement.attempts += 1;
         }
-        let next = self.announcements.iter().map(|announcement| announcement.next).min();
+        let next = self.signalling.announcements.iter().map(|announcement| announcement.next).min();
         self.timers.announcement = next.unwrap_or(Instant::NEVER);
-        self.output_pending = true;
+        self.output.pending = true;
     }
 
     /// A new subflow can say what could not be said before.
     pub(super) fn resume_signalling(&mut self, now: Instant) {
-        if !self.announcements.is_empty() {
+        if !self.signalling.announcements.is_empty() {
             self.send_announcements(now);
         }
-        let carrier = self.subflows.iter_mut().find(|s| s.state == State::Established && s.confirmed);
+        let carrier = self.subflows.iter_mut().find(|s| s.state == State::Established && s.handshake.confirmed);
         if let Some(carrier) = carrier
-            && !self.removals.is_empty()
+            && !self.signalling.removals.is_empty()
         {
-            for ids in core::mem::take(&mut self.removals).chunks(REMOVALS_PER_OPTION) {
+            for ids in core::mem::take(&mut self.signalling.removals).chunks(REMOVALS_PER_OPTION) {
                 carrier.push_control(MptcpOption::RemoveAddress { address_ids: ids.to_vec() });
             }
         }
     }
 
     /// Withdraws an address of ours: REMOVE_ADDR, now or on the next subflow, and its subflows close.
-    pub fn withdraw(&mut self, now: Instant, id: AddressId) -> bool {
-        let wire_id = self.wire_address(id);
-        if self.protocol != Protocol::Multipath {
+    pub fn withdraw_address(&mut self, now: Instant, id: AddressId) -> bool {
+        let wire_id = self.identity.wire_address(id);
+        if self.association.protocol != Protocol::Multipath {
             return false;
         }
-        self.announcements.retain(|announcement| announcement.id != wire_id);
-        let stays = |s: &&mut Subflow| s.state == State::Established && s.confirmed && s.identity.local_address != id;
+        self.signalling.announcements.retain(|announcement| announcement.id != wire_id);
+        let stays =
+            |s: &&mut Subflow| s.state == State::Established && s.handshake.confirmed && s.identity.local_address != id;
         if let Some(carrier) = self.subflows.iter_mut().find(stays) {
             carrier.push_control(MptcpOption::RemoveAddress { address_ids: vec![wire_id] });
-        } else if !self.removals.contains(&wire_id) {
-            self.removals.push(wire_id);
+        } else if !self.signalling.removals.contains(&wire_id) {
+            self.signalling.removals.push(wire_id);
         }
         self.leave_address(now, id);
         true
@@ -122,26 +99,26 @@ impl Connection {
             // The address cannot send any more, so no reset.
             self.drop_subflow(now, index, CloseReason::AddressGone);
         }
-        self.output_pending = true;
+        self.output.pending = true;
     }
 
     /// Closes a subflow with a FIN behind what it carries.
     pub fn close_subflow(&mut self, id: SubflowId) -> bool {
-        let end = self.send.end();
+        let end = self.sender.buffer.end();
         let Some(index) = self.index_of(id) else { return false };
         self.take_back_queued(index);
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
         subflow.close(end);
-        self.output_pending = true;
+        self.output.pending = true;
         true
     }
 
     /// Tells the peer, and ourselves, whether a subflow is a backup (MP_PRIO).
     pub fn set_backup(&mut self, id: SubflowId, backup: bool) -> bool {
         let Some(subflow) = self.subflow_mut(id) else { return false };
-        subflow.backup_local = backup;
+        subflow.priority.backup_local = backup;
         let told = subflow.push_control(MptcpOption::Priority { backup });
-        self.output_pending = true;
+        self.output.pending = true;
         told
     }
 
@@ -149,22 +126,22 @@ impl Connection {
     pub fn suspend(&mut self, id: SubflowId) -> bool {
         let Some(index) = self.index_of(id) else { return false };
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
-        if core::mem::replace(&mut subflow.suspended, true) {
+        if core::mem::replace(&mut subflow.priority.suspended, true) {
             return false;
         }
         self.take_back_queued(index);
         self.reinject_outstanding(index, Extent::Missing);
-        self.output_pending = true;
+        self.output.pending = true;
         true
     }
 
     /// Uses a suspended subflow again.
     pub fn resume(&mut self, id: SubflowId) -> bool {
-        let una = self.data_una();
+        let una = self.sender.una();
         let Some(subflow) = self.subflow_mut(id) else { return false };
         subflow.cursor = subflow.cursor.max(una);
-        let changed = core::mem::replace(&mut subflow.suspended, false);
-        self.output_pending = true;
+        let changed = core::mem::replace(&mut subflow.priority.suspended, false);
+        self.output.pending = true;
         changed
     }
 
@@ -172,70 +149,32 @@ impl Connection {
     pub fn probe(&mut self, id: SubflowId) -> bool {
         let Some(index) = self.index_of(id) else { return false };
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
-        let una = self.send.start();
+        let una = self.sender.buffer.start();
         if !subflow.scoreboard.is_idle() {
             // Now, window or not, and not at the end of a back-off.
-            subflow.probe_due = true;
-            self.output_pending = true;
+            subflow.due.probe = true;
+            self.output.pending = true;
             return true;
         }
-        if !subflow.state.can_send() || !subflow.confirmed || una >= self.data_nxt {
+        if !subflow.state.can_send() || !subflow.handshake.confirmed || una >= self.sender.data_nxt {
             return false;
         }
-        let length = u64::from(subflow.mss).min(self.data_nxt - una) as usize;
-        let Some(payload) = self.send.slice(una, length) else { return false };
+        let length = u64::from(subflow.mss).min(self.sender.data_nxt - una) as usize;
+        let Some(payload) = self.sender.buffer.slice(una, length) else { return false };
         if let Some(subflow) = self.subflows.get_mut(index) {
             subflow.push(una, payload, SendKind::Duplicate);
         }
-        self.output_pending = true;
+        self.output.pending = true;
         true
     }
 
-    /// A router says that a packet of ours was too big. Gives false if that is not believed, or no news.
+    /// A router says that a packet of ours was too big. Returns false if that is not believed, or no news.
     pub fn handle_packet_too_big(&mut self, now: Instant, message: &PacketTooBig) -> bool {
         let of_it = |s: &Subflow| s.identity.local == message.source && s.identity.remote == message.destination;
         let Some(index) = self.subflows.iter().position(of_it) else { return false };
-        let (Some(subflow), mut cx) = subflow_and_context!(self, now, index) else { return false };
+        let Some((subflow, mut cx)) = self.subflow_in_context(now, index) else { return false };
         let believed = subflow.handle_packet_too_big(&mut cx, message.seq, message.mtu);
-        self.output_pending = true;
+        self.output.pending = true;
         believed
-    }
-
-    /// A connection on which nothing moves and nothing waits is not measured until something does.
-    pub(super) fn rest_or_measure_again(&mut self, now: Instant) {
-        let moved = (self.stats.segments_sent + self.stats.segments_received) as u32;
-        self.timers.measure = Instant::NEVER;
-        if self.data_una() < self.send.end() || moved != self.measured {
-            self.arm_measurement(now);
-        }
-        self.measured = moved.max(1);
-    }
-
-    /// Something moves: measurements go on.
-    pub(super) fn wake_measurement(&mut self, now: Instant) {
-        let rests = self.timers.measure == Instant::NEVER && self.measured > 0;
-        if rests && self.protocol == Protocol::Multipath && self.closed.is_none() {
-            self.arm_measurement(now);
-        }
-    }
-
-    /// Buffers grow with the number of subflows ([`crate::ConnectionConfig::buffers_per_subflow`]).
-    pub(super) fn fit_buffers(&mut self) {
-        if !self.config.buffers_per_subflow {
-            return;
-        }
-        let subflows = self.subflows.iter().filter(|subflow| subflow.state.is_synchronised()).count().max(1) as u64;
-        self.send.raise_limit(self.config.send_buffer.saturating_mul(subflows));
-        if let BufferSize::Auto { max, .. } = self.config.receive_buffer {
-            self.receive.raise_max(max.saturating_mul(subflows));
-        }
-    }
-
-    pub(super) fn arm_measurement(&mut self, now: Instant) {
-        self.timers.measure = match self.measure_every {
-            Duration::ZERO => Instant::NEVER,
-            Duration::MAX => now + self.round_trip(),
-            interval => now + interval,
-        };
     }
 }

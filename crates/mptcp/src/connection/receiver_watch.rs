@@ -1,52 +1,33 @@
 //! What is measured for a path manager that asks for forward delays: the delays, and when the receive buffer is blocked as
 //! the receiving end sees it.
 
-use super::{Connection, Notice, Protocol};
+use super::association::Protocol;
+use super::output::Notice;
+use super::state::Connection;
 use crate::subflow::delay_meter::DelayMeter;
-use anabranch_policy::ids::SubflowMap;
 use anabranch_policy::path_manager::ForwardDelays;
-use anabranch_policy::time::{Duration, Instant};
-use anabranch_policy::view::SubflowView;
+use anabranch_policy::time::Instant;
 use anabranch_wire::Segment;
-
-/// The state of it.
-#[derive(Debug)]
-pub(super) struct ReceiverWatch {
-    of: ForwardDelays,
-    /// The difference of the two ends' clocks that was seen first: the zero of all delays.
-    reference: Option<u32>,
-    meters: SubflowMap<DelayMeter>,
-    /// The receive buffer is blocked, and this is when the path manager hears of it again; else never.
-    pub repeat_at: Instant,
-}
-
-impl ReceiverWatch {
-    /// None if nothing is asked for.
-    pub fn of(of: ForwardDelays) -> Option<Box<Self>> {
-        let new = || Box::new(Self { of, reference: None, meters: SubflowMap::new(), repeat_at: Instant::NEVER });
-        (of != ForwardDelays::Unmeasured).then(new)
-    }
-}
 
 impl Connection {
     /// Data came in: our clock less the timestamp that it carries.
-    pub(super) fn note_arrival_delay(&mut self, now: Instant, index: usize, segment: &Segment) {
+    pub(super) fn record_arrival_delay(&mut self, now: Instant, index: usize, segment: &Segment) {
         if let Some(stamps) = segment.options.timestamps {
             let difference = self.stamp(now).wrapping_sub(stamps.value);
-            self.note_delay(now, index, ForwardDelays::OfArrivals, difference, self.stamp_clock().micros_into(now));
+            self.record_delay(now, index, ForwardDelays::OfArrivals, difference, self.stamp_clock().micros_into(now));
         }
     }
 
     /// Data of ours was acknowledged: the peer's clock then less ours when it left, both whole milliseconds.
-    pub(super) fn note_acknowledged_delay(&mut self, now: Instant, index: usize, segment: &Segment) {
+    pub(super) fn record_acknowledged_delay(&mut self, now: Instant, index: usize, segment: &Segment) {
         if let Some(stamps) = segment.options.timestamps.filter(|stamps| stamps.echo != 0) {
             let difference = stamps.value.wrapping_sub(stamps.echo);
-            self.note_delay(now, index, ForwardDelays::OfAcknowledgements, difference, 0);
+            self.record_delay(now, index, ForwardDelays::OfAcknowledgements, difference, 0);
         }
     }
 
-    fn note_delay(&mut self, now: Instant, index: usize, of: ForwardDelays, difference: u32, micros: i64) {
-        let Some(watch) = self.watch.as_mut().filter(|watch| watch.of == of) else { return };
+    fn record_delay(&mut self, now: Instant, index: usize, of: ForwardDelays, difference: u32, micros: i64) {
+        let Some(watch) = self.measurement.watch.as_mut().filter(|watch| watch.of == of) else { return };
         let Some(subflow) = self.subflows.get(index).filter(|s| s.negotiated.timestamps) else { return };
         let reference = *watch.reference.get_or_insert(difference);
         if let Some(meter) = watch.meters.get_mut(subflow.id()) {
@@ -58,28 +39,9 @@ impl Connection {
         watch.meters.insert(subflow.id(), meter);
     }
 
-    /// Its subflows as path managers see them: with what was measured of forward delays.
-    pub fn subflow_views_with_delays(&self, views: &mut Vec<SubflowView>) {
-        self.subflow_views(views);
-        let Some(watch) = &self.watch else { return };
-        for (view, subflow) in views.iter_mut().zip(&self.subflows).filter(|(_, s)| s.negotiated.timestamps) {
-            view.forward_delay = Some(watch.meters.get(subflow.id()).map(|meter| meter.delay).unwrap_or_default());
-        }
-    }
-
-    /// The places of the subflows whose forward delay is measured on arrivals, and the delays, microseconds on one scale.
-    pub(super) fn forward_delays(&self) -> impl Iterator<Item = (usize, f64)> {
-        let watch = self.watch.as_ref().filter(|watch| watch.of == ForwardDelays::OfArrivals);
-        let meter = move |id| watch.and_then(|watch| watch.meters.get(id));
-        let of = move |subflow: &crate::subflow::Subflow| {
-            meter(subflow.id()).map(|meter| meter.delay.smoothed(meter.delay.latest_at(), 0.0))
-        };
-        self.subflows.iter().enumerate().filter_map(move |(index, subflow)| Some((index, of(subflow)?)))
-    }
-
     /// Data was put into the receive buffer: whether an episode begins or ends.
     pub(super) fn watch_receive_buffer(&mut self, now: Instant) {
-        let was_blocked = self.watch.as_ref().is_some_and(|watch| watch.repeat_at != Instant::NEVER);
+        let was_blocked = self.measurement.watch.as_ref().is_some_and(|watch| watch.repeat_at != Instant::NEVER);
         let is_blocked = self.is_receiver_blocked();
         if was_blocked != is_blocked {
             self.announce_receiver_blocked(now, is_blocked);
@@ -88,34 +50,31 @@ impl Connection {
 
     /// An episode that outlasts the largest round trip counts again. Reading may have ended it meanwhile.
     pub(super) fn look_at_receive_buffer_again(&mut self, now: Instant) {
-        if self.watch.as_ref().is_some_and(|watch| watch.repeat_at <= now) {
+        if self.measurement.watch.as_ref().is_some_and(|watch| watch.repeat_at <= now) {
             self.announce_receiver_blocked(now, self.is_receiver_blocked());
         }
     }
 
     fn announce_receiver_blocked(&mut self, now: Instant, is_blocked: bool) {
         let repeat_at = if is_blocked { now + self.longest_round_trip() } else { Instant::NEVER };
-        let Some(watch) = self.watch.as_mut().filter(|watch| watch.of == ForwardDelays::OfArrivals) else { return };
+        let Some(watch) = self.measurement.watch.as_mut().filter(|watch| watch.of == ForwardDelays::OfArrivals) else {
+            return;
+        };
         watch.repeat_at = repeat_at;
         if is_blocked {
-            self.notices.push_back(Notice::ReceiverBlocked(self.receive.next()));
+            self.output.notices.push_back(Notice::ReceiverBlocked(self.receiver.buffer.next()));
         }
     }
 
     /// Whether nothing more can come but what fills the hole. The window's edge is the one that the peer was told, and
     /// may have been rounded down for it.
     fn is_receiver_blocked(&self) -> bool {
-        let Some(highest) = self.receive.highest().filter(|_| self.protocol == Protocol::Multipath) else {
+        let Some(highest) = self.receiver.buffer.highest().filter(|_| self.association.protocol == Protocol::Multipath)
+        else {
             return false;
         };
         let scale = self.subflows.iter().map(|s| s.negotiated.receive_scale).max().unwrap_or(0);
         let rounded = (1 << scale) - 1;
-        self.advertised_edge.saturating_sub(highest) < u64::from(self.receive.segment_size()) + rounded
-    }
-
-    /// As a receiver knows it, from echoed timestamps or handshakes; at least 10 ms.
-    pub(super) fn longest_round_trip(&self) -> Duration {
-        let each = self.subflows.iter().map(|s| s.receive_round_trip.max(s.rtt.smoothed()));
-        each.max().unwrap_or_default().max(Duration::from_millis(10))
+        self.receiver.advertised_edge.saturating_sub(highest) < u64::from(self.receiver.buffer.segment_size()) + rounded
     }
 }

@@ -1,166 +1,54 @@
-//! Which data goes to which subflow next: new data, data to be sent again, and what a closed window calls for.
+//! Which data goes to which subflow next: the scheduler is asked, and its answer carried out.
 
-use super::{Connection, Notice, Protocol, Workspace};
-use crate::event::{SendKind, TraceRecord};
-use crate::subflow::Subflow;
-use crate::subflow::scoreboard::Fate;
-use anabranch_policy::congestion::{Congestion, CongestionEvent};
+use super::association::Protocol;
+use super::opportunity::Opportunity;
+use super::output::Workspace;
+use super::scheduling::Absent;
+use super::state::Connection;
+use crate::event::SendKind;
 use anabranch_policy::ids::SubflowId;
-use anabranch_policy::scheduler::{Chunk, ChunkKind, Decision, Hole};
+use anabranch_policy::scheduler::{Answer, Outstanding};
 use anabranch_policy::time::Instant;
-use std::collections::VecDeque;
-
-/// Most stretches that wait to be sent again; more are left to their own subflow.
-const MAX_REINJECTIONS: usize = 16_384;
-
-/// Stands for the subflow that sent a stretch last where none did, or none has it any more: it may go anywhere.
-pub(super) const NOBODY: SubflowId = SubflowId(u32::MAX);
-
-/// How much of what a subflow has outstanding is sent elsewhere.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Extent {
-    /// What the peer is not known to have.
-    Missing,
-    /// Also what it acknowledged selectively: where that lies behind a hole which nobody fills on this subflow, the peer may
-    /// never give it to the data level. The kernel of Linux does not.
-    All,
-}
-
-/// A stretch of data to be sent on another subflow.
-#[derive(Clone, Copy, Debug)]
-struct Stretch {
-    start: u64,
-    end: u64,
-    last_sent_on: SubflowId,
-}
-
-/// The data that waits to be sent again.
-#[derive(Debug, Default)]
-pub(super) struct Reinjections {
-    stretches: VecDeque<Stretch>,
-}
-
-impl Reinjections {
-    /// Forgets all.
-    pub fn clear(&mut self) {
-        self.stretches = VecDeque::new();
-    }
-
-    pub fn add(&mut self, start: u64, end: u64, last_sent_on: SubflowId) -> bool {
-        if start >= end {
-            return true;
-        }
-        let full = self.stretches.len() >= MAX_REINJECTIONS;
-        match self.stretches.back_mut() {
-            Some(last) if last.end == start && last.last_sent_on == last_sent_on => last.end = end,
-            _ if full => return false,
-            _ => self.stretches.push_back(Stretch { start, end, last_sent_on }),
-        }
-        true
-    }
-
-    /// The first stretch that is not acknowledged yet and that a subflow can take which did not send it last, and its
-    /// place. Those before it wait: the subflow that sent them has them still, and they must not keep back others.
-    fn first(&mut self, una: u64, can_take: impl Fn(SubflowId) -> bool) -> Option<(usize, Stretch)> {
-        while self.stretches.front().is_some_and(|first| first.end <= una) {
-            self.stretches.pop_front();
-        }
-        if self.stretches.is_empty() {
-            self.stretches = VecDeque::new();
-            return None;
-        }
-        let at = self.stretches.iter().position(|s| s.start.max(una) < s.end && can_take(s.last_sent_on))?;
-        let stretch = self.stretches.get_mut(at)?;
-        stretch.start = stretch.start.max(una);
-        Some((at, *stretch))
-    }
-
-    /// Has a stretch sent before all others; if it waits already, perhaps with more behind it, that one moves up.
-    fn add_first(&mut self, stretch: Stretch) {
-        let same = |other: &Stretch| (other.start, other.last_sent_on) == (stretch.start, stretch.last_sent_on);
-        let waiting = self.stretches.iter().position(same).and_then(|at| self.stretches.remove(at));
-        let end = waiting.map_or(stretch.end, |waiting| waiting.end.max(stretch.end));
-        self.stretches.push_front(Stretch { end, ..stretch });
-    }
-
-    fn advance(&mut self, at: usize, to: u64) {
-        self.stretches.get_mut(at).into_iter().for_each(|stretch| stretch.start = to);
-    }
-}
-
-/// An episode in which the receive buffer is blocked.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Blocked {
-    /// When policies hear of it again.
-    repeat_at: Instant,
-    /// The data sequence of the hole.
-    hole: u64,
-    /// Who carries it, if anybody does.
-    culprit: Option<SubflowId>,
-    /// How much of it, bytes.
-    length: u64,
-}
-
-impl Blocked {
-    fn new(repeat_at: Instant, hole: u64, holder: Option<(SubflowId, u64)>) -> Self {
-        let (culprit, length) = (holder.map(|(id, _)| id), holder.map_or(0, |(_, length)| length));
-        Self { repeat_at, hole, culprit, length }
-    }
-}
 
 impl Connection {
-    /// Gives one more segment's worth of data to a subflow. Gives false if nothing can be given now.
+    /// Puts one more segment's worth of data on a subflow. Returns false if nothing can be sent now.
     pub(super) fn assign(&mut self, now: Instant, workspace: &mut Workspace) -> bool {
-        let una = self.data_una();
-        let waiting = self.data_nxt < self.send.end();
-        let mut again = None;
-        if !self.reinjections.stretches.is_empty() {
-            workspace.refused.clear();
-            again = self.next_again(una, &workspace.refused);
-        }
-        let shares = self.duplicates() && una < self.data_nxt;
-        if !waiting && again.is_none() && !self.scheduler.redundant() && !shares {
+        if !self.has_work() || self.association.protocol == Protocol::Negotiating || self.life.closed.is_some() {
             return false;
         }
-        if self.protocol == Protocol::Negotiating || self.closed.is_some() {
-            return false;
+        if self.association.protocol == Protocol::Tcp {
+            return !self.sender.all_assigned() && self.assign_to_only(now);
         }
-        if self.protocol == Protocol::Tcp {
-            return waiting && self.assign_to_only(now);
-        }
-        self.subflow_views(&mut workspace.views);
-        while let Some((at, stretch)) = again {
-            if self.assign_again(now, at, stretch, workspace) {
-                return true;
+        let view = self.view(now);
+        // The scheduler looks at the rest of the connection while it decides.
+        let mut scheduler = core::mem::replace(&mut self.scheduling.scheduler, Box::new(Absent));
+        let mut opportunity = Opportunity::new(self, now, workspace);
+        let views = opportunity.views;
+        let answer = scheduler.next(&view, &mut opportunity, views);
+        let (again, unsent) = (opportunity.again, opportunity.unsent);
+        self.scheduling.scheduler = scheduler;
+        self.forget_reports();
+        match (answer, again, unsent) {
+            (Answer::New(id), _, Some((length, false))) => {
+                // If it is withdrawn, something else comes next.
+                self.withdraws_next(now, length, &workspace.views) || self.put_new(now, id, length)
             }
-            // What only a subflow without room may take does not keep back what others can.
-            workspace.refused.push(stretch.last_sent_on);
-            again = self.next_again(una, &workspace.refused);
+            (Answer::New(id), _, Some((length, true))) => self.put_new(now, id, length),
+            (Answer::Again(id), Some((at, range, length)), _) => self.put_again(id, at, range.start, length),
+            (Answer::Copy(outstanding, id), ..) => self.put_copy(id, &outstanding),
+            (Answer::CatchUp(id), ..) => self.catch_up(id),
+            (Answer::New(_) | Answer::Again(_) | Answer::Wait, ..) => false,
         }
-        if self.scheduler.redundant() && self.assign_redundantly(workspace) {
-            return true;
-        }
-        if shares && waiting && self.shares_first(now, workspace) && self.assign_shared(now, workspace) {
-            return true;
-        }
-        if waiting && self.assign_new(now, workspace) {
-            return true;
-        }
-        let nothing_new = !waiting || self.window_edge.saturating_sub(self.data_nxt) == 0 || self.blocked.is_some();
-        shares && nothing_new && (self.assign_shared(now, workspace) || self.assign_twice(now, workspace))
     }
 
-    /// The next stretch to be sent again, of those that none of `refused` sent last.
-    fn next_again(&mut self, una: u64, refused: &[SubflowId]) -> Option<(usize, Stretch)> {
-        loop {
-            let subflows = &self.subflows;
-            let can_take = |last: SubflowId| {
-                !refused.contains(&last) && subflows.iter().any(|subflow| subflow.is_usable() && subflow.id() != last)
-            };
-            let (at, stretch) = self.reinjections.first(una, can_take)?;
-            let Some(end) = self.withdrawn_until(stretch.start) else { return Some((at, stretch)) };
-            self.reinjections.advance(at, end.min(stretch.end));
-        }
+    /// Whether there is anything that the scheduler could decide on.
+    fn has_work(&self) -> bool {
+        let needs = &self.scheduling.needs;
+        !self.sender.all_assigned()
+            || !self.sender.reinjections.ranges.is_empty()
+            || self.has_reports()
+            || needs.whole_stream
+            || (self.duplicates() && self.sender.una() < self.sender.data_nxt)
     }
 
     /// Plain TCP has one subflow and nothing to choose.
@@ -171,7 +59,7 @@ impl Connection {
         }
         let window = subflow.window(&*self.congestion, &self.config.tcp);
         let used = subflow.pipe() + subflow.scoreboard.queued() + subflow.scoreboard.lost();
-        let probe = subflow.probe_due && subflow.scoreboard.queued() == 0;
+        let probe = subflow.due.probe && subflow.scoreboard.queued() == 0;
         let mss = subflow.mss;
         let id = subflow.id();
         let Some(length) = self.next_length(mss) else { return false };
@@ -179,295 +67,38 @@ impl Connection {
             return false;
         }
         let length = self.probe_length(now, id).unwrap_or(length);
-        self.give(id, self.data_nxt, length as usize, SendKind::New)
+        self.put(id, self.sender.data_nxt, length as usize, SendKind::New)
     }
 
-    /// How much new data a probe of a subflow's path would carry, if one is wanted.
-    fn probe_length(&mut self, now: Instant, id: SubflowId) -> Option<u64> {
-        let subflow = self.subflows.iter_mut().find(|subflow| subflow.id() == id && subflow.has_narrow_path())?;
-        let window = subflow.window(&*self.congestion, &self.config.tcp);
-        let unsent = self.send.end() - self.data_nxt;
-        let available = unsent.min(self.window_edge.saturating_sub(self.data_nxt)).min(window);
-        subflow.probe_size(now, available).map(u64::from)
-    }
-
-    /// How much new data the next segment may carry: none if it must wait for window, or for more data to fill it.
-    pub(super) fn next_length(&self, mss: u32) -> Option<u64> {
-        let unsent = self.send.end() - self.data_nxt;
-        let left = self.window_edge.saturating_sub(self.data_nxt);
-        let full = u64::from(mss).min(unsent);
-        if full > left {
-            // Sender's silly-window avoidance (RFC 9293, section 3.8.6.2.1): a part only if it is half the window, or if
-            // nothing better came for a while.
-            let largest = self.subflows.iter().map(Subflow::largest_window).max().unwrap_or(0);
-            if left == 0 || (left < u64::from(largest) / 2 && !self.override_due) {
-                return None;
-            }
-        }
-        let length = full.min(left);
-        let partial = length < u64::from(mss);
-        let outstanding = self.data_nxt > self.data_una();
-        if partial && outstanding && self.nagle && !self.write_closed && length == unsent {
-            return None; // Nagle (RFC 9293, section 3.7.4)
-        }
-        Some(length)
-    }
-
-    /// Data that another subflow failed to deliver comes before new data.
-    fn assign_again(&mut self, now: Instant, at: usize, stretch: Stretch, workspace: &mut Workspace) -> bool {
-        let others = |s: &Subflow| s.is_usable() && s.id() != stretch.last_sent_on;
-        let mss = self.subflows.iter().filter(|s| others(s)).map(|s| s.mss).max().unwrap_or(0);
-        let length = self.useful_length(stretch.start, (stretch.end - stretch.start).min(u64::from(mss))) as u32;
-        let chunk = Chunk {
-            data_seq: stretch.start,
-            length,
-            kind: ChunkKind::Reinjection,
-            last_sent_on: Some(stretch.last_sent_on),
-            time_left: self.time_left(now, stretch.start),
-        };
-        let view = self.view(now);
-        match self.scheduler.schedule(&view, &chunk, &workspace.views) {
-            Decision::Send(id) if id != stretch.last_sent_on => {
-                let Some(mss) = self.subflow_mut(id).filter(|s| s.is_usable()).map(|s| s.mss) else { return false };
-                let length = length.min(mss);
-                self.reinjections.advance(at, stretch.start + u64::from(length));
-                self.give(id, stretch.start, length as usize, SendKind::Reinjection)
-            }
-            Decision::Send(_) => false,
-            Decision::Wait(until) => {
-                self.timers.schedule = until.unwrap_or(Instant::NEVER).max(now);
-                false
-            }
-        }
-    }
-
-    /// Every subflow walks the unacknowledged stream itself (ReMP): one that has room and is behind catches up.
-    fn assign_redundantly(&mut self, workspace: &Workspace) -> bool {
-        let una = self.data_una();
-        for view in &workspace.views {
-            if !view.usable() || !view.has_room() {
-                continue;
-            }
-            let Some(subflow) = self.subflows.iter().find(|subflow| subflow.id() == view.id) else { continue };
-            let (mut from, mss) = (subflow.cursor.max(una), u64::from(subflow.mss));
-            while let Some(end) = self.withdrawn_until(from) {
-                from = end;
-            }
-            self.subflow_mut(view.id).into_iter().for_each(|subflow| subflow.cursor = from);
-            if from < self.data_nxt {
-                let length = self.useful_length(from, (self.data_nxt - from).min(mss));
-                return self.give(view.id, from, length as usize, SendKind::Duplicate);
-            }
-        }
-        false
-    }
-
-    fn assign_new(&mut self, now: Instant, workspace: &mut Workspace) -> bool {
-        let Some(mss) = self.subflows.iter().filter(|s| s.is_usable()).map(|s| s.mss).max() else { return false };
-        let Some(length) = self.next_length(mss) else {
-            self.consider_blocked(now, mss, workspace);
-            return false;
-        };
-        self.blocked = None;
-        if let Some(id) = self.probing_subflow() {
-            return self.give_new(now, id, length);
-        }
-        let data_seq = self.data_nxt;
-        let time_left = self.time_left(now, data_seq);
-        let chunk = Chunk { data_seq, length: length as u32, kind: ChunkKind::New, last_sent_on: None, time_left };
-        let view = self.view(now);
-        match self.scheduler.schedule(&view, &chunk, &workspace.views) {
-            // Something else comes next then.
-            Decision::Send(_) if self.withdraws_next(now, length, &workspace.views) => true,
-            Decision::Send(id) => self.give_new(now, id, length),
-            Decision::Wait(until) => {
-                self.timers.schedule = until.unwrap_or(Instant::NEVER).max(now);
-                false
-            }
-        }
-    }
-
-    /// A tail loss probe takes new data with it, window or not (RFC 8985, section 7.3). A stale subflow is probed with what
-    /// it has outstanding: what is new would wait there while the stream goes on elsewhere.
-    pub(super) fn probing_subflow(&self) -> Option<SubflowId> {
-        let wants = |s: &&Subflow| s.probe_due && s.is_usable() && !s.is_stale() && s.scoreboard.queued() == 0;
-        self.subflows.iter().find(wants).map(Subflow::id)
-    }
-
-    fn give_new(&mut self, now: Instant, id: SubflowId, length: u64) -> bool {
+    fn put_new(&mut self, now: Instant, id: SubflowId, length: u64) -> bool {
         let Some(mss) = self.subflow_mut(id).filter(|s| s.is_usable()).map(|s| s.mss) else { return false };
         if let Some(length) = self.probe_length(now, id) {
-            return self.give(id, self.data_nxt, length as usize, SendKind::New);
+            return self.put(id, self.sender.data_nxt, length as usize, SendKind::New);
         }
         let length = length.min(u64::from(mss));
-        match self.place_in_train(id) {
-            Some(place) => self.give_in_train(id, length, place),
-            None => self.give(id, self.data_nxt, length as usize, SendKind::New),
+        match self.place_under_mapping(id) {
+            Some(place) => self.put_under_mapping(id, length, place),
+            None => self.put(id, self.sender.data_nxt, length as usize, SendKind::New),
         }
     }
 
-    /// Puts a stretch of the stream on a subflow.
-    pub(super) fn give(&mut self, id: SubflowId, data_seq: u64, length: usize, kind: SendKind) -> bool {
-        let Some(payload) = self.send.slice(data_seq, length) else { return false };
-        let length = payload.len() as u64;
-        match kind {
-            SendKind::New => self.note_given(data_seq + length),
-            SendKind::Reinjection => self.stats.bytes_reinjected += length,
-            SendKind::Duplicate => self.stats.bytes_duplicated += length,
-            SendKind::Retransmission => {}
-        }
-        if let Some(subflow) = self.subflow_mut(id) {
-            subflow.push(data_seq, payload, kind);
-        }
-        if kind == SendKind::New {
-            self.close_plain();
-        }
-        true
+    fn put_again(&mut self, id: SubflowId, at: usize, start: u64, length: u32) -> bool {
+        let Some(mss) = self.subflow_mut(id).filter(|s| s.is_usable()).map(|s| s.mss) else { return false };
+        let length = length.min(mss);
+        self.sender.reinjections.advance(at, start + u64::from(length));
+        self.put(id, start, length as usize, SendKind::Reinjection)
     }
 
-    /// New data up to here was given to a subflow.
-    pub(super) fn note_given(&mut self, end: u64) {
-        self.data_nxt = end;
-        self.override_due = false;
-    }
-
-    /// Whether the closed window is a blocked receive buffer: a usable subflow has room, and bytes beyond the left edge
-    /// have arrived, so that the peer waits for a hole.
-    fn consider_blocked(&mut self, now: Instant, mss: u32, workspace: &mut Workspace) {
-        let una = self.data_una();
-        let room = workspace.views.iter().any(|view| view.usable() && view.has_room());
-        let shut = self.window_edge.saturating_sub(self.data_nxt) < u64::from(mss);
-        if !room || !shut || self.delivered_end <= una {
-            self.blocked = None;
-            self.timers.blocked = Instant::NEVER;
-            return;
+    fn put_copy(&mut self, id: SubflowId, outstanding: &Outstanding) -> bool {
+        if id == outstanding.sender {
+            let length = self.useful_length(outstanding.data_seq, u64::from(outstanding.length));
+            return self.put(id, outstanding.data_seq, length as usize, SendKind::Duplicate);
         }
-        let round_trip = self.round_trip();
-        let blocked = match self.blocked {
-            Some(blocked) => blocked,
-            None => {
-                self.announce_blocked(una);
-                self.timers.blocked = now + round_trip;
-                Blocked::new(now + round_trip, una, self.find_holder(una))
-            }
-        };
-        self.blocked = Some(blocked);
-        self.relieve(now, una, workspace);
+        self.subflow_mut(id).is_some_and(|subflow| subflow.is_usable()) && self.share(id, outstanding)
     }
 
-    fn announce_blocked(&mut self, hole: u64) {
-        self.stats.blocked_episodes += 1;
-        self.notices.push_back(Notice::Blocked(hole));
-        self.record(TraceRecord::Blocked { connection: self.id, hole });
-    }
-
-    /// An episode that outlasts the largest round trip counts again.
-    pub(super) fn handle_blocked_timeout(&mut self, now: Instant) {
-        self.timers.blocked = Instant::NEVER;
-        let round_trip = self.round_trip();
-        let hole = self.data_una();
-        if let Some(blocked) = self.blocked.as_mut().filter(|blocked| blocked.repeat_at <= now) {
-            blocked.repeat_at = now + round_trip;
-            self.timers.blocked = now + round_trip;
-            self.announce_blocked(hole);
-        }
-    }
-
-    /// Which subflow holds the byte at `data_seq`, and how much from there on.
-    pub(super) fn find_holder(&self, data_seq: u64) -> Option<(SubflowId, u64)> {
-        self.subflows.iter().find_map(|s| s.scoreboard.holds(data_seq).map(|length| (s.id(), length)))
-    }
-
-    /// Has a stretch sent again before all others, on any subflow but `last_sent_on`.
-    pub(super) fn reinject_at_once(&mut self, start: u64, end: u64, last_sent_on: SubflowId) {
-        self.reinjections.add_first(Stretch { start, end, last_sent_on });
-    }
-
-    /// Has a stretch sent again, on any subflow but `last_sent_on`.
-    pub(super) fn reinject_stretch(&mut self, start: u64, end: u64, last_sent_on: SubflowId) {
-        self.reinjections.add(start, end, last_sent_on);
-    }
-
-    /// Asks the scheduler what to do about the hole.
-    fn relieve(&mut self, now: Instant, una: u64, workspace: &Workspace) {
-        let Some(mut blocked) = self.blocked else { return };
-        if blocked.hole != una {
-            blocked = Blocked::new(blocked.repeat_at, una, self.find_holder(una));
-            self.blocked = Some(blocked);
-        }
-        let Some(culprit) = blocked.culprit else { return };
-        let length = blocked.length;
-        let hole = Hole { data_seq: una, length: length as u32, culprit };
-        let view = self.view(now);
-        let relief = self.scheduler.on_window_blocked(&view, &hole, &workspace.views);
-        let early = self.reinjects_early();
-        if let Some(id) = relief.retransmit_on.filter(|id| early && *id != culprit)
-            && let Some(mss) = self.subflow_mut(id).filter(|s| s.is_usable()).map(|s| s.mss)
-        {
-            let length = self.useful_length(una, length.min(u64::from(mss)));
-            self.give(id, una, length as usize, SendKind::Duplicate);
-        }
-        if let Some(id) = relief.penalise
-            && let Some(in_flight) = self.subflow_mut(id).map(|subflow| subflow.pipe())
-        {
-            let event = CongestionEvent { now, cause: Congestion::Penalty, in_flight, lost: 0, repeated: false };
-            self.congestion.on_congestion(id, &event);
-        }
-    }
-
-    /// Has everything that a subflow holds sent elsewhere: it is gone.
-    pub(super) fn reinject_all_of(&mut self, subflow: &mut Subflow) {
-        if self.protocol != Protocol::Multipath || self.closed.is_some() {
-            return;
-        }
-        let id = subflow.id();
-        for record in subflow.scoreboard.records().filter(|record| !record.reinjected) {
-            self.reinjections.add(record.data_seq, record.data_end(), id);
-        }
-    }
-
-    /// Has what a subflow has outstanding sent elsewhere too: it does not answer.
-    pub(super) fn reinject_outstanding(&mut self, index: usize, extent: Extent) {
-        let una = self.data_una();
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
-        let id = subflow.id();
-        for record in subflow.scoreboard.given_mut() {
-            let wanted = extent == Extent::All || record.fate != Fate::Sacked;
-            if wanted && !record.reinjected && record.data_end() > una {
-                record.reinjected = self.reinjections.add(record.data_seq, record.data_end(), id);
-            }
-        }
-    }
-
-    /// Takes back what a subflow has not sent yet; it may get it again.
-    pub(super) fn take_back_queued(&mut self, index: usize) {
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
-        let mut taken = Vec::new();
-        while let Some(record) = subflow.take_unsent() {
-            taken.push((record.data_seq, record.data_end()));
-        }
-        for (start, end) in taken.into_iter().rev() {
-            self.reinjections.add(start, end, NOBODY);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{NOBODY, Reinjections, SubflowId};
-
-    #[test]
-    fn a_stretch_that_only_its_own_subflow_could_take_does_not_keep_back_those_behind_it() {
-        let mut reinjections = Reinjections::default();
-        reinjections.add(5_000, 6_000, SubflowId(1));
-        reinjections.add(2_000, 3_000, SubflowId(0));
-        reinjections.add(1_000, 1_500, NOBODY);
-        let only_subflow_1_is_left = |last: SubflowId| last != SubflowId(1);
-        let (at, stretch) = reinjections.first(2_200, only_subflow_1_is_left).unwrap();
-        assert_eq!((at, stretch.start, stretch.end), (1, 2_200, 3_000));
-        reinjections.advance(at, 3_000);
-        assert!(reinjections.first(2_200, only_subflow_1_is_left).is_none());
-        let (at, stretch) = reinjections.first(2_200, |_| true).unwrap();
-        assert_eq!((at, stretch.start), (0, 5_000));
+    fn catch_up(&mut self, id: SubflowId) -> bool {
+        let Some((from, length)) = self.behind(id) else { return false };
+        self.put(id, from, length as usize, SendKind::Duplicate)
     }
 }

@@ -1,17 +1,14 @@
 //! A segment on one of the subflows: judged there, then taken apart into acknowledgement, options, payload and end.
 
-use super::close::REASON_UNSPECIFIED;
-use super::{Connection, Notice, Protocol, subflow_and_context};
-use crate::event::{CloseCause, Event, FallbackCause, TraceRecord};
-use crate::receive_buffer::Inserted;
-use crate::subflow::acknowledge::{Context, Progress};
+use super::association::Protocol;
+use super::packets::REASON_UNSPECIFIED;
+use super::state::Connection;
+use crate::event::{CloseCause, FallbackCause};
+use crate::subflow::State;
 use crate::subflow::segment_arrives::Verdict;
-use crate::subflow::{Signals, State, Subflow};
-use anabranch_policy::ids::SubflowId;
-use anabranch_policy::path_manager::{CloseReason, Role};
-use anabranch_policy::time::{Duration, Instant};
-use anabranch_wire::{Ecn, Flags, MptcpOption, Segment, SeqNumber};
-use bytes::{Buf, Bytes};
+use anabranch_policy::path_manager::CloseReason;
+use anabranch_policy::time::Instant;
+use anabranch_wire::{Ecn, Flags, MptcpOption, Segment};
 use core::net::SocketAddr;
 
 impl Connection {
@@ -28,19 +25,23 @@ impl Connection {
         let Some(index) = found else { return };
         self.stats.segments_received += 1;
         self.wake_measurement(now);
-        self.output_pending = true;
+        self.output.pending = true;
         let acceptance = self.acceptance_window();
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         if subflow.state == State::SynSent {
             return self.handle_in_syn_sent(now, index, segment);
         }
         match subflow.judge(now, segment, acceptance) {
-            Verdict::Drop => self.note_dropped(now, segment, index),
+            Verdict::Drop => self.record_dropped(now, segment, index),
             Verdict::Reset => self.handle_reset(now, index, segment),
             Verdict::Refuse => self.refuse_acknowledgement(index, segment.ack),
             Verdict::Process { acknowledges } => {
                 subflow.handle_ecn(ecn, segment);
                 self.process(now, index, segment, acknowledges);
+                if self.insert_released(now) {
+                    self.announce_end();
+                    self.finish_if_done(now);
+                }
             }
         }
     }
@@ -49,27 +50,30 @@ impl Connection {
     /// that counts; this is the sanity check of RFC 8684, section 3.3.4, with room for data that was already
     /// acknowledged at data level.
     fn acceptance_window(&self) -> u32 {
-        let window = self.receive.window();
-        match self.protocol {
+        let window = self.receiver.buffer.window();
+        match self.association.protocol {
             Protocol::Tcp => window.min(1 << 30) as u32,
-            Protocol::Negotiating | Protocol::Multipath => (self.receive.size() * 2).clamp(1 << 16, 1 << 30) as u32,
+            Protocol::Negotiating | Protocol::Multipath => {
+                (self.receiver.buffer.size() * 2).clamp(1 << 16, 1 << 30) as u32
+            }
         }
     }
 
     /// A SYN again without MP_CAPABLE: the peer has given MPTCP up.
-    fn note_dropped(&mut self, now: Instant, segment: &Segment, index: usize) {
+    fn record_dropped(&mut self, now: Instant, segment: &Segment, index: usize) {
         let initial = self.is_initial(index);
-        self.note_late_fin(now, index, segment);
-        self.note_late_on_subflow(index, segment);
+        self.record_late_fin(now, index, segment);
+        self.record_late_on_subflow(index, segment);
         let repeated = self.subflows.get(index).is_some_and(|subflow| subflow.is_repeated_syn(segment));
-        if initial && repeated && segment.options.mptcp.is_empty() && self.protocol == Protocol::Negotiating {
-            self.protocol = Protocol::Tcp;
-            self.note_fallback(FallbackCause::SynLost);
+        if initial && repeated && segment.options.mptcp.is_empty() && self.association.protocol == Protocol::Negotiating
+        {
+            self.association.protocol = Protocol::Tcp;
+            self.report_fallback(FallbackCause::SynLost);
         }
     }
 
     /// The peer's FIN again in TIME-WAIT: it lost our last acknowledgement (RFC 9293, section 3.10.7.4).
-    fn note_late_fin(&mut self, now: Instant, index: usize, segment: &Segment) {
+    fn record_late_fin(&mut self, now: Instant, index: usize, segment: &Segment) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         let end = segment.seq + segment.sequence_length();
         if segment.flags.contains(Flags::FIN) && end == subflow.receiver.next {
@@ -84,11 +88,11 @@ impl Connection {
         }
         for option in &segment.options.mptcp {
             if let MptcpOption::Fail { data_seq } = option {
-                self.note_failure(*data_seq);
+                self.record_failure(*data_seq);
             }
         }
         let state = self.subflows.get(index).map(|subflow| subflow.state);
-        if self.protocol == Protocol::Multipath {
+        if self.association.protocol == Protocol::Multipath {
             // A permanent condition: not to be tried again on this path (RFC 8684, section 3.6). A reset without a
             // reason says nothing of that: Linux never sets the flag T.
             let permanent = |option: &MptcpOption| match option {
@@ -100,12 +104,12 @@ impl Connection {
             return self.drop_subflow(now, index, reason);
         }
         self.remove_subflow(index, CloseReason::Reset);
-        let unread = self.receive.readable() > 0;
+        let unread = self.receiver.buffer.readable() > 0;
         if self.both_ended() && unread {
             return; // the application hears of the end after its last read
         }
         // Between the two FINs nothing is missing but the acknowledgement of ours, if it is only that.
-        let all_there = self.data_una() == self.send.end() && !unread;
+        let all_there = self.sender.una() == self.sender.buffer.end() && !unread;
         self.conclude(match state {
             Some(State::TimeWait) => CloseCause::Finished,
             Some(State::Closing | State::LastAck) if all_there => CloseCause::Finished,
@@ -114,369 +118,4 @@ impl Connection {
             _ => CloseCause::AbortedByPeer,
         });
     }
-
-    /// Whether an option is MP_FASTCLOSE with our key (RFC 8684, section 3.5).
-    pub(super) fn is_our_fast_close(&self, option: &MptcpOption) -> bool {
-        matches!(option, MptcpOption::FastClose { key } if *key == self.keys.local.0)
-            && self.protocol == Protocol::Multipath
-    }
-
-    fn process(&mut self, now: Instant, index: usize, segment: &mut Segment, acknowledges: bool) {
-        let Some(subflow) = self.subflows.get(index) else { return };
-        let id = subflow.id();
-        if subflow.state == State::SynReceived && !self.handle_in_syn_received(now, index, segment) {
-            return;
-        }
-        if subflow_is(self, index, State::TimeWait) {
-            return;
-        }
-        self.confirm_join(now, index);
-        if self.handle_mptcp_options(now, index, segment) {
-            return;
-        }
-        // Options may have closed other subflows: places have moved.
-        let Some(index) = self.index_of(id) else { return };
-        self.watch_fallback(now, index, segment);
-        let progress = if acknowledges { self.handle_ack(now, index, segment) } else { Progress::default() };
-        self.handle_window(now, index, segment, acknowledges);
-        if self.lost_its_options(index, segment) || self.is_plain_end(segment) {
-            self.fall_back_or_reset(now, index, FallbackCause::OptionsStripped);
-        }
-        let payload_end = Subflow::payload_range(segment).1;
-        // Handling so far may have closed the subflow.
-        let Some(index) = self.index_of(id) else { return };
-        self.handle_payload(now, index, segment);
-        if let Some(index) = self.index_of(id) {
-            let fin = segment.flags.contains(Flags::FIN).then_some(payload_end);
-            self.handle_fin(now, index, fin);
-            if self.protocol == Protocol::Multipath && subflow_is(self, index, State::CloseWait) {
-                self.answer_subflow_fins();
-            }
-        }
-        if let (true, Some(index)) = (progress.fin, self.index_of(id)) {
-            self.handle_fin_acknowledged(now, index);
-        }
-        self.announce_end();
-        self.finish_if_done(now);
-    }
-
-    fn handle_ack(&mut self, now: Instant, index: usize, segment: &Segment) -> Progress {
-        let (Some(subflow), mut cx) = subflow_and_context!(self, now, index) else { return Progress::default() };
-        let una = subflow.send.una;
-        let progress = subflow.handle_acknowledgement(&mut cx, segment);
-        let advanced = subflow.send.una != una;
-        self.delivered_end = self.delivered_end.max(progress.data_end);
-        if advanced && self.watch.is_some() {
-            self.note_acknowledged_delay(now, index, segment);
-        }
-        progress
-    }
-
-    /// What the segment says of windows and of data acknowledged at data level.
-    fn handle_window(&mut self, now: Instant, index: usize, segment: &Segment, acknowledges: bool) {
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
-        let window = u32::from(segment.window) << subflow.negotiated.send_scale;
-        subflow.note_window(window);
-        let is_news = acknowledges && subflow.takes_window(segment.seq, segment.ack);
-        if is_news {
-            subflow.window_edge = match self.protocol {
-                Protocol::Tcp => segment.ack + window,
-                Protocol::Negotiating | Protocol::Multipath => subflow.window_edge.max(segment.ack + window),
-            };
-        }
-        let window = u64::from(window);
-        if self.protocol == Protocol::Tcp {
-            if acknowledges {
-                let una = subflow.scoreboard.first_data_seq().unwrap_or(self.data_nxt).min(self.data_nxt);
-                self.acknowledge_data(now, una);
-                self.window_edge = if is_news { una + window } else { self.window_edge };
-            }
-        } else if let Some(data_ack) = segment.options.dss.as_ref().and_then(|dss| dss.data_ack) {
-            self.confirm(now);
-            let ack = self.data_ack_offset(data_ack);
-            if ack <= self.data_nxt + u64::from(self.write_closed) {
-                self.acknowledge_data(now, ack);
-                self.window_edge = self.window_edge.max(ack + window);
-            }
-        }
-    }
-
-    /// The peer's MPTCP options reach us: joins may begin (RFC 8684, section 3.1).
-    fn confirm(&mut self, now: Instant) {
-        let first = !core::mem::replace(&mut self.confirmed, true);
-        if first && self.partial.is_some() {
-            self.say_hello(now);
-        }
-        if first && self.role == Role::Client {
-            self.notices.push_back(Notice::Established);
-            let initial = self.subflows.first().map(Subflow::id);
-            self.notices.extend(initial.map(Notice::SubflowEstablished));
-            let announced = self.remote_addresses.iter().map(|known| Notice::AddressAnnounced(known.id, known.remote));
-            self.notices.extend(announced);
-        }
-    }
-
-    /// Everything before `ack` arrived; one beyond the end of the stream acknowledges DATA_FIN.
-    pub(super) fn acknowledge_data(&mut self, now: Instant, ack: u64) {
-        let newly = self.send.acknowledge(ack.min(self.data_nxt));
-        if self.write_closed && ack > self.send.end() && self.protocol == Protocol::Multipath {
-            self.end_acknowledged = true;
-            self.subflows.iter_mut().for_each(|subflow| subflow.data_fin_due = false);
-            self.limit_wait_for_end(now);
-        }
-        if newly > 0 {
-            self.timers.data_attempts = 0;
-            self.timers.user = Instant::NEVER;
-            self.timers.begin_probes_anew();
-            if self.partial.is_some() {
-                self.drop_useless();
-            }
-            self.announce_room();
-        }
-        if newly > 0 || self.end_acknowledged {
-            self.arm_data_retransmit(now);
-        }
-    }
-
-    /// Wakes an application that had more to write than there was room for: at a third of the buffer, so that it is not woken for
-    /// a few bytes (Linux does the same).
-    pub(super) fn announce_room(&mut self) {
-        if self.send.space() >= self.send.limit() / 3 {
-            self.notify_writable();
-        }
-    }
-
-    /// Wakes an application whose last write was cut short.
-    pub(super) fn notify_writable(&mut self) {
-        if core::mem::take(&mut self.write_was_short) {
-            self.notify(Event::Writable(self.id));
-        }
-    }
-
-    /// An answer to data of ours without any MPTCP option, before the peer has ever shown one on this subflow; on the
-    /// first subflow its data counts too, and what it has shown does not before it has acknowledged something of ours at
-    /// data level: a peer that our options do not reach falls back in silence (RFC 8684, section 3.7).
-    fn lost_its_options(&mut self, index: usize, segment: &Segment) -> bool {
-        let (initial, confirmed) = (self.is_initial(index), self.confirmed);
-        let unseen = initial && !self.joined && self.data_una() == 0;
-        let Some(subflow) = self.subflows.get_mut(index) else { return false };
-        let bare = is_bare(segment);
-        let signalled = subflow.signals != Signals::Never || segment.options.dss.is_some() || (initial && confirmed);
-        subflow.signals = match subflow.signals {
-            _ if signalled && bare => Signals::Gone,
-            Signals::Gone if segment.options.dss.is_none() => Signals::Gone,
-            _ if signalled => Signals::Present,
-            _ => Signals::Never,
-        };
-        // Data, not just the SYN or a FIN.
-        let answers = subflow.counters.bytes_acked > 0;
-        let answers_now = answers && segment.ack.after(subflow.send.initial + 1);
-        self.protocol == Protocol::Multipath
-            && bare
-            && (if signalled { unseen && answers_now } else { answers || (initial && !segment.payload.is_empty()) })
-    }
-
-    /// A FIN without any MPTCP option on the only subflow, before the peer has acknowledged anything of ours at data level: it
-    /// has fallen back, which it may do in silence until then, and ends the stream and not only the subflow. Later it may as
-    /// well be the end of a subflow whose options are taken on the way: the stream, which may go on elsewhere, is not cut.
-    fn is_plain_end(&self, segment: &Segment) -> bool {
-        self.protocol == Protocol::Multipath
-            && self.subflows.len() == 1
-            && self.data_una() == 0
-            && !self.end_acknowledged
-            && segment.flags.contains(Flags::FIN)
-            && is_bare(segment)
-    }
-
-    /// Payload: where it belongs in the stream, into the buffer, and a place on the subflow.
-    fn handle_payload(&mut self, now: Instant, index: usize, segment: &mut Segment) {
-        let payload = core::mem::take(&mut segment.payload);
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
-        if payload.is_empty() {
-            return self.handle_mapping_alone(now, index, segment);
-        }
-        if !subflow.state.can_receive() {
-            subflow.receiver.acknowledge_now();
-            return;
-        }
-        self.note_receive_round_trip(now, index, segment);
-        if self.partial.is_some() {
-            self.note_stamps(index, segment);
-        }
-        if self.watch.is_some() {
-            self.note_arrival_delay(now, index, segment);
-        }
-        if self.protocol == Protocol::Tcp {
-            self.place_plain(now, index, segment, payload);
-        } else {
-            self.place_mapped(now, index, segment, payload);
-        }
-        if self.watch.is_some() {
-            self.watch_receive_buffer(now);
-        }
-    }
-
-    /// In plain TCP, positions in the stream and on the subflow move together.
-    pub(super) fn place_unmapped(&mut self, now: Instant, index: usize, seq: SeqNumber, mut payload: Bytes) {
-        let next = match self.subflows.get(index) {
-            Some(subflow) => subflow.receiver.next,
-            None => return,
-        };
-        let ahead = i64::from(seq.distance(next));
-        let mut end = seq + payload.len() as u32;
-        let position = i64::try_from(self.receive.next()).unwrap_or(i64::MAX).saturating_add(ahead);
-        let data_seq = match u64::try_from(position) {
-            Ok(data_seq) => data_seq,
-            Err(_) => {
-                payload.advance(payload.len().min(position.unsigned_abs() as usize));
-                0
-            }
-        };
-        // What lies beyond the window is cut off (RFC 9293, section 3.10.7.4).
-        let room = self.receive.right_edge().saturating_sub(data_seq);
-        let excess = (payload.len() as u64).saturating_sub(room) as usize;
-        if excess > 0 {
-            payload.truncate(payload.len() - excess);
-            end = end - excess as u32;
-            self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.receiver.acknowledge_now());
-            if payload.is_empty() {
-                return;
-            }
-        }
-        self.place(now, index, (seq, end), data_seq, payload);
-    }
-
-    /// Puts bytes with a known position into the receive buffer; only what it takes is acknowledged on the subflow.
-    pub(super) fn place(
-        &mut self,
-        now: Instant,
-        index: usize,
-        range: (SeqNumber, SeqNumber),
-        data_seq: u64,
-        payload: Bytes,
-    ) {
-        let length = payload.len() as u64;
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
-        if range.1.after(subflow.receiver.next) && !subflow.receiver.has_place(range.0) {
-            subflow.receiver.acknowledge_now();
-            return;
-        }
-        if self.subflow_order.is_some() && self.waits_for_hole(index, range.0) {
-            return self.hold_behind_hole(now, index, range, data_seq, payload);
-        }
-        let inserted = self.insert(now, index, data_seq, payload);
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
-        if inserted.dropped > 0 {
-            // Not acknowledged anywhere: the peer sends it again, when there is room.
-            subflow.receiver.acknowledge_now();
-        } else {
-            subflow.receiver.place(now, range.0, range.1, subflow.mss, &self.config.tcp);
-            // Where the buffer is what limits the peer, it should not wait for a delayed acknowledgement too; nor for that of the
-            // first segment of a join, which holds the next back.
-            let first = range.0 == subflow.peer_initial + 1 && subflow.id() != SubflowId(0);
-            if inserted.in_order_advance > length || self.receive.is_tight() || first {
-                subflow.receiver.acknowledge_now();
-            }
-            if self.partial.is_some() {
-                self.note_placed(now, index, range, data_seq);
-                self.tell_of_missing(index);
-            }
-            if self.subflow_order.is_some() {
-                self.release_in_order(now, index);
-            }
-        }
-    }
-
-    /// Puts bytes into the receive buffer and tells the application.
-    pub(super) fn insert(&mut self, now: Instant, index: usize, data_seq: u64, payload: Bytes) -> Inserted {
-        let (length, expected) = (payload.len() as u32, self.receive.next());
-        let mut inserted = self.receive.insert(now, data_seq, payload);
-        if self.partial.is_some() {
-            self.note_inserted(now, (data_seq, u64::from(length)), expected, &mut inserted);
-        }
-        self.stats.duplicate_bytes_received += inserted.duplicate;
-        let fresh = u64::from(length).saturating_sub(inserted.duplicate + inserted.dropped);
-        self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.counters.bytes_received += fresh);
-        let advanced = inserted.in_order_advance > 0;
-        if self.trace.is_some()
-            && let Some(subflow) = self.subflows.get(index).map(Subflow::id)
-        {
-            let connection = self.id;
-            self.record(TraceRecord::Arrived { connection, subflow, data_seq, length, expected });
-            if advanced {
-                self.record(TraceRecord::Delivered { connection, data_seq: self.receive.next() });
-            }
-        }
-        if advanced && self.discarded {
-            self.abort(now);
-        } else if advanced && !self.readable_announced && self.has_something_to_read() {
-            self.readable_announced = true;
-            self.notify(Event::Readable(self.id));
-        }
-        inserted
-    }
-
-    /// The round trip as a receiver sees it (RFC 7323 echoes), for the automatic buffer.
-    fn note_receive_round_trip(&mut self, now: Instant, index: usize, segment: &Segment) {
-        let stamp = self.stamp(now);
-        let Some(stamps) = segment.options.timestamps.filter(|stamps| stamps.echo != 0) else { return };
-        let millis = stamp.wrapping_sub(stamps.echo);
-        let Some(subflow) = self.subflows.get_mut(index).filter(|s| s.negotiated.timestamps && millis < 60_000) else {
-            return;
-        };
-        let sample = Duration::from_millis(u64::from(millis.max(1)));
-        let old = subflow.receive_round_trip;
-        subflow.receive_round_trip = if old.is_zero() { sample } else { old - old / 8 + sample / 8 };
-        let longest = self.subflows.iter().map(|s| s.receive_round_trip.max(s.rtt.smoothed())).max();
-        self.receive.set_round_trip(longest.unwrap_or_default());
-    }
-
-    /// The peer's FIN, once everything before it is here.
-    pub(super) fn handle_fin(&mut self, now: Instant, index: usize, fin: Option<SeqNumber>) {
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
-        subflow.peer_fin = subflow.peer_fin.or(fin);
-        if fin.is_some_and(|fin| fin.after(subflow.receiver.next)) {
-            subflow.receiver.acknowledge_now(); // out of order (RFC 5681, section 4.2)
-        }
-        if subflow.peer_fin != Some(subflow.receiver.next) || !subflow.state.can_receive() {
-            return;
-        }
-        subflow.handle_fin(now, &self.config.tcp);
-        if self.protocol == Protocol::Tcp {
-            // In plain TCP the end of the subflow is the end of the stream; not so if the peer has not heard of it.
-            let end = self.receive.next();
-            let cut = self.unheard_fallback.is_some() && !self.receive.at_end();
-            if cut || self.receive.set_end(end).is_err() {
-                self.reset_all(now, CloseCause::ProtocolError);
-            }
-            self.take_in_records(now);
-        } else {
-            self.remove_if_closed(now, index);
-        }
-    }
-
-    fn handle_fin_acknowledged(&mut self, now: Instant, index: usize) {
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
-        subflow.handle_fin_acknowledged(now, &self.config.tcp);
-        let plain = self.protocol == Protocol::Tcp;
-        if plain {
-            self.end_acknowledged = true;
-        }
-        let goes_on = plain && !self.discarded && !self.receive.at_end();
-        if subflow.state == State::FinWait2 && !goes_on {
-            // The peer has only to answer. In plain TCP its application may go on writing for as long as ours reads, unless it
-            // said before a fallback that it had ended.
-            subflow.timers.linger = now + self.config.tcp.fin_wait_2;
-        }
-        self.remove_if_closed(now, index);
-    }
-}
-
-/// Whether a segment has no option of MPTCP.
-fn is_bare(segment: &Segment) -> bool {
-    segment.options.mptcp.is_empty() && segment.options.dss.is_none()
-}
-
-fn subflow_is(connection: &Connection, index: usize, state: State) -> bool {
-    connection.subflows.get(index).is_some_and(|subflow| subflow.state == state)
 }

@@ -1,11 +1,14 @@
 //! Segments that belong to no connection: SYNs for a listener, joins by token, and strangers.
 
-use super::{Endpoint, LocalAddress, MAX_RESETS, is_one_host};
+use super::state::{Endpoint, LocalAddress, is_one_host};
 use crate::connection::{Connection, Joining, REASON_MPTCP, REASON_PROHIBITED, packet};
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::time::Instant;
 use anabranch_wire::{Flags, MptcpOption, Packet, Segment};
 use core::net::SocketAddr;
+
+/// Most resets to strangers that wait to be sent.
+pub(super) const MAX_RESETS: usize = 256;
 
 /// What a SYN with MP_JOIN says.
 #[derive(Clone, Copy)]
@@ -132,39 +135,5 @@ impl Endpoint {
         }
         reset.options.mptcp.extend(reason.map(|reason| MptcpOption::TcpReset { transient: false, flags: 0, reason }));
         self.resets.push_back(packet(local, remote, reset));
-    }
-
-    /// Opens a subflow that the path manager asked for.
-    pub(super) fn create_subflow(
-        &mut self,
-        now: Instant,
-        id: ConnectionId,
-        local: AddressId,
-        remote: AddressId,
-        backup: bool,
-    ) -> bool {
-        let ours = self.addresses.iter().find(|known| known.id == local).copied();
-        let theirs = self.connections.get(id).filter(|c| c.may_join()).and_then(|c| c.remote_address(remote));
-        let (Some(ours), Some(theirs)) = (ours, theirs) else { return false };
-        // What the peer announces may be anything (RFC 9293, MUST-46).
-        if ours.address.is_ipv4() != theirs.is_ipv4() || !is_one_host(theirs.ip()) {
-            return false;
-        }
-        let Some(port) = self.free_port(ours.address, theirs) else { return false };
-        let from = SocketAddr::new(ours.address, port);
-        let joining = Joining {
-            local: from,
-            remote: theirs,
-            local_address: local,
-            remote_address: remote,
-            initial: self.random.initial_sequence(now, from, theirs),
-            nonce: self.random.next_u32(),
-            backup,
-        };
-        let opened = self.connections.get_mut(id).and_then(|connection| connection.join(now, joining));
-        if opened.is_some() {
-            self.connections.add_route(from, theirs, id);
-        }
-        opened.is_some()
     }
 }

@@ -19,7 +19,7 @@ pub struct Connections {
     opened: u32,
     routes: HashMap<Pair, ConnectionId, FixedState>,
     tokens: HashMap<u32, ConnectionId, FixedState>,
-    /// The pair looked up last: packets come in trains.
+    /// The pair looked up last: packets come in shared mappings.
     last: Option<(Pair, ConnectionId)>,
 }
 

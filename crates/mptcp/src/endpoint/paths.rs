@@ -1,17 +1,71 @@
 //! Between connections, the application and the path manager: notices go out, actions come back.
 
-use super::Endpoint;
-use crate::connection::{Connection, Notice};
+use super::state::{Endpoint, is_one_host};
+use crate::connection::{Connection, Joining, Notice};
 use crate::event::Event;
-use anabranch_policy::ids::ConnectionId;
+use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::path_manager::{PathAction, PathEvent};
 use anabranch_policy::time::Instant;
 use anabranch_policy::view::{ConnectionView, SubflowView};
+use core::net::SocketAddr;
 
 impl Endpoint {
+    /// Opens a subflow that the path manager asked for.
+    pub(super) fn create_subflow(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        local: AddressId,
+        remote: AddressId,
+        backup: bool,
+    ) -> bool {
+        let ours = self.addresses.iter().find(|known| known.id == local).copied();
+        let theirs = self.connections.get(id).filter(|c| c.may_join()).and_then(|c| c.remote_address(remote));
+        let (Some(ours), Some(theirs)) = (ours, theirs) else { return false };
+        // What the peer announces may be anything (RFC 9293, MUST-46).
+        if ours.address.is_ipv4() != theirs.is_ipv4() || !is_one_host(theirs.ip()) {
+            return false;
+        }
+        let Some(port) = self.free_port(ours.address, theirs) else { return false };
+        let from = SocketAddr::new(ours.address, port);
+        let joining = Joining {
+            local: from,
+            remote: theirs,
+            local_address: local,
+            remote_address: remote,
+            initial: self.random.initial_sequence(now, from, theirs),
+            nonce: self.random.next_u32(),
+            backup,
+        };
+        let opened = self.connections.get_mut(id).and_then(|connection| connection.join(now, joining));
+        if opened.is_some() {
+            self.connections.add_route(from, theirs, id);
+        }
+        opened.is_some()
+    }
+
+    /// After anything happened to a connection: passes on its notices, lists it for output, and forgets it when it is
+    /// over.
+    pub(super) fn settle(&mut self, now: Instant, id: ConnectionId) {
+        self.pass_on_notices(now, id);
+        if !self.forget_if_over(now, id) {
+            self.list(id);
+        }
+    }
+
+    /// Forgets a connection of which nothing is left to send or to say. Returns whether it did.
+    pub(super) fn forget_if_over(&mut self, now: Instant, id: ConnectionId) -> bool {
+        let over = self.connections.get(id).is_some_and(Connection::is_over);
+        if over {
+            self.connections.remove(id);
+            self.tell_path_manager(now, &PathEvent::ConnectionClosed { connection: id });
+        }
+        over
+    }
+
     /// Passes on what a connection has to say, and carries out what the path manager makes of it.
     pub(super) fn pass_on_notices(&mut self, now: Instant, id: ConnectionId) {
-        while let Some(notice) = self.connections.get_mut(id).and_then(Connection::poll_notice) {
+        while let Some(notice) = self.connections.get_mut(id).and_then(|connection| connection.output.poll_notice()) {
             match notice {
                 Notice::Application(event) => {
                     if let Event::FellBack(_, cause) = event {
@@ -139,7 +193,9 @@ impl Endpoint {
                 let announce = |c: &mut Connection| address.is_some_and(|address| c.announce(now, local, address));
                 (connection, self.with(connection, announce))
             }
-            PathAction::Remove { connection, local } => (connection, self.with(connection, |c| c.withdraw(now, local))),
+            PathAction::Remove { connection, local } => {
+                (connection, self.with(connection, |c| c.withdraw_address(now, local)))
+            }
             PathAction::CloseSubflow { connection, subflow } => {
                 (connection, self.with(connection, |c| c.close_subflow(subflow)))
             }

@@ -13,12 +13,12 @@ fn pattern(at: u64) -> u8 {
     (at % 251) as u8
 }
 
-fn stretch(from: u64, len: u64) -> Bytes {
+fn range(from: u64, len: u64) -> Bytes {
     (from..from + len).map(pattern).collect()
 }
 
 fn insert(buffer: &mut ReceiveBuffer, from: u64, len: u64) -> Inserted {
-    buffer.insert(NOW, from, stretch(from, len))
+    buffer.insert(NOW, from, range(from, len))
 }
 
 fn read_all(buffer: &mut ReceiveBuffer, now: Instant) -> Vec<u8> {
@@ -32,14 +32,14 @@ fn read_all(buffer: &mut ReceiveBuffer, now: Instant) -> Vec<u8> {
 #[test]
 fn bytes_in_order_come_out_as_they_came_without_a_copy() {
     let mut buffer = fixed(SIZE);
-    let packet = stretch(0, 1_400);
+    let packet = range(0, 1_400);
     let address = packet.as_ptr();
     let inserted = buffer.insert(NOW, 0, packet);
     assert_eq!(inserted, Inserted { in_order_advance: 1_400, ..Inserted::default() });
     assert_eq!((buffer.next(), buffer.readable(), buffer.out_of_order()), (1_400, 1_400, 0));
     let first = buffer.read(NOW, 1_000).unwrap();
     assert_eq!((first.as_ptr(), first.len()), (address, 1_000));
-    assert_eq!(buffer.read(NOW, 1_000).unwrap(), stretch(1_000, 400));
+    assert_eq!(buffer.read(NOW, 1_000).unwrap(), range(1_000, 400));
     assert_eq!(buffer.read(NOW, 1_000), None);
 }
 
@@ -78,7 +78,7 @@ fn a_filled_gap_makes_everything_behind_it_readable() {
     assert_eq!(insert(&mut buffer, 0, 1_000).in_order_advance, 4_000);
     assert_eq!(buffer.first_gap(), Some((4_000, 5_000)));
     assert_eq!((buffer.readable(), buffer.out_of_order()), (4_000, 1_000));
-    assert_eq!(read_all(&mut buffer, NOW), stretch(0, 4_000));
+    assert_eq!(read_all(&mut buffer, NOW), range(0, 4_000));
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn data_in_order_that_runs_over_several_pieces_counts_only_what_is_new() {
     insert(&mut buffer, 900, 100);
     let inserted = insert(&mut buffer, 0, 950);
     assert_eq!(inserted, Inserted { in_order_advance: 1_000, duplicate: 700, ..Inserted::default() });
-    assert_eq!(read_all(&mut buffer, NOW), stretch(0, 1_000));
+    assert_eq!(read_all(&mut buffer, NOW), range(0, 1_000));
     assert_eq!((buffer.out_of_order(), buffer.first_gap()), (0, None));
 }
 
@@ -190,7 +190,7 @@ fn single_bytes_with_gaps_fill_the_budget_and_data_in_order_is_still_taken() {
     assert_eq!(buffer.dropped().too_scattered, 32 * 1024 - 510);
     assert_eq!(insert(&mut buffer, 0, 1).in_order_advance, 2);
     assert_eq!(insert(&mut buffer, 2, 64 * 1024 - 2).in_order_advance, 64 * 1024 - 2);
-    assert_eq!(read_all(&mut buffer, NOW), stretch(0, 64 * 1024));
+    assert_eq!(read_all(&mut buffer, NOW), range(0, 64 * 1024));
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn single_bytes_that_continue_each_other_are_held_together() {
         assert_eq!(insert(&mut buffer, at, 1).out_of_order, 1);
     }
     assert_eq!(insert(&mut buffer, 0, 1).in_order_advance, 64 * 1024);
-    assert_eq!(read_all(&mut buffer, NOW), stretch(0, 64 * 1024));
+    assert_eq!(read_all(&mut buffer, NOW), range(0, 64 * 1024));
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn single_bytes_in_order_take_few_places_in_the_queue() {
     }
     // 8 as they came, then 65 528 / 16 384 rounded up.
     assert_eq!(buffer.queue.places(), 8 + 4);
-    assert_eq!(read_all(&mut buffer, NOW), stretch(0, 64 * 1024));
+    assert_eq!(read_all(&mut buffer, NOW), range(0, 64 * 1024));
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn play(buffer: &mut ReceiveBuffer, rounds: u64, per_tenth: impl Fn(u64, u64) ->
         while left > 0 {
             let len = left.min(1_460);
             let at = buffer.next();
-            assert_eq!(buffer.insert(now, at, stretch(at, len)).in_order_advance, len);
+            assert_eq!(buffer.insert(now, at, range(at, len)).in_order_advance, len);
             left -= len;
         }
         read_all(buffer, now);
@@ -287,7 +287,7 @@ fn an_automatic_buffer_grows_ahead_of_a_sender_that_doubles_each_round() {
         for tenth in 0..10 {
             let now = Instant::ZERO + Duration::from_millis(10) * (round * 10 + tenth);
             let at = buffer.next();
-            buffer.insert(now, at, stretch(at, bytes / 10));
+            buffer.insert(now, at, range(at, bytes / 10));
             read_all(&mut buffer, now);
         }
     }
@@ -349,7 +349,7 @@ impl Model {
         self.bytes.iter().position(Option::is_none).unwrap_or(self.bytes.len())
     }
 
-    /// Gives (new, duplicate) bytes.
+    /// Returns (new, duplicate) bytes.
     fn insert(&mut self, offset: usize, data: &[u8]) -> (u64, u64) {
         let (mut new, mut duplicate) = (0, 0);
         for (place, &byte) in self.bytes.iter_mut().skip(offset).zip(data) {

@@ -1,29 +1,19 @@
 //! What an acknowledgement does to a subflow: progress, round-trip time, losses, recovery and the windows.
 
+use super::context::Context;
+use super::negotiated::MAPPING_SPACE;
 use super::recovery::{Conditions, Phase, Prr, Undo};
 use super::scoreboard::Acknowledged;
+use super::state::Subflow;
 use super::timers::Retransmit;
-use super::{MAPPING_SPACE, Subflow};
 use crate::config::TcpConfig;
-use anabranch_policy::congestion::{Ack, Congestion, CongestionControl, CongestionEvent, Lost};
+use anabranch_policy::congestion::{Ack, Congestion, CongestionEvent, Lost};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::tcp::{SackBlock, SackBlocks};
 use anabranch_wire::{Flags, Segment, SeqNumber};
 
 /// Weight of one segment in the smoothed loss rate.
 const LOSS_WEIGHT: f64 = 1.0 / 100.0;
-
-/// What the input and output of a subflow needs from its connection.
-pub struct Context<'a> {
-    /// The present moment.
-    pub now: Instant,
-    /// TCP's settings.
-    pub config: &'a TcpConfig,
-    /// Congestion control of the connection.
-    pub congestion: &'a mut dyn CongestionControl,
-    /// The connection's timestamp clock now, milliseconds.
-    pub stamp: u32,
-}
 
 /// What an acknowledgement changed besides what it delivered.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +39,19 @@ pub struct Progress {
     pub fin: bool,
 }
 
+/// What an acknowledgement number is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AckJudgement {
+    /// Between SND.UNA and SND.NXT.
+    Current,
+    /// A duplicate from the past.
+    Old,
+    /// Older than anything the peer can honestly send.
+    TooOld,
+    /// Beyond what was sent.
+    Future,
+}
+
 impl Subflow {
     /// Takes in an acceptable acknowledgement: between SND.UNA and SND.NXT.
     pub fn handle_acknowledgement(&mut self, cx: &mut Context<'_>, segment: &Segment) -> Progress {
@@ -61,18 +64,18 @@ impl Subflow {
         let echo_counts = advanced && !dsack && !self.may_echo_an_outage(segment);
         if advanced {
             self.send.una = segment.ack;
-            self.last_progress = cx.now;
-            self.timeouts_in_row = 0;
+            self.liveness.last_progress = cx.now;
+            self.liveness.timeouts_in_row = 0;
             self.counters.bytes_acked += acked.cumulative - u64::from(acked.fin);
             self.counters.acknowledgements = self.counters.acknowledgements.wrapping_add(1);
         }
-        self.silent &= acked.delivered == 0;
+        self.liveness.silent &= acked.delivered == 0;
         self.count_duplicate(segment, advanced, &mut acked);
-        self.last_window = segment.window;
+        self.window.last = segment.window;
         let rtt = self.sample_rtt(cx, segment, &acked, echo_counts);
         self.react_to_mark(cx, segment, prior_in_flight);
         if self.has_narrow_path() {
-            self.note_delivered_probe(cx);
+            self.record_delivered_probe(cx);
         }
         let newly_lost = self.detect_losses(cx, &acked, dsack);
         let newly_lost = self.without_lost_probe(cx.now, newly_lost);
@@ -84,9 +87,11 @@ impl Subflow {
         if acked.delivered > 0 {
             self.grow(cx, &acked, Flight { before: prior_in_flight, newly_lost, rtt, holds });
         }
-        if let Phase::Fast { prr, .. } = &mut self.phase {
-            let in_flight =
-                self.scoreboard.in_flight().saturating_sub(u64::from(self.duplicate_acks) * u64::from(self.mss));
+        if let Phase::Fast { prr, .. } = &mut self.recovery.phase {
+            let in_flight = self
+                .scoreboard
+                .in_flight()
+                .saturating_sub(u64::from(self.recovery.duplicate_acks) * u64::from(self.mss));
             let ssthresh = cx.congestion.ssthresh(self.identity.id);
             prr.on_ack(acked.delivered, in_flight, ssthresh, u64::from(self.mss), advanced && newly_lost == 0);
             if !self.negotiated.sack && advanced {
@@ -98,11 +103,6 @@ impl Subflow {
             self.arm_retransmit(cx.now, cx.config, true);
         }
         Progress { delivered: acked.delivered, data_end: acked.data_end, fin: acked.fin }
-    }
-
-    /// In flight; without SACK each duplicate acknowledgement stands for a segment that left the network (RFC 5681).
-    pub fn pipe(&self) -> u64 {
-        self.scoreboard.in_flight().saturating_sub(u64::from(self.duplicate_acks) * u64::from(self.mss))
     }
 
     /// Whether the first block reports something that arrived twice (RFC 2883, section 4).
@@ -120,15 +120,15 @@ impl Subflow {
         if advanced {
             // What duplicates stood for was counted when they came.
             let segments = (acked.cumulative / u64::from(self.mss)) as u32;
-            let counted = self.duplicate_acks.min(segments.max(1) - 1);
-            self.duplicate_acks -= counted;
+            let counted = self.recovery.duplicate_acks.min(segments.max(1) - 1);
+            self.recovery.duplicate_acks -= counted;
             acked.delivered = acked.delivered.saturating_sub(u64::from(counted) * u64::from(self.mss));
-            if self.phase == Phase::Open {
-                self.duplicate_acks = 0;
+            if self.recovery.phase == Phase::Open {
+                self.recovery.duplicate_acks = 0;
             }
         } else if self.is_duplicate(segment) {
             let outstanding = self.scoreboard.sent_records() as u32;
-            self.duplicate_acks = (self.duplicate_acks + 1).min(outstanding.saturating_sub(1));
+            self.recovery.duplicate_acks = (self.recovery.duplicate_acks + 1).min(outstanding.saturating_sub(1));
             acked.delivered += u64::from(self.mss);
         }
     }
@@ -138,16 +138,17 @@ impl Subflow {
     /// signal say nothing of congestion (section 3.4.1).
     fn is_duplicate(&self, segment: &Segment) -> bool {
         let empty = segment.payload.is_empty() && !segment.flags.contains(Flags::FIN);
-        let same_window = segment.window == self.last_window || segment.options.dss.is_some();
+        let same_window = segment.window == self.window.last || segment.options.dss.is_some();
         // Those of what was sent before a timeout start nothing (RFC 6582, section 4).
-        let after_timeout = matches!(self.phase, Phase::Timeout { .. });
+        let after_timeout = matches!(self.recovery.phase, Phase::Timeout { .. });
         empty && !after_timeout && same_window && segment.options.mptcp.is_empty() && !self.scoreboard.is_idle()
     }
 
     /// After a second timeout, an echo of what was sent before the first says nothing of the round trip: its acknowledgement
     /// may have been lost, and this one been sent for another reason. So it is with the echo for what arrived twice.
     fn may_echo_an_outage(&self, segment: &Segment) -> bool {
-        let first = self.undo.as_ref().and_then(|undo| undo.first_stamp).filter(|_| self.timeouts_in_row > 1);
+        let first =
+            self.recovery.undo.as_ref().and_then(|undo| undo.first_stamp).filter(|_| self.liveness.timeouts_in_row > 1);
         let echo = segment.options.timestamps.map(|stamps| stamps.echo);
         first.zip(echo).is_some_and(|(first, echo)| (echo.wrapping_sub(first) as i32) < 0)
     }
@@ -172,18 +173,18 @@ impl Subflow {
 
     /// Answers an echoed congestion mark once per round trip (RFC 3168, section 6.1.2).
     fn react_to_mark(&mut self, cx: &mut Context<'_>, segment: &Segment, prior_in_flight: u64) {
-        if !self.negotiated.ecn.marks() || !segment.ack.after(self.mark_answered) {
+        if !self.negotiated.ecn.marks() || !segment.ack.after(self.recovery.mark_answered) {
             return;
         }
         if !segment.flags.contains(Flags::ECE) {
             // It follows the acknowledgements: half the sequence space behind them it would look as if it were ahead.
-            self.mark_answered = segment.ack - 1;
-        } else if self.phase == Phase::Open && !segment.flags.contains(Flags::SYN) {
+            self.recovery.mark_answered = segment.ack - 1;
+        } else if self.recovery.phase == Phase::Open && !segment.flags.contains(Flags::SYN) {
             self.congestion_event(cx, Congestion::Mark, prior_in_flight, 0, false);
         }
     }
 
-    /// RACK (RFC 8985, section 6.2), or three duplicates where there is no SACK. Gives the bytes newly marked lost.
+    /// RACK (RFC 8985, section 6.2), or three duplicates where there is no SACK. Returns the bytes newly marked lost.
     fn detect_losses(&mut self, cx: &Context<'_>, acked: &Acknowledged, dsack: bool) -> u64 {
         if !self.negotiated.sack {
             return self.detect_losses_without_sack(acked);
@@ -192,8 +193,8 @@ impl Subflow {
             self.scoreboard.forget_sacks();
         }
         if let Some(newest) = &acked.newest {
-            self.rack.update(cx.now, newest, self.rtt.min());
-            self.rack.adapt(acked, dsack, self.send.una, self.send.nxt);
+            self.recovery.rack.update(cx.now, newest, self.rtt.min());
+            self.recovery.rack.adapt(acked, dsack, self.send.una, self.send.nxt);
             return self.mark_lost_by_time(cx.now);
         }
         0
@@ -201,8 +202,8 @@ impl Subflow {
 
     fn detect_losses_without_sack(&mut self, acked: &Acknowledged) -> u64 {
         let partial =
-            matches!(self.phase, Phase::Fast { end, .. } if self.send.una.before(end)) && acked.cumulative > 0;
-        let third = self.phase == Phase::Open && self.duplicate_acks == 3;
+            matches!(self.recovery.phase, Phase::Fast { end, .. } if self.send.una.before(end)) && acked.cumulative > 0;
+        let third = self.recovery.phase == Phase::Open && self.recovery.duplicate_acks == 3;
         let lost = if partial || third { self.count_loss(|board| board.mark_first_lost()) } else { 0 };
         self.count_lost_segments(lost);
         lost
@@ -210,13 +211,13 @@ impl Subflow {
 
     /// Marks what RACK deems lost now; arms the timer for what it will deem lost later.
     pub(super) fn mark_lost_by_time(&mut self, now: Instant) -> u64 {
-        let window = self.rack.reordering_window(&Conditions {
-            recovering: self.phase != Phase::Open,
+        let window = self.recovery.rack.reordering_window(&Conditions {
+            recovering: self.recovery.phase != Phase::Open,
             many_sacked: self.scoreboard.sacked() >= 3 * u64::from(self.mss),
             min_rtt: self.rtt.min(),
             smoothed_rtt: self.rtt.smoothed(),
         });
-        let rack = self.rack;
+        let rack = self.recovery.rack;
         let mut spared = None;
         let lost = self.count_loss(|board| {
             let (lost, kept) = board.mark_lost_in_time_order(|sent_at, end| rack.is_lost(now, window, sent_at, end));
@@ -231,7 +232,7 @@ impl Subflow {
 
     /// Counts what acknowledgements show to be lost; what a timeout gives up is not known to be.
     fn count_lost_segments(&mut self, lost: u64) {
-        let size = self.mss.max(1) + if self.scoreboard.has_trains() { MAPPING_SPACE } else { 0 };
+        let size = self.mss.max(1) + if self.scoreboard.shares_mappings() { MAPPING_SPACE } else { 0 };
         let segments = lost.div_ceil(u64::from(size)) as u32;
         self.counters.segments_lost = self.counters.segments_lost.wrapping_add(segments);
     }
@@ -240,7 +241,7 @@ impl Subflow {
         let lost = mark(&mut self.scoreboard);
         if lost > 0 {
             let segments = lost as f64 / f64::from(self.mss);
-            self.loss_rate += (1.0 - self.loss_rate) * (segments * LOSS_WEIGHT).min(1.0);
+            self.rates.loss_rate += (1.0 - self.rates.loss_rate) * (segments * LOSS_WEIGHT).min(1.0);
         }
         lost
     }
@@ -277,36 +278,36 @@ impl Subflow {
     ) {
         let echo = segment.options.timestamps.map(|stamps| stamps.echo).filter(|echo| *echo != 0);
         let una = self.send.una;
-        if self.undo.as_mut().is_some_and(|undo| undo.is_spurious(una, echo, dsack)) {
+        if self.recovery.undo.as_mut().is_some_and(|undo| undo.is_spurious(una, echo, dsack)) {
             self.undo_episode(cx);
         }
-        match self.phase {
+        match self.recovery.phase {
             Phase::Fast { end, .. } | Phase::Timeout { end } if advanced && una.at_or_after(end) => {
                 self.end_recovery(cx);
             }
             Phase::Open | Phase::Fast { .. } | Phase::Timeout { .. } => {}
         }
-        if self.phase == Phase::Open && newly_lost > 0 && self.scoreboard.lost() > 0 {
+        if self.recovery.phase == Phase::Open && newly_lost > 0 && self.scoreboard.lost() > 0 {
             self.begin_fast_recovery(cx, prior_in_flight, newly_lost);
         }
     }
 
     fn end_recovery(&mut self, cx: &mut Context<'_>) {
-        if matches!(self.phase, Phase::Fast { .. }) || cx.congestion.governs_recovery() {
+        if matches!(self.recovery.phase, Phase::Fast { .. }) || cx.congestion.governs_recovery() {
             cx.congestion.on_recovery_end(self.identity.id, cx.now);
         }
-        self.phase = Phase::Open;
-        self.duplicate_acks = 0;
-        self.rack.on_recovery_end();
+        self.recovery.phase = Phase::Open;
+        self.recovery.duplicate_acks = 0;
+        self.recovery.rack.on_recovery_end();
     }
 
     pub(super) fn begin_fast_recovery(&mut self, cx: &mut Context<'_>, prior_in_flight: u64, lost: u64) {
         self.congestion_event(cx, Congestion::Loss, prior_in_flight, lost, false);
         let flight_size = u64::from(self.send.nxt - self.send.una);
         let prr = Prr::new(flight_size, self.pipe(), u64::from(self.mss));
-        self.phase = Phase::Fast { end: self.send.nxt, prr };
-        self.undo = Some(Undo::new(self.send.una));
-        self.tail_probe = None;
+        self.recovery.phase = Phase::Fast { end: self.send.nxt, prr };
+        self.recovery.undo = Some(Undo::new(self.send.una));
+        self.recovery.tail_probe = None;
     }
 
     pub(super) fn congestion_event(
@@ -318,8 +319,8 @@ impl Subflow {
         repeated: bool,
     ) {
         // Marks on what is out already ask for what is done now; the peer is told in each case (RFC 3168, section 6.1.2).
-        self.mark_answered = self.send.nxt;
-        self.send_cwr = self.negotiated.ecn.marks();
+        self.recovery.mark_answered = self.send.nxt;
+        self.recovery.send_cwr = self.negotiated.ecn.marks();
         let event = CongestionEvent { now: cx.now, cause, in_flight, lost, repeated };
         cx.congestion.on_congestion(self.identity.id, &event);
     }
@@ -330,19 +331,19 @@ impl Subflow {
         self.scoreboard.unmark_lost();
         // What was in vain is no ground to wait longer (RFC 4015, section 3).
         self.rtt.end_back_off();
-        self.phase = Phase::Open;
-        self.undo = None;
-        self.duplicate_acks = 0;
+        self.recovery.phase = Phase::Open;
+        self.recovery.undo = None;
+        self.recovery.duplicate_acks = 0;
     }
 
     /// A tail loss probe that repaired a loss counts as one loss (RFC 8985, section 7.4.2).
     fn resolve_tail_probe(&mut self, cx: &mut Context<'_>, advanced: bool, dsack: bool, prior_in_flight: u64) {
-        let Some(probe) = self.tail_probe else { return };
+        let Some(probe) = self.recovery.tail_probe else { return };
         if !self.send.una.at_or_after(probe.end) && !dsack {
             return;
         }
-        self.tail_probe = None;
-        if probe.retransmitted && !dsack && advanced && self.phase == Phase::Open {
+        self.recovery.tail_probe = None;
+        if probe.retransmitted && !dsack && advanced && self.recovery.phase == Phase::Open {
             self.congestion_event(cx, Congestion::Loss, prior_in_flight, u64::from(self.mss), false);
             cx.congestion.on_recovery_end(self.identity.id, cx.now);
         }
@@ -355,16 +356,17 @@ impl Subflow {
         Flight { before: prior_in_flight, newly_lost, rtt, holds }: Flight,
     ) {
         let segments = (acked.delivered as f64 / f64::from(self.mss)).min(1.0 / LOSS_WEIGHT);
-        self.loss_rate -= self.loss_rate * segments * LOSS_WEIGHT;
+        self.rates.loss_rate -= self.rates.loss_rate * segments * LOSS_WEIGHT;
         let sampler = &self.scoreboard.sampler;
         let newest = acked.newest.as_ref();
         let rate = newest.and_then(|n| sampler.rate(cx.now, n.sent_at, &n.departure, self.rtt.min()));
-        self.delivery_rate = rate.unwrap_or(self.delivery_rate);
+        self.rates.delivery_rate = rate.unwrap_or(self.rates.delivery_rate);
         let departure = newest.map(|newest| newest.departure);
         let id = self.identity.id;
         let window = cx.congestion.window(id);
         let slow_start = window < cx.congestion.ssthresh(id);
-        let limited = self.limited_until.at_or_after(self.send.una) || (slow_start && prior_in_flight * 2 >= window);
+        let limited =
+            self.window.limited_until.at_or_after(self.send.una) || (slow_start && prior_in_flight * 2 >= window);
         let ack = Ack {
             now: cx.now,
             acked: acked.cumulative,
@@ -400,10 +402,10 @@ impl Subflow {
         let rto = self.rtt.rto(config);
         let probe = config.tail_loss_probe
             && self.negotiated.sack
-            && self.phase == Phase::Open
-            && self.tail_probe.is_none()
+            && self.recovery.phase == Phase::Open
+            && self.recovery.tail_probe.is_none()
             && self.scoreboard.sacked() == 0
-            && self.timeouts_in_row == 0
+            && self.liveness.timeouts_in_row == 0
             && !self.rtt.smoothed().is_zero()
             // Its probes are not those of a tail: each would put off the timeout, and the end, to the next.
             && !self.is_stale()
@@ -424,27 +426,28 @@ impl Subflow {
         }
     }
 
-    /// The retransmission timer ran out (RFC 6298, section 5.4 to 5.7). Gives false when the subflow is given up.
+    /// The retransmission timer ran out (RFC 6298, section 5.4 to 5.7). Returns false when the subflow is given up.
     pub fn handle_retransmit_timeout(&mut self, cx: &mut Context<'_>) -> bool {
         if self.timers.retransmit_kind == Retransmit::TailProbe {
-            self.probe_due = true;
+            self.due.probe = true;
             // Sent or not, the timeout proper comes next.
             self.timers.retransmit_kind = Retransmit::Timeout;
             self.timers.retransmit = cx.now + self.rtt.rto(cx.config);
             return true;
         }
-        self.timeouts_in_row += 1;
+        self.liveness.timeouts_in_row += 1;
         self.counters.timeouts += 1;
         // A peer that closed its window over what was sent, and says so each time, is alive (RFC 9293, MUST-37).
-        let shut_out = self.window_edge.at_or_before(self.send.una) && self.last_heard > self.last_sent;
-        if self.timeouts_in_row > cx.config.max_timeouts && !shut_out {
+        let shut_out =
+            self.window.edge.at_or_before(self.send.una) && self.liveness.last_heard > self.liveness.last_sent;
+        if self.liveness.timeouts_in_row > cx.config.max_timeouts && !shut_out {
             return false;
         }
         let in_flight = self.pipe();
         if self.scoreboard.first_is_sacked() {
             self.scoreboard.forget_sacks();
         }
-        let repeated = self.timeouts_in_row > 1;
+        let repeated = self.liveness.timeouts_in_row > 1;
         let lost = self.count_loss(|board| board.mark_all_lost());
         self.report_losses(cx);
         if !shut_out {
@@ -453,12 +456,12 @@ impl Subflow {
         }
         self.congestion_event(cx, Congestion::Timeout, in_flight.max(lost), lost, repeated);
         if !repeated {
-            self.undo = Some(Undo::new(self.send.una));
+            self.recovery.undo = Some(Undo::new(self.send.una));
         }
-        self.phase = Phase::Timeout { end: self.send.nxt };
-        self.duplicate_acks = 0;
-        self.tail_probe = None;
-        self.probe_due = false;
+        self.recovery.phase = Phase::Timeout { end: self.send.nxt };
+        self.recovery.duplicate_acks = 0;
+        self.recovery.tail_probe = None;
+        self.due.probe = false;
         self.timers.reordering = Instant::NEVER;
         self.rtt.back_off();
         self.timers.retransmit = cx.now + self.rtt.rto(cx.config);
@@ -472,7 +475,7 @@ impl Subflow {
         let lost = self.mark_lost_by_time(cx.now);
         let lost = self.without_lost_probe(cx.now, lost);
         self.report_losses(cx);
-        if lost > 0 && self.phase == Phase::Open {
+        if lost > 0 && self.recovery.phase == Phase::Open {
             self.begin_fast_recovery(cx, in_flight, lost);
         }
     }
@@ -485,19 +488,6 @@ impl Subflow {
         if ack.at_or_after(self.send.una) {
             return AckJudgement::Current;
         }
-        if ack.at_or_after(self.send.una - self.largest_window) { AckJudgement::Old } else { AckJudgement::TooOld }
+        if ack.at_or_after(self.send.una - self.window.largest) { AckJudgement::Old } else { AckJudgement::TooOld }
     }
-}
-
-/// What an acknowledgement number is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AckJudgement {
-    /// Between SND.UNA and SND.NXT.
-    Current,
-    /// A duplicate from the past.
-    Old,
-    /// Older than anything the peer can honestly send.
-    TooOld,
-    /// Beyond what was sent.
-    Future,
 }

@@ -42,6 +42,52 @@ pub struct DeliverySampler {
     limited_until: u64,
 }
 
+/// A segment that was marked lost.
+#[derive(Clone, Copy, Debug)]
+pub struct LostSegment {
+    /// Bytes of sequence space.
+    pub length: u32,
+    /// Bytes marked lost since the subflow began, this segment included.
+    pub total_lost: u64,
+    /// What was known when it was sent.
+    pub departure: Departure,
+}
+
+/// The segments that were marked lost since they were last taken; always empty unless somebody wants to know.
+#[derive(Clone, Debug, Default)]
+pub struct LossReport {
+    /// On the heap, so that who does not want to know does not carry it along.
+    wanted: Option<Box<Segments>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Segments(Vec<LostSegment>);
+
+impl LossReport {
+    /// An empty one, which notes losses if they are `wanted`.
+    pub fn new(wanted: bool) -> Self {
+        Self { wanted: wanted.then(Box::default) }
+    }
+    /// Whether there is none to report.
+    pub fn is_empty(&self) -> bool {
+        self.wanted.as_ref().is_none_or(|segments| segments.0.is_empty())
+    }
+    /// A segment was marked lost; `total_lost` includes it.
+    pub fn note(&mut self, length: u32, departure: &Departure, total_lost: u64) {
+        if let Some(segments) = &mut self.wanted {
+            segments.0.push(LostSegment { length, total_lost, departure: *departure });
+        }
+    }
+    /// Those of this length are not to be reported: a probe that was longer than all others.
+    pub fn forget(&mut self, length: u32) {
+        self.wanted.iter_mut().for_each(|segments| segments.0.retain(|segment| segment.length != length));
+    }
+    /// Takes them, oldest first.
+    pub fn take(&mut self) -> Vec<LostSegment> {
+        self.wanted.as_mut().map(|segments| core::mem::take(&mut segments.0)).unwrap_or_default()
+    }
+}
+
 impl DeliverySampler {
     /// Bytes delivered since the subflow began, cumulatively or selectively.
     pub fn delivered(&self) -> u64 {
@@ -110,52 +156,6 @@ impl DeliverySampler {
             return None;
         }
         Some(Rate::from_bytes_over(self.delivered - departure.delivered, span))
-    }
-}
-
-/// A segment that was marked lost.
-#[derive(Clone, Copy, Debug)]
-pub struct LostSegment {
-    /// Bytes of sequence space.
-    pub length: u32,
-    /// Bytes marked lost since the subflow began, this segment included.
-    pub total_lost: u64,
-    /// What was known when it was sent.
-    pub departure: Departure,
-}
-
-/// The segments that were marked lost since they were last taken; always empty unless somebody wants to know.
-#[derive(Clone, Debug, Default)]
-pub struct LossReport {
-    /// On the heap, so that who does not want to know does not carry it along.
-    wanted: Option<Box<Segments>>,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Segments(Vec<LostSegment>);
-
-impl LossReport {
-    /// An empty one, which notes losses if they are `wanted`.
-    pub fn new(wanted: bool) -> Self {
-        Self { wanted: wanted.then(Box::default) }
-    }
-    /// Whether there is none to report.
-    pub fn is_empty(&self) -> bool {
-        self.wanted.as_ref().is_none_or(|segments| segments.0.is_empty())
-    }
-    /// A segment was marked lost; `total_lost` includes it.
-    pub fn note(&mut self, length: u32, departure: &Departure, total_lost: u64) {
-        if let Some(segments) = &mut self.wanted {
-            segments.0.push(LostSegment { length, total_lost, departure: *departure });
-        }
-    }
-    /// Those of this length are not to be reported: a probe that was longer than all others.
-    pub fn forget(&mut self, length: u32) {
-        self.wanted.iter_mut().for_each(|segments| segments.0.retain(|segment| segment.length != length));
-    }
-    /// Takes them, oldest first.
-    pub fn take(&mut self) -> Vec<LostSegment> {
-        self.wanted.as_mut().map(|segments| core::mem::take(&mut segments.0)).unwrap_or_default()
     }
 }
 

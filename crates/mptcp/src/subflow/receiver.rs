@@ -2,7 +2,7 @@
 //! beyond it, and the state of delayed acknowledgements. The bytes themselves are already at data level.
 
 use crate::config::TcpConfig;
-use anabranch_policy::time::Instant;
+use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::SeqNumber;
 use anabranch_wire::tcp::{SackBlock, SackBlocks};
 
@@ -58,6 +58,8 @@ pub struct Receiver {
     pub last_ack: SeqNumber,
     /// A congestion mark came in and the peer has not confirmed it yet (RFC 3168, section 6.1.3).
     pub echo_congestion: bool,
+    /// Round trip as the receiving side sees it, from echoed timestamps; zero before the first.
+    pub round_trip: Duration,
 }
 
 impl Receiver {
@@ -75,6 +77,7 @@ impl Receiver {
             timestamp_at: Instant::ZERO,
             last_ack: next,
             echo_congestion: false,
+            round_trip: Duration::ZERO,
         }
     }
 
@@ -129,7 +132,7 @@ impl Receiver {
     }
 
     /// Has `start..end` reported as here already, if it is (RFC 2883, section 4).
-    pub fn note_duplicate(&mut self, start: SeqNumber, end: SeqNumber) {
+    pub fn record_duplicate(&mut self, start: SeqNumber, end: SeqNumber) {
         if end.at_or_before(self.next) {
             self.duplicate = Some(SackBlock { start, end });
         }
@@ -163,7 +166,7 @@ impl Receiver {
         gaps.filter(move |gap| gap.0.at_or_after(from))
     }
 
-    /// Takes the first gap for received, up to the first byte beyond it that is here; gives it.
+    /// Takes the first gap for received, up to the first byte beyond it that is here; returns it.
     pub fn skip_gap(&mut self) -> Option<(SeqNumber, SeqNumber)> {
         let gap = self.first_gap()?;
         self.next = gap.1;

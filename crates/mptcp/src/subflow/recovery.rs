@@ -1,9 +1,8 @@
 //! When data is deemed lost, and how fast it is sent again: RACK-TLP (RFC 8985) and PRR (RFC 9937).
 
+use super::scoreboard::{Acknowledged, Newest};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::SeqNumber;
-
-use super::scoreboard::{Acknowledged, Newest};
 
 /// Recoveries for which a widened reordering window persists (RFC 8985, section 6.2, step 4).
 const WINDOW_PERSIST: u8 = 16;
@@ -38,6 +37,56 @@ pub struct Prr {
     flight_size: u64,
     /// What may be in flight now.
     window: u64,
+}
+
+/// Recent acknowledgement (RFC 8985, section 5.2).
+#[derive(Clone, Copy, Debug)]
+pub struct Rack {
+    /// When the most recently sent of all delivered segments was sent, and where it ends.
+    sent_at: Instant,
+    end: SeqNumber,
+    /// Its round-trip time.
+    rtt: Duration,
+    reordering_seen: bool,
+    window_multiplier: u8,
+    window_persist: u8,
+    /// Where the round ends in which the window was last widened.
+    dsack_round: Option<SeqNumber>,
+}
+
+/// What the reordering window depends on besides RACK's own memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Conditions {
+    /// Whether losses are being repaired.
+    pub recovering: bool,
+    /// Whether three segments' worth is selectively acknowledged (DupThresh).
+    pub many_sacked: bool,
+    /// Least round-trip time.
+    pub min_rtt: Duration,
+    /// Smoothed round-trip time.
+    pub smoothed_rtt: Duration,
+}
+
+/// A tail loss probe that is out (RFC 8985, section 7).
+#[derive(Clone, Copy, Debug)]
+pub struct TailProbe {
+    /// What had been sent with it.
+    pub end: SeqNumber,
+    /// It repeated data rather than sending new.
+    pub retransmitted: bool,
+}
+
+/// What it takes to notice that a loss episode was none (RFC 3522 by timestamps, RFC 3708 by DSACK).
+#[derive(Clone, Copy, Debug)]
+pub struct Undo {
+    /// First unacknowledged byte when the episode began.
+    pub una: SeqNumber,
+    /// Timestamp of the first retransmission, once there was one.
+    pub first_stamp: Option<u32>,
+    /// Retransmissions not yet reported as duplicates.
+    pub retransmissions: u32,
+    /// The timestamps have answered: the episode was real as far as they tell.
+    pub stamps_answered: bool,
 }
 
 impl Prr {
@@ -78,34 +127,6 @@ impl Prr {
     pub fn window(&self) -> u64 {
         self.window
     }
-}
-
-/// Recent acknowledgement (RFC 8985, section 5.2).
-#[derive(Clone, Copy, Debug)]
-pub struct Rack {
-    /// When the most recently sent of all delivered segments was sent, and where it ends.
-    sent_at: Instant,
-    end: SeqNumber,
-    /// Its round-trip time.
-    rtt: Duration,
-    reordering_seen: bool,
-    window_multiplier: u8,
-    window_persist: u8,
-    /// Where the round ends in which the window was last widened.
-    dsack_round: Option<SeqNumber>,
-}
-
-/// What the reordering window depends on besides RACK's own memory.
-#[derive(Clone, Copy, Debug)]
-pub struct Conditions {
-    /// Whether losses are being repaired.
-    pub recovering: bool,
-    /// Whether three segments' worth is selectively acknowledged (DupThresh).
-    pub many_sacked: bool,
-    /// Least round-trip time.
-    pub min_rtt: Duration,
-    /// Smoothed round-trip time.
-    pub smoothed_rtt: Duration,
 }
 
 impl Rack {
@@ -181,26 +202,38 @@ impl Rack {
     }
 }
 
-/// A tail loss probe that is out (RFC 8985, section 7).
-#[derive(Clone, Copy, Debug)]
-pub struct TailProbe {
-    /// What had been sent with it.
-    pub end: SeqNumber,
-    /// It repeated data rather than sending new.
-    pub retransmitted: bool,
+/// Loss recovery of a subflow.
+#[derive(Debug)]
+pub struct Recovery {
+    /// What it is doing.
+    pub phase: Phase,
+    /// RACK (RFC 8985).
+    pub rack: Rack,
+    /// What tells a needless recovery.
+    pub undo: Option<Undo>,
+    /// A tail loss probe that is on its way.
+    pub tail_probe: Option<TailProbe>,
+    /// Duplicate acknowledgements in a row, where there is no SACK.
+    pub duplicate_acks: u32,
+    /// Sequence number until which a congestion mark has been answered (RFC 3168, section 6.1.2).
+    pub mark_answered: SeqNumber,
+    /// CWR is to be sent.
+    pub send_cwr: bool,
 }
 
-/// What it takes to notice that a loss episode was none (RFC 3522 by timestamps, RFC 3708 by DSACK).
-#[derive(Clone, Copy, Debug)]
-pub struct Undo {
-    /// First unacknowledged byte when the episode began.
-    pub una: SeqNumber,
-    /// Timestamp of the first retransmission, once there was one.
-    pub first_stamp: Option<u32>,
-    /// Retransmissions not yet reported as duplicates.
-    pub retransmissions: u32,
-    /// The timestamps have answered: the episode was real as far as they tell.
-    pub stamps_answered: bool,
+impl Recovery {
+    /// Nothing is being repaired.
+    pub fn new(initial: SeqNumber) -> Self {
+        Self {
+            phase: Phase::Open,
+            rack: Rack::new(initial),
+            undo: None,
+            tail_probe: None,
+            duplicate_acks: 0,
+            mark_answered: initial,
+            send_cwr: false,
+        }
+    }
 }
 
 impl Undo {

@@ -54,7 +54,7 @@ impl RttEstimator {
     }
 
     /// A SYN or its answer had to be repeated, so that there is no sample of the handshake.
-    pub fn note_lost_handshake(&mut self) {
+    pub fn record_lost_handshake(&mut self) {
         self.handshake_lost = true;
     }
 

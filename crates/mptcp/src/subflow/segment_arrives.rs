@@ -1,7 +1,9 @@
 //! Whether a segment belongs to a subflow, and what its control bits change (RFC 9293, section 3.10.7; RFC 5961; RFC 7323).
 
 use super::acknowledge::AckJudgement;
-use super::{Notification, State, Subflow};
+use super::negotiated::Notification;
+use super::state::Subflow;
+use super::tcp_state::State;
 use crate::config::{EcnMode, TcpConfig};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::{Ecn, Flags, Segment, SeqNumber};
@@ -14,16 +16,6 @@ const TIMESTAMP_LIFE: Duration = Duration::from_secs(24 * 24 * 3600);
 
 /// Both bits on a SYN ask for ECN (RFC 3168, section 6.1.1).
 pub const ECN_SETUP: Flags = Flags(Flags::ECE.0 | Flags::CWR.0);
-
-/// Whether a SYN or SYN/ACK agrees to ECN. A SYN/ACK with both bits was written by who copies what it does not know
-/// (RFC 3168, section 6.1.1.2).
-fn sets_up_ecn(flags: Flags) -> bool {
-    if flags.contains(Flags::ACK) {
-        flags.contains(Flags::ECE) && !flags.contains(Flags::CWR)
-    } else {
-        flags.contains(ECN_SETUP)
-    }
-}
 
 /// What to do with a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,7 +45,7 @@ impl Subflow {
                 // The peer tries without ECN, and neither end may use it (RFC 3168, section 6.1.1.1).
                 self.negotiated.ecn = Notification::Off;
             }
-            self.handshake_due = true;
+            self.handshake.due = true;
             return Verdict::Drop;
         }
         if self.is_crossing_syn_ack(segment) {
@@ -64,7 +56,7 @@ impl Subflow {
         }
         if !reset && self.negotiated.timestamps && segment.options.timestamps.is_none() {
             // RFC 7323, section 3.2, would drop it. Linux takes it, and leaves the option out beside a long ADD_ADDR.
-            self.unstamped += 1;
+            self.liveness.unstamped += 1;
         }
         if (!reset && !self.timestamp_is_acceptable(now, segment)) || !self.sequence_is_acceptable(segment, window) {
             self.answer_unacceptable(now, segment);
@@ -84,8 +76,8 @@ impl Subflow {
         // A blind segment, whose acknowledgement is out of range, must leave nothing behind (RFC 5961, section 5.2): its
         // timestamp would have the peer's own refused.
         if matches!(verdict, Verdict::Process { .. }) {
-            self.last_heard = now;
-            self.unanswered_probes = 0;
+            self.liveness.last_heard = now;
+            self.liveness.unanswered_probes = 0;
             self.take_timestamp(now, segment);
         }
         verdict
@@ -96,7 +88,7 @@ impl Subflow {
         self.state == State::SynReceived
             && segment.flags.contains(Flags::SYN)
             && !segment.flags.intersects(Flags::RST | Flags::ACK)
-            && segment.seq == self.peer_initial
+            && segment.seq == self.peer.initial
     }
 
     /// The peer's SYN/ACK after its SYN: both opened at once (RFC 9293, section 3.5, figure 7).
@@ -104,7 +96,7 @@ impl Subflow {
         self.state == State::SynReceived
             && segment.flags.contains(Flags::SYN | Flags::ACK)
             && !segment.flags.intersects(Flags::RST | Flags::FIN)
-            && segment.seq == self.peer_initial
+            && segment.seq == self.peer.initial
             && segment.ack == self.send.nxt
     }
 
@@ -117,8 +109,8 @@ impl Subflow {
             return;
         }
         let (start, end) = Self::payload_range(segment);
-        if start.before(end) && start.after(self.peer_initial) {
-            self.receiver.note_duplicate(start, end);
+        if start.before(end) && start.after(self.peer.initial) {
+            self.receiver.record_duplicate(start, end);
         }
         let carries = !segment.payload.is_empty() || segment.flags.contains(Flags::FIN);
         if carries && self.state != State::SynReceived && !segment.flags.contains(Flags::SYN) {
@@ -178,11 +170,11 @@ impl Subflow {
 
     /// Sends an acknowledgement in answer to something suspicious, at a bounded rate.
     pub fn challenge(&mut self, now: Instant) {
-        if now >= self.next_challenge {
-            self.next_challenge = now + CHALLENGE_INTERVAL;
+        if now >= self.liveness.next_challenge {
+            self.liveness.next_challenge = now + CHALLENGE_INTERVAL;
             // Before the handshake is over, the SYN/ACK says what there is to say.
             if self.state == State::SynReceived {
-                self.handshake_due = true;
+                self.handshake.due = true;
             } else {
                 self.receiver.acknowledge_now();
             }
@@ -226,14 +218,14 @@ impl Subflow {
     /// Takes over what the peer's SYN says.
     pub fn handle_syn(&mut self, now: Instant, segment: &Segment, config: &TcpConfig, scale: u8) {
         let options = &segment.options;
-        self.peer_initial = segment.seq;
+        self.peer.initial = segment.seq;
         self.receiver = super::receiver::Receiver::new(segment.seq + 1);
         self.negotiated.peer_mss = options.maximum_segment_size.unwrap_or(self.default_mss()).max(64);
-        self.negotiated.sack = config.sack && options.sack_permitted;
-        let scaling = config.window_scaling && options.window_scale.is_some();
+        self.negotiated.sack = config.options.sack && options.sack_permitted;
+        let scaling = config.options.window_scaling && options.window_scale.is_some();
         self.negotiated.send_scale = if scaling { options.window_scale.unwrap_or(0).min(14) } else { 0 };
         self.negotiated.receive_scale = if scaling { scale } else { 0 };
-        self.negotiated.timestamps = config.timestamps && options.timestamps.is_some();
+        self.negotiated.timestamps = config.options.timestamps && options.timestamps.is_some();
         self.negotiated.ecn = self.agree_on_ecn(segment.flags, config.ecn);
         if let Some(stamps) = options.timestamps {
             self.receiver.timestamp = stamps.value;
@@ -243,7 +235,7 @@ impl Subflow {
 
     /// What the peer's SYN or SYN/ACK and ours lead to (RFC 3168, section 6.1.1).
     fn agree_on_ecn(&self, peer: Flags, ours: EcnMode) -> Notification {
-        let (opened, again) = (self.state == State::SynSent, self.timeouts_in_row > 0);
+        let (opened, again) = (self.state == State::SynSent, self.liveness.timeouts_in_row > 0);
         match ours {
             _ if !sets_up_ecn(peer) => Notification::Off,
             EcnMode::Off => Notification::Off,
@@ -300,7 +292,7 @@ impl Subflow {
 
     fn stop_timers(&mut self) {
         self.timers.stop();
-        self.doubt.iter_mut().for_each(|doubt| doubt.until = Instant::NEVER);
+        self.suspicion.iter_mut().for_each(|suspicion| suspicion.until = Instant::NEVER);
     }
 
     /// A segment again in TIME-WAIT: the peer lost our last acknowledgement (RFC 9293, section 3.10.7.4).
@@ -315,21 +307,32 @@ impl Subflow {
     /// acknowledgement counts in any case: the old edge says nothing of it.
     pub fn takes_window(&mut self, seq: SeqNumber, ack: SeqNumber) -> bool {
         let newer = self
-            .window_from
+            .window
+            .from
             .is_none_or(|(last, acked)| ack.after(acked) || seq.after(last) || (seq, ack) == (last, acked));
         if newer {
-            self.window_from = Some((seq, ack));
+            self.window.from = Some((seq, ack));
         }
         newer
     }
 
     /// Remembers the largest window that the peer offered (MAX.SND.WND, RFC 5961, section 5.2).
-    pub fn note_window(&mut self, window: u32) {
-        self.largest_window = self.largest_window.max(window);
+    pub fn record_window(&mut self, window: u32) {
+        self.window.largest = self.window.largest.max(window);
     }
 
     /// Where a segment's payload begins and ends in sequence space.
     pub fn payload_range(segment: &Segment) -> (SeqNumber, SeqNumber) {
         (segment.seq, segment.seq + segment.payload.len() as u32)
+    }
+}
+
+/// Whether a SYN or SYN/ACK agrees to ECN. A SYN/ACK with both bits was written by who copies what it does not know
+/// (RFC 3168, section 6.1.1.2).
+fn sets_up_ecn(flags: Flags) -> bool {
+    if flags.contains(Flags::ACK) {
+        flags.contains(Flags::ECE) && !flags.contains(Flags::CWR)
+    } else {
+        flags.contains(ECN_SETUP)
     }
 }

@@ -1,20 +1,15 @@
 //! What a subflow sends: which record may go now, and the TCP segment around it.
 
-use super::acknowledge::Context;
+use super::context::Context;
 use super::receiver::AckDue;
 use super::recovery::{Phase, TailProbe};
 use super::scoreboard::Record;
-use super::{State, Subflow};
+use super::state::Subflow;
+use super::tcp_state::State;
 use crate::event::SendKind;
 use anabranch_policy::congestion::Sent;
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Instant;
-use anabranch_wire::tcp::{OPTION_SPACE, SackBlocks, Timestamps};
-use anabranch_wire::{Flags, Segment, SeqNumber};
-use bytes::Bytes;
-
-/// Space of the timestamps option with its padding.
-const TIMESTAMPS_SPACE: usize = 12;
 
 /// A record on its way out.
 #[derive(Debug)]
@@ -28,15 +23,15 @@ pub struct Outgoing {
 impl Subflow {
     /// The next record that window and pacing let go, already marked as sent.
     pub fn next_transmission(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
-        if !self.state.is_synchronised() || self.state == State::TimeWait || !self.confirmed {
+        if !self.state.is_synchronised() || self.state == State::TimeWait || !self.handshake.confirmed {
             return None;
         }
         let lost = self.scoreboard.lost() > 0;
-        if !lost && self.scoreboard.next_unsent().is_none() && !self.probe_due {
+        if !lost && self.scoreboard.next_unsent().is_none() && !self.due.probe {
             return None;
         }
-        if self.pace_until > cx.now {
-            self.timers.pace = self.pace_until;
+        if self.rates.pace_until > cx.now {
+            self.timers.pace = self.rates.pace_until;
             return None;
         }
         let window = self.window(cx.congestion, cx.config);
@@ -47,7 +42,7 @@ impl Subflow {
             Outgoing { record, kind: SendKind::Retransmission }
         } else if !lost && self.scoreboard.next_unsent().is_some_and(|r| r.fin || (fits(r.length) && self.permits(r))) {
             self.send_new(cx)?
-        } else if self.probe_due {
+        } else if self.due.probe {
             self.send_probe(cx)?
         } else {
             return None;
@@ -58,7 +53,7 @@ impl Subflow {
 
     /// Whether the peer's window on this subflow lets a record go.
     fn permits(&self, record: &Record) -> bool {
-        record.end().at_or_before(self.window_edge)
+        record.end().at_or_before(self.window.edge)
     }
 
     #[inline]
@@ -66,14 +61,14 @@ impl Subflow {
         self.restart_after_idle(cx);
         let record = self.scoreboard.send_next(cx.now)?;
         self.send.nxt = record.end();
-        self.note_probe(&record);
+        self.record_probe(&record);
         Some(Outgoing { record, kind: SendKind::New })
     }
 
     /// A tail loss probe: new data if there is some, else the last segment again (RFC 8985, section 7.3). A stale subflow is
     /// probed with the first: one segment is then in flight, however often, and its acknowledgement lets the next go.
     fn send_probe(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
-        self.probe_due = false;
+        self.due.probe = false;
         if self.is_stale() {
             let record = self.scoreboard.retransmit_first(cx.now)?;
             return Some(Outgoing { record, kind: SendKind::Retransmission });
@@ -88,14 +83,14 @@ impl Subflow {
         };
         // What repairs a probe of the path's largest packet says nothing of congestion.
         let retransmitted = outgoing.kind == SendKind::Retransmission && !path_probe_lost;
-        self.tail_probe = Some(TailProbe { end: self.send.nxt, retransmitted });
+        self.recovery.tail_probe = Some(TailProbe { end: self.send.nxt, retransmitted });
         Some(outgoing)
     }
 
     /// After a timeout's worth of silence the window is no longer known to fit (RFC 5681, section 4.1).
     fn restart_after_idle(&mut self, cx: &mut Context<'_>) {
-        let idle = self.scoreboard.is_idle() && self.last_sent > Instant::ZERO;
-        if idle && cx.now.since(self.last_sent) > self.rtt.base_rto(cx.config) {
+        let idle = self.scoreboard.is_idle() && self.liveness.last_sent > Instant::ZERO;
+        if idle && cx.now.since(self.liveness.last_sent) > self.rtt.base_rto(cx.config) {
             let restart = u64::from(cx.config.initial_window) * u64::from(self.mss);
             cx.congestion.on_idle_restart(self.identity.id, restart);
         }
@@ -106,23 +101,23 @@ impl Subflow {
         let payload = outgoing.record.payload.len() as u64;
         if outgoing.kind == SendKind::Retransmission {
             self.counters.bytes_retransmitted += payload;
-            if let Some(undo) = &mut self.undo {
+            if let Some(undo) = &mut self.recovery.undo {
                 undo.on_retransmission(cx.stamp);
             }
         } else {
             self.counters.bytes_sent += payload;
         }
-        if let Phase::Fast { prr, .. } = &mut self.phase {
+        if let Phase::Fast { prr, .. } = &mut self.recovery.phase {
             prr.on_sent(bytes);
         }
-        self.last_sent = cx.now;
+        self.liveness.last_sent = cx.now;
         let in_flight = self.pipe();
         let sampler = &self.scoreboard.sampler;
         let (total_delivered, app_limited) = (sampler.delivered(), sampler.is_application_limited());
         let sent = Sent { now: cx.now, bytes, in_flight, total_delivered, app_limited };
         cx.congestion.on_sent(self.identity.id, &sent);
         if in_flight + u64::from(self.mss) > cx.congestion.window(self.identity.id) {
-            self.limited_until = self.send.nxt;
+            self.window.limited_until = self.send.nxt;
         }
         self.arm_retransmit(cx.now, cx.config, false);
         self.pace(cx, bytes);
@@ -137,7 +132,7 @@ impl Subflow {
                 // Two segments may leave together, as acknowledgements come for two (send_quantum, draft-ietf-ccwg-bbr,
                 // section 5.6.3); and who was woken late catches up.
                 let span = rate.time_for(bytes);
-                self.pace_until = self.pace_until.max(cx.now - span) + span;
+                self.rates.pace_until = self.rates.pace_until.max(cx.now - span) + span;
                 return;
             }
             None if cx.config.pacing => {
@@ -148,96 +143,8 @@ impl Subflow {
             Some(_) | None => return,
         };
         if rate > Rate::ZERO {
-            self.pace_until = self.pace_until.max(cx.now) + rate.time_for(bytes);
+            self.rates.pace_until = self.rates.pace_until.max(cx.now) + rate.time_for(bytes);
         }
-    }
-
-    /// The segment that carries a record, pushed if it is the last of what was written so far (`push`; RFC 9293,
-    /// section 3.9.1.2). `mptcp_space` bytes of option space are spoken for.
-    pub fn data_segment(
-        &mut self,
-        cx: &Context<'_>,
-        record: Record,
-        window: u64,
-        mptcp_space: usize,
-        push: bool,
-    ) -> Segment {
-        let mut flags = Flags::ACK;
-        if record.fin {
-            flags |= Flags::FIN;
-        } else if push {
-            flags |= Flags::PSH;
-        }
-        if self.send_cwr && !record.retransmitted && !record.payload.is_empty() {
-            flags |= Flags::CWR;
-            self.send_cwr = false;
-        }
-        // Without a DATA_ACK it settles no acknowledgement that is due.
-        let owed = self.receiver.due != AckDue::No && mptcp_space == 0 && self.is_bare(&record);
-        let (segment, complete) = self.segment(cx, flags, record.seq, record.payload, window, mptcp_space);
-        self.receiver.acknowledged(complete && !owed);
-        segment
-    }
-
-    /// A bare acknowledgement. With `keepalive_due` it lies one before the window, so that the peer must answer; on a join that
-    /// came in it is the fourth segment of the handshake again, until something is acknowledged.
-    pub fn acknowledgement(&mut self, cx: &Context<'_>, window: u64, mptcp_space: usize) -> Segment {
-        let seq = match core::mem::take(&mut self.keepalive_due) {
-            true => self.send.una - 1,
-            false if self.awaits_first_ack() => self.send.una,
-            false => self.send.nxt,
-        };
-        let (segment, complete) = self.segment(cx, Flags::ACK, seq, Bytes::new(), window, mptcp_space);
-        self.receiver.acknowledged(complete);
-        segment
-    }
-
-    /// A segment of a synchronised subflow: acknowledgement, window, timestamps and what SACK blocks fit. Gives also
-    /// whether all fitted that there was to say.
-    fn segment(
-        &mut self,
-        cx: &Context<'_>,
-        mut flags: Flags,
-        seq: SeqNumber,
-        payload: Bytes,
-        window: u64,
-        mptcp_space: usize,
-    ) -> (Segment, bool) {
-        if self.receiver.echo_congestion {
-            flags |= Flags::ECE;
-        }
-        let scaled = (window >> self.negotiated.receive_scale).min(0xffff) as u16;
-        let mut segment = Segment {
-            source_port: self.identity.local.port(),
-            destination_port: self.identity.remote.port(),
-            seq,
-            ack: self.receiver.next,
-            flags,
-            window: scaled,
-            payload,
-            ..Segment::default()
-        };
-        if self.negotiated.timestamps {
-            segment.options.timestamps = Some(Timestamps { value: cx.stamp, echo: self.receiver.timestamp });
-        }
-        let complete = self.add_sack(&mut segment, mptcp_space);
-        (segment, complete)
-    }
-
-    /// Adds what SACK blocks fit; gives whether a report of duplicates went along, if there was one.
-    fn add_sack(&self, segment: &mut Segment, mptcp_space: usize) -> bool {
-        if !self.negotiated.sack || !self.receiver.wants_sack() {
-            return true;
-        }
-        let stamps = if self.negotiated.timestamps { TIMESTAMPS_SPACE } else { 0 };
-        let mut free = OPTION_SPACE.saturating_sub(stamps + mptcp_space);
-        if !segment.payload.is_empty() {
-            // A full segment has no room: its packet would be larger than the path takes (RFC 6691, section 2).
-            free = free.min((self.mss as usize).saturating_sub(segment.payload.len()));
-        }
-        let most = (free.saturating_sub(4) / 8).min(SackBlocks::MAX);
-        segment.options.sack = self.receiver.sack_blocks(most);
-        most > 0
     }
 
     /// Whether a bare acknowledgement must go now: one is due, an option waits, or a probe.
@@ -247,7 +154,7 @@ impl Subflow {
             AckDue::By(at) => at <= now,
             AckDue::Now => true,
         };
-        (due || !self.control.is_empty() || self.keepalive_due || self.data_fin_due) && self.state.is_synchronised()
+        (due || !self.control.is_empty() || self.due.keepalive || self.due.data_fin) && self.state.is_synchronised()
     }
 
     /// The deadline of the delayed acknowledgement.

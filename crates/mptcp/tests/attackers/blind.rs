@@ -28,7 +28,7 @@ fn goes_on(t: &mut Transcript, next: u32, ours: u32, stamp: u32) {
 // refuses, and of the future, which it would believe.
 #[test]
 fn whatever_is_forged_without_the_numbers_the_transfer_goes_on() {
-    let stamped = plain_with(|c| c.tcp.timestamps = true);
+    let stamped = plain_with(|c| c.tcp.options.timestamps = true);
     let mut t = Transcript::accepted_from(stamped, "S 0:0 mss 1000 sackok ts 1000/0");
     let (mut next, mut ours, mut stamp) = (1, 1, 1001);
     for forged in [5, 2_000_000_000] {

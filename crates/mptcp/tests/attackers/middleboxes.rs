@@ -62,7 +62,7 @@ fn each(mut check: impl FnMut(ConnectionConfig)) {
         check(ConnectionConfig { checksum, ..config() });
     }
     let mut bare = config();
-    (bare.tcp.sack, bare.tcp.timestamps, bare.tcp.window_scaling) = (false, false, false);
+    (bare.tcp.options.sack, bare.tcp.options.timestamps, bare.tcp.options.window_scaling) = (false, false, false);
     check(bare);
 }
 

@@ -3,7 +3,7 @@
 use crate::transcript::{Transcript, plain_with};
 
 fn stamped() -> Transcript {
-    let config = plain_with(|c| c.tcp.timestamps = true);
+    let config = plain_with(|c| c.tcp.options.timestamps = true);
     let mut t = Transcript::accepted_from(config, "S 0:0 mss 1000 sackok ts 1000/0");
     t.peer("A 1:101 ack 1 ts 1001/0");
     t.read(100);
@@ -59,7 +59,7 @@ fn what_is_processed_out_of_order_leaves_none_behind_either() {
 // The same before the handshake is over: a wrong acknowledgement is refused, the client comes in.
 #[test]
 fn a_forged_third_segment_leaves_no_timestamp_behind() {
-    let mut t = Transcript::new(plain_with(|c| c.tcp.timestamps = true));
+    let mut t = Transcript::new(plain_with(|c| c.tcp.options.timestamps = true));
     t.peer("S 0:0 mss 1000 sackok ts 1000/0");
     t.expect("SA 0:0 ack 1");
     t.peer("A 1:1 ack 900001 ts 2001000/0");

@@ -5,7 +5,7 @@ use crate::pair::{Fate, Pair, config, pattern};
 use anabranch_mptcp::{ConnectionConfig, Framing, MessageOptions, Record};
 use anabranch_policy::ids::ConnectionId;
 use anabranch_policy::reliability;
-use anabranch_policy::scheduler::{Chunk, ChunkKind, Decision, Scheduler};
+use anabranch_policy::scheduler::{Answer, Chunk, ChunkKind, Decision, Needs, Scheduler, Work, again, unsent};
 use anabranch_policy::table::{self, Settings};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::{ConnectionView, SubflowView};
@@ -33,11 +33,15 @@ impl Scheduler for Always {
         let chosen = if quick { usable.min_by_key(by_time) } else { usable.max_by_key(by_time) };
         chosen.map_or(Decision::Wait(None), |subflow| Decision::Send(subflow.id))
     }
-    fn duplicates(&self) -> bool {
-        self.repairs
+    fn next(&mut self, connection: &ConnectionView, work: &mut dyn Work, subflows: &[SubflowView]) -> Answer {
+        if work.missing() && self.repairs {
+            work.repair_missing();
+        }
+        let first = again(self, connection, work, subflows).or_else(|| unsent(self, connection, work, subflows));
+        first.unwrap_or(Answer::Wait)
     }
-    fn repairs_elsewhere(&mut self, _: &ConnectionView) -> bool {
-        self.repairs
+    fn needs(&self) -> Needs {
+        Needs { outstanding: self.repairs, ..Needs::default() }
     }
 }
 
@@ -188,7 +192,11 @@ fn a_peer_that_lies_of_what_is_missing_gets_each_outstanding_segment_once_more_a
     assert!((8..=9).contains(&again), "{again}");
     assert_eq!(bench.reinjected(), 8 * 1_400 + 24);
     let view = bench.pair.hosts[0].subflow_views(bench.pair.now, bench.id);
-    assert_eq!(view.iter().map(|view| view.bytes_lost).sum::<u64>(), 0, "congestion control did not hear of it");
+    assert_eq!(
+        view.iter().map(|view| view.counters.bytes_lost).sum::<u64>(),
+        0,
+        "congestion control did not hear of it"
+    );
     assert_eq!(bench.messages(), 2);
 }
 

@@ -104,7 +104,7 @@ fn before_a_gap_is_skipped_the_sender_was_told_of_it_by_selective_acknowledgemen
     // Without timestamps there are twelve bytes more in each segment.
     for (timestamps, skipped) in [(true, SEGMENT), (false, SEGMENT + 12)] {
         let mut client = config();
-        client.tcp.timestamps = timestamps;
+        client.tcp.options.timestamps = timestamps;
         // The lifetime is over at once.
         let mut bench = warmed_up(Bench::new(1, client, spe(config(), subflow(1))), 40);
         bench.lost.borrow_mut().push(at(42));

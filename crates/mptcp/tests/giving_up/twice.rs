@@ -4,7 +4,7 @@ use crate::pair::{Fate, Pair, config, pattern};
 use anabranch_mptcp::{ConnectionConfig, Framing, MessageOptions, Record};
 use anabranch_policy::ids::ConnectionId;
 use anabranch_policy::reliability;
-use anabranch_policy::scheduler::{Chunk, Decision, Outstanding, Scheduler};
+use anabranch_policy::scheduler::{Answer, Chunk, Decision, Needs, Scheduler, Work, again, unsent};
 use anabranch_policy::table::{self, Settings};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::{ConnectionView, SubflowView};
@@ -26,12 +26,23 @@ impl Scheduler for Twice {
     fn schedule(&mut self, _: &ConnectionView, _: &Chunk, subflows: &[SubflowView]) -> Decision {
         Decision::Send(subflows[0].id)
     }
-    fn duplicates(&self) -> bool {
-        true
+    fn next(&mut self, connection: &ConnectionView, work: &mut dyn Work, subflows: &[SubflowView]) -> Answer {
+        let first = again(self, connection, work, subflows).or_else(|| unsent(self, connection, work, subflows));
+        if let Some(answer) = first {
+            return answer;
+        }
+        while work.is_shut()
+            && let Some((held, left)) = work.recent()
+        {
+            self.asked.lock().unwrap().push((held.data_seq, left.as_millis()));
+            if self.wants {
+                return Answer::Copy(held, held.sender);
+            }
+        }
+        Answer::Wait
     }
-    fn twice(&mut self, _: &ConnectionView, held: &Outstanding, left: Duration, _: &[SubflowView]) -> bool {
-        self.asked.lock().unwrap().push((held.data_seq, left.as_millis()));
-        self.wants
+    fn needs(&self) -> Needs {
+        Needs { outstanding: true, ..Needs::default() }
     }
 }
 

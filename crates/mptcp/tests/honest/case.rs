@@ -191,11 +191,11 @@ impl Side {
         config.max_subflows = self.max_subflows;
         config.survive_without_subflows = Duration::from_secs(self.survive);
         config.trace = self.trace;
-        config.data_in_subflow_order = self.strict;
+        config.receiver.data_in_subflow_order = self.strict;
         let tcp = &mut config.tcp;
         tcp.mtu = self.tcp.mtu;
         let ecn;
-        [tcp.window_scaling, tcp.timestamps, tcp.sack, ecn] = self.tcp.options;
+        [tcp.options.window_scaling, tcp.options.timestamps, tcp.options.sack, ecn] = self.tcp.options;
         tcp.ecn = if ecn { EcnMode::Request } else { EcnMode::Off };
         tcp.nagle = self.tcp.nagle;
         tcp.pacing = self.tcp.pacing;

@@ -39,7 +39,7 @@ pub fn check(world: &World<'_>, host: usize) -> Result<(), String> {
     if subflows.len() > side.max_subflows.max(1) || (plain && subflows.len() > 1) {
         return Err(format!("host {host} has {} subflows", subflows.len()));
     }
-    match subflows.iter().find(|view| view.mss == 0 || view.bytes_acked > view.bytes_sent) {
+    match subflows.iter().find(|view| view.mss == 0 || view.counters.bytes_acked > view.counters.bytes_sent) {
         Some(odd) => Err(format!("host {host}: {odd:?}")),
         None => Ok(()),
     }

@@ -289,7 +289,7 @@ fn an_initial_address_is_withdrawn_as_identifier_0_once_a_new_subflow_can_say_so
 #[test]
 fn acknowledgements_that_carry_a_signal_are_no_sign_of_congestion() {
     let mut tcp = config();
-    tcp.tcp.sack = false;
+    tcp.tcp.options.sack = false;
     let mut peer = Peer::connected(tcp);
     peer.acknowledge(0, 0);
     peer.write(&pattern(10_000));

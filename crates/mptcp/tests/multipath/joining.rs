@@ -191,7 +191,7 @@ fn the_server_may_open_a_subflow_too() {
     assert_eq!((syn.ip.source, syn.ip.destination), (address(1, 1), address(0, 0)));
     pair.write_all(0, id, &pattern(200_000), Duration::from_secs(5));
     pair.run(Duration::from_secs(1));
-    assert!(pair.hosts[0].subflow_views(pair.now, id).iter().all(|view| view.bytes_acked > 10_000));
+    assert!(pair.hosts[0].subflow_views(pair.now, id).iter().all(|view| view.counters.bytes_acked > 10_000));
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn a_backup_is_not_used_until_no_other_subflow_is_left_and_both_sides_know_it() 
             pair.run(Duration::from_secs(1));
             assert_eq!(pair.received[1 - host].len() - before, 100_000);
             let views = pair.hosts[host].subflow_views(pair.now, id);
-            assert!(views[1].backup && views[1].bytes_sent == 0, "host {host}, opened by {opener}");
+            assert!(views[1].backup && views[1].counters.bytes_sent == 0, "host {host}, opened by {opener}");
         }
         pair.hosts[0].handle_address_down(pair.now, AddressId(1));
         pair.settle();
@@ -317,10 +317,10 @@ fn mp_prio_changes_both_ways_and_is_obeyed() {
         pair.run(Duration::from_millis(100));
         let other = 1 - asker;
         assert!(orders[other].heard().contains(&super::orders::Heard::Priority(SubflowId(1), backup)));
-        let before = pair.hosts[other].subflow_views(pair.now, [id, server][other])[1].bytes_sent;
+        let before = pair.hosts[other].subflow_views(pair.now, [id, server][other])[1].counters.bytes_sent;
         pair.write_all(other, [id, server][other], &pattern(150_000), Duration::from_secs(5));
         pair.run(Duration::from_secs(2));
-        let after = pair.hosts[other].subflow_views(pair.now, [id, server][other])[1].bytes_sent;
+        let after = pair.hosts[other].subflow_views(pair.now, [id, server][other])[1].counters.bytes_sent;
         assert_eq!(after == before, backup, "backup {backup} asked by {asker}");
     }
 }

@@ -7,7 +7,7 @@ use crate::pair::{Fate, Pair, address, config, pattern};
 use anabranch_mptcp::{BufferSize, ConnectionConfig};
 use anabranch_policy::ids::{ConnectionId, SubflowId};
 use anabranch_policy::path_manager::PathAction;
-use anabranch_policy::scheduler::{Chunk, Decision, Outstanding, Reinjection, Scheduler};
+use anabranch_policy::scheduler::{Answer, Chunk, Decision, Needs, Reinjection, Scheduler, Work, again, unsent};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::{ConnectionView, SubflowView};
 use anabranch_wire::mptcp::{CapableKeys, DataSequence, Dss};
@@ -33,20 +33,32 @@ impl Scheduler for First {
         let first = subflows.iter().find(can_take).filter(|s| s.queued < u64::from(self.train * s.mss));
         first.map_or(Decision::Wait(None), |subflow| Decision::Send(subflow.id))
     }
-    fn silence(&self) -> Option<f32> {
-        self.silence
+    fn next(&mut self, connection: &ConnectionView, work: &mut dyn Work, subflows: &[SubflowView]) -> Answer {
+        let first = again(self, connection, work, subflows).or_else(|| unsent(self, connection, work, subflows));
+        if let Some(answer) = first {
+            return answer;
+        }
+        let mut after = None;
+        while self.shares
+            && work.is_shut()
+            && let Some(held) = work.outstanding(after)
+        {
+            let other = subflows.iter().find(|s| s.id != held.sender && s.usable() && s.has_room());
+            if let Some(other) = other {
+                return Answer::Copy(held, other.id);
+            }
+            after = Some(held.data_seq);
+        }
+        Answer::Wait
     }
-    fn duplicates(&self) -> bool {
-        self.shares
-    }
-    fn duplicate(&mut self, _: &ConnectionView, held: &Outstanding, subflows: &[SubflowView]) -> Option<SubflowId> {
-        subflows.iter().find(|s| s.id != held.holder && s.usable() && s.has_room()).map(|subflow| subflow.id)
-    }
-    fn mapping_train(&self) -> u32 {
-        self.train
-    }
-    fn reinjection(&self) -> Reinjection {
-        self.reinjection
+    fn needs(&self) -> Needs {
+        Needs {
+            outstanding: self.shares,
+            silence: self.silence,
+            segments_per_mapping: self.train,
+            reinjection: self.reinjection,
+            ..Needs::default()
+        }
     }
 }
 
@@ -304,8 +316,8 @@ impl Scheduler for Anywhere {
         let able = subflows.iter().filter(|s| s.usable() && s.has_room() && Some(s.id) != chunk.last_sent_on);
         able.min_by_key(|s| s.stale).map_or(Decision::Wait(None), |subflow| Decision::Send(subflow.id))
     }
-    fn silence(&self) -> Option<f32> {
-        Some(3.0)
+    fn needs(&self) -> Needs {
+        Needs { silence: Some(3.0), ..Needs::default() }
     }
 }
 
@@ -333,8 +345,8 @@ impl Scheduler for Heap {
     fn schedule(&mut self, _: &ConnectionView, chunk: &Chunk, _: &[SubflowView]) -> Decision {
         Decision::Send(SubflowId(u32::from(chunk.last_sent_on.is_some())))
     }
-    fn reinjection(&self) -> Reinjection {
-        Reinjection::OnConnectionTimeout
+    fn needs(&self) -> Needs {
+        Needs { reinjection: Reinjection::OnConnectionTimeout, ..Needs::default() }
     }
 }
 

@@ -8,7 +8,7 @@ use anabranch_wire::tcp::{TcpOptions, Timestamps};
 
 fn strict(buffer: u64) -> ConnectionConfig {
     ConnectionConfig {
-        data_in_subflow_order: true,
+        receiver: anabranch_mptcp::config::ReceiverConfig { data_in_subflow_order: true, ..Default::default() },
         buffers_per_subflow: false,
         receive_buffer: BufferSize::Fixed(buffer),
         ..config()

@@ -6,7 +6,7 @@ use crate::pair::{Fate, Pair, config, pattern};
 use anabranch_mptcp::{CloseCause, ConnectionConfig, Event};
 use anabranch_policy::ids::{ConnectionId, SubflowId};
 use anabranch_policy::path_manager::PathAction;
-use anabranch_policy::scheduler::{Chunk, Decision, Scheduler};
+use anabranch_policy::scheduler::{Chunk, Decision, Needs, Scheduler};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::{ConnectionView, SubflowView};
 use anabranch_wire::mptcp::Mapping;
@@ -36,8 +36,8 @@ impl Scheduler for Queueing {
             None => Decision::Wait(None),
         }
     }
-    fn mapping_train(&self) -> u32 {
-        self.train
+    fn needs(&self) -> Needs {
+        Needs { segments_per_mapping: self.train, ..Needs::default() }
     }
 }
 

@@ -84,7 +84,8 @@ fn sack_blocks_come_in_order_of_news_at_most_four() {
 
 #[test]
 fn with_timestamps_three_sack_blocks_fit() {
-    let mut t = Transcript::accepted_from(plain_with(|c| c.tcp.timestamps = true), "S 0:0 mss 1000 sackok ts 500/0");
+    let mut t =
+        Transcript::accepted_from(plain_with(|c| c.tcp.options.timestamps = true), "S 0:0 mss 1000 sackok ts 500/0");
     for start in [101, 301, 501] {
         t.peer(&format!("A {start}:{} ack 1 ts 600/0", start + 100));
     }

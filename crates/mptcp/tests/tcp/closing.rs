@@ -60,7 +60,7 @@ fn both_sides_may_close_at_once() {
 
 #[test]
 fn in_closing_the_fin_is_repeated_until_it_is_acknowledged() {
-    let mut t = Transcript::accepted(plain_with(|c| c.tcp.sack = false));
+    let mut t = Transcript::accepted(plain_with(|c| c.tcp.options.sack = false));
     t.close();
     t.expect("FA 1:1 ack 1");
     t.peer("FA 1:1 ack 1");
@@ -72,7 +72,7 @@ fn in_closing_the_fin_is_repeated_until_it_is_acknowledged() {
 
 #[test]
 fn in_last_ack_the_fin_is_repeated_until_it_is_acknowledged() {
-    let mut t = Transcript::accepted(plain_with(|c| c.tcp.sack = false));
+    let mut t = Transcript::accepted(plain_with(|c| c.tcp.options.sack = false));
     t.peer("FA 1:1 ack 1");
     t.expect("A 1:1 ack 2");
     t.close();
@@ -329,7 +329,7 @@ fn a_lost_fin_is_sent_again_by_the_tail_loss_probe() {
 
 #[test]
 fn a_connection_whose_peer_is_silent_is_given_up_and_reset() {
-    let mut t = Transcript::accepted(plain_with(|c| (c.tcp.max_timeouts, c.tcp.sack) = (3, false)));
+    let mut t = Transcript::accepted(plain_with(|c| (c.tcp.max_timeouts, c.tcp.options.sack) = (3, false)));
     t.write(1000);
     t.expect("A 1:1001 ack 1");
     for wait in [300, 600, 1200] {

@@ -223,7 +223,7 @@ fn after_a_fast_retransmit_the_first_new_segment_says_that_the_window_was_reduce
 fn an_echo_counts_after_more_than_half_the_sequence_space_without_one() {
     let config = plain_with(|c| {
         c.tcp.mtu = u16::MAX;
-        c.tcp.window_scaling = true;
+        c.tcp.options.window_scaling = true;
     });
     let mut t = Transcript::accepted_from(config, "SEW 0:0 mss 65000 sackok scale 7");
     let data = Bytes::from(vec![0; 1 << 20]);

@@ -310,7 +310,7 @@ fn without_sack_duplicates_after_a_timeout_start_no_second_repair() {
 // RFC 3522 (Eifel): the echo of the first segment's timestamp, not of the second's, comes back.
 #[test]
 fn a_needless_timeout_is_recognised_by_its_timestamp_and_undone() {
-    let mut t = Transcript::accepted_from(plain_with(|c| c.tcp.timestamps = true), "S 0:0 mss 1000 ts 7/0");
+    let mut t = Transcript::accepted_from(plain_with(|c| c.tcp.options.timestamps = true), "S 0:0 mss 1000 ts 7/0");
     t.write(4000);
     let sent = t.take();
     assert_eq!(sent.len(), 4, "988 bytes each");

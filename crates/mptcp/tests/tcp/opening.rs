@@ -349,7 +349,7 @@ fn after_a_lost_syn_one_segment_goes_first_and_its_timeout_is_three_seconds() {
 
 #[test]
 fn after_a_syn_that_was_answered_at_once_the_timeout_follows_the_measured_round_trip() {
-    let mut t = Transcript::connected(plain_with(|c| c.tcp.sack = false));
+    let mut t = Transcript::connected(plain_with(|c| c.tcp.options.sack = false));
     t.write(1000);
     t.expect("A 1:1001 ack 1");
     // SRTT 100 ms, RTTVAR 50 ms: 100 + max(200, 4 * 50).
@@ -361,7 +361,7 @@ fn after_a_syn_that_was_answered_at_once_the_timeout_follows_the_measured_round_
 #[test]
 fn a_syn_without_options_opens_a_connection_without_options() {
     let mut config = plain();
-    (config.tcp.timestamps, config.tcp.window_scaling) = (true, true);
+    (config.tcp.options.timestamps, config.tcp.options.window_scaling) = (true, true);
     let mut t = Transcript::new(config);
     t.peer("S 0:0");
     let answer = t.expect("SA 0:0 ack 1");

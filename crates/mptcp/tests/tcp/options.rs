@@ -4,7 +4,7 @@ use crate::transcript::{Transcript, plain, plain_with};
 use anabranch_mptcp::{ConnectionConfig, EndpointConfig};
 
 fn stamped() -> ConnectionConfig {
-    plain_with(|c| c.tcp.timestamps = true)
+    plain_with(|c| c.tcp.options.timestamps = true)
 }
 
 fn v6() -> std::net::IpAddr {

@@ -15,7 +15,7 @@ fn long(change: impl FnOnce(&mut ConnectionConfig)) -> Transcript {
 
 /// The same without SACK, so that no tail loss probe comes before the timeout.
 fn long_without_sack() -> Transcript {
-    long(|c| (c.tcp.sack, c.tcp.nagle) = (false, false))
+    long(|c| (c.tcp.options.sack, c.tcp.nagle) = (false, false))
 }
 
 fn mss(t: &Transcript) -> u32 {
@@ -134,7 +134,7 @@ fn a_closed_window_is_no_black_hole() {
 
 #[test]
 fn without_path_mtu_discovery_a_long_segment_stays_whole() {
-    let mut t = long(|c| (c.tcp.path_mtu_discovery, c.tcp.sack) = (false, false));
+    let mut t = long(|c| (c.tcp.path_mtu_discovery, c.tcp.options.sack) = (false, false));
     t.write(1400);
     t.expect("A 1:1401 ack 1");
     for wait in [300, 600, 1200, 2400] {
@@ -145,7 +145,7 @@ fn without_path_mtu_discovery_a_long_segment_stays_whole() {
 
 #[test]
 fn over_ipv6_no_packet_is_shorter_than_1280_bytes() {
-    let config = plain_with(|c| (c.tcp.path_mtu_discovery, c.tcp.sack, c.tcp.mtu) = (true, false, 1460));
+    let config = plain_with(|c| (c.tcp.path_mtu_discovery, c.tcp.options.sack, c.tcp.mtu) = (true, false, 1460));
     let host = EndpointConfig { seed: [7; 32], ..EndpointConfig::default() };
     let mut t = Transcript::on(config, host, [0xfd00, 0, 0, 0, 0, 0, 0, 1].into());
     t.peer("S 0:0 mss 1400");
@@ -199,7 +199,7 @@ fn the_size_that_a_path_passes_is_found_by_probes_of_new_data_whose_loss_is_no_c
     assert!([1400, 1340, 1310, 1302].iter().all(|size| probes.iter().filter(|probe| *probe == size).count() == 3));
     assert_eq!(views(&path).mss, 1295);
     let after = views(&path);
-    assert_eq!((after.timeouts, after.ssthresh), (before.timeouts, before.ssthresh));
+    assert_eq!((after.counters.timeouts, after.ssthresh), (before.counters.timeouts, before.ssthresh));
     // Nothing in doubt any more: no more probes.
     path.lengths.clear();
     path.carry(100_000, 20);

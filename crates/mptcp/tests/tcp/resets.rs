@@ -169,7 +169,7 @@ fn blindly_injected_data_is_refused_by_its_acknowledgement() {
 // RFC 5961, section 5.2: nor does its timestamp count, or PAWS would refuse the peer for 24 days.
 #[test]
 fn a_blind_segment_with_a_timestamp_of_the_future_does_not_shut_the_peer_out() {
-    let stamped = plain_with(|c| c.tcp.timestamps = true);
+    let stamped = plain_with(|c| c.tcp.options.timestamps = true);
     let mut t = Transcript::accepted_from(stamped, "S 0:0 mss 1000 ts 1000/0");
     t.peer("A 1:1 ack 900001 ts 2000000/0");
     t.expect("A 1:1 ack 1");

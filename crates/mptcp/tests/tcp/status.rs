@@ -19,13 +19,16 @@ fn what_can_be_asked_follows_from_what_was_said() {
     assert_eq!((opened.protocol, opened.fell_back, opened.token), (Protocol::Tcp, false, None));
     assert_eq!((opened.write_seq, opened.rcv_nxt, opened.snd_wnd, opened.rcv_wnd), (0, 0, 65_535, 50_000));
     let [subflow] = opened.subflows.as_slice() else { panic!("one") };
-    assert_eq!((subflow.state, subflow.local, subflow.remote), (State::Established, t.local, t.remote));
     assert_eq!(
-        (subflow.rtt, subflow.rttvar, subflow.min_rtt, subflow.rto),
+        (subflow.state, subflow.identity.local, subflow.identity.remote),
+        (State::Established, t.local, t.remote)
+    );
+    assert_eq!(
+        (subflow.round_trip.rtt, subflow.round_trip.rttvar, subflow.round_trip.min_rtt, subflow.round_trip.rto),
         (millis(100), millis(50), millis(100), millis(300))
     );
     assert_eq!((subflow.snd_mss, subflow.snd_cwnd, subflow.snd_ssthresh), (1_000, 10_000, None));
-    assert_eq!((subflow.last_data_sent, subflow.last_recv), (None, Duration::ZERO));
+    assert_eq!((subflow.last.data_sent, subflow.last.recv), (None, Duration::ZERO));
     // Three segments out, the first acknowledged with another window, and a segment of the peer's beyond a hole.
     t.write(3_000);
     t.expect_segments(1, 3, 1);
@@ -36,8 +39,8 @@ fn what_can_be_asked_follows_from_what_was_said() {
     assert_eq!((half.write_seq, half.snd_nxt, half.snd_una, half.snd_wnd), (3_000, 3_000, 1_000, 5_000));
     assert_eq!((half.bytes_sent, half.bytes_acked, half.bytes_received, half.out_of_order), (3_000, 1_000, 0, 1_000));
     let subflow = &half.subflows[0];
-    assert_eq!((subflow.in_flight, subflow.bytes_acked, subflow.snd_wnd, subflow.has_gap), (2_000, 1_000, 5_000, true));
-    assert_eq!((subflow.last_data_sent, subflow.last_progress), (Some(millis(100)), Duration::ZERO));
+    assert_eq!((subflow.in_flight, subflow.bytes.acked, subflow.snd_wnd, subflow.has_gap), (2_000, 1_000, 5_000, true));
+    assert_eq!((subflow.last.data_sent, subflow.last.progress), (Some(millis(100)), Duration::ZERO));
     // The hole is filled; the rest of ours stays unanswered until the timeout.
     t.wait(20);
     t.peer("A 1:1001 ack 1001 win 5000");
@@ -48,9 +51,9 @@ fn what_can_be_asked_follows_from_what_was_said() {
     assert_eq!((late.rcv_nxt, late.readable, late.out_of_order, late.bytes_received), (2_000, 2_000, 0, 2_000));
     let subflow = &late.subflows[0];
     assert!(!subflow.has_gap && subflow.stale && subflow.retransmits > 0);
-    assert_eq!((u64::from(subflow.total_rto), subflow.bytes_retrans), (late.total_rto, late.bytes_retrans));
-    assert!(subflow.bytes_retrans >= 2_000 && subflow.snd_cwnd == 1_000 && subflow.snd_ssthresh.is_some());
-    assert_eq!(subflow.last_recv, millis(1_000));
+    assert_eq!((u64::from(subflow.total_rto), subflow.bytes.retrans), (late.total_rto, late.bytes_retrans));
+    assert!(subflow.bytes.retrans >= 2_000 && subflow.snd_cwnd == 1_000 && subflow.snd_ssthresh.is_some());
+    assert_eq!(subflow.last.recv, millis(1_000));
     t.close();
     assert_eq!(info(&t).subflows[0].state, State::FinWait1);
     t.abort();
@@ -60,7 +63,7 @@ fn what_can_be_asked_follows_from_what_was_said() {
 
 #[test]
 fn the_options_that_were_agreed_on_can_be_asked() {
-    let all = plain_with(|c| (c.tcp.timestamps, c.tcp.window_scaling) = (true, true));
+    let all = plain_with(|c| (c.tcp.options.timestamps, c.tcp.options.window_scaling) = (true, true));
     let t = Transcript::accepted_from(all, "SEW 0:0 mss 1000 sackok scale 5 ts 7/0");
     let agreed = OptionsInfo { timestamps: true, sack: true, ecn: true, snd_wscale: 5, rcv_wscale: 0 };
     assert_eq!(info(&t).subflows[0].options, agreed);

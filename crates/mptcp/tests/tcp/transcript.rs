@@ -58,8 +58,8 @@ pub fn plain() -> ConnectionConfig {
     config.receive_buffer = BufferSize::Fixed(50_000);
     config.tcp.mtu = 1040;
     config.tcp.path_mtu_discovery = false;
-    config.tcp.timestamps = false;
-    config.tcp.window_scaling = false;
+    config.tcp.options.timestamps = false;
+    config.tcp.options.window_scaling = false;
     config
 }
 
@@ -221,7 +221,7 @@ impl Transcript {
     /// Segments found lost by acknowledgements, timeouts, and acknowledgements that made progress.
     pub fn counted(&self) -> (u32, u32, u32) {
         let view = &self.host.subflow_views(self.now, self.id())[0];
-        (view.segments_lost, view.timeouts, view.acknowledgements)
+        (view.counters.segments_lost, view.counters.timeouts, view.counters.acknowledgements)
     }
 
     // What the peer does.

@@ -6,7 +6,7 @@ use anabranch_policy::time::Duration;
 
 /// Without SACK, so that there are no tail loss probes, and with a user timeout of so many seconds.
 fn impatient(seconds: u64) -> ConnectionConfig {
-    plain_with(|c| (c.user_timeout, c.tcp.sack) = (Some(Duration::from_secs(seconds)), false))
+    plain_with(|c| (c.user_timeout, c.tcp.options.sack) = (Some(Duration::from_secs(seconds)), false))
 }
 
 #[test]

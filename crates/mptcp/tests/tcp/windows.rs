@@ -339,7 +339,7 @@ fn nagle_can_be_switched_off_while_the_connection_runs_and_what_waits_goes() {
 #[test]
 fn windows_are_scaled_after_the_handshake_and_not_in_it() {
     let mut config = plain_with(|c| c.receive_buffer = BufferSize::Fixed(400_000));
-    config.tcp.window_scaling = true;
+    config.tcp.options.window_scaling = true;
     let mut t = Transcript::new(config);
     t.peer("S 0:0 win 2000 mss 1000 scale 2");
     t.expect("SA 0:0 ack 1 win 65535 scale 3"); // 400,000 / 2^3 = 50,000
@@ -356,7 +356,7 @@ fn windows_are_scaled_after_the_handshake_and_not_in_it() {
 #[test]
 fn without_the_peers_scale_option_windows_are_not_scaled() {
     let mut config = plain_with(|c| c.receive_buffer = BufferSize::Fixed(400_000));
-    config.tcp.window_scaling = true;
+    config.tcp.options.window_scaling = true;
     let mut t = Transcript::new(config);
     t.peer("S 0:0 win 2000 mss 1000");
     let answer = t.expect("SA 0:0 ack 1 win 65535");

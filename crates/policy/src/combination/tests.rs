@@ -95,8 +95,8 @@ fn every_member_of_every_family_can_be_made_and_has_a_name_of_its_own() {
     }
 }
 
-fn parameters<P: ?Sized>(table: &'static [table::Member<P>]) -> Vec<(&'static str, &'static [table::Parameter])> {
-    table.iter().map(|member| (member.name, member.parameters)).collect()
+fn parameters<P: ?Sized>(table: &'static [table::Member<P>]) -> Vec<(&'static str, Vec<table::Parameter>)> {
+    table.iter().map(|member| (member.name, member.parameters())).collect()
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn every_parameter_takes_its_own_default_and_refuses_what_is_none_of_its_words()
             for parameter in parameters {
                 let mut combination = Combination::default();
                 *combination.choice_mut(family) = Choice::new(member);
-                combination.choice_mut(family).settings.set(parameter.name, parameter.default);
+                combination.choice_mut(family).settings.set(parameter.name, &parameter.default);
                 let place = format!("{family}={member}, {}", parameter.name);
                 combination.check().unwrap_or_else(|error| panic!("{place}: {error}"));
                 if parameter.values.contains(" | ") {

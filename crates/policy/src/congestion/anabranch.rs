@@ -40,14 +40,14 @@
 //!
 //! **Not fair everywhere.** Subflows are not coupled: over one bottleneck two of them take two shares; beside loss-based
 //! control in queues of much less than a bandwidth-delay product it takes more than its share, as BBR does.
-//! docs/default-policy.md has figures.
+//! docs/measurements/default-policy.md has figures.
 
 use super::path_model::{Draws, MinRtt, RoundCounter, WindowedMax};
 use super::uncoupled::{SinglePath, Uncoupled};
 use super::window::LARGEST_WINDOW;
 use super::{Ack, Congestion, CongestionControl, CongestionEvent, Start};
 use crate::rate::Rate;
-use crate::table::{Member, SettingError, Settings};
+use crate::table::{Member, Reader, SettingError};
 use crate::time::{Duration, Instant};
 
 /// The line of [`super::TABLE`].
@@ -55,11 +55,10 @@ pub const MEMBER: Member<dyn CongestionControl> = Member {
     name: "anabranch",
     summary: "Our own: a model of the path as BBR has it, that tells losses by congestion from losses by chance",
     source: "docs/default-policy.md, after BBR (ACM Queue 2016) and draft-ietf-ccwg-bbr",
-    parameters: &[],
     build,
 };
 
-fn build(_settings: &Settings) -> Result<Box<dyn CongestionControl>, SettingError> {
+fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, SettingError> {
     Ok(Box::new(Uncoupled::<Anabranch>::new(())))
 }
 
@@ -146,6 +145,80 @@ struct Ascent {
     found: u32,
 }
 
+impl Ascent {
+    /// Behind several of them the queue is drained.
+    fn followed_by(&self) -> State {
+        if self.found > 0 { State::Drain } else { State::Down }
+    }
+}
+
+/// What a start-up knows.
+#[derive(Clone, Copy, Debug)]
+struct StartUp {
+    /// Bandwidth of the last round with growth, and rounds since.
+    plateau: (u64, u32),
+    /// Something else limited each flight so far: what was seen is the least that the path carries, and takes nothing from
+    /// what every path may be tried with.
+    untried: bool,
+    /// Up to this round losses may be of what it sent too much.
+    overshot_until: u64,
+}
+
+impl StartUp {
+    const FIRST: Self = Self { plateau: (0, 0), untried: true, overshot_until: 0 };
+
+    /// Whether the last round found more.
+    fn still_grows(&self) -> bool {
+        self.plateau.1 == 0
+    }
+
+    /// A round is over: whether it was the last of a plateau. Rounds that did not try the path are not counted.
+    fn ends_with(&mut self, bandwidth: u64, tried: bool) -> bool {
+        let (last, rounds) = self.plateau;
+        if bandwidth as f64 >= last as f64 * GROWTH {
+            self.plateau = (bandwidth, 0);
+        } else if tried {
+            self.plateau = (last, rounds + 1);
+            return rounds + 1 >= PLATEAU;
+        }
+        false
+    }
+}
+
+/// What may be in flight at most, since more did harm.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Ceiling {
+    bytes: u64,
+    /// Bytes by which the next harmless round of an ascent lifts it.
+    lift: u64,
+}
+
+impl Ceiling {
+    const NONE: Self = Self { bytes: LARGEST_WINDOW, lift: 1 };
+
+    fn lower(&mut self, to: u64, least: u64, mss: u64) {
+        *self = Self { bytes: to.min(self.bytes).max(least), lift: mss };
+    }
+
+    fn raise(&mut self) {
+        if self.bytes < LARGEST_WINDOW {
+            self.bytes = self.bytes.saturating_add(self.lift);
+            self.lift = self.lift.saturating_mul(2).min(LARGEST_WINDOW);
+        }
+    }
+}
+
+/// What the last acknowledgement and the last round showed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    /// Something else than this control limits what is sent.
+    app_limited: bool,
+    /// More was lost in the last round than by chance.
+    lossy: bool,
+    /// The last round-trip time had a queue in it.
+    queue_stands: bool,
+}
+
 /// One subflow.
 #[derive(Clone, Debug)]
 struct Anabranch {
@@ -165,27 +238,14 @@ struct Anabranch {
     min_rtt: MinRtt,
     first_rtt: Duration,
     smoothed_rtt: Duration,
-    /// Up to this round losses may be of what start-up sent too much.
-    overshot_until: u64,
     /// The least round-trip time was not seen for [`LOOK_AFTER`].
     look_due: bool,
-    /// Bandwidth of the last round with growth, and rounds since.
-    plateau: (u64, u32),
+    start_up: StartUp,
     chance: f64,
-    ceiling: u64,
-    /// Bytes by which the next harmless round of an ascent lifts the ceiling.
-    lift: u64,
-    /// In a start-up in which something else limited each flight so far: what was seen is the least that the path carries, and
-    /// takes nothing from what every path may be tried with.
-    untried: bool,
+    ceiling: Ceiling,
+    seen: Seen,
     /// A timeout is unanswered.
     timed_out: bool,
-    /// Something else than this control limits what is sent.
-    app_limited: bool,
-    /// More was lost in the last round than by chance.
-    lossy: bool,
-    /// The last round-trip time had a queue in it.
-    queue_stands: bool,
     window: u64,
     before: Option<(State, u64)>,
 }
@@ -194,6 +254,12 @@ impl Anabranch {
     fn enter(&mut self, state: State, now: Instant) {
         self.state = state;
         self.since = now;
+    }
+
+    /// Cruises for so many of the least round-trip times.
+    fn enter_cruise(&mut self, long: u64, now: Instant) {
+        self.cruise = long;
+        self.enter(State::Cruise, now);
     }
 
     fn min_rtt(&self) -> Duration {
@@ -221,8 +287,8 @@ impl Anabranch {
         }
         // Room for the acknowledgements of two segments that are delayed.
         let wanted = wanted + 2 * u64::from(self.mss);
-        let wanted = if self.untried { wanted.max(self.initial_window) } else { wanted };
-        wanted.min(self.ceiling).clamp(self.least(), LARGEST_WINDOW)
+        let wanted = if self.start_up.untried { wanted.max(self.initial_window) } else { wanted };
+        wanted.min(self.ceiling.bytes).clamp(self.least(), LARGEST_WINDOW)
     }
 
     /// A segment in a round trip; zero while there is none.
@@ -247,7 +313,7 @@ impl Anabranch {
     fn found_more(&self, now: Instant) -> bool {
         let since = now.since(self.ascent.began);
         self.bandwidth.max() as f64 >= self.ascent.bandwidth as f64 * FOUND
-            && !self.queue_stands
+            && !self.seen.queue_stands
             && since <= self.min_rtt() * 4
     }
 
@@ -256,45 +322,36 @@ impl Anabranch {
         let round = core::mem::take(&mut self.round);
         let rate = round.loss_rate();
         let few = if self.state == State::StartUp { OVERSHOT_LEAST } else { FEW };
-        self.lossy = round.lost > few * u64::from(self.mss) && rate > self.chance + BEYOND_CHANCE;
+        self.seen.lossy = round.lost > few * u64::from(self.mss) && rate > self.chance + BEYOND_CHANCE;
         // While start-up still finds more, the model is a round behind what is in flight.
-        let behind = self.state == State::StartUp && self.plateau.1 == 0;
+        let behind = self.state == State::StartUp && self.start_up.still_grows();
         let full = round.queue_stood || (!behind && in_flight > self.bdp() + self.bdp() / 8 + self.least());
-        let congested = full && self.lossy;
+        let congested = full && self.seen.lossy;
         if !full {
             self.chance += (rate - self.chance) * CHANCE_WEIGHT;
         }
         if congested {
             let flight = (in_flight.max(round.delivered) as f64 * BETA) as u64;
             let least = self.bdp() + self.bdp() / 16 + 2 * u64::from(self.mss);
-            self.ceiling = flight.min(self.ceiling).max(least).max(self.least());
-            self.lift = u64::from(self.mss);
+            self.ceiling.lower(flight, least.max(self.least()), u64::from(self.mss));
             if self.state == State::Up {
                 self.enter(State::Down, now);
             }
-            if rate > COLLAPSE && self.rounds.count() > self.overshot_until {
+            if rate > COLLAPSE && self.rounds.count() > self.start_up.overshot_until {
                 self.bandwidth.forget_past();
             }
-        } else if self.state == State::Up && self.ceiling < LARGEST_WINDOW {
-            self.ceiling = self.ceiling.saturating_add(self.lift);
-            self.lift = self.lift.saturating_mul(2).min(LARGEST_WINDOW);
+        } else if self.state == State::Up {
+            self.ceiling.raise();
         }
     }
 
     /// Whether start-up has found what the path carries. A round that was limited elsewhere says so only if there was
     /// a queue nevertheless.
     fn consider_plateau(&mut self, ack: &Ack) {
-        let queued = self.queue_stands && ack.prior_in_flight > self.bdp().max(6 * u64::from(self.mss));
+        let queued = self.seen.queue_stands && ack.prior_in_flight > self.bdp().max(6 * u64::from(self.mss));
         let tried = !ack.app_limited || queued;
-        let (last, rounds) = self.plateau;
-        let bandwidth = self.bandwidth.max();
-        if bandwidth as f64 >= last as f64 * GROWTH {
-            self.plateau = (bandwidth, 0);
-        } else if tried {
-            self.plateau = (last, rounds + 1);
-            if rounds + 1 >= PLATEAU {
-                self.enter(State::Drain, ack.now);
-            }
+        if self.start_up.ends_with(self.bandwidth.max(), tried) {
+            self.enter(State::Drain, ack.now);
         }
     }
 
@@ -306,52 +363,48 @@ impl Anabranch {
             State::Down | State::Drain | State::Cruise if self.found_more(now) => {
                 self.ascend(now, self.ascent.found.saturating_add(1));
             }
-            State::StartUp => {
-                let overshot = self.round.lost as f64 > OVERSHOT * ack.prior_in_flight as f64;
-                let many = self.round.lost > OVERSHOT_LEAST * u64::from(self.mss);
-                if overshot && self.plateau.1 > 0 && self.queue_stands && many {
-                    self.enter(State::Drain, now);
-                } else if self.rounds.is_start() {
-                    self.consider_plateau(ack);
-                }
+            State::StartUp => self.advance_start_up(ack),
+            State::Drain if ack.in_flight <= bdp || elapsed > least * 3 => {
+                let long = 1 + self.draws.next(now) % 8;
+                self.enter_cruise(long, now);
             }
-            State::Drain => {
-                if ack.in_flight <= bdp || elapsed > least * 3 {
-                    self.cruise = 1 + self.draws.next(now) % 8;
-                    self.enter(State::Cruise, now);
-                }
+            State::Up if elapsed > least && self.is_ascent_over(ack, bdp, elapsed) => {
+                self.enter(self.ascent.followed_by(), now);
             }
-            State::Up => {
-                let high =
-                    ack.prior_in_flight >= bdp + bdp / 4 || ack.prior_in_flight + u64::from(self.mss) >= self.ceiling;
-                if elapsed > least && (high || ack.app_limited || ack.lost > 0 || elapsed > least * 4) {
-                    self.enter(if self.ascent.found > 0 { State::Drain } else { State::Down }, now);
-                }
-            }
-            State::Down => {
-                if ack.in_flight <= bdp || elapsed > least {
-                    self.cruise = 5 + self.draws.next(now) % 4;
-                    self.enter(State::Cruise, now);
-                }
+            State::Down if ack.in_flight <= bdp || elapsed > least => {
+                let long = 5 + self.draws.next(now) % 4;
+                self.enter_cruise(long, now);
             }
             State::Cruise if self.look_due && !ack.app_limited => {
                 self.rounds.restart(ack.total_delivered);
                 self.enter(State::Look, now);
             }
-            State::Cruise => {
-                if elapsed > least * self.cruise {
-                    self.ascend(now, 0);
-                }
+            State::Cruise if elapsed > least * self.cruise => self.ascend(now, 0),
+            State::Look if self.rounds.is_start() => {
+                self.min_rtt.probed(now);
+                self.look_due = false;
+                self.enter_cruise(5, now);
             }
-            State::Look => {
-                if self.rounds.is_start() {
-                    self.min_rtt.probed(now);
-                    self.look_due = false;
-                    self.cruise = 5;
-                    self.enter(State::Cruise, now);
-                }
-            }
+            State::Drain | State::Up | State::Down | State::Cruise | State::Look => {}
         }
+    }
+
+    /// Ends a start-up that sent too much, or that has found what the path carries.
+    fn advance_start_up(&mut self, ack: &Ack) {
+        let overshot = self.round.lost as f64 > OVERSHOT * ack.prior_in_flight as f64;
+        let many = self.round.lost > OVERSHOT_LEAST * u64::from(self.mss);
+        if overshot && many && !self.start_up.still_grows() && self.seen.queue_stands {
+            self.enter(State::Drain, ack.now);
+        } else if self.rounds.is_start() {
+            self.consider_plateau(ack);
+        }
+    }
+
+    /// Whether an ascent of more than a round trip has shown what it can.
+    fn is_ascent_over(&self, ack: &Ack, bdp: u64, elapsed: Duration) -> bool {
+        let high =
+            ack.prior_in_flight >= bdp + bdp / 4 || ack.prior_in_flight + u64::from(self.mss) >= self.ceiling.bytes;
+        high || ack.app_limited || ack.lost > 0 || elapsed > self.min_rtt() * 4
     }
 
     fn resize(&mut self, delivered: u64) {
@@ -382,18 +435,13 @@ impl SinglePath for Anabranch {
             round: Round::default(),
             min_rtt: MinRtt::new(MIN_RTT_WINDOW, LOOK_AFTER, start.now, first),
             look_due: false,
-            overshot_until: 0,
             first_rtt: first.unwrap_or(Duration::from_millis(1)),
             smoothed_rtt: start.smoothed_rtt,
-            plateau: (0, 0),
+            start_up: StartUp::FIRST,
             chance: 0.0,
-            ceiling: LARGEST_WINDOW,
-            lift: 1,
-            untried: true,
+            ceiling: Ceiling::NONE,
+            seen: Seen::default(),
             timed_out: false,
-            app_limited: false,
-            lossy: false,
-            queue_stands: false,
             window: start.initial_window,
             before: None,
         }
@@ -404,11 +452,11 @@ impl SinglePath for Anabranch {
         let answers_timeout = core::mem::take(&mut self.timed_out);
         if answers_timeout {
             self.window = (self.bdp() / 2).max(self.least());
-            self.untried = false;
-            self.plateau = (self.bandwidth.max() / 2, 0);
+            self.start_up.untried = false;
+            self.start_up.plateau = (self.bandwidth.max() / 2, 0);
             self.enter(State::StartUp, ack.now);
         }
-        self.app_limited = ack.app_limited;
+        self.seen.app_limited = ack.app_limited;
         let seen = ack.rtt.is_some_and(|rtt| self.min_rtt.get().is_some_and(|least| rtt <= least + least / 64));
         self.look_due |= self.min_rtt.update(ack.now, ack.rtt);
         if seen {
@@ -416,7 +464,7 @@ impl SinglePath for Anabranch {
             self.look_due = false;
         }
         if self.state == State::StartUp {
-            self.overshot_until = self.rounds.count() + OVERSHOT_ROUNDS;
+            self.start_up.overshot_until = self.rounds.count() + OVERSHOT_ROUNDS;
         }
         if self.rounds.on_ack(ack.prior_delivered, ack.total_delivered) {
             self.bandwidth.advance();
@@ -424,7 +472,7 @@ impl SinglePath for Anabranch {
         }
         let nothing_but_silence = answers_timeout && self.bandwidth.max() == 0;
         if let Some(rate) = ack.delivery_rate.filter(|_| !nothing_but_silence) {
-            self.untried &= ack.app_limited && self.state == State::StartUp;
+            self.start_up.untried &= ack.app_limited && self.state == State::StartUp;
             let bits = rate.bits_per_second();
             if !ack.app_limited || bits > self.bandwidth.max() {
                 self.bandwidth.update(bits);
@@ -435,8 +483,8 @@ impl SinglePath for Anabranch {
         }
         self.round.delivered = self.round.delivered.saturating_add(ack.delivered);
         self.round.lost = self.round.lost.saturating_add(ack.lost);
-        self.queue_stands = ack.rtt.map_or(self.queue_stands, |rtt| self.has_queue(rtt));
-        self.round.queue_stood |= self.queue_stands;
+        self.seen.queue_stands = ack.rtt.map_or(self.seen.queue_stands, |rtt| self.has_queue(rtt));
+        self.round.queue_stood |= self.seen.queue_stands;
         self.advance(ack);
         self.resize(ack.delivered);
     }
@@ -451,7 +499,7 @@ impl SinglePath for Anabranch {
                 self.round = Round::default();
             }
             Congestion::Penalty => self.window = (self.window / 2).max(self.least()).min(self.window),
-            Congestion::Mark => self.ceiling = (event.in_flight as f64 * BETA) as u64,
+            Congestion::Mark => self.ceiling.bytes = (event.in_flight as f64 * BETA) as u64,
             Congestion::Loss => {}
         }
     }
@@ -488,7 +536,7 @@ impl SinglePath for Anabranch {
     fn pacing_rate(&self) -> Option<Rate> {
         let bandwidth = match self.bandwidth.max() {
             0 => Rate::from_bytes_over(self.initial_window, self.first_rtt),
-            bits if self.untried => {
+            bits if self.start_up.untried => {
                 Rate::from_bits_per_second(bits).max(Rate::from_bytes_over(self.initial_window, self.min_rtt()))
             }
             bits => Rate::from_bits_per_second(bits),
@@ -496,8 +544,8 @@ impl SinglePath for Anabranch {
         // What is limited elsewhere need not be spread too: it would only be later. Unless the bursts are lost.
         let ascends_again = self.state == State::Up && self.ascent.found > 0;
         let gain = match if ascends_again { 2.0 } else { self.state.pacing_gain() } {
-            gain if !self.app_limited || self.queue_stands => gain,
-            gain if self.lossy => gain.min(State::Up.pacing_gain()),
+            gain if !self.seen.app_limited || self.seen.queue_stands => gain,
+            gain if self.seen.lossy => gain.min(State::Up.pacing_gain()),
             gain => gain.max(2.0),
         };
         Some(bandwidth.mul_f64(gain).max(self.least_rate()))

@@ -16,21 +16,20 @@
 
 use super::CongestionControl;
 use super::coupled::{Coupled, Coupling, Path};
-use super::slow_start::{HYSTART_OFF, switch};
+use super::slow_start::HYSTART_OFF;
 use crate::ids::SubflowMap;
-use crate::table::{Member, SettingError, Settings};
+use crate::table::{Member, Reader, SettingError};
 
 /// The line of [`super::TABLE`].
 pub const MEMBER: Member<dyn CongestionControl> = Member {
     name: "balia",
     summary: "Balanced linked adaptation: slower paths grow and shrink by more than LIA's, by how much slower they are.",
     source: "Peng et al., ToN 2016; draft-walid-mptcp-congestion-control-04",
-    parameters: &[HYSTART_OFF],
     build,
 };
 
-fn build(settings: &Settings) -> Result<Box<dyn CongestionControl>, SettingError> {
-    Ok(Box::new(Coupled::<Balia>::new(switch(settings, "hystart", false)?)))
+fn build(reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, SettingError> {
+    Ok(Box::new(Coupled::<Balia>::new(reader.read(&HYSTART_OFF)?)))
 }
 
 /// The rule.

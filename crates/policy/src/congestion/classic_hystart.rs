@@ -51,7 +51,7 @@ impl ClassicHyStart {
         }
     }
 
-    /// Takes an acknowledgement in, at a window of so many segments; gives whether slow start is over.
+    /// Takes an acknowledgement in, at a window of so many segments; returns whether slow start is over.
     pub(super) fn on_ack(&mut self, ack: &Ack, window: u64) -> bool {
         let Some(rtt) = ack.rtt else { return false };
         self.least = self.least.min(rtt);

@@ -16,24 +16,21 @@ use super::slow_start::SlowStart;
 use super::window::{Decrease, Window, counted};
 use super::{Ack, Congestion, CongestionControl, CongestionEvent, Sent, Start};
 use crate::ids::{SubflowId, SubflowMap};
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::Written;
 use crate::time::Instant;
 
 /// The setting that leaves failed subflows out of the coupling.
-pub(super) const FAILED_AFTER: Parameter = Parameter {
+pub(super) const FAILED_AFTER: Written<Option<u8>> = Written {
     name: "failed_after",
     default: "never",
     values: "timeouts in a row, 1 to 100 | never",
+    expected: "a number from 1 to 100",
+    read: |text| match text {
+        "never" => Some(None),
+        count => count.parse().ok().filter(|count: &f64| (1.0..=100.0).contains(count)).map(|count| Some(count as u8)),
+    },
     summary: "After how many retransmission timeouts in a row a subflow is left out of the coupling, until it makes progress.",
 };
-
-/// Reads [`FAILED_AFTER`].
-pub(super) fn failed_after(settings: &Settings) -> Result<Option<u8>, SettingError> {
-    match settings.get(FAILED_AFTER.name) {
-        None | Some("never") => Ok(None),
-        Some(_) => settings.number(FAILED_AFTER.name, 1.0, 1.0..=100.0).map(|count| Some(count as u8)),
-    }
-}
 
 /// One subflow as a coupling rule sees it.
 #[derive(Clone, Debug)]

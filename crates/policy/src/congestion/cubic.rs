@@ -27,11 +27,11 @@
 //! from the halved window towards the same W_max.
 
 pub use super::slow_start::Detection;
-use super::slow_start::{SEGMENT_LIMIT, SlowStart, switch};
+use super::slow_start::{SEGMENT_LIMIT, SlowStart};
 use super::uncoupled::{SinglePath, Uncoupled};
 use super::window::{Decrease, Window, counted};
 use super::{Ack, Congestion, CongestionControl, CongestionEvent, Start};
-use crate::table::{Member, Parameter, SettingError, Settings};
+use crate::table::{Choice, Member, Number, Reader, SettingError, Settings, Switch};
 use crate::time::{Duration, Instant};
 
 /// The line of [`super::TABLE`].
@@ -39,53 +39,43 @@ pub const MEMBER: Member<dyn CongestionControl> = Member {
     name: "cubic",
     summary: "CUBIC on each subflow by itself: the window is a cubic function of the time since the last loss.",
     source: "RFC 9438, RFC 9406",
-    parameters: &[
-        Parameter {
-            name: "beta",
-            default: "0.7",
-            values: "a factor from 0.1 to 0.95",
-            summary: "Share of the window kept after a loss (beta_cubic).",
-        },
-        Parameter {
-            name: "c",
-            default: "0.4",
-            values: "segments per cubic second, from 0.001 to 100",
-            summary: "Steepness of the cubic function (C).",
-        },
-        Parameter {
-            name: "fast_convergence",
-            default: "on",
-            values: "on | off",
-            summary: "Give room to others when a loss comes earlier than the one before (RFC 9438, section 4.7).",
-        },
-        Parameter {
-            name: "hystart",
-            default: "on",
-            values: "on | off | classic",
-            summary: "End the first slow start when the RTT rises: HyStart++ (RFC 9406), or HyStart as it came first.",
-        },
-        Parameter {
-            name: "reno_region",
-            default: "rfc9438",
-            values: "rfc9438 | rfc8312",
-            summary: "Growth of Reno's estimate: faster once it is above the window before the loss, or always alike.",
-        },
-        SEGMENT_LIMIT,
-    ],
     build,
 };
 
-fn build(settings: &Settings) -> Result<Box<dyn CongestionControl>, SettingError> {
-    let chosen = CubicSettings::default();
-    let detection = [Detection::Off, Detection::HyStartPlusPlus, Detection::Classic];
-    Ok(Box::new(Uncoupled::<Cubic>::new(CubicSettings {
-        beta: settings.number("beta", chosen.beta, 0.1..=0.95)?,
-        c: settings.number("c", chosen.c, 0.001..=100.0)?,
-        fast_convergence: switch(settings, "fast_convergence", chosen.fast_convergence)?,
-        hystart: detection[settings.word("hystart", &["off", "on", "classic"], 1)?],
-        constant_alpha: settings.word("reno_region", &["rfc9438", "rfc8312"], 0)? == 1,
-        segment_limit: switch(settings, "segment_limit", chosen.segment_limit)?,
-    })))
+const BETA: Number = Number {
+    name: "beta",
+    unit: "factor",
+    default: 0.7,
+    range: 0.1..=0.95,
+    summary: "Share of the window kept after a loss (beta_cubic).",
+};
+const C: Number = Number {
+    name: "c",
+    unit: "segments per cubic second",
+    default: 0.4,
+    range: 0.001..=100.0,
+    summary: "Steepness of the cubic function (C).",
+};
+const FAST_CONVERGENCE: Switch = Switch {
+    name: "fast_convergence",
+    default: true,
+    summary: "Give room to others when a loss comes earlier than the one before (RFC 9438, section 4.7).",
+};
+const HYSTART: Choice<Detection> = Choice {
+    name: "hystart",
+    default: Detection::HyStartPlusPlus,
+    words: &[("off", Detection::Off), ("on", Detection::HyStartPlusPlus), ("classic", Detection::Classic)],
+    summary: "End the first slow start when the RTT rises: HyStart++ (RFC 9406), or HyStart as it came first.",
+};
+const RENO_REGION: Choice<bool> = Choice {
+    name: "reno_region",
+    default: false,
+    words: &[("rfc9438", false), ("rfc8312", true)],
+    summary: "Growth of Reno's estimate: faster once it is above the window before the loss, or always alike.",
+};
+
+fn build(reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, SettingError> {
+    Ok(Box::new(Uncoupled::<Cubic>::new(CubicSettings::read(reader)?)))
 }
 
 /// What can be chosen about CUBIC.
@@ -105,16 +95,22 @@ pub struct CubicSettings {
     pub segment_limit: bool,
 }
 
+impl CubicSettings {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
+        Ok(Self {
+            beta: reader.read(&BETA)?,
+            c: reader.read(&C)?,
+            fast_convergence: reader.read(&FAST_CONVERGENCE)?,
+            hystart: reader.read(&HYSTART)?,
+            constant_alpha: reader.read(&RENO_REGION)?,
+            segment_limit: reader.read(&SEGMENT_LIMIT)?,
+        })
+    }
+}
+
 impl Default for CubicSettings {
     fn default() -> Self {
-        Self {
-            beta: 0.7,
-            c: 0.4,
-            fast_convergence: true,
-            hystart: Detection::HyStartPlusPlus,
-            constant_alpha: false,
-            segment_limit: true,
-        }
+        Settings::new().read(Self::read).expect("every default is a value")
     }
 }
 

@@ -71,7 +71,7 @@ impl HyStart {
         }
     }
 
-    /// Takes an acknowledgement in; gives whether slow start is over (RFC 9406, section 4.2).
+    /// Takes an acknowledgement in; returns whether slow start is over (RFC 9406, section 4.2).
     pub(super) fn on_ack(&mut self, ack: &Ack) -> bool {
         let round_end = *self.round_end.get_or_insert(ack.total_sent);
         if let Some(rtt) = ack.rtt {
@@ -126,7 +126,7 @@ mod tests {
     const MSS: u64 = 1_000;
 
     /// Acknowledges one round of `segments` segments, each with the RTT given; twice as much is sent meanwhile.
-    /// Gives whether slow start ended.
+    /// Returns whether slow start ended.
     fn round(hystart: &mut HyStart, acked: &mut u64, sent: &mut u64, segments: u64, rtt_ms: u64) -> bool {
         let mut over = false;
         for _ in 0..segments {

@@ -15,23 +15,22 @@
 //! `coupled`).
 
 use super::CongestionControl;
-use super::coupled::{Coupled, Coupling, FAILED_AFTER, Path, failed_after};
-use super::slow_start::{HYSTART_OFF, switch};
+use super::coupled::{Coupled, Coupling, FAILED_AFTER, Path};
+use super::slow_start::HYSTART_OFF;
 use crate::ids::SubflowMap;
-use crate::table::{Member, SettingError, Settings};
+use crate::table::{Member, Reader, SettingError};
 
 /// The line of [`super::TABLE`].
 pub const MEMBER: Member<dyn CongestionControl> = Member {
     name: "lia",
     summary: "Linked increases: together the subflows take what one TCP would on the best path.",
     source: "RFC 6356",
-    parameters: &[HYSTART_OFF, FAILED_AFTER],
     build,
 };
 
-fn build(settings: &Settings) -> Result<Box<dyn CongestionControl>, SettingError> {
-    let lia = Coupled::<Lia>::new(switch(settings, "hystart", false)?);
-    Ok(Box::new(lia.without_failed(failed_after(settings)?)))
+fn build(reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, SettingError> {
+    let lia = Coupled::<Lia>::new(reader.read(&HYSTART_OFF)?);
+    Ok(Box::new(lia.without_failed(reader.read(&FAILED_AFTER)?)))
 }
 
 /// The rule.
@@ -59,6 +58,7 @@ mod tests {
     use super::*;
     use crate::congestion::coupled::{in_avoidance, increase_on};
     use crate::congestion::harness::{ack, add_path, close_to, id, loss, timeout};
+    use crate::table::Settings;
 
     #[test]
     fn two_paths_share_an_alpha_of_0_96() {
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn how_many_timeouts_are_a_failure_is_a_number_or_never() {
-        let built = |text: &str| build(&Settings::new().with("failed_after", text));
+        let built = |text: &str| Settings::new().with("failed_after", text).read(build);
         assert!(built("never").is_ok() && built("2").is_ok());
         assert!(built("0").is_err() && built("always").is_err());
     }

@@ -7,11 +7,11 @@
 //! Deviations: the window is what is halved, not the flight size (see `window` for why). The inflation of the window
 //! by duplicate acknowledgements (RFC 6582, section 3.2) is not here: the engine counts what is in flight.
 
-use super::slow_start::{Detection, HYSTART_OFF, SEGMENT_LIMIT, SlowStart, switch};
+use super::slow_start::{Detection, HYSTART_OFF, SEGMENT_LIMIT, SlowStart};
 use super::uncoupled::{SinglePath, Uncoupled};
 use super::window::{Decrease, Window, counted};
 use super::{Ack, CongestionControl, CongestionEvent, Start};
-use crate::table::{Member, SettingError, Settings};
+use crate::table::{Member, Reader, SettingError, Settings};
 use crate::time::Instant;
 
 /// The line of [`super::TABLE`].
@@ -19,15 +19,11 @@ pub const MEMBER: Member<dyn CongestionControl> = Member {
     name: "new_reno",
     summary: "Standard TCP on each subflow by itself: one segment more per round trip, half after a loss.",
     source: "RFC 5681, RFC 6582, RFC 3465",
-    parameters: &[HYSTART_OFF, SEGMENT_LIMIT],
     build,
 };
 
-fn build(settings: &Settings) -> Result<Box<dyn CongestionControl>, SettingError> {
-    Ok(Box::new(Uncoupled::<NewReno>::new(NewRenoSettings {
-        hystart: switch(settings, "hystart", false)?,
-        segment_limit: switch(settings, "segment_limit", true)?,
-    })))
+fn build(reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, SettingError> {
+    Ok(Box::new(Uncoupled::<NewReno>::new(NewRenoSettings::read(reader)?)))
 }
 
 /// What can be chosen about NewReno.
@@ -39,9 +35,15 @@ pub struct NewRenoSettings {
     pub segment_limit: bool,
 }
 
+impl NewRenoSettings {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
+        Ok(Self { hystart: reader.read(&HYSTART_OFF)?, segment_limit: reader.read(&SEGMENT_LIMIT)? })
+    }
+}
+
 impl Default for NewRenoSettings {
     fn default() -> Self {
-        Self { hystart: false, segment_limit: true }
+        Settings::new().read(Self::read).expect("every default is a value")
     }
 }
 

@@ -22,23 +22,22 @@
 //! window instead of growing.
 
 use super::CongestionControl;
-use super::coupled::{Coupled, Coupling, FAILED_AFTER, Path, failed_after};
-use super::slow_start::{HYSTART_OFF, switch};
+use super::coupled::{Coupled, Coupling, FAILED_AFTER, Path};
+use super::slow_start::HYSTART_OFF;
 use crate::ids::SubflowMap;
-use crate::table::{Member, SettingError, Settings};
+use crate::table::{Member, Reader, SettingError};
 
 /// The line of [`super::TABLE`].
 pub const MEMBER: Member<dyn CongestionControl> = Member {
     name: "olia",
     summary: "Opportunistic linked increases: as LIA, but window moves to the paths that lose least.",
     source: "Khalili et al., CoNEXT 2012; draft-khalili-mptcp-congestion-control-05",
-    parameters: &[HYSTART_OFF, FAILED_AFTER],
     build,
 };
 
-fn build(settings: &Settings) -> Result<Box<dyn CongestionControl>, SettingError> {
-    let olia = Coupled::<Olia>::new(switch(settings, "hystart", false)?);
-    Ok(Box::new(olia.without_failed(failed_after(settings)?)))
+fn build(reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, SettingError> {
+    let olia = Coupled::<Olia>::new(reader.read(&HYSTART_OFF)?);
+    Ok(Box::new(olia.without_failed(reader.read(&FAILED_AFTER)?)))
 }
 
 /// The rule.

@@ -67,7 +67,7 @@ pub(super) struct RoundCounter {
 
 impl RoundCounter {
     /// Takes in an acknowledgement: what had been delivered when its newest segment was sent (none if it names none), and
-    /// what has been now. Gives whether it begins a round.
+    /// what has been now. Returns whether it begins a round.
     pub(super) fn on_ack(&mut self, prior_delivered: Option<u64>, total_delivered: u64) -> bool {
         self.is_start = prior_delivered.is_some_and(|prior| prior >= self.next_delivered);
         if self.is_start {
@@ -120,7 +120,7 @@ impl MinRtt {
         }
     }
 
-    /// Takes in a sample. Gives whether the interval was over before it.
+    /// Takes in a sample. Returns whether the interval was over before it.
     pub(super) fn update(&mut self, now: Instant, sample: Option<Duration>) -> bool {
         self.expired = now > self.interval_at + self.probe_interval;
         if let Some(rtt) = sample

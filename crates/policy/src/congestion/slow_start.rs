@@ -9,25 +9,21 @@ use super::Ack;
 use super::classic_hystart::ClassicHyStart;
 use super::hystart::{HyStart, SEGMENTS_PER_ACK};
 use super::window::{Window, counted};
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::Switch;
 
 /// The setting that switches HyStart++ on where it is off by default.
-pub(super) const HYSTART_OFF: Parameter =
-    Parameter { name: "hystart", default: "off", values: "on | off", summary: HYSTART_SUMMARY };
-const HYSTART_SUMMARY: &str = "End the first slow start when the RTT rises (HyStart++, RFC 9406).";
-
-/// The setting that lifts L.
-pub(super) const SEGMENT_LIMIT: Parameter = Parameter {
-    name: "segment_limit",
-    default: "on",
-    values: "on | off",
-    summary: "Count no more than so many segments per acknowledgement in slow start (RFC 3465); Linux counts all.",
+pub(super) const HYSTART_OFF: Switch = Switch {
+    name: "hystart",
+    default: false,
+    summary: "End the first slow start when the RTT rises (HyStart++, RFC 9406).",
 };
 
-/// Reads a switch: `on` or `off`.
-pub(super) fn switch(settings: &Settings, name: &str, default: bool) -> Result<bool, SettingError> {
-    Ok(settings.word(name, &["off", "on"], usize::from(default))? == 1)
-}
+/// The setting that lifts L.
+pub(super) const SEGMENT_LIMIT: Switch = Switch {
+    name: "segment_limit",
+    default: true,
+    summary: "Count no more than so many segments per acknowledgement in slow start (RFC 3465); Linux counts all.",
+};
 
 /// What ends the first slow start before the queue overflows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

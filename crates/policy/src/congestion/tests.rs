@@ -4,6 +4,7 @@ use super::harness::{NOW, START, ack, add_path, close_to, congestion, id, loss, 
 use super::window::{Decrease, LARGEST_WINDOW, NO_THRESHOLD, Window};
 use super::*;
 use crate::table::{self, Settings};
+use crate::time::{Duration, Instant};
 use proptest::prelude::*;
 
 fn build(name: &str) -> Box<dyn CongestionControl> {
@@ -172,7 +173,7 @@ fn no_number_however_silly_takes_a_window_out_of_its_bounds() {
 fn every_default_in_the_table_is_a_value_its_parameter_takes_and_changes_nothing() {
     for member in TABLE {
         let mut spoken = Settings::new();
-        for parameter in member.parameters {
+        for parameter in member.parameters() {
             spoken.set(parameter.name, parameter.default);
         }
         let mut said = table::build(TABLE, member.name, &spoken).expect(member.name);
@@ -367,7 +368,7 @@ struct Lossy {
     until_loss: u64,
 }
 
-/// Runs a connection over the paths for `seconds` of virtual time; gives the segments delivered per second on each.
+/// Runs a connection over the paths for `seconds` of virtual time; returns the segments delivered per second on each.
 ///
 /// A path sends a window in a round trip; each segment is acknowledged by itself; a loss is repaired at once.
 fn goodput(control: &mut dyn CongestionControl, paths: &mut [Lossy], seconds: u64) -> Vec<f64> {
@@ -442,7 +443,7 @@ fn over_unlike_paths_the_coupled_ones_take_at_least_about_what_tcp_takes_on_the_
 }
 
 /// Two subflows of `name` and one NewReno connection share a bottleneck of 100 segments per round trip (20 ms); what is
-/// above that is lost, each loss falling on a subflow by lot, weighted by window. Gives the mean windows of both
+/// above that is lost, each loss falling on a subflow by lot, weighted by window. Returns the mean windows of both
 /// connections, in segments.
 fn sharing_a_bottleneck(name: &str) -> (f64, f64) {
     let mut shared = build(name);

@@ -201,7 +201,7 @@ impl Window {
     }
 
     /// The last congestion event was an error: restores threshold and window from before it; a window that has grown
-    /// beyond that since stays. Gives whether there was anything to restore.
+    /// beyond that since stays. Returns whether there was anything to restore.
     pub(super) fn on_spurious(&mut self) -> bool {
         let Some((cwnd, ssthresh)) = self.before.take() else { return false };
         self.cwnd = self.cwnd.max(cwnd);

@@ -24,7 +24,7 @@ use super::slow_start::SlowStart;
 use super::window::{Decrease, Window, counted};
 use super::{Ack, Congestion, CongestionControl, CongestionEvent, Start};
 use crate::ids::{SubflowId, SubflowMap};
-use crate::table::{Member, SettingError, Settings};
+use crate::table::{Member, Reader, SettingError};
 use crate::time::{Duration, Instant};
 
 /// The line of [`super::TABLE`].
@@ -32,11 +32,10 @@ pub const MEMBER: Member<dyn CongestionControl> = Member {
     name: "wvegas",
     summary: "Weighted Vegas: ten segments in all wait in the paths' queues, most where the rate is highest.",
     source: "Cao et al., ICNP 2012; draft-xu-mptcp-congestion-control",
-    parameters: &[],
     build,
 };
 
-fn build(_settings: &Settings) -> Result<Box<dyn CongestionControl>, SettingError> {
+fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, SettingError> {
     Ok(Box::new(Wvegas::default()))
 }
 
@@ -109,7 +108,7 @@ impl Path {
         self.segments() * (rtt - self.base) / rtt
     }
 
-    /// Ends slow start if there is a queue. Gives whether it did.
+    /// Ends slow start if there is a queue. Returns whether it did.
     fn leave_slow_start(&mut self, rtt: f64) -> bool {
         if self.queued(rtt) <= GAMMA {
             return false;
@@ -306,6 +305,15 @@ mod tests {
         with_path(&mut wvegas, 2, 10, 200);
         round(&mut wvegas, 2, 400);
         close_to(alpha(&wvegas, 2), 2.0, 1e-12);
+    }
+
+    #[test]
+    fn a_queue_of_just_alpha_segments_is_full_enough_to_share_anew() {
+        let mut wvegas = Wvegas::default();
+        // 4 * 250 / 500 = 2 wait, which is alpha at first; alone it becomes 10.
+        with_path(&mut wvegas, 0, 4, 250);
+        round(&mut wvegas, 0, 500);
+        close_to(alpha(&wvegas, 0), 10.0, 1e-12);
     }
 
     #[test]

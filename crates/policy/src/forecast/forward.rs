@@ -14,9 +14,9 @@
 //! 1/2 it is, for all 88,572 sequences of one to ten symbols, the rule "the last symbol is not bad".
 
 use super::hidden_markov::{Filter, PAPER};
-use super::sampling::{self, Sampling};
+use super::sampling::{Sampling, Source};
 use super::{LinkForecaster, Observation};
-use crate::table::{Member, SettingError, Settings};
+use crate::table::{Member, Reader, SettingError};
 use crate::time::{Duration, Instant};
 
 /// The line of [`super::TABLE`].
@@ -24,12 +24,11 @@ pub const MEMBER: Member<dyn LinkForecaster> = Member {
     name: "forward",
     summary: "The paper's hidden Markov model as a forward filter, carried to the horizon",
     source: "Rabiner, Proc. IEEE 77(2), 1989, section III; model of Zhang, Zhao, Cheng, IEEE Access 8, 2020",
-    parameters: &[sampling::STEP, sampling::QUALITY, sampling::GAIN],
     build,
 };
 
-fn build(settings: &Settings) -> Result<Box<dyn LinkForecaster>, SettingError> {
-    Ok(Box::new(Forward::read(settings)?))
+fn build(reader: &mut Reader<'_>) -> Result<Box<dyn LinkForecaster>, SettingError> {
+    Ok(Box::new(Forward::read(reader)?))
 }
 
 /// The forward filter of one link.
@@ -41,8 +40,8 @@ pub struct Forward {
 
 impl Forward {
     /// Makes one from the settings of `MEMBER`, with the paper's model.
-    pub fn read(settings: &Settings) -> Result<Self, SettingError> {
-        Ok(Self { sampling: Sampling::read(settings)?, filter: Filter::new(PAPER) })
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
+        Ok(Self { sampling: Sampling::read(reader, Source::Reception)?, filter: Filter::new(PAPER) })
     }
 }
 

@@ -184,7 +184,7 @@ impl<const M: usize> Filter<M> {
         Self { prior: model.start, filtered: model.start, begun: false, model }
     }
 
-    /// Goes `steps` steps on and takes the symbol of the step arrived at; gives the symbol's probability.
+    /// Goes `steps` steps on and takes the symbol of the step arrived at; returns the symbol's probability.
     pub(super) fn take(&mut self, steps: u64, symbol: usize) -> f64 {
         if self.begun {
             if steps > 0 {

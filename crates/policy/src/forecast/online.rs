@@ -23,9 +23,9 @@
 //! missing one as 0.
 
 use super::hidden_markov::{Filter, Model, PAPER, STATES};
-use super::sampling::{self, Sampling};
+use super::sampling::{Sampling, Source};
 use super::{LinkForecaster, Observation};
-use crate::table::{Member, Parameter, SettingError, Settings};
+use crate::table::{Member, Number, Reader, SettingError};
 use crate::time::{Duration, Instant};
 
 /// The line of [`super::TABLE`].
@@ -33,21 +33,7 @@ pub const MEMBER: Member<dyn LinkForecaster> = Member {
     name: "online",
     summary: "A hidden Markov model over level and slope that learns its numbers on line, carried to the horizon",
     source: "Cappé, J. Comput. Graph. Stat. 20(3), 2011; prior from Zhang, Zhao, Cheng, IEEE Access 8, 2020",
-    parameters: &[FORGET, PRIOR, sampling::STEP, sampling::QUALITY, sampling::GAIN],
     build,
-};
-
-const FORGET: Parameter = Parameter {
-    name: "forget",
-    default: "0.99",
-    values: "0.5 to 1",
-    summary: "How much of the counts is left after a step",
-};
-const PRIOR: Parameter = Parameter {
-    name: "prior",
-    default: "20",
-    values: "steps, 0.1 to 10000",
-    summary: "How many steps the numbers beforehand count as, per state",
 };
 
 /// Level by slope.
@@ -59,8 +45,23 @@ const SLOPES: [[f64; 3]; STATES] = [[0.2, 0.5, 0.3], [0.4, 0.45, 0.15]];
 /// How many steps without observation are gone through one by one.
 const MOST_UNSEEN: u64 = 64;
 
-fn build(settings: &Settings) -> Result<Box<dyn LinkForecaster>, SettingError> {
-    Ok(Box::new(Online::read(settings)?))
+const FORGET: Number = Number {
+    name: "forget",
+    unit: "",
+    default: 0.99,
+    range: 0.5..=1.0,
+    summary: "How much of the counts is left after a step",
+};
+const PRIOR: Number = Number {
+    name: "prior",
+    unit: "steps",
+    default: 20.0,
+    range: 0.1..=10_000.0,
+    summary: "How many steps the numbers beforehand count as, per state",
+};
+
+fn build(reader: &mut Reader<'_>) -> Result<Box<dyn LinkForecaster>, SettingError> {
+    Ok(Box::new(Online::read(reader)?))
 }
 
 /// The model beforehand.
@@ -235,17 +236,17 @@ pub struct Online {
 
 impl Online {
     /// Makes one from the settings of `MEMBER`.
-    pub fn read(settings: &Settings) -> Result<Self, SettingError> {
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
         let beforehand = beforehand();
         Ok(Self {
-            sampling: Sampling::read(settings)?,
+            sampling: Sampling::read(reader, Source::Reception)?,
             slope: Slope::default(),
             filter: Filter::new(beforehand),
             beforehand,
             counts: None,
             open: None,
-            forget: settings.number("forget", 0.99, 0.5..=1.0)?,
-            prior: settings.number("prior", 20.0, 0.1..=10_000.0)?,
+            forget: reader.read(&FORGET)?,
+            prior: reader.read(&PRIOR)?,
         })
     }
 

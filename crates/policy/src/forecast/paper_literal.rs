@@ -17,10 +17,10 @@
 //! [`Model::viterbi_as_printed`]: super::Model::viterbi_as_printed
 
 use super::hidden_markov::{PAPER, State};
-use super::sampling;
-use super::viterbi::{WINDOW, Window, certain};
+use super::sampling::Source;
+use super::viterbi::{Window, certain};
 use super::{LinkForecaster, Observation};
-use crate::table::{Member, Parameter, SettingError, Settings};
+use crate::table::{Member, Reader, SettingError};
 use crate::time::{Duration, Instant};
 
 /// The line of [`super::TABLE`].
@@ -28,12 +28,11 @@ pub const MEMBER: Member<dyn LinkForecaster> = Member {
     name: "paper_literal",
     summary: "The paper's pseudo-code for its hidden Markov model as printed, with its faults",
     source: "Zhang, Zhao, Cheng, IEEE Access 8, 2020, Appendix A",
-    parameters: &[WINDOW, sampling::STEP, Parameter { default: "if_quality", ..sampling::QUALITY }, sampling::GAIN],
     build,
 };
 
-fn build(settings: &Settings) -> Result<Box<dyn LinkForecaster>, SettingError> {
-    Ok(Box::new(PaperLiteral::read(settings)?))
+fn build(reader: &mut Reader<'_>) -> Result<Box<dyn LinkForecaster>, SettingError> {
+    Ok(Box::new(PaperLiteral::read(reader)?))
 }
 
 /// Runs the pseudo-code over a sliding window of steps.
@@ -45,9 +44,8 @@ pub struct PaperLiteral {
 
 impl PaperLiteral {
     /// Makes one from the settings of `MEMBER`.
-    pub fn read(settings: &Settings) -> Result<Self, SettingError> {
-        let quality = settings.get("quality").unwrap_or("if_quality").to_owned();
-        Ok(Self { window: Window::read(&settings.clone().with("quality", quality))?, state: None })
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
+        Ok(Self { window: Window::read(reader, Source::Counter)?, state: None })
     }
 }
 

@@ -5,7 +5,7 @@
 //! known. It is the yardstick of forecasting: one that cannot beat persistence over a horizon has no skill there.
 
 use super::{LinkForecaster, Observation};
-use crate::table::{Member, SettingError, Settings};
+use crate::table::{Member, Reader, SettingError};
 use crate::time::{Duration, Instant};
 
 /// The line of [`super::TABLE`].
@@ -13,11 +13,10 @@ pub const MEMBER: Member<dyn LinkForecaster> = Member {
     name: "persistence",
     summary: "The link will be as it was last seen.",
     source: "the usual reference forecast, as in meteorology",
-    parameters: &[],
     build,
 };
 
-fn build(_settings: &Settings) -> Result<Box<dyn LinkForecaster>, SettingError> {
+fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn LinkForecaster>, SettingError> {
     Ok(Box::new(Persistence::default()))
 }
 

@@ -16,28 +16,36 @@
 
 use super::Observation;
 use super::quality::{BEST, InterfaceQuality, Symbol};
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Choice, Number, Reader, Seconds, SettingError};
 use crate::time::{Duration, Instant};
 
-/// How long a step is.
-pub(super) const STEP: Parameter = Parameter {
-    name: "step",
-    default: "1",
-    values: "seconds, 0.01 to 60",
-    summary: "Time that one transition of the model stands for; the interval of the Hellos",
-};
 /// Where the symbols come from.
-pub(super) const QUALITY: Parameter = Parameter {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Source {
+    /// The smoothed share of what was received.
+    Reception,
+    /// The paper's counter.
+    Counter,
+}
+
+const STEP: Seconds = Seconds(Number {
+    name: "step",
+    unit: "seconds",
+    default: 1.0,
+    range: 0.01..=60.0,
+    summary: "Time that one transition of the model stands for; the interval of the Hellos",
+});
+const QUALITY: Choice<Source> = Choice {
     name: "quality",
-    default: "reception",
-    values: "reception | if_quality",
+    default: Source::Reception,
+    words: &[("reception", Source::Reception), ("if_quality", Source::Counter)],
     summary: "Smoothed share of what was received, or the paper's counter of acknowledgements, losses and timeouts",
 };
-/// How fast the share of what was received is forgotten.
-pub(super) const GAIN: Parameter = Parameter {
+const GAIN: Number = Number {
     name: "gain",
-    default: "0.25",
-    values: "0.01 to 1",
+    unit: "",
+    default: 0.25,
+    range: 0.01..=1.0,
     summary: "Weight of the latest step in the smoothed share of what was received",
 };
 
@@ -64,13 +72,14 @@ pub(super) struct Sampling {
 }
 
 impl Sampling {
-    /// Reads [`STEP`], [`GAIN`], and [`QUALITY`] with its default.
-    pub(super) fn read(settings: &Settings) -> Result<Self, SettingError> {
-        let gain = settings.number("gain", 0.25, 0.01..=1.0)?;
-        let step = Duration::from_secs_f64(settings.number("step", 1.0, 0.01..=60.0)?);
-        let quality = match settings.word("quality", &["reception", "if_quality"], 0)? {
-            0 => Quality::Reception(Reception { gain, before: None, carried: 0, all: 0 }),
-            _ => Quality::Counter(InterfaceQuality::default()),
+    /// Reads its settings, of which `source` is the default of where the symbols come from.
+    pub(super) fn read(reader: &mut Reader<'_>, source: Source) -> Result<Self, SettingError> {
+        let step = reader.read(&STEP)?;
+        let source = reader.read(&Choice { default: source, ..QUALITY })?;
+        let gain = reader.read(&GAIN)?;
+        let quality = match source {
+            Source::Reception => Quality::Reception(Reception { gain, before: None, carried: 0, all: 0 }),
+            Source::Counter => Quality::Counter(InterfaceQuality::default()),
         };
         Ok(Self { step, first: None, latest: Instant::ZERO, index: 0, quality })
     }
@@ -162,9 +171,10 @@ impl Reception {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::Settings;
 
     fn sampling(settings: &Settings) -> Sampling {
-        Sampling::read(settings).expect("good settings")
+        settings.read(|reader| Sampling::read(reader, Source::Reception)).expect("good settings")
     }
 
     fn samples(sampling: &mut Sampling, millis: u64, observation: Observation) -> Vec<(u64, Symbol)> {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::table::{self, Settings};
+use crate::time::{Duration, Instant};
 
 fn make(name: &str) -> Box<dyn LinkForecaster> {
     table::build(TABLE, name, &Settings::new()).unwrap_or_else(|error| panic!("{name}: {error}"))
@@ -79,7 +80,7 @@ fn time_without_a_hello_due_is_no_bad_sign() {
 fn viterbi_follows_the_last_two_symbols_of_a_link() {
     // With a gain of 1 each Hello is good and each missing one bad.
     let settings = Settings::new().with("gain", 1);
-    let run = |hellos: &str| after(&mut Viterbi::read(&settings).expect("good settings"), hellos);
+    let run = |hellos: &str| after(&mut settings.read(Viterbi::read).expect("good settings"), hellos);
     assert_eq!(run("1"), 1.0);
     assert_eq!(run("10"), 0.0);
     assert_eq!(run("1001"), 1.0);
@@ -94,7 +95,7 @@ fn viterbi_follows_the_last_two_symbols_of_a_link() {
 #[test]
 fn the_pseudo_code_stays_with_disconnect_where_viterbi_has_left_it() {
     let settings = Settings::new().with("quality", "reception");
-    let mut literal = PaperLiteral::read(&settings).expect("good settings");
+    let mut literal = settings.read(PaperLiteral::read).expect("good settings");
     assert_eq!(after(&mut literal, "100011"), 0.0);
     // On the paper's counter: five missing Hellos of 1000 each make it bad, and nothing soon good again.
     assert_eq!(after(&mut *make("paper_literal"), "10000"), 1.0);

@@ -36,7 +36,7 @@
 //! Ettler, Technometrics 52(1), 2010). R is learnt as well. A new neighbour is thought weak and coming nearer ([`FIRST`]).
 
 use super::{LinkForecaster, Observation};
-use crate::table::{Member, Parameter, SettingError, Settings};
+use crate::table::{Member, Number, Reader, SettingError};
 use crate::time::{Duration, Instant};
 
 /// The line of [`super::TABLE`].
@@ -44,39 +44,7 @@ pub const MEMBER: Member<dyn LinkForecaster> = Member {
     name: "trend",
     summary: "Level and slope of the signal, filtered, against the level that reception takes, carried to the horizon",
     source: "ours; after Allik et al., IEEE TCST 24(1), 2016, and Raftery, Karny and Ettler, Technometrics 52(1), 2010",
-    parameters: &[REQUIRED, FADING, SHADOWING, COLLISIONS, FORGET],
     build,
-};
-
-const REQUIRED: Parameter = Parameter {
-    name: "required",
-    default: "-82",
-    values: "dBm, -150 to 0",
-    summary: "Signal at which every second packet is thought to be received before more is learnt, give or take 4 dB",
-};
-const FADING: Parameter = Parameter {
-    name: "fading",
-    default: "2",
-    values: "dB, 0.5 to 10",
-    summary: "Standard deviation of a packet's signal around the level",
-};
-const SHADOWING: Parameter = Parameter {
-    name: "shadowing",
-    default: "6",
-    values: "dB, 0 to 20",
-    summary: "Standard deviation of the shadow over a link",
-};
-const COLLISIONS: Parameter = Parameter {
-    name: "collisions",
-    default: "0.03",
-    values: "0.001 to 0.5",
-    summary: "Share of packets that are lost however strong the signal",
-};
-const FORGET: Parameter = Parameter {
-    name: "forget",
-    default: "0.9",
-    values: "0.5 to 1",
-    summary: "How much of the evidence for a pace is left after an observation",
 };
 
 /// How fast two nodes pass each other.
@@ -94,7 +62,7 @@ struct Pace {
 
 impl Pace {
     /// Of a speed in ranges per second. Turns are as frequent as legs are short against the range, a shadow is half a range
-    /// wide: both were chosen on the development seeds of `docs/forecasters.md`.
+    /// wide: both were chosen on the development seeds of `docs/measurements/forecasters.md`.
     const fn new(speed: f64, turns: f64, shadow_depth: f64) -> Self {
         Self { speed, turns, shadow_time: 0.45 / speed, shadow_depth }
     }
@@ -127,8 +95,44 @@ struct First {
     required_doubt: f64,
 }
 
-fn build(settings: &Settings) -> Result<Box<dyn LinkForecaster>, SettingError> {
-    Ok(Box::new(Trend::read(settings)?))
+const REQUIRED: Number = Number {
+    name: "required",
+    unit: "dBm",
+    default: -82.0,
+    range: -150.0..=0.0,
+    summary: "Signal at which every second packet is thought to be received before more is learnt, give or take 4 dB",
+};
+const SHADOWING: Number = Number {
+    name: "shadowing",
+    unit: "dB",
+    default: 6.0,
+    range: 0.0..=20.0,
+    summary: "Standard deviation of the shadow over a link",
+};
+const FADING: Number = Number {
+    name: "fading",
+    unit: "dB",
+    default: 2.0,
+    range: 0.5..=10.0,
+    summary: "Standard deviation of a packet's signal around the level",
+};
+const COLLISIONS: Number = Number {
+    name: "collisions",
+    unit: "",
+    default: 0.03,
+    range: 0.001..=0.5,
+    summary: "Share of packets that are lost however strong the signal",
+};
+const FORGET: Number = Number {
+    name: "forget",
+    unit: "",
+    default: 0.9,
+    range: 0.5..=1.0,
+    summary: "How much of the evidence for a pace is left after an observation",
+};
+
+fn build(reader: &mut Reader<'_>) -> Result<Box<dyn LinkForecaster>, SettingError> {
+    Ok(Box::new(Trend::read(reader)?))
 }
 
 /// Density of the normal distribution.
@@ -228,7 +232,7 @@ impl Filter {
         (mean, variance.max(0.0))
     }
 
-    /// Takes in a measurement of level and shadow; gives its likelihood.
+    /// Takes in a measurement of level and shadow; returns its likelihood.
     fn measure(&mut self, signal: f64, fading: f64) -> f64 {
         let (mean, spread) = self.along([1.0, 0.0, 1.0, 0.0]);
         let variance = spread + fading * fading;
@@ -237,7 +241,7 @@ impl Filter {
         density((signal - mean) / deviation) / deviation
     }
 
-    /// Takes in a factor floor + (1 - floor) Phi((a . state + offset) / noise); gives its mean.
+    /// Takes in a factor floor + (1 - floor) Phi((a . state + offset) / noise); returns its mean.
     fn judge(&mut self, a: [f64; STATES], offset: f64, noise: f64, floor: f64) -> f64 {
         let (mean, spread) = self.along(a);
         let deviation = libm::sqrt(spread + noise * noise);
@@ -275,14 +279,14 @@ pub struct Trend {
 
 impl Trend {
     /// Makes one from the settings of `MEMBER`.
-    pub fn read(settings: &Settings) -> Result<Self, SettingError> {
-        let required = settings.number("required", -82.0, -150.0..=0.0)?;
-        let shadowing = settings.number("shadowing", 6.0, 0.0..=20.0)?;
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
+        let required = reader.read(&REQUIRED)?;
+        let shadowing = reader.read(&SHADOWING)?;
         Ok(Self {
-            fading: settings.number("fading", 2.0, 0.5..=10.0)?,
+            fading: reader.read(&FADING)?,
             shadowing,
-            collisions: settings.number("collisions", 0.03, 0.001..=0.5)?,
-            forget: settings.number("forget", 0.9, 0.5..=1.0)?,
+            collisions: reader.read(&COLLISIONS)?,
+            forget: reader.read(&FORGET)?,
             latest: None,
             filters: PACES.map(|pace| Filter::first(required, shadowing, &pace)),
             weights: [1.0 / MODELS as f64; MODELS],

@@ -10,9 +10,9 @@
 
 use super::hidden_markov::{MAX_WINDOW, Model, PAPER, State};
 use super::quality::Symbol;
-use super::sampling::{self, Sampling};
+use super::sampling::{Sampling, Source};
 use super::{LinkForecaster, Observation};
-use crate::table::{Member, Parameter, SettingError, Settings};
+use crate::table::{Member, Number, Reader, SettingError};
 use crate::time::{Duration, Instant};
 
 /// The line of [`super::TABLE`].
@@ -20,20 +20,19 @@ pub const MEMBER: Member<dyn LinkForecaster> = Member {
     name: "viterbi",
     summary: "Present state on the most likely path through the paper's hidden Markov model, decoded correctly",
     source: "Viterbi, IEEE Trans. Inf. Theory 13(2), 1967; model of Zhang, Zhao, Cheng, IEEE Access 8, 2020",
-    parameters: &[WINDOW, sampling::STEP, sampling::QUALITY, sampling::GAIN],
     build,
 };
 
-/// How many steps are decoded.
-pub(super) const WINDOW: Parameter = Parameter {
+const WINDOW: Number = Number {
     name: "window",
-    default: "10",
-    values: "1 to 64 steps",
+    unit: "steps",
+    default: 10.0,
+    range: 1.0..=MAX_WINDOW as f64,
     summary: "How many of the last steps are decoded; the paper does not say",
 };
 
-fn build(settings: &Settings) -> Result<Box<dyn LinkForecaster>, SettingError> {
-    Ok(Box::new(Viterbi::read(settings)?))
+fn build(reader: &mut Reader<'_>) -> Result<Box<dyn LinkForecaster>, SettingError> {
+    Ok(Box::new(Viterbi::read(reader)?))
 }
 
 /// The last steps of a link, the latest of which may be replaced.
@@ -46,9 +45,9 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn read(settings: &Settings) -> Result<Self, SettingError> {
-        let most = settings.number("window", 10.0, 1.0..=MAX_WINDOW as f64)? as usize;
-        Ok(Self { sampling: Sampling::read(settings)?, symbols: [None; MAX_WINDOW], length: 0, most })
+    pub(super) fn read(reader: &mut Reader<'_>, source: Source) -> Result<Self, SettingError> {
+        let most = reader.read(&WINDOW)? as usize;
+        Ok(Self { sampling: Sampling::read(reader, source)?, symbols: [None; MAX_WINDOW], length: 0, most })
     }
 
     pub(super) fn observe(&mut self, now: Instant, observation: Observation) {
@@ -81,8 +80,8 @@ pub struct Viterbi {
 
 impl Viterbi {
     /// Makes one from the settings of `MEMBER`, with the paper's model.
-    pub fn read(settings: &Settings) -> Result<Self, SettingError> {
-        Ok(Self { model: PAPER, window: Window::read(settings)?, state: None })
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
+        Ok(Self { model: PAPER, window: Window::read(reader, Source::Reception)?, state: None })
     }
 }
 

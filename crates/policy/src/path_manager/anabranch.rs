@@ -12,9 +12,9 @@
 //! A probe is one segment of data that is outstanding elsewhere ([`PathAction::Probe`]). Subflows are opened, and opened
 //! again, as by [`super::full_mesh`].
 
-use super::full_mesh::{self, FullMesh, MeshSettings};
+use super::full_mesh::{FullMesh, MeshSettings};
 use super::{Measurements, PathAction, PathEvent, PathManager};
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Reader, SettingError};
 use crate::time::{Duration, Instant};
 use crate::view::{SubflowState, SubflowView};
 
@@ -29,9 +29,6 @@ const LONG: Duration = Duration::from_secs(10);
 /// How long an idle subflow is left alone.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// The settings of [`Anabranch`].
-pub const PARAMETERS: &[Parameter] = full_mesh::PARAMETERS;
-
 /// The path manager `anabranch`.
 #[derive(Debug)]
 pub struct Anabranch {
@@ -44,9 +41,9 @@ impl Anabranch {
         Self { mesh: FullMesh::new(mesh) }
     }
 
-    /// Makes one from [`PARAMETERS`].
-    pub fn build(settings: &Settings) -> Result<Box<dyn PathManager>, SettingError> {
-        Ok(Box::new(Self::new(MeshSettings::read(settings)?)))
+    /// Makes one.
+    pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn PathManager>, SettingError> {
+        Ok(Box::new(Self::new(MeshSettings::read_with_backup(reader)?)))
     }
 }
 

@@ -21,7 +21,7 @@
 use super::subnets::Subnets;
 use super::{CloseReason, PathAction, PathEvent, PathManager, Role};
 use crate::ids::{AddressId, ConnectionId, ShortMap, SubflowId};
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Choice, Number, Reader, SettingError, Settings, Switch};
 use crate::time::{Duration, Instant};
 use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,40 +35,37 @@ const ATTEMPT: Duration = Duration::from_secs(120);
 /// The identifier of the address of the initial subflow, on both sides.
 const INITIAL: AddressId = AddressId(0);
 
-pub(super) const SUBFLOWS: Parameter = Parameter {
+const SUBFLOWS: Number = Number {
     name: "subflows",
-    default: "8",
-    values: "0 to 64",
+    unit: "",
+    default: 8.0,
+    range: 0.0..=64.0,
     summary: "Most subflows of a connection beyond the initial one",
 };
-pub(super) const ADD_ADDR_ACCEPTED: Parameter = Parameter {
+const ADD_ADDR_ACCEPTED: Number = Number {
     name: "add_addr_accepted",
-    default: "8",
-    values: "0 to 64",
+    unit: "",
+    default: 8.0,
+    range: 0.0..=64.0,
     summary: "How many announced addresses of the peer's are used",
 };
-pub(super) const ANNOUNCE: Parameter = Parameter {
+const ANNOUNCE: Choice<Announce> = Choice {
     name: "announce",
-    default: "server",
-    values: "never | server | both",
+    default: Announce::Server,
+    words: &[("never", Announce::Never), ("server", Announce::Server), ("both", Announce::Both)],
     summary: "Which role announces its other addresses to the peer",
 };
-pub(super) const REOPEN: Parameter = Parameter {
+const REOPEN: Switch = Switch {
     name: "reopen",
-    default: "on",
-    values: "off | on",
+    default: true,
     summary: "Open lost subflows again after a pause of 1 s, doubling up to 60 s",
 };
-
-const BACKUP: Parameter = Parameter {
+const BACKUP: Choice<bool> = Choice {
     name: "backup",
-    default: "none",
-    values: "none | joined",
+    default: false,
+    words: &[("none", false), ("joined", true)],
     summary: "Which subflows are asked to be backups: none, or all that join the initial one",
 };
-
-/// The settings of [`FullMesh`].
-pub const PARAMETERS: &[Parameter] = &[SUBFLOWS, ADD_ADDR_ACCEPTED, ANNOUNCE, REOPEN, BACKUP];
 
 /// Which role announces its other addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,24 +95,26 @@ pub struct MeshSettings {
 
 impl Default for MeshSettings {
     fn default() -> Self {
-        Self { subflows: 8, add_addr_accepted: 8, announce: Announce::Server, reopen: true, backup: false }
+        Settings::new().read(Self::read).expect("every default is a value")
     }
 }
 
 impl MeshSettings {
-    /// Reads [`PARAMETERS`]; other settings are left to who built upon the mesh.
-    pub fn read(settings: &Settings) -> Result<Self, SettingError> {
+    /// Reads its settings but `backup`, which is not offered by who suspends subflows.
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
         Ok(Self {
-            subflows: settings.number("subflows", 8.0, 0.0..=64.0)? as usize,
-            add_addr_accepted: settings.number("add_addr_accepted", 8.0, 0.0..=64.0)? as usize,
-            announce: match settings.word("announce", &["never", "server", "both"], 1)? {
-                0 => Announce::Never,
-                1 => Announce::Server,
-                _ => Announce::Both,
-            },
-            reopen: settings.word("reopen", &["off", "on"], 1)? == 1,
-            backup: settings.word("backup", &["none", "joined"], 0)? == 1,
+            subflows: reader.read(&SUBFLOWS)? as usize,
+            add_addr_accepted: reader.read(&ADD_ADDR_ACCEPTED)? as usize,
+            announce: reader.read(&ANNOUNCE)?,
+            reopen: reader.read(&REOPEN)?,
+            backup: BACKUP.default,
         })
+    }
+
+    /// Reads all its settings.
+    pub fn read_with_backup(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
+        let mesh = Self::read(reader)?;
+        Ok(Self { backup: reader.read(&BACKUP)?, ..mesh })
     }
 }
 
@@ -249,9 +248,9 @@ impl FullMesh {
         Self { subnets: Some(subnets), ..Self::new(settings) }
     }
 
-    /// Makes one from [`PARAMETERS`].
-    pub fn build(settings: &Settings) -> Result<Box<dyn PathManager>, SettingError> {
-        Ok(Box::new(Self::new(MeshSettings::read(settings)?)))
+    /// Makes one.
+    pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn PathManager>, SettingError> {
+        Ok(Box::new(Self::new(MeshSettings::read_with_backup(reader)?)))
     }
 
     /// Announces what is to be announced of `locals`, then opens what may be opened.

@@ -52,58 +52,53 @@
 //! window, so that w' + r' = 1 and R = 1/2 whatever the window is; a suspended path has an empty queue, r' near 1
 //! and so R >= 1/2. Against such paths equation 9 brings every removed path back with its first measurement.
 
-use super::full_mesh::{self, FullMesh, MeshSettings};
-use super::suspension::{self, KeepsPaths, Suspensions};
-use super::{Measurements, PathAction, PathEvent, PathManager};
-use crate::ids::{ConnectionId, SubflowId, SubflowMap};
-use crate::table::{Parameter, SettingError, Settings};
+use super::PathManager;
+use super::full_mesh::MeshSettings;
+use super::suspending::{Memory, Occasion, Rule, Situation, Suspending};
+use super::suspension::Suspensions;
+use crate::ids::{SubflowId, SubflowMap};
+use crate::table::{Choice, Number, Reader, SettingError, Settings};
 use crate::time::Instant;
-use crate::view::{ConnectionView, SubflowState, SubflowView};
-use std::collections::BTreeMap;
+use crate::view::{SubflowState, SubflowView};
 
-/// The settings of [`Lm3`].
-pub const PARAMETERS: &[Parameter] = &[
-    full_mesh::SUBFLOWS,
-    full_mesh::ADD_ADDR_ACCEPTED,
-    full_mesh::ANNOUNCE,
-    full_mesh::REOPEN,
-    Parameter {
-        name: "rounding",
-        default: "down",
-        values: "down | up",
-        summary: "How half of an odd number of paths is rounded",
-    },
-    Parameter {
-        name: "counter_reset",
-        default: "at_three",
-        values: "at_three | never",
-        summary: "Whether the third blocked event resets the counter",
-    },
-    Parameter {
-        name: "bounds",
-        default: "own_history",
-        values: "own_history | alternatives",
-        summary: "What a path's window and RTT are compared with: its own past, or the other paths",
-    },
-    Parameter {
-        name: "cwnd_weight",
-        default: "0.5",
-        values: "0 to 1",
-        summary: "Weight of the congestion window in a path's quality; the RTT has the rest",
-    },
-    Parameter {
-        name: "quiet",
-        default: "8",
-        values: "round trips; 0: never",
-        summary: "How long without a blocked event until the counter falls back to 0",
-    },
-    Parameter {
-        name: "dead_paths",
-        default: "by_score",
-        values: "by_score | last",
-        summary: "How paths with an unanswered timeout are ranked",
-    },
-];
+const CWND_WEIGHT: Number = Number {
+    name: "cwnd_weight",
+    unit: "",
+    default: 0.5,
+    range: 0.0..=1.0,
+    summary: "Weight of the congestion window in a path's quality; the RTT has the rest",
+};
+const QUIET: Number = Number {
+    name: "quiet",
+    unit: "round trips",
+    default: 8.0,
+    range: 0.0..=1e6,
+    summary: "How long without a blocked event until the counter falls back to 0; 0: never",
+};
+const ROUNDING: Choice<Rounding> = Choice {
+    name: "rounding",
+    default: Rounding::Down,
+    words: &[("down", Rounding::Down), ("up", Rounding::Up)],
+    summary: "How half of an odd number of paths is rounded",
+};
+const BOUNDS: Choice<ScoreBounds> = Choice {
+    name: "bounds",
+    default: ScoreBounds::OwnHistory,
+    words: &[("own_history", ScoreBounds::OwnHistory), ("alternatives", ScoreBounds::Alternatives)],
+    summary: "What a path's window and RTT are compared with: its own past, or the other paths",
+};
+const DEAD_PATHS: Choice<DeadPaths> = Choice {
+    name: "dead_paths",
+    default: DeadPaths::ByScore,
+    words: &[("by_score", DeadPaths::ByScore), ("last", DeadPaths::Last)],
+    summary: "How paths with an unanswered timeout are ranked",
+};
+const COUNTER_RESET: Choice<bool> = Choice {
+    name: "counter_reset",
+    default: true,
+    words: &[("at_three", true), ("never", false)],
+    summary: "Whether the third blocked event resets the counter",
+};
 
 /// How half of an odd number of paths is rounded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -151,17 +146,23 @@ pub struct Lm3Settings {
     pub dead_paths: DeadPaths,
 }
 
+impl Lm3Settings {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
+        Ok(Self {
+            mesh: MeshSettings::read(reader)?,
+            rounding: reader.read(&ROUNDING)?,
+            reset_at_three: reader.read(&COUNTER_RESET)?,
+            bounds: reader.read(&BOUNDS)?,
+            cwnd_weight: reader.read(&CWND_WEIGHT)?,
+            quiet: reader.read(&QUIET)?,
+            dead_paths: reader.read(&DEAD_PATHS)?,
+        })
+    }
+}
+
 impl Default for Lm3Settings {
     fn default() -> Self {
-        Self {
-            mesh: MeshSettings::default(),
-            rounding: Rounding::Down,
-            reset_at_three: true,
-            bounds: ScoreBounds::OwnHistory,
-            cwnd_weight: 0.5,
-            quiet: 8.0,
-            dead_paths: DeadPaths::ByScore,
-        }
+        Settings::new().read(Self::read).expect("every default is a value")
     }
 }
 
@@ -216,19 +217,15 @@ struct Path {
     score: f64,
 }
 
-/// One connection.
+/// What is remembered of one connection.
 #[derive(Debug, Default)]
-struct Paths {
+pub struct Paths {
     blocks: u32,
     last_blocked: Option<Instant>,
     paths: SubflowMap<Path>,
-    suspensions: Suspensions,
 }
 
-impl KeepsPaths for Paths {
-    fn suspensions(&mut self) -> &mut Suspensions {
-        &mut self.suspensions
-    }
+impl Memory for Paths {
     fn forget(&mut self, subflow: SubflowId) {
         self.paths.remove(subflow);
     }
@@ -236,11 +233,12 @@ impl KeepsPaths for Paths {
 
 impl Paths {
     /// Takes in what was measured and scores every path.
-    fn score(&mut self, settings: &Lm3Settings, subflows: &[SubflowView]) {
+    fn score(&mut self, settings: &Lm3Settings, situation: &mut Situation<'_>) {
+        let subflows = situation.subflows;
         let established = |id| subflows.iter().any(|s| s.id == id && s.state == SubflowState::Established);
         self.paths.retain(established);
         let mut all = Measured::NONE;
-        let measured: Vec<&SubflowView> = self.suspensions.paths(subflows).collect();
+        let measured: Vec<&SubflowView> = situation.suspensions.paths(subflows).collect();
         for view in &measured {
             all.include(view);
         }
@@ -253,7 +251,7 @@ impl Paths {
             };
             let score = bounds.score(view, settings.cwnd_weight);
             self.paths.insert(view.id, Path { history, score });
-            self.suspensions.set_rank(view.id, score);
+            situation.suspensions.set_rank(view.id, score);
         }
     }
 
@@ -262,30 +260,25 @@ impl Paths {
     }
 
     /// The active paths, or those put aside, the best first.
-    fn ranked<'a>(&self, settings: &Lm3Settings, subflows: &'a [SubflowView], aside: bool) -> Vec<&'a SubflowView> {
+    fn ranked<'a>(&self, settings: &Lm3Settings, situation: &Situation<'a>, aside: bool) -> Vec<&'a SubflowView> {
+        let suspensions: &Suspensions = situation.suspensions;
         let dead = |view: &SubflowView| settings.dead_paths == DeadPaths::Last && view.stale;
         let mut ranked: Vec<&SubflowView> =
-            self.suspensions.paths(subflows).filter(|view| self.suspensions.is_aside(view.id) == aside).collect();
+            suspensions.paths(situation.subflows).filter(|view| suspensions.is_aside(view.id) == aside).collect();
         // The sort is stable: the lower id first on a tie.
         ranked.sort_by(|a, b| dead(a).cmp(&dead(b)).then(self.score_of(b.id).total_cmp(&self.score_of(a.id))));
         ranked
     }
 
     /// Equations 5 to 8.
-    fn on_blocked(
-        &mut self,
-        settings: &Lm3Settings,
-        connection: &ConnectionView,
-        subflows: &[SubflowView],
-        actions: &mut Vec<PathAction>,
-    ) {
-        let active = self.ranked(settings, subflows, false);
+    fn on_blocked(&mut self, settings: &Lm3Settings, situation: &mut Situation<'_>) {
+        let active = self.ranked(settings, situation, false);
         let longest = active.iter().map(|view| view.smoothed_rtt).max().unwrap_or_default();
-        let silence = self.last_blocked.map(|last| connection.now.since(last));
+        let silence = self.last_blocked.map(|last| situation.connection.now.since(last));
         if settings.quiet > 0.0 && silence.is_some_and(|silence| silence > longest.mul_f64(settings.quiet)) {
             self.blocks = 0;
         }
-        self.last_blocked = Some(connection.now);
+        self.last_blocked = Some(situation.connection.now);
         self.blocks = self.blocks.saturating_add(1);
         let half = match settings.rounding {
             Rounding::Down => active.len() / 2,
@@ -300,31 +293,25 @@ impl Paths {
             self.blocks = 0;
         }
         for view in active.iter().skip(keep) {
-            self.suspensions.suspend(connection, view, subflows, actions);
+            situation.suspend(view);
         }
     }
 
     /// Equation 9.
-    fn on_round_trip(
-        &mut self,
-        settings: &Lm3Settings,
-        connection: &ConnectionView,
-        subflows: &[SubflowView],
-        actions: &mut Vec<PathAction>,
-    ) {
+    fn on_round_trip(&mut self, settings: &Lm3Settings, situation: &mut Situation<'_>) {
         let mut active: Vec<f64> = self
-            .ranked(settings, subflows, false)
+            .ranked(settings, situation, false)
             .iter()
             .filter(|view| settings.dead_paths == DeadPaths::ByScore || !view.stale)
             .map(|view| self.score_of(view.id))
             .collect();
-        for view in self.ranked(settings, subflows, true) {
+        for view in self.ranked(settings, situation, true) {
             let score = self.score_of(view.id);
             // With no living path active the mean is nothing and every fit one passes.
             // The sum of n equal scores may exceed n times the score by a rounding error.
             let at_least_mean = score * active.len() as f64 >= active.iter().sum::<f64>() - 1e-9;
-            if at_least_mean && self.suspensions.is_fit(view) {
-                self.suspensions.resume(connection.id, view.id, actions);
+            if at_least_mean && situation.suspensions.is_fit(view) {
+                situation.resume(view.id);
                 active.push(score);
             }
         }
@@ -332,79 +319,40 @@ impl Paths {
 }
 
 /// The path manager `lm3`.
-#[derive(Debug)]
-pub struct Lm3 {
-    settings: Lm3Settings,
-    mesh: FullMesh,
-    connections: BTreeMap<ConnectionId, Paths>,
+pub type Lm3 = Suspending<Lm3Settings>;
+
+/// Makes one.
+pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn PathManager>, SettingError> {
+    Ok(Box::new(Lm3::new(Lm3Settings::read(reader)?)))
 }
 
-impl Lm3 {
-    /// Makes one.
-    pub fn new(settings: Lm3Settings) -> Self {
-        Self { settings, mesh: FullMesh::new(settings.mesh), connections: BTreeMap::new() }
+impl Rule for Lm3Settings {
+    type Memory = Paths;
+
+    fn acts_on(&self, occasion: Occasion) -> bool {
+        occasion != Occasion::ReceiverBlocked
     }
 
-    /// Makes one from [`PARAMETERS`].
-    pub fn build(settings: &Settings) -> Result<Box<dyn PathManager>, SettingError> {
-        Ok(Box::new(Self::new(Lm3Settings {
-            mesh: MeshSettings::read(settings)?,
-            rounding: [Rounding::Down, Rounding::Up][settings.word("rounding", &["down", "up"], 0)?],
-            reset_at_three: settings.word("counter_reset", &["at_three", "never"], 0)? == 0,
-            bounds: [ScoreBounds::OwnHistory, ScoreBounds::Alternatives]
-                [settings.word("bounds", &["own_history", "alternatives"], 0)?],
-            cwnd_weight: settings.number("cwnd_weight", 0.5, 0.0..=1.0)?,
-            quiet: settings.number("quiet", 8.0, 0.0..=1e6)?,
-            dead_paths: [DeadPaths::ByScore, DeadPaths::Last][settings.word("dead_paths", &["by_score", "last"], 0)?],
-        })))
-    }
-}
-
-impl PathManager for Lm3 {
-    fn handle(&mut self, now: Instant, event: &PathEvent<'_>, actions: &mut Vec<PathAction>) {
-        self.mesh.handle(now, event, actions);
-        suspension::follow(&mut self.connections, event, actions);
-        let settings = &self.settings;
-        match *event {
-            PathEvent::Measured { connection, subflows }
-            | PathEvent::ReceiveBufferBlocked { connection, subflows, .. }
-            | PathEvent::SubflowTimeout { connection, subflows, .. } => {
-                let Some(paths) = self.connections.get_mut(&connection.id) else { return };
-                paths.suspensions.observe(connection, subflows, actions);
-                match event {
-                    PathEvent::Measured { .. } => {
-                        paths.score(settings, subflows);
-                        paths.on_round_trip(settings, connection, subflows, actions);
-                    }
-                    PathEvent::ReceiveBufferBlocked { .. } => {
-                        paths.score(settings, subflows);
-                        paths.on_blocked(settings, connection, subflows, actions);
-                    }
-                    _ => {}
-                }
-                if settings.dead_paths == DeadPaths::Last {
-                    paths.suspensions.replace_dead(connection.id, actions);
-                }
-                if matches!(event, PathEvent::Measured { .. }) {
-                    paths.suspensions.probe(now, connection.id, subflows, actions);
-                }
+    fn decide(&self, occasion: Occasion, paths: &mut Paths, situation: &mut Situation<'_>) {
+        match occasion {
+            Occasion::Measured => {
+                paths.score(self, situation);
+                paths.on_round_trip(self, situation);
             }
-            PathEvent::AddressUp { .. }
-            | PathEvent::AddressDown { .. }
-            | PathEvent::AddressAnnounced { .. }
-            | PathEvent::AddressRemoved { .. }
-            | PathEvent::SubflowPriority { .. }
-            | PathEvent::ReceiverBlocked { .. }
-            | PathEvent::ConnectionEstablished { .. }
-            | PathEvent::ConnectionClosed { .. }
-            | PathEvent::SubflowEstablished { .. }
-            | PathEvent::SubflowClosed { .. }
-            | PathEvent::Wake => {}
+            Occasion::SenderBlocked => {
+                paths.score(self, situation);
+                paths.on_blocked(self, situation);
+            }
+            Occasion::ReceiverBlocked | Occasion::Timeout(_) => {}
         }
     }
 
-    fn measurements(&self) -> Measurements {
-        Measurements::EveryRoundTrip
+    fn replaces_dead(&self) -> bool {
+        self.dead_paths == DeadPaths::Last
+    }
+
+    fn mesh(&self) -> MeshSettings {
+        self.mesh
     }
 }
 

@@ -48,17 +48,17 @@
 
 mod settings;
 
-pub use settings::{Average, Clock, MeasuredBy, OneWayDelaySettings, PARAMETERS, Return};
+pub use settings::{Average, Clock, MeasuredBy, OneWayDelaySettings, Return};
 
-use super::full_mesh::FullMesh;
-use super::suspension::{self, KeepsPaths, Suspensions};
-use super::{ForwardDelays, Measurements, PathAction, PathEvent, PathManager};
+use super::full_mesh::MeshSettings;
+use super::suspending::{Memory, Occasion, Rule, Situation, Suspending};
+use super::suspension::Suspensions;
+use super::{ForwardDelays, PathAction, PathManager};
 use crate::forward_delay::drift;
-use crate::ids::{ConnectionId, SubflowId, SubflowMap};
-use crate::table::{SettingError, Settings};
+use crate::ids::{SubflowId, SubflowMap};
+use crate::table::{Reader, SettingError};
 use crate::time::{Duration, Instant};
-use crate::view::{ConnectionView, SubflowState, SubflowView};
-use std::collections::BTreeMap;
+use crate::view::{SubflowState, SubflowView};
 
 /// Two paths of one clock whose delays lie further apart than this do not exist, microseconds.
 const DIFFERENT_CLOCKS: f64 = 60e6;
@@ -109,17 +109,13 @@ impl Path {
     }
 }
 
-/// One connection.
+/// What is remembered of one connection.
 #[derive(Debug, Default)]
-struct Paths {
+pub struct Paths {
     paths: SubflowMap<Path>,
-    suspensions: Suspensions,
 }
 
-impl KeepsPaths for Paths {
-    fn suspensions(&mut self) -> &mut Suspensions {
-        &mut self.suspensions
-    }
+impl Memory for Paths {
     fn forget(&mut self, subflow: SubflowId) {
         self.paths.remove(subflow);
     }
@@ -127,7 +123,8 @@ impl KeepsPaths for Paths {
 
 impl Paths {
     /// Forward delays now, microseconds from a zero of their own.
-    fn estimate(&mut self, settings: &OneWayDelaySettings, now: Instant, subflows: &[SubflowView]) {
+    fn estimate(&mut self, settings: &OneWayDelaySettings, situation: &mut Situation<'_>) {
+        let (now, subflows) = (situation.connection.now, situation.subflows);
         let established = |view: &&SubflowView| view.state == SubflowState::Established;
         self.paths.retain(|id| subflows.iter().any(|view| view.id == id && established(&view)));
         let drift = drift(subflows.iter().filter_map(|view| view.forward_delay.as_ref()));
@@ -157,7 +154,7 @@ impl Paths {
             };
             let before = self.paths.get(view.id).copied().unwrap_or_default();
             self.paths.insert(view.id, Path { delay, ..before });
-            self.suspensions.set_rank(view.id, -delay.unwrap_or(f64::MAX));
+            situation.suspensions.set_rank(view.id, -delay.unwrap_or(f64::MAX));
         }
     }
 
@@ -166,25 +163,19 @@ impl Paths {
     }
 
     /// The paths that data goes on, backups apart.
-    fn active<'a>(&self, subflows: &'a [SubflowView]) -> Vec<&'a SubflowView> {
+    fn active<'a>(&self, situation: &Situation<'a>) -> Vec<&'a SubflowView> {
         let counts = |view: &&SubflowView| {
             view.state == SubflowState::Established
                 && !view.backup
-                && !self.suspensions.is_aside(view.id)
+                && !situation.suspensions.is_aside(view.id)
                 && self.path(view.id).away.is_none()
         };
-        subflows.iter().filter(counts).collect()
+        situation.subflows.iter().filter(counts).collect()
     }
 
     /// Line 8.
-    fn name_worst(
-        &mut self,
-        settings: &OneWayDelaySettings,
-        connection: &ConnectionView,
-        subflows: &[SubflowView],
-        actions: &mut Vec<PathAction>,
-    ) {
-        let active = self.active(subflows);
+    fn name_worst(&mut self, settings: &OneWayDelaySettings, situation: &mut Situation<'_>) {
+        let active = self.active(situation);
         if active.len() < 2 {
             return;
         }
@@ -193,42 +184,31 @@ impl Paths {
         let samples = worst.forward_delay.map_or(0, |delay| delay.samples());
         match settings.measured_by {
             MeasuredBy::Receiver => {
-                let (connection, subflow) = (connection.id, worst.id);
-                actions.push(PathAction::SetBackup { connection, subflow, backup: true });
+                let (connection, subflow) = (situation.connection.id, worst.id);
+                situation.actions.push(PathAction::SetBackup { connection, subflow, backup: true });
             }
-            MeasuredBy::Sender => self.suspensions.suspend(connection, worst, subflows, actions),
+            MeasuredBy::Sender => situation.suspend(worst),
         }
         if let Some(path) = self.paths.get_mut(worst.id) {
-            path.leave(connection.now, samples);
+            path.leave(situation.connection.now, samples);
         }
     }
 
     /// Lines 9 to 14.
-    fn take_back(
-        &mut self,
-        settings: &OneWayDelaySettings,
-        connection: &ConnectionView,
-        subflows: &[SubflowView],
-        actions: &mut Vec<PathAction>,
-    ) {
-        for view in subflows {
-            if self.may_return(settings, connection.now, view, subflows) {
-                self.bring_back(settings, connection.now, connection.id, view.id, actions);
+    fn take_back(&mut self, settings: &OneWayDelaySettings, situation: &mut Situation<'_>) {
+        for view in situation.subflows {
+            if self.may_return(settings, view, situation) {
+                self.bring_back(settings, view.id, situation);
             }
         }
     }
 
-    fn may_return(
-        &self,
-        settings: &OneWayDelaySettings,
-        now: Instant,
-        view: &SubflowView,
-        subflows: &[SubflowView],
-    ) -> bool {
+    fn may_return(&self, settings: &OneWayDelaySettings, view: &SubflowView, situation: &Situation<'_>) -> bool {
+        let now = situation.connection.now;
         let path = self.path(view.id);
         let Some(away) = path.away else { return false };
         let doubled = |time: Duration| time * (1 << path.relapses);
-        let active = self.active(subflows);
+        let active = self.active(situation);
         if active.is_empty() {
             return self.least_away() == Some(view.id);
         }
@@ -242,7 +222,7 @@ impl Paths {
             return true;
         }
         let measured = match view.forward_delay {
-            Some(delay) => delay.samples() > away.samples && (by_receiver || self.suspensions.is_fit(view)),
+            Some(delay) => delay.samples() > away.samples && (by_receiver || situation.suspensions.is_fit(view)),
             None => true,
         };
         let delays: Vec<f64> = active.iter().filter_map(|active| self.path(active.id).delay).collect();
@@ -255,27 +235,23 @@ impl Paths {
         }
     }
 
-    fn bring_back(
-        &mut self,
-        settings: &OneWayDelaySettings,
-        now: Instant,
-        connection: ConnectionId,
-        subflow: SubflowId,
-        actions: &mut Vec<PathAction>,
-    ) {
+    fn bring_back(&mut self, settings: &OneWayDelaySettings, subflow: SubflowId, situation: &mut Situation<'_>) {
+        let connection = situation.connection.id;
         match settings.measured_by {
-            MeasuredBy::Receiver => actions.push(PathAction::SetBackup { connection, subflow, backup: false }),
-            MeasuredBy::Sender => self.suspensions.resume(connection, subflow, actions),
+            MeasuredBy::Receiver => {
+                situation.actions.push(PathAction::SetBackup { connection, subflow, backup: false });
+            }
+            MeasuredBy::Sender => situation.resume(subflow),
         }
         if let Some(path) = self.paths.get_mut(subflow) {
-            path.come_back(now);
+            path.come_back(situation.connection.now);
         }
     }
 
     /// A path that was resumed for want of another is not away any more.
-    fn adopt_resumed(&mut self, now: Instant) {
+    fn adopt_resumed(&mut self, now: Instant, suspensions: &Suspensions) {
         for (id, path) in self.paths.iter_mut() {
-            if path.away.is_some() && !self.suspensions.is_aside(id) {
+            if path.away.is_some() && !suspensions.is_aside(id) {
                 path.come_back(now);
             }
         }
@@ -289,9 +265,9 @@ impl Paths {
     }
 
     /// Says again what an MP_PRIO may have failed to say.
-    fn tell_again(&mut self, connection: ConnectionId, subflows: &[SubflowView], actions: &mut Vec<PathAction>) {
-        let alone = self.active(subflows).is_empty();
-        for view in subflows {
+    fn tell_again(&mut self, situation: &mut Situation<'_>) {
+        let alone = self.active(situation).is_empty();
+        for view in situation.subflows {
             let Some(path) = self.paths.get_mut(view.id) else { continue };
             let samples = view.forward_delay.map_or(0, |delay| delay.samples());
             let came = samples - core::mem::replace(&mut path.samples, samples).min(samples);
@@ -299,132 +275,76 @@ impl Paths {
             if (path.untold > 0 || still_used) && !(alone && path.away.is_some()) {
                 path.untold = path.untold.saturating_sub(1);
                 let backup = path.away.is_some();
-                actions.push(PathAction::SetBackup { connection, subflow: view.id, backup });
+                let connection = situation.connection.id;
+                situation.actions.push(PathAction::SetBackup { connection, subflow: view.id, backup });
             }
         }
     }
 
     /// Suspends what the peer named; a backup that it named from the first is not there yet.
-    fn follow_peer(&mut self, connection: &ConnectionView, subflows: &[SubflowView], actions: &mut Vec<PathAction>) {
-        for view in subflows.iter().filter(|view| view.state == SubflowState::Established) {
+    fn follow_peer(&mut self, situation: &mut Situation<'_>) {
+        for view in situation.subflows.iter().filter(|view| view.state == SubflowState::Established) {
             if !self.path(view.id).named_by_peer {
                 continue;
             }
-            self.suspensions.suspend(connection, view, subflows, actions);
-            let done = self.suspensions.is_aside(view.id);
+            situation.suspend(view);
+            let done = situation.suspensions.is_aside(view.id);
             if let Some(path) = self.paths.get_mut(view.id).filter(|_| done) {
                 path.named_by_peer = false;
             }
         }
     }
 
-    fn on_priority(&mut self, connection: ConnectionId, id: SubflowId, backup: bool, actions: &mut Vec<PathAction>) {
-        let before = self.path(id);
-        self.paths.insert(id, Path { named_by_peer: backup, ..before });
-        if !backup {
-            self.suspensions.resume(connection, id, actions);
-        }
-    }
-
-    fn on_measured(
-        &mut self,
-        settings: &OneWayDelaySettings,
-        connection: &ConnectionView,
-        subflows: &[SubflowView],
-        actions: &mut Vec<PathAction>,
-    ) {
-        self.follow_peer(connection, subflows, actions);
+    fn on_measured(&mut self, settings: &OneWayDelaySettings, situation: &mut Situation<'_>) {
+        self.follow_peer(situation);
         if settings.measured_by == MeasuredBy::Receiver {
-            self.tell_again(connection.id, subflows, actions);
+            self.tell_again(situation);
         }
-        self.take_back(settings, connection, subflows, actions);
+        self.take_back(settings, situation);
     }
 }
 
 /// The path manager `one_way_delay`.
-#[derive(Debug)]
-pub struct OneWayDelay {
-    settings: OneWayDelaySettings,
-    mesh: FullMesh,
-    connections: BTreeMap<ConnectionId, Paths>,
+pub type OneWayDelay = Suspending<OneWayDelaySettings>;
+
+/// Makes one.
+pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn PathManager>, SettingError> {
+    Ok(Box::new(OneWayDelay::new(OneWayDelaySettings::read(reader)?)))
 }
 
-impl OneWayDelay {
-    /// Makes one.
-    pub fn new(settings: OneWayDelaySettings) -> Self {
-        Self { settings, mesh: FullMesh::new(settings.mesh), connections: BTreeMap::new() }
+impl Rule for OneWayDelaySettings {
+    type Memory = Paths;
+
+    fn acts_on(&self, _occasion: Occasion) -> bool {
+        true
     }
 
-    /// Makes one from [`PARAMETERS`].
-    pub fn build(settings: &Settings) -> Result<Box<dyn PathManager>, SettingError> {
-        Ok(Box::new(Self::new(OneWayDelaySettings::read(settings)?)))
-    }
-
-    /// An event with the state of all subflows.
-    fn handle_views(
-        &mut self,
-        event: &PathEvent<'_>,
-        connection: &ConnectionView,
-        subflows: &[SubflowView],
-        actions: &mut Vec<PathAction>,
-    ) {
-        let settings = &self.settings;
-        let Some(paths) = self.connections.get_mut(&connection.id) else { return };
-        paths.suspensions.observe(connection, subflows, actions);
-        paths.estimate(settings, connection.now, subflows);
-        if settings.measured_by == MeasuredBy::Sender {
-            paths.adopt_resumed(connection.now);
+    fn decide(&self, occasion: Occasion, paths: &mut Paths, situation: &mut Situation<'_>) {
+        paths.estimate(self, situation);
+        if self.measured_by == MeasuredBy::Sender {
+            paths.adopt_resumed(situation.connection.now, situation.suspensions);
         }
-        match event {
-            PathEvent::Measured { .. } => paths.on_measured(settings, connection, subflows, actions),
-            PathEvent::ReceiverBlocked { .. } if settings.measured_by == MeasuredBy::Receiver => {
-                paths.name_worst(settings, connection, subflows, actions);
-            }
-            PathEvent::ReceiveBufferBlocked { .. } if settings.measured_by == MeasuredBy::Sender => {
-                paths.name_worst(settings, connection, subflows, actions);
+        match (occasion, self.measured_by) {
+            (Occasion::Measured, _) => paths.on_measured(self, situation),
+            (Occasion::ReceiverBlocked, MeasuredBy::Receiver) | (Occasion::SenderBlocked, MeasuredBy::Sender) => {
+                paths.name_worst(self, situation);
             }
             _ => {}
         }
-        paths.suspensions.replace_dead(connection.id, actions);
-        if matches!(event, PathEvent::Measured { .. }) {
-            paths.suspensions.probe(connection.now, connection.id, subflows, actions);
-        }
-    }
-}
-
-impl PathManager for OneWayDelay {
-    fn handle(&mut self, now: Instant, event: &PathEvent<'_>, actions: &mut Vec<PathAction>) {
-        self.mesh.handle(now, event, actions);
-        suspension::follow(&mut self.connections, event, actions);
-        match *event {
-            PathEvent::SubflowPriority { connection, subflow, backup } => {
-                let Some(paths) = self.connections.get_mut(&connection) else { return };
-                paths.on_priority(connection, subflow, backup, actions);
-            }
-            PathEvent::Measured { connection, subflows }
-            | PathEvent::ReceiveBufferBlocked { connection, subflows, .. }
-            | PathEvent::ReceiverBlocked { connection, subflows, .. }
-            | PathEvent::SubflowTimeout { connection, subflows, .. } => {
-                self.handle_views(event, connection, subflows, actions);
-            }
-            PathEvent::AddressUp { .. }
-            | PathEvent::AddressDown { .. }
-            | PathEvent::AddressAnnounced { .. }
-            | PathEvent::AddressRemoved { .. }
-            | PathEvent::ConnectionEstablished { .. }
-            | PathEvent::ConnectionClosed { .. }
-            | PathEvent::SubflowEstablished { .. }
-            | PathEvent::SubflowClosed { .. }
-            | PathEvent::Wake => {}
-        }
     }
 
-    fn measurements(&self) -> Measurements {
-        Measurements::EveryRoundTrip
+    fn takes_back(&self, paths: &mut Paths, subflow: SubflowId, backup: bool) -> bool {
+        let before = paths.path(subflow);
+        paths.paths.insert(subflow, Path { named_by_peer: backup, ..before });
+        !backup
+    }
+
+    fn mesh(&self) -> MeshSettings {
+        self.mesh
     }
 
     fn forward_delays(&self) -> ForwardDelays {
-        match self.settings.measured_by {
+        match self.measured_by {
             MeasuredBy::Receiver => ForwardDelays::OfArrivals,
             MeasuredBy::Sender => ForwardDelays::OfAcknowledgements,
         }

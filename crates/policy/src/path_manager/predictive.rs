@@ -21,52 +21,64 @@
 //! and if all active ones have an unanswered timeout and one put aside has none, that one returns. Source: ours; that paths
 //! which will be down are not used is the idea of Zhang, Zhao and Cheng, IEEE Access 8, 2020, there for next hops.
 
-use super::full_mesh::{self, FullMesh, MeshSettings};
-use super::suspension::{self, KeepsPaths, Suspensions};
-use super::{Measurements, PathAction, PathEvent, PathManager};
+use super::full_mesh::MeshSettings;
+use super::suspending::{Memory, Occasion, Rule, Situation, Suspending};
+use super::{Measurements, PathManager};
 use crate::forecast::{self, LinkForecaster, Observation};
-use crate::ids::{ConnectionId, SubflowId, SubflowMap};
-use crate::table::{self, Parameter, SettingError, Settings};
+use crate::ids::{SubflowId, SubflowMap};
+use crate::table::{self, Choice, Number, Reader, Seconds, SettingError, Settings};
 use crate::time::{Duration, Instant};
-use crate::view::{ConnectionView, SubflowState, SubflowView};
-use std::collections::BTreeMap;
+use crate::view::{SubflowState, SubflowView};
 
-/// The settings of [`Predictive`].
-pub const PARAMETERS: &[Parameter] = &[
-    full_mesh::SUBFLOWS,
-    full_mesh::ADD_ADDR_ACCEPTED,
-    full_mesh::ANNOUNCE,
-    full_mesh::REOPEN,
-    Parameter {
-        name: "forecaster",
-        default: "trend",
-        values: "trend | online | forward | viterbi | paper_literal | persistence",
-        summary: "Who forecasts the paths, at its defaults",
-    },
-    Parameter {
-        name: "interval",
-        default: "0.25",
-        values: "seconds, 0.05 to 10",
-        summary: "Time between two observations of a path",
-    },
-    Parameter { name: "horizon", default: "2", values: "seconds, 0 to 60", summary: "How far ahead is forecast" },
-    Parameter { name: "leave", default: "0.3", values: "0 to 1", summary: "A path less likely up than this is left" },
-    Parameter {
-        name: "return",
-        default: "0.55",
-        values: "0 to 1",
-        summary: "A path at least as likely up as this is taken back, and is good enough to leave another for",
-    },
-    Parameter {
-        name: "hold",
-        default: "2",
-        values: "seconds, 0 to 60",
-        summary: "Least time that a path is left, doubled when it is left again soon",
-    },
-];
+const FORECASTER: Choice<&str> = Choice {
+    name: "forecaster",
+    default: "trend",
+    words: &[
+        ("trend", "trend"),
+        ("online", "online"),
+        ("forward", "forward"),
+        ("viterbi", "viterbi"),
+        ("paper_literal", "paper_literal"),
+        ("persistence", "persistence"),
+    ],
+    summary: "Who forecasts the paths, at its defaults",
+};
+const INTERVAL: Seconds = Seconds(Number {
+    name: "interval",
+    unit: "seconds",
+    default: 0.25,
+    range: 0.05..=10.0,
+    summary: "Time between two observations of a path",
+});
+const HORIZON: Seconds = Seconds(Number {
+    name: "horizon",
+    unit: "seconds",
+    default: 2.0,
+    range: 0.0..=60.0,
+    summary: "How far ahead is forecast",
+});
+const LEAVE: Number = Number {
+    name: "leave",
+    unit: "",
+    default: 0.3,
+    range: 0.0..=1.0,
+    summary: "A path less likely up than this is left",
+};
+const RETURN: Number = Number {
+    name: "return",
+    unit: "",
+    default: 0.55,
+    range: 0.0..=1.0,
+    summary: "A path at least as likely up as this is taken back, and is good enough to leave another for",
+};
+const HOLD: Seconds = Seconds(Number {
+    name: "hold",
+    unit: "seconds",
+    default: 2.0,
+    range: 0.0..=60.0,
+    summary: "Least time that a path is left, doubled when it is left again soon",
+});
 
-/// The forecasters that can be chosen, in the order of [`PARAMETERS`].
-const FORECASTERS: [&str; 6] = ["trend", "online", "forward", "viterbi", "paper_literal", "persistence"];
 /// The strength of a path that delivers as much as ever, in dBm.
 const BEST_STRENGTH: f64 = -70.0;
 /// A path that is left within so long of its return is held for longer.
@@ -76,7 +88,8 @@ const LONGEST_HOLD: Duration = Duration::from_secs(60);
 
 /// What can be chosen about the forecasts.
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Rule {
+pub struct Forecasting {
+    mesh: MeshSettings,
     forecaster: &'static str,
     interval: Duration,
     horizon: Duration,
@@ -85,17 +98,16 @@ struct Rule {
     hold: Duration,
 }
 
-impl Rule {
-    fn read(settings: &Settings) -> Result<Self, SettingError> {
-        let seconds =
-            |name, default, least, most| settings.number(name, default, least..=most).map(Duration::from_secs_f64);
+impl Forecasting {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
         Ok(Self {
-            forecaster: FORECASTERS[settings.word("forecaster", &FORECASTERS, 0)?],
-            interval: seconds("interval", 0.25, 0.05, 10.0)?,
-            horizon: seconds("horizon", 2.0, 0.0, 60.0)?,
-            leave: settings.number("leave", 0.3, 0.0..=1.0)?,
-            back: settings.number("return", 0.55, 0.0..=1.0)?,
-            hold: seconds("hold", 2.0, 0.0, 60.0)?,
+            mesh: MeshSettings::read(reader)?,
+            forecaster: reader.read(&FORECASTER)?,
+            interval: reader.read(&INTERVAL)?,
+            horizon: reader.read(&HORIZON)?,
+            leave: reader.read(&LEAVE)?,
+            back: reader.read(&RETURN)?,
+            hold: reader.read(&HOLD)?,
         })
     }
 }
@@ -116,7 +128,7 @@ struct Outlook {
 }
 
 impl Outlook {
-    fn new(rule: &Rule, now: Instant, view: &SubflowView) -> Self {
+    fn new(rule: &Forecasting, now: Instant, view: &SubflowView) -> Self {
         let forecaster = table::build(forecast::TABLE, rule.forecaster, &Settings::new())
             .expect("the name is one of the table's and nothing is set");
         Self {
@@ -133,15 +145,15 @@ impl Outlook {
 
     /// Strength of the path, from what it delivers.
     fn strength(&mut self, view: &SubflowView) -> Option<f32> {
-        let rate = view.delivery_rate.bits_per_second() as f64;
-        if rate <= 0.0 || view.suspended || (view.app_limited && rate < self.best) {
+        let rate = view.rates.delivery.bits_per_second() as f64;
+        if rate <= 0.0 || view.suspended || (view.rates.app_limited && rate < self.best) {
             return None;
         }
         self.best = self.best.max(rate);
         Some((BEST_STRENGTH + 10.0 * libm::log10(rate / self.best)) as f32)
     }
 
-    fn take(&mut self, rule: &Rule, now: Instant, view: &SubflowView) {
+    fn take(&mut self, rule: &Forecasting, now: Instant, view: &SubflowView) {
         if view.last_progress > self.seen {
             self.seen = view.last_progress;
             self.waits_since = now;
@@ -156,7 +168,7 @@ impl Outlook {
         self.probability = self.forecaster.probability_up(now, rule.horizon);
     }
 
-    fn on_left(&mut self, rule: &Rule, now: Instant) {
+    fn on_left(&mut self, rule: &Forecasting, now: Instant) {
         self.hold = match self.returned {
             Some(returned) if now.since(returned) < SOON => (self.hold * 2).min(LONGEST_HOLD),
             _ => rule.hold,
@@ -165,58 +177,48 @@ impl Outlook {
     }
 }
 
-/// One connection.
+/// What is remembered of one connection.
 #[derive(Default)]
-struct Paths {
+pub struct Paths {
     outlooks: SubflowMap<Outlook>,
-    suspensions: Suspensions,
 }
 
-impl KeepsPaths for Paths {
-    fn suspensions(&mut self) -> &mut Suspensions {
-        &mut self.suspensions
-    }
+impl Memory for Paths {
     fn forget(&mut self, subflow: SubflowId) {
         self.outlooks.remove(subflow);
     }
 }
 
 impl Paths {
-    fn on_measured(
-        &mut self,
-        rule: &Rule,
-        connection: &ConnectionView,
-        subflows: &[SubflowView],
-        actions: &mut Vec<PathAction>,
-    ) {
-        let now = connection.now;
+    fn on_measured(&mut self, rule: &Forecasting, situation: &mut Situation<'_>) {
+        let (now, subflows) = (situation.connection.now, situation.subflows);
         let established = |id| subflows.iter().any(|s| s.id == id && s.state == SubflowState::Established);
         self.outlooks.retain(established);
-        let paths: Vec<&SubflowView> = self.suspensions.paths(subflows).collect();
+        let paths: Vec<&SubflowView> = situation.suspensions.paths(subflows).collect();
         for view in &paths {
             if self.outlooks.get(view.id).is_none() {
                 self.outlooks.insert(view.id, Outlook::new(rule, now, view));
             }
             let Some(outlook) = self.outlooks.get_mut(view.id) else { continue };
             outlook.take(rule, now, view);
-            self.suspensions.set_rank(view.id, outlook.probability);
+            situation.suspensions.set_rank(view.id, outlook.probability);
         }
         for view in &paths {
             let Some(outlook) = self.outlooks.get_mut(view.id) else { continue };
-            let fit = self.suspensions.is_fit(view) && now.since(outlook.left) >= outlook.hold;
+            let fit = situation.suspensions.is_fit(view) && now.since(outlook.left) >= outlook.hold;
             if fit && outlook.probability >= rule.back {
                 outlook.returned = Some(now);
-                self.suspensions.resume(connection.id, view.id, actions);
+                situation.resume(view.id);
             }
         }
         for view in &paths {
             let probability = |id| self.outlooks.get(id).map_or(0.0, |outlook| outlook.probability);
             let better = |other: &&SubflowView| {
-                other.id != view.id && !self.suspensions.is_aside(other.id) && probability(other.id) >= rule.back
+                other.id != view.id && !situation.suspensions.is_aside(other.id) && probability(other.id) >= rule.back
             };
-            let leaves = probability(view.id) < rule.leave && !self.suspensions.is_aside(view.id);
+            let leaves = probability(view.id) < rule.leave && !situation.suspensions.is_aside(view.id);
             if leaves && paths.iter().any(better) {
-                self.suspensions.suspend(connection, view, subflows, actions);
+                situation.suspend(view);
                 if let Some(outlook) = self.outlooks.get_mut(view.id) {
                     outlook.on_left(rule, now);
                 }
@@ -226,59 +228,28 @@ impl Paths {
 }
 
 /// The path manager `predictive`.
-pub struct Predictive {
-    rule: Rule,
-    mesh: FullMesh,
-    connections: BTreeMap<ConnectionId, Paths>,
+pub type Predictive = Suspending<Forecasting>;
+
+/// Makes one.
+pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn PathManager>, SettingError> {
+    Ok(Box::new(Predictive::new(Forecasting::read(reader)?)))
 }
 
-impl Predictive {
-    /// Makes one from [`PARAMETERS`].
-    pub fn read(settings: &Settings) -> Result<Self, SettingError> {
-        let mesh = FullMesh::new(MeshSettings::read(settings)?);
-        Ok(Self { rule: Rule::read(settings)?, mesh, connections: BTreeMap::new() })
-    }
+impl Rule for Forecasting {
+    type Memory = Paths;
 
-    /// The same as a member of the family.
-    pub fn build(settings: &Settings) -> Result<Box<dyn PathManager>, SettingError> {
-        Ok(Box::new(Self::read(settings)?))
-    }
-}
-
-impl PathManager for Predictive {
-    fn handle(&mut self, now: Instant, event: &PathEvent<'_>, actions: &mut Vec<PathAction>) {
-        self.mesh.handle(now, event, actions);
-        suspension::follow(&mut self.connections, event, actions);
-        match *event {
-            PathEvent::Measured { connection, subflows } => {
-                let Some(paths) = self.connections.get_mut(&connection.id) else { return };
-                paths.suspensions.observe(connection, subflows, actions);
-                paths.on_measured(&self.rule, connection, subflows, actions);
-                paths.suspensions.replace_dead(connection.id, actions);
-                paths.suspensions.probe(now, connection.id, subflows, actions);
-            }
-            PathEvent::SubflowTimeout { connection, subflows, .. } => {
-                let Some(paths) = self.connections.get_mut(&connection.id) else { return };
-                paths.suspensions.observe(connection, subflows, actions);
-                paths.suspensions.replace_dead(connection.id, actions);
-            }
-            PathEvent::ReceiveBufferBlocked { .. }
-            | PathEvent::AddressUp { .. }
-            | PathEvent::AddressDown { .. }
-            | PathEvent::AddressAnnounced { .. }
-            | PathEvent::AddressRemoved { .. }
-            | PathEvent::SubflowPriority { .. }
-            | PathEvent::ReceiverBlocked { .. }
-            | PathEvent::ConnectionEstablished { .. }
-            | PathEvent::ConnectionClosed { .. }
-            | PathEvent::SubflowEstablished { .. }
-            | PathEvent::SubflowClosed { .. }
-            | PathEvent::Wake => {}
+    fn decide(&self, occasion: Occasion, paths: &mut Paths, situation: &mut Situation<'_>) {
+        if occasion == Occasion::Measured {
+            paths.on_measured(self, situation);
         }
     }
 
+    fn mesh(&self) -> MeshSettings {
+        self.mesh
+    }
+
     fn measurements(&self) -> Measurements {
-        Measurements::Every(self.rule.interval)
+        Measurements::Every(self.interval)
     }
 }
 

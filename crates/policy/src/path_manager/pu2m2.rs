@@ -25,34 +25,28 @@
 //! - Never all: the last active established path stays, whatever it does; if all active ones have an unanswered timeout
 //!   and one put aside has none, that one returns. See [`super::suspension`], also for the probes.
 
-use super::full_mesh::{self, FullMesh, MeshSettings};
-use super::suspension::{self, KeepsPaths, Suspensions};
-use super::{Measurements, PathAction, PathEvent, PathManager};
-use crate::ids::{ConnectionId, SubflowId, SubflowMap};
-use crate::table::{Parameter, SettingError, Settings};
+use super::PathManager;
+use super::full_mesh::MeshSettings;
+use super::suspending::{Memory, Occasion, Rule, Situation, Suspending};
+use crate::ids::{SubflowId, SubflowMap};
+use crate::table::{Number, Reader, SettingError, Settings};
 use crate::time::Instant;
-use crate::view::{ConnectionView, SubflowState, SubflowView};
-use std::collections::BTreeMap;
+use crate::view::{SubflowState, SubflowView};
 
-/// The settings of [`Pu2m2`].
-pub const PARAMETERS: &[Parameter] = &[
-    full_mesh::SUBFLOWS,
-    full_mesh::ADD_ADDR_ACCEPTED,
-    full_mesh::ANNOUNCE,
-    full_mesh::REOPEN,
-    Parameter {
-        name: "width",
-        default: "2",
-        values: "variations, 0 to 100",
-        summary: "How far above its centre a delay may be, in units of the delay's variation",
-    },
-    Parameter {
-        name: "floor",
-        default: "0.25",
-        values: "share of the centre, 0 to 100",
-        summary: "How far above its centre a delay may be however little it varies",
-    },
-];
+const WIDTH: Number = Number {
+    name: "width",
+    unit: "variations",
+    default: 2.0,
+    range: 0.0..=100.0,
+    summary: "How far above its centre a delay may be, in units of the delay's variation",
+};
+const FLOOR: Number = Number {
+    name: "floor",
+    unit: "share of the centre",
+    default: 0.25,
+    range: 0.0..=100.0,
+    summary: "How far above its centre a delay may be however little it varies",
+};
 
 /// What can be chosen about (PU)2M2.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -65,9 +59,15 @@ pub struct Pu2m2Settings {
     pub floor: f64,
 }
 
+impl Pu2m2Settings {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
+        Ok(Self { mesh: MeshSettings::read(reader)?, width: reader.read(&WIDTH)?, floor: reader.read(&FLOOR)? })
+    }
+}
+
 impl Default for Pu2m2Settings {
     fn default() -> Self {
-        Self { mesh: MeshSettings::default(), width: 2.0, floor: 0.25 }
+        Settings::new().read(Self::read).expect("every default is a value")
     }
 }
 
@@ -109,42 +109,33 @@ impl Band {
     }
 }
 
-/// One connection.
+/// What is remembered of one connection.
 #[derive(Debug, Default)]
-struct Paths {
+pub struct Paths {
     bands: SubflowMap<Band>,
-    suspensions: Suspensions,
 }
 
-impl KeepsPaths for Paths {
-    fn suspensions(&mut self) -> &mut Suspensions {
-        &mut self.suspensions
-    }
+impl Memory for Paths {
     fn forget(&mut self, subflow: SubflowId) {
         self.bands.remove(subflow);
     }
 }
 
 impl Paths {
-    fn on_round_trip(
-        &mut self,
-        settings: &Pu2m2Settings,
-        connection: &ConnectionView,
-        subflows: &[SubflowView],
-        actions: &mut Vec<PathAction>,
-    ) {
+    fn on_round_trip(&mut self, settings: &Pu2m2Settings, situation: &mut Situation<'_>) {
+        let subflows = situation.subflows;
         let established = |id| subflows.iter().any(|s| s.id == id && s.state == SubflowState::Established);
         self.bands.retain(established);
-        let measured: Vec<&SubflowView> = self.suspensions.paths(subflows).collect();
+        let measured: Vec<&SubflowView> = situation.suspensions.paths(subflows).collect();
         for view in &measured {
             let mut band = self.bands.get(view.id).copied().unwrap_or_else(|| Band::new(view));
             band.take(settings, view);
             self.bands.insert(view.id, band);
-            self.suspensions.set_rank(view.id, -view.smoothed_rtt.as_secs_f64());
+            situation.suspensions.set_rank(view.id, -view.smoothed_rtt.as_secs_f64());
         }
         for view in &measured {
-            if self.suspensions.is_fit(view) && self.bands.get(view.id).is_some_and(|band| band.inside) {
-                self.suspensions.resume(connection.id, view.id, actions);
+            if situation.suspensions.is_fit(view) && self.bands.get(view.id).is_some_and(|band| band.inside) {
+                situation.resume(view.id);
             }
         }
         let outside = |view: &&SubflowView| self.bands.get(view.id).is_some_and(|band| !band.inside);
@@ -152,84 +143,41 @@ impl Paths {
         let excess = |view: &SubflowView| self.bands.get(view.id).map_or(0.0, |band| band.excess);
         outside.sort_by(|a, b| b.stale.cmp(&a.stale).then(excess(b).total_cmp(&excess(a))));
         for view in outside {
-            self.suspensions.suspend(connection, view, subflows, actions);
+            situation.suspend(view);
         }
     }
 
-    fn on_timeout(
-        &mut self,
-        connection: &ConnectionView,
-        subflows: &[SubflowView],
-        subflow: SubflowId,
-        actions: &mut Vec<PathAction>,
-    ) {
-        let Some(view) = self.suspensions.paths(subflows).find(|view| view.id == subflow) else { return };
+    fn on_timeout(&mut self, subflow: SubflowId, situation: &mut Situation<'_>) {
+        let subflows = situation.subflows;
+        let Some(view) = situation.suspensions.paths(subflows).find(|view| view.id == subflow) else { return };
         let mut band = self.bands.get(subflow).copied().unwrap_or_else(|| Band::new(view));
         band.inside = false;
         self.bands.insert(subflow, band);
-        self.suspensions.suspend(connection, view, subflows, actions);
+        situation.suspend(view);
     }
 }
 
 /// The path manager `pu2m2`.
-#[derive(Debug)]
-pub struct Pu2m2 {
-    settings: Pu2m2Settings,
-    mesh: FullMesh,
-    connections: BTreeMap<ConnectionId, Paths>,
+pub type Pu2m2 = Suspending<Pu2m2Settings>;
+
+/// Makes one.
+pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn PathManager>, SettingError> {
+    Ok(Box::new(Pu2m2::new(Pu2m2Settings::read(reader)?)))
 }
 
-impl Pu2m2 {
-    /// Makes one.
-    pub fn new(settings: Pu2m2Settings) -> Self {
-        Self { settings, mesh: FullMesh::new(settings.mesh), connections: BTreeMap::new() }
-    }
+impl Rule for Pu2m2Settings {
+    type Memory = Paths;
 
-    /// Makes one from [`PARAMETERS`].
-    pub fn build(settings: &Settings) -> Result<Box<dyn PathManager>, SettingError> {
-        Ok(Box::new(Self::new(Pu2m2Settings {
-            mesh: MeshSettings::read(settings)?,
-            width: settings.number("width", 2.0, 0.0..=100.0)?,
-            floor: settings.number("floor", 0.25, 0.0..=100.0)?,
-        })))
-    }
-}
-
-impl PathManager for Pu2m2 {
-    fn handle(&mut self, now: Instant, event: &PathEvent<'_>, actions: &mut Vec<PathAction>) {
-        self.mesh.handle(now, event, actions);
-        suspension::follow(&mut self.connections, event, actions);
-        match *event {
-            PathEvent::Measured { connection, subflows } => {
-                let Some(paths) = self.connections.get_mut(&connection.id) else { return };
-                paths.suspensions.observe(connection, subflows, actions);
-                paths.on_round_trip(&self.settings, connection, subflows, actions);
-                paths.suspensions.replace_dead(connection.id, actions);
-                paths.suspensions.probe(now, connection.id, subflows, actions);
-            }
-            PathEvent::SubflowTimeout { connection, subflows, subflow } => {
-                let Some(paths) = self.connections.get_mut(&connection.id) else { return };
-                paths.suspensions.observe(connection, subflows, actions);
-                paths.on_timeout(connection, subflows, subflow, actions);
-                paths.suspensions.replace_dead(connection.id, actions);
-            }
-            PathEvent::ReceiveBufferBlocked { .. }
-            | PathEvent::AddressUp { .. }
-            | PathEvent::AddressDown { .. }
-            | PathEvent::AddressAnnounced { .. }
-            | PathEvent::AddressRemoved { .. }
-            | PathEvent::SubflowPriority { .. }
-            | PathEvent::ReceiverBlocked { .. }
-            | PathEvent::ConnectionEstablished { .. }
-            | PathEvent::ConnectionClosed { .. }
-            | PathEvent::SubflowEstablished { .. }
-            | PathEvent::SubflowClosed { .. }
-            | PathEvent::Wake => {}
+    fn decide(&self, occasion: Occasion, paths: &mut Paths, situation: &mut Situation<'_>) {
+        match occasion {
+            Occasion::Measured => paths.on_round_trip(self, situation),
+            Occasion::Timeout(subflow) => paths.on_timeout(subflow, situation),
+            Occasion::SenderBlocked | Occasion::ReceiverBlocked => {}
         }
     }
 
-    fn measurements(&self) -> Measurements {
-        Measurements::EveryRoundTrip
+    fn mesh(&self) -> MeshSettings {
+        self.mesh
     }
 }
 

@@ -24,37 +24,11 @@
 //! - The prefix is a setting and not read off the interface, since nobody tells the prefix of the peer's address.
 //! - An address that the peer does not know by itself (behind a NAT) is compared as it is on this host.
 
-use super::full_mesh::{self, FullMesh, MeshSettings};
+use super::full_mesh::{FullMesh, MeshSettings};
 use super::subnets::Subnets;
 use super::{PathAction, PathEvent, PathManager};
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Reader, SettingError};
 use crate::time::Instant;
-
-/// The settings of [`SameSubnet`].
-pub const PARAMETERS: &[Parameter] = &[
-    full_mesh::SUBFLOWS,
-    full_mesh::ADD_ADDR_ACCEPTED,
-    full_mesh::ANNOUNCE,
-    full_mesh::REOPEN,
-    Parameter {
-        name: "prefix",
-        default: "24",
-        values: "0 to 32 bits",
-        summary: "How many bits two IPv4 addresses of one subnet have in common",
-    },
-    Parameter {
-        name: "prefix_ipv6",
-        default: "64",
-        values: "0 to 128 bits",
-        summary: "How many bits two IPv6 addresses of one subnet have in common",
-    },
-    Parameter {
-        name: "reading",
-        default: "text",
-        values: "text | pseudo_code",
-        summary: "Whether, as in the pseudo-code, addresses of the initial subflow's network are paired with all",
-    },
-];
 
 /// The path manager `same_subnet`.
 #[derive(Debug)]
@@ -68,9 +42,10 @@ impl SameSubnet {
         Self { mesh: FullMesh::within(subnets, mesh) }
     }
 
-    /// Makes one from [`PARAMETERS`].
-    pub fn build(settings: &Settings) -> Result<Box<dyn PathManager>, SettingError> {
-        Ok(Box::new(Self::new(Subnets::read(settings)?, MeshSettings::read(settings)?)))
+    /// Makes one.
+    pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn PathManager>, SettingError> {
+        let mesh = MeshSettings::read(reader)?;
+        Ok(Box::new(Self::new(Subnets::read(reader)?, mesh)))
     }
 }
 

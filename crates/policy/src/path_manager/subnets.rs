@@ -1,7 +1,28 @@
 //! Which addresses are of one subnet, and so a pair of [`super::same_subnet`], whose header has the source.
 
-use crate::table::{SettingError, Settings};
+use crate::table::{Choice, Number, Reader, SettingError, Settings};
 use core::net::IpAddr;
+
+const PREFIX: Number = Number {
+    name: "prefix",
+    unit: "bits",
+    default: 24.0,
+    range: 0.0..=32.0,
+    summary: "How many bits two IPv4 addresses of one subnet have in common",
+};
+const PREFIX_IPV6: Number = Number {
+    name: "prefix_ipv6",
+    unit: "bits",
+    default: 64.0,
+    range: 0.0..=128.0,
+    summary: "How many bits two IPv6 addresses of one subnet have in common",
+};
+const READING: Choice<Reading> = Choice {
+    name: "reading",
+    default: Reading::Text,
+    words: &[("text", Reading::Text), ("pseudo_code", Reading::PseudoCode)],
+    summary: "Whether, as in the pseudo-code, addresses of the initial subflow's network are paired with all",
+};
 
 /// Which of the paper's two rules is followed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,17 +46,17 @@ pub struct Subnets {
 
 impl Default for Subnets {
     fn default() -> Self {
-        Self { prefix: 24, prefix_ipv6: 64, reading: Reading::Text }
+        Settings::new().read(Self::read).expect("every default is a value")
     }
 }
 
 impl Subnets {
     /// Reads the settings that are ours.
-    pub(super) fn read(settings: &Settings) -> Result<Self, SettingError> {
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
         Ok(Self {
-            prefix: settings.number("prefix", 24.0, 0.0..=32.0)? as u8,
-            prefix_ipv6: settings.number("prefix_ipv6", 64.0, 0.0..=128.0)? as u8,
-            reading: [Reading::Text, Reading::PseudoCode][settings.word("reading", &["text", "pseudo_code"], 0)?],
+            prefix: reader.read(&PREFIX)? as u8,
+            prefix_ipv6: reader.read(&PREFIX_IPV6)? as u8,
+            reading: reader.read(&READING)?,
         })
     }
 

@@ -12,11 +12,10 @@
 //!
 //! The engine's views are the truth: what they say differently (an action dropped, one carried out late) is adopted.
 
-use super::{PathAction, PathEvent};
+use super::api::PathAction;
 use crate::ids::{ConnectionId, SubflowId, SubflowMap};
 use crate::time::Instant;
 use crate::view::{ConnectionView, SubflowState, SubflowView};
-use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug)]
 struct Aside {
@@ -33,42 +32,8 @@ struct Standing {
 
 /// The established subflows of one connection: active, or put aside.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Suspensions {
+pub struct Suspensions {
     standings: SubflowMap<Standing>,
-}
-
-/// What a path manager that suspends keeps of a connection.
-pub(super) trait KeepsPaths: Default {
-    /// The suspensions of its subflows.
-    fn suspensions(&mut self) -> &mut Suspensions;
-    /// Drops what else is kept of a subflow that is gone.
-    fn forget(&mut self, subflow: SubflowId);
-}
-
-/// Follows which connections and subflows come and go.
-pub(super) fn follow<P: KeepsPaths>(
-    connections: &mut BTreeMap<ConnectionId, P>,
-    event: &PathEvent<'_>,
-    actions: &mut Vec<PathAction>,
-) {
-    match *event {
-        PathEvent::ConnectionEstablished { connection, .. } => {
-            connections.entry(connection).or_default().suspensions().established(SubflowId(0));
-        }
-        PathEvent::ConnectionClosed { connection } => {
-            connections.remove(&connection);
-        }
-        PathEvent::SubflowEstablished { connection, subflow, .. } => {
-            let Some(paths) = connections.get_mut(&connection) else { return };
-            paths.suspensions().established(subflow);
-        }
-        PathEvent::SubflowClosed { connection, subflow, .. } => {
-            let Some(paths) = connections.get_mut(&connection) else { return };
-            paths.forget(subflow);
-            paths.suspensions().closed(connection, subflow, actions);
-        }
-        _ => {}
-    }
 }
 
 impl Suspensions {

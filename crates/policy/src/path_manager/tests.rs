@@ -1,10 +1,12 @@
 //! Random event sequences against a small model of the engine, and the model of a host for the members' own tests.
 
 use super::*;
-use crate::ids::ConnectionId;
+use crate::ids::{AddressId, ConnectionId, SubflowId};
 use crate::scheduler::tests::{at, connection, subflow};
 use crate::table::{SettingError, Settings, build};
-use crate::view::SubflowState;
+use crate::time::{Duration, Instant};
+use crate::view::{ConnectionView, SubflowState, SubflowView};
+use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, BTreeSet};
 
 const CLIENT: ConnectionId = ConnectionId(1);
@@ -506,7 +508,7 @@ fn settings_outside_their_range_are_refused_by_name() {
 #[test]
 fn every_default_in_the_table_is_a_value_that_its_parameter_takes() {
     for member in TABLE {
-        let settings = member.parameters.iter().fold(Settings::new(), |s, p| s.with(p.name, p.default));
+        let settings = member.parameters().iter().fold(Settings::new(), |s, p| s.with(p.name, &p.default));
         assert!(build(TABLE, member.name, &settings).is_ok(), "{}", member.name);
     }
 }

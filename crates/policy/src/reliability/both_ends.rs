@@ -21,9 +21,9 @@
 //! Neither end waits for the other's word.
 
 use super::forecast::Forecast;
-use super::spe::{self, Spe};
+use super::spe::Spe;
 use super::{Decision, ESSENTIAL, Missing, Outstanding, Reliability, Terms, Unit, Verdict};
-use crate::table::{Member, Parameter, SettingError, Settings};
+use crate::table::{Member, Reader, SettingError};
 use crate::time::{Duration, Instant};
 use crate::view::SubflowView;
 
@@ -32,15 +32,11 @@ pub const MEMBER: Member<dyn Reliability> = Member {
     name: "both_ends",
     summary: "The receiver gives up what keeps a later message from being played, the sender what will be late, B frames first.",
     source: "recPR-MPTCP, IV-A, improved",
-    parameters: PARAMETERS,
     build,
 };
 
-const PARAMETERS: &[Parameter] = &[spe::LATENCY, spe::LEVEL, spe::BLOCKED, spe::BLOCKED_FROM, spe::MOST_SKIPPED];
-
-fn build(settings: &Settings) -> Result<Box<dyn Reliability>, SettingError> {
-    let receiver = Spe::new(&settings.clone().with("reserve", 0))?;
-    Ok(Box::new(BothEnds { receiver }))
+fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Reliability>, SettingError> {
+    Ok(Box::new(BothEnds { receiver: Spe::without_reserve(reader)? }))
 }
 
 struct BothEnds {
@@ -115,12 +111,13 @@ mod tests {
     use crate::rate::Rate;
     use crate::reliability::{BufferState, Reason};
     use crate::scheduler::tests::subflow;
+    use crate::table::Settings;
 
     fn at(millis: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(millis)
     }
     fn policy() -> Box<dyn Reliability> {
-        build(&Settings::new().with("latency", 400)).expect("a setting of spe")
+        Settings::new().with("latency", 400).read(build).expect("a setting of spe")
     }
     /// 10,000 bytes, written at 100 ms, 40 ms of round trip.
     fn message(importance: u8, given: u64) -> Outstanding {
@@ -129,7 +126,9 @@ mod tests {
     }
     /// 100 kB/s that are used.
     fn path() -> [SubflowView; 1] {
-        [SubflowView { bandwidth: Rate::from_bits_per_second(800_000), in_flight: 40_000, ..subflow(0, 40) }]
+        let mut path = SubflowView { in_flight: 40_000, ..subflow(0, 40) };
+        path.rates.bandwidth = Rate::from_bits_per_second(800_000);
+        [path]
     }
 
     #[test]

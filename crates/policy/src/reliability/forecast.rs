@@ -28,7 +28,7 @@ struct Path {
 
 impl Path {
     fn of(view: &SubflowView, least: Duration) -> Self {
-        let limited = view.app_limited || view.phase == Phase::SlowStart;
+        let limited = view.rates.app_limited || view.phase == Phase::SlowStart;
         let untried = view.phase == Phase::SlowStart && !view.has_queue_in(view.latest_rtt);
         let never_filled = limited && (untried || !view.is_filled_by(view.in_flight + view.queued));
         Self {
@@ -76,7 +76,9 @@ mod tests {
     /// 100 kB/s, segments of 1000 bytes, filled.
     fn path(id: u32, rtt_ms: u64, loss_rate: f64) -> SubflowView {
         let in_flight = 1_000 * rtt_ms;
-        SubflowView { bandwidth: Rate::from_bits_per_second(800_000), in_flight, loss_rate, ..subflow(id, rtt_ms) }
+        let mut path = SubflowView { in_flight, loss_rate, ..subflow(id, rtt_ms) };
+        path.rates.bandwidth = Rate::from_bits_per_second(800_000);
+        path
     }
     fn within(paths: &[SubflowView], millis: u64, message: u64) -> f64 {
         Forecast::of(paths).delivered_within(Duration::from_millis(millis), message).round()
@@ -100,7 +102,8 @@ mod tests {
 
     #[test]
     fn a_path_that_was_never_filled_is_trusted_with_more_and_one_that_is_put_aside_with_nothing() {
-        let limited = SubflowView { app_limited: true, in_flight: 0, ..path(0, 40, 0.0) };
+        let mut limited = SubflowView { in_flight: 0, ..path(0, 40, 0.0) };
+        limited.rates.app_limited = true;
         assert_eq!(within(&[limited], 100, 1), 80_000.0);
         let aside =
             [SubflowView { suspended: true, ..path(0, 40, 0.0) }, SubflowView { stale: true, ..path(1, 40, 0.0) }];

@@ -1,13 +1,13 @@
 //! Full reliability: nothing is ever given up, as TCP promises (RFC 9293, section 3.7; RFC 8684, section 3.3.2).
 
 use super::Reliability;
-use crate::table::{Member, SettingError, Settings};
+use crate::table::{Member, Reader, SettingError};
 
 /// The line of [`super::TABLE`].
 pub const MEMBER: Member<dyn Reliability> =
-    Member { name: "full", summary: "Nothing is ever given up.", source: "RFC 9293", parameters: &[], build };
+    Member { name: "full", summary: "Nothing is ever given up.", source: "RFC 9293", build };
 
-fn build(_settings: &Settings) -> Result<Box<dyn Reliability>, SettingError> {
+fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn Reliability>, SettingError> {
     Ok(Box::new(Full))
 }
 

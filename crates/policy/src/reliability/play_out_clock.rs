@@ -159,7 +159,7 @@ mod tests {
     }
 
     /// An hour of 30 frames a second from a sender whose clock loses `drift` microseconds a second on ours; of each twenty one takes
-    /// the least way, 25 ms, and the others up to 40 ms more; `queue` adds to them. Gives the most that the base was wrong by,
+    /// the least way, 25 ms, and the others up to 40 ms more; `queue` adds to them. Returns the most that the base was wrong by,
     /// milliseconds, too low and too high.
     fn hour(drift: i64, queue: impl Fn(u64) -> u64) -> (i64, i64) {
         let mut clock = PlayOutClock::new(Duration::ZERO);

@@ -14,73 +14,58 @@
 //! advances the cumulative acknowledgement and does not say at which level: see [`super::Level`].
 
 use super::{Decision, Level, Missing, Reason, Reliability, Terms};
-use crate::table::{Member, Parameter, SettingError, Settings};
+use crate::table::{Choice, Member, Milliseconds, Number, Reader, SettingError, Switch};
 use crate::time::{Duration, Instant};
 
-/// The deadline.
-pub(super) const LATENCY: Parameter = Parameter {
+const LATENCY: Milliseconds = Milliseconds(Number {
     name: "latency",
-    default: "500",
-    values: "ms, from 1 to 60000",
+    unit: "ms",
+    default: 500.0,
+    range: 1.0..=60_000.0,
     summary: "How long after the fastest message's way a message is played: the deadline.",
-};
-/// How far acknowledgements go.
-pub(super) const LEVEL: Parameter = Parameter {
+});
+const LEVEL: Choice<Level> = Choice {
     name: "level",
-    default: "data",
-    values: "data | subflow",
+    default: Level::Data,
+    words: &[("data", Level::Data), ("subflow", Level::Subflow)],
     summary: "Whether the subflow's acknowledgement, too, goes over what is given up.",
 };
-/// Whether a full buffer is a ground.
-pub(super) const BLOCKED: Parameter =
-    Parameter { name: "blocked", default: "on", values: "on | off", summary: "Give up what blocks the buffer." };
-/// How full.
-pub(super) const BLOCKED_FROM: Parameter = Parameter {
+const EXPIRED: Switch = Switch { name: "expired", default: true, summary: "Give up what has expired." };
+const BLOCKED: Switch = Switch { name: "blocked", default: true, summary: "Give up what blocks the buffer." };
+const OVERTAKEN: Switch =
+    Switch { name: "overtaken", default: true, summary: "Give up what keeps a later message from being played." };
+const RESERVE: Milliseconds = Milliseconds(Number {
+    name: "reserve",
+    unit: "ms",
+    default: 10.0,
+    range: 0.0..=1_000.0,
+    summary: "So long before its time a message counts as expired, or as to be played.",
+});
+const BLOCKED_FROM: Number = Number {
     name: "blocked_from",
-    default: "0.75",
-    values: "a share from 0 to 1",
+    unit: "share",
+    default: 0.75,
+    range: 0.0..=1.0,
     summary: "The buffer is severely blocked when it is so full behind the hole.",
 };
-/// The bound of [`Level::Subflow`].
-pub(super) const MOST_SKIPPED: Parameter = Parameter {
+const MOST_SKIPPED: Number = Number {
     name: "most_skipped",
-    default: "0.05",
-    values: "a share from 0 to 0.5",
+    unit: "share",
+    default: 0.05,
+    range: 0.0..=0.5,
     summary: "At level subflow: the most that acknowledgements go over, of what comes in.",
 };
-
-const PARAMETERS: &[Parameter] = &[
-    LATENCY,
-    LEVEL,
-    Parameter { name: "expired", default: "on", values: "on | off", summary: "Give up what has expired." },
-    BLOCKED,
-    Parameter {
-        name: "overtaken",
-        default: "on",
-        values: "on | off",
-        summary: "Give up what keeps a later message from being played.",
-    },
-    Parameter {
-        name: "reserve",
-        default: "10",
-        values: "ms, from 0 to 1000",
-        summary: "So long before its time a message counts as expired, or as to be played.",
-    },
-    BLOCKED_FROM,
-    MOST_SKIPPED,
-];
 
 /// The line of [`super::TABLE`].
 pub const MEMBER: Member<dyn Reliability> = Member {
     name: "spe",
     summary: "The receiver gives up what has expired, what blocks its buffer, or what a later message has overtaken.",
     source: "recPR-MPTCP, IV-A",
-    parameters: PARAMETERS,
     build,
 };
 
-fn build(settings: &Settings) -> Result<Box<dyn Reliability>, SettingError> {
-    Ok(Box::new(Spe::new(settings)?))
+fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Reliability>, SettingError> {
+    Ok(Box::new(Spe::read(reader)?))
 }
 
 /// The three triggers and their settings.
@@ -97,18 +82,31 @@ pub(super) struct Spe {
 }
 
 impl Spe {
-    /// With these settings.
-    pub(super) fn new(settings: &Settings) -> Result<Self, SettingError> {
-        let on = |name| Ok::<bool, SettingError>(settings.word(name, &["off", "on"], 1)? == 1);
+    /// Reads all settings.
+    fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
         Ok(Self {
-            latency: Duration::from_secs_f64(settings.number("latency", 500.0, 1.0..=60_000.0)? / 1_000.0),
-            level: [Level::Data, Level::Subflow][settings.word("level", &["data", "subflow"], 0)?],
-            expired: on("expired")?,
-            blocked: on("blocked")?,
-            overtaken: on("overtaken")?,
-            reserve: Duration::from_secs_f64(settings.number("reserve", 10.0, 0.0..=1_000.0)? / 1_000.0),
-            blocked_from: settings.number("blocked_from", 0.75, 0.0..=1.0)?,
-            most_skipped: settings.number("most_skipped", 0.05, 0.0..=0.5)?,
+            latency: reader.read(&LATENCY)?,
+            level: reader.read(&LEVEL)?,
+            expired: reader.read(&EXPIRED)?,
+            blocked: reader.read(&BLOCKED)?,
+            overtaken: reader.read(&OVERTAKEN)?,
+            reserve: reader.read(&RESERVE)?,
+            blocked_from: reader.read(&BLOCKED_FROM)?,
+            most_skipped: reader.read(&MOST_SKIPPED)?,
+        })
+    }
+
+    /// Reads the settings of a receiver that gives up all that is expired or overtaken, and not before.
+    pub(super) fn without_reserve(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
+        Ok(Self {
+            latency: reader.read(&LATENCY)?,
+            level: reader.read(&LEVEL)?,
+            expired: true,
+            blocked: reader.read(&BLOCKED)?,
+            overtaken: true,
+            reserve: Duration::ZERO,
+            blocked_from: reader.read(&BLOCKED_FROM)?,
+            most_skipped: reader.read(&MOST_SKIPPED)?,
         })
     }
 
@@ -171,6 +169,7 @@ mod tests {
     use super::super::{BufferState, TABLE};
     use super::*;
     use crate::table;
+    use crate::table::Settings;
 
     fn spe(settings: &Settings) -> Box<dyn Reliability> {
         table::build(TABLE, "spe", settings).unwrap()

@@ -7,7 +7,7 @@
 //! SRT drops packets; here a message is what it is applied to, since a torn message is of no use.
 
 use super::{Decision, Level, Missing, Outstanding, Reason, Reliability, Terms, Unit, Verdict};
-use crate::table::{Member, Parameter, SettingError, Settings};
+use crate::table::{Member, Milliseconds, Number, Reader, SettingError};
 use crate::time::{Duration, Instant};
 
 /// The threshold, of the latency.
@@ -20,18 +20,19 @@ pub const MEMBER: Member<dyn Reliability> = Member {
     name: "too_late",
     summary: "Reference: the receiver skips what is missing when a later message is to be played; the sender drops what is old.",
     source: "draft-sharabayko-srt, 4.6",
-    parameters: &[Parameter {
-        name: "latency",
-        default: "500",
-        values: "ms, from 1 to 60000",
-        summary: "How long after the fastest message's way a message is played.",
-    }],
     build,
 };
 
-fn build(settings: &Settings) -> Result<Box<dyn Reliability>, SettingError> {
-    let latency = Duration::from_secs_f64(settings.number("latency", 500.0, 1.0..=60_000.0)? / 1_000.0);
-    Ok(Box::new(TooLate { latency }))
+const LATENCY: Milliseconds = Milliseconds(Number {
+    name: "latency",
+    unit: "ms",
+    default: 500.0,
+    range: 1.0..=60_000.0,
+    summary: "How long after the fastest message's way a message is played.",
+});
+
+fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Reliability>, SettingError> {
+    Ok(Box::new(TooLate { latency: reader.read(&LATENCY)? }))
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -13,23 +13,15 @@
 //! heeded.
 
 use super::{Level, Outstanding, Reliability, Terms, Unit, Verdict};
-use crate::table::{Member, Parameter, SettingError, Settings};
+use crate::table::{Member, Milliseconds, Number, Reader, SettingError};
 use crate::time::{Duration, Instant};
-
-const LIFETIME: Parameter = Parameter {
-    name: "lifetime",
-    default: "500",
-    values: "ms, from 1 to 60000",
-    summary: "How long after it was written a message is of use, where the application does not say.",
-};
 
 /// The line of `pr_mptcp` in [`super::TABLE`].
 pub const PR_MPTCP: Member<dyn Reliability> = Member {
     name: "pr_mptcp",
     summary: "The sender withdraws what is missing of expired messages, and tells the receiver.",
     source: "RFC 3758, 4.1; recPR-MPTCP",
-    parameters: &[LIFETIME],
-    build: |settings| build(settings, Unit::Bytes),
+    build: |reader| build(reader, Unit::Bytes),
 };
 
 /// The line of `mo_pr` in [`super::TABLE`].
@@ -37,13 +29,19 @@ pub const MO_PR: Member<dyn Reliability> = Member {
     name: "mo_pr",
     summary: "The sender withdraws whole messages that can no longer arrive in time, and tells the receiver.",
     source: "recPR-MPTCP",
-    parameters: &[LIFETIME],
-    build: |settings| build(settings, Unit::Message),
+    build: |reader| build(reader, Unit::Message),
 };
 
-fn build(settings: &Settings, unit: Unit) -> Result<Box<dyn Reliability>, SettingError> {
-    let lifetime = Duration::from_secs_f64(settings.number("lifetime", 500.0, 1.0..=60_000.0)? / 1_000.0);
-    Ok(Box::new(Withdrawal { unit, lifetime }))
+const LIFETIME: Milliseconds = Milliseconds(Number {
+    name: "lifetime",
+    unit: "ms",
+    default: 500.0,
+    range: 1.0..=60_000.0,
+    summary: "How long after it was written a message is of use, where the application does not say.",
+});
+
+fn build(reader: &mut Reader<'_>, unit: Unit) -> Result<Box<dyn Reliability>, SettingError> {
+    Ok(Box::new(Withdrawal { unit, lifetime: reader.read(&LIFETIME)? }))
 }
 
 /// What is withdrawn together, and when.

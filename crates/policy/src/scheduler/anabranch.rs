@@ -32,11 +32,11 @@
 //!   of the stay is the way back. So a burst that the fast subflow takes longer for than the slow one's delay is
 //!   divided at its beginning, when a repair is still in time;
 //! - *a mapping can be shared*: the window is what limits, a queue stands, and within 2 ms what is in flight will open it
-//!   for several segments ([`Scheduler::mapping_train`]).
+//!   for several segments ([`Needs::segments_per_mapping`]).
 //!
 //! **Data on its way** is sent a second time on another subflow that can send now when nothing new can be sent anyway
-//! (nothing is there, or the window is shut): if it is answered there before it is expected from the holder, or if that is
-//! overdue. At the end of what was written, the last 8 segments go twice at once where the holder loses
+//! (nothing is there, or the window is shut): if it is answered there before it is expected from the sender, or if that is
+//! overdue. At the end of what was written, the last 8 segments go twice at once where the sender loses
 //! segments and the second path is not much slower: the loss of a tail costs a timeout.
 //!
 //! Data with a deadline goes twice on its own subflow where that loses segments, if a loss could not be made good in time:
@@ -45,12 +45,12 @@
 //!
 //! It comes before new data
 //!
-//! - where the holder acknowledged nothing in sequence for two smoothed RTTs: a probe of the tail (RFC 8985, section
+//! - where the sender acknowledged nothing in sequence for two smoothed RTTs: a probe of the tail (RFC 8985, section
 //!   7) is due then, and what is overdue would stall the stream for longer;
-//! - where the holder found it lost, and another answers before the holder could: the holder has to send it again in any
+//! - where the sender found it lost, and another answers before the sender could: the sender has to send it again in any
 //!   case, so this costs a segment, and it is paid where delay counts more than throughput, that is unless the
 //!   application is ahead of the send buffer;
-//! - where the peer says that it is missing there, before the holder could know it ([`Scheduler::repairs_elsewhere`]): for
+//! - where the peer says that it is missing there, before the sender could know it ([`Work::missing`]): for
 //!   the same price, and under the same condition.
 //!
 //! **A path that is silent** for three smoothed RTTs with data outstanding counts as stale: what it holds goes
@@ -59,9 +59,9 @@
 //! No window is halved as a punishment: a path that is not asked for what it would deliver late does no harm.
 
 use super::candidates::{excluded, preferred};
-use super::{Chunk, ChunkKind, Decision, Outstanding, Scheduler};
+use super::{Answer, Chunk, ChunkKind, Decision, Needs, Outstanding, Scheduler, Work, again, unsent};
 use crate::ids::SubflowId;
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Number, Reader, SettingError, Settings, Switch};
 use crate::time::{Duration, Instant};
 use crate::view::{ConnectionView, Phase, SubflowView};
 
@@ -92,27 +92,23 @@ const SLACK: f64 = 1.1;
 /// How much of the time that the window lasts an answer may take.
 const SAFETY: f64 = 0.85;
 
-/// The settings of [`Anabranch`].
-pub const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "wait",
-        default: "on",
-        values: "off | on",
-        summary: "Wait for a faster path where a slower one would stall the window or deliver the end late",
-    },
-    Parameter {
-        name: "duplicate",
-        default: "on",
-        values: "off | on",
-        summary: "When nothing new can be sent, send data again that is overdue, expected earlier elsewhere, or late if lost",
-    },
-    Parameter {
-        name: "silence",
-        default: "3",
-        values: "smoothed round trips, 2 to 1000",
-        summary: "How long a path with data outstanding may be silent before it counts as stale",
-    },
-];
+const SILENCE: Number = Number {
+    name: "silence",
+    unit: "smoothed round trips",
+    default: 3.0,
+    range: 2.0..=1000.0,
+    summary: "How long a path with data outstanding may be silent before it counts as stale",
+};
+const WAIT: Switch = Switch {
+    name: "wait",
+    default: true,
+    summary: "Wait for a faster path where a slower one would stall the window or deliver the end late",
+};
+const DUPLICATE: Switch = Switch {
+    name: "duplicate",
+    default: true,
+    summary: "When nothing new can be sent, send data again that is overdue, expected earlier elsewhere, or late if lost",
+};
 
 /// What a subflow is expected to do.
 #[derive(Clone, Copy, Debug)]
@@ -218,16 +214,24 @@ pub struct Anabranch {
 
 impl Default for Anabranch {
     fn default() -> Self {
-        Self { wait: true, duplicate: true, silence: 3.0, plan: Plan::NONE, paths: Vec::new() }
+        Settings::new().read(Self::read).expect("the defaults are in their ranges")
     }
 }
 
 impl Anabranch {
-    /// Makes one from [`PARAMETERS`].
-    pub fn build(settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
-        let on = |name| settings.word(name, &["off", "on"], 1).map(|word| word == 1);
-        let silence = settings.number("silence", 3.0, 2.0..=1000.0)? as f32;
-        Ok(Box::new(Self { wait: on("wait")?, duplicate: on("duplicate")?, silence, ..Self::default() }))
+    /// Makes one.
+    pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
+        Ok(Box::new(Self::read(reader)?))
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
+        Ok(Self {
+            wait: reader.read(&WAIT)?,
+            duplicate: reader.read(&DUPLICATE)?,
+            silence: reader.read(&SILENCE)? as f32,
+            plan: Plan::NONE,
+            paths: Vec::new(),
+        })
     }
 
     /// Takes in how the candidates are, and leaves out those that are better not used now.
@@ -267,6 +271,77 @@ impl Anabranch {
         let ends = !connection.backlogged && connection.unsent as f64 / rate + there(fastest) <= there(chosen);
         (!stalls && !ends).then_some(chosen.id)
     }
+
+    /// Whether what is outstanding comes before new data now.
+    fn duplicates_first(&mut self, connection: &ConnectionView, subflows: &[SubflowView]) -> bool {
+        let repairs = |subflow: &SubflowView| subflow.phase == Phase::FastRecovery && !connection.backlogged;
+        self.duplicate
+            && subflows.len() > 1
+            && subflows.iter().any(|subflow| repairs(subflow) || is_silent(connection, subflow))
+    }
+
+    /// Where outstanding data is sent a second time, if it is.
+    fn duplicate(
+        &mut self,
+        connection: &ConnectionView,
+        outstanding: &Outstanding,
+        subflows: &[SubflowView],
+    ) -> Option<SubflowId> {
+        let sender = subflows.iter().find(|subflow| subflow.id == outstanding.sender)?;
+        let others = preferred(subflows, Some(sender.id)).filter(|other| !other.stale);
+        let able = others
+            .map(|other| Forecast::of(other, outstanding.length, !connection.backlogged))
+            .filter(|other| other.ready);
+        let other = able.min_by(|a, b| a.answer.total_cmp(&b.answer))?;
+        let waited = connection.now.since(outstanding.sent_at).as_secs_f64();
+        let usual = sender.smoothed_rtt.as_secs_f64();
+        let overdue = waited > usual + (sender.rtt_variation.as_secs_f64() * 4.0).max(usual / 2.0);
+        // Before new data goes what is lost, and what a silent path holds.
+        let may_wait = connection.unsent > 0 && connection.window_left > 0 && !is_silent(connection, sender);
+        let earlier = waited + other.answer < usual && (outstanding.lost || !may_wait);
+        let behind = connection.data_nxt.saturating_sub(outstanding.data_seq);
+        let tail = connection.unsent == 0 && behind <= TAIL * u64::from(sender.mss);
+        let risky = sender.loss_rate > LOSSY && other.answer < usual * 3.0;
+        (overdue || earlier || (tail && risky)).then_some(other.id)
+    }
+
+    /// Whether data that may wait so long is sent a second time at once by the subflow that sent it.
+    fn twice(
+        &mut self,
+        connection: &ConnectionView,
+        outstanding: &Outstanding,
+        time_left: Duration,
+        subflows: &[SubflowView],
+    ) -> bool {
+        self.duplicate && goes_twice(connection, outstanding, time_left, subflows)
+    }
+
+    /// Whether what the peer reported missing is sent again elsewhere at once.
+    fn repairs_elsewhere(&mut self, connection: &ConnectionView) -> bool {
+        self.duplicate && !connection.backlogged
+    }
+
+    /// A copy on another subflow of the first outstanding data that is to have one.
+    fn copy(&mut self, connection: &ConnectionView, work: &mut dyn Work, subflows: &[SubflowView]) -> Option<Answer> {
+        let mut after = None;
+        while let Some(outstanding) = work.outstanding(after) {
+            if let Some(id) = self.duplicate(connection, &outstanding, subflows) {
+                return Some(Answer::Copy(outstanding, id));
+            }
+            after = Some(outstanding.data_seq);
+        }
+        None
+    }
+
+    /// A second copy, on the subflow that sent it, of data whose loss could not be repaired in time.
+    fn second(&mut self, connection: &ConnectionView, work: &mut dyn Work, subflows: &[SubflowView]) -> Option<Answer> {
+        while let Some((held, time_left)) = work.recent() {
+            if self.twice(connection, &held, time_left, subflows) {
+                return Some(Answer::Copy(held, held.sender));
+            }
+        }
+        None
+    }
 }
 
 /// Whether it is worth while to wait until the window lets several segments go, so that they share a mapping: it is the
@@ -296,15 +371,15 @@ fn goes_twice(
     subflows: &[SubflowView],
 ) -> bool {
     let alive = |subflow: &&SubflowView| subflow.usable() && !subflow.stale;
-    let holder = subflows.iter().find(|subflow| subflow.id == outstanding.holder);
-    let Some(holder) = holder.filter(|holder| alive(holder) && holder.loss_rate > LOSSY) else { return false };
+    let sender = subflows.iter().find(|subflow| subflow.id == outstanding.sender);
+    let Some(sender) = sender.filter(|sender| alive(sender) && sender.loss_rate > LOSSY) else { return false };
     let quickest = subflows.iter().map(|subflow| subflow.min_rtt).min().unwrap_or_default();
     let repairer = subflows.iter().filter(alive).map(|subflow| subflow.min_rtt).min().unwrap_or_default();
     // The deadline has the way of the quickest path in it.
-    let repaired = holder.smoothed_rtt.mul_f64(KNOWN) + (repairer - quickest) / 2;
-    let fresh = connection.now.since(outstanding.sent_at) < holder.smoothed_rtt / 2;
-    let ahead = holder.in_flight + holder.queued + u64::from(outstanding.length);
-    let spare = ahead * 2 <= holder.cwnd && Forecast::of(holder, outstanding.length, true).ready;
+    let repaired = sender.smoothed_rtt.mul_f64(KNOWN) + (repairer - quickest) / 2;
+    let fresh = connection.now.since(outstanding.sent_at) < sender.smoothed_rtt / 2;
+    let ahead = sender.in_flight + sender.queued + u64::from(outstanding.length);
+    let spare = ahead * 2 <= sender.cwnd && Forecast::of(sender, outstanding.length, true).ready;
     !connection.backlogged && !outstanding.lost && fresh && spare && time_left < repaired
 }
 
@@ -320,61 +395,37 @@ impl Scheduler for Anabranch {
         }
     }
 
-    fn duplicates(&self) -> bool {
-        self.duplicate
+    fn next(&mut self, connection: &ConnectionView, work: &mut dyn Work, subflows: &[SubflowView]) -> Answer {
+        if work.missing() && self.repairs_elsewhere(connection) {
+            work.repair_missing();
+        }
+        if let Some(answer) = again(self, connection, work, subflows) {
+            return answer;
+        }
+        if work.has_unsent()
+            && self.duplicates_first(connection, subflows)
+            && let Some(copy) = self.copy(connection, work, subflows)
+        {
+            return copy;
+        }
+        if let Some(answer) = unsent(self, connection, work, subflows) {
+            return answer;
+        }
+        if !self.duplicate || !work.is_shut() {
+            return Answer::Wait;
+        }
+        self.copy(connection, work, subflows)
+            .or_else(|| self.second(connection, work, subflows))
+            .unwrap_or(Answer::Wait)
     }
 
-    fn duplicates_first(&mut self, connection: &ConnectionView, subflows: &[SubflowView]) -> bool {
-        let repairs = |subflow: &SubflowView| subflow.phase == Phase::FastRecovery && !connection.backlogged;
-        self.duplicate
-            && subflows.len() > 1
-            && subflows.iter().any(|subflow| repairs(subflow) || is_silent(connection, subflow))
-    }
-
-    fn duplicate(
-        &mut self,
-        connection: &ConnectionView,
-        outstanding: &Outstanding,
-        subflows: &[SubflowView],
-    ) -> Option<SubflowId> {
-        let holder = subflows.iter().find(|subflow| subflow.id == outstanding.holder)?;
-        let others = preferred(subflows, Some(holder.id)).filter(|other| !other.stale);
-        let able = others
-            .map(|other| Forecast::of(other, outstanding.length, !connection.backlogged))
-            .filter(|other| other.ready);
-        let other = able.min_by(|a, b| a.answer.total_cmp(&b.answer))?;
-        let waited = connection.now.since(outstanding.sent_at).as_secs_f64();
-        let usual = holder.smoothed_rtt.as_secs_f64();
-        let overdue = waited > usual + (holder.rtt_variation.as_secs_f64() * 4.0).max(usual / 2.0);
-        // Before new data goes what is lost, and what a silent path holds.
-        let may_wait = connection.unsent > 0 && connection.window_left > 0 && !is_silent(connection, holder);
-        let earlier = waited + other.answer < usual && (outstanding.lost || !may_wait);
-        let behind = connection.data_nxt.saturating_sub(outstanding.data_seq);
-        let tail = connection.unsent == 0 && behind <= TAIL * u64::from(holder.mss);
-        let risky = holder.loss_rate > LOSSY && other.answer < usual * 3.0;
-        (overdue || earlier || (tail && risky)).then_some(other.id)
-    }
-
-    fn twice(
-        &mut self,
-        connection: &ConnectionView,
-        outstanding: &Outstanding,
-        time_left: Duration,
-        subflows: &[SubflowView],
-    ) -> bool {
-        self.duplicate && goes_twice(connection, outstanding, time_left, subflows)
-    }
-
-    fn repairs_elsewhere(&mut self, connection: &ConnectionView) -> bool {
-        self.duplicate && !connection.backlogged
-    }
-
-    fn silence(&self) -> Option<f32> {
-        Some(self.silence)
-    }
-
-    fn mapping_train(&self) -> u32 {
-        TRAIN as u32
+    fn needs(&self) -> Needs {
+        Needs {
+            outstanding: self.duplicate,
+            silence: Some(self.silence),
+            segments_per_mapping: TRAIN as u32,
+            ..Needs::default()
+        }
     }
 }
 

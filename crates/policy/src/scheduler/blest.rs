@@ -33,16 +33,16 @@
 //!   backup or a potentially failed subflow; ours is of the class that is preferred now (`candidates.rs`), and a
 //!   reinjection does not wait for the subflow where it was.
 
-use super::blocked_window::{self, BlockedWindow, Penalise};
+use super::blocked_window::{BlockedWindow, Penalise};
 use super::candidates::{excluded, fastest, fastest_to_wait_for};
 use super::{Chunk, Decision, Hole, Relief, Scheduler};
 use crate::ids::{SubflowId, SubflowMap};
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Choice, Number, Reader, SettingError, Switch};
 use crate::time::{Duration, Instant};
 use crate::view::{ConnectionView, Phase, SubflowView};
 
 /// Bounds of lambda, and its steps up and down, in thousandths.
-const LAMBDA: core::ops::RangeInclusive<i32> = 1_000..=1_300;
+const LAMBDA_RANGE: core::ops::RangeInclusive<i32> = 1_000..=1_300;
 const LAMBDA_UP: i32 = 40;
 const LAMBDA_DOWN: i32 = 10;
 /// The slow-start threshold before the first loss.
@@ -50,24 +50,20 @@ const NO_THRESHOLD: u64 = u64::MAX;
 /// Most round trips for which slow start is reckoned to go on.
 const MOST_DOUBLINGS: i32 = 16;
 
-/// The settings of [`Blest`].
-pub const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "estimate",
-        default: "code",
-        values: "code | paper",
-        summary: "How the round trips of the fast path in the time of the slow one are reckoned",
-    },
-    Parameter {
-        name: "lambda",
-        default: "1.2",
-        values: "1.0 to 1.3",
-        summary: "Factor on what the fast path is expected to send, at first",
-    },
-    Parameter { name: "adapt", default: "on", values: "off | on", summary: "Whether the factor follows what happens" },
-    blocked_window::OPPORTUNISTIC_RETRANSMISSION,
-    blocked_window::PENALISE,
-];
+const LAMBDA: Number = Number {
+    name: "lambda",
+    unit: "",
+    default: 1.2,
+    range: 1.0..=1.3,
+    summary: "Factor on what the fast path is expected to send, at first",
+};
+const ESTIMATE: Choice<Estimate> = Choice {
+    name: "estimate",
+    default: Estimate::Code,
+    words: &[("code", Estimate::Code), ("paper", Estimate::Paper)],
+    summary: "How the round trips of the fast path in the time of the slow one are reckoned",
+};
+const ADAPT: Switch = Switch { name: "adapt", default: true, summary: "Whether the factor follows what happens" };
 
 /// How the time of the slow path is turned into round trips of the fast one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,24 +97,21 @@ pub struct Blest {
 }
 
 impl Blest {
-    /// Makes one from [`PARAMETERS`].
-    pub fn build(settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
-        Ok(Box::new(Self::from_settings(settings)?))
+    /// Makes one.
+    pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
+        Ok(Box::new(Self::read(reader)?))
     }
 
-    fn from_settings(settings: &Settings) -> Result<Self, SettingError> {
-        let estimate = match settings.word("estimate", &["code", "paper"], 0)? {
-            0 => Estimate::Code,
-            _ => Estimate::Paper,
-        };
+    fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
+        let estimate = reader.read(&ESTIMATE)?;
         Ok(Self {
             estimate,
-            adapt: settings.word("adapt", &["off", "on"], 1)? == 1,
-            lambda: (settings.number("lambda", 1.2, 1.0..=1.3)? * 1000.0 + 0.5) as i32,
+            adapt: reader.read(&ADAPT)?,
+            lambda: (reader.read(&LAMBDA)? * 1000.0 + 0.5) as i32,
             updated: None,
             blocked: false,
             round_trips: SubflowMap::new(),
-            blocked_window: BlockedWindow::build(settings, true, Penalise::Slower)?,
+            blocked_window: BlockedWindow::read(reader, true, Penalise::Slower)?,
         })
     }
 
@@ -149,7 +142,7 @@ impl Blest {
             return;
         }
         let step = if self.blocked { LAMBDA_UP } else { -LAMBDA_DOWN };
-        self.lambda = (self.lambda + step).clamp(*LAMBDA.start(), *LAMBDA.end());
+        self.lambda = (self.lambda + step).clamp(*LAMBDA_RANGE.start(), *LAMBDA_RANGE.end());
         self.blocked = false;
         self.updated = Some(now);
     }
@@ -242,11 +235,12 @@ impl Scheduler for Blest {
 mod tests {
     use super::super::tests::{connection, new_data, reinjection_from, send, subflow};
     use super::*;
+    use crate::table::Settings;
 
     const WAIT: Decision = Decision::Wait(None);
 
     fn blest(settings: Settings) -> Blest {
-        Blest::from_settings(&settings).unwrap()
+        settings.read(Blest::read).unwrap()
     }
 
     /// A full path of 10 ms and one of 100 ms with room.

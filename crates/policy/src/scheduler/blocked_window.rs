@@ -14,23 +14,22 @@
 use super::candidates::{fastest, preferred};
 use super::{Hole, Relief};
 use crate::ids::{SubflowId, SubflowMap};
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Choice, Reader, SettingError, Switch};
 use crate::time::Instant;
 use crate::view::{ConnectionView, SubflowState, SubflowView};
 
 /// Mechanism 1, on unless said otherwise.
-pub const OPPORTUNISTIC_RETRANSMISSION: Parameter = Parameter {
+const OPPORTUNISTIC_RETRANSMISSION: Switch = Switch {
     name: "opportunistic_retransmission",
-    default: "on",
-    values: "off | on",
+    default: true,
     summary: "Send the bytes that hold the closed window on another path too, once per hole",
 };
 
 /// Mechanism 2, against slower paths unless said otherwise.
-pub const PENALISE: Parameter = Parameter {
+const PENALISE: Choice<Penalise> = Choice {
     name: "penalise",
-    default: "slower",
-    values: "never | slower | always",
+    default: Penalise::Slower,
+    words: &[("never", Penalise::Never), ("slower", Penalise::Slower), ("always", Penalise::Always)],
     summary: "Whose window is halved for holding the closed window: nobody's, a slower path's, anybody's",
 };
 
@@ -62,16 +61,10 @@ impl BlockedWindow {
         Self { opportunistic_retransmission, penalise, relieved: None, penalised: SubflowMap::new() }
     }
 
-    /// Makes one from [`OPPORTUNISTIC_RETRANSMISSION`] and [`PENALISE`], or as given where nothing is said.
-    pub fn build(settings: &Settings, opportunistic: bool, penalise: Penalise) -> Result<Self, SettingError> {
-        let words = ["off", "on"];
-        let opportunistic = settings.word(OPPORTUNISTIC_RETRANSMISSION.name, &words, usize::from(opportunistic))? == 1;
-        let penalise = match settings.word(PENALISE.name, &["never", "slower", "always"], penalise as usize)? {
-            0 => Penalise::Never,
-            1 => Penalise::Slower,
-            _ => Penalise::Always,
-        };
-        Ok(Self::new(opportunistic, penalise))
+    /// Makes one from its two settings, which have these defaults.
+    pub fn read(reader: &mut Reader<'_>, opportunistic: bool, penalise: Penalise) -> Result<Self, SettingError> {
+        let opportunistic = reader.read(&Switch { default: opportunistic, ..OPPORTUNISTIC_RETRANSMISSION })?;
+        Ok(Self::new(opportunistic, reader.read(&Choice { default: penalise, ..PENALISE })?))
     }
 
     /// What to do about a hole; called at each opportunity to send while it lasts.
@@ -108,5 +101,26 @@ impl BlockedWindow {
         };
         let served = self.penalised.get(culprit.id).is_none_or(|last| now.since(*last) >= culprit.smoothed_rtt);
         blamed && served && culprit.state == SubflowState::Established
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Settings;
+
+    #[test]
+    fn each_word_chooses_who_is_penalised_and_none_leaves_it_as_given() {
+        let chosen = |word: &str| {
+            let settings = Settings::new().with(PENALISE.name, word);
+            settings.read(|reader| BlockedWindow::read(reader, true, Penalise::Never)).map(|built| built.penalise)
+        };
+        assert_eq!(chosen("never"), Ok(Penalise::Never));
+        assert_eq!(chosen("slower"), Ok(Penalise::Slower));
+        assert_eq!(chosen("always"), Ok(Penalise::Always));
+        assert!(chosen("perhaps").is_err());
+        let given = Settings::new().read(|reader| BlockedWindow::read(reader, false, Penalise::Slower));
+        let given = given.expect("nothing is set");
+        assert_eq!((given.opportunistic_retransmission, given.penalise), (false, Penalise::Slower));
     }
 }

@@ -30,11 +30,11 @@
 //!   again, once per hole; both are settings.
 //! - Backups and stale subflows get nothing while others are left (`candidates.rs`).
 
-use super::blocked_window::{self, BlockedWindow, Penalise};
+use super::blocked_window::{BlockedWindow, Penalise};
 use super::candidates::{excluded, fastest, preferred};
 use super::{Chunk, ChunkKind, Decision, Hole, Relief, Scheduler};
 use crate::ids::SubflowId;
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Number, Reader, SettingError};
 use crate::view::{ConnectionView, SubflowView};
 
 /// Into how many parts the least delay is divided.
@@ -44,17 +44,13 @@ const LARGEST_RATIO: u64 = 1024;
 /// Turns of the fastest path after which a schedule ends although the pattern would go on.
 const MOST_TURNS: u64 = 64;
 
-/// The settings of [`Daps`].
-pub const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "replan",
-        default: "0.5",
-        values: "share, 0 to 10; 0: only at the end",
-        summary: "By how much a delay or a window may change before the schedule is made anew",
-    },
-    blocked_window::OPPORTUNISTIC_RETRANSMISSION,
-    Parameter { default: "never", ..blocked_window::PENALISE },
-];
+const REPLAN: Number = Number {
+    name: "replan",
+    unit: "share",
+    default: 0.5,
+    range: 0.0..=10.0,
+    summary: "By how much a delay or a window may change before the schedule is made anew; 0: only at the end",
+};
 
 /// A path's part in the schedule.
 #[derive(Clone, Copy, Debug)]
@@ -84,17 +80,17 @@ pub struct Daps {
 }
 
 impl Daps {
-    /// Makes one from [`PARAMETERS`].
-    pub fn build(settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
-        Ok(Box::new(Self::from_settings(settings)?))
+    /// Makes one.
+    pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
+        Ok(Box::new(Self::read(reader)?))
     }
 
-    fn from_settings(settings: &Settings) -> Result<Self, SettingError> {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
         Ok(Self {
-            replan: settings.number("replan", 0.5, 0.0..=10.0)?,
+            replan: reader.read(&REPLAN)?,
             turns: Vec::new(),
             end: 0,
-            blocked_window: BlockedWindow::build(settings, true, Penalise::Never)?,
+            blocked_window: BlockedWindow::read(reader, true, Penalise::Never)?,
         })
     }
 
@@ -190,10 +186,11 @@ impl Scheduler for Daps {
 mod tests {
     use super::super::tests::{connection, new_data, reinjection_from, send, subflow};
     use super::*;
+    use crate::table::Settings;
     use crate::time::Duration;
 
     fn daps(replan: f64) -> Daps {
-        Daps::from_settings(&Settings::new().with("replan", replan)).unwrap()
+        Settings::new().with("replan", replan).read(Daps::read).unwrap()
     }
 
     /// An established subflow with a window of so many segments.

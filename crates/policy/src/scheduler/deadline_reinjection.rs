@@ -21,7 +21,7 @@
 //! - XLINK puts a duplicate in front of what belongs to later streams or to later video frames, but behind what is unsent of
 //!   its own. A connection here is one stream, played in order: what is outstanding is always needed before what is unsent, and
 //!   goes in front of all of it.
-//! - Where duplicates go: to the subflow with the lowest smoothed RTT with room other than the holder, backups only when
+//! - Where duplicates go: to the subflow with the lowest smoothed RTT with room other than the sender, backups only when
 //!   nothing better is left. XLINK duplicates on any other path with room, and so do we, though a duplicate on a slower
 //!   path helps only if the first one is lost or stalls.
 //! - D is as published. It does not grow while a path is silent, so that between the thresholds a stall is noticed only by
@@ -30,31 +30,28 @@
 //! - What is duplicated is not sent again elsewhere by the engine after a timeout; the subflow that had it repeats it.
 //! - Without a play-out time (plain TCP's programs give none) it is [`super::lowest_rtt`], with the same two settings.
 
-use super::blocked_window::{BlockedWindow, OPPORTUNISTIC_RETRANSMISSION, PENALISE, Penalise};
+use super::blocked_window::{BlockedWindow, Penalise};
 use super::candidates::{excluded, fastest};
-use super::{Chunk, Decision, Hole, Outstanding, Relief, Scheduler};
+use super::{Answer, Chunk, Decision, Hole, Needs, Relief, Scheduler, Work, again, unsent};
 use crate::ids::SubflowId;
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Number, Reader, SettingError};
 use crate::time::Duration;
 use crate::view::{ConnectionView, SubflowView};
 
-/// The settings of [`DeadlineReinjection`].
-pub const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "t1",
-        default: "500",
-        values: "milliseconds, 0 to 600000",
-        summary: "With less play-out time left what is outstanding is always duplicated",
-    },
-    Parameter {
-        name: "t2",
-        default: "2000",
-        values: "milliseconds, t1 to 600000",
-        summary: "With more play-out time left nothing is; in between if the data would come too late",
-    },
-    OPPORTUNISTIC_RETRANSMISSION,
-    PENALISE,
-];
+const T1: Number = Number {
+    name: "t1",
+    unit: "ms",
+    default: 500.0,
+    range: 0.0..=LONGEST,
+    summary: "With less play-out time left what is outstanding is always duplicated",
+};
+const T2: Number = Number {
+    name: "t2",
+    unit: "ms, not below t1",
+    default: 2_000.0,
+    range: 0.0..=LONGEST,
+    summary: "With more play-out time left nothing is; in between if the data would come too late",
+};
 
 /// The longest threshold, milliseconds.
 const LONGEST: f64 = 600_000.0;
@@ -73,12 +70,12 @@ impl DeadlineReinjection {
         Self { t1, t2, blocked_window }
     }
 
-    /// Makes one from [`PARAMETERS`].
-    pub fn build(settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
-        let t1 = settings.number("t1", 500.0, 0.0..=LONGEST)?;
-        let t2 = settings.number("t2", f64::max(t1, 2_000.0), t1..=LONGEST)?;
+    /// Makes one.
+    pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
+        let t1 = reader.read(&T1)?;
+        let t2 = reader.read(&Number { default: f64::max(t1, T2.default), range: t1..=LONGEST, ..T2 })?;
         let span = |millis: f64| Duration::from_secs_f64(millis / 1e3);
-        let blocked_window = BlockedWindow::build(settings, true, Penalise::Slower)?;
+        let blocked_window = BlockedWindow::read(reader, true, Penalise::Slower)?;
         Ok(Box::new(Self::new(span(t1), span(t2), blocked_window)))
     }
 
@@ -95,6 +92,18 @@ fn delivery_time(subflows: &[SubflowView]) -> Duration {
     busy.map(|subflow| subflow.smoothed_rtt + subflow.rtt_variation).max().unwrap_or_default()
 }
 
+/// A copy of the first outstanding data that another subflow has room for, on the fastest of those.
+fn copy(work: &mut dyn Work, subflows: &[SubflowView]) -> Option<Answer> {
+    let mut after = None;
+    while let Some(outstanding) = work.outstanding(after) {
+        if let Some(other) = fastest(subflows, Some(outstanding.sender), outstanding.length) {
+            return Some(Answer::Copy(outstanding, other.id));
+        }
+        after = Some(outstanding.data_seq);
+    }
+    None
+}
+
 impl Scheduler for DeadlineReinjection {
     fn schedule(&mut self, _connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
         Decision::on(fastest(subflows, excluded(chunk), chunk.length))
@@ -104,24 +113,26 @@ impl Scheduler for DeadlineReinjection {
         self.blocked_window.relieve(connection, hole, subflows)
     }
 
-    fn duplicates(&self) -> bool {
-        true
-    }
-
-    fn duplicates_first(&mut self, connection: &ConnectionView, subflows: &[SubflowView]) -> bool {
-        self.is_urgent(connection, subflows)
-    }
-
-    fn duplicate(
-        &mut self,
-        connection: &ConnectionView,
-        outstanding: &Outstanding,
-        subflows: &[SubflowView],
-    ) -> Option<SubflowId> {
-        if !self.is_urgent(connection, subflows) {
-            return None;
+    fn next(&mut self, connection: &ConnectionView, work: &mut dyn Work, subflows: &[SubflowView]) -> Answer {
+        if let Some(answer) = again(self, connection, work, subflows) {
+            return answer;
         }
-        fastest(subflows, Some(outstanding.holder), outstanding.length).map(|subflow| subflow.id)
+        let urgent = self.is_urgent(connection, subflows);
+        if urgent
+            && work.has_unsent()
+            && let Some(copy) = copy(work, subflows)
+        {
+            return copy;
+        }
+        if let Some(answer) = unsent(self, connection, work, subflows) {
+            return answer;
+        }
+        let copies = urgent && work.is_shut();
+        copies.then(|| copy(work, subflows)).flatten().unwrap_or(Answer::Wait)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { outstanding: true, ..Needs::default() }
     }
 
     fn on_subflow_removed(&mut self, id: SubflowId) {
@@ -132,14 +143,30 @@ impl Scheduler for DeadlineReinjection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduler::TABLE;
+    use crate::scheduler::pile::{Pile, new_at};
     use crate::scheduler::tests::{at, connection, new_data, reinjection_from, send, subflow};
+    use crate::scheduler::{Outstanding, TABLE};
+    use crate::table::Settings;
     use crate::table::build;
 
     const MS: Duration = Duration::from_millis(1);
 
     fn scheduler() -> Box<dyn Scheduler> {
         build(TABLE, "deadline_reinjection", &Settings::new()).expect("the defaults")
+    }
+
+    /// Where data that subflow 0 has outstanding is sent again, with nothing new to send.
+    fn duplicate(scheduler: &mut dyn Scheduler, connection: &ConnectionView, subflows: &[SubflowView]) -> Option<u32> {
+        match scheduler.next(connection, &mut Pile { outstanding: vec![HELD], ..Pile::default() }, subflows) {
+            Answer::Copy(HELD, id) => Some(id.0),
+            _ => None,
+        }
+    }
+
+    /// The same before new data.
+    fn duplicates_first(scheduler: &mut dyn Scheduler, connection: &ConnectionView, subflows: &[SubflowView]) -> bool {
+        let mut work = Pile { outstanding: vec![HELD], unsent: Some(new_at(1_000)), ..Pile::default() };
+        matches!(scheduler.next(connection, &mut work, subflows), Answer::Copy(..))
     }
 
     /// A connection whose player has so many milliseconds left.
@@ -149,7 +176,7 @@ mod tests {
 
     /// Data that subflow 0 has outstanding.
     const HELD: Outstanding =
-        Outstanding { data_seq: 0, length: 1000, holder: SubflowId(0), sent_at: at(0), lost: false };
+        Outstanding { data_seq: 0, length: 1000, sender: SubflowId(0), sent_at: at(0), lost: false };
 
     /// Path 0: 800 ms and a quarter of it in variation, so that D is 1 s while it has data outstanding. Path 1: 20 ms.
     fn paths() -> [SubflowView; 2] {
@@ -161,38 +188,38 @@ mod tests {
     #[test]
     fn above_the_upper_threshold_nothing_is_duplicated_and_below_the_lower_always() {
         let mut scheduler = scheduler();
-        for (ms, expected) in [(2_001, None), (499, Some(SubflowId(1))), (0, Some(SubflowId(1)))] {
-            assert_eq!(scheduler.duplicate(&left(ms), &HELD, &paths()), expected, "{ms} ms left");
-            assert_eq!(scheduler.duplicates_first(&left(ms), &paths()), expected.is_some(), "{ms} ms left");
+        for (ms, expected) in [(2_001, None), (499, Some(1)), (0, Some(1))] {
+            assert_eq!(duplicate(&mut *scheduler, &left(ms), &paths()), expected, "{ms} ms left");
+            assert_eq!(duplicates_first(&mut *scheduler, &left(ms), &paths()), expected.is_some(), "{ms} ms left");
         }
         // Below the lower one even if what is outstanding would come in time: D = 20 + 5 ms.
         let mut quick = [subflow(0, 20), subflow(1, 30)];
         quick[0].in_flight = 1_000;
-        assert_eq!(scheduler.duplicate(&left(499), &HELD, &quick), Some(SubflowId(1)));
+        assert_eq!(duplicate(&mut *scheduler, &left(499), &quick), Some(1));
     }
 
     #[test]
     fn between_the_thresholds_it_is_the_expected_delivery_that_decides() {
         let mut scheduler = scheduler();
         // D = 800 + 200 ms.
-        for (ms, expected) in [(999, Some(SubflowId(1))), (1_000, None), (2_000, None), (500, Some(SubflowId(1)))] {
-            assert_eq!(scheduler.duplicate(&left(ms), &HELD, &paths()), expected, "{ms} ms left");
+        for (ms, expected) in [(999, Some(1)), (1_000, None), (2_000, None), (500, Some(1))] {
+            assert_eq!(duplicate(&mut *scheduler, &left(ms), &paths()), expected, "{ms} ms left");
         }
         // The slow path has nothing outstanding, the fast one has: D = 25 ms.
         let mut paths = paths();
         (paths[0].in_flight, paths[1].in_flight) = (0, 1_000);
-        assert_eq!(scheduler.duplicate(&left(999), &HELD, &paths), None);
+        assert_eq!(duplicate(&mut *scheduler, &left(999), &paths), None);
     }
 
     #[test]
     fn a_duplicate_goes_to_the_fastest_other_subflow_with_room() {
         let mut scheduler = scheduler();
         let mut paths = [subflow(0, 10), subflow(1, 40), subflow(2, 20)];
-        assert_eq!(scheduler.duplicate(&left(0), &HELD, &paths), Some(SubflowId(2)));
+        assert_eq!(duplicate(&mut *scheduler, &left(0), &paths), Some(2));
         paths[2].in_flight = 10_000;
-        assert_eq!(scheduler.duplicate(&left(0), &HELD, &paths), Some(SubflowId(1)));
+        assert_eq!(duplicate(&mut *scheduler, &left(0), &paths), Some(1));
         paths[1].suspended = true;
-        assert_eq!(scheduler.duplicate(&left(0), &HELD, &paths), None);
+        assert_eq!(duplicate(&mut *scheduler, &left(0), &paths), None);
     }
 
     #[test]
@@ -202,8 +229,8 @@ mod tests {
         let mut paths = paths();
         let hole = Hole { data_seq: 0, length: 1000, culprit: SubflowId(0) };
         for _ in 0..3 {
-            assert!(!scheduler.duplicates_first(&connection(0), &paths));
-            assert_eq!(scheduler.duplicate(&connection(0), &HELD, &paths), None);
+            assert!(!duplicates_first(&mut *scheduler, &connection(0), &paths));
+            assert_eq!(duplicate(&mut *scheduler, &connection(0), &paths), None);
             for chunk in [new_data(), reinjection_from(1)] {
                 let both = [&mut scheduler, &mut plain].map(|one| one.schedule(&connection(0), &chunk, &paths));
                 assert_eq!(both[0], both[1]);

@@ -27,24 +27,20 @@
 //!   backup; ours is of the class that is preferred now (`candidates.rs`), and a reinjection does not wait for the
 //!   subflow where it was.
 
-use super::blocked_window::{self, BlockedWindow, Penalise};
+use super::blocked_window::{BlockedWindow, Penalise};
 use super::candidates::{excluded, fastest, fastest_to_wait_for};
 use super::{Chunk, ChunkKind, Decision, Hole, Relief, Scheduler};
 use crate::ids::SubflowId;
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Number, Reader, SettingError};
 use crate::view::{ConnectionView, SubflowView};
 
-/// The settings of [`Ecf`].
-pub const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "beta",
-        default: "0.25",
-        values: "0 to 10",
-        summary: "How much later the fast path may be through while it is waited for already",
-    },
-    blocked_window::OPPORTUNISTIC_RETRANSMISSION,
-    blocked_window::PENALISE,
-];
+const BETA: Number = Number {
+    name: "beta",
+    unit: "",
+    default: 0.25,
+    range: 0.0..=10.0,
+    summary: "How much later the fast path may be through while it is waited for already",
+};
 
 /// The scheduler `ecf`.
 #[derive(Debug)]
@@ -55,16 +51,16 @@ pub struct Ecf {
 }
 
 impl Ecf {
-    /// Makes one from [`PARAMETERS`].
-    pub fn build(settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
-        Ok(Box::new(Self::from_settings(settings)?))
+    /// Makes one.
+    pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
+        Ok(Box::new(Self::read(reader)?))
     }
 
-    fn from_settings(settings: &Settings) -> Result<Self, SettingError> {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
         Ok(Self {
-            beta: settings.number("beta", 0.25, 0.0..=10.0)?,
+            beta: reader.read(&BETA)?,
             waiting: false,
-            blocked_window: BlockedWindow::build(settings, true, Penalise::Slower)?,
+            blocked_window: BlockedWindow::read(reader, true, Penalise::Slower)?,
         })
     }
 
@@ -112,12 +108,13 @@ impl Scheduler for Ecf {
 mod tests {
     use super::super::tests::{connection, new_data, reinjection_from, send, subflow};
     use super::*;
+    use crate::table::Settings;
     use crate::time::Duration;
 
     const WAIT: Decision = Decision::Wait(None);
 
     fn ecf() -> Ecf {
-        Ecf::from_settings(&Settings::new()).unwrap()
+        Settings::new().read(Ecf::read).unwrap()
     }
 
     /// A full path of 10 ms and one with room.

@@ -35,9 +35,9 @@
 //!   a subflow is stale after that many retransmission timeouts of its own without progress.
 
 use super::candidates::excluded;
-use super::{Chunk, ChunkKind, Decision, Reinjection, Scheduler};
+use super::{Chunk, ChunkKind, Decision, Needs, Reinjection, Scheduler};
 use crate::ids::{SubflowId, SubflowMap};
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Number, Reader, SettingError, Settings};
 use crate::time::Instant;
 use crate::view::{ConnectionView, SubflowView};
 
@@ -48,27 +48,27 @@ const PAGE: u64 = 32 * 1024;
 /// Segments of the least window that a send buffer is made for.
 const LEAST_WINDOW: u64 = 10;
 
-/// The settings of [`Linux`].
-pub const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "send_buffer",
-        default: "3.2",
-        values: "congestion windows, 1 to 100",
-        summary: "What a subflow may hold, queued and in flight, before the scheduler waits",
-    },
-    Parameter {
-        name: "largest_buffer",
-        default: "4194304",
-        values: "bytes, 4096 to 1000000000",
-        summary: "Most that a subflow's send buffer grows to (`tcp_wmem`)",
-    },
-    Parameter {
-        name: "stale_loss_cnt",
-        default: "4",
-        values: "timeouts, 1 to 100",
-        summary: "Retransmission timeouts in a row after which a subflow gets no new data",
-    },
-];
+const SEND_BUFFER: Number = Number {
+    name: "send_buffer",
+    unit: "congestion windows",
+    default: 3.2,
+    range: 1.0..=100.0,
+    summary: "What a subflow may hold, queued and in flight, before the scheduler waits",
+};
+const LARGEST_BUFFER: Number = Number {
+    name: "largest_buffer",
+    unit: "bytes",
+    default: 4_194_304.0,
+    range: 4096.0..=1e9,
+    summary: "Most that a subflow's send buffer grows to (`tcp_wmem`)",
+};
+const STALE_LOSS_CNT: Number = Number {
+    name: "stale_loss_cnt",
+    unit: "timeouts",
+    default: 4.0,
+    range: 1.0..=100.0,
+    summary: "Retransmission timeouts in a row after which a subflow gets no new data",
+};
 
 /// What is remembered of a subflow.
 #[derive(Clone, Copy, Debug)]
@@ -94,9 +94,19 @@ pub struct LinuxSettings {
     pub stale_loss_cnt: u32,
 }
 
+impl LinuxSettings {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
+        Ok(Self {
+            send_buffer: reader.read(&SEND_BUFFER)?,
+            largest_buffer: reader.read(&LARGEST_BUFFER)? as u64,
+            stale_loss_cnt: reader.read(&STALE_LOSS_CNT)? as u32,
+        })
+    }
+}
+
 impl Default for LinuxSettings {
     fn default() -> Self {
-        Self { send_buffer: 3.2, largest_buffer: 4 << 20, stale_loss_cnt: 4 }
+        Settings::new().read(Self::read).expect("the defaults are in their ranges")
     }
 }
 
@@ -117,16 +127,9 @@ impl Linux {
         Self { settings, records: SubflowMap::new(), burst_on: None, burst_left: 0, written: 0 }
     }
 
-    /// Makes one from [`PARAMETERS`].
-    pub fn build(settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
-        let chosen = LinuxSettings::default();
-        let largest_buffer = settings.number("largest_buffer", chosen.largest_buffer as f64, 4096.0..=1e9)?;
-        let stale_loss_cnt = settings.number("stale_loss_cnt", f64::from(chosen.stale_loss_cnt), 1.0..=100.0)?;
-        Ok(Box::new(Self::new(LinuxSettings {
-            send_buffer: settings.number("send_buffer", chosen.send_buffer, 1.0..=100.0)?,
-            largest_buffer: largest_buffer as u64,
-            stale_loss_cnt: stale_loss_cnt as u32,
-        })))
+    /// Makes one.
+    pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
+        Ok(Box::new(Self::new(LinuxSettings::read(reader)?)))
     }
 
     /// Takes note of progress and of subflows that are new.
@@ -136,14 +139,14 @@ impl Linux {
             match self.records.get_mut(subflow.id) {
                 Some(record) if record.progress < subflow.last_progress || !subflow.stale => {
                     record.progress = subflow.last_progress;
-                    record.timeouts = subflow.timeouts;
+                    record.timeouts = subflow.counters.timeouts;
                 }
                 Some(_) => {}
                 None => {
                     let average_rate = pacing_rate(subflow);
                     let progress = subflow.last_progress;
                     // The first timeout of a stale subflow that was never seen healthy happened before we looked.
-                    let timeouts = subflow.timeouts.saturating_sub(u32::from(subflow.stale));
+                    let timeouts = subflow.counters.timeouts.saturating_sub(u32::from(subflow.stale));
                     self.records.insert(subflow.id, Record { average_rate, progress, timeouts, buffer });
                 }
             }
@@ -173,7 +176,7 @@ impl Linux {
     }
 
     fn active(&self, subflow: &SubflowView) -> bool {
-        let in_a_row = self.records.get(subflow.id).map_or(0, |r| subflow.timeouts.saturating_sub(r.timeouts));
+        let in_a_row = self.records.get(subflow.id).map_or(0, |r| subflow.counters.timeouts.saturating_sub(r.timeouts));
         subflow.usable() && in_a_row < self.settings.stale_loss_cnt
     }
 
@@ -235,7 +238,7 @@ impl Linux {
 /// The rate that the kernel writes down for a subflow, bytes per second (`tcp_update_pacing_rate`).
 fn pacing_rate(subflow: &SubflowView) -> u64 {
     let percent = if subflow.cwnd < subflow.ssthresh / 2 { 200 } else { 120 };
-    subflow.pacing_rate.bytes_per_second().saturating_mul(percent) / 100
+    subflow.rates.pacing.bytes_per_second().saturating_mul(percent) / 100
 }
 
 /// What the subflow holds, bytes.
@@ -252,8 +255,8 @@ impl Scheduler for Linux {
         }
     }
 
-    fn reinjection(&self) -> Reinjection {
-        Reinjection::OnConnectionTimeout
+    fn needs(&self) -> Needs {
+        Needs { reinjection: Reinjection::OnConnectionTimeout, ..Needs::default() }
     }
 
     fn on_subflow_removed(&mut self, id: SubflowId) {
@@ -274,10 +277,10 @@ mod tests {
     fn the_pacing_rate_is_averaged_over_what_is_held_and_the_burst() {
         let mut scheduler = Linux::new(LinuxSettings { send_buffer: 100.0, ..LinuxSettings::default() });
         let mut paths = [subflow(0, 10)];
-        paths[0].pacing_rate = Rate::from_bytes_per_second(1_000_000);
+        paths[0].rates.pacing = Rate::from_bytes_per_second(1_000_000);
         paths[0].queued = 65_536;
         scheduler.observe(&paths);
-        paths[0].pacing_rate = Rate::from_bytes_per_second(3_000_000);
+        paths[0].rates.pacing = Rate::from_bytes_per_second(3_000_000);
         let chunk = Chunk { data_seq: 0, length: 1000, kind: ChunkKind::New, last_sent_on: None, time_left: None };
         assert_eq!(scheduler.schedule(&connection(0), &chunk, &paths), Decision::Send(SubflowId(0)));
         // Half the weight is the queue's at 1 MB/s, half the burst's at 3 MB/s, and of each 120 %.

@@ -7,15 +7,12 @@
 //! When the connection-level window closes on a hole ("How Hard Can It Be? Designing and Implementing a Deployable
 //! Multipath TCP", NSDI 2012), mechanisms 1 and 2 of the paper step in: see [`super::blocked_window`].
 
-use super::blocked_window::{self, BlockedWindow, Penalise};
+use super::blocked_window::{BlockedWindow, Penalise};
 use super::candidates::{excluded, fastest};
 use super::{Chunk, Decision, Hole, Relief, Scheduler};
 use crate::ids::SubflowId;
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Reader, SettingError};
 use crate::view::{ConnectionView, SubflowView};
-
-/// The settings of [`LowestRtt`].
-pub const PARAMETERS: &[Parameter] = &[blocked_window::OPPORTUNISTIC_RETRANSMISSION, blocked_window::PENALISE];
 
 /// The scheduler `lowest_rtt`.
 #[derive(Debug)]
@@ -29,9 +26,9 @@ impl LowestRtt {
         Self { blocked_window: BlockedWindow::new(opportunistic_retransmission, penalise) }
     }
 
-    /// Makes one from [`PARAMETERS`].
-    pub fn build(settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
-        Ok(Box::new(Self { blocked_window: BlockedWindow::build(settings, true, Penalise::Slower)? }))
+    /// Makes one.
+    pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
+        Ok(Box::new(Self { blocked_window: BlockedWindow::read(reader, true, Penalise::Slower)? }))
     }
 }
 

@@ -35,24 +35,21 @@
 use super::candidates::{excluded, fits, preferred};
 use super::{Chunk, Decision, Scheduler};
 use crate::ids::{SubflowId, SubflowMap};
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Choice, Reader, SettingError};
 use crate::view::{ConnectionView, SubflowView};
 
-/// The settings of [`Maps`].
-pub const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "loss",
-        default: "mathis",
-        values: "mathis | measured",
-        summary: "Loss as the paper computes it from window and round trip, or as it was found",
-    },
-    Parameter {
-        name: "maxima",
-        default: "paths",
-        values: "paths | own_history",
-        summary: "What round trip and loss are divided by: the largest of all paths, or of the path's own past",
-    },
-];
+const LOSS: Choice<Loss> = Choice {
+    name: "loss",
+    default: Loss::Mathis,
+    words: &[("mathis", Loss::Mathis), ("measured", Loss::Measured)],
+    summary: "Loss as the paper computes it from window and round trip, or as it was found",
+};
+const MAXIMA: Choice<Maxima> = Choice {
+    name: "maxima",
+    default: Maxima::Paths,
+    words: &[("paths", Maxima::Paths), ("own_history", Maxima::OwnHistory)],
+    summary: "What round trip and loss are divided by: the largest of all paths, or of the path's own past",
+};
 
 /// C of the Mathis model, bytes.
 const MATHIS: f64 = 1.22 * 1500.0;
@@ -123,10 +120,10 @@ impl Maps {
         Self { loss, maxima, history: SubflowMap::new() }
     }
 
-    /// Makes one from [`PARAMETERS`].
-    pub fn build(settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
-        let loss = [Loss::Mathis, Loss::Measured][settings.word("loss", &["mathis", "measured"], 0)?];
-        let maxima = [Maxima::Paths, Maxima::OwnHistory][settings.word("maxima", &["paths", "own_history"], 0)?];
+    /// Makes one.
+    pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
+        let loss = reader.read(&LOSS)?;
+        let maxima = reader.read(&MAXIMA)?;
         Ok(Box::new(Self::new(loss, maxima)))
     }
 

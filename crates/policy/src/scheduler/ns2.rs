@@ -29,17 +29,17 @@
 //!   congestion window is above `window_`. That is not done here: the window is the smaller of both.
 
 use super::candidates::excluded;
-use super::{Chunk, Decision, Reinjection, Scheduler};
-use crate::table::{Parameter, SettingError, Settings};
+use super::{Chunk, Decision, Needs, Reinjection, Scheduler};
+use crate::table::{Number, Reader, SettingError};
 use crate::view::{ConnectionView, Phase, SubflowView};
 
-/// The settings of [`Ns2`].
-pub const PARAMETERS: &[Parameter] = &[Parameter {
+const FAILED_AFTER: Number = Number {
     name: "failed_after",
-    default: "2",
-    values: "timeouts in a row, 1 to 100",
+    unit: "timeouts in a row",
+    default: 2.0,
+    range: 1.0..=100.0,
     summary: "After how many retransmission timeouts in a row a subflow gets no new data",
-}];
+};
 
 /// The scheduler `ns2`.
 #[derive(Debug)]
@@ -53,16 +53,16 @@ impl Ns2 {
         Self { failed_after }
     }
 
-    /// Makes one from [`PARAMETERS`].
-    pub fn build(settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
-        Ok(Box::new(Self::new(settings.number("failed_after", 2.0, 1.0..=100.0)? as u32)))
+    /// Makes one.
+    pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
+        Ok(Box::new(Self::new(reader.read(&FAILED_AFTER)? as u32)))
     }
 }
 
 /// Whether the segment may be given, or a whole one if that is less.
 fn has_window(subflow: &SubflowView, length: u32) -> bool {
     let outstanding = match subflow.phase {
-        Phase::TimeoutRecovery => subflow.bytes_sent.saturating_sub(subflow.bytes_acked),
+        Phase::TimeoutRecovery => subflow.counters.bytes_sent.saturating_sub(subflow.counters.bytes_acked),
         Phase::SlowStart | Phase::CongestionAvoidance | Phase::FastRecovery => subflow.in_flight,
     };
     let left = subflow.cwnd.saturating_sub(outstanding).min(subflow.window_left);
@@ -72,14 +72,15 @@ fn has_window(subflow: &SubflowView, length: u32) -> bool {
 impl Scheduler for Ns2 {
     fn schedule(&mut self, _connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
         let excluded = excluded(chunk);
-        let alive = |s: &&SubflowView| s.usable() && s.timeouts_in_row < self.failed_after && Some(s.id) != excluded;
+        let alive =
+            |s: &&SubflowView| s.usable() && s.counters.timeouts_in_row < self.failed_after && Some(s.id) != excluded;
         let backups = !subflows.iter().filter(alive).any(|subflow| !subflow.backup);
         let mut candidates = subflows.iter().filter(alive).filter(|subflow| subflow.backup == backups);
         Decision::on(candidates.find(|subflow| has_window(subflow, chunk.length)))
     }
 
-    fn reinjection(&self) -> Reinjection {
-        Reinjection::Never
+    fn needs(&self) -> Needs {
+        Needs { reinjection: Reinjection::Never, ..Needs::default() }
     }
 }
 
@@ -88,6 +89,7 @@ mod tests {
     use super::*;
     use crate::scheduler::TABLE;
     use crate::scheduler::tests::{connection, new_data, reinjection_from, send, subflow};
+    use crate::table::Settings;
     use crate::table::build;
 
     fn ns2() -> Box<dyn Scheduler> {
@@ -129,21 +131,21 @@ mod tests {
     #[test]
     fn after_a_timeout_all_that_is_not_acknowledged_is_outstanding() {
         let mut paths = paths();
-        (paths[0].phase, paths[0].cwnd, paths[0].timeouts_in_row) = (Phase::TimeoutRecovery, 1_000, 1);
+        (paths[0].phase, paths[0].cwnd, paths[0].counters.timeouts_in_row) = (Phase::TimeoutRecovery, 1_000, 1);
         // Nothing counts as in flight: all eight are to be sent again.
-        (paths[0].bytes_sent, paths[0].bytes_acked) = (50_000, 42_000);
+        (paths[0].counters.bytes_sent, paths[0].counters.bytes_acked) = (50_000, 42_000);
         assert_eq!(ns2().schedule(&connection(0), &new_data(), &paths), send(1));
         // Three have been, and the window has grown to four.
-        (paths[0].bytes_acked, paths[0].cwnd, paths[0].timeouts_in_row) = (47_000, 4_000, 0);
+        (paths[0].counters.bytes_acked, paths[0].cwnd, paths[0].counters.timeouts_in_row) = (47_000, 4_000, 0);
         assert_eq!(ns2().schedule(&connection(0), &new_data(), &paths), send(0));
     }
 
     #[test]
     fn a_subflow_gets_nothing_after_two_timeouts_in_a_row_until_it_makes_progress() {
         let mut paths = paths();
-        paths[0].timeouts_in_row = 1;
+        paths[0].counters.timeouts_in_row = 1;
         assert_eq!(ns2().schedule(&connection(0), &new_data(), &paths), send(0));
-        paths[0].timeouts_in_row = 2;
+        paths[0].counters.timeouts_in_row = 2;
         assert_eq!(ns2().schedule(&connection(0), &new_data(), &paths), send(1));
         let patient = build(TABLE, "ns2", &Settings::new().with("failed_after", "3"));
         assert_eq!(patient.unwrap().schedule(&connection(0), &new_data(), &paths), send(0));
@@ -153,8 +155,7 @@ mod tests {
     #[test]
     fn what_a_subflow_hands_over_goes_to_the_others_in_order_and_nothing_else_is_sent_again() {
         assert_eq!(ns2().schedule(&connection(0), &reinjection_from(0), &paths()), send(1));
-        assert_eq!(ns2().reinjection(), Reinjection::Never);
-        assert!(!ns2().duplicates() && ns2().silence().is_none());
+        assert_eq!(ns2().needs(), Needs { reinjection: Reinjection::Never, ..Needs::default() });
     }
 
     #[test]
@@ -162,7 +163,7 @@ mod tests {
         let mut paths = paths();
         paths[0].backup = true;
         assert_eq!(ns2().schedule(&connection(0), &new_data(), &paths), send(1));
-        (paths[1].timeouts_in_row, paths[2].suspended) = (2, true);
+        (paths[1].counters.timeouts_in_row, paths[2].suspended) = (2, true);
         assert_eq!(ns2().schedule(&connection(0), &new_data(), &paths), send(0));
     }
 }

@@ -22,25 +22,20 @@
 //! - Backups and stale subflows get nothing while others are left (`candidates.rs`). What queues on a subflow that
 //!   fails is sent again elsewhere by the engine, in the same way but never to where it was.
 
-use super::blocked_window::{self, BlockedWindow, Penalise};
+use super::blocked_window::{BlockedWindow, Penalise};
 use super::candidates::{excluded, preferred};
 use super::{Chunk, Decision, Hole, Relief, Scheduler};
 use crate::ids::SubflowId;
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Choice, Reader, SettingError};
 use crate::time::Duration;
 use crate::view::{ConnectionView, SubflowView};
 
-/// The settings of [`Otias`].
-pub const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "rounds",
-        default: "fraction",
-        values: "fraction | whole",
-        summary: "Whether the round trips of waiting are counted in parts or rounded down",
-    },
-    Parameter { default: "off", ..blocked_window::OPPORTUNISTIC_RETRANSMISSION },
-    Parameter { default: "never", ..blocked_window::PENALISE },
-];
+const ROUNDS: Choice<bool> = Choice {
+    name: "rounds",
+    default: false,
+    words: &[("fraction", false), ("whole", true)],
+    summary: "Whether the round trips of waiting are counted in parts or rounded down",
+};
 
 /// The scheduler `otias`.
 #[derive(Debug)]
@@ -50,15 +45,15 @@ pub struct Otias {
 }
 
 impl Otias {
-    /// Makes one from [`PARAMETERS`].
-    pub fn build(settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
-        Ok(Box::new(Self::from_settings(settings)?))
+    /// Makes one.
+    pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
+        Ok(Box::new(Self::read(reader)?))
     }
 
-    fn from_settings(settings: &Settings) -> Result<Self, SettingError> {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
         Ok(Self {
-            whole_rounds: settings.word("rounds", &["fraction", "whole"], 0)? == 1,
-            blocked_window: BlockedWindow::build(settings, false, Penalise::Never)?,
+            whole_rounds: reader.read(&ROUNDS)?,
+            blocked_window: BlockedWindow::read(reader, false, Penalise::Never)?,
         })
     }
 
@@ -90,12 +85,13 @@ impl Scheduler for Otias {
 mod tests {
     use super::super::tests::{connection, new_data, reinjection_from, send, subflow};
     use super::*;
+    use crate::table::Settings;
 
     fn otias(settings: Settings) -> Otias {
-        Otias::from_settings(&settings).unwrap()
+        settings.read(Otias::read).unwrap()
     }
 
-    /// Gives segments of 1000 bytes until one goes elsewhere than to the first path; says how many went there.
+    /// Returns segments of 1000 bytes until one goes elsewhere than to the first path; says how many went there.
     fn segments_for_the_first(scheduler: &mut Otias, paths: &mut [SubflowView]) -> u64 {
         let mut given = 0;
         while scheduler.schedule(&connection(0), &new_data(), paths) == send(0) {

@@ -22,16 +22,8 @@
 use super::candidates::{excluded, fits, preferred};
 use super::{Chunk, Decision, Scheduler};
 use crate::ids::AddressId;
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Reader, SettingError, Written};
 use crate::view::{ConnectionView, SubflowView};
-
-/// The settings of [`PrimaryOverflow`].
-pub const PARAMETERS: &[Parameter] = &[Parameter {
-    name: "order",
-    default: "0",
-    values: "identifiers of local addresses, first to last, as 1:0:2",
-    summary: "Which path comes first; those not named follow in order of identifier",
-}];
 
 /// The scheduler `primary_overflow`.
 #[derive(Debug)]
@@ -45,24 +37,28 @@ impl PrimaryOverflow {
         Self { order }
     }
 
-    /// Makes one from [`PARAMETERS`].
-    pub fn build(settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
-        let text = settings.get("order").unwrap_or("0");
-        let order = text.split(':').map(|id| id.trim().parse().ok().map(AddressId)).collect::<Option<Vec<_>>>();
-        let twice = |order: &[AddressId]| (1..order.len()).any(|at| order[..at].contains(&order[at]));
-        match order.filter(|order| !twice(order)) {
-            Some(order) => Ok(Box::new(Self::new(order))),
-            None => Err(SettingError::BadValue {
-                name: "order".to_owned(),
-                value: text.to_owned(),
-                expected: "a list of different address identifiers from 0 to 255, as 1:0:2".to_owned(),
-            }),
-        }
+    /// Makes one.
+    pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
+        Ok(Box::new(Self::new(reader.read(&Written {
+            name: "order",
+            default: "0",
+            values: "identifiers of local addresses, first to last, as 1:0:2",
+            expected: "a list of different address identifiers from 0 to 255, as 1:0:2",
+            read: read_order,
+            summary: "Which path comes first; those not named follow in order of identifier",
+        })?)))
     }
 
     fn place(&self, subflow: &SubflowView) -> usize {
         self.order.iter().position(|address| *address == subflow.local_address).unwrap_or(self.order.len())
     }
+}
+
+/// Reads `1:0:2`.
+fn read_order(text: &str) -> Option<Vec<AddressId>> {
+    let order = text.split(':').map(|id| id.trim().parse().ok().map(AddressId)).collect::<Option<Vec<_>>>()?;
+    let twice = (1..order.len()).any(|at| order[..at].contains(&order[at]));
+    (!twice).then_some(order)
 }
 
 impl Scheduler for PrimaryOverflow {
@@ -78,6 +74,7 @@ mod tests {
     use super::*;
     use crate::scheduler::TABLE;
     use crate::scheduler::tests::{connection, new_data, reinjection_from, send, subflow};
+    use crate::table::Settings;
     use crate::table::build;
 
     /// Subflows 0, 1, 2 from the addresses 1, 2, 3, the later the faster.

@@ -53,12 +53,9 @@ use super::candidates::{excluded, fits, preferred};
 use super::{Chunk, ChunkKind, Decision, Scheduler};
 use crate::ids::{AddressId, ShortMap, SubflowId, SubflowMap};
 use crate::rate::Rate;
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Reader, SettingError};
 use crate::time::{Duration, Instant};
-use crate::view::{ConnectionView, SubflowView};
-
-/// It has no settings of its own; the priority is the connection's.
-pub const PARAMETERS: &[Parameter] = &[];
+use crate::view::{ConnectionView, Counters, SubflowView};
 
 /// The best quality, and that at the start.
 const BEST: u32 = 10_000;
@@ -148,7 +145,7 @@ pub struct Qoe {
 
 impl Qoe {
     /// Makes one.
-    pub fn build(_settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
+    pub fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
         Ok(Box::new(Self::default()))
     }
 
@@ -156,13 +153,13 @@ impl Qoe {
     fn observe(&mut self, subflows: &[SubflowView]) {
         for subflow in subflows {
             let known = self.records.get(subflow.id).copied().unwrap_or_default();
-            let lost = subflow.segments_lost.wrapping_sub(known.segments_lost);
-            let timeouts = subflow.timeouts.wrapping_sub(known.timeouts);
-            let acknowledgements = subflow.acknowledgements.wrapping_sub(known.acknowledgements);
+            let lost = subflow.counters.segments_lost.wrapping_sub(known.segments_lost);
+            let timeouts = subflow.counters.timeouts.wrapping_sub(known.timeouts);
+            let acknowledgements = subflow.counters.acknowledgements.wrapping_sub(known.acknowledgements);
             if lost == 0 && timeouts == 0 && acknowledgements == 0 {
                 continue;
             }
-            let SubflowView { segments_lost, timeouts: all_timeouts, acknowledgements: all, .. } = *subflow;
+            let Counters { segments_lost, timeouts: all_timeouts, acknowledgements: all, .. } = subflow.counters;
             let record = Record { segments_lost, timeouts: all_timeouts, acknowledgements: all, ..known };
             self.records.insert(subflow.id, record);
             let quality = self.quality(subflow).after(lost, timeouts, acknowledgements);

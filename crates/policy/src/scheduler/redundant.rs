@@ -2,16 +2,13 @@
 //!
 //! ReMP ("ReMP TCP: Low Latency Multipath TCP", ICC 2016): latency is bought with bandwidth. The engine keeps one
 //! cursor per subflow and fills each subflow's window with what that subflow has not carried yet
-//! ([`Scheduler::redundant`]). What is decided here is only where the first copy of new data goes: to the fastest
+//! ([`Work::is_behind`]). What is decided here is only where the first copy of new data goes: to the fastest
 //! usable subflow with room. Backups carry copies only when no regular subflow is left, as far as this decision goes.
 
 use super::candidates::{excluded, fastest};
-use super::{Chunk, Decision, Scheduler};
-use crate::table::{Parameter, SettingError, Settings};
+use super::{Answer, Chunk, Decision, Needs, Scheduler, Work, again, unsent};
+use crate::table::{Reader, SettingError};
 use crate::view::{ConnectionView, SubflowView};
-
-/// It has no settings.
-pub const PARAMETERS: &[Parameter] = &[];
 
 /// The scheduler `redundant`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,7 +16,7 @@ pub struct Redundant;
 
 impl Redundant {
     /// Makes one.
-    pub fn build(_settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
+    pub fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
         Ok(Box::new(Self))
     }
 }
@@ -29,7 +26,18 @@ impl Scheduler for Redundant {
         Decision::on(fastest(subflows, excluded(chunk), chunk.length))
     }
 
-    fn redundant(&self) -> bool {
-        true
+    fn next(&mut self, connection: &ConnectionView, work: &mut dyn Work, subflows: &[SubflowView]) -> Answer {
+        if let Some(answer) = again(self, connection, work, subflows) {
+            return answer;
+        }
+        let with_room = subflows.iter().filter(|subflow| subflow.usable() && subflow.has_room());
+        if let Some(behind) = with_room.map(|subflow| subflow.id).find(|id| work.is_behind(*id)) {
+            return Answer::CatchUp(behind);
+        }
+        unsent(self, connection, work, subflows).unwrap_or(Answer::Wait)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { whole_stream: true, ..Needs::default() }
     }
 }

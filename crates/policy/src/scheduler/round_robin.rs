@@ -7,11 +7,8 @@
 use super::candidates::{excluded, fits, preferred};
 use super::{Chunk, Decision, Scheduler};
 use crate::ids::SubflowId;
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Reader, SettingError};
 use crate::view::{ConnectionView, SubflowView};
-
-/// It has no settings.
-pub const PARAMETERS: &[Parameter] = &[];
 
 /// The scheduler `round_robin`.
 #[derive(Debug, Default)]
@@ -22,7 +19,7 @@ pub struct RoundRobin {
 
 impl RoundRobin {
     /// Makes one.
-    pub fn build(_settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
+    pub fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
         Ok(Box::new(Self::default()))
     }
 }

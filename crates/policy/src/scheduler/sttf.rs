@@ -28,28 +28,23 @@
 //! - Backups and stale subflows get nothing while others are left, and a full subflow with nothing under way, which
 //!   nothing would ever make free, is left out (`candidates.rs`).
 
-use super::blocked_window::{self, BlockedWindow, Penalise};
+use super::blocked_window::{BlockedWindow, Penalise};
 use super::candidates::{excluded, fits, preferred, will_have_room};
 use super::{Chunk, ChunkKind, Decision, Hole, Relief, Scheduler};
 use crate::ids::SubflowId;
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Choice, Reader, SettingError};
 use crate::time::Duration;
 use crate::view::{ConnectionView, SubflowView};
 
 /// Rounds that are simulated; the window stays as it is in later ones.
 const MOST_ROUNDS: u64 = 64;
 
-/// The settings of [`Sttf`].
-pub const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "round_trip",
-        default: "smoothed",
-        values: "smoothed | latest",
-        summary: "Which round-trip time a round takes",
-    },
-    blocked_window::OPPORTUNISTIC_RETRANSMISSION,
-    Parameter { default: "never", ..blocked_window::PENALISE },
-];
+const ROUND_TRIP: Choice<bool> = Choice {
+    name: "round_trip",
+    default: false,
+    words: &[("smoothed", false), ("latest", true)],
+    summary: "Which round-trip time a round takes",
+};
 
 /// The scheduler `sttf`.
 #[derive(Debug)]
@@ -59,15 +54,15 @@ pub struct Sttf {
 }
 
 impl Sttf {
-    /// Makes one from [`PARAMETERS`].
-    pub fn build(settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
-        Ok(Box::new(Self::from_settings(settings)?))
+    /// Makes one.
+    pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
+        Ok(Box::new(Self::read(reader)?))
     }
 
-    fn from_settings(settings: &Settings) -> Result<Self, SettingError> {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
         Ok(Self {
-            latest: settings.word("round_trip", &["smoothed", "latest"], 0)? == 1,
-            blocked_window: BlockedWindow::build(settings, true, Penalise::Never)?,
+            latest: reader.read(&ROUND_TRIP)?,
+            blocked_window: BlockedWindow::read(reader, true, Penalise::Never)?,
         })
     }
 
@@ -183,11 +178,12 @@ impl Scheduler for Sttf {
 mod tests {
     use super::super::tests::{connection, new_data, reinjection_from, send, subflow};
     use super::*;
+    use crate::table::Settings;
 
     const WAIT: Decision = Decision::Wait(None);
 
     fn sttf() -> Sttf {
-        Sttf::from_settings(&Settings::new()).unwrap()
+        Settings::new().read(Sttf::read).unwrap()
     }
 
     fn ms(ms: u64) -> Duration {
@@ -293,7 +289,7 @@ mod tests {
         paths[0].smoothed_rtt = ms(30);
         assert_eq!(sttf().schedule(&with_unsent(20), &new_data(), &paths), send(1));
         // The latest sample is something else.
-        let mut latest = Sttf::from_settings(&Settings::new().with("round_trip", "latest")).unwrap();
+        let mut latest = Settings::new().with("round_trip", "latest").read(Sttf::read).unwrap();
         assert_eq!(latest.schedule(&with_unsent(20), &new_data(), &paths), WAIT);
     }
 

@@ -3,13 +3,14 @@
 use super::blocked_window::Penalise;
 use super::linux::{Linux, LinuxSettings};
 use super::lowest_rtt::LowestRtt;
+use super::pile::Pile;
 use super::round_robin::RoundRobin;
 use super::*;
-use crate::ids::{AddressId, ConnectionId};
+use crate::ids::{AddressId, ConnectionId, SubflowId};
 use crate::rate::Rate;
 use crate::table::{SettingError, Settings, build};
-use crate::time::Duration;
-use crate::view::{Phase, SubflowState};
+use crate::time::{Duration, Instant};
+use crate::view::{ConnectionView, Counters, Phase, Rates, SubflowState, SubflowView};
 
 /// An established subflow with segments of 1000 bytes, a window of ten and nothing in flight.
 pub(crate) fn subflow(id: u32, rtt_ms: u64) -> SubflowView {
@@ -33,18 +34,14 @@ pub(crate) fn subflow(id: u32, rtt_ms: u64) -> SubflowView {
         min_rtt: rtt,
         latest_rtt: rtt,
         rto: Duration::from_millis(200),
-        pacing_rate: Rate::from_bytes_over(10_000, rtt),
-        app_limited: false,
-        bandwidth: Rate::from_bytes_over(10_000, rtt),
-        delivery_rate: Rate::ZERO,
-        bytes_sent: 0,
-        bytes_acked: 0,
-        bytes_lost: 0,
-        segments_lost: 0,
-        acknowledgements: 0,
+        rates: Rates {
+            pacing: Rate::from_bytes_over(10_000, rtt),
+            bandwidth: Rate::from_bytes_over(10_000, rtt),
+            delivery: Rate::ZERO,
+            app_limited: false,
+        },
+        counters: Counters::default(),
         loss_rate: 0.0,
-        timeouts: 0,
-        timeouts_in_row: 0,
         last_progress: Instant::ZERO,
         last_sent: Instant::ZERO,
         forward_delay: None,
@@ -259,17 +256,22 @@ fn segments_go_in_turn_and_a_full_subflow_is_skipped() {
 #[test]
 fn redundant_asks_for_copies_and_gives_the_first_one_to_the_fastest() {
     let mut scheduler = build(TABLE, "redundant", &Settings::new()).unwrap();
-    assert!(scheduler.redundant());
-    assert_eq!(scheduler.schedule(&connection(0), &new_data(), &[subflow(0, 50), subflow(1, 20)]), send(1));
-    assert!(!everyone()[0].redundant());
+    assert!(scheduler.needs().whole_stream && !everyone()[0].needs().whole_stream);
+    let paths = [subflow(0, 50), subflow(1, 20)];
+    let mut next = |behind: &[u32]| {
+        let behind = behind.iter().map(|id| SubflowId(*id)).collect();
+        scheduler.next(&connection(0), &mut Pile { unsent: Some(new_data()), behind, ..Pile::default() }, &paths)
+    };
+    assert_eq!(next(&[]), Answer::New(SubflowId(1)));
+    assert_eq!(next(&[0, 1]), Answer::CatchUp(SubflowId(0)));
 }
 
 #[test]
 fn linux_takes_the_least_queue_per_pacing_rate_and_not_the_least_round_trip() {
     let mut scheduler = linux(2.0);
     let mut paths = [subflow(0, 10), subflow(1, 100)];
-    paths[0].pacing_rate = Rate::from_bytes_per_second(1_000_000);
-    paths[1].pacing_rate = Rate::from_bytes_per_second(500_000);
+    paths[0].rates.pacing = Rate::from_bytes_per_second(1_000_000);
+    paths[1].rates.pacing = Rate::from_bytes_per_second(500_000);
     // 8000 B / 1 MB/s = 8 ms against 3000 B / 0.5 MB/s = 6 ms.
     (paths[0].in_flight, paths[1].queued) = (8_000, 3_000);
     assert_eq!(scheduler.schedule(&connection(0), &new_data(), &paths), send(1));
@@ -343,8 +345,8 @@ fn linux_shortens_the_burst_to_what_is_left_of_the_window() {
 fn linux_queues_beyond_the_window_up_to_the_send_buffer_and_then_waits_although_another_has_space() {
     let mut scheduler = linux(2.0);
     let mut paths = [subflow(0, 10), subflow(1, 10)];
-    paths[0].pacing_rate = Rate::from_bytes_per_second(100_000_000);
-    paths[1].pacing_rate = Rate::from_bytes_per_second(100_000);
+    paths[0].rates.pacing = Rate::from_bytes_per_second(100_000_000);
+    paths[1].rates.pacing = Rate::from_bytes_per_second(100_000);
     // Two windows of 10000; 19999 B / 100 MB/s is still less than 1000 B / 100 kB/s.
     (paths[0].in_flight, paths[0].queued, paths[1].in_flight) = (10_000, 9_999, 1_000);
     assert_eq!(scheduler.schedule(&connection(0), &new_data(), &paths), send(0));
@@ -362,7 +364,7 @@ fn linux_uses_a_backup_when_the_regular_subflow_timed_out_four_times_in_a_row_an
     assert_eq!(scheduler.schedule(&connection(0), &new_data(), &paths), send(0));
     paths[0].stale = true;
     for (timeouts, expected) in [(1, 0), (3, 0), (4, 1), (5, 1)] {
-        paths[0].timeouts = timeouts;
+        paths[0].counters.timeouts = timeouts;
         assert_eq!(scheduler.schedule(&connection(0), &new_data(), &paths), send(expected), "{timeouts} timeouts");
     }
     (paths[0].stale, paths[0].last_progress) = (false, at(9_000));
@@ -377,12 +379,12 @@ fn linux_uses_a_backup_when_the_regular_subflow_timed_out_four_times_in_a_row_an
 fn linux_counts_timeouts_from_the_last_progress_or_the_last_answer() {
     for answer in [
         |view: &mut SubflowView| view.stale = false,
-        |view: &mut SubflowView| (view.last_progress, view.timeouts) = (at(9_000), 6),
+        |view: &mut SubflowView| (view.last_progress, view.counters.timeouts) = (at(9_000), 6),
     ] {
         let mut scheduler = linux(2.0);
         let mut paths = [subflow(0, 10)];
         scheduler.schedule(&connection(0), &new_data(), &paths);
-        (paths[0].stale, paths[0].timeouts) = (true, 5);
+        (paths[0].stale, paths[0].counters.timeouts) = (true, 5);
         assert_eq!(scheduler.schedule(&connection(0), &new_data(), &paths), Decision::Wait(None));
         answer(&mut paths[0]);
         assert_eq!(scheduler.schedule(&connection(9_000), &new_data(), &paths), send(0));
@@ -392,7 +394,7 @@ fn linux_counts_timeouts_from_the_last_progress_or_the_last_answer() {
 #[test]
 fn linux_reinjects_only_onto_an_idle_subflow_and_onto_a_backup_only_when_the_regulars_stall() {
     let mut scheduler = linux(2.0);
-    assert_eq!(scheduler.reinjection(), Reinjection::OnConnectionTimeout);
+    assert_eq!(scheduler.needs().reinjection, Reinjection::OnConnectionTimeout);
     let mut paths = [subflow(0, 10), subflow(1, 10), subflow(2, 10)];
     paths[2].backup = true;
     paths[1].in_flight = 1;
@@ -434,7 +436,7 @@ fn settings_outside_their_range_are_refused_by_name() {
 #[test]
 fn every_default_in_the_table_is_a_value_that_its_parameter_takes() {
     for member in TABLE {
-        let settings = member.parameters.iter().fold(Settings::new(), |s, p| s.with(p.name, p.default));
+        let settings = member.parameters().iter().fold(Settings::new(), |s, p| s.with(p.name, &p.default));
         assert!(build(TABLE, member.name, &settings).is_ok(), "{}", member.name);
     }
 }

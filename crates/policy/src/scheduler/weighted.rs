@@ -31,25 +31,16 @@
 use super::candidates::{excluded, fastest, fits, preferred};
 use super::{Chunk, ChunkKind, Decision, Scheduler};
 use crate::ids::{AddressId, SubflowId, SubflowMap};
-use crate::table::{Parameter, SettingError, Settings};
+use crate::table::{Choice, Reader, SettingError, Written};
 use crate::view::{ConnectionView, SubflowState, SubflowView};
 use core::cmp::Reverse;
 
-/// The settings of [`Weighted`].
-pub const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "weights",
-        default: "1",
-        values: "whole numbers 1 to 1000 in order of subflow, as 3:1, or by local address, as 0=3:1=1",
-        summary: "Share of each subflow; 1 for those not named",
-    },
-    Parameter {
-        name: "when_full",
-        default: "others",
-        values: "others | wait",
-        summary: "Whether the others take the segments of a subflow without room, or wait for it",
-    },
-];
+const WHEN_FULL: Choice<WhenFull> = Choice {
+    name: "when_full",
+    default: WhenFull::Others,
+    words: &[("others", WhenFull::Others), ("wait", WhenFull::Wait)],
+    summary: "Whether the others take the segments of a subflow without room, or wait for it",
+};
 
 /// The largest weight.
 const MOST: u32 = 1000;
@@ -115,18 +106,17 @@ impl Weighted {
         Self { weights, when_full, credits: SubflowMap::new() }
     }
 
-    /// Makes one from [`PARAMETERS`].
-    pub fn build(settings: &Settings) -> Result<Box<dyn Scheduler>, SettingError> {
-        let text = settings.get("weights").unwrap_or("1");
-        let weights = Weights::read(text).ok_or_else(|| SettingError::BadValue {
-            name: "weights".to_owned(),
-            value: text.to_owned(),
-            expected: format!("weights from 1 to {MOST}, as 3:1, or ADDRESS=WEIGHT, as 0=3:1=1"),
+    /// Makes one.
+    pub fn build(reader: &mut Reader<'_>) -> Result<Box<dyn Scheduler>, SettingError> {
+        let weights = reader.read(&Written {
+            name: "weights",
+            default: "1",
+            values: "whole numbers 1 to 1000 in order of subflow, as 3:1, or by local address, as 0=3:1=1",
+            expected: "weights from 1 to 1000, as 3:1, or ADDRESS=WEIGHT, as 0=3:1=1",
+            read: Weights::read,
+            summary: "Share of each subflow; 1 for those not named",
         })?;
-        let when_full = match settings.word("when_full", &["others", "wait"], 0)? {
-            0 => WhenFull::Others,
-            _ => WhenFull::Wait,
-        };
+        let when_full = reader.read(&WHEN_FULL)?;
         Ok(Box::new(Self::new(weights, when_full)))
     }
 

@@ -1,6 +1,7 @@
 //! A family of two members, and what is said about it wrongly.
 
 use super::*;
+use crate::table::Settings;
 
 /// What the members of the test's family make: a number.
 trait Answer {
@@ -12,21 +13,17 @@ impl Answer for f64 {
     }
 }
 
+const VALUE: Number = Number { name: "value", unit: "apples", default: 1.5, range: 0.0..=10.0, summary: "The number." };
+const SIGN: Choice<f64> =
+    Choice { name: "sign", default: 1.0, words: &[("plus", 1.0), ("minus", -1.0)], summary: "Its sign." };
+
 const TABLE: &[Member<dyn Answer>] = &[
-    Member { name: "fixed", summary: "Always 42.", source: "a novel", parameters: &[], build: |_| Ok(Box::new(42.0)) },
+    Member { name: "fixed", summary: "Always 42.", source: "a novel", build: |_| Ok(Box::new(42.0)) },
     Member {
         name: "chosen",
         summary: "A number, perhaps negated.",
         source: "nowhere",
-        parameters: &[
-            Parameter { name: "value", default: "1.5", values: "a number from 0 to 10", summary: "The number." },
-            Parameter { name: "sign", default: "plus", values: "plus | minus", summary: "Its sign." },
-        ],
-        build: |settings| {
-            let value = settings.number("value", 1.5, 0.0..=10.0)?;
-            let sign = settings.word("sign", &["plus", "minus"], 0)?;
-            Ok(Box::new(if sign == 0 { value } else { -value }))
-        },
+        build: |reader| Ok(Box::new(reader.read(&VALUE)? * reader.read(&SIGN)?)),
     },
 ];
 
@@ -81,4 +78,47 @@ fn settings_are_listed_in_order_of_name_and_the_last_value_counts() {
     let settings = Settings::new().with("b", 1).with("a", "x").with("b", 2);
     assert_eq!(settings.iter().collect::<Vec<_>>(), [("a", "x"), ("b", "2")]);
     assert_eq!((settings.get("b"), settings.get("c")), (Some("2"), None));
+}
+
+#[test]
+fn what_a_member_reads_is_what_is_known_of_its_settings() {
+    let parameters = find(TABLE, "chosen").expect("a member").parameters();
+    let shown = |parameter: &Parameter| format!("{}={} ({})", parameter.name, parameter.default, parameter.values);
+    assert_eq!(
+        parameters.iter().map(shown).collect::<Vec<_>>(),
+        ["value=1.5 (apples, 0 to 10)", "sign=plus (plus | minus)"]
+    );
+    assert_eq!(find(TABLE, "fixed").expect("a member").parameters(), []);
+}
+
+#[test]
+fn an_unknown_setting_is_told_before_a_bad_value() {
+    let settings = Settings::new().with("value", "eleven").with("zeal", 1);
+    assert_eq!(answer("chosen", &settings).unwrap_err().to_string(), "unknown setting 'zeal': known are value, sign");
+}
+
+#[test]
+fn times_are_given_in_milliseconds_or_seconds() {
+    let number = |name| Number { name, unit: "", default: 500.0, range: 0.0..=1000.0, summary: "" };
+    let read =
+        |reader: &mut Reader<'_>| Ok((reader.read(&Milliseconds(number("ms")))?, reader.read(&Seconds(number("s")))?));
+    let (half, long) = (crate::Duration::from_millis(500), crate::Duration::from_secs(500));
+    assert_eq!(Settings::new().read(read), Ok((half, long)));
+    assert_eq!(Settings::new().with("ms", 0.5).with("s", 0.5).read(read), Ok((half / 1000, half)));
+}
+
+#[test]
+fn what_is_written_in_a_way_of_its_own_says_what_it_must_be() {
+    let pair = |text: &str| text.split_once('-').map(|(from, to)| (from.to_owned(), to.to_owned()));
+    let setting =
+        Written { name: "pair", default: "a-b", values: "FROM-TO", expected: "a pair", read: pair, summary: "" };
+    let read = |reader: &mut Reader<'_>| reader.read(&setting);
+    assert_eq!(Settings::new().read(read), Ok(("a".to_owned(), "b".to_owned())));
+    let error = Settings::new().with("pair", "ab").read(read).unwrap_err();
+    assert_eq!(error.to_string(), "setting 'pair' is 'ab', which is not a pair");
+}
+
+#[test]
+fn a_member_shows_its_name() {
+    assert_eq!(format!("{:?}", find(TABLE, "chosen")), "Some(Member { name: \"chosen\", .. })");
 }

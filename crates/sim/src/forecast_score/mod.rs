@@ -3,7 +3,7 @@
 //! [`run`](fn@run) moves nodes for one seed and lets each node hear the others' Hellos over a [`Medium`]; for every link that a node
 //! knows of, every contender forecasts once a second whether the link will be up `horizon` later. [`Score`] is what became of
 //! a contender's forecasts in that run; [`compare`] has their means over seeds, each with its 95 % interval, and beside them
-//! the differences to `persistence` on the same seeds. [`settings`] are those of `docs/forecasters.md`.
+//! the differences to `persistence` on the same seeds. [`settings`] are those of `docs/measurements/forecasters.md`.
 //!
 //! The truth is the link's, not the Hello's: it is up if more than half of the packets would be received at its signal, fading
 //! and nothing else taken into account. A forecaster never sees it, only Hellos, of which fading and collisions take some.

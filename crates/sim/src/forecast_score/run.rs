@@ -25,7 +25,7 @@ const MOVE: Duration = Duration::from_millis(100);
 /// How far above its mean signal a packet may arrive and still be received, in dB.
 const LUCK: f64 = 8.0;
 
-/// Runs one seed; gives each contender's forecasts, one list per acquaintance of two nodes, and at the end those of an oracle
+/// Runs one seed; returns each contender's forecasts, one list per acquaintance of two nodes, and at the end those of an oracle
 /// that knows the truth.
 pub fn run(setting: &Setting, contenders: &[Contender], seed: u64) -> Result<Vec<Vec<Forecasts>>, MobilityError> {
     let margin = setting.duration + setting.horizon;

@@ -72,7 +72,7 @@ fn the_same_seed_has_the_same_scores() {
     assert_ne!(format!("{once:?}"), format!("{other:?}"));
 }
 
-/// Three held-out seeds of `docs/forecasters.md`, which has twenty. The paper's is the one with the loss rate as its
+/// Three held-out seeds of `docs/measurements/forecasters.md`, which has twenty. The paper's is the one with the loss rate as its
 /// observation: on its counter it ends in an alarm that never ends, which leads but excludes more than a third of what is good.
 #[test]
 fn trend_is_better_than_persistence_and_the_paper_in_all_four_measures() {

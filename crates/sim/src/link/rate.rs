@@ -150,7 +150,7 @@ impl Server {
         *free_at = start + slowed(*rate, start).time_for(u64::from(length));
         *free_at
     }
-    /// Serves a packet of `length` bytes that came at `came`; gives the time at which its last bit has left.
+    /// Serves a packet of `length` bytes that came at `came`; returns the time at which its last bit has left.
     #[inline]
     pub(super) fn serve(&mut self, came: Instant, length: u32) -> Instant {
         match self {

@@ -76,7 +76,7 @@ impl Bench {
         self.sent += 1;
         self.link.handle_packet(time, item, &mut self.depot);
     }
-    /// Runs to the end; gives what arrived as (time in microseconds, number).
+    /// Runs to the end; returns what arrived as (time in microseconds, number).
     fn arrivals(&mut self) -> Vec<(u64, u32)> {
         self.run(us(u64::MAX / 2000));
         self.arrived.iter().map(|(time, item)| (*time, item.number)).collect()

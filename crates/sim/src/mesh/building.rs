@@ -54,7 +54,7 @@ impl World {
         });
         NodeId(self.network.mesh.nodes.len() as u32 - 1)
     }
-    /// Gives a node a radio on a channel.
+    /// Returns a node a radio on a channel.
     pub fn add_radio(&mut self, node: NodeId, channel: ChannelId) -> RadioId {
         let mesh = &mut self.network.mesh;
         let Channel { medium, owners, .. } = &mut mesh.channels[channel.index()];

@@ -189,7 +189,8 @@ impl Mesh {
             let station = self.station_of(hop.router, channel)?;
             Some(NextHop { radio, station, weight: weight(hop.router).into() })
         };
-        let hops = self.on_lane(&agent.router, destination, route.destination, &first);
+        let radios = |node: NodeId| self.nodes.get(node.index()).map_or(0, |node| node.radios.len());
+        let hops = self.lanes.next_hops_to(&agent.router, destination, (route.destination, &first), radios);
         let hops: Vec<NextHop> = hops.iter().filter_map(hop).collect();
         self.nodes[node.index()].table.set(destination, &hops);
     }

@@ -5,7 +5,7 @@
 //! hops in proportion to their weights, so that the packets of a flow stay together and a change of weights moves only
 //! the flows next to a border. Each node salts the hash, lest flows that were split once are never split again.
 
-use super::RadioId;
+use super::ids::RadioId;
 use crate::address::InterfaceId;
 use crate::radio::StationId;
 use crate::trace_hash::Digest;

@@ -61,7 +61,7 @@ impl Warehouse {
     fn take(&mut self, id: FreightId) -> Freight {
         core::mem::replace(&mut self.places[id.0 as usize], Freight::Gone)
     }
-    /// The sender is done with it; gives what nobody has taken.
+    /// The sender is done with it; returns what nobody has taken.
     pub(crate) fn release(&mut self, id: FreightId) -> Freight {
         self.free.push(id.0);
         self.take(id)

@@ -1,8 +1,8 @@
 //! Several addresses of a node, routed by the routes of the first, as [`anabranch_routing::lanes`] says: the routing protocol
 //! runs on the first radio of each node, and the other addresses follow it.
 
+use super::ids::{NodeId, RadioId};
 use super::naming::{interface_id, link_local, node_of};
-use super::{Mesh, NodeId, RadioId};
 use crate::address::InterfaceId;
 use anabranch_routing::lanes::{LaneInterfaces, LanePolicy, LaneSettings};
 use anabranch_routing::{NextHop, Router};
@@ -24,28 +24,25 @@ impl Lanes {
     pub(super) fn base(&self, destination: InterfaceId) -> InterfaceId {
         self.members.get(&destination).map_or(destination, |(base, _)| *base)
     }
-}
 
-impl Mesh {
-    /// The next hops of a node's router to an address of a lane, out of those to the address that it goes by.
-    pub(super) fn on_lane(
+    /// The next hops of a node's router to an address of a lane, out of those to the address that it goes by; `radios` says how
+    /// many a node has.
+    pub(super) fn next_hops_to(
         &self,
         router: &Router,
         destination: InterfaceId,
-        to: RouterId,
-        hops: &[NextHop],
+        (to, hops): (RouterId, &[NextHop]),
+        radios: impl Fn(NodeId) -> usize,
     ) -> Vec<NextHop> {
-        let Some((_, lane)) = self.lanes.members.get(&destination) else { return hops.to_vec() };
-        let has_radio = |node: NodeId, lane: usize| {
-            self.lanes.settings.interfaces == LaneInterfaces::Virtual
-                || self.nodes.get(node.index()).is_some_and(|node| lane < node.radios.len())
-        };
-        let plan = match self.lanes.settings.policy {
-            LanePolicy::Disjoint => router.plan_lanes(to, self.lanes.count.saturating_sub(1)),
+        let Some((_, lane)) = self.members.get(&destination) else { return hops.to_vec() };
+        let has_radio =
+            |node: NodeId, lane: usize| self.settings.interfaces == LaneInterfaces::Virtual || lane < radios(node);
+        let plan = match self.settings.policy {
+            LanePolicy::Disjoint => router.plan_lanes(to, self.count.saturating_sub(1)),
             LanePolicy::Spread | LanePolicy::Paper => Vec::new(),
         };
         let planned = |lane: usize| plan.get(lane.checked_sub(1)?).copied().flatten();
-        next_hops(&self.lanes.settings, (*lane, self.lanes.count), (to, hops), has_radio, planned)
+        next_hops(&self.settings, (*lane, self.count), (to, hops), has_radio, planned)
     }
 }
 

@@ -15,6 +15,7 @@ pub mod cut_network;
 pub mod forwarding;
 mod freight;
 mod happenings;
+mod ids;
 pub mod lane_survey;
 pub mod lanes;
 pub mod movement;
@@ -36,37 +37,10 @@ use anabranch_policy::time::Instant;
 use forwarding::ForwardingTable;
 pub use freight::FreightId;
 use freight::Warehouse;
+pub use ids::{ChannelId, NodeId, RadioId};
 use lanes::Lanes;
 use results::{Captured, NodeCounters};
 use std::collections::{BTreeMap, VecDeque};
-
-/// A node of the mesh; counts up from 0 in the world.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct NodeId(pub u32);
-
-/// A radio channel; counts up from 0 in the world.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct ChannelId(pub u32);
-
-/// A radio of a node; counts up from 0 at each node.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct RadioId(pub u8);
-
-impl NodeId {
-    pub(crate) fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-impl ChannelId {
-    pub(crate) fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-impl RadioId {
-    pub(crate) fn index(self) -> usize {
-        usize::from(self.0)
-    }
-}
 
 /// The kind of an event that is a channel's; the world's own kinds are below it.
 pub(crate) const CHANNEL_EVENT: u32 = 8;

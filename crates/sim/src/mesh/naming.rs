@@ -1,6 +1,6 @@
 //! What routers call nodes and radios.
 
-use super::{NodeId, RadioId};
+use super::ids::{NodeId, RadioId};
 use anabranch_wire::ospf::{self, RouterId};
 use core::net::Ipv6Addr;
 

@@ -1,6 +1,6 @@
 //! What models draw from: places of an area, and values of a span.
 
-use super::MobilityError;
+use super::error::MobilityError;
 use crate::radio::Position;
 use crate::random::RandomStream;
 

@@ -8,7 +8,8 @@
 //! Times are seconds, places metres, between waypoints a node goes straight and evenly. Lines that are empty or begin with #
 //! are no nodes. The parameters beside it (`.params`) are not needed. Format: BonnMotion 3 manual, section "The native format".
 
-use super::{MAX_NODES, MobilityError, Movement, Track, at_seconds};
+use super::error::{MAX_NODES, MobilityError};
+use super::movement::{Movement, Track, at_seconds};
 use crate::radio::Position;
 
 /// How many numbers a place has.

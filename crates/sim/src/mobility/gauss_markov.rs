@@ -4,8 +4,8 @@
 //! s_n = m s_n-1 + (1 - m) s + sqrt(1 - m^2) d_s N(0, 1)           likewise the direction
 //! ```
 
-use super::Track;
 use super::area::Area;
+use super::movement::Track;
 use super::random_direction::Reflected;
 use crate::random::RandomStream;
 use core::f64::consts::PI;

@@ -1,8 +1,8 @@
 //! Groups: a member's way is its centre's and its own around it, added up.
 
 use super::area::Span;
+use super::movement::{Track, at_seconds, between};
 use super::random_waypoint::{leg_under_way, speed_under_way};
-use super::{Track, at_seconds, between};
 use crate::radio::Position;
 use crate::random::RandomStream;
 use anabranch_policy::time::Instant;

@@ -1,7 +1,9 @@
 //! The models that draw movements, and what can be chosen about them.
 
 use super::area::{Area, Span};
-use super::{MAX_NODES, MobilityError, Movement, Track, gauss_markov, group, random_direction, random_waypoint};
+use super::error::{MAX_NODES, MobilityError};
+use super::movement::{Movement, Track};
+use super::{gauss_markov, group, random_direction, random_waypoint};
 use crate::radio::Position;
 use crate::random::RandomStream;
 use anabranch_policy::time::Duration;

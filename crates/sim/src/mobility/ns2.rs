@@ -11,7 +11,8 @@
 //! begins a comment. Statements about other things (`$god_`, `set opt(x) ...`) are passed over. Coordinates that are not
 //! given are 0, as in ns-2. Source: The ns Manual, chapter "Mobile Networking in ns", "Node movement".
 
-use super::{MAX_NODES, MobilityError, Movement, Track, at_seconds};
+use super::error::{MAX_NODES, MobilityError};
+use super::movement::{Movement, Track, at_seconds, between};
 use crate::radio::Position;
 use std::collections::BTreeMap;
 
@@ -56,9 +57,8 @@ pub fn read(text: &str) -> Result<Movement, MobilityError> {
     Ok(Movement { tracks: (0..nodes).map(&mut track).collect() })
 }
 
-/// One statement: the node, and what becomes of it; none if it is about something else. `time` becomes its own if it has one.
-fn statement_of(statement: &str, time: &mut f64) -> Result<Option<(usize, Deed)>, &'static str> {
-    // Spacing within the parentheses and quotes around the command mean nothing.
+/// A statement without spacing within the parentheses, and without quotes around the command: they mean nothing.
+fn without_quotes(statement: &str) -> String {
     let mut plain = String::with_capacity(statement.len());
     let mut inside = false;
     for letter in statement.chars() {
@@ -73,6 +73,12 @@ fn statement_of(statement: &str, time: &mut f64) -> Result<Option<(usize, Deed)>
             _ => plain.push(letter),
         }
     }
+    plain
+}
+
+/// One statement: the node, and what becomes of it; none if it is about something else. `time` becomes its own if it has one.
+fn statement_of(statement: &str, time: &mut f64) -> Result<Option<(usize, Deed)>, &'static str> {
+    let plain = without_quotes(statement);
     let words: Vec<&str> = plain.split_whitespace().collect();
     let words = match words.as_slice() {
         [scheduler, "at", at, rest @ ..] if scheduler.starts_with("$ns") => {
@@ -128,7 +134,7 @@ impl Course {
                 self.stand(arrival, to);
             } else {
                 let share = (time - self.since) / (arrival - self.since);
-                self.from = super::between(self.from, to, share);
+                self.from = between(self.from, to, share);
             }
         }
         if time > self.since {

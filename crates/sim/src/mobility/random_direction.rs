@@ -1,7 +1,7 @@
 //! Random direction with reflection, and how a leg that leads out of the area is folded back into it.
 
 use super::area::{Area, Span};
-use super::{Track, at_seconds};
+use super::movement::{Track, at_seconds};
 use crate::radio::Position;
 use crate::random::RandomStream;
 use anabranch_policy::time::Instant;
@@ -79,7 +79,7 @@ pub(super) fn draw(area: Area, speed: Span, leg: f64, duration: f64, random: &mu
 
 #[cfg(test)]
 mod tests {
-    use super::super::between;
+    use super::super::movement::between;
     use super::*;
 
     #[test]

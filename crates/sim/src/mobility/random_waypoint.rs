@@ -18,7 +18,7 @@
 //! ```
 
 use super::area::{Area, Span};
-use super::{Track, at_seconds, between};
+use super::movement::{Track, at_seconds, between};
 use crate::radio::Position;
 use crate::random::RandomStream;
 use anabranch_policy::time::Instant;

@@ -1,7 +1,9 @@
 //! Movements: by hand, from files, and whether the models are in their steady state from the start.
 
 use super::*;
+use crate::radio::Position;
 use crate::random::RandomStream;
+use anabranch_policy::time::{Duration, Instant};
 
 const AREA: Area = Area { x: 1000.0, y: 600.0 };
 

@@ -274,7 +274,7 @@ impl Carrier {
             }
         }
     }
-    /// A transmission that reaches it has ended; gives what it received of it.
+    /// A transmission that reaches it has ended; returns what it received of it.
     pub fn on_end(
         &mut self,
         now: Instant,

@@ -114,7 +114,7 @@ impl<C: Clone> Medium<C> {
             }
         }
     }
-    /// Gives the packet at the head of the sender's queue to a receiver, once.
+    /// Returns the packet at the head of the sender's queue to a receiver, once.
     fn deliver(&mut self, index: usize, from: usize, broadcast: bool, strength: f32) {
         let Some(head) = self.stations[from].queue.front_mut() else { return };
         let again = std::mem::replace(&mut head.received, !broadcast);
@@ -201,7 +201,7 @@ impl<C: Clone> Medium<C> {
         }
         self.contend(now, index);
     }
-    /// Gives up what has waited for too long. The window and the attempts stay: only an acknowledgment or the last attempt
+    /// Returns up what has waited for too long. The window and the attempts stay: only an acknowledgment or the last attempt
     /// resets them (10.3.3).
     fn expire(&mut self, now: Instant, index: usize) {
         let station = &mut self.stations[index];

@@ -217,7 +217,7 @@ impl Neighborhood {
         }
         &self.reached[index].neighbors
     }
-    /// Gives each of those that a frame reaches its own fading, if the model has any.
+    /// Returns each of those that a frame reaches its own fading, if the model has any.
     pub fn fade(&mut self, reached: &mut [Neighbor]) {
         let Reach::PathLoss(path_loss) = &self.reach else { return };
         if path_loss.fading == 0 {

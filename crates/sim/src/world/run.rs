@@ -4,6 +4,7 @@
 //! may make it send again, then records, then its next timeout. Timers are armed lazily: an event is put in the queue
 //! only when the new deadline is earlier than the one that is there already.
 
+use super::event_kinds::{CHANGE_EVENT, FLOW_EVENT, HOST_EVENT, SAMPLE_EVENT, START_EVENT, STOP_EVENT, UDP_EVENT};
 use super::{Change, World};
 use crate::address::InterfaceId;
 use crate::event_queue::Target;
@@ -16,14 +17,6 @@ use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::time::{Duration, Instant};
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
-/// Kinds of events besides [`LINK_EVENT`].
-pub(super) const HOST_EVENT: u32 = 1;
-pub(super) const FLOW_EVENT: u32 = 2;
-pub(super) const SAMPLE_EVENT: u32 = 3;
-pub(super) const UDP_EVENT: u32 = 4;
-pub(super) const CHANGE_EVENT: u32 = 5;
-pub(super) const START_EVENT: u32 = 6;
-pub(super) const STOP_EVENT: u32 = 7;
 
 /// An endpoint that asks for so many timeouts at one time would do so for ever: better stop than hang.
 const STALLED: u32 = 100_000;
@@ -34,7 +27,7 @@ impl World {
         self.run(end, false);
         self.now = self.now.max(end);
     }
-    /// Moves time on until all flows that end by themselves have ended, but no further than `end`. Gives whether
+    /// Moves time on until all flows that end by themselves have ended, but no further than `end`. Returns whether
     /// they have.
     pub fn run_until_finished(&mut self, end: Instant) -> bool {
         self.run(end, true);

@@ -345,7 +345,7 @@ fn paths_may_die_one_after_the_other() {
 }
 
 #[test]
-#[ignore = "prints a table of docs/default-policy.md"]
+#[ignore = "prints a table of docs/measurements/default-policy.md"]
 #[expect(clippy::print_stdout, reason = "that is what it is for")]
 fn table() {
     let lossy = Bottleneck { loss: 0.01, ..FIFTY };

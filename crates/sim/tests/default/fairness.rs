@@ -33,7 +33,7 @@ fn two_subflows_take_more_than_one_tcp_from_a_short_queue() {
 }
 
 #[test]
-#[ignore = "prints the table of docs/default-policy.md"]
+#[ignore = "prints the table of docs/measurements/default-policy.md"]
 #[expect(clippy::print_stdout, reason = "that is what it is for")]
 fn table() {
     for rival in ["cubic", "new_reno"] {

@@ -199,9 +199,9 @@ struct Cause {
     sums: [f64; 3],
 }
 
-/// The table of docs/stream.md, and the causes; seeds 1 to 10, or as many as `ANABRANCH_LIVE_SEEDS` says.
+/// The table of docs/measurements/stream.md, and the causes; seeds 1 to 10, or as many as `ANABRANCH_LIVE_SEEDS` says.
 #[test]
-#[ignore = "prints a table of docs/stream.md"]
+#[ignore = "prints a table of docs/measurements/stream.md"]
 #[expect(clippy::print_stdout, reason = "that is what it is for")]
 fn table() {
     let said = std::env::var("ANABRANCH_LIVE_SEEDS").ok().and_then(|value| value.parse().ok());

@@ -2,7 +2,7 @@
 //! preamble, range 150 m for decoding, disturbing and sensing, 100 m from node to node, 60 s; kB/s of 1000 bytes).
 //! One figure is another than in the design: over one hop at 11 Mbit/s ns-3 gave 570.3 with an application that wrote 512
 //! bytes at a time into a buffer that was always full, so that half of the segments were not. With full segments it gave
-//! 663.5. `docs/radio.md` has the settings and all figures.
+//! 663.5. `docs/measurements/radio.md` has the settings and all figures.
 
 use crate::scene::{FIGURE_8, flow, host, lanes, mesh_at, route, seconds};
 use anabranch_mptcp::{BufferSize, ConnectionConfig};

@@ -18,10 +18,10 @@ const MOST_FIELDS: usize = 25;
 const MOST_BOOLS: usize = 5;
 
 /// Crates that are not in order yet, per test. Empty lists are the aim; nothing is ever added.
-const CIRCLES_OF_IMPORTS: [&str; 9] = ["campaign", "cli", "media", "mptcp", "net", "policy", "routing", "sim", "wire"];
-const CIRCLES_OF_CALLS: [&str; 2] = ["mptcp", "routing"];
-const TOO_LONG: [&str; 9] = ["campaign", "cli", "media", "mptcp", "net", "policy", "routing", "sim", "wire"];
-const TOO_WIDE: [&str; 4] = ["mptcp", "net", "policy", "routing"];
+const CIRCLES_OF_IMPORTS: [&str; 3] = ["campaign", "cli", "media"];
+const CIRCLES_OF_CALLS: [&str; 0] = [];
+const TOO_LONG: [&str; 4] = ["campaign", "cli", "media", "wire"];
+const TOO_WIDE: [&str; 0] = [];
 
 /// Every crate of the workspace but this one and those that are `open`, or those that were asked for.
 fn crates(open: &[&str]) -> Vec<(String, PathBuf)> {

@@ -195,6 +195,7 @@ fn the_bits_of_an_mdr_hello_are_read_where_a_known_implementation_has_them_only_
         ("0200", (false, false), (true, false)),
         ("0300", (false, false), (true, true)),
         ("0201", (false, true), (true, true)),
+        ("0303", (true, true), (true, true)),
         ("fcfc", (false, false), (false, false)),
     ] {
         let block = format!("0000 0004 000e 0008 0009 {bits} 00000000");

@@ -5,7 +5,7 @@ use super::linux_end::{self, Settings, counter, set_up_client, set_up_server, wi
 use super::trial::{Done, Trial, failed, start_links};
 use crate::calibrate::meter::Meter;
 use crate::scenario::Scenario;
-use anabranch_net::namespace::Namespace;
+use anabranch_system::Namespace;
 use socket2::Socket;
 use std::io;
 use std::time::Instant;

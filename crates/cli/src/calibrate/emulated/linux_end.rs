@@ -4,9 +4,9 @@
 use super::trial::{PORT, client_addresses, failed, server_address};
 use crate::calibrate::kernel_model::{READ_MEMORY, WRITE_MEMORY};
 use crate::calibrate::meter::Meter;
-use anabranch_net::device::open_tun;
-use anabranch_net::emulate::raise_priority;
-use anabranch_net::namespace::Namespace;
+use anabranch_stack::device::open_tun;
+use anabranch_system::Namespace;
+use anabranch_system::raise_priority;
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::fmt::Write as _;

@@ -9,7 +9,7 @@ pub use linux_end::missing;
 pub use trial::{Done, PORT, Trial, client_addresses, failed, server_address, start_some_links};
 
 use super::cases::Stack;
-use anabranch_net::emulate::raise_priority;
+use anabranch_system::raise_priority;
 
 /// Does a run; blocks as long as it lasts. To be called on a thread of its own, which is made as urgent as the links': so that
 /// their lateness tells of the ends, too.

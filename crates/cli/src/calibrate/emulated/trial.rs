@@ -4,7 +4,7 @@ use crate::calibrate::cases::{Case, Span, Stack};
 use crate::calibrate::meter::Reading;
 use crate::emulation;
 use crate::scenario::Scenario;
-use anabranch_net::emulate::{Relay, Report, address};
+use anabranch_emulate::{Relay, Report, address};
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 

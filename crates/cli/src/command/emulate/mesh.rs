@@ -7,12 +7,12 @@ use crate::diagnostic::Diagnostic;
 use crate::files::write;
 use crate::scenario::Scenario;
 use crate::scenario::model;
-use anabranch_net::emulate::{
+use anabranch_emulate::{
     AntennaId, Capture, ChannelModel, Ending, Ether, EtherReport, Hosts, Mesh, MeshConfig, Node, Routers, SessionError,
     mesh, run,
 };
-use anabranch_net::route::{Family, MAIN_TABLE, MeshInterface, Question, RouteConfig, ask};
 use anabranch_policy::time::Duration;
+use anabranch_router::{Family, MAIN_TABLE, MeshInterface, Question, RouteConfig, ask};
 use anabranch_routing::InterfaceKind;
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_sim::radio::{MediumConfig, Reach};
@@ -27,7 +27,7 @@ const RANGE: f64 = 150.0;
 /// How long routers have until M1 has a way to M8.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(40);
 
-/// Runs it; gives the exit code.
+/// Runs it; returns the exit code.
 pub fn emulate(options: &EmulateOptions, scenario: &Scenario, network: &model::Mesh) -> Result<u8, Diagnostic> {
     if options.kernel_congestion.is_some() {
         let message = "an ad-hoc network has no --kernel-congestion: say --sysctl net.ipv4.tcp_congestion_control=NAME";

@@ -9,7 +9,7 @@ pub use options::{EXAMPLES, EmulateOptions};
 use crate::diagnostic::Diagnostic;
 use crate::library;
 
-/// Runs it; gives the exit code.
+/// Runs it; returns the exit code.
 pub fn emulate(options: &EmulateOptions) -> Result<u8, Diagnostic> {
     let scenario = library::open(&options.scenario, &options.set)?.scenario()?;
     if let Some(mesh) = &scenario.mesh {

@@ -2,7 +2,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::scenario::quantity;
-use anabranch_net::emulate::Programs;
+use anabranch_emulate::Programs;
 use anabranch_policy::time::Duration;
 use clap::Args;
 use std::ffi::OsString;

@@ -7,9 +7,7 @@ use crate::emulation;
 use crate::files::write;
 use crate::scenario::Scenario;
 use crate::table;
-use anabranch_net::emulate::{
-    Capture, Ending, Hosts, HostsConfig, Programs, Relay, Report, SessionError, address, run,
-};
+use anabranch_emulate::{Capture, Ending, Hosts, HostsConfig, Programs, Relay, Report, SessionError, address, run};
 use anabranch_policy::time::Duration;
 use serde_json::{Value, json};
 use std::io;
@@ -20,7 +18,7 @@ const MTU: u16 = 1500;
 /// Above this share of packets more than a millisecond late, the run says more of the machine than of the paths.
 const MUCH: f64 = 0.001;
 
-/// Runs it; gives the exit code.
+/// Runs it; returns the exit code.
 pub fn emulate(options: &EmulateOptions, scenario: &Scenario) -> Result<u8, Diagnostic> {
     let places: Vec<usize> = (0..scenario.paths.len()).collect();
     let network = emulation::build(scenario, &places, options.seed)?;
@@ -200,7 +198,7 @@ fn as_json(scenario: &Scenario, seed: u64, report: &Report, unread: u64, ending:
             "p99_us": lateness.quantile(0.99).as_secs_f64() * 1e6,
             "max_us": lateness.max().as_secs_f64() * 1e6,
             "over_1_ms": lateness.over_a_millisecond(),
-            "real_time_priority": report.priority == anabranch_net::emulate::Priority::RealTime,
+            "real_time_priority": report.priority == anabranch_system::Priority::RealTime,
         },
     })
 }

@@ -97,7 +97,7 @@ fn end_with_the_curves(charts: &mut [Chart], (from, to): (f64, f64), interval: f
 /// How many times the median the highest mean must be for an axis to be logarithmic.
 const FAR_APART: f64 = 25.0;
 
-/// Gives delays and jitter a logarithmic axis where some are so much longer than most that these could not be told apart.
+/// Returns delays and jitter a logarithmic axis where some are so much longer than most that these could not be told apart.
 fn with_logarithmic_axes(charts: &mut [Chart]) {
     let points = charts.iter().flat_map(|chart| &chart.lines).flat_map(|line| line.points.iter().flatten());
     let means: Vec<f64> = points.map(|point| point.mean).filter(|mean| *mean > 0.0).collect();
@@ -111,7 +111,7 @@ fn with_logarithmic_axes(charts: &mut [Chart]) {
     }
 }
 
-/// Gives pictures with the same vertical axis the same scale, so that they can be compared.
+/// Returns pictures with the same vertical axis the same scale, so that they can be compared.
 fn with_common_tops(charts: &mut [Chart]) {
     let unit = |chart: &Chart| chart.y_label.rsplit('(').next().unwrap_or_default().to_owned();
     let highest: Vec<(String, f64)> = charts.iter().map(|chart| (unit(chart), chart.highest())).collect();

@@ -22,6 +22,19 @@ pub struct Sweep {
     pub policies: Vec<String>,
 }
 
+impl Sweep {
+    /// The unit of the numbers that its values begin with.
+    pub fn unit(&self) -> &'static str {
+        let letters = |value: &String| value.trim_matches(|letter: char| !letter.is_ascii_alphabetic()).to_owned();
+        match self.values.first().map(letters).unwrap_or_default().as_str() {
+            "B" | "kB" => "kB",
+            "ms" => "ms",
+            "s" => "s",
+            _ => "1",
+        }
+    }
+}
+
 /// Which schemes are compared with which, in what, on each baseline.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Matrix {
@@ -280,4 +293,19 @@ pub struct Claim {
     pub note: String,
     /// What is to be thought of a difference.
     pub reading: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Sweep;
+
+    #[test]
+    fn the_unit_of_a_sweep_is_that_of_its_values() {
+        let unit = |value: &str| {
+            let (key, label, metric) = (String::new(), String::new(), String::new());
+            let values = vec![value.to_owned()];
+            Sweep { key, label, values, quick: Vec::new(), seeds: 1, metric, policies: Vec::new() }.unit()
+        };
+        assert_eq!((unit("4608 B"), unit("100 ms"), unit("5")), ("kB", "ms", "1"));
+    }
 }

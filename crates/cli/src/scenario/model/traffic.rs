@@ -84,17 +84,3 @@ pub enum Heading {
     /// The server sends.
     Download,
 }
-
-/// The receive buffer of the connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ReceiveBuffer {
-    /// Always this.
-    Fixed(Size),
-    /// Grows with the rate at which the application reads.
-    Auto {
-        /// At the start.
-        initial: Size,
-        /// At most.
-        max: Size,
-    },
-}

@@ -33,7 +33,7 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// More bytes came; gives the numbers of the frames that are complete now.
+    /// More bytes came; returns the numbers of the frames that are complete now.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Vec<u32>, ParseError> {
         self.waiting.extend_from_slice(bytes);
         let mut complete = Vec::new();

@@ -97,7 +97,7 @@ fn candidates(scenario: &Scenario, policy: &str) -> Vec<Candidate> {
     known
 }
 
-/// Does it; gives whether it came to its end.
+/// Does it; returns whether it came to its end.
 pub fn compare(options: &CompareOptions) -> Result<bool, Diagnostic> {
     if let Some(reason) = emulated::missing() {
         return Err(Diagnostic::plain(format!("no paths can be emulated: {reason}")));

@@ -10,7 +10,8 @@ use crate::calibrate::side_by_side::RealTimeRun;
 use crate::emulation;
 use crate::scenario::Scenario;
 use crate::stream::policy;
-use anabranch_net::emulate::{Hosts, HostsConfig, Relay, Report, raise_priority};
+use anabranch_emulate::{Hosts, HostsConfig, Relay, Report};
+use anabranch_system::raise_priority;
 use std::time::Duration;
 
 /// The kernel's congestion control.

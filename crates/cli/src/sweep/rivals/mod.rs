@@ -24,7 +24,7 @@ use who::Who;
 const FULL: u32 = 30;
 const QUICK: u32 = 4;
 
-/// Does it; gives whether it came to its end.
+/// Does it; returns whether it came to its end.
 pub fn rivals(options: &SweepOptions) -> Result<bool, Diagnostic> {
     if let Some(reason) = emulated::missing() {
         return Err(Diagnostic::plain(format!("there is no Linux to compete with: {reason}")));

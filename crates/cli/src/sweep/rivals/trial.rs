@@ -12,10 +12,11 @@ use crate::sweep::cast::{Ends, Entrant};
 use crate::sweep::journal::{Line, key};
 use crate::sweep::network::Load;
 use crate::sweep::point::Point;
+use anabranch_emulate::Report;
 use anabranch_mptcp::ConnectionConfig;
-use anabranch_net::emulate::{Report, raise_priority};
-use anabranch_net::namespace::Namespace;
-use anabranch_net::{Stack, Stream};
+use anabranch_stack::{Stack, Stream};
+use anabranch_system::Namespace;
+use anabranch_system::raise_priority;
 use socket2::Socket;
 use std::collections::BTreeMap;
 use std::io;
@@ -206,7 +207,7 @@ impl Trial<'_> {
 
 /// The engine's end of a connection.
 enum Sender {
-    Server(anabranch_net::Listener),
+    Server(anabranch_stack::Listener),
     Client(Stack, Box<ConnectionConfig>),
 }
 
@@ -232,7 +233,7 @@ impl Sender {
     }
 }
 
-/// The program at the client; gives what it counted if it `reads`.
+/// The program at the client; returns what it counted if it `reads`.
 fn carry_as_client(socket: Socket, reads: bool, meter: Meter) -> io::Result<Option<Meter>> {
     linux_end::connect(&socket, meter.end())?;
     carry(&socket, reads, meter)

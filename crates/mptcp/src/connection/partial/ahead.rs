@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 /// Most messages that are remembered; behind more than these, later ones are not looked for.
 const MAX_MESSAGES: usize = 4_096;
+
 /// Most moments; beyond, the last one stands for all that comes later.
 const MAX_MOMENTS: usize = 4_096;
 
@@ -22,13 +23,6 @@ pub struct Seen {
     whole: bool,
 }
 
-impl Seen {
-    /// Where the message ends.
-    pub fn end(&self) -> u64 {
-        self.offset + HEADER as u64 + u64::from(self.header.length)
-    }
-}
-
 /// Headers and moments, by offset.
 #[derive(Debug, Default)]
 pub struct Ahead {
@@ -37,9 +31,16 @@ pub struct Ahead {
     moments: VecDeque<(u64, Instant)>,
 }
 
+impl Seen {
+    /// Where the message ends.
+    pub fn end(&self) -> u64 {
+        self.offset + HEADER as u64 + u64::from(self.header.length)
+    }
+}
+
 impl Ahead {
     /// Something came ahead of the hole; the highest byte that is here ends at `highest`.
-    pub fn note_highest(&mut self, now: Instant, highest: u64) {
+    pub fn record_highest(&mut self, now: Instant, highest: u64) {
         if self.moments.back().is_some_and(|(so_far, _)| *so_far >= highest) || self.moments.len() >= MAX_MOMENTS {
             return;
         }
@@ -52,7 +53,7 @@ impl Ahead {
         self.moments.get(at).or(self.moments.back()).map(|(_, since)| *since)
     }
 
-    /// Looks for headers in `bytes`, which begin at `start` and are together here. Gives those that are new.
+    /// Looks for headers in `bytes`, which begin at `start` and are together here. Returns those that are new.
     pub fn look_for_headers(&mut self, now: Instant, mut start: u64, mut bytes: &[u8]) -> Vec<Seen> {
         let mut new = Vec::new();
         while let Some((at, header)) = find(bytes) {
@@ -76,12 +77,12 @@ impl Ahead {
     /// `longest` is not believed.
     pub fn known_to(&self, offset: u64, longest: u64) -> u64 {
         let behind = self.messages.partition_point(|seen| seen.offset <= offset);
-        let holder = behind.checked_sub(1).and_then(|at| self.messages.get(at));
-        holder.map_or(0, |seen| if seen.end() - seen.offset <= longest { seen.end() } else { 0 })
+        let sender = behind.checked_sub(1).and_then(|at| self.messages.get(at));
+        sender.map_or(0, |seen| if seen.end() - seen.offset <= longest { seen.end() } else { 0 })
     }
 
     /// The earliest time to be played, microseconds, of those among the first `most` messages from `offset` on that are here
-    /// whole; `is_here` says whether a stretch is. What is here stays, so that nobody asks again.
+    /// whole; `is_here` says whether a range is. What is here stays, so that nobody asks again.
     pub fn earliest_whole(&mut self, offset: u64, most: usize, is_here: impl Fn(u64, u64) -> bool) -> Option<u64> {
         let from = self.messages.partition_point(|seen| seen.offset < offset);
         let mut earliest = None;
@@ -119,9 +120,9 @@ mod tests {
     fn a_hole_is_waited_for_since_the_first_byte_beyond_it_came() {
         let mut ahead = Ahead::default();
         assert_eq!(ahead.since(0), None);
-        ahead.note_highest(at(1), 2_000);
-        ahead.note_highest(at(2), 1_500);
-        ahead.note_highest(at(3), 4_000);
+        ahead.record_highest(at(1), 2_000);
+        ahead.record_highest(at(2), 1_500);
+        ahead.record_highest(at(3), 4_000);
         assert_eq!(ahead.since(1_000), Some(at(1)));
         assert_eq!(ahead.since(2_000), Some(at(3)));
         ahead.pop_before(2_500);
@@ -146,7 +147,7 @@ mod tests {
         let mut ahead = Ahead::default();
         let header = MessageHeader::default().encode().unwrap();
         for nth in 0..5_000 {
-            ahead.note_highest(at(nth), 100 * (nth + 1));
+            ahead.record_highest(at(nth), 100 * (nth + 1));
             ahead.look_for_headers(at(nth), 100 * nth, &header);
         }
         assert_eq!((ahead.moments.len(), ahead.messages.len()), (MAX_MOMENTS, MAX_MESSAGES));

@@ -16,6 +16,7 @@ const MAX_READY: usize = 1_024;
 
 /// Pieces of messages are put together in blocks of at least this many bytes.
 const BLOCK: usize = 16 * 1024;
+
 /// An empty queue of more records than this gives its memory back.
 const IDLE_PLACES: usize = 16;
 
@@ -211,7 +212,7 @@ impl Assembler {
     }
 
     /// The message at `offset` began to arrive earlier than it was taken in.
-    pub fn note_arrival(&mut self, offset: u64, arrived: Instant) {
+    pub fn record_arrival(&mut self, offset: u64, arrived: Instant) {
         for record in self.ready.iter_mut().rev() {
             if let Record::Message { offset: at, arrived: noted, .. } = record
                 && *at == offset
@@ -237,7 +238,7 @@ impl Assembler {
         while self.step(now) {}
     }
 
-    /// One step; gives false if more bytes are needed.
+    /// One step; returns false if more bytes are needed.
     fn step(&mut self, now: Instant) -> bool {
         let here = self.pending.len();
         match self.place {

@@ -10,35 +10,37 @@
 //! until it is acknowledged go by the subflow's own acknowledgements. So a peer that lies gets at most a copy of what is
 //! outstanding, which it could have by being silent, too.
 
-use super::{Connection, Protocol};
+use crate::connection::association::Protocol;
+use crate::connection::state::Connection;
 use crate::subflow::Subflow;
 use crate::subflow::scoreboard::Fate;
-use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
 use anabranch_wire::mptcp::notice::Notice;
 
 /// Most gaps told of when a segment has come, which rarely shows more than one; the next segment tells of the others.
 const MAX_GAPS: usize = 4;
+/// Most reports of missing data that wait for the scheduler.
+const MAX_REPORTS: usize = 64;
 
 impl Connection {
     /// A segment found its place on a subflow: the peer hears of what is missing there.
     pub(in crate::connection) fn tell_of_missing(&mut self, index: usize) {
-        let wanted = self.partial.as_deref().is_some_and(|partial| partial.peer_repairs);
+        let wanted = self.partial.as_deref().is_some_and(|partial| partial.notices.peer_repairs);
         let Some(subflow) = self.subflows.get(index).filter(|subflow| wanted && subflow.receiver.has_gap()) else {
             return;
         };
-        let open = |s: &&Subflow| s.state.can_receive() && s.confirmed;
+        let open = |s: &&Subflow| s.state.can_receive() && s.handshake.confirmed;
         let quicker = |s: &Subflow| s.rtt.smoothed() < subflow.rtt.smoothed();
-        if self.protocol != Protocol::Multipath || !self.subflows.iter().filter(open).any(quicker) {
+        if self.association.protocol != Protocol::Multipath || !self.subflows.iter().filter(open).any(quicker) {
             return;
         }
-        let (id, initial) = (subflow.id(), subflow.peer_initial);
+        let (id, initial) = (subflow.id(), subflow.peer.initial);
         let Some(partial) = self.partial.as_mut() else { return };
-        let told = partial.told_until.get(id).copied();
+        let told = partial.notices.told_until.get(id).copied();
         let gaps: Vec<(SeqNumber, SeqNumber)> = subflow.receiver.lost_gaps(told).take(MAX_GAPS).collect();
         let Some(last) = gaps.last() else { return };
-        partial.told_until.insert(id, last.1);
-        let local_address = self.wire_address(subflow.identity.local_address);
+        partial.notices.told_until.insert(id, last.1);
+        let local_address = self.identity.wire_address(subflow.identity.local_address);
         let remote_address = subflow.identity.remote_address.0;
         for (start, end) in gaps {
             let (subflow_seq, length) = (start - initial, end - start);
@@ -46,23 +48,41 @@ impl Connection {
         }
     }
 
-    /// The peer says that this is missing on a subflow of ours.
-    pub(super) fn send_elsewhere(&mut self, now: Instant, addresses: (u8, u8), subflow_seq: u32, length: u32) {
-        let view = self.view(now);
-        if self.protocol != Protocol::Multipath || !self.reinjects_early() || !self.scheduler.repairs_elsewhere(&view) {
-            return;
+    /// The peer says that this is missing on a subflow of ours: the scheduler decides on it at the next opportunity.
+    pub(in crate::connection) fn record_missing(&mut self, addresses: (u8, u8), subflow_seq: u32, length: u32) {
+        let asks = self.association.protocol == Protocol::Multipath && self.duplicates();
+        let index = self.named_by_peer(addresses).filter(|_| asks);
+        let subflow = index.and_then(|index| self.subflows.get(index));
+        let (Some(subflow), Some(partial)) = (subflow, self.partial.as_mut()) else { return };
+        if partial.notices.missing.len() < MAX_REPORTS {
+            let start = subflow.send.initial + subflow_seq;
+            partial.notices.missing.push((subflow.id(), start, start + length));
+            self.output.pending = true;
         }
-        let una = self.data_una();
-        let Some(index) = self.named_by_peer(addresses) else { return };
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
-        let id = subflow.id();
-        let start = subflow.send.initial + subflow_seq;
-        for record in subflow.scoreboard.sent_between(start, start + length) {
-            let outstanding = record.fate != Fate::Sacked && record.data_end() > una && !record.payload.is_empty();
-            if outstanding && !record.reinjected {
-                record.reinjected = self.reinjections.add(record.data_seq, record.data_end(), id);
+    }
+
+    /// Whether the peer reported something missing since the scheduler was asked last.
+    pub(in crate::connection) fn has_reports(&self) -> bool {
+        self.partial.as_ref().is_some_and(|partial| !partial.notices.missing.is_empty())
+    }
+
+    /// The scheduler was asked: what it did not repair is left to its subflow.
+    pub(in crate::connection) fn forget_reports(&mut self) {
+        self.partial.iter_mut().for_each(|partial| partial.notices.missing.clear());
+    }
+
+    /// Has what was reported missing sent again on another subflow.
+    pub(in crate::connection) fn send_elsewhere(&mut self) {
+        let una = self.sender.una();
+        let Some(partial) = self.partial.as_mut() else { return };
+        for (id, start, end) in core::mem::take(&mut partial.notices.missing) {
+            let Some(subflow) = self.subflows.iter_mut().find(|subflow| subflow.id() == id) else { continue };
+            for record in subflow.scoreboard.sent_between(start, end) {
+                let outstanding = record.fate != Fate::Sacked && record.data_end() > una && !record.payload.is_empty();
+                if outstanding && !record.reinjected {
+                    record.reinjected = self.sender.reinjections.add(record.data_seq, record.data_end(), id);
+                }
             }
         }
-        self.output_pending = true;
     }
 }

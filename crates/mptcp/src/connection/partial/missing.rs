@@ -4,7 +4,8 @@
 //! end of the stream never is: a DATA_FIN is nothing that was seen behind the hole.
 
 use super::assembler::Current;
-use super::{Connection, Gap};
+use super::state::Gap;
+use crate::connection::state::Connection;
 use crate::receive_buffer::Inserted;
 use crate::record::Framing;
 use anabranch_policy::reliability::{BufferState, Decision, Missing, Reason};
@@ -13,12 +14,13 @@ use anabranch_wire::message::HEADER;
 
 /// Gaps that wait to be read in a stream that is not framed; with so many nothing more is given up.
 const MAX_GAPS: usize = 4_096;
+
 /// How many messages behind the hole are looked at for one that is whole and to be played first.
 const LOOK_AHEAD: usize = 64;
 
 impl Connection {
     /// Data was put into the receive buffer, at `data_seq`; `expected` was expected then.
-    pub(in crate::connection) fn note_inserted(
+    pub(in crate::connection) fn record_inserted(
         &mut self,
         now: Instant,
         (data_seq, length): (u64, u64),
@@ -41,16 +43,16 @@ impl Connection {
 
     /// Remembers what came ahead of the hole.
     fn look_ahead(&mut self, now: Instant, start: u64, end: u64) {
-        let highest = self.receive.highest();
+        let highest = self.receiver.buffer.highest();
         let Some(partial) = self.partial.as_mut().filter(|partial| partial.terms.receiver) else { return };
-        partial.ahead.note_highest(now, highest.unwrap_or(end));
+        partial.ahead.record_highest(now, highest.unwrap_or(end));
         if partial.framing == Framing::Messages {
-            let known = partial.assembler.known_to().max(partial.ahead.known_to(start, self.receive.most()));
+            let known = partial.assembler.known_to().max(partial.ahead.known_to(start, self.receiver.buffer.most()));
             if known >= end {
                 return; // in the midst of a message
             }
             // A header may be cut in two by the segments' borders.
-            let (from, bytes) = self.receive.held_around(start.max(known), end, HEADER - 1);
+            let (from, bytes) = self.receiver.buffer.held_around(start.max(known), end, HEADER - 1);
             let payload = usize::try_from(known.saturating_sub(from)).unwrap_or(usize::MAX);
             let Some(bytes) = bytes.get(payload..) else { return };
             for seen in partial.ahead.look_for_headers(now, from.max(known), bytes) {
@@ -70,7 +72,7 @@ impl Connection {
 
     fn judge_holes(&mut self, now: Instant) {
         while self.may_give_up()
-            && let Some((start, end)) = self.receive.first_gap()
+            && let Some((start, end)) = self.receiver.buffer.first_gap()
         {
             let Some(partial) = self.partial.as_ref() else { return };
             let framed = partial.framing == Framing::Messages;
@@ -102,25 +104,25 @@ impl Connection {
         }
     }
 
-    /// Where the stretch ends that the peer withdrew, if it did. The last byte of a message is never withdrawn, so the one
+    /// Where the range ends that the peer withdrew, if it did. The last byte of a message is never withdrawn, so the one
     /// behind is of the same message, and of no use without the rest.
     fn withdrawn_by_peer(&self, data_seq: u64) -> Option<u64> {
         let partial = self.partial.as_deref()?;
         let useless = u64::from(partial.framing == Framing::Messages);
         let covers = |range: &&(u64, u64)| (range.0..range.1).contains(&data_seq);
-        partial.peer_withdrawn.iter().find(covers).map(|range| range.1.saturating_add(useless))
+        partial.notices.peer_withdrawn.iter().find(covers).map(|range| range.1.saturating_add(useless))
     }
 
     fn describe_missing(&mut self, (start, end): (u64, u64), current: Current) -> Missing {
         let known = if let Current::Known(header, _) = current { Some(header) } else { None };
-        let receive = &self.receive;
+        let receive = &self.receiver.buffer;
         let later = self.partial.as_mut().and_then(|partial| {
             let first = partial.ahead.earliest_whole(end, LOOK_AHEAD, |start, end| receive.has(start, end))?;
             partial.clock.at(Duration::from_micros(first))
         });
         let ahead = self.partial.as_ref().map(|partial| (&partial.ahead, partial.clock));
         let held_back = self.partial.as_ref().map_or(0, |partial| partial.assembler.end() - partial.assembler.start());
-        let highest = self.receive.highest().unwrap_or(end);
+        let highest = self.receiver.buffer.highest().unwrap_or(end);
         Missing {
             data_seq: start,
             length: end - start,
@@ -130,18 +132,18 @@ impl Connection {
                 .and_then(|header| ahead.and_then(|(_, clock)| clock.at(Duration::from_micros(header.play_out)))),
             later_play_out: later,
             buffer: BufferState {
-                size: self.receive.size(),
-                held: self.receive.out_of_order() + held_back,
-                room: self.receive.right_edge().saturating_sub(highest),
+                size: self.receiver.buffer.size(),
+                held: self.receiver.buffer.out_of_order() + held_back,
+                room: self.receiver.buffer.right_edge().saturating_sub(highest),
             },
             round_trip: self.longest_round_trip(),
         }
     }
 
-    /// Gives up `start..to`, where `start` is expected next and something at or after `to` is here.
+    /// Returns up `start..to`, where `start` is expected next and something at or after `to` is here.
     pub(super) fn give_up(&mut self, now: Instant, (start, to): (u64, u64), reason: Reason) {
         let Some(partial) = self.partial.as_mut() else { return };
-        let skipped = self.receive.skip_to(to);
+        let skipped = self.receiver.buffer.skip_to(to);
         debug_assert_eq!((start + skipped, skipped > 0), (to, true));
         partial.missing.push(start, start + skipped);
         self.tell_of_abandoned(start, skipped, reason);
@@ -153,26 +155,12 @@ impl Connection {
                 partial.gaps.push_back(Gap { offset: start, length: skipped, reason });
             }
         }
-        if self.discarded {
+        if self.life.discarded() {
             return self.abort(now); // nobody reads what follows the gap
         }
         self.take_in_records(now);
         // The sender is to hear of it at once, on whichever path is quickest.
         self.subflows.iter_mut().filter(|s| s.state.can_receive()).for_each(|s| s.receiver.acknowledge_now());
-        self.output_pending = true;
-    }
-
-    /// The time has come that the policy named.
-    pub(in crate::connection) fn handle_missing_timeout(&mut self, now: Instant) {
-        self.judge_missing(now);
-        let ids: Vec<_> = self.subflows.iter().map(crate::subflow::Subflow::id).collect();
-        for id in ids {
-            // A skipped gap may have been all that kept the peer's FIN waiting.
-            if let Some(index) = self.index_of(id) {
-                self.handle_fin(now, index, None);
-            }
-        }
-        self.announce_end();
-        self.finish_if_done(now);
+        self.output.pending = true;
     }
 }

@@ -1,18 +1,18 @@
-//! A bounded set of stretches of the stream: those that were given up and have not come after all.
+//! A bounded set of ranges of the stream: those that were given up and have not come after all.
 
 use std::collections::VecDeque;
 
-/// Most stretches; the first are forgotten.
+/// Most ranges; the first are forgotten.
 const MAX_RANGES: usize = 4_096;
 
-/// Stretches in order, none empty, none touching another.
+/// Ranges in order, none empty, none touching another.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
     ranges: VecDeque<(u64, u64)>,
 }
 
 impl Ranges {
-    /// Adds a stretch that lies behind all others or touches the last.
+    /// Adds a range that lies behind all others or touches the last.
     pub fn push(&mut self, start: u64, end: u64) {
         match self.ranges.back_mut() {
             Some(last) if last.1 >= start => last.1 = last.1.max(end),
@@ -24,7 +24,7 @@ impl Ranges {
         }
     }
 
-    /// Takes out what lies in `start..end`; gives how many bytes that were.
+    /// Takes out what lies in `start..end`; returns how many bytes that were.
     pub fn remove(&mut self, start: u64, end: u64) -> u64 {
         let mut removed = 0;
         let mut at = self.ranges.partition_point(|range| range.1 <= start);

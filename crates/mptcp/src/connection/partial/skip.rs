@@ -10,82 +10,35 @@
 //! up, as far as anything that came behind it: whatever the gap holds is then of no use. If a subflow is reset soon after,
 //! or falls silent while others are not, or goes on sending what was skipped, it is never done again on this connection.
 
-use super::Connection;
+use super::side::{DUPLICATES, MAX_REPEATS, Side, is_later};
 use crate::connection::stamp_clock::StampClock;
+use crate::connection::state::Connection;
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::reliability::Level;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::{Segment, SeqNumber};
-use std::collections::VecDeque;
 
-/// Duplicate acknowledgements that tell a sender of a loss (RFC 5681, section 3.2).
-const DUPLICATES: u32 = 3;
 /// A reset so long after a skip is laid to it.
 const SUSPECT: Duration = Duration::from_secs(10);
+
 /// So much on other subflows while one says nothing after a skip: it has stalled.
 const STALLED_AFTER: u64 = 64 * 1024;
-/// Copies of what was skipped that come although it was acknowledged.
-const MAX_REPEATS: u32 = 16;
-/// Skipped stretches that are remembered.
+
+/// Skipped ranges that are remembered.
 const MAX_SKIPPED: usize = 16;
-
-/// The receiving side of a subflow, as far as skipping asks.
-#[derive(Debug)]
-pub struct Side {
-    /// The sequence number that is missing, and since when something behind it has been here.
-    gap: Option<(SeqNumber, Instant)>,
-    /// Segments that came behind it: each was answered with a duplicate acknowledgement.
-    duplicates: u32,
-    /// Our timestamp when the first of them was due, and the third.
-    told: Option<u32>,
-    told_thrice: Option<u32>,
-    /// The peer's timestamp on the first segment sent when it had heard of the first, and on one sent when it had acted.
-    heard: Option<u32>,
-    acted: Option<u32>,
-    /// Data sequence behind the last byte that came in order here, and behind the highest that came out of order.
-    in_order: u64,
-    beyond: u64,
-    /// Bytes skipped.
-    skipped_bytes: u64,
-    last_skip: Option<Instant>,
-    /// What came on other subflows since, as long as nothing has come here.
-    elsewhere: Option<u64>,
-    skipped: VecDeque<(SeqNumber, SeqNumber)>,
-    repeats: u32,
-}
-
-impl Side {
-    fn new() -> Self {
-        Self {
-            gap: None,
-            duplicates: 0,
-            told: None,
-            told_thrice: None,
-            heard: None,
-            acted: None,
-            in_order: 0,
-            beyond: 0,
-            skipped_bytes: 0,
-            last_skip: None,
-            elsewhere: None,
-            skipped: VecDeque::new(),
-            repeats: 0,
-        }
-    }
-}
 
 impl Connection {
     fn skips(&self) -> bool {
-        let wants = |partial: &super::Partial| partial.terms.level == Level::Subflow && !partial.skips_no_more;
+        let wants = |partial: &super::Partial| partial.terms.level == Level::Subflow && !partial.skips.skips_no_more;
         self.partial.as_deref().is_some_and(wants) && self.may_give_up()
     }
 
     /// A segment with data came in on a subflow: what its timestamps say.
-    pub(in crate::connection) fn note_stamps(&mut self, index: usize, segment: &Segment) {
+    pub(in crate::connection) fn record_stamps(&mut self, index: usize, segment: &Segment) {
         let (Some(partial), Some(subflow)) = (self.partial.as_mut(), self.subflows.get(index)) else { return };
-        let half = (subflow.receive_round_trip.max(subflow.rtt.smoothed()).as_millis() / 2) as u32;
-        let (Some(side), Some(stamps)) = (partial.sides.get_mut(subflow.id()), segment.options.timestamps) else {
+        let half = (subflow.receiver.round_trip.max(subflow.rtt.smoothed()).as_millis() / 2) as u32;
+        let (Some(side), Some(stamps)) = (partial.skips.sides.get_mut(subflow.id()), segment.options.timestamps) else {
             return;
         };
         let echoes_more = |told: Option<u32>| told.is_some_and(|told| is_later(stamps.echo, told));
@@ -98,7 +51,7 @@ impl Connection {
     }
 
     /// A segment found its place on a subflow; it begins at `data_seq` in the stream.
-    pub(in crate::connection) fn note_placed(
+    pub(in crate::connection) fn record_placed(
         &mut self,
         now: Instant,
         index: usize,
@@ -109,13 +62,14 @@ impl Connection {
             return;
         }
         let (Some(partial), Some(subflow)) = (self.partial.as_mut(), self.subflows.get_mut(index)) else { return };
-        let stamp = StampClock { offset: self.stamp_offset, drift: self.config.tcp.timestamp_drift }.stamp(now);
+        let stamp =
+            StampClock { offset: self.identity.stamp_offset, drift: self.config.tcp.timestamp_drift }.stamp(now);
         let (id, next, length) = (subflow.id(), subflow.receiver.next, u64::from(end - start));
-        if partial.sides.get(id).is_none() {
-            partial.sides.insert(id, Side::new());
+        if partial.skips.sides.get(id).is_none() {
+            partial.skips.sides.insert(id, Side::new());
         }
         let mut stalled = false;
-        for (other, side) in partial.sides.iter_mut() {
+        for (other, side) in partial.skips.sides.iter_mut() {
             if other == id {
                 side.note((now, stamp), (start, end), next, data_seq + length);
                 if side.skipped.iter().any(|skipped| start.before(skipped.1) && end.after(skipped.0)) {
@@ -127,12 +81,12 @@ impl Connection {
                 stalled |= *bytes > STALLED_AFTER && now.since(at) > Duration::from_secs(1);
             }
         }
-        partial.skips_no_more |= stalled;
+        partial.skips.skips_no_more |= stalled;
         self.skip_on_subflows(now);
     }
 
     /// Skips the first gap of each subflow where that is due; where it will be, sees to it that it is asked again.
-    pub(super) fn skip_on_subflows(&mut self, now: Instant) {
+    pub(in crate::connection) fn skip_on_subflows(&mut self, now: Instant) {
         if !self.skips() {
             return;
         }
@@ -151,18 +105,19 @@ impl Connection {
         let (Some(partial), Some(subflow)) = (self.partial.as_deref(), self.subflows.get(index)) else {
             return Instant::NEVER;
         };
-        let side = partial.sides.get(subflow.id());
+        let side = partial.skips.sides.get(subflow.id());
         let Some((side, (gap, since))) = side.and_then(|side| Some((side, side.gap?))) else { return Instant::NEVER };
         let Some((start, end)) = subflow.receiver.first_gap().filter(|first| first.0 == gap) else {
             return Instant::NEVER;
         };
-        let useless = side.beyond <= self.receive.next() && partial.missing.overlap(side.in_order, side.beyond) > 0;
+        let useless =
+            side.beyond <= self.receiver.buffer.next() && partial.missing.overlap(side.in_order, side.beyond) > 0;
         let skipped = side.skipped_bytes + u64::from(end - start);
         let allowed = partial.terms.most_skipped * subflow.counters.bytes_received as f64;
         if !useless || skipped as f64 > allowed || !subflow.state.can_receive() {
             return Instant::NEVER;
         }
-        let round_trip = subflow.receive_round_trip.max(subflow.rtt.smoothed()).max(Duration::from_millis(1));
+        let round_trip = subflow.receiver.round_trip.max(subflow.rtt.smoothed()).max(Duration::from_millis(1));
         let seen = side.duplicates >= DUPLICATES;
         // Without selective acknowledgements the duplicates are all that the sender hears.
         // No earlier than a round trip after the last one: then this gap became the first.
@@ -176,7 +131,8 @@ impl Connection {
 
     fn skip(&mut self, now: Instant, index: usize) {
         let (Some(partial), Some(subflow)) = (self.partial.as_mut(), self.subflows.get_mut(index)) else { return };
-        let (Some(side), Some(skipped)) = (partial.sides.get_mut(subflow.id()), subflow.receiver.skip_gap()) else {
+        let (Some(side), Some(skipped)) = (partial.skips.sides.get_mut(subflow.id()), subflow.receiver.skip_gap())
+        else {
             return;
         };
         if let Some(stamp) = side.acted.filter(|stamp| is_later(*stamp, subflow.receiver.timestamp)) {
@@ -194,19 +150,20 @@ impl Connection {
         if side.skipped.len() > MAX_SKIPPED {
             side.skipped.pop_front();
         }
-        partial.skipped_bytes += u64::from(skipped.1 - skipped.0);
-        self.output_pending = true;
-        self.release_in_order(now, index);
+        partial.skips.skipped_bytes += u64::from(skipped.1 - skipped.0);
+        self.output.pending = true;
+        let (id, next) = (subflow.id(), subflow.receiver.next);
+        self.receiver.subflow_order.iter_mut().for_each(|order| order.release(id, next));
     }
 
     /// A segment was not acceptable: perhaps it is what was skipped.
-    pub(in crate::connection) fn note_late_on_subflow(&mut self, index: usize, segment: &Segment) {
+    pub(in crate::connection) fn record_late_on_subflow(&mut self, index: usize, segment: &Segment) {
         if self.partial.is_none() {
             return;
         }
         let data_seq = self.mapped_to(index, segment);
         let (Some(partial), Some(subflow)) = (self.partial.as_mut(), self.subflows.get_mut(index)) else { return };
-        let Some(side) = partial.sides.get_mut(subflow.id()) else { return };
+        let Some(side) = partial.skips.sides.get_mut(subflow.id()) else { return };
         let (start, end) = (segment.seq, segment.seq + segment.payload.len() as u32);
         let is_it = |skipped: &(SeqNumber, SeqNumber)| start.before(skipped.1) && end.after(skipped.0);
         if !side.skipped.iter().any(is_it) {
@@ -218,58 +175,17 @@ impl Connection {
             let data_end = data_seq.saturating_add(segment.payload.len() as u64);
             partial.late_bytes += partial.missing.remove(data_seq, data_end);
         }
-        partial.skips_no_more |= side.repeats > MAX_REPEATS;
+        partial.skips.skips_no_more |= side.repeats > MAX_REPEATS;
     }
 
     /// A subflow ended.
-    pub(in crate::connection) fn note_subflow_gone(&mut self, id: SubflowId, why: CloseReason) {
+    pub(in crate::connection) fn record_subflow_gone(&mut self, id: SubflowId, why: CloseReason) {
         let Some(partial) = self.partial.as_mut() else { return };
-        partial.told_until.remove(id);
+        partial.notices.told_until.remove(id);
         partial.asked_until.remove(id);
-        let Some(side) = partial.sides.remove(id) else { return };
+        let Some(side) = partial.skips.sides.remove(id) else { return };
         let last = self.subflows.iter().map(|subflow| subflow.last_heard()).max().unwrap_or(Instant::ZERO);
         let suspect = side.last_skip.is_some_and(|at| last.since(at) < SUSPECT);
-        partial.skips_no_more |= suspect && why == CloseReason::Reset;
+        partial.skips.skips_no_more |= suspect && why == CloseReason::Reset;
     }
-}
-
-impl Side {
-    fn note(
-        &mut self,
-        (now, stamp): (Instant, u32),
-        (start, end): (SeqNumber, SeqNumber),
-        next: SeqNumber,
-        data_end: u64,
-    ) {
-        self.elsewhere = None;
-        if end.at_or_before(next) {
-            self.in_order = data_end;
-        }
-        if start.after(next) {
-            match self.gap {
-                Some((gap, _)) if gap == next => self.duplicates += 1,
-                Some(_) | None => {
-                    (self.gap, self.duplicates, self.beyond) = (Some((next, now)), 1, 0);
-                    self.forget_what_was_told();
-                }
-            }
-            self.told = self.told.or(Some(stamp));
-            if self.duplicates >= DUPLICATES {
-                self.told_thrice = self.told_thrice.or(Some(stamp));
-            }
-            self.beyond = self.beyond.max(data_end);
-        } else if self.gap.is_some_and(|(gap, _)| gap != next) {
-            // Filled; what lies behind the next gap, if there is one, is known when something comes there.
-            self.gap = None;
-        }
-    }
-
-    fn forget_what_was_told(&mut self) {
-        (self.told, self.told_thrice, self.heard, self.acted) = (None, None, None, None);
-    }
-}
-
-/// Whether one timestamp is later than another, modulo 2^32.
-fn is_later(stamp: u32, than: u32) -> bool {
-    (stamp.wrapping_sub(than) as i32) > 0
 }

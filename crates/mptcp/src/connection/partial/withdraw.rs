@@ -6,9 +6,8 @@
 //! acknowledged there: its sequence numbers have no gaps. The last byte of a message is never withdrawn, so that something
 //! always comes behind the hole and the peer never acknowledges what it has not seen.
 
-use super::{Connection, Partial};
-use crate::connection::schedule::NOBODY;
-use crate::subflow::scoreboard::Fate;
+use crate::connection::reinjections::NOBODY;
+use crate::connection::state::Connection;
 use anabranch_policy::reliability::{Outstanding, Unit, Verdict};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::SubflowView;
@@ -20,92 +19,42 @@ const LOOK_AHEAD: usize = 1_024;
 /// Most notices at a time: of what the peer comes to first, since it waits for nothing else.
 const MAX_NOTICES: usize = 8;
 
-/// So long the peer may stand before what is withdrawn while it has what lies behind: then it does not hear the notices.
-const MOST_PATIENCE: Duration = Duration::from_secs(10);
-
-/// A message of ours that may be withdrawn.
-#[derive(Clone, Copy, Debug)]
-pub struct Written {
-    /// Where it begins and ends in the stream, its header included.
-    pub start: u64,
-    pub end: u64,
-    pub importance: u8,
-    pub at: Instant,
-    pub expires: Option<Instant>,
-    pub withdrawn: bool,
-    /// Its turn came, and it was begun.
-    pub begun: bool,
-}
-
-/// What the paths say of messages, the same for all of them at a moment.
-struct Paths {
-    /// The least of those that can be used.
-    round_trip: Duration,
-    /// Stretches that subflows have marked lost.
-    lost: Vec<(u64, u64)>,
-}
-
-impl Paths {
-    /// What a policy may know of a message, where new data begins at `next`.
-    fn outstanding(&self, message: &Written, next: u64) -> Outstanding {
-        let lost = self.lost.iter().map(|lost| lost.1.min(message.end).saturating_sub(lost.0.max(message.start)));
-        Outstanding {
-            importance: message.importance,
-            length: message.end - message.start,
-            given: next.clamp(message.start, message.end) - message.start,
-            lost: if message.start < next { lost.sum() } else { 0 },
-            written: message.at,
-            expires: message.expires,
-            round_trip: self.round_trip,
-        }
-    }
-}
-
 impl Connection {
-    /// Whether a word of withdrawal would be understood.
-    fn may_tell(&self) -> bool {
-        let hears = |partial: &Partial| partial.peer_knows && !partial.peer_is_deaf;
-        self.partial.as_deref().is_some_and(hears) && self.may_withdraw()
-    }
-
-    fn may_withdraw(&self) -> bool {
-        self.protocol == super::Protocol::Multipath && !self.checksum && self.closed.is_none()
-    }
-
     /// Puts the messages that are outstanding before the policy, and repeats what the peer has not heeded.
-    pub(super) fn judge_written(&mut self, now: Instant) {
-        let una = self.data_una();
+    pub(in crate::connection) fn judge_written(&mut self, now: Instant) {
+        let una = self.sender.una();
         let Some(partial) = self.partial.as_mut().filter(|partial| partial.terms.sender.is_some()) else { return };
-        while partial.written.front().is_some_and(|message| message.end <= una) {
-            partial.written.pop_front();
+        while partial.withdrawals.written.front().is_some_and(|message| message.end <= una) {
+            partial.withdrawals.written.pop_front();
         }
-        if now >= partial.judge_written_at && self.may_withdraw() {
+        if now >= partial.withdrawals.judge_written_at && self.may_withdraw() {
             let wake = self.judge_each(now);
             let repeat = self.repeat_withdrawals(now);
             if let Some(partial) = self.partial.as_mut() {
-                partial.judge_written_at = wake.min(repeat);
+                partial.withdrawals.judge_written_at = wake.min(repeat);
             }
         }
         let may = self.may_withdraw();
         if let Some(partial) = self.partial.as_ref().filter(|_| may) {
-            self.timers.missing = self.timers.missing.min(partial.judge_written_at);
+            self.timers.missing = self.timers.missing.min(partial.withdrawals.judge_written_at);
         }
     }
 
-    /// Gives when the next is due.
+    /// Returns when the next is due.
     fn judge_each(&mut self, now: Instant) -> Instant {
         let paths = self.known_of_paths();
         let (mut at, mut wake) = (0, Instant::NEVER);
-        while let Some(message) = self.partial.as_ref().and_then(|partial| partial.written.get(at)).copied() {
+        while let Some(message) = self.partial.as_ref().and_then(|partial| partial.withdrawals.written.get(at)).copied()
+        {
             at += 1;
             if message.withdrawn {
                 continue;
             }
-            let outstanding = paths.outstanding(&message, self.data_nxt);
+            let outstanding = paths.outstanding(&message, self.sender.data_nxt);
             let Some(partial) = self.partial.as_mut() else { break };
             match partial.policy.withdraw(now, &outstanding) {
                 Verdict::Keep { until } => wake = wake.min(until.max(now + Duration::from_millis(1))),
-                Verdict::Withdraw if message.start >= self.data_nxt => {
+                Verdict::Withdraw if message.start >= self.sender.data_nxt => {
                     at -= 1;
                     self.take_out(now, at);
                 }
@@ -115,46 +64,32 @@ impl Connection {
         wake
     }
 
-    /// How long the message that a byte belongs to may wait yet, if the policy knows of a deadline.
-    pub(in crate::connection) fn time_left(&self, now: Instant, data_seq: u64) -> Option<Duration> {
-        let partial = self.partial.as_deref().filter(|partial| partial.terms.sender.is_some())?;
-        let at = partial.written.partition_point(|message| message.end <= data_seq);
-        let message = partial.written.get(at)?;
-        Some(partial.policy.last_moment(message.at, message.expires)?.since(now))
-    }
-
-    fn known_of_paths(&self) -> Paths {
-        let usable = self.subflows.iter().filter(|subflow| subflow.is_usable());
-        let round_trip = usable.map(|subflow| subflow.rtt.smoothed()).min().unwrap_or_default();
-        let losing = self.subflows.iter().filter(|subflow| subflow.scoreboard.lost() > 0);
-        let lost = losing.flat_map(|subflow| subflow.scoreboard.sent()).filter(|record| record.fate == Fate::Lost);
-        Paths { round_trip, lost: lost.map(|record| (record.data_seq, record.data_end())).collect() }
-    }
-
-    /// Asks the policy whether the messages are sent of which the next `length` bytes are, if it was not asked yet. Gives whether
+    /// Asks the policy whether the messages are sent of which the next `length` bytes are, if it was not asked yet. Returns whether
     /// one was withdrawn.
     pub(in crate::connection) fn withdraws_next(&mut self, now: Instant, length: u64, paths: &[SubflowView]) -> bool {
-        let (next, end) = (self.data_nxt, self.data_nxt + length);
+        let (next, end) = (self.sender.data_nxt, self.sender.data_nxt + length);
         let Some(partial) = self.partial.as_ref().filter(|partial| partial.terms.sender.is_some()) else {
             return false;
         };
-        let first = partial.written.partition_point(|message| message.end <= next);
-        let touched = partial.written.range(first..).take_while(|message| message.start < end);
+        let first = partial.withdrawals.written.partition_point(|message| message.end <= next);
+        let touched = partial.withdrawals.written.range(first..).take_while(|message| message.start < end);
         let unasked = touched.take_while(|message| message.begun || message.withdrawn).count() + first;
-        let Some(message) = partial.written.get(unasked).filter(|message| message.start < end).copied() else {
+        let Some(message) = partial.withdrawals.written.get(unasked).filter(|message| message.start < end).copied()
+        else {
             return false;
         };
         if !self.may_withdraw() {
             return false;
         }
-        let waiting = partial.written.range(unasked..).take(LOOK_AHEAD).filter(|message| !message.withdrawn);
+        let waiting =
+            partial.withdrawals.written.range(unasked..).take(LOOK_AHEAD).filter(|message| !message.withdrawn);
         let known = self.known_of_paths();
         let waiting: Vec<Outstanding> = waiting.map(|message| known.outstanding(message, next)).collect();
         let Some(partial) = self.partial.as_mut() else { return false };
         let begins = partial.policy.begin(now, &waiting, paths);
         let is_whole = message.start >= next;
         if begins || (!is_whole && !self.may_tell()) {
-            let place = self.partial.as_mut().and_then(|partial| partial.written.get_mut(unasked));
+            let place = self.partial.as_mut().and_then(|partial| partial.withdrawals.written.get_mut(unasked));
             place.into_iter().for_each(|message| message.begun = true);
             // Another may begin within the same segment.
             return self.withdraws_next(now, length, paths);
@@ -170,15 +105,15 @@ impl Connection {
     /// Nothing of it was given to anybody: those behind it move up.
     fn take_out(&mut self, now: Instant, at: usize) {
         let Some(partial) = self.partial.as_mut() else { return };
-        let Some(message) = partial.written.remove(at) else { return };
-        let length = self.send.remove(message.start, message.end);
-        for behind in partial.written.range_mut(at..) {
+        let Some(message) = partial.withdrawals.written.remove(at) else { return };
+        let length = self.sender.buffer.remove(message.start, message.end);
+        for behind in partial.withdrawals.written.range_mut(at..) {
             behind.start -= length;
             behind.end -= length;
         }
-        partial.count_withdrawn(length);
+        partial.withdrawals.count(length);
         self.announce_room();
-        if self.write_closed && self.data_nxt == self.send.end() {
+        if self.life.write_closed() && self.sender.all_assigned() {
             self.announce_data_fin(now);
         }
     }
@@ -187,43 +122,43 @@ impl Connection {
         let tells = self.may_tell();
         let Some(partial) = self.partial.as_mut().filter(|_| tells) else { return };
         let unit = partial.terms.sender;
-        let Some(message) = partial.written.get_mut(at) else { return };
+        let Some(message) = partial.withdrawals.written.get_mut(at) else { return };
         message.withdrawn = true;
         // What comes behind the hole must find room in the peer's window, which the hole keeps where it is.
-        let last = (message.end - 1).min(self.window_edge.saturating_sub(1));
-        let end = if unit == Some(Unit::Message) { last } else { last.min(self.data_nxt) };
-        let start = message.start.max(self.send.start());
+        let last = (message.end - 1).min(self.sender.window_edge.saturating_sub(1));
+        let end = if unit == Some(Unit::Message) { last } else { last.min(self.sender.data_nxt) };
+        let start = message.start.max(self.sender.buffer.start());
         if start < end {
-            let place = partial.withdrawn.partition_point(|range| range.0 < start);
-            partial.withdrawn.insert(place, (start, end));
-            partial.count_withdrawn(end - start);
+            let place = partial.withdrawals.withdrawn.partition_point(|range| range.0 < start);
+            partial.withdrawals.withdrawn.insert(place, (start, end));
+            partial.withdrawals.count(end - start);
             // What nobody was given yet is passed over.
-            self.data_nxt = self.data_nxt.max(end);
-            self.output_pending = true;
+            self.sender.data_nxt = self.sender.data_nxt.max(end);
+            self.output.pending = true;
             self.drop_useless();
         }
     }
 
-    /// Tells the peer of what it has not gone over yet, on every subflow. Gives when to do so again.
+    /// Tells the peer of what it has not gone over yet, on every subflow. Returns when to do so again.
     fn repeat_withdrawals(&mut self, now: Instant) -> Instant {
-        let una = self.data_una();
+        let una = self.sender.una();
         let round_trip = self.round_trip();
         let Some(partial) = self.partial.as_mut() else { return Instant::NEVER };
-        while partial.withdrawn.front().is_some_and(|range| range.1 <= una) {
-            partial.withdrawn.pop_front();
+        while partial.withdrawals.withdrawn.front().is_some_and(|range| range.1 <= una) {
+            partial.withdrawals.withdrawn.pop_front();
         }
-        if partial.is_unheeded(now, una, self.delivered_end) {
+        if partial.withdrawals.is_unheeded(now, una, self.sender.delivered_end) {
             self.send_after_all();
             return Instant::NEVER;
         }
-        let numbers: Vec<_> = partial.withdrawn.iter().take(MAX_NOTICES).copied().collect();
+        let numbers: Vec<_> = partial.withdrawals.withdrawn.iter().take(MAX_NOTICES).copied().collect();
         // To who heard no hello of ours the rest means nothing, and it would wait for ever.
-        let unheard = self.partial.as_deref().is_some_and(|partial| !partial.peer_heard);
+        let unheard = self.partial.as_deref().is_some_and(|partial| !partial.notices.peer_heard);
         if unheard && !numbers.is_empty() {
             self.tell(Notice::Hello { heard: true, repairs: self.duplicates() }, true);
         }
         for (start, end) in &numbers {
-            let data_seq = self.wire_data_seq(*start) as u32;
+            let data_seq = self.identity.wire_data_seq(*start) as u32;
             self.tell(Notice::Withdrawn { data_seq, length: (end - start) as u32 }, true);
         }
         if numbers.is_empty() { Instant::NEVER } else { now + round_trip }
@@ -233,61 +168,13 @@ impl Connection {
     /// given to a subflow.
     fn send_after_all(&mut self) {
         let Some(partial) = self.partial.as_mut() else { return };
-        partial.peer_is_deaf = true;
-        let withdrawn = core::mem::take(&mut partial.withdrawn);
-        partial.withdrawn_messages -= withdrawn.len() as u64;
-        partial.withdrawn_bytes -= withdrawn.iter().map(|range| range.1 - range.0).sum::<u64>();
+        partial.withdrawals.peer_is_deaf = true;
+        let withdrawn = core::mem::take(&mut partial.withdrawals.withdrawn);
+        partial.withdrawals.withdrawn_messages -= withdrawn.len() as u64;
+        partial.withdrawals.withdrawn_bytes -= withdrawn.iter().map(|range| range.1 - range.0).sum::<u64>();
         for (start, end) in withdrawn {
-            self.reinject_stretch(start, end, NOBODY);
+            self.reinject_range(start, end, NOBODY);
         }
-        self.output_pending = true;
-    }
-
-    /// What waits on a subflow, and the peer has gone over at data level or need not have, is not sent there. What ends the stream
-    /// is, since DATA_FIN may go with it.
-    pub(in crate::connection) fn drop_useless(&mut self) {
-        let (una, end) = (self.data_una(), self.send.end());
-        let Some(partial) = self.partial.as_deref().filter(|partial| partial.gives_up()) else { return };
-        if self.protocol != super::Protocol::Multipath {
-            return;
-        }
-        let is_withdrawn = |from, to| partial.withdrawn.iter().any(|range| range.0 <= from && to <= range.1);
-        for subflow in &mut self.subflows {
-            subflow.drop_useless(|from, to| to < end && (to <= una || is_withdrawn(from, to)));
-        }
-    }
-
-    /// Whether something is withdrawn that the peer has not gone over.
-    pub(in crate::connection) fn waits_to_be_gone_over(&self) -> bool {
-        let una = self.data_una();
-        self.partial.as_deref().is_some_and(|partial| partial.withdrawn.iter().any(|range| range.1 > una))
-    }
-
-    /// How much of a stretch that begins at `data_seq` is of use to be sent again: up to the next byte that is withdrawn.
-    pub(in crate::connection) fn useful_length(&self, data_seq: u64, length: u64) -> u64 {
-        let Some(partial) = &self.partial else { return length };
-        let ahead = partial.withdrawn.iter().filter(|range| range.1 > data_seq);
-        ahead.map(|range| range.0.saturating_sub(data_seq)).fold(length, u64::min)
-    }
-
-    /// Where the withdrawn stretch ends that a byte lies in.
-    pub(in crate::connection) fn withdrawn_until(&self, data_seq: u64) -> Option<u64> {
-        let ranges = &self.partial.as_ref()?.withdrawn;
-        ranges.iter().find(|range| (range.0..range.1).contains(&data_seq)).map(|range| range.1)
-    }
-}
-
-impl Partial {
-    /// Whether the peer has stood too long before the first withdrawn stretch though it has what lies behind it.
-    fn is_unheeded(&mut self, now: Instant, una: u64, delivered_end: u64) -> bool {
-        let stands = self.withdrawn.front().is_some_and(|range| range.0 <= una && range.1 < delivered_end);
-        let before = self.stands.filter(|(at, _)| stands && *at == una);
-        self.stands = stands.then_some(before.unwrap_or((una, now)));
-        self.stands.is_some_and(|(_, since)| now.since(since) >= MOST_PATIENCE)
-    }
-
-    fn count_withdrawn(&mut self, bytes: u64) {
-        self.withdrawn_messages += 1;
-        self.withdrawn_bytes += bytes;
+        self.output.pending = true;
     }
 }

@@ -1,6 +1,8 @@
 //! What an acknowledgement changes: which records the peer is now known to have, and what that says of round trips and order.
 
-use super::{Departure, Fate, Record, Scoreboard};
+use super::board::Scoreboard;
+use super::record::{Fate, Record};
+use crate::subflow::delivery::Departure;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::SeqNumber;
 use anabranch_wire::tcp::{SackBlock, SackBlocks};

@@ -1,13 +1,14 @@
 //! Which records are deemed lost, and which of these are in flight after all.
 
-use super::{Fate, Scoreboard};
+use super::board::Scoreboard;
+use super::record::Fate;
 use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
 use anabranch_wire::tcp::SackBlocks;
 
 impl Scoreboard {
     /// Marks as lost every record in flight for which `is_lost` says so; stops at the first of each kind (sent once,
-    /// retransmitted) for which it does not, since both are walked in order of time. Gives the bytes marked and the
+    /// retransmitted) for which it does not, since both are walked in order of time. Returns the bytes marked and the
     /// earliest transmission that was spared.
     pub fn mark_lost_in_time_order(&mut self, is_lost: impl Fn(Instant, SeqNumber) -> bool) -> (u64, Option<Instant>) {
         let (lost_once, spared_once) = self.mark_originals(&is_lost);

@@ -1,6 +1,7 @@
 //! Records that are longer than the path takes are cut.
 
-use super::{Fate, Joined, Place, Record, Scoreboard};
+use super::board::Scoreboard;
+use super::record::{Fate, Joined, Place, Record};
 use anabranch_wire::SeqNumber;
 use std::collections::VecDeque;
 
@@ -31,7 +32,7 @@ impl Scoreboard {
         self.watch_all();
     }
 
-    /// Marks what is in flight and longer than `most` bytes as lost; gives the bytes.
+    /// Marks what is in flight and longer than `most` bytes as lost; returns the bytes.
     pub fn mark_longer_lost(&mut self, most: u32) -> u64 {
         let (mut bytes, mut first) = (0, None);
         for (at, record) in self.records.iter_mut().take(self.sent).enumerate() {
@@ -45,7 +46,7 @@ impl Scoreboard {
         bytes
     }
 
-    /// Marks the record in flight that ends at `end` as lost; gives its bytes.
+    /// Marks the record in flight that ends at `end` as lost; returns its bytes.
     pub fn mark_lost_before(&mut self, end: SeqNumber) -> u64 {
         let Some(at) = self.place_before(end) else { return 0 };
         let Some(record) = self.records.get_mut(at).filter(|record| record.fate == Fate::InFlight) else { return 0 };
@@ -143,7 +144,7 @@ mod tests {
     #[test]
     fn parts_of_a_shared_mapping_stay_under_it() {
         let mut board = board();
-        board.given_mut().for_each(|record| {
+        board.assigned_mut().for_each(|record| {
             record.joined = Some(Joined {
                 before: (record.seq.0 - 100) as u16,
                 after: (110 - record.seq.0) as u16,

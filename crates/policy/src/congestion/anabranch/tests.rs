@@ -66,9 +66,9 @@ fn start_up_ends_after_three_rounds_without_a_quarter_more() {
     let mut flow = Flow::new();
     flow.pass(1, 8.0, BDP); // from nothing to 8
     flow.pass(2, 9.9, BDP); // 9.9 < 1.25 x 8
-    assert_eq!((flow.control.state, flow.control.plateau.1), (State::StartUp, 2));
+    assert_eq!((flow.control.state, flow.control.start_up.plateau.1), (State::StartUp, 2));
     flow.pass(1, 10.0, BDP); // 10 = 1.25 x 8: the count begins again
-    assert_eq!(flow.control.plateau, (10_000_000, 0));
+    assert_eq!(flow.control.start_up.plateau, (10_000_000, 0));
     flow.pass(2, 10.0, BDP);
     assert_eq!(flow.control.state, State::StartUp);
     flow.pass(1, 10.0, BDP);
@@ -89,7 +89,7 @@ fn rounds_that_were_limited_elsewhere_do_not_end_start_up_unless_a_queue_stands(
         let rtt = Some(Duration::from_millis(millis));
         let limited = Ack { app_limited: true, rtt, ..flow.round(8.0, in_flight) };
         flow.take(limited);
-        assert_eq!(flow.control.plateau.1, counted);
+        assert_eq!(flow.control.start_up.plateau.1, counted);
     }
 }
 
@@ -108,9 +108,9 @@ fn losses_by_chance_do_not_lower_the_window() {
     close_to(flow.control.chance, 0.018_971, 1e-6);
     // With a queue the same losses are still chance: 0.029 < 0.019 + 0.02. 5000 are not: 0.048.
     flow.lose(3_000, 150, 2 * BDP);
-    assert_eq!((flow.control.ceiling, flow.control.window()), (LARGEST_WINDOW, 202_000));
+    assert_eq!((flow.control.ceiling.bytes, flow.control.window()), (LARGEST_WINDOW, 202_000));
     flow.lose(5_000, 150, 2 * BDP);
-    assert_eq!(flow.control.ceiling, (BETA * 200_000.0) as u64);
+    assert_eq!(flow.control.ceiling.bytes, (BETA * 200_000.0) as u64);
 }
 
 #[test]
@@ -119,20 +119,20 @@ fn losses_under_a_standing_queue_bring_the_ceiling_to_what_the_path_holds_and_as
     // The queue stands from a tenth of the least round-trip time on: 110 ms. A tenth lost at 110 ms is chance,
     // with no more in flight than the path holds.
     flow.lose(10_000, 110, BDP);
-    assert_eq!(flow.control.ceiling, LARGEST_WINDOW);
+    assert_eq!(flow.control.ceiling.bytes, LARGEST_WINDOW);
     flow.control.chance = 0.0;
     // 10 000 of 110 000 bytes: 0.85 of the 200 000 that were in flight.
     flow.lose(10_000, 111, 2 * BDP);
-    assert_eq!((flow.control.ceiling, flow.control.window()), (170_000, 170_000));
+    assert_eq!((flow.control.ceiling.bytes, flow.control.window()), (170_000, 170_000));
     // 0.85 x 120 000 = 102 000 is below the bandwidth-delay product, a sixteenth of it and two segments.
     flow.lose(10_000, 111, 120_000);
-    assert_eq!((flow.control.ceiling, flow.control.window()), (108_250, 108_250));
+    assert_eq!((flow.control.ceiling.bytes, flow.control.window()), (108_250, 108_250));
     // An ascent lifts it by 1, 2 and 4 segments.
-    flow.control.lift = 1_000;
+    flow.control.ceiling.lift = 1_000;
     for lifted in [109_250, 111_250, 115_250] {
         flow.control.enter(State::Up, flow.now);
         flow.pass(1, 8.0, BDP);
-        assert_eq!(flow.control.ceiling, lifted);
+        assert_eq!(flow.control.ceiling.bytes, lifted);
     }
 }
 
@@ -159,14 +159,14 @@ fn a_start_up_that_finds_more_takes_losses_for_chance_and_one_that_does_not_for_
     let lossy = |flow: &Flow, mbit| Ack { lost: 7_000, ..flow.round(mbit, 277_000) };
     for mbit in [16.0, 32.0] {
         flow.take(lossy(&flow, mbit));
-        assert_eq!((flow.control.ceiling, flow.control.plateau.1), (LARGEST_WINDOW, 0));
+        assert_eq!((flow.control.ceiling.bytes, flow.control.start_up.plateau.1), (LARGEST_WINDOW, 0));
     }
     close_to(flow.control.chance, CHANCE_WEIGHT * 7.0 / 107.0, 1e-9);
     // No more is found: the flight that is judged with the next round is beyond 1.125 x 400 000 bytes and four segments.
     flow.take(Ack { lost: 7_000, ..flow.round(32.0, 500_000) });
-    assert_eq!((flow.control.ceiling, flow.control.plateau.1), (LARGEST_WINDOW, 1));
+    assert_eq!((flow.control.ceiling.bytes, flow.control.start_up.plateau.1), (LARGEST_WINDOW, 1));
     flow.take(flow.round(32.0, 500_000));
-    assert_eq!(flow.control.ceiling, 427_000); // 400 000 and a sixteenth and two segments, more than 0.85 x 500 000
+    assert_eq!(flow.control.ceiling.bytes, 427_000); // 400 000 and a sixteenth and two segments, more than 0.85 x 500 000
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn of_what_a_start_up_sends_a_few_segments_are_lost_by_chance_though_a_delayed_a
         let mut flow = Flow::new();
         flow.pass(1, 8.0, BDP);
         flow.lose(lost, 140, BDP / 2);
-        assert_eq!(flow.control.ceiling == LARGEST_WINDOW, harmless, "{lost}");
+        assert_eq!(flow.control.ceiling.bytes == LARGEST_WINDOW, harmless, "{lost}");
     }
 }
 
@@ -346,4 +346,38 @@ fn a_segment_may_go_in_each_round_trip_whatever_the_model_says() {
     assert_eq!(flow.control.pacing_rate(), Some(Rate::from_bits_per_second(80_000)));
     flow.take(Ack { smoothed_rtt: RTT * 2, ..flow.round(0.000_08, 1_000) });
     assert_eq!(flow.control.pacing_rate(), Some(Rate::from_bits_per_second(40_000)));
+}
+
+#[test]
+fn a_drain_that_does_not_empty_the_path_ends_after_three_round_trips() {
+    let mut flow = Flow::new();
+    flow.pass(1 + PLATEAU as usize, 8.0, 2 * BDP);
+    flow.pass(3, 8.0, 2 * BDP);
+    assert_eq!(flow.control.state, State::Drain, "300 ms are not more than 3 x 100 ms");
+    flow.pass(1, 8.0, 2 * BDP);
+    assert_eq!(flow.control.state, State::Cruise);
+}
+
+#[test]
+fn after_a_drain_the_first_ascent_begins_within_one_to_eight_round_trips() {
+    let mut flow = Flow::in_cruise();
+    let mut rounds = 0;
+    while flow.control.state == State::Cruise && rounds < 100 {
+        flow.pass(1, 8.0, BDP);
+        rounds += 1;
+    }
+    // It begins at the first answer that comes later than that.
+    assert!((2..=9).contains(&rounds) && flow.control.state == State::Up, "{rounds} in {:?}", flow.control.state);
+}
+
+#[test]
+fn without_a_queue_losses_count_from_an_eighth_over_what_the_path_holds() {
+    let mut flow = Flow::in_cruise();
+    let most = BDP + BDP / 8 + flow.control.least();
+    flow.lose(10_000, 100, most);
+    assert_eq!(flow.control.ceiling.bytes, LARGEST_WINDOW);
+    flow.control.chance = 0.0;
+    flow.lose(10_000, 100, most + 1);
+    let held = BDP + BDP / 16 + 2_000;
+    assert_eq!(flow.control.ceiling.bytes, (((most + 1) as f64 * BETA) as u64).max(held));
 }

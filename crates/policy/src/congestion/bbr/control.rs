@@ -1,65 +1,45 @@
 //! What the model lets go: pacing rate and window (section 5.6).
 
-use super::{Ack, Bbr, LARGEST_WINDOW, MIN_PIPE, Rate, State, UNBOUNDED, volume};
+use super::super::Ack;
+use super::super::window::LARGEST_WINDOW;
+use super::model::Model;
+use super::state::{State, UNBOUNDED};
+use crate::rate::Rate;
 use crate::time::Duration;
 
 /// What is paced below the rate delivered, so that queues shrink (PacingMarginPercent).
 const MARGIN: f64 = 0.99;
-/// Quanta that sender and receiver may hold (section 5.5.8); a quantum is one segment.
-const OFFLOAD_QUANTA: u64 = 3;
 
-impl Bbr {
-    /// InitPacingRate: the initial window in a round trip, with Startup's gain.
-    pub(super) fn init_pacing(&mut self, rtt: Duration) {
-        let nominal = Rate::from_bytes_over(self.initial_window, rtt);
-        self.pacing_rate = nominal.mul_f64(State::Startup.pacing_gain()).max(self.slowest());
+/// Pacing rate and window.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Control {
+    pub(super) cwnd: u64,
+    /// The window before it was cut by recovery or ProbeRTT.
+    prior_cwnd: u64,
+    pub(super) pacing_rate: Rate,
+}
+
+impl Control {
+    pub(super) fn new(cwnd: u64) -> Self {
+        Self { cwnd, prior_cwnd: 0, pacing_rate: Rate::ZERO }
     }
 
-    /// SetPacingRateWithGain.
-    pub(super) fn set_pacing_rate(&mut self, gain: f64) {
-        let rate = self.bw.mul_f64(gain * MARGIN);
-        if self.full_pipe.reached || rate > self.pacing_rate {
-            self.pacing_rate = rate.max(self.slowest());
+    /// InitPacingRate: the initial window in a round trip, with Startup's gain.
+    pub(super) fn init_pacing(&mut self, model: &Model, rtt: Duration) {
+        let nominal = Rate::from_bytes_over(model.initial_window, rtt);
+        self.pacing_rate = nominal.mul_f64(State::Startup.pacing_gain()).max(slowest(model));
+    }
+
+    /// SetPacingRateWithGain. Before the pipe was full the rate only grows.
+    pub(super) fn set_pacing_rate(&mut self, model: &Model, gain: f64, pipe_was_full: bool) {
+        let rate = model.bw.mul_f64(gain * MARGIN);
+        if pipe_was_full || rate > self.pacing_rate {
+            self.pacing_rate = rate.max(slowest(model));
         }
     }
 
-    fn slowest(&self) -> Rate {
-        Rate::from_bytes_per_second(self.mss)
-    }
-
-    /// MinPipeCwnd, bytes.
-    pub(super) fn min_pipe(&self) -> u64 {
-        MIN_PIPE * self.mss
-    }
-
-    /// BDPMultiple.
-    pub(super) fn bdp(&self, rate: Rate, gain: f64) -> u64 {
-        self.min_rtt.get().map_or(self.initial_window, |rtt| volume(rate, rtt, gain))
-    }
-
-    /// Inflight, with QuantizationBudget.
-    pub(super) fn inflight(&self, rate: Rate, gain: f64) -> u64 {
-        self.quantized(self.bdp(rate, gain))
-    }
-
-    fn quantized(&self, volume: u64) -> u64 {
-        let volume = volume.max(OFFLOAD_QUANTA * self.mss).max(self.min_pipe());
-        if self.state == State::Up { volume.saturating_add(2 * self.mss) } else { volume }
-    }
-
-    /// TargetInflight.
-    pub(super) fn target_inflight(&self) -> u64 {
-        self.bdp(self.bw, 1.0).min(self.cwnd)
-    }
-
-    /// ProbeRTTCwnd.
-    pub(super) fn probe_rtt_window(&self) -> u64 {
-        self.bdp(self.bw, State::ProbeRtt.cwnd_gain()).max(self.min_pipe())
-    }
-
-    /// SaveCwnd.
-    pub(super) fn save_window(&mut self) {
-        let modulated = self.recovering_since.is_some() || self.state == State::ProbeRtt;
+    /// SaveCwnd; `modulated`: recovery or ProbeRTT has cut the window already.
+    pub(super) fn save_window(&mut self, modulated: bool) {
         self.prior_cwnd = if modulated { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
     }
 
@@ -69,30 +49,33 @@ impl Bbr {
     }
 
     /// SetCwnd.
-    pub(super) fn set_window(&mut self, ack: &Ack) {
-        let bdp = self.bdp(self.bw, self.state.cwnd_gain());
-        let max_inflight = self.quantized(bdp.saturating_add(self.extra_acked.max()));
+    pub(super) fn set_window(&mut self, model: &Model, state: State, ack: &Ack, pipe_was_full: bool) {
+        let max_inflight = model.max_inflight(state);
         let grown = self.cwnd.saturating_add(ack.delivered);
-        if self.full_pipe.reached {
+        if pipe_was_full {
             self.cwnd = grown.min(max_inflight);
-        } else if self.cwnd < max_inflight || ack.total_delivered < self.initial_window {
+        } else if self.cwnd < max_inflight || ack.total_delivered < model.initial_window {
             self.cwnd = grown;
         }
-        self.cwnd = self.cwnd.max(self.min_pipe());
-        if self.state == State::ProbeRtt {
-            self.cwnd = self.cwnd.min(self.probe_rtt_window());
+        self.cwnd = self.cwnd.max(model.min_pipe());
+        if state == State::ProbeRtt {
+            self.cwnd = self.cwnd.min(model.probe_rtt_window());
         }
-        self.bound_window();
+        self.bound_window(model, state);
     }
 
     /// BoundCwndForModel.
-    fn bound_window(&mut self) {
-        let cap = match self.state {
-            State::Down | State::Refill | State::Up => self.inflight_longterm,
-            State::Cruise | State::ProbeRtt => self.inflight_with_headroom(),
+    fn bound_window(&mut self, model: &Model, state: State) {
+        let cap = match state {
+            State::Down | State::Refill | State::Up => model.bounds.inflight_longterm,
+            State::Cruise | State::ProbeRtt => model.inflight_with_headroom(),
             State::Startup | State::Drain => UNBOUNDED,
         };
-        let cap = cap.min(self.inflight_shortterm).max(self.min_pipe());
+        let cap = cap.min(model.bounds.inflight_shortterm).max(model.min_pipe());
         self.cwnd = self.cwnd.min(cap).min(LARGEST_WINDOW);
     }
+}
+
+fn slowest(model: &Model) -> Rate {
+    Rate::from_bytes_per_second(model.mss)
 }

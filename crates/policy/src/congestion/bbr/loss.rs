@@ -1,116 +1,106 @@
-//! What losses do to the model: at once while probing, once per round otherwise, and how that is undone (sections 5.5.10
-//! and 5.5.11).
+//! What losses say of the path: at once while probing, once per round otherwise (section 5.5.10).
 
-use super::{Ack, BETA, Bbr, LOSS_THRESHOLD, Lost, Sample, State, UNBOUNDED};
+use super::super::{Ack, Lost};
+use super::state::{LOSS_THRESHOLD, Sample, UNBOUNDED};
 use crate::rate::Rate;
 
-/// What was before a loss episode.
+/// Share that is kept of the short-term model in a round with losses (Beta).
+pub(super) const BETA: f64 = 0.7;
+/// Share of inflight_longterm left free for others (Headroom).
+const HEADROOM: f64 = 0.15;
+
+/// The present loss round: whether it lost anything, and the most that was delivered in it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Undo {
-    /// The state that the losses ended.
-    pub(super) state: Option<State>,
-    bw_shortterm: Rate,
-    inflight_shortterm: u64,
-    inflight_longterm: u64,
+pub(super) struct LossRound {
+    bw_latest: Rate,
+    inflight_latest: u64,
+    /// It is over when a segment is acknowledged that was sent after so much had been delivered.
+    ends_at: u64,
+    is_start: bool,
+    has_loss: bool,
+    /// Acknowledgements of this round that showed a loss.
+    events: u32,
 }
 
-impl Default for Undo {
-    fn default() -> Self {
-        Self { state: None, bw_shortterm: Rate::ZERO, inflight_shortterm: 0, inflight_longterm: 0 }
-    }
-}
+impl LossRound {
+    pub(super) const FIRST: Self =
+        Self { bw_latest: Rate::ZERO, inflight_latest: 0, ends_at: 0, is_start: false, has_loss: false, events: 0 };
 
-impl Bbr {
     /// NoteLoss.
-    pub(super) fn note_loss(&mut self) {
-        if !self.loss_in_round {
-            self.loss_round_delivered = self.delivered;
+    pub(super) fn record_loss(&mut self, delivered: u64) {
+        if !self.has_loss {
+            self.ends_at = delivered;
         }
-        self.loss_in_round = true;
+        self.has_loss = true;
     }
 
-    /// OnEnterFastRecovery and OnEnterRTO, but for the window.
-    pub(super) fn enter_recovery(&mut self) {
-        if self.recovering_since.is_none() {
-            self.save_state();
-            self.recovering_since = Some(self.rounds.count());
-        } else {
-            self.save_window();
-        }
+    /// Counts an acknowledgement that showed a loss.
+    pub(super) fn count_event(&mut self) {
+        self.events += 1;
     }
 
-    /// HandleLostPacket.
-    pub(super) fn handle_lost_segment(&mut self, lost: &Lost) {
-        self.enter_recovery();
-        self.note_loss();
-        if !self.cycle.is_probe_sample {
-            return;
-        }
-        let sample = Sample {
-            app_limited: lost.app_limited,
-            lost: lost.total_lost.saturating_sub(lost.prior_lost),
-            tx_in_flight: lost.tx_in_flight,
-            ..Sample::default()
-        };
-        if sample.lost_too_much() {
-            self.handle_inflight_too_high(lost, &sample);
-        }
+    /// How many it counted.
+    pub(super) fn events(&self) -> u32 {
+        self.events
     }
 
-    /// HandleInflightTooHigh, with InflightAtLoss.
-    fn handle_inflight_too_high(&mut self, lost: &Lost, sample: &Sample) {
-        self.cycle.too_high = true;
-        self.cycle.is_probe_sample = false;
-        if !sample.app_limited {
-            let before = sample.tx_in_flight.saturating_sub(lost.bytes) as f64;
-            let lost_before = sample.lost.saturating_sub(lost.bytes) as f64;
-            // (lost_before + prefix) / (before + prefix) = threshold.
-            let prefix = (LOSS_THRESHOLD * before - lost_before) / (1.0 - LOSS_THRESHOLD);
-            let at_loss = (before + prefix).max(0.0) as u64;
-            self.inflight_longterm = at_loss.max((self.target_inflight() as f64 * BETA) as u64);
-        }
-        if self.state == State::Up {
-            self.undo.state = Some(State::Up);
-            self.start_down(lost.now, lost.total_delivered);
-        }
+    /// The most that the flight of a segment delivered.
+    pub(super) fn inflight_latest(&self) -> u64 {
+        self.inflight_latest
+    }
+
+    /// Whether the last acknowledgement began a loss round.
+    pub(super) fn is_start(&self) -> bool {
+        self.is_start
     }
 
     /// UpdateLatestDeliverySignals.
     pub(super) fn update_latest_signals(&mut self, ack: &Ack, sample: &Sample) {
         self.bw_latest = self.bw_latest.max(sample.rate.unwrap_or(Rate::ZERO));
         self.inflight_latest = self.inflight_latest.max(sample.delivered);
-        self.loss_round_start = ack.prior_delivered.is_some_and(|prior| prior >= self.loss_round_delivered);
-        if self.loss_round_start {
-            self.loss_round_delivered = ack.total_delivered;
+        self.is_start = ack.prior_delivered.is_some_and(|prior| prior >= self.ends_at);
+        if self.is_start {
+            self.ends_at = ack.total_delivered;
         }
     }
 
-    /// UpdateCongestionSignals, with AdaptLowerBoundsFromCongestion.
-    pub(super) fn update_congestion_signals(&mut self, ack: &Ack, sample: &Sample) {
-        self.update_max_bw(ack, sample);
-        if !self.loss_round_start {
-            return;
+    /// AdvanceLatestDeliverySignals.
+    pub(super) fn advance_latest_signals(&mut self, sample: &Sample) {
+        if self.is_start {
+            self.bw_latest = sample.rate.unwrap_or(Rate::ZERO);
+            self.inflight_latest = sample.delivered;
+            self.events = 0;
         }
-        if self.loss_in_round && !self.state.is_probing() {
-            if self.bw_shortterm == Rate::UNLIMITED {
-                self.bw_shortterm = self.max_rate();
-            }
-            if self.inflight_shortterm == UNBOUNDED {
-                self.inflight_shortterm = self.cwnd;
-            }
-            self.bw_shortterm = self.bw_latest.max(self.bw_shortterm.mul_f64(BETA));
-            let kept = (self.inflight_shortterm as f64 * BETA) as u64;
-            self.inflight_shortterm = self.inflight_latest.max(kept);
-        }
-        self.loss_in_round = false;
+    }
+
+    /// Whether the round that is over lost anything; what follows starts without a loss.
+    pub(super) fn take_loss(&mut self) -> bool {
+        core::mem::take(&mut self.has_loss)
     }
 
     /// ResetCongestionSignals.
-    pub(super) fn reset_congestion_signals(&mut self) {
-        self.loss_in_round = false;
+    pub(super) fn reset(&mut self) {
+        self.has_loss = false;
         self.bw_latest = Rate::ZERO;
         self.inflight_latest = 0;
     }
+}
+
+/// What losses have pulled the model down to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) bw_shortterm: Rate,
+    pub(super) inflight_shortterm: u64,
+    /// Above it more than 2 % were lost.
+    pub(super) inflight_longterm: u64,
+}
+
+impl Bounds {
+    /// Nothing was lost.
+    pub(super) const NONE: Self =
+        Self { bw_shortterm: Rate::UNLIMITED, inflight_shortterm: UNBOUNDED, inflight_longterm: UNBOUNDED };
+    /// Less than any.
+    pub(super) const LEAST: Self = Self { bw_shortterm: Rate::ZERO, inflight_shortterm: 0, inflight_longterm: 0 };
 
     /// ResetShortTermModel.
     pub(super) fn reset_short_term(&mut self) {
@@ -118,37 +108,46 @@ impl Bbr {
         self.inflight_shortterm = UNBOUNDED;
     }
 
-    /// SaveStateUponLoss.
-    fn save_state(&mut self) {
-        self.save_window();
-        self.undo = Undo {
-            state: None,
-            bw_shortterm: self.bw_shortterm,
-            inflight_shortterm: self.inflight_shortterm,
-            inflight_longterm: self.inflight_longterm,
-        };
+    /// AdaptLowerBoundsFromCongestion.
+    pub(super) fn adapt_short_term(&mut self, round: &LossRound, max_rate: Rate, cwnd: u64) {
+        if self.bw_shortterm == Rate::UNLIMITED {
+            self.bw_shortterm = max_rate;
+        }
+        if self.inflight_shortterm == UNBOUNDED {
+            self.inflight_shortterm = cwnd;
+        }
+        self.bw_shortterm = round.bw_latest.max(self.bw_shortterm.mul_f64(BETA));
+        let kept = (self.inflight_shortterm as f64 * BETA) as u64;
+        self.inflight_shortterm = round.inflight_latest.max(kept);
     }
 
-    /// HandleSpuriousLossDetection.
-    pub(super) fn handle_spurious_loss(&mut self) {
-        self.recovering_since = None;
-        self.restore_window();
-        self.loss_in_round = false;
-        self.full_pipe.reset(Rate::ZERO);
-        self.bw_shortterm = self.bw_shortterm.max(self.undo.bw_shortterm);
-        self.inflight_shortterm = self.inflight_shortterm.max(self.undo.inflight_shortterm);
-        self.inflight_longterm = self.inflight_longterm.max(self.undo.inflight_longterm);
-        match self.undo.state.take() {
-            Some(State::Startup) if self.state != State::Startup => {
-                self.full_pipe.reached = false;
-                if self.state != State::ProbeRtt {
-                    self.enter_startup();
-                }
-            }
-            Some(State::Up) if !matches!(self.state, State::Up | State::ProbeRtt) => {
-                self.start_refill(self.delivered);
-            }
-            _ => {}
-        }
+    /// Whether losses have set a bound to what may be in flight.
+    pub(super) fn has_longterm(&self) -> bool {
+        self.inflight_longterm != UNBOUNDED
     }
+
+    /// InflightWithHeadroom: leaves room for others.
+    pub(super) fn inflight_with_headroom(&self, mss: u64, least: u64) -> u64 {
+        if !self.has_longterm() {
+            return UNBOUNDED;
+        }
+        let headroom = ((HEADROOM * self.inflight_longterm as f64) as u64).max(mss);
+        self.inflight_longterm.saturating_sub(headroom).max(least)
+    }
+
+    /// At least what they were before a loss that was none.
+    pub(super) fn restore(&mut self, before: &Self) {
+        self.bw_shortterm = self.bw_shortterm.max(before.bw_shortterm);
+        self.inflight_shortterm = self.inflight_shortterm.max(before.inflight_shortterm);
+        self.inflight_longterm = self.inflight_longterm.max(before.inflight_longterm);
+    }
+}
+
+/// InflightAtLoss: what was in flight when so much of it was lost that the threshold was reached.
+pub(super) fn inflight_at_loss(lost: &Lost, sample: &Sample) -> u64 {
+    let before = sample.tx_in_flight.saturating_sub(lost.bytes) as f64;
+    let lost_before = sample.lost.saturating_sub(lost.bytes) as f64;
+    // (lost_before + prefix) / (before + prefix) = threshold.
+    let prefix = (LOSS_THRESHOLD * before - lost_before) / (1.0 - LOSS_THRESHOLD);
+    (before + prefix).max(0.0) as u64
 }

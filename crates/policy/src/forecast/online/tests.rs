@@ -3,6 +3,7 @@
 use super::super::tests::after;
 use super::*;
 use crate::forecast::quality::Symbol;
+use crate::table::Settings;
 
 fn assert_near(value: f64, expected: f64, what: &str) {
     assert!((value - expected).abs() < 1e-9, "{what}: {value} is not {expected}");
@@ -99,7 +100,7 @@ fn without_prior_and_floor_likelihood_drives_emissions_to_zero() {
 
 #[test]
 fn a_link_of_long_spells_teaches_that_states_last() {
-    let mut forecaster = Online::read(&Settings::new()).expect("the defaults");
+    let mut forecaster = Settings::new().read(Online::read).expect("the defaults");
     let spells = format!("{}{}", "1".repeat(40), "0".repeat(40)).repeat(4);
     after(&mut forecaster, &spells);
     let model = forecaster.filter.model;
@@ -112,7 +113,7 @@ fn a_link_of_long_spells_teaches_that_states_last() {
 
 #[test]
 fn connect_stays_the_state_of_good_levels() {
-    let mut forecaster = Online::read(&Settings::new().with("prior", 0.1)).expect("good settings");
+    let mut forecaster = Settings::new().with("prior", 0.1).read(Online::read).expect("good settings");
     for round in 0..40 {
         after_round(&mut forecaster, round);
         let emission = forecaster.filter.model.emission;

@@ -2,13 +2,14 @@
 
 use super::super::tests::after;
 use super::*;
+use crate::table::Settings;
 
 fn assert_near(value: f64, expected: f64, what: &str) {
     assert!((value - expected).abs() < 1e-3, "{what}: {value} is not {expected}");
 }
 
 fn trend() -> Trend {
-    Trend::read(&Settings::new()).expect("the defaults")
+    Settings::new().read(Trend::read).expect("the defaults")
 }
 
 /// Forecasts 2 s ahead after a Hello of each strength, one per second; 0 is a Hello that is missing.

@@ -105,7 +105,7 @@ fn who_announces_is_a_setting() {
 #[test]
 fn with_backup_joined_whatever_joins_asks_to_be_a_backup() {
     let joined = Settings::new().with("backup", "joined");
-    let mut driver = Driver::new(MeshSettings::read(&joined).unwrap(), 3);
+    let mut driver = Driver::new(joined.read(MeshSettings::read_with_backup).unwrap(), 3);
     let actions = driver.connected(Role::Client, false);
     let backups: Vec<bool> = actions
         .iter()

@@ -1,5 +1,6 @@
+use super::super::{Measurements, PathAction, PathEvent};
 use super::*;
-use crate::path_manager::PathManager;
+use crate::ids::ConnectionId;
 use crate::path_manager::tests::{Host, probe, resume, suspend};
 use crate::time::Duration;
 
@@ -40,7 +41,7 @@ fn three_paths(settings: Lm3Settings) -> Host<Lm3> {
 }
 
 fn scores(host: &Host<Lm3>) -> Vec<f64> {
-    host.manager.connections[&ConnectionId(1)].paths.values().map(|path| path.score).collect()
+    host.manager.connections[&ConnectionId(1)].memory.paths.values().map(|path| path.score).collect()
 }
 
 fn assert_scores(host: &Host<Lm3>, expected: [f64; 3]) {
@@ -49,7 +50,7 @@ fn assert_scores(host: &Host<Lm3>, expected: [f64; 3]) {
 }
 
 fn blocks(host: &Host<Lm3>) -> u32 {
-    host.manager.connections[&ConnectionId(1)].blocks
+    host.manager.connections[&ConnectionId(1)].memory.blocks
 }
 
 #[test]

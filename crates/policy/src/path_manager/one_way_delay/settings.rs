@@ -1,52 +1,47 @@
 //! What can be chosen about `one_way_delay`.
 
-use crate::path_manager::full_mesh::{self, MeshSettings};
-use crate::table::{Parameter, SettingError, Settings};
+use crate::path_manager::full_mesh::MeshSettings;
+use crate::table::{Choice, Number, Reader, Seconds, SettingError, Settings};
 use crate::time::Duration;
 
-/// The settings of [`super::OneWayDelay`].
-pub const PARAMETERS: &[Parameter] = &[
-    full_mesh::SUBFLOWS,
-    full_mesh::ADD_ADDR_ACCEPTED,
-    full_mesh::ANNOUNCE,
-    full_mesh::REOPEN,
-    Parameter {
-        name: "average",
-        default: "history",
-        values: "history | weighted",
-        summary: "Whether a delay is the mean of all samples, or each new one counts an eighth",
-    },
-    Parameter {
-        name: "return",
-        default: "mean",
-        values: "mean | printed",
-        summary: "Whether a path returns with a delay of at most the mean, or of at least it, as the paper prints",
-    },
-    Parameter {
-        name: "clock",
-        default: "auto",
-        values: "auto | shared | per_subflow",
-        summary: "Whether the peer stamps all subflows from one clock; auto sees it by the delays",
-    },
-    Parameter {
-        name: "measured_by",
-        default: "receiver",
-        values: "receiver | sender",
-        summary: "Which end measures and names: the receiver by MP_PRIO, or the sender for itself",
-    },
-    Parameter {
-        name: "hold",
-        default: "0",
-        values: "seconds, 0 to 3600",
-        summary: "Least time that a named path stays away, doubled when it is named again soon",
-    },
-    Parameter {
-        name: "return_after",
-        default: "10",
-        values: "seconds, 0 to 3600",
-        summary: "After how long without any data a named path is taken back; 0: never",
-    },
-];
+const AVERAGE: Choice<Average> = Choice {
+    name: "average",
+    default: Average::History,
+    words: &[("history", Average::History), ("weighted", Average::Weighted)],
+    summary: "Whether a delay is the mean of all samples, or each new one counts an eighth",
+};
+const RETURN: Choice<Return> = Choice {
+    name: "return",
+    default: Return::Mean,
+    words: &[("mean", Return::Mean), ("printed", Return::Printed)],
+    summary: "Whether a path returns with a delay of at most the mean, or of at least it, as the paper prints",
+};
+const CLOCK: Choice<Clock> = Choice {
+    name: "clock",
+    default: Clock::Auto,
+    words: &[("auto", Clock::Auto), ("shared", Clock::Shared), ("per_subflow", Clock::PerSubflow)],
+    summary: "Whether the peer stamps all subflows from one clock; auto sees it by the delays",
+};
+const MEASURED_BY: Choice<MeasuredBy> = Choice {
+    name: "measured_by",
+    default: MeasuredBy::Receiver,
+    words: &[("receiver", MeasuredBy::Receiver), ("sender", MeasuredBy::Sender)],
+    summary: "Which end measures and names: the receiver by MP_PRIO, or the sender for itself",
+};
+const HOLD: Seconds = Seconds(Number {
+    name: "hold",
+    unit: "seconds",
+    default: 0.0,
+    range: 0.0..=3600.0,
+    summary: "Least time that a named path stays away, doubled when it is named again soon",
+});
+const RETURN_AFTER: Seconds = Seconds(Number {
+    name: "return_after",
+    unit: "seconds",
+    default: 10.0,
+    range: 0.0..=3600.0,
+    summary: "After how long without any data a named path is taken back; 0: never",
+});
 
 /// How samples become a delay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,32 +102,21 @@ pub struct OneWayDelaySettings {
 
 impl Default for OneWayDelaySettings {
     fn default() -> Self {
-        Self {
-            mesh: MeshSettings::default(),
-            average: Average::History,
-            returns: Return::Mean,
-            clock: Clock::Auto,
-            measured_by: MeasuredBy::Receiver,
-            hold: Duration::ZERO,
-            return_after: Duration::from_secs(10),
-        }
+        Settings::new().read(Self::read).expect("every default is a value")
     }
 }
 
 impl OneWayDelaySettings {
     /// Reads them.
-    pub(super) fn read(settings: &Settings) -> Result<Self, SettingError> {
-        let seconds = |name, default| settings.number(name, default, 0.0..=3600.0).map(Duration::from_secs_f64);
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
         Ok(Self {
-            mesh: MeshSettings::read(settings)?,
-            average: [Average::History, Average::Weighted][settings.word("average", &["history", "weighted"], 0)?],
-            returns: [Return::Mean, Return::Printed][settings.word("return", &["mean", "printed"], 0)?],
-            clock: [Clock::Auto, Clock::Shared, Clock::PerSubflow]
-                [settings.word("clock", &["auto", "shared", "per_subflow"], 0)?],
-            measured_by: [MeasuredBy::Receiver, MeasuredBy::Sender]
-                [settings.word("measured_by", &["receiver", "sender"], 0)?],
-            hold: seconds("hold", 0.0)?,
-            return_after: seconds("return_after", 10.0)?,
+            mesh: MeshSettings::read(reader)?,
+            average: reader.read(&AVERAGE)?,
+            returns: reader.read(&RETURN)?,
+            clock: reader.read(&CLOCK)?,
+            measured_by: reader.read(&MEASURED_BY)?,
+            hold: reader.read(&HOLD)?,
+            return_after: reader.read(&RETURN_AFTER)?,
         })
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::forward_delay::ForwardDelay;
+use crate::ids::ConnectionId;
 use crate::path_manager::tests::{Host, probe, resume, set_backup, suspend};
 use crate::scheduler::tests::at;
 
@@ -31,7 +32,7 @@ fn measured(settings: OneWayDelaySettings, delays: &[i64]) -> Host<OneWayDelay> 
 }
 
 fn delays(host: &Host<OneWayDelay>) -> Vec<Option<f64>> {
-    host.manager.connections[&ConnectionId(1)].paths.values().map(|path| path.delay.map(|us| us / 1e3)).collect()
+    host.manager.connections[&ConnectionId(1)].memory.paths.values().map(|path| path.delay.map(|us| us / 1e3)).collect()
 }
 
 /// Lets so many milliseconds go by, ten at a time, and gives what was done.

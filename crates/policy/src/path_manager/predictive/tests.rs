@@ -1,9 +1,11 @@
+use super::super::PathAction;
 use super::*;
+use crate::ids::ConnectionId;
 use crate::path_manager::tests::{Host, probe, resume, suspend};
 use crate::rate::Rate;
 
 fn host(settings: &Settings) -> Host<Predictive> {
-    let mut host = Host::new(Predictive::read(settings).expect("good settings"), 2);
+    let mut host = Host::new(Predictive::new(settings.read(Forecasting::read).expect("good settings")), 2);
     for id in 0..2 {
         host.view(id).rto = Duration::from_millis(300);
     }
@@ -18,14 +20,14 @@ fn quarter(host: &mut Host<Predictive>, kilobits: [Option<u64>; 2]) -> Vec<PathA
         if let Some(rate) = rate {
             host.answered(id);
             let view = host.view(id);
-            view.delivery_rate = Rate::from_bits_per_second(1000 * rate);
+            view.rates.delivery = Rate::from_bits_per_second(1000 * rate);
         }
     }
     host.measured()
 }
 
 fn probability(host: &Host<Predictive>, id: u32) -> f64 {
-    host.manager.connections[&ConnectionId(1)].outlooks.get(SubflowId(id)).expect("a path").probability
+    host.manager.connections[&ConnectionId(1)].memory.outlooks.get(SubflowId(id)).expect("a path").probability
 }
 
 #[test]
@@ -119,6 +121,6 @@ fn who_persists_leaves_at_the_first_thing_missed_and_holds_for_longer_each_time(
 fn a_number_outside_its_range_is_refused() {
     for (name, value) in [("interval", "0"), ("leave", "2"), ("return", "-1"), ("hold", "61"), ("forecaster", "oracle")]
     {
-        assert!(Predictive::read(&Settings::new().with(name, value)).is_err(), "{name}");
+        assert!(Settings::new().with(name, value).read(Forecasting::read).is_err(), "{name}");
     }
 }

@@ -1,4 +1,6 @@
+use super::super::PathEvent;
 use super::*;
+use crate::ids::ConnectionId;
 use crate::path_manager::tests::{Host, probe, resume, suspend};
 use crate::time::Duration;
 
@@ -18,7 +20,7 @@ fn sample(host: &mut Host<Pu2m2>, id: u32, rtt_us: u64) {
 }
 
 fn edge_us(host: &Host<Pu2m2>, id: u32) -> f64 {
-    let band = host.manager.connections[&ConnectionId(1)].bands.get(SubflowId(id)).unwrap();
+    let band = host.manager.connections[&ConnectionId(1)].memory.bands.get(SubflowId(id)).unwrap();
     (band.centre + (2.0 * band.variation).max(0.25 * band.centre)) * 1e6
 }
 

@@ -163,7 +163,7 @@ fn a_path_whose_repairs_outlast_the_window_is_not_worth_a_little_more() {
 fn what_a_shut_window_lets_go_is_gathered_where_a_queue_stands() {
     // 10 MB/s: 20 000 bytes in 2 ms, of which 16 segments.
     let mut path = subflow(0, 20);
-    path.bandwidth = Rate::from_bytes_per_second(10_000_000);
+    path.rates.bandwidth = Rate::from_bytes_per_second(10_000_000);
     (path.cwnd, path.in_flight, path.smoothed_rtt) = (1 << 20, 200_000, Duration::from_millis(25));
     let view = |window_left| ConnectionView { window_left, ..connection(0) };
     let mut scheduler = Anabranch::default();
@@ -192,14 +192,14 @@ fn duplicated(waited: u64, outstanding: u64, paths: &[SubflowView]) -> Option<u3
     let mut view = connection(1_000);
     (view.data_nxt, view.unsent) = (outstanding * 1_000, 0);
     let held =
-        Outstanding { data_seq: 0, length: 1_000, holder: SubflowId(0), sent_at: at(1_000 - waited), lost: false };
+        Outstanding { data_seq: 0, length: 1_000, sender: SubflowId(0), sent_at: at(1_000 - waited), lost: false };
     Anabranch::default().duplicate(&view, &held, paths).map(|id| id.0)
 }
 
 #[test]
 fn what_arrives_earlier_elsewhere_or_is_overdue_goes_twice() {
     let paths = [subflow(0, 50), subflow(1, 20)];
-    // The other answers after 22 ms, the holder is expected to after 50.
+    // The other answers after 22 ms, the sender is expected to after 50.
     assert_eq!(duplicated(27, 100, &paths), Some(1));
     assert_eq!(duplicated(29, 100, &paths), None);
     // It is overdue four variations, 50 ms, after that.
@@ -248,12 +248,12 @@ fn what_a_slower_path_lost_goes_before_new_data_unless_the_application_is_ahead(
     assert!(Anabranch::default().duplicates_first(&view, &paths));
     // Sent again just now, it would be answered there after 200 ms, here after 55.
     (view.data_nxt, view.unsent) = (100_000, 50_000);
-    let held = Outstanding { data_seq: 0, length: 1_000, holder: SubflowId(0), sent_at: at(1_000), lost: true };
+    let held = Outstanding { data_seq: 0, length: 1_000, sender: SubflowId(0), sent_at: at(1_000), lost: true };
     assert_eq!(Anabranch::default().duplicate(&view, &held, &paths), Some(SubflowId(1)));
     // What is not lost waits until nothing new can be sent, and what the quicker path lost it repairs itself.
     let only_sent = Outstanding { lost: false, ..held };
     assert_eq!(Anabranch::default().duplicate(&view, &only_sent, &paths), None);
-    assert_eq!(Anabranch::default().duplicate(&view, &Outstanding { holder: SubflowId(1), ..held }, &paths), None);
+    assert_eq!(Anabranch::default().duplicate(&view, &Outstanding { sender: SubflowId(1), ..held }, &paths), None);
     view.backlogged = true;
     assert!(!Anabranch::default().duplicates_first(&view, &paths));
 }
@@ -286,7 +286,7 @@ fn what_could_be_sent_again_in_time_goes_where_it_arrives_first_and_not_where_it
 fn of_a_live_stream_a_young_path_is_tried_until_a_round_trip_shows_a_queue() {
     // 2000 bytes per second were seen of it, since it got no more.
     let mut path = subflow(0, 100);
-    (path.phase, path.bandwidth, path.cwnd) = (Phase::SlowStart, Rate::from_bits_per_second(16_000), 10_000);
+    (path.phase, path.rates.bandwidth, path.cwnd) = (Phase::SlowStart, Rate::from_bits_per_second(16_000), 10_000);
     path.in_flight = 4_000;
     let forecasts = |path: &SubflowView| [false, true].map(|live| Forecast::of(path, 1_000, live));
     // 5000 / 2000 s; or 100 ms and 1000 / 16 000 s.
@@ -305,7 +305,7 @@ fn goes_twice_with(
     change: impl Fn(&mut ConnectionView, &mut Outstanding),
 ) -> bool {
     let mut view = ConnectionView { backlogged: false, ..connection(1_000) };
-    let mut held = Outstanding { data_seq: 0, length: 1_000, holder: SubflowId(1), sent_at: at(1_000), lost: false };
+    let mut held = Outstanding { data_seq: 0, length: 1_000, sender: SubflowId(1), sent_at: at(1_000), lost: false };
     change(&mut view, &mut held);
     Anabranch::default().twice(&view, &held, Duration::from_millis(time_left), paths)
 }
@@ -340,7 +340,14 @@ fn what_could_not_be_repaired_in_time_goes_twice() {
         !but(|path| path.loss_rate = LOSSY) && !but(|path| path.stale = true) && !but(|path| path.suspended = true)
     );
     let mut off = Anabranch { duplicate: false, ..Anabranch::default() };
-    let held = Outstanding { data_seq: 0, length: 1_000, holder: SubflowId(1), sent_at: at(1_000), lost: false };
+    let held = Outstanding { data_seq: 0, length: 1_000, sender: SubflowId(1), sent_at: at(1_000), lost: false };
     let view = ConnectionView { backlogged: false, ..connection(1_000) };
     assert!(!off.twice(&view, &held, Duration::from_millis(9), &paths));
+}
+
+#[test]
+fn how_long_a_path_may_be_silent_is_what_was_set() {
+    for (settings, patience) in [(Settings::new(), 3.0), (Settings::new().with("silence", 5), 5.0)] {
+        assert_eq!(settings.read(Anabranch::build).expect("it is a setting").needs().silence, Some(patience));
+    }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::scheduler::TABLE;
 use crate::scheduler::tests::{connection, new_data, reinjection_from, send, subflow};
+use crate::table::Settings;
 use crate::table::build;
 use crate::time::Duration;
 

@@ -71,7 +71,7 @@ fn a_bad_interface_delivers_half_the_normal_speed_at_priority_two_and_waits_in_b
     let mut scheduler = Qoe::default();
     let mut paths = [subflow(0, 100)];
     // Five timeouts: 10000 - 5000, bad. NDS 10000 B / 100 ms; half of it is a segment of 1000 bytes each 20 ms.
-    paths[0].timeouts = 5;
+    paths[0].counters.timeouts = 5;
     let mut ask = |ms| scheduler.schedule(&priority(2, ms), &new_data(), &paths);
     // The bucket holds two segments: at 1000 ms it was last empty 20 ms before. After one it is at 1000, after two at 1020.
     assert_eq!([ask(1_000), ask(1_000)], [send(0), send(0)]);
@@ -88,7 +88,7 @@ fn a_bad_interface_delivers_half_the_normal_speed_at_priority_two_and_waits_in_b
 fn the_highest_priority_is_never_slowed_down() {
     let mut scheduler = Qoe::default();
     let mut paths = [subflow(0, 100)];
-    paths[0].timeouts = 10;
+    paths[0].counters.timeouts = 10;
     for _ in 0..100 {
         assert_eq!(scheduler.schedule(&priority(1, 0), &new_data(), &paths), send(0));
     }
@@ -98,7 +98,7 @@ fn the_highest_priority_is_never_slowed_down() {
 fn while_the_bucket_of_the_fastest_is_empty_the_next_is_taken() {
     let mut scheduler = Qoe::default();
     let mut paths = [subflow(0, 10), subflow(1, 100)];
-    paths[0].timeouts = 5;
+    paths[0].counters.timeouts = 5;
     // Priority 6 on a bad interface: an eighth of 10000 B / 10 ms is a segment each 8 ms; the other is good, but 7/8 of
     // 10000 B / 100 ms is one each 11.428572 ms. Both hold two.
     let mut ask = |ms| scheduler.schedule(&priority(6, ms), &new_data(), &paths);
@@ -112,12 +112,12 @@ fn a_quality_belongs_to_the_interface_and_outlives_a_subflow() {
     let mut paths = [subflow(0, 10), subflow(1, 20)];
     paths[1].local_address = paths[0].local_address;
     // Two timeouts on one, 30 losses on the other: 10000 - 2000, then - 3000.
-    (paths[0].timeouts, paths[1].segments_lost) = (2, 30);
+    (paths[0].counters.timeouts, paths[1].counters.segments_lost) = (2, 30);
     scheduler.schedule(&connection(0), &new_data(), &paths);
     assert_eq!(scheduler.quality(&paths[0]), Quality(5_000));
     // Asking again changes nothing; 40 acknowledgements do.
     scheduler.schedule(&connection(0), &new_data(), &paths);
-    paths[0].acknowledgements = 40;
+    paths[0].counters.acknowledgements = 40;
     scheduler.schedule(&connection(0), &new_data(), &paths);
     assert_eq!(scheduler.quality(&paths[1]), Quality(5_040));
     scheduler.on_subflow_removed(SubflowId(0));
@@ -151,7 +151,7 @@ fn outstanding_data_is_spread_over_a_small_receive_window_in_proportion_to_bandw
 fn what_a_timeout_gave_up_does_not_wait_for_the_bucket() {
     let mut scheduler = Qoe::default();
     let mut paths = [subflow(0, 10), subflow(1, 100)];
-    paths[1].timeouts = 5;
+    paths[1].counters.timeouts = 5;
     for _ in 0..5 {
         assert_eq!(scheduler.schedule(&priority(6, 1_000), &reinjection_from(0), &paths), send(1));
     }

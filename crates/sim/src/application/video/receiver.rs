@@ -1,6 +1,6 @@
 //! Reads messages and gaps, and notes when each could be read.
 
-use super::{GapRead, MessageRead, VideoReceived, payload};
+use super::message::{GapRead, MessageRead, VideoReceived, payload};
 use anabranch_mptcp::{Endpoint, Record};
 use anabranch_policy::ids::ConnectionId;
 use anabranch_policy::time::Instant;

@@ -1,6 +1,6 @@
 //! Writes the frames of a schedule, each as a message, when they are there.
 
-use super::{Schedule, payload};
+use super::message::{Schedule, payload};
 use anabranch_mptcp::{Endpoint, MessageOptions};
 use anabranch_policy::ids::ConnectionId;
 use anabranch_policy::time::Instant;

@@ -14,7 +14,6 @@
 //! authors ported, and CUBIC for TCP. Part path follows table 3 ([`LanePolicy::Spread`]); appendix C is
 //! [`Combination::literal_lanes`].
 
-use super::network::LANES;
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_mptcp::config::Policies;
 use anabranch_policy::combination::{Choice, Combination as PolicyCombination};
@@ -23,6 +22,9 @@ use anabranch_policy::time::Duration;
 use anabranch_routing::config::Forecast;
 use anabranch_routing::lanes::{LaneAddresses, LaneInterfaces, LanePolicy, LaneSettings, PathMode};
 use anabranch_routing::next_hops::{ForecastUse, SoftUse};
+
+/// Lanes of a node.
+pub const LANES: usize = 4;
 
 /// Which pairs of addresses have a subflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,7 +5,7 @@
 //! not sent before on its subflow; "received again" is one that begins where another one began. What each node captured is
 //! every packet that passed one of its radios, acknowledgements included.
 
-use super::Case;
+use super::case::Case;
 use super::network::EndHost;
 use crate::address::InterfaceId;
 use crate::histogram::Histogram;

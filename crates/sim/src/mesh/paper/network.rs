@@ -4,7 +4,9 @@
 //! figure 8 does not draw: with disks there is no other way. The address of node Y on lane X is 10.0.X.Y, where the
 //! paper has 112.26.X.Y.
 
-use super::Case;
+use super::case::Case;
+pub use super::case::Routes;
+pub use super::combination::LANES;
 use crate::address::InterfaceId;
 use crate::identifiers::HostId;
 use crate::mesh::building::Hop;
@@ -25,9 +27,6 @@ use anabranch_routing::lanes::LaneInterfaces;
 use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_routing::{InterfaceConfig, InterfaceKind, NextHop};
 
-/// Lanes of a node.
-pub const LANES: usize = 4;
-
 /// Where M1 to M8 are, in metres.
 pub const PLACES: [(f64, f64); 8] = [
     (0.0, 0.0),
@@ -45,18 +44,6 @@ const RANGE: f64 = 150.0;
 const SERVER: NodeId = NodeId(0);
 /// M8, which downloads.
 const CLIENT: NodeId = NodeId(7);
-
-/// Where routes come from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Routes {
-    /// All shortest paths, from the start and for ever.
-    Static,
-    /// OSPF-MDR on lane 0: HelloInterval 1 s, RouterDeadInterval 3 s, 2HopRefresh 3.
-    Routers {
-        /// What routers advertise; the paper has [`LsaFullness::MdrFull`].
-        fullness: LsaFullness,
-    },
-}
 
 /// How long routers have before the transfer begins.
 pub const WARM_UP: Duration = Duration::from_secs(20);

@@ -1,4 +1,4 @@
-//! Packets over several hops of one channel, held against ns-3.37 (`docs/radio.md` has the settings).
+//! Packets over several hops of one channel, held against ns-3.37 (`docs/measurements/radio.md` has the settings).
 
 use super::*;
 

@@ -67,7 +67,7 @@ fn run(medium: &mut Medium<u32>, until: u64) -> Log {
     log
 }
 
-/// Keeps a packet waiting for each (sender, receiver) for so many seconds; gives how many each had acknowledged.
+/// Keeps a packet waiting for each (sender, receiver) for so many seconds; returns how many each had acknowledged.
 fn saturate(medium: &mut Medium<u32>, pairs: &[(u32, u32)], bytes: u32, seconds: f64) -> Vec<u64> {
     for (sender, receiver) in pairs {
         for _ in 0..2 {

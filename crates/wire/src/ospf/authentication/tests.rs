@@ -171,3 +171,16 @@ fn a_key_is_not_printed() {
     assert!(!format!("{:?}", association(b"secret")).contains("secret"));
     assert!(!format!("{:?}", association(b"secret")).contains("115"));
 }
+
+#[test]
+fn a_trailer_that_says_it_is_longer_than_what_came_is_refused_before_its_digest_is_looked_for() {
+    let association = association(b"secret");
+    let bytes = sent(&hello(), &association);
+    for cut in 1..association.algorithm.digest_len() {
+        let cut = bytes.get(..bytes.len() - cut).unwrap();
+        assert_eq!(Trailer::read(cut).map(|_| ()), Err(AuthenticationError::BadLength));
+    }
+    // What follows it is no part of it (section 2.2).
+    let followed = [&bytes[..], &[0; 3]].concat();
+    assert_eq!(believed(&followed, &association), Ok(()));
+}

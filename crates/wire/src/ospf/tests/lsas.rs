@@ -321,3 +321,18 @@ fn an_advertisement_that_cannot_be_is_not_made() {
     assert_eq!(make(LsaType::ROUTER, router_lsa(links(4_094))), Ok(()));
     assert_eq!(make(LsaType::ROUTER, router_lsa(links(4_095))), Err(EmitError::TooLong));
 }
+
+#[test]
+fn keys_are_in_order_of_type_then_router_then_link_state_id() {
+    let key =
+        |kind, advertising, id| LsaKey { kind: LsaType(kind), advertising: RouterId(advertising), id: LinkStateId(id) };
+    let ordered = [
+        key(0x2001, 1, 0),
+        key(0x2001, 1, u32::MAX),
+        key(0x2001, 2, 0),
+        key(0x2001, u32::MAX, 0),
+        key(0x2002, 0, 0),
+        key(0x4005, 0, 7),
+    ];
+    assert!(ordered.is_sorted_by(|a, b| a < b));
+}

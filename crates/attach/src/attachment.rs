@@ -1,0 +1,93 @@
+//! What a stack can be attached to, and what it has then.
+
+use anabranch_policy::ids::AddressId;
+use anabranch_stack::DeviceId;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+/// What a stack is attached to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Attachment {
+    /// The programs of this host (of this network namespace), and nobody else: nothing is forwarded.
+    Local(Local),
+    /// The interfaces of this host: what the stack sends leaves by them under their addresses.
+    Uplinks(Uplinks),
+    /// A server of ours, inside UDP: nothing is set up and no right is needed.
+    Tunnels(Tunnels),
+    /// All clients that come with UDP to this address.
+    TunnelServer(SocketAddr),
+}
+
+/// Paths to the programs of this host.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Local {
+    /// How many, 1 to 32: path `n` has addresses of its own at both ends.
+    pub paths: u8,
+    /// What all attachments have.
+    pub options: HostOptions,
+}
+
+/// Paths by the interfaces of this host.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Uplinks {
+    /// The interfaces; if none is named, all with a default route, those too that get one later.
+    pub interfaces: Vec<String>,
+    /// The ports on which others reach the stack at the interfaces' own addresses.
+    pub ports: Vec<u16>,
+    /// What all attachments have.
+    pub options: HostOptions,
+}
+
+/// Paths to one server of ours, inside UDP.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tunnels {
+    /// Where its socket is; its stack has [`anabranch_wire::encapsulation::SERVER`].
+    pub server: SocketAddr,
+    /// The interfaces; if none is named, all with a default route, those too that get one later. If the server is on
+    /// this host, wherever the routes lead.
+    pub interfaces: Vec<String>,
+}
+
+/// What can be chosen about how a host is set up.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct HostOptions {
+    /// Largest packet, bytes of IP; if not given the uplink's, or 1500.
+    pub mtu: Option<u16>,
+    /// Directory in which is noted what is to be undone after a crash; if not given `/run/anabranch`, or
+    /// `$XDG_RUNTIME_DIR/anabranch` where that cannot be written.
+    pub journal: Option<PathBuf>,
+}
+
+/// A path of the stack.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AttachedPath {
+    /// The uplink's name, or the device's own.
+    pub name: String,
+    /// The device in the stack.
+    pub device: DeviceId,
+    /// Largest packet, bytes of IP.
+    pub mtu: u16,
+    /// The stack's addresses that can be used now, with their ids. None if the uplink is down.
+    pub addresses: Vec<(AddressId, IpAddr)>,
+}
+
+impl Attachment {
+    pub(crate) fn root(&self) -> Option<&Path> {
+        match self {
+            Self::Local(Local { options, .. }) | Self::Uplinks(Uplinks { options, .. }) => options.journal.as_deref(),
+            Self::Tunnels(_) | Self::TunnelServer(_) => None,
+        }
+    }
+
+    /// Whether packets are translated on their way.
+    pub(crate) fn needs_filter(&self) -> bool {
+        matches!(self, Self::Uplinks(_))
+    }
+
+    pub(crate) fn ports(&self) -> &[u16] {
+        match self {
+            Self::Local(_) | Self::Tunnels(_) | Self::TunnelServer(_) => &[],
+            Self::Uplinks(uplinks) => &uplinks.ports,
+        }
+    }
+}

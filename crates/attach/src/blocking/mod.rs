@@ -1,0 +1,147 @@
+//! The stack for programs that block: the same streams and listeners with `std`'s traits and timeouts.
+//!
+//! The event loop runs on a thread of its own; whoever reads, writes, connects or accepts sleeps until it has something for
+//! them. No runtime is needed, nor known.
+
+mod background;
+mod park;
+mod stream;
+
+pub use stream::{Listener, Stream};
+
+use crate::{Attached, Attachment, HostError, attach};
+use anabranch_mptcp::ConnectionConfig;
+use anabranch_stack::{ConnectError, ListenError, StackConfig};
+use background::Background;
+use core::net::{IpAddr, SocketAddr};
+use std::io;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+
+/// Why a stack was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The host cannot be set up for it.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// No thread, no runtime, or what the caller's own preparation said.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+/// A handle to a stack in the background. Clones are the same stack; with the last of them, and of its streams and listeners, it
+/// ends: connections are aborted, and what was set up on the host is removed.
+#[derive(Clone)]
+pub struct Stack {
+    background: Arc<Background>,
+}
+
+/// What keeps the host set up, if anything.
+type Keeper = Option<Attached>;
+
+impl Stack {
+    /// A stack that is attached to this host, in the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// [`StartError`]; the host is as it was then.
+    pub fn attach(attachment: &Attachment, config: StackConfig) -> Result<Self, StartError> {
+        let attachment = attachment.clone();
+        Self::start(move |runtime| {
+            let attached = runtime.block_on(attach(&attachment, config))?;
+            Ok((attached.stack().clone(), Some(attached)))
+        })
+    }
+
+    /// A stack to which `prepare` gives devices and addresses. It runs on the stack's thread, where devices can be made.
+    ///
+    /// # Errors
+    /// [`StartError::System`], also with what `prepare` says.
+    pub fn new(
+        config: StackConfig,
+        prepare: impl FnOnce(&anabranch_stack::Stack) -> io::Result<()> + Send + 'static,
+    ) -> Result<Self, StartError> {
+        Self::start(move |runtime| {
+            let _within = runtime.enter();
+            let (stack, driver) = anabranch_stack::Stack::new(config)?;
+            prepare(&stack)?;
+            // It ends with the runtime, if not before.
+            drop(runtime.spawn(driver));
+            Ok((stack, None))
+        })
+    }
+
+    fn start(
+        begin: impl FnOnce(&Runtime) -> Result<(anabranch_stack::Stack, Keeper), StartError> + Send + 'static,
+    ) -> Result<Self, StartError> {
+        let (begun, outcome) = mpsc::channel();
+        let (end, ended) = oneshot::channel::<()>();
+        let work = move || {
+            let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => runtime,
+                Err(error) => return drop(begun.send(Err(error.into()))),
+            };
+            match begin(&runtime) {
+                Err(error) => drop(begun.send(Err(error))),
+                Ok((stack, keeper)) => {
+                    drop(begun.send(Ok(stack.clone())));
+                    runtime.block_on(finish(stack, keeper, ended));
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("anabranch".to_owned()).spawn(work)?;
+        match outcome.recv() {
+            Ok(Ok(stack)) => {
+                let background = Background { stack, end: Some(end), thread: Some(thread) };
+                Ok(Self { background: Arc::new(background) })
+            }
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(io::Error::other("the stack's thread ended before it began").into()),
+        }
+    }
+
+    /// Opens a connection, from `local` or from the first address of the right family; waits `timeout` at most, or until the
+    /// engine gives up, after four minutes.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::TimedOut`], [`io::ErrorKind::ConnectionRefused`], and what else [`ConnectError`] says.
+    pub fn connect(
+        &self,
+        local: Option<IpAddr>,
+        remote: SocketAddr,
+        config: ConnectionConfig,
+        timeout: Option<Duration>,
+    ) -> io::Result<Stream> {
+        let connecting = self.background.stack.connect(local, remote, config);
+        let stream = park::run(timeout, connecting).ok_or(io::ErrorKind::TimedOut)?;
+        let stream = stream.map_err(|error: ConnectError| io::Error::from(error))?;
+        Ok(Stream::new(stream, Arc::clone(&self.background)))
+    }
+
+    /// Accepts connections on a port of every local address.
+    ///
+    /// # Errors
+    /// [`ListenError`].
+    pub fn listen(&self, port: u16, config: ConnectionConfig) -> Result<Listener, ListenError> {
+        Ok(Listener::new(self.background.stack.listen(port, config)?, Arc::clone(&self.background)))
+    }
+
+    /// The stack itself, for its counters and reports, and to attach and detach devices.
+    pub fn stack(&self) -> &anabranch_stack::Stack {
+        &self.background.stack
+    }
+}
+
+/// Keeps the event loop going until it is to end, and then a moment longer, so that the peers are told.
+async fn finish(stack: anabranch_stack::Stack, keeper: Keeper, ended: oneshot::Receiver<()>) {
+    // An error says that nobody is left to ask for the end.
+    let _ = ended.await;
+    stack.shutdown();
+    match keeper {
+        // There is nobody to whom it could be said.
+        Some(attached) => drop(attached.detach().await),
+        None => tokio::task::yield_now().await,
+    }
+}

@@ -1,0 +1,25 @@
+//! Has stack and host adjusted to changes of the network.
+
+use anabranch_host::{HostError, Watch};
+use std::time::Duration;
+
+/// Least time between two looks.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// When to try again what did not succeed, if nothing is heard meanwhile.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Has `adjust` called after each change, until it is aborted.
+pub(super) async fn follow(watch: Watch, mut adjust: impl FnMut() -> Result<(), HostError>) {
+    let mut failed = false;
+    loop {
+        let heard = watch.changed();
+        let heard = if failed { tokio::time::timeout(RETRY, heard).await.unwrap_or(Ok(())) } else { heard.await };
+        if heard.is_err() {
+            return;
+        }
+        // What cannot be done now, e.g. because the interface is gone again, is tried again.
+        failed = adjust().is_err();
+        tokio::time::sleep(PAUSE).await;
+    }
+}

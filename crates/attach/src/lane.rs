@@ -1,0 +1,130 @@
+//! A path of the stack: which of its two addresses can be used, under which id, and how the world knows them.
+
+use crate::attachment::AttachedPath;
+use anabranch_host::{Layout, PathPlan};
+use anabranch_policy::ids::AddressId;
+use anabranch_stack::{DeviceId, Stack};
+use std::net::IpAddr;
+
+/// The ids of addresses. One that was given back is taken again as late as possible: the peer may still be busy with its
+/// REMOVE_ADDR, and would close what has the id by then.
+#[derive(Debug, Default)]
+pub(super) struct Ids {
+    taken: Vec<AddressId>,
+    last: u8,
+}
+
+impl Ids {
+    fn take(&mut self) -> AddressId {
+        // Zero names a connection's first address (RFC 8684, section 3.2); there are far fewer addresses than ids.
+        let mut next = self.last;
+        loop {
+            next = if next == u8::MAX { 1 } else { next + 1 };
+            if !self.taken.contains(&AddressId(next)) {
+                break;
+            }
+        }
+        self.last = next;
+        self.taken.push(AddressId(next));
+        AddressId(next)
+    }
+
+    fn give_back(&mut self, id: AddressId) {
+        self.taken.retain(|taken| *taken != id);
+    }
+}
+
+/// A path and what is known of it.
+pub(super) struct Lane {
+    pub plan: PathPlan,
+    pub device: DeviceId,
+    /// The kernel's number of the uplink, when it was last seen there.
+    pub index: Option<u32>,
+    /// What the stack may use now, IPv4 and IPv6.
+    usable: [Option<Usable>; 2],
+}
+
+/// An address that can be used.
+#[derive(Clone, Copy)]
+struct Usable {
+    id: AddressId,
+    /// How the world knows it.
+    public: IpAddr,
+}
+
+impl Lane {
+    pub(super) fn new(plan: PathPlan, device: DeviceId) -> Self {
+        Self { plan, device, index: None, usable: [None; 2] }
+    }
+
+    /// How the world knows the stack's address of each family, IPv4 and IPv6; none while it cannot be used.
+    pub(super) fn public(&self) -> [Option<IpAddr>; 2] {
+        self.usable.map(|usable| usable.map(|usable| usable.public))
+    }
+
+    pub(super) fn show(&self, layout: Layout) -> AttachedPath {
+        let usable = [false, true].into_iter().zip(self.usable);
+        let addresses = usable.filter_map(|(ipv6, usable)| Some((usable?.id, self.address(layout, ipv6))));
+        AttachedPath {
+            name: self.plan.name.clone(),
+            device: self.device,
+            mtu: self.plan.mtu,
+            addresses: addresses.collect(),
+        }
+    }
+
+    /// The stack's address of a family.
+    fn address(&self, layout: Layout, ipv6: bool) -> IpAddr {
+        let number = self.plan.number;
+        if ipv6 { layout.stack_ipv6(number).into() } else { layout.stack_ipv4(number).into() }
+    }
+
+    /// All that the path speaks can be used, as it is.
+    pub(super) fn open_to_the_host(&mut self, stack: &Stack, layout: Layout, ids: &mut Ids) {
+        self.up(stack, layout, false, self.address(layout, false), ids);
+        if self.plan.ipv6 {
+            self.up(stack, layout, true, self.address(layout, true), ids);
+        }
+    }
+
+    /// The address of a family can be used from now on; the world knows it as `public`.
+    pub(super) fn up(&mut self, stack: &Stack, layout: Layout, ipv6: bool, public: IpAddr, ids: &mut Ids) {
+        let address = self.address(layout, ipv6);
+        let Some(place) = self.usable.get_mut(usize::from(ipv6)) else { return };
+        let id = ids.take();
+        if stack.address_up_as(self.device, id, address, public).is_ok() {
+            stack.name_address(id, &self.plan.name);
+            *place = Some(Usable { id, public });
+        } else {
+            // The device has failed for good: there is nothing to be used.
+            ids.give_back(id);
+        }
+    }
+
+    /// The address of a family cannot be used any more.
+    pub(super) fn down(&mut self, stack: &Stack, ipv6: bool, ids: &mut Ids) {
+        if let Some(gone) = self.usable.get_mut(usize::from(ipv6)).and_then(Option::take) {
+            stack.address_down(gone.id);
+            ids.give_back(gone.id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_comes_back_only_after_all_others() {
+        let mut ids = Ids::default();
+        let held = ids.take();
+        assert_eq!(held, AddressId(1));
+        for round in 2..=255 {
+            let id = ids.take();
+            assert_eq!(id, AddressId(round));
+            ids.give_back(id);
+        }
+        // Zero is nobody's, and the first is still held.
+        assert_eq!(ids.take(), AddressId(2));
+    }
+}

@@ -1,0 +1,107 @@
+//! The stack on a real host: what it is attached to, and that nothing of it is left behind.
+
+mod attached;
+mod attachment;
+pub mod blocking;
+mod ending;
+mod follow;
+mod lane;
+mod lock;
+mod tunnels;
+mod uplink_choice;
+mod uplinks;
+mod works;
+
+pub use anabranch_host::{HostError, Plan};
+pub use attached::Attached;
+pub use attachment::{AttachedPath, Attachment, HostOptions, Local, Tunnels, Uplinks};
+pub use ending::{asked_to_end, listen_for_the_end};
+
+/// The examples of `docs/library.md`, so that they are compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+pub struct LibraryPage;
+
+use anabranch_host::{Prospect, ReservedPorts, Setup, Watch, prospect};
+use anabranch_stack::{Stack, StackConfig};
+use attached::Ground;
+use lane::Ids;
+use lock::lock;
+use std::sync::{Arc, Mutex};
+use uplink_choice::choose;
+use uplinks::Following;
+use works::Works;
+
+/// What will be done for an attachment, for those who want to see it first; nothing is changed, and no right is needed.
+///
+/// # Errors
+/// [`HostError`], as [`attach`] would give.
+pub fn plan(attachment: &Attachment) -> Result<Plan, HostError> {
+    ReservedPorts::take(attachment.ports())?;
+    planned(attachment, &prospect(attachment.root(), attachment.needs_filter())?)
+}
+
+fn planned(attachment: &Attachment, prospect: &Prospect) -> Result<Plan, HostError> {
+    match attachment {
+        Attachment::Local(local) => Plan::local(prospect.layout, local.paths, local.options.mtu.unwrap_or(1_500)),
+        Attachment::Uplinks(uplinks) => {
+            let interfaces = choose(&uplinks.interfaces, &prospect.snapshot)?;
+            let mtu = uplinks.options.mtu;
+            Plan::uplinks(prospect.layout, &interfaces, &uplinks.ports, mtu, &prospect.others)
+        }
+        Attachment::Tunnels(_) | Attachment::TunnelServer(_) => Ok(Plan::nothing(prospect.layout)),
+    }
+}
+
+/// Sets the host up, and starts the stack's event loop as a task. All belongs to the network namespace of the calling
+/// thread. To be called within a runtime with one thread.
+///
+/// # Errors
+/// [`HostError`]; the host is as it was then.
+pub async fn attach(attachment: &Attachment, config: StackConfig) -> Result<Attached, HostError> {
+    match attachment {
+        Attachment::Local(_) | Attachment::Uplinks(_) => attach_to_host(attachment, config),
+        Attachment::Tunnels(tunnels) => tunnels::attach(tunnels, config).map(over_tunnels),
+        Attachment::TunnelServer(bind) => tunnels::attach_server(*bind, config).map(over_tunnels),
+    }
+}
+
+fn attach_to_host(attachment: &Attachment, config: StackConfig) -> Result<Attached, HostError> {
+    let ports = ReservedPorts::take(attachment.ports())?;
+    let (setup, directory, prospect) = Setup::begin(attachment.root(), attachment.needs_filter())?;
+    // From here on what was noted is undone when `works` goes, which must not wait for our own lock.
+    let (stack, driver) = Stack::new(config).map_err(HostError::system("start the stack"))?;
+    let mut works = Works { stack: stack.clone(), setup, paths: Vec::new(), ids: Ids::default() };
+    let outcome = planned(attachment, &prospect).and_then(|plan| {
+        plan.steps.iter().try_for_each(|step| works.carry_out(step, &plan.paths))?;
+        Ok(plan)
+    });
+    drop(directory);
+    let plan = outcome?;
+    let following = match attachment {
+        Attachment::Uplinks(uplinks) => {
+            let following = Following { uplinks: uplinks.clone(), layout: plan.layout };
+            // The watch begins before the last look, so that nothing is missed.
+            let watch = Watch::open().map_err(HostError::system("watch the network over rtnetlink"))?;
+            following.adjust(&mut works)?;
+            Some((following, watch))
+        }
+        _ => {
+            let Works { paths, ids, .. } = &mut works;
+            paths.iter_mut().for_each(|lane| lane.open_to_the_host(&stack, plan.layout, ids));
+            None
+        }
+    };
+    let works = Arc::new(Mutex::new(works));
+    let follower = following.map(|(following, watch)| {
+        let works = Arc::clone(&works);
+        tokio::spawn(follow::follow(watch, move || following.adjust(&mut lock(&works))))
+    });
+    let ground = Ground::Host { works, layout: plan.layout, _ports: ports };
+    Ok(Attached { stack, driver: Some(tokio::spawn(driver)), follower, ground })
+}
+
+fn over_tunnels(opened: tunnels::Opened) -> Attached {
+    let tunnels::Opened { stack, driver, follower, lanes } = opened;
+    Attached { stack, driver: Some(tokio::spawn(driver)), follower, ground: Ground::Tunnels(lanes) }
+}

@@ -1,0 +1,183 @@
+//! A stack whose segments travel inside UDP: a socket per uplink, and nothing else on the host.
+
+use crate::attachment::{AttachedPath, Tunnels};
+use crate::follow;
+use crate::lock::lock;
+use crate::uplink_choice::choose;
+use anabranch_host::{HostError, MAX_PATHS, Netlink, Snapshot, Watch};
+use anabranch_policy::ids::AddressId;
+use anabranch_stack::device::{MAX_TUNNEL_PACKET, TunnelConfig};
+use anabranch_stack::{Device, DeviceId, Driver, Stack, StackConfig};
+use anabranch_wire::encapsulation::{Place, SERVER};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use tokio::task::JoinHandle;
+
+/// The paths of a client, or the one socket of a server.
+pub(super) struct Lanes {
+    stack: Stack,
+    lanes: Vec<Lane>,
+}
+
+/// A path, or what is left of one whose interface is gone.
+struct Lane {
+    /// The interface, if it is bound to one.
+    interface: Option<String>,
+    name: String,
+    /// The kernel's number of the interface when the socket was opened.
+    index: u32,
+    address: (AddressId, IpAddr),
+    device: Option<DeviceId>,
+}
+
+/// A stack over tunnels; its driver is still to be spawned.
+pub(super) struct Opened {
+    pub stack: Stack,
+    pub driver: Driver,
+    pub follower: Option<JoinHandle<()>>,
+    pub lanes: Arc<Mutex<Lanes>>,
+}
+
+/// A client's stack.
+pub(super) fn attach(tunnels: &Tunnels, config: StackConfig) -> Result<Opened, HostError> {
+    let (stack, driver) = Stack::new(config).map_err(HostError::system("start the stack"))?;
+    let mut session = [0; 8];
+    getrandom::fill(&mut session).map_err(|error| HostError::system("draw a session")(io::Error::other(error)))?;
+    let mut following = Following {
+        tunnels: tunnels.clone(),
+        session: u64::from_ne_bytes(session),
+        netlink: Netlink::open().map_err(HostError::system("talk to the kernel over rtnetlink"))?,
+    };
+    let lanes = Arc::new(Mutex::new(Lanes { stack: stack.clone(), lanes: Vec::new() }));
+    let watch = Watch::open().map_err(HostError::system("watch the network over rtnetlink"))?;
+    following.begin(&mut lock(&lanes))?;
+    let followed = Arc::clone(&lanes);
+    let follower = tokio::spawn(follow::follow(watch, move || following.adjust(&mut lock(&followed))));
+    Ok(Opened { stack, driver, follower: Some(follower), lanes })
+}
+
+/// A server's stack.
+pub(super) fn attach_server(bind: SocketAddr, config: StackConfig) -> Result<Opened, HostError> {
+    let (stack, driver) = Stack::new(config).map_err(HostError::system("start the stack"))?;
+    let device = Device::tunnel_server(bind).or_else(|error| match bind.ip() {
+        // Any address, and this host has no IPv6.
+        IpAddr::V6(any) if any.is_unspecified() && error.kind() != io::ErrorKind::AddrInUse => {
+            Device::tunnel_server(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), bind.port()))
+        }
+        _ => Err(error),
+    });
+    let device = device.map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => HostError::PortInUse(bind.port()),
+        _ => HostError::system("open the UDP socket")(error),
+    })?;
+    let device = stack.attach(device);
+    let address = (AddressId(1), SERVER);
+    stack.address_up(device, address.0, address.1).expect("the device was attached a moment ago");
+    let lane = Lane { interface: None, name: "udp".to_owned(), index: 0, address, device: Some(device) };
+    let lanes = Lanes { stack: stack.clone(), lanes: vec![lane] };
+    Ok(Opened { stack, driver, follower: None, lanes: Arc::new(Mutex::new(lanes)) })
+}
+
+/// What is followed.
+struct Following {
+    tunnels: Tunnels,
+    session: u64,
+    netlink: Netlink,
+}
+
+impl Following {
+    fn begin(&mut self, lanes: &mut Lanes) -> Result<(), HostError> {
+        if self.tunnels.server.ip().is_loopback() && self.tunnels.interfaces.is_empty() {
+            return self.open(lanes, None, 0);
+        }
+        let snapshot = self.look()?;
+        // The first look says what is wrong with the interfaces; from then on they may come and go.
+        choose(&self.tunnels.interfaces, &snapshot)?;
+        self.compare(lanes, &snapshot)?;
+        if lanes.lanes.iter().all(|lane| lane.device.is_none()) { Err(HostError::NoUplink) } else { Ok(()) }
+    }
+
+    fn look(&mut self) -> Result<Snapshot, HostError> {
+        Snapshot::take(&mut self.netlink).map_err(HostError::system("look at the network"))
+    }
+
+    /// Brings the paths in line with what the network looks like now.
+    fn adjust(&mut self, lanes: &mut Lanes) -> Result<(), HostError> {
+        let snapshot = self.look()?;
+        self.compare(lanes, &snapshot)
+    }
+
+    fn compare(&mut self, lanes: &mut Lanes, snapshot: &Snapshot) -> Result<(), HostError> {
+        let ipv6 = self.tunnels.server.is_ipv6();
+        let usable = |name: &str| snapshot.interface(name).filter(|interface| interface.public(ipv6).is_some());
+        let Lanes { stack, lanes: known } = &mut *lanes;
+        for lane in known.iter_mut() {
+            let Some(name) = &lane.interface else { continue };
+            if usable(name).is_none_or(|interface| interface.index != lane.index) {
+                lane.close(stack);
+            }
+        }
+        let named = &self.tunnels.interfaces;
+        let wanted = snapshot.interfaces.iter().filter(|interface| {
+            usable(&interface.name).is_some()
+                && if named.is_empty() { interface.has_default_route() } else { named.contains(&interface.name) }
+        });
+        for interface in wanted {
+            let open = |lane: &&Lane| lane.interface.as_ref() == Some(&interface.name) && lane.device.is_some();
+            if !lanes.lanes.iter().any(|lane| open(&lane)) {
+                self.open(lanes, Some(&interface.name), interface.index)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a path, or opens it again.
+    fn open(&self, lanes: &mut Lanes, interface: Option<&str>, index: u32) -> Result<(), HostError> {
+        let known = lanes.lanes.iter().position(|lane| lane.interface.as_deref() == interface);
+        let number = known.unwrap_or(lanes.lanes.len()) as u8;
+        if number >= MAX_PATHS {
+            return Ok(());
+        }
+        let interface = interface.map(str::to_owned);
+        let place = Place { session: self.session, path: number };
+        let config = TunnelConfig { server: self.tunnels.server, interface: interface.clone(), place };
+        let device = Device::tunnel(&config).map_err(HostError::system("open a UDP socket on the uplink"))?;
+        let device = lanes.stack.attach(device);
+        let address = (AddressId(number + 1), place.address());
+        lanes.stack.address_up(device, address.0, address.1).expect("the device was attached a moment ago");
+        let name = interface.clone().unwrap_or_else(|| "udp".to_owned());
+        lanes.stack.name_address(address.0, &name);
+        let lane = Lane { interface, name, index, address, device: Some(device) };
+        match lanes.lanes.get_mut(usize::from(number)) {
+            Some(place) => *place = lane,
+            None => lanes.lanes.push(lane),
+        }
+        Ok(())
+    }
+}
+
+impl Lane {
+    fn close(&mut self, stack: &Stack) {
+        if let Some(device) = self.device.take() {
+            stack.detach(device);
+        }
+    }
+}
+
+impl Lanes {
+    pub(super) fn show(&self) -> Vec<AttachedPath> {
+        let open = self.lanes.iter().filter_map(|lane| Some((lane, lane.device?)));
+        let show = |(lane, device): (&Lane, DeviceId)| AttachedPath {
+            name: lane.name.clone(),
+            device,
+            mtu: MAX_TUNNEL_PACKET,
+            addresses: vec![lane.address],
+        };
+        open.map(show).collect()
+    }
+
+    pub(super) fn undo(&mut self) {
+        self.lanes.iter_mut().for_each(|lane| lane.close(&self.stack));
+    }
+}

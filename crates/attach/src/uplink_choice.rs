@@ -1,0 +1,50 @@
+//! Which interfaces are uplinks.
+
+use anabranch_host::{HostError, Interface, Layout, Snapshot};
+
+/// Why an interface cannot be an uplink now, if so.
+fn unfit(interface: &Interface) -> Option<&'static str> {
+    if interface.loopback {
+        Some("it is the loopback interface")
+    } else if Layout::of_device(&interface.name).is_some() {
+        Some("it is a device of this program's own")
+    } else if !interface.running {
+        Some("it is down, or has no carrier")
+    } else if interface.addresses.is_empty() {
+        Some("it has no address")
+    } else if interface.routes.is_empty() {
+        Some("no route leads out of it")
+    } else {
+        None
+    }
+}
+
+/// An interface that is used unasked.
+pub(super) fn is_obvious(interface: &Interface) -> bool {
+    unfit(interface).is_none() && interface.has_default_route()
+}
+
+/// The interfaces of these names, or the obvious ones.
+pub(super) fn choose<'a>(names: &[String], snapshot: &'a Snapshot) -> Result<Vec<&'a Interface>, HostError> {
+    if names.is_empty() {
+        let obvious: Vec<_> = snapshot.interfaces.iter().filter(|interface| is_obvious(interface)).collect();
+        return if obvious.is_empty() { Err(HostError::NoUplink) } else { Ok(obvious) };
+    }
+    let mut chosen: Vec<&Interface> = Vec::new();
+    for name in names {
+        let interface = snapshot.interface(name).ok_or_else(|| HostError::NoSuchInterface {
+            name: name.clone(),
+            known: snapshot.interfaces.iter().map(|interface| interface.name.clone()).collect(),
+        })?;
+        if !chosen.iter().any(|known| known.index == interface.index) {
+            chosen.push(interface);
+        }
+    }
+    // One that is down may come up later; but there must be something to begin with, and some never will.
+    let never = chosen.iter().find(|interface| interface.loopback || Layout::of_device(&interface.name).is_some());
+    let none = if chosen.iter().any(|interface| unfit(interface).is_none()) { None } else { chosen.first() };
+    match never.or(none).and_then(|interface| Some((interface, unfit(interface)?))) {
+        Some((interface, reason)) => Err(HostError::NotAnUplink { name: interface.name.clone(), reason }),
+        None => Ok(chosen),
+    }
+}

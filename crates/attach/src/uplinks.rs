@@ -1,0 +1,87 @@
+//! How stack and host are adjusted to what becomes of uplinks.
+
+use crate::attachment::Uplinks;
+use crate::uplink_choice::is_obvious;
+use crate::works::Works;
+use anabranch_host::{
+    HostError, Interface, Layout, MAX_PATHS, Route, Setup, Snapshot, Step, Target, filter_step, forwarding,
+    uplink_path, uplink_steps, ways_out,
+};
+
+/// What is followed.
+pub(super) struct Following {
+    pub uplinks: Uplinks,
+    pub layout: Layout,
+}
+
+impl Following {
+    /// Brings stack and host in line with what the network looks like now.
+    pub(super) fn adjust(&self, works: &mut Works) -> Result<(), HostError> {
+        let snapshot = works.setup.look()?;
+        if self.uplinks.interfaces.is_empty() {
+            self.adopt(works, &snapshot)?;
+        }
+        let Works { stack, setup, paths, ids } = works;
+        for lane in paths {
+            let interface = snapshot.interface(&lane.plan.name);
+            let index = interface.map(|interface| interface.index);
+            let made_anew = index.is_some() && lane.index.is_some() && index != lane.index;
+            let public = [false, true].map(|ipv6| {
+                let usable = interface.filter(|_| !ipv6 || lane.plan.ipv6);
+                usable.and_then(|interface| interface.public(ipv6))
+            });
+            // What cannot be used any more goes first, what can be used comes last: between them there is no way out.
+            for (ipv6, (known, public)) in [false, true].into_iter().zip(lane.public().into_iter().zip(public)) {
+                if public != known || made_anew {
+                    lane.down(stack, ipv6, ids);
+                }
+            }
+            if made_anew {
+                // A new interface has the kernel's settings, not ours.
+                forwarding(&lane.plan, &setup.others()).iter().try_for_each(|step| setup.carry_out(step))?;
+            }
+            lane.index = index.or(lane.index);
+            let wanted = interface.map(|interface| ways_out(self.layout, &lane.plan, interface)).unwrap_or_default();
+            replace_routes(setup, self.layout.table(lane.plan.number), &snapshot, &wanted)?;
+            for (ipv6, (known, public)) in [false, true].into_iter().zip(lane.public().into_iter().zip(public)) {
+                if let Some(public) = public.filter(|public| known != Some(*public)) {
+                    lane.up(stack, self.layout, ipv6, public, ids);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Uses an interface that has a default route now.
+    fn adopt(&self, works: &mut Works, snapshot: &Snapshot) -> Result<(), HostError> {
+        let known = |works: &Works, name: &str| works.paths.iter().any(|lane| lane.plan.name == name);
+        let new = snapshot.interfaces.iter().filter(|interface| is_obvious(interface));
+        let new: Vec<&Interface> = new.filter(|interface| !known(works, &interface.name)).collect();
+        for interface in new {
+            let Some(number) = (0..MAX_PATHS).find(|n| works.paths.iter().all(|lane| lane.plan.number != *n)) else {
+                break;
+            };
+            let others = works.setup.others();
+            let plan = uplink_path(self.layout, number, interface, self.uplinks.options.mtu, &others);
+            let mut all: Vec<_> = works.paths.iter().map(|lane| lane.plan.clone()).collect();
+            all.push(plan.clone());
+            works.setup.replace_filter(&filter_step(self.layout, &all, &self.uplinks.ports))?;
+            for step in uplink_steps(self.layout, &plan, interface, &others) {
+                works.carry_out(&step, std::slice::from_ref(&plan))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes the routes that lead out by an uplink those that are wanted, and leaves the others in the table alone.
+fn replace_routes(setup: &mut Setup, table: u32, snapshot: &Snapshot, wanted: &[Route]) -> Result<(), HostError> {
+    let leads_out = |route: &&Route| match &route.target {
+        Target::Device { name, .. } => Layout::of_device(name).is_none(),
+        Target::Unreachable => false,
+    };
+    let there: Vec<&Route> = snapshot.ours.iter().filter(|route| route.table == table).filter(leads_out).collect();
+    there.iter().filter(|route| !wanted.contains(route)).try_for_each(|route| setup.remove(route))?;
+    let new = wanted.iter().filter(|route| !there.contains(route));
+    new.map(|route| Step::Route(route.clone())).try_for_each(|step| setup.carry_out(&step))
+}

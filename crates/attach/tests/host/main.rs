@@ -1,0 +1,29 @@
+//! The stack attached to a host, which is a network namespace here: what is set up works, and nothing is left of it. Needs
+//! root and a kernel with MPTCP and TUN: without, every test is counted as ignored and says why.
+
+mod follow;
+#[allow(dead_code)] // the other tests use the rest
+#[path = "../../../stack/tests/interop/kernel.rs"]
+mod kernel;
+mod left_behind;
+mod local;
+mod scene;
+mod uplinks;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    if left_behind::is_child() {
+        return left_behind::child();
+    }
+    let nft = std::process::Command::new("nft").arg("--version").output();
+    let no_nft = nft.err().map(|error| format!("there is no program `nft` (nftables): {error}"));
+    let missing = kernel::missing().or(no_nft);
+    if let Some(reason) = &missing {
+        eprintln!("skipped: {reason}");
+    }
+    let trials: Vec<Trial> =
+        [local::trials(), uplinks::trials(), follow::trials(), left_behind::trials()].into_iter().flatten().collect();
+    let trials = trials.into_iter().map(|trial| trial.with_ignored_flag(missing.is_some())).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}

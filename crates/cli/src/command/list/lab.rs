@@ -1,0 +1,48 @@
+//! What the lab has to choose from: scenarios, metrics, series.
+
+use crate::diagnostic::Diagnostic;
+use crate::library::SCENARIOS;
+use crate::metric::{METRICS, Series};
+use serde_json::{Value, json};
+
+/// The lists as text.
+pub fn plain() -> Result<String, Diagnostic> {
+    let mut text = String::new();
+    text.push_str("\nexperiments, for reproduce\n");
+    for known in SCENARIOS.iter().filter(|known| known.experiment) {
+        text.push_str(&format!("  {}: {}\n", known.name, known.document(&[]).scenario()?.title));
+    }
+    text.push_str("\nscenarios, for run and compare (the experiments are scenarios too)\n");
+    for known in SCENARIOS.iter().filter(|known| !known.experiment) {
+        text.push_str(&format!("  {}: {}\n", known.name, known.document(&[]).scenario()?.title));
+    }
+    text.push_str("\nmetrics, one number per run\n");
+    for metric in METRICS {
+        text.push_str(&format!("  {}: {} ({})\n", metric.name, metric.label, metric.unit));
+    }
+    text.push_str("\nseries, over time\n");
+    for series in Series::ALL {
+        let scope = if series.per_path() { "per path" } else { "per connection" };
+        text.push_str(&format!("  {}: {} ({}, {scope})\n", series.name(), series.label(), series.unit()));
+    }
+    Ok(text)
+}
+
+/// Adds the lists to those that there are.
+pub fn add_json(lists: &mut Value) -> Result<(), Diagnostic> {
+    let mut scenarios = Vec::new();
+    for known in SCENARIOS {
+        let title = known.document(&[]).scenario()?.title;
+        scenarios.push(json!({"name": known.name, "title": title, "experiment": known.experiment}));
+    }
+    let metrics: Vec<Value> =
+        METRICS.iter().map(|m| json!({"name": m.name, "label": m.label, "unit": m.unit})).collect();
+    let series: Vec<Value> = Series::ALL
+        .iter()
+        .map(|s| json!({"name": s.name(), "label": s.label(), "unit": s.unit(), "per_path": s.per_path()}))
+        .collect();
+    lists["scenarios"] = scenarios.into();
+    lists["metrics"] = metrics.into();
+    lists["series"] = series.into();
+    Ok(())
+}

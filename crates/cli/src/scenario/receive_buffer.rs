@@ -1,0 +1,17 @@
+//! How large a connection's receive buffer is.
+
+use super::quantity::Size;
+
+/// The receive buffer of the connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReceiveBuffer {
+    /// Always this.
+    Fixed(Size),
+    /// Grows with the rate at which the application reads.
+    Auto {
+        /// At the start.
+        initial: Size,
+        /// At most.
+        max: Size,
+    },
+}

@@ -1,0 +1,222 @@
+//! The thread that runs the air between the network devices of hosts in real time.
+
+use super::air::{Air, AirCounters, AntennaId};
+use super::capture::Capture;
+use anabranch_policy::time::Instant;
+use anabranch_system::Clock;
+use anabranch_system::raise_priority;
+use bytes::Bytes;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::time::TimeSpec;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Bytes of the largest frame.
+const LARGEST: usize = 65_535 + 14;
+
+/// Frames read from a device before the others have their turn.
+const BATCH: usize = 32;
+
+/// Bytes of an Ethernet header, whose last two say what follows.
+const ETHERNET: usize = 14;
+
+/// What passed an antenna.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AntennaReport {
+    /// Frames that its host sent.
+    pub frames_from_host: u64,
+    /// Their bytes, Ethernet header included.
+    pub bytes_from_host: u64,
+    /// Frames that were given to its host.
+    pub frames_to_host: u64,
+    /// Their bytes.
+    pub bytes_to_host: u64,
+    /// Frames that the host's device did not take.
+    pub not_taken: u64,
+}
+
+/// What an ether did.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct EtherReport {
+    /// What the air counted.
+    pub air: AirCounters,
+    /// By antenna.
+    pub antennas: Vec<AntennaReport>,
+    /// For how long it was at work.
+    pub time: anabranch_policy::time::Duration,
+    /// Packets that are missing in the capture, since the disk was too slow; none without a capture.
+    pub not_captured: Option<u64>,
+}
+
+/// The packet of IP in an Ethernet frame, if one is.
+fn ip_in(frame: &[u8]) -> Option<&[u8]> {
+    let (header, packet) = frame.split_at_checked(ETHERNET)?;
+    matches!(header.last_chunk(), Some([0x08, 0x00] | [0x86, 0xdd])).then_some(packet)
+}
+
+/// The air at work on a thread of its own. It ends when this is dropped.
+pub struct Ether {
+    clock: Clock,
+    air: Arc<Mutex<Air>>,
+    stop: Arc<EventFd>,
+    thread: Option<JoinHandle<io::Result<EtherReport>>>,
+}
+
+impl Ether {
+    /// Starts it at time zero. Each antenna's descriptor, non-blocking, gives an Ethernet frame per read and takes one per
+    /// write: a TAP device (see [`anabranch_stack::device::open_tap`]). Packets of IP go into `capture`, which has an interface for each
+    /// antenna, as they leave and reach hosts.
+    ///
+    /// # Errors
+    /// What the kernel says; [`io::ErrorKind::InvalidInput`] if there is not a descriptor for each antenna.
+    pub fn start(air: Air, descriptors: Vec<OwnedFd>, capture: Option<Capture>) -> io::Result<Self> {
+        if descriptors.len() != air.antennas() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let stop = Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?);
+        let clock = Clock::new();
+        let air = Arc::new(Mutex::new(air));
+        let antennas = vec![AntennaReport::default(); descriptors.len()];
+        let worker = Worker { clock, air: Arc::clone(&air), stop: Arc::clone(&stop), antennas, capture };
+        let thread = thread::Builder::new().name("ether".to_owned()).spawn(move || worker.run(&descriptors))?;
+        Ok(Self { clock, air, stop, thread: Some(thread) })
+    }
+
+    /// The clock of the air: zero is the start.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Looks at the air, or changes it, between two frames.
+    pub fn with<T>(&self, work: impl FnOnce(&mut Air) -> T) -> T {
+        work(&mut lock(&self.air))
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// What the kernel said to waiting for frames, or to writing the capture.
+    pub fn stop(mut self) -> io::Result<EtherReport> {
+        self.end()
+    }
+
+    fn end(&mut self) -> io::Result<EtherReport> {
+        let Some(thread) = self.thread.take() else { return Ok(EtherReport::default()) };
+        // The counter cannot be full after a single write.
+        let _ = self.stop.write(1);
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl Drop for Ether {
+    fn drop(&mut self) {
+        // Nobody wants to know how it ended.
+        let _ = self.end();
+    }
+}
+
+fn lock(air: &Mutex<Air>) -> MutexGuard<'_, Air> {
+    air.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct Worker {
+    clock: Clock,
+    air: Arc<Mutex<Air>>,
+    stop: Arc<EventFd>,
+    antennas: Vec<AntennaReport>,
+    capture: Option<Capture>,
+}
+
+impl Worker {
+    fn run(mut self, descriptors: &[OwnedFd]) -> io::Result<EtherReport> {
+        self.work(descriptors)?;
+        let time = self.clock.now().since(Instant::ZERO);
+        let not_captured = self.capture.map(Capture::finish).transpose()?;
+        Ok(EtherReport { air: lock(&self.air).counters(), antennas: self.antennas, time, not_captured })
+    }
+
+    fn work(&mut self, descriptors: &[OwnedFd]) -> io::Result<()> {
+        raise_priority();
+        let mut inbox = vec![0; LARGEST];
+        let stop = Arc::clone(&self.stop);
+        let mut watched = vec![PollFd::new(stop.as_fd(), PollFlags::POLLIN)];
+        watched.extend(descriptors.iter().map(|descriptor| PollFd::new(descriptor.as_fd(), PollFlags::POLLIN)));
+        // A device that is gone is not asked again.
+        let mut places: Vec<usize> = (0..descriptors.len()).collect();
+        loop {
+            let until = self.turn(descriptors);
+            let wait =
+                (until != Instant::NEVER).then(|| Duration::from_nanos(until.since(self.clock.now()).as_nanos()));
+            match ppoll(&mut watched, wait.map(TimeSpec::from), None) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if watched.first().is_some_and(|stop| stop.any() == Some(true)) {
+                return Ok(());
+            }
+            for place in (0..places.len()).rev() {
+                let ready = watched.get(place + 1).is_some_and(|device| device.any() != Some(false));
+                let Some(&antenna) = places.get(place).filter(|_| ready) else { continue };
+                if !self.read(antenna, descriptors, &mut inbox) {
+                    places.remove(place);
+                    watched.remove(place + 1);
+                }
+            }
+        }
+    }
+
+    /// Does what is due, and gives when the next is.
+    fn turn(&mut self, descriptors: &[OwnedFd]) -> Instant {
+        let Self { clock, air, antennas, capture, .. } = self;
+        let mut air = lock(air);
+        let now = clock.now();
+        air.handle_timeout(now);
+        while let Some(landing) = air.poll_landing() {
+            if let Some(descriptor) = descriptors.get(landing.antenna.0) {
+                // A host whose device is down or full does not hear it.
+                let taken = nix::unistd::write(descriptor, &landing.frame).is_ok();
+                if let Some(report) = antennas.get_mut(landing.antenna.0) {
+                    report.frames_to_host += u64::from(taken);
+                    report.bytes_to_host += if taken { landing.frame.len() as u64 } else { 0 };
+                    report.not_taken += u64::from(!taken);
+                }
+                if let (true, Some(capture), Some(packet)) = (taken, capture.as_mut(), ip_in(&landing.frame)) {
+                    capture.went(now, landing.antenna.0, packet);
+                }
+            }
+        }
+        air.poll_timeout()
+    }
+
+    /// Reads what a host sends, but not too much of it; gives whether its device is still there.
+    fn read(&mut self, antenna: usize, descriptors: &[OwnedFd], inbox: &mut [u8]) -> bool {
+        let Some(descriptor) = descriptors.get(antenna) else { return false };
+        for _ in 0..BATCH {
+            let length = match nix::unistd::read(descriptor, inbox) {
+                Ok(0) => return false,
+                Ok(length) => length,
+                Err(Errno::EAGAIN) => return true,
+                Err(Errno::EINTR) => continue,
+                // A TAP device that is down says so; it may come up again.
+                Err(Errno::EIO) => return true,
+                Err(_) => return false,
+            };
+            let frame = Bytes::copy_from_slice(inbox.get(..length).unwrap_or_default());
+            let now = self.clock.now();
+            if let Some(report) = self.antennas.get_mut(antenna) {
+                report.frames_from_host += 1;
+                report.bytes_from_host += length as u64;
+            }
+            if let Some((capture, packet)) = self.capture.as_mut().zip(ip_in(&frame)) {
+                capture.came(now, antenna, packet);
+            }
+            lock(&self.air).handle_frame(now, AntennaId(antenna), frame);
+        }
+        true
+    }
+}

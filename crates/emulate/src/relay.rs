@@ -1,0 +1,259 @@
+//! The thread that runs a network between descriptors in real time.
+
+use super::capture::Capture;
+use super::lateness::Lateness;
+use super::network::{Network, NetworkCounters, PortId};
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_sim::link::LinkCounters;
+use anabranch_system::Clock;
+use anabranch_system::{Priority, enlarge, raise_priority};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::time::TimeSpec;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+/// Bytes of the largest IP packet.
+const LARGEST: usize = 65_535;
+/// Packets read from a port before the others have their turn.
+const BATCH: usize = 32;
+
+/// What a port did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PortReport {
+    /// Packets that came from its host.
+    pub read_packets: u64,
+    /// Packets given to its host.
+    pub written_packets: u64,
+    /// Packets that its host did not take: its queue was full, or it was gone.
+    pub not_taken: u64,
+}
+
+/// A link with what it counted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LinkReport {
+    /// Its name.
+    pub name: String,
+    /// What it counted.
+    pub counters: LinkCounters,
+}
+
+/// What a relay did, from its start to its end.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// How long it ran.
+    pub time: Duration,
+    /// The links, in the order in which they were added.
+    pub links: Vec<LinkReport>,
+    /// The ports, in order.
+    pub ports: Vec<PortReport>,
+    /// What the network counted beside its links.
+    pub network: NetworkCounters,
+    /// How late packets left.
+    pub lateness: Lateness,
+    /// What its thread got of the priority it asked for.
+    pub priority: Priority,
+    /// Packets that are missing in the capture; none if there was no capture.
+    pub not_captured: Option<u64>,
+}
+
+/// A network at work on a thread of its own. It ends when it is dropped.
+#[derive(Debug)]
+pub struct Relay {
+    clock: Clock,
+    stop: Arc<EventFd>,
+    thread: Option<JoinHandle<io::Result<Report>>>,
+}
+
+impl Relay {
+    /// Starts a network at time zero. Each port's descriptor, non-blocking, gives an IP packet per read and takes one per
+    /// write: a TUN device without offloads, or an end of a pipe.
+    ///
+    /// # Errors
+    /// What the kernel says; [`io::ErrorKind::InvalidInput`] if there is not a descriptor for each port.
+    pub fn start(network: Network, descriptors: Vec<OwnedFd>, capture: Option<Capture>) -> io::Result<Self> {
+        if descriptors.len() != network.ports() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        descriptors.iter().for_each(enlarge);
+        let stop = Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?);
+        let clock = Clock::new();
+        let worker = Worker {
+            clock,
+            network,
+            ports: vec![PortReport::default(); descriptors.len()],
+            capture,
+            lateness: Lateness::default(),
+            stop: Arc::clone(&stop),
+        };
+        let thread = thread::Builder::new().name("relay".to_owned()).spawn(move || worker.run(descriptors))?;
+        Ok(Self { clock, stop, thread: Some(thread) })
+    }
+
+    /// The clock of the links: zero is the start.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Ends it, and with it what is under way.
+    ///
+    /// # Errors
+    /// What the kernel said to waiting for packets, or what went wrong in writing the capture.
+    pub fn stop(mut self) -> io::Result<Report> {
+        self.end().unwrap_or_else(|| Err(io::ErrorKind::NotConnected.into()))
+    }
+
+    fn end(&mut self) -> Option<io::Result<Report>> {
+        let thread = self.thread.take()?;
+        // The counter cannot be full after a single write.
+        let _ = self.stop.write(1);
+        Some(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        // Nobody wants to know how it ended.
+        let _ = self.end();
+    }
+}
+
+/// What the thread has.
+struct Worker {
+    clock: Clock,
+    network: Network,
+    ports: Vec<PortReport>,
+    capture: Option<Capture>,
+    lateness: Lateness,
+    stop: Arc<EventFd>,
+}
+
+/// What a turn at a port ended with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// Nothing waits there.
+    Empty,
+    /// There may be more.
+    More,
+    /// Its host is gone.
+    Closed,
+}
+
+impl Worker {
+    fn run(mut self, descriptors: Vec<OwnedFd>) -> io::Result<Report> {
+        let priority = raise_priority();
+        let mut inbox = vec![0; LARGEST];
+        let stop = Arc::clone(&self.stop);
+        let mut watched = vec![PollFd::new(stop.as_fd(), PollFlags::POLLIN)];
+        watched.extend(descriptors.iter().map(|descriptor| PollFd::new(descriptor.as_fd(), PollFlags::POLLIN)));
+        // Which port stands at each place behind the first.
+        let mut places: Vec<usize> = (0..descriptors.len()).collect();
+        let mut more = false;
+        loop {
+            self.deliver(&descriptors);
+            let until = if more { Some(Duration::ZERO) } else { self.wait() };
+            match ppoll(
+                &mut watched,
+                until.map(|span| TimeSpec::from(std::time::Duration::from_nanos(span.as_nanos()))),
+                None,
+            ) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            self.network.handle_timeout(self.clock.now());
+            self.deliver(&descriptors);
+            if watched.first().is_some_and(|stop| stop.any() == Some(true)) {
+                return self.finish(priority);
+            }
+            more = false;
+            for place in (0..places.len()).rev() {
+                let ready = watched.get(place + 1).is_some_and(|port| port.any() != Some(false));
+                let Some(&port) = places.get(place).filter(|_| ready) else { continue };
+                match self.read(port, &descriptors, &mut inbox) {
+                    Turn::Empty => {}
+                    Turn::More => more = true,
+                    Turn::Closed => {
+                        places.remove(place);
+                        watched.remove(place + 1);
+                    }
+                }
+            }
+        }
+    }
+
+    /// How long nothing is to be done but to wait for packets; for ever if none.
+    fn wait(&self) -> Option<Duration> {
+        let due = self.network.poll_timeout();
+        (due != Instant::NEVER).then(|| due.since(self.clock.now()))
+    }
+
+    /// Reads what waits at a port, but not too much of it.
+    fn read(&mut self, port: usize, descriptors: &[OwnedFd], inbox: &mut [u8]) -> Turn {
+        let Some(descriptor) = descriptors.get(port) else { return Turn::Closed };
+        for _ in 0..BATCH {
+            let length = match nix::unistd::read(descriptor, inbox) {
+                Ok(0) => return Turn::Closed,
+                Ok(length) => length,
+                Err(Errno::EAGAIN) => return Turn::Empty,
+                Err(Errno::EINTR) => continue,
+                Err(_) => return Turn::Closed,
+            };
+            let now = self.clock.now();
+            let packet = inbox.get(..length).unwrap_or_default();
+            if let Some(report) = self.ports.get_mut(port) {
+                report.read_packets += 1;
+            }
+            if let Some(capture) = &mut self.capture {
+                capture.came(now, port, packet);
+            }
+            self.network.handle_packet(now, PortId(port), packet);
+            self.deliver(descriptors);
+        }
+        Turn::More
+    }
+
+    /// Writes out what has left the network.
+    fn deliver(&mut self, descriptors: &[OwnedFd]) {
+        while let Some(delivery) = self.network.poll_delivery() {
+            let PortId(port) = delivery.port;
+            let packet = delivery.frame.bytes();
+            let taken = descriptors.get(port).is_some_and(|descriptor| write(descriptor, packet));
+            let now = self.clock.now();
+            if let Some(report) = self.ports.get_mut(port) {
+                report.written_packets += u64::from(taken);
+                report.not_taken += u64::from(!taken);
+            }
+            if let Some(capture) = self.capture.as_mut().filter(|_| taken) {
+                capture.went(now, port, packet);
+            }
+            self.lateness.add(now.since(delivery.at));
+            self.network.give_back(delivery.frame);
+        }
+    }
+
+    fn finish(self, priority: Priority) -> io::Result<Report> {
+        let link = |(name, counters): (&str, &LinkCounters)| LinkReport { name: name.to_owned(), counters: *counters };
+        Ok(Report {
+            time: self.clock.now().since(Instant::ZERO),
+            links: self.network.links().map(link).collect(),
+            network: self.network.counters(),
+            ports: self.ports,
+            lateness: self.lateness,
+            priority,
+            not_captured: self.capture.map(Capture::finish).transpose()?,
+        })
+    }
+}
+
+fn write(descriptor: &OwnedFd, packet: &[u8]) -> bool {
+    loop {
+        match nix::unistd::write(descriptor, packet) {
+            Ok(_) => return true,
+            Err(Errno::EINTR) => {}
+            Err(_) => return false,
+        }
+    }
+}

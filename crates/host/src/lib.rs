@@ -1,0 +1,27 @@
+//! What we set up on a host, as data: each step can be printed as the command that does the same, carried out, and undone.
+
+mod error;
+mod filter;
+mod journal;
+mod layout;
+mod netlink;
+mod path_plan;
+mod plan;
+mod ports;
+mod setup;
+mod snapshot;
+mod step;
+mod watch;
+
+pub use error::HostError;
+pub use layout::{Layout, MAX_PATHS, PROTOCOL};
+pub use netlink::Netlink;
+pub use path_plan::PathPlan;
+pub use plan::Plan;
+pub use plan::{filter_step, forwarding, uplink_path, uplink_steps, ways_out};
+pub use ports::ReservedPorts;
+pub use setup::{Prospect, Setup, prospect};
+pub use snapshot::{Interface, Snapshot, address_of};
+pub use step::read_setting;
+pub use step::{Route, Rule, Selector, Step, Target};
+pub use watch::Watch;

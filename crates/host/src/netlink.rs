@@ -1,0 +1,93 @@
+//! Requests to the kernel over rtnetlink, one at a time. They are answered at once, so nobody waits for the answer in a
+//! runtime, and what was set up can be undone where nothing can be awaited.
+
+use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use std::io;
+
+/// Says that a list changed while it was read (NLM_F_DUMP_INTR).
+const DUMP_INTERRUPTED: u16 = 0x10;
+
+/// How often a list that changed while it was read is read again.
+const ATTEMPTS: usize = 10;
+
+/// A socket for requests, in the namespace of the thread that opened it.
+pub struct Netlink {
+    socket: Socket,
+    sequence: u32,
+}
+
+impl Netlink {
+    /// A socket in the caller's namespace.
+    pub fn open() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        Ok(Self { socket, sequence: 0 })
+    }
+
+    /// Asks for a change; `flags` say what may exist already (NLM_F_CREATE, NLM_F_EXCL, ...).
+    pub fn change(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+        self.exchange(message, NLM_F_ACK | flags).map(|_| ())
+    }
+
+    /// Asks for a list.
+    pub fn list(&mut self, message: &RouteNetlinkMessage) -> io::Result<Vec<RouteNetlinkMessage>> {
+        for _ in 0..ATTEMPTS {
+            let (answers, whole) = self.exchange(message.clone(), NLM_F_DUMP)?;
+            if whole {
+                return Ok(answers);
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::Interrupted, "the kernel's list changes faster than it can be read"))
+    }
+
+    /// Sends a request and takes the answers, and whether they show one moment.
+    fn exchange(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<(Vec<RouteNetlinkMessage>, bool)> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let mut request = NetlinkMessage::from(message);
+        request.header.flags = NLM_F_REQUEST | flags;
+        request.header.sequence_number = self.sequence;
+        request.finalize();
+        let mut bytes = vec![0; request.buffer_len()];
+        request.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
+        let mut answers = Vec::new();
+        let mut whole = true;
+        loop {
+            let (datagram, _) = self.socket.recv_from_full()?;
+            for answer in messages(&datagram) {
+                if answer.header.sequence_number != self.sequence {
+                    continue;
+                }
+                whole &= answer.header.flags & DUMP_INTERRUPTED == 0;
+                match answer.payload {
+                    NetlinkPayload::InnerMessage(message) => answers.push(message),
+                    NetlinkPayload::Done(_) => return Ok((answers, whole)),
+                    NetlinkPayload::Error(error) if error.code.is_none() => return Ok((answers, whole)),
+                    NetlinkPayload::Error(error) => return Err(error.to_io()),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// The messages in a datagram. What this version of the kernel says and we do not understand is skipped.
+fn messages(mut datagram: &[u8]) -> impl Iterator<Item = NetlinkMessage<RouteNetlinkMessage>> {
+    std::iter::from_fn(move || {
+        loop {
+            let length = datagram.get(..4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_ne_bytes)? as usize;
+            if length < 16 {
+                return None;
+            }
+            let message = datagram.get(..length)?;
+            // Messages begin at multiples of four bytes.
+            datagram = datagram.get(length.next_multiple_of(4)..).unwrap_or_default();
+            if let Ok(message) = NetlinkMessage::deserialize(message) {
+                return Some(message);
+            }
+        }
+    })
+}

@@ -1,0 +1,217 @@
+//! All that is to be done for an attachment, in order.
+
+use super::HostError;
+use super::filter;
+use super::layout::{Layout, MAX_PATHS};
+use super::path_plan::PathPlan;
+use super::snapshot::Interface;
+use super::step::{Route, Rule, Selector, Step, Target, anywhere, read_setting};
+use std::net::IpAddr;
+
+/// The kernel's own metric of IPv6 routes.
+const IPV6_METRIC: u32 = 1_024;
+
+/// What is to be done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// Where our things are.
+    pub layout: Layout,
+    /// The paths.
+    pub paths: Vec<PathPlan>,
+    /// The steps, in order; they are undone in reverse.
+    pub steps: Vec<Step>,
+}
+
+impl Plan {
+    /// Nothing is done.
+    pub fn nothing(layout: Layout) -> Self {
+        Self { layout, paths: Vec::new(), steps: Vec::new() }
+    }
+}
+
+/// Whether the kernel speaks IPv6 on new devices.
+pub fn has_ipv6() -> bool {
+    read_setting("net/ipv6/conf/default/disable_ipv6").as_deref() == Some("0")
+}
+
+/// Whether IPv6 can be forwarded without making the whole host a router, which would no longer listen to routers itself.
+fn can_forward_ipv6() -> bool {
+    has_ipv6()
+        && (read_setting("net/ipv6/conf/all/forwarding").as_deref() == Some("1")
+            || read_setting("net/ipv6/conf/default/force_forwarding").is_some())
+}
+
+/// The stack's and the host's address on a path, in each family that it speaks.
+fn address_pairs(layout: Layout, path: &PathPlan) -> Vec<(IpAddr, IpAddr)> {
+    let number = path.number;
+    let mut pairs = vec![(layout.stack_ipv4(number).into(), layout.host_ipv4(number).into())];
+    if path.ipv6 {
+        pairs.push((layout.stack_ipv6(number).into(), layout.host_ipv6(number).into()));
+    }
+    pairs
+}
+
+/// The way into the stack.
+fn to_stack(table: u32, stack: IpAddr, device: &str, source: Option<IpAddr>) -> Route {
+    let (length, metric) = if stack.is_ipv6() { (128, IPV6_METRIC) } else { (32, 0) };
+    let target = Target::Device { name: device.to_owned(), gateway: None, onlink: false, source };
+    Route { table, destination: stack, length, target, metric }
+}
+
+/// The device of a path, with the host's addresses on it, up.
+fn device_steps(layout: Layout, path: &PathPlan) -> Vec<Step> {
+    let device = &path.device;
+    let mut steps = vec![Step::Device { name: device.clone(), mtu: path.mtu }];
+    for (_, host) in address_pairs(layout, path) {
+        steps.push(Step::Address { device: device.clone(), address: host });
+    }
+    steps.push(Step::Up { device: device.clone() });
+    steps
+}
+
+impl Plan {
+    /// Paths between the stack and the programs of this host, and nobody else.
+    pub fn local(layout: Layout, paths: u8, mtu: u16) -> Result<Self, HostError> {
+        if paths == 0 || paths > MAX_PATHS {
+            return Err(HostError::NumberOfPaths);
+        }
+        let mut plan = Self { layout, paths: Vec::new(), steps: Vec::new() };
+        for number in 0..paths {
+            let device = layout.device(number);
+            let path = PathPlan { number, name: device.clone(), device, mtu, ipv6: has_ipv6(), closed: [false; 2] };
+            plan.steps.extend(device_steps(layout, &path));
+            for (stack, host) in address_pairs(layout, &path) {
+                let ipv6 = stack.is_ipv6();
+                let table = layout.table(number);
+                plan.steps.push(Step::Route(to_stack(table, stack, &path.device, Some(host))));
+                let into = Rule { ipv6, selector: Selector::LocalTo(stack), table: Some(table) };
+                // What the host itself is not meant to get goes nowhere, even if the host is a router.
+                let out = Rule { ipv6, selector: Selector::Input(path.device.clone()), table: None };
+                plan.steps.extend([Step::Rule(into), Step::Rule(out)]);
+            }
+            plan.paths.push(path);
+        }
+        Ok(plan)
+    }
+
+    /// A path by each of these interfaces; others reach the stack on `ports` at the interfaces' addresses.
+    pub fn uplinks(
+        layout: Layout,
+        interfaces: &[&Interface],
+        ports: &[u16],
+        mtu: Option<u16>,
+        others: &[Step],
+    ) -> Result<Self, HostError> {
+        if interfaces.is_empty() || interfaces.len() > usize::from(MAX_PATHS) {
+            return Err(HostError::NumberOfPaths);
+        }
+        let mut plan = Self { layout, paths: Vec::new(), steps: Vec::new() };
+        for (number, interface) in (0..MAX_PATHS).zip(interfaces) {
+            plan.paths.push(uplink_path(layout, number, interface, mtu, others));
+        }
+        // The filter comes first: from the moment that the host forwards it says what.
+        plan.steps.push(filter_step(layout, &plan.paths, ports));
+        for (path, interface) in plan.paths.iter().zip(interfaces) {
+            plan.steps.extend(uplink_steps(layout, path, interface, others));
+        }
+        Ok(plan)
+    }
+}
+
+/// The path by an uplink; `others` are steps of running instances.
+pub fn uplink_path(layout: Layout, number: u8, interface: &Interface, mtu: Option<u16>, others: &[Step]) -> PathPlan {
+    let name = interface.name.clone();
+    let key = format!("net/ipv4/conf/{name}/forwarding");
+    // Another instance may have opened it a moment ago.
+    let shared = others.iter().any(|other| other.sets(&key));
+    let closed = [
+        shared || read_setting(&key).as_deref() == Some("0"),
+        read_setting("net/ipv6/conf/all/forwarding").as_deref() == Some("0"),
+    ];
+    PathPlan {
+        number,
+        name,
+        device: layout.device(number),
+        mtu: mtu.unwrap_or_else(|| interface.mtu.clamp(1_280, 65_535) as u16),
+        ipv6: can_forward_ipv6(),
+        closed,
+    }
+}
+
+/// The table in nftables for these paths.
+pub fn filter_step(layout: Layout, paths: &[PathPlan], ports: &[u16]) -> Step {
+    Step::Filter { table: layout.nft_table(), text: filter::text(layout, paths, ports) }
+}
+
+/// Everything for a path by an uplink but the filter.
+pub fn uplink_steps(layout: Layout, path: &PathPlan, interface: &Interface, others: &[Step]) -> Vec<Step> {
+    let mut steps = device_steps(layout, path);
+    let table = layout.table(path.number);
+    let mut own = vec![format!("net/ipv4/conf/{}/forwarding", path.device)];
+    if path.ipv6 && read_setting("net/ipv6/conf/all/forwarding").as_deref() != Some("1") {
+        own.push(format!("net/ipv6/conf/{}/force_forwarding", path.device));
+    }
+    steps.extend(own.into_iter().map(|key| Step::Setting { key, value: "1".to_owned(), before: None, unless: None }));
+    steps.extend(forwarding(path, others));
+    steps.extend(
+        address_pairs(layout, path)
+            .into_iter()
+            .map(|(stack, _)| Step::Route(to_stack(table, stack, &path.device, None))),
+    );
+    steps.extend(ways_out(layout, path, interface).into_iter().map(Step::Route));
+    for (stack, _) in address_pairs(layout, path) {
+        let ipv6 = stack.is_ipv6();
+        // Without a way out by its uplink a packet must not leave by another.
+        let (destination, target) = (anywhere(ipv6), Target::Unreachable);
+        steps.push(Step::Route(Route { table, destination, length: 0, target, metric: u32::MAX }));
+        for selector in [Selector::From(stack), Selector::To(stack)] {
+            steps.push(Step::Rule(Rule { ipv6, selector, table: Some(table) }));
+        }
+    }
+    steps
+}
+
+/// The settings that let what comes in by an uplink through to the stack, where they are not so already.
+pub fn forwarding(path: &PathPlan, others: &[Step]) -> Vec<Step> {
+    let mut wanted = vec![("net/ipv4/conf/all/forwarding", format!("net/ipv4/conf/{}/forwarding", path.name))];
+    if path.ipv6 && read_setting("net/ipv6/conf/all/forwarding").as_deref() != Some("1") {
+        wanted.push(("net/ipv6/conf/all/forwarding", format!("net/ipv6/conf/{}/force_forwarding", path.name)));
+    }
+    let mut steps = Vec::new();
+    for (all, key) in wanted {
+        let shared = others.iter().find(|other| other.sets(&key));
+        let off = read_setting(&key).as_deref() == Some("0");
+        match shared {
+            // Another instance needs it too: who ends last puts it back.
+            Some(step) => steps.push(step.clone()),
+            None if off => {
+                let unless = (read_setting(all).as_deref() != Some("1")).then(|| all.to_owned());
+                steps.push(Step::Setting { key, value: "1".to_owned(), before: Some("0".to_owned()), unless });
+            }
+            None => {}
+        }
+    }
+    steps
+}
+
+/// The ways out by an uplink, as the main table has them, in the path's own table; those on the link first, as the others
+/// need them.
+pub fn ways_out(layout: Layout, path: &PathPlan, interface: &Interface) -> Vec<Route> {
+    let mut routes: Vec<Route> = Vec::new();
+    for found in &interface.routes {
+        let Target::Device { name, gateway, onlink, .. } = &found.target else { continue };
+        if found.destination.is_ipv6() && !path.ipv6 {
+            continue;
+        }
+        let target = Target::Device { name: name.clone(), gateway: *gateway, onlink: *onlink, source: None };
+        let route = Route { table: layout.table(path.number), target, ..found.clone() };
+        let same = |known: &Route| {
+            (known.destination, known.length, known.metric) == (route.destination, route.length, route.metric)
+        };
+        if !routes.iter().any(same) {
+            routes.push(route);
+        }
+    }
+    routes.sort_by_key(|route| matches!(route.target, Target::Device { gateway: Some(_), .. }));
+    routes
+}

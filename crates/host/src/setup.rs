@@ -1,0 +1,170 @@
+//! One instance's changes of the host: each noted, done, and in the end undone in reverse.
+
+use super::error::HostError;
+use super::filter;
+use super::journal::{self, Directory, Journal};
+use super::layout::{Layout, MAX_INSTANCES};
+use super::netlink::Netlink;
+use super::snapshot::Snapshot;
+use super::step::{Route, Step};
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// CAP_NET_ADMIN of capabilities(7).
+const CAP_NET_ADMIN: u64 = 1 << 12;
+
+/// Whether the calling thread may set up the network.
+fn may_administer() -> bool {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).is_some_and(|bits| bits & CAP_NET_ADMIN != 0)
+}
+
+/// The lowest number that nothing and nobody uses.
+fn free_number(taken: &BTreeSet<u8>) -> Result<Layout, HostError> {
+    let free = (0..MAX_INSTANCES).find(|instance| !taken.contains(instance)).ok_or(HostError::TooManyInstances)?;
+    Ok(Layout { instance: free })
+}
+
+/// What an instance would find if it began now: its number, the host, and what other instances have set.
+pub struct Prospect {
+    pub layout: Layout,
+    pub snapshot: Snapshot,
+    /// What running instances have noted.
+    pub others: Vec<Step>,
+}
+
+/// Looks without touching. Needs no right; what we may not see is not considered.
+pub fn prospect(root: Option<&Path>, with_filter: bool) -> Result<Prospect, HostError> {
+    let mut netlink = Netlink::open().map_err(HostError::system("talk to the kernel over rtnetlink"))?;
+    let mut snapshot = look(&mut netlink)?;
+    if with_filter {
+        snapshot.taken.extend(filter::taken()?);
+    }
+    let (running, gone) = journal::instances(root);
+    // What those that are gone have left is removed before anything is set up.
+    snapshot.taken.retain(|number| !gone.contains(number));
+    snapshot.taken.extend(running);
+    Ok(Prospect { layout: free_number(&snapshot.taken)?, snapshot, others: Vec::new() })
+}
+
+fn look(netlink: &mut Netlink) -> Result<Snapshot, HostError> {
+    Snapshot::take(netlink).map_err(HostError::system("read the network's state over rtnetlink"))
+}
+
+/// What one instance has set up.
+pub struct Setup {
+    netlink: Netlink,
+    root: Option<PathBuf>,
+    journal: Option<Journal>,
+    done: Vec<Step>,
+}
+
+impl Setup {
+    /// Removes what killed instances left, and takes a number. Nobody else sets up anything until the directory is dropped.
+    pub fn begin(root: Option<&Path>, with_filter: bool) -> Result<(Self, Directory, Prospect), HostError> {
+        if !may_administer() {
+            return Err(HostError::NoPermission);
+        }
+        let mut netlink = Netlink::open().map_err(HostError::system("talk to the kernel over rtnetlink"))?;
+        if with_filter {
+            // Before anything is changed: the program is there.
+            filter::taken()?;
+        }
+        let directory = Directory::open(root)?;
+        for (journal, mut steps) in directory.left_behind() {
+            // Its devices went with it: one of that name is somebody else's.
+            steps.retain(|step| !matches!(step, Step::Device { .. }));
+            undo(steps, &journal.others(), &mut netlink)?;
+            directory.end(journal);
+        }
+        let mut snapshot = look(&mut netlink)?;
+        if with_filter {
+            snapshot.taken.extend(filter::taken()?);
+        }
+        snapshot.taken.extend(directory.numbers());
+        let layout = free_number(&snapshot.taken)?;
+        let others = directory.notes();
+        let journal = Some(directory.begin(layout.instance)?);
+        let setup = Self { netlink, root: root.map(Path::to_owned), journal, done: Vec::new() };
+        Ok((setup, directory, Prospect { layout, snapshot, others }))
+    }
+
+    /// The host as it is now.
+    pub fn look(&mut self) -> Result<Snapshot, HostError> {
+        look(&mut self.netlink)
+    }
+
+    /// Notes a step and does it.
+    pub fn carry_out(&mut self, step: &Step) -> Result<(), HostError> {
+        // Routes come and go with their interfaces; once is enough to know what to remove.
+        if !self.done.contains(step) {
+            if let Some(journal) = &mut self.journal {
+                journal.note(step)?;
+            }
+            self.done.push(step.clone());
+        }
+        step.carry_out(&mut self.netlink).map_err(|error| failed(step, error))
+    }
+
+    /// Removes one route of ours.
+    pub fn remove(&mut self, route: &Route) -> Result<(), HostError> {
+        let step = Step::Route(route.clone());
+        step.undo(&mut self.netlink).map_err(|error| HostError::Undo { command: step.in_short(), error })
+    }
+
+    /// Puts another table in nftables in the place of ours.
+    pub fn replace_filter(&mut self, step: &Step) -> Result<(), HostError> {
+        let Step::Filter { table, text } = step else { return Ok(()) };
+        filter::replace(table, text).map_err(|error| failed(step, error))
+    }
+
+    /// What other instances have noted.
+    pub fn others(&self) -> Vec<Step> {
+        self.journal.as_ref().map(Journal::others).unwrap_or_default()
+    }
+
+    /// Undoes everything.
+    pub fn undo(&mut self) -> Result<(), HostError> {
+        let Some(journal) = self.journal.take() else { return Ok(()) };
+        // If the lock cannot be had, e.g. because no file can be opened, we undo without.
+        let directory = Directory::open(self.root.as_deref());
+        undo(std::mem::take(&mut self.done), &journal.others(), &mut self.netlink)?;
+        directory?.end(journal);
+        Ok(())
+    }
+}
+
+impl Drop for Setup {
+    fn drop(&mut self) {
+        // Nobody is left to be told.
+        let _ = self.undo();
+    }
+}
+
+/// What went wrong, in words that help.
+fn failed(step: &Step, error: io::Error) -> HostError {
+    match (step, error.kind()) {
+        (_, io::ErrorKind::PermissionDenied) => HostError::NoPermission,
+        (Step::Filter { .. }, io::ErrorKind::NotFound) => {
+            HostError::MissingProgram { program: "nft", package: "nftables" }
+        }
+        _ => HostError::Step { command: step.in_short(), error },
+    }
+}
+
+/// Undoes steps, the last first; settings that others need stay, and are theirs to put back.
+fn undo(steps: Vec<Step>, others: &[Step], netlink: &mut Netlink) -> Result<(), HostError> {
+    let mut outcome = Ok(());
+    for step in steps.into_iter().rev() {
+        let needed = matches!(&step, Step::Setting { key, .. } if others.iter().any(|other| other.sets(key)));
+        if needed {
+            continue;
+        }
+        if let Err(error) = step.undo(netlink) {
+            outcome = Err(HostError::Undo { command: step.in_short(), error });
+        }
+    }
+    outcome
+}

@@ -1,0 +1,104 @@
+//! What the application does: write, read, close.
+
+use super::association::Protocol;
+use super::state::Connection;
+use crate::subflow::State;
+use anabranch_policy::time::{Duration, Instant};
+use bytes::Bytes;
+use std::sync::Arc;
+
+impl Connection {
+    /// The application will write no more.
+    pub fn close(&mut self, now: Instant) {
+        if !self.life.close_writing() {
+            return;
+        }
+        self.output.pending = true;
+        match self.association.protocol {
+            Protocol::Tcp | Protocol::Negotiating => {
+                self.close_plain();
+                self.arm_data_retransmit(now);
+            }
+            Protocol::Multipath if self.sender.all_assigned() => self.announce_data_fin(now),
+            Protocol::Multipath => {} // the last segment carries DATA_FIN
+        }
+    }
+
+    /// The application will neither write nor read.
+    pub fn discard(&mut self, now: Instant) {
+        // RFC 9293, section 3.10.4: CLOSE in SYN-SENT deletes the TCB.
+        let syn_sent = self.subflows.first().is_some_and(|subflow| subflow.state == State::SynSent);
+        let unanswered = syn_sent && self.is_initial(0) && self.sender.buffer.end() == 0;
+        if self.receiver.buffer.readable() > 0 || unanswered {
+            return self.abort(now);
+        }
+        self.life.discard();
+        self.close(now);
+        let waits = self.config.tcp.fin_wait_2;
+        for subflow in self.subflows.iter_mut().filter(|subflow| subflow.state == State::FinWait2) {
+            subflow.timers.linger = subflow.timers.linger.min(now + waits);
+        }
+        self.limit_wait_for_end(now);
+    }
+
+    /// Takes as much of `data` as the send buffer holds; returns the bytes taken.
+    pub fn write(&mut self, data: Bytes) -> usize {
+        let offered = data.len();
+        let taken = self.sender.buffer.write(data);
+        self.life.write_was_short = taken < offered;
+        self.output.pending = true;
+        taken
+    }
+
+    /// How many bytes [`Self::write`] would take.
+    pub fn room(&self) -> u64 {
+        self.sender.buffer.space()
+    }
+
+    /// Holds small segments back while data is in flight, or not.
+    pub fn set_nagle(&mut self, on: bool) {
+        self.sender.nagle = on;
+        self.output.pending = true;
+    }
+
+    /// Changes the application's priority; policies see it from now on. The few that do get settings of their own.
+    pub fn set_priority(&mut self, priority: u8) {
+        Arc::make_mut(&mut self.config).priority = priority.clamp(1, 6);
+    }
+
+    /// Tells policies for how long the peer's player can go on with what it has; none: it is not known.
+    pub fn set_play_out_left(&mut self, now: Instant, left: Option<Duration>) {
+        self.sender.play_out_ends = left.map_or(Instant::NEVER, |left| now + left);
+        self.output.pending = true;
+    }
+
+    /// The next bytes in order.
+    pub fn read(&mut self, now: Instant, max: usize) -> Option<Bytes> {
+        let max = if self.partial.is_some() { self.readable_until_gap(max) } else { max };
+        let bytes = self.receiver.buffer.read(now, max);
+        self.after_read(now);
+        bytes
+    }
+
+    pub(super) fn after_read(&mut self, now: Instant) {
+        if !self.has_something_to_read() {
+            self.life.readable_announced = false;
+        }
+        self.update_window();
+        self.announce_end();
+        self.finish_if_done(now);
+        if let Some(cause) = self.life.verdict {
+            self.conclude(cause);
+        }
+    }
+
+    /// Tells the peer of a window that has grown much since it was last told.
+    pub(super) fn update_window(&mut self) {
+        let offered = self.receiver.advertised_edge.saturating_sub(self.receiver.buffer.next());
+        let possible = self.receiver.buffer.window();
+        if offered * 2 <= self.receiver.buffer.size() && possible >= offered * 2 && possible > 0 {
+            self.subflows.iter_mut().filter(|s| s.state.can_receive()).for_each(|s| s.receiver.acknowledge_now());
+            self.output.pending = true;
+        }
+    }
+}

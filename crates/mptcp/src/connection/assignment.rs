@@ -1,0 +1,72 @@
+//! Putting data on a subflow: how much, and what the connection remembers of it.
+
+use super::state::Connection;
+use crate::event::SendKind;
+use crate::subflow::Subflow;
+use anabranch_policy::ids::SubflowId;
+use anabranch_policy::time::Instant;
+
+impl Connection {
+    /// How much new data a probe of a subflow's path would carry, if one is wanted.
+    pub(super) fn probe_length(&mut self, now: Instant, id: SubflowId) -> Option<u64> {
+        let subflow = self.subflows.iter_mut().find(|subflow| subflow.id() == id && subflow.has_narrow_path())?;
+        let window = subflow.window(&*self.congestion, &self.config.tcp);
+        let unsent = self.sender.unsent();
+        let available = unsent.min(self.sender.window_left()).min(window);
+        subflow.probe_size(now, available).map(u64::from)
+    }
+
+    /// How much new data the next segment may carry: none if it must wait for window, or for more data to fill it.
+    pub(super) fn next_length(&self, mss: u32) -> Option<u64> {
+        let unsent = self.sender.unsent();
+        let left = self.sender.window_left();
+        let full = u64::from(mss).min(unsent);
+        if full > left {
+            // Sender's silly-window avoidance (RFC 9293, section 3.8.6.2.1): a part only if it is half the window, or if
+            // nothing better came for a while.
+            let largest = self.subflows.iter().map(Subflow::largest_window).max().unwrap_or(0);
+            if left == 0 || (left < u64::from(largest) / 2 && !self.sender.override_due) {
+                return None;
+            }
+        }
+        let length = full.min(left);
+        let partial = length < u64::from(mss);
+        let outstanding = self.sender.data_nxt > self.sender.una();
+        if partial && outstanding && self.sender.nagle && !self.life.write_closed() && length == unsent {
+            return None; // Nagle (RFC 9293, section 3.7.4)
+        }
+        Some(length)
+    }
+
+    /// A tail loss probe takes new data with it, window or not (RFC 8985, section 7.3). A stale subflow is probed with what
+    /// it has outstanding: what is new would wait there while the stream goes on elsewhere.
+    pub(super) fn probing_subflow(&self) -> Option<SubflowId> {
+        let wants = |s: &&Subflow| s.due.probe && s.is_usable() && !s.is_stale() && s.scoreboard.queued() == 0;
+        self.subflows.iter().find(wants).map(Subflow::id)
+    }
+
+    /// Puts a range of the stream on a subflow.
+    pub(super) fn put(&mut self, id: SubflowId, data_seq: u64, length: usize, kind: SendKind) -> bool {
+        let Some(payload) = self.sender.buffer.slice(data_seq, length) else { return false };
+        let length = payload.len() as u64;
+        match kind {
+            SendKind::New => self.advance_data_nxt(data_seq + length),
+            SendKind::Reinjection => self.stats.bytes_reinjected += length,
+            SendKind::Duplicate => self.stats.bytes_duplicated += length,
+            SendKind::Retransmission => {}
+        }
+        if let Some(subflow) = self.subflow_mut(id) {
+            subflow.push(data_seq, payload, kind);
+        }
+        if kind == SendKind::New {
+            self.close_plain();
+        }
+        true
+    }
+
+    /// New data up to here was given to a subflow.
+    pub(super) fn advance_data_nxt(&mut self, end: u64) {
+        self.sender.data_nxt = end;
+        self.sender.override_due = false;
+    }
+}

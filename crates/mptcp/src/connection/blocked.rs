@@ -1,0 +1,85 @@
+//! The peer's window is closed, and a hole at its left edge keeps it so: a blocked receive buffer.
+
+use super::output::Notice;
+use super::scheduling::Blocked;
+use super::state::Connection;
+use crate::event::{SendKind, TraceRecord};
+use anabranch_policy::congestion::{Congestion, CongestionEvent};
+use anabranch_policy::scheduler::{Hole, Relief};
+use anabranch_policy::time::Instant;
+use anabranch_policy::view::SubflowView;
+
+impl Connection {
+    /// The hole, if the closed window is a blocked receive buffer: a usable subflow has room, and bytes beyond the left edge
+    /// have arrived, so that the peer waits for a hole.
+    pub(super) fn consider_blocked(&mut self, now: Instant, mss: u32, views: &[SubflowView]) -> Option<Hole> {
+        let una = self.sender.una();
+        let room = views.iter().any(|view| view.usable() && view.has_room());
+        let shut = self.sender.window_left() < u64::from(mss);
+        if !room || !shut || self.sender.delivered_end <= una {
+            self.scheduling.blocked = None;
+            self.timers.blocked = Instant::NEVER;
+            return None;
+        }
+        let round_trip = self.round_trip();
+        let blocked = match self.scheduling.blocked {
+            Some(blocked) => blocked,
+            None => {
+                self.announce_blocked(una);
+                self.timers.blocked = now + round_trip;
+                Blocked::new(now + round_trip, una, self.find_sender(una))
+            }
+        };
+        self.scheduling.blocked = Some(blocked);
+        self.hole(una)
+    }
+
+    fn announce_blocked(&mut self, hole: u64) {
+        self.stats.blocked_episodes += 1;
+        self.output.notices.push_back(Notice::Blocked(hole));
+        self.output.record(TraceRecord::Blocked { connection: self.id, hole });
+    }
+
+    /// An episode that outlasts the largest round trip counts again.
+    pub(super) fn handle_blocked_timeout(&mut self, now: Instant) {
+        self.timers.blocked = Instant::NEVER;
+        let round_trip = self.round_trip();
+        let hole = self.sender.una();
+        if let Some(blocked) = self.scheduling.blocked.as_mut().filter(|blocked| blocked.repeat_at <= now) {
+            blocked.repeat_at = now + round_trip;
+            self.timers.blocked = now + round_trip;
+            self.announce_blocked(hole);
+        }
+    }
+
+    /// The hole that keeps the window closed, if a subflow carries what fills it.
+    fn hole(&mut self, una: u64) -> Option<Hole> {
+        let mut blocked = self.scheduling.blocked?;
+        if blocked.hole != una {
+            blocked = Blocked::new(blocked.repeat_at, una, self.find_sender(una));
+            self.scheduling.blocked = Some(blocked);
+        }
+        Some(Hole { data_seq: una, length: blocked.length as u32, culprit: blocked.culprit? })
+    }
+
+    /// Does about the hole what the scheduler decided.
+    pub(super) fn relieve(&mut self, now: Instant, relief: Relief) {
+        let Some((blocked, culprit)) = self.scheduling.blocked.and_then(|blocked| Some((blocked, blocked.culprit?)))
+        else {
+            return;
+        };
+        let una = self.sender.una();
+        if let Some(id) = relief.retransmit_on.filter(|id| self.reinjects_early() && *id != culprit)
+            && let Some(mss) = self.subflow_mut(id).filter(|s| s.is_usable()).map(|s| s.mss)
+        {
+            let length = self.useful_length(una, blocked.length.min(u64::from(mss)));
+            self.put(id, una, length as usize, SendKind::Duplicate);
+        }
+        if let Some(id) = relief.penalise
+            && let Some(in_flight) = self.subflow_mut(id).map(|subflow| subflow.pipe())
+        {
+            let event = CongestionEvent { now, cause: Congestion::Penalty, in_flight, lost: 0, repeated: false };
+            self.congestion.on_congestion(id, &event);
+        }
+    }
+}

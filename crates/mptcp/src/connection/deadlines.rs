@@ -1,0 +1,84 @@
+//! When the connection's own timers are started.
+
+use super::association::Protocol;
+use super::state::Connection;
+use anabranch_policy::time::{Duration, Instant};
+
+impl Connection {
+    /// Who neither writes nor reads waits for the peer's DATA_FIN as long as for a FIN.
+    pub(super) fn limit_wait_for_end(&mut self, now: Instant) {
+        let only_waits = self.life.discarded() && self.life.end_acknowledged() && self.life.closed.is_none();
+        if only_waits && self.association.protocol == Protocol::Multipath {
+            let end = now + self.config.tcp.fin_wait_2;
+            self.timers.without_subflows = self.timers.without_subflows.min(end);
+        }
+    }
+
+    /// A connection on which nothing moves and nothing waits is not measured until something does.
+    pub(super) fn rest_or_measure_again(&mut self, now: Instant) {
+        let moved = (self.stats.segments_sent + self.stats.segments_received) as u32;
+        self.timers.measure = Instant::NEVER;
+        if self.sender.una() < self.sender.buffer.end() || moved != self.measurement.moved {
+            self.arm_measurement(now);
+        }
+        self.measurement.moved = moved.max(1);
+    }
+
+    /// Something moves: measurements go on.
+    pub(super) fn wake_measurement(&mut self, now: Instant) {
+        let rests = self.timers.measure == Instant::NEVER && self.measurement.moved > 0;
+        if rests && self.association.protocol == Protocol::Multipath && self.life.closed.is_none() {
+            self.arm_measurement(now);
+        }
+    }
+
+    pub(super) fn arm_measurement(&mut self, now: Instant) {
+        self.timers.measure = match self.measurement.every {
+            Duration::ZERO => Instant::NEVER,
+            Duration::MAX => now + self.round_trip(),
+            interval => now + interval,
+        };
+    }
+
+    /// The earliest deadline.
+    pub fn next_timeout(&self) -> Instant {
+        let subflows = self.subflows.iter().map(|s| s.next_timeout().min(s.acknowledgement_deadline())).min();
+        let watch = self.measurement.watch.as_ref().map_or(Instant::NEVER, |watch| watch.repeat_at);
+        self.timers.next().min(watch).min(subflows.unwrap_or(Instant::NEVER))
+    }
+
+    /// Starts the user timeout where something waits for an acknowledgement at data level and it does not run (RFC 5482;
+    /// RFC 9293, section 3.8.3): called when nothing more can be sent. Progress stops it.
+    pub(super) fn watch_user_timeout(&mut self, now: Instant) {
+        let Some(timeout) = self.config.user_timeout else { return };
+        let end_waits = self.life.write_closed() && !self.life.end_acknowledged();
+        if self.life.closed.is_some() || !(end_waits || self.sender.una() < self.sender.buffer.end()) {
+            self.timers.user = Instant::NEVER;
+        } else if self.timers.user == Instant::NEVER {
+            self.timers.user = now + timeout;
+        }
+    }
+
+    /// Arms the timer of the data level: twice the longest timeout of the subflows, backed off. In plain TCP it is for a FIN that
+    /// waits until the peer has heard of our fallback.
+    pub(super) fn arm_data_retransmit(&mut self, now: Instant) {
+        if self.association.protocol == Protocol::Tcp
+            && self.life.write_closed()
+            && self.association.fallback.unheard().is_some()
+        {
+            self.timers.data_retransmit = now + self.config.survive_without_subflows;
+            return;
+        }
+        let outstanding = self.sender.una() < self.sender.data_nxt;
+        let end_waits = self.life.write_closed() && !self.life.end_acknowledged() && self.sender.all_assigned();
+        if self.association.protocol != Protocol::Multipath || !(outstanding || end_waits) || self.life.closed.is_some()
+        {
+            self.timers.data_retransmit = Instant::NEVER;
+            return;
+        }
+        let config = &self.config.tcp;
+        let longest = self.subflows.iter().filter(|s| s.is_usable()).map(|s| s.rtt.base_rto(config)).max();
+        let span = longest.unwrap_or(config.initial_rto) * 2 * (1 << self.timers.data_attempts.min(6));
+        self.timers.data_retransmit = now + span.min(config.max_rto);
+    }
+}

@@ -1,0 +1,70 @@
+//! A subflow is established: what is settled then, and who hears of it.
+
+use super::association::Protocol;
+use super::output::Notice;
+use super::state::Connection;
+use crate::config::BufferSize;
+use crate::event::Event;
+use crate::subflow::{Setup, Subflow};
+use anabranch_policy::ids::SubflowId;
+use anabranch_policy::path_manager::Role;
+use anabranch_policy::time::Instant;
+use anabranch_wire::Segment;
+
+impl Connection {
+    /// The window of a SYN is never scaled (RFC 7323, section 2.2).
+    pub(super) fn take_syn_window(&mut self, index: usize, segment: &Segment) {
+        if self.is_initial(index) {
+            self.sender.window_edge = self.sender.window_edge.max(u64::from(segment.window));
+        }
+        if let Some(subflow) = self.subflows.get_mut(index) {
+            subflow.record_window(u32::from(segment.window));
+            subflow.window.edge = subflow.send.initial + 1 + u32::from(segment.window);
+        }
+    }
+
+    pub(super) fn announce_subflow(&mut self, now: Instant, index: usize) {
+        let Some(id) = self.subflows.get(index).map(Subflow::id) else { return };
+        // It carries nothing any more but its own end.
+        if self.life.closed.is_some() {
+            return;
+        }
+        // The path manager of a client hears of nothing before joins may begin.
+        if self.association.protocol == Protocol::Multipath && (self.association.confirmed || self.role == Role::Server)
+        {
+            self.output.notices.push_back(Notice::SubflowEstablished(id));
+            self.fit_buffers();
+        }
+        self.output.notify(Event::SubflowEstablished(self.id, id));
+        self.association.joined |= id != SubflowId(0);
+        self.resume_signalling(now);
+        self.timers.without_subflows = Instant::NEVER;
+        self.output.pending = true;
+    }
+
+    /// Both SYNs are exchanged: the segment size is settled and congestion control begins.
+    pub(super) fn establish(&mut self, now: Instant, index: usize) {
+        let space = self.mptcp_option_space();
+        let Some((subflow, cx)) = self.subflow_in_context(now, index) else { return };
+        let setup = Setup { config: cx.config, mptcp_option_space: space };
+        subflow.establish(now, cx.congestion, &setup);
+        subflow.timers.handshake = if subflow.handshake.confirmed { Instant::NEVER } else { subflow.timers.handshake };
+        let (mss, round_trip) = (subflow.mss, subflow.rtt.smoothed());
+        self.receiver.buffer.set_segment_size(mss);
+        self.receiver.buffer.set_round_trip(round_trip);
+        self.arm_measurement(now);
+        self.output.pending = true;
+    }
+
+    /// Buffers grow with the number of subflows ([`crate::ConnectionConfig::buffers_per_subflow`]).
+    pub(super) fn fit_buffers(&mut self) {
+        if !self.config.buffers_per_subflow {
+            return;
+        }
+        let subflows = self.subflows.iter().filter(|subflow| subflow.state.is_synchronised()).count().max(1) as u64;
+        self.sender.buffer.raise_limit(self.config.send_buffer.saturating_mul(subflows));
+        if let BufferSize::Auto { max, .. } = self.config.receive_buffer {
+            self.receiver.buffer.raise_max(max.saturating_mul(subflows));
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! FINs of subflows.
+
+use super::association::Protocol;
+use super::state::Connection;
+use crate::event::CloseCause;
+use crate::subflow::State;
+use anabranch_policy::time::Instant;
+use anabranch_wire::SeqNumber;
+
+impl Connection {
+    /// The peer's FIN, once everything before it is here.
+    pub(super) fn handle_fin(&mut self, now: Instant, index: usize, fin: Option<SeqNumber>) {
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        subflow.peer.fin = subflow.peer.fin.or(fin);
+        if fin.is_some_and(|fin| fin.after(subflow.receiver.next)) {
+            subflow.receiver.acknowledge_now(); // out of order (RFC 5681, section 4.2)
+        }
+        if subflow.peer.fin != Some(subflow.receiver.next) || !subflow.state.can_receive() {
+            return;
+        }
+        subflow.handle_fin(now, &self.config.tcp);
+        if self.association.protocol == Protocol::Tcp {
+            // In plain TCP the end of the subflow is the end of the stream; not so if the peer has not heard of it.
+            let end = self.receiver.buffer.next();
+            let cut = self.association.fallback.unheard().is_some() && !self.receiver.buffer.at_end();
+            if cut || self.receiver.buffer.set_end(end).is_err() {
+                self.reset_all(now, CloseCause::ProtocolError);
+            }
+            self.take_in_records(now);
+        } else {
+            self.remove_if_closed(now, index);
+        }
+    }
+
+    pub(super) fn handle_fin_acknowledged(&mut self, now: Instant, index: usize) {
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        subflow.handle_fin_acknowledged(now, &self.config.tcp);
+        let plain = self.association.protocol == Protocol::Tcp;
+        if plain {
+            self.life.acknowledge_end();
+        }
+        let goes_on = plain && !self.life.discarded() && !self.receiver.buffer.at_end();
+        if subflow.state == State::FinWait2 && !goes_on {
+            // The peer has only to answer. In plain TCP its application may go on writing for as long as ours reads, unless it
+            // said before a fallback that it had ended.
+            subflow.timers.linger = now + self.config.tcp.fin_wait_2;
+        }
+        self.remove_if_closed(now, index);
+    }
+}

@@ -1,0 +1,110 @@
+//! The segments of handshakes: SYN, SYN/ACK, and the third segment of a join (RFC 8684, sections 3.1, 3.2).
+
+use super::association::Protocol;
+use super::state::Connection;
+use crate::event::FallbackCause;
+use crate::subflow::State;
+use anabranch_policy::ids::SubflowId;
+use anabranch_policy::path_manager::Role;
+use anabranch_policy::time::Instant;
+use anabranch_wire::mptcp::{CapableFlags, CapableKeys, Dss, VERSION};
+use anabranch_wire::{MptcpOption, Segment};
+
+/// Transmissions of a SYN with MP_CAPABLE before one without is tried (Linux does the same).
+pub(super) const CAPABLE_SYN_ATTEMPTS: u32 = 3;
+
+impl Connection {
+    /// The SYN, SYN/ACK or join acknowledgement of a subflow, and its timer. None if it has been tried too often.
+    pub(super) fn handshake_packet(&mut self, now: Instant, index: usize) -> Option<Segment> {
+        let id = self.subflows.get(index)?.id();
+        let state = self.subflows.get(index)?.state;
+        if state.is_synchronised() {
+            return self.join_acknowledgement(now, index);
+        }
+        let attempts = self.subflows.get(index)?.liveness.timeouts_in_row;
+        if self.association.protocol == Protocol::Negotiating
+            && self.role == Role::Client
+            && attempts >= CAPABLE_SYN_ATTEMPTS
+        {
+            self.association.protocol = Protocol::Tcp;
+            self.report_fallback(FallbackCause::SynLost);
+        }
+        let option = self.handshake_option(id, state);
+        let (stamp, scale) = (self.stamp(now), self.receive_scale());
+        let window = self.receiver.buffer.window();
+        self.receiver.advertised_edge = self.receiver.buffer.right_edge();
+        let config = self.config.clone();
+        let subflow = self.subflows.get_mut(index)?;
+        let mut segment = subflow.syn(&config.tcp, stamp, scale, window);
+        segment.options.mptcp.extend(option);
+        subflow.handshake.due = false;
+        let timeout = subflow.rtt.rto(&config.tcp);
+        subflow.timers.handshake = now + timeout;
+        if attempts == 0 {
+            subflow.record_handshake_sent(now);
+        }
+        Some(segment)
+    }
+
+    fn handshake_option(&self, id: SubflowId, state: State) -> Option<MptcpOption> {
+        let flags = self.capable_flags();
+        let join = self.joins.open.iter().find(|join| join.subflow == id);
+        let subflow = self.subflows.iter().find(|subflow| subflow.id() == id)?;
+        match (self.association.protocol, state, join) {
+            (Protocol::Negotiating, State::SynSent, None) => {
+                Some(MptcpOption::Capable { version: VERSION, flags, keys: CapableKeys::None })
+            }
+            (Protocol::Negotiating, State::SynReceived, None) => Some(MptcpOption::Capable {
+                version: VERSION,
+                flags,
+                keys: CapableKeys::Receiver(self.identity.keys.local.0),
+            }),
+            (Protocol::Multipath, State::SynSent, Some(join)) => Some(MptcpOption::JoinSyn {
+                backup: subflow.priority.backup_local,
+                address_id: self.identity.wire_address(subflow.identity.local_address),
+                token: self.identity.remote.token,
+                nonce: join.local_nonce,
+            }),
+            (Protocol::Multipath, State::SynReceived, Some(join)) => Some(MptcpOption::JoinSynAck {
+                backup: subflow.priority.backup_local,
+                address_id: self.identity.wire_address(subflow.identity.local_address),
+                truncated_hmac: self.identity.keys.sign_join_syn_ack(join.local_nonce, join.remote_nonce),
+                nonce: join.local_nonce,
+            }),
+            _ => None,
+        }
+    }
+
+    pub(super) fn capable_flags(&self) -> CapableFlags {
+        CapableFlags {
+            checksum_required: self.association.checksum,
+            extensibility: false,
+            deny_join_initial: self.config.deny_join_initial,
+            hmac_sha256: true,
+        }
+    }
+
+    /// The proof that every acknowledgement carries while a join that we opened is not confirmed.
+    pub(super) fn join_proof(&self, index: usize) -> Option<MptcpOption> {
+        let subflow = self.subflows.get(index).filter(|s| !s.handshake.confirmed && s.state.is_synchronised())?;
+        let join = self.joins.open.iter().find(|join| join.subflow == subflow.id())?;
+        Some(MptcpOption::JoinAck { hmac: self.identity.keys.sign_join_ack(join.local_nonce, join.remote_nonce) })
+    }
+
+    /// The third segment of a join, sent again until the peer answers, or the fourth, that answer (RFC 8684, section 3.2). It goes
+    /// before all data: if what comes first at Linux is not the first byte, it resets the join.
+    fn join_acknowledgement(&mut self, now: Instant, index: usize) -> Option<Segment> {
+        let window = self.receiver.offer_window();
+        let proof = self.join_proof(index);
+        self.association.dss_sent |= proof.is_none();
+        let data_ack = Dss { data_ack: Some(self.wire_data_ack()), mapping: None, data_fin: false };
+        let (subflow, cx) = self.subflow_in_context(now, index)?;
+        subflow.handshake.due = false;
+        subflow.timers.handshake =
+            if subflow.handshake.confirmed { Instant::NEVER } else { now + subflow.rtt.rto(cx.config) };
+        let mut segment = subflow.acknowledgement(&cx, window, 24);
+        segment.options.dss = proof.is_none().then_some(data_ack);
+        segment.options.mptcp.extend(proof);
+        Some(segment)
+    }
+}

@@ -1,0 +1,200 @@
+//! Payload that has its place in the stream goes into the receive buffer, and gets its place on the subflow.
+
+use super::state::Connection;
+use super::subflow_order::{FACTOR, Piece};
+use crate::event::{Event, TraceRecord};
+use crate::receive_buffer::Inserted;
+use crate::subflow::Subflow;
+use crate::subflow::receiver::Placement;
+use anabranch_policy::ids::SubflowId;
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_wire::{Segment, SeqNumber};
+use bytes::{Buf, Bytes};
+
+impl Connection {
+    /// In plain TCP, positions in the stream and on the subflow move together.
+    pub(super) fn place_unmapped(&mut self, now: Instant, index: usize, seq: SeqNumber, mut payload: Bytes) {
+        let next = match self.subflows.get(index) {
+            Some(subflow) => subflow.receiver.next,
+            None => return,
+        };
+        let ahead = i64::from(seq.distance(next));
+        let mut end = seq + payload.len() as u32;
+        let position = i64::try_from(self.receiver.buffer.next()).unwrap_or(i64::MAX).saturating_add(ahead);
+        let data_seq = match u64::try_from(position) {
+            Ok(data_seq) => data_seq,
+            Err(_) => {
+                payload.advance(payload.len().min(position.unsigned_abs() as usize));
+                0
+            }
+        };
+        // What lies beyond the window is cut off (RFC 9293, section 3.10.7.4).
+        let room = self.receiver.buffer.right_edge().saturating_sub(data_seq);
+        let excess = (payload.len() as u64).saturating_sub(room) as usize;
+        if excess > 0 {
+            payload.truncate(payload.len() - excess);
+            end = end - excess as u32;
+            self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.receiver.acknowledge_now());
+            if payload.is_empty() {
+                return;
+            }
+        }
+        self.place(now, index, (seq, end), data_seq, payload);
+    }
+
+    /// Puts bytes with a known position into the receive buffer; only what it takes is acknowledged on the subflow.
+    pub(super) fn place(
+        &mut self,
+        now: Instant,
+        index: usize,
+        range: (SeqNumber, SeqNumber),
+        data_seq: u64,
+        payload: Bytes,
+    ) {
+        let length = payload.len() as u64;
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        if range.1.after(subflow.receiver.next) && !subflow.receiver.has_place(range.0) {
+            subflow.receiver.acknowledge_now();
+            return;
+        }
+        if self.receiver.subflow_order.is_some() && self.waits_for_hole(index, range.0) {
+            return self.hold_behind_hole(now, index, range, data_seq, payload);
+        }
+        let inserted = self.insert(now, index, data_seq, payload);
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        if inserted.dropped > 0 {
+            // Not acknowledged anywhere: the peer sends it again, when there is room.
+            subflow.receiver.acknowledge_now();
+        } else {
+            subflow.receiver.place(now, range.0, range.1, subflow.mss, &self.config.tcp);
+            // Where the buffer is what limits the peer, it should not wait for a delayed acknowledgement too; nor for that of the
+            // first segment of a join, which holds the next back.
+            let first = range.0 == subflow.peer.initial + 1 && subflow.id() != SubflowId(0);
+            if inserted.in_order_advance > length || self.receiver.buffer.is_tight() || first {
+                subflow.receiver.acknowledge_now();
+            }
+            if self.partial.is_some() {
+                self.record_placed(now, index, range, data_seq);
+                self.tell_of_missing(index);
+            }
+            if self.receiver.subflow_order.is_some() {
+                self.release_in_order(now, index);
+            }
+        }
+    }
+
+    /// Puts bytes into the receive buffer and tells the application.
+    pub(super) fn insert(&mut self, now: Instant, index: usize, data_seq: u64, payload: Bytes) -> Inserted {
+        let (length, expected) = (payload.len() as u32, self.receiver.buffer.next());
+        let mut inserted = self.receiver.buffer.insert(now, data_seq, payload);
+        if self.partial.is_some() {
+            self.record_inserted(now, (data_seq, u64::from(length)), expected, &mut inserted);
+        }
+        self.stats.duplicate_bytes_received += inserted.duplicate;
+        let fresh = u64::from(length).saturating_sub(inserted.duplicate + inserted.dropped);
+        self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.counters.bytes_received += fresh);
+        let advanced = inserted.in_order_advance > 0;
+        if self.output.traces()
+            && let Some(subflow) = self.subflows.get(index).map(Subflow::id)
+        {
+            let connection = self.id;
+            self.output.record(TraceRecord::Arrived { connection, subflow, data_seq, length, expected });
+            if advanced {
+                self.output.record(TraceRecord::Delivered { connection, data_seq: self.receiver.buffer.next() });
+            }
+        }
+        if advanced && self.life.discarded() {
+            self.abort(now);
+        } else if advanced && !self.life.readable_announced && self.has_something_to_read() {
+            self.life.readable_announced = true;
+            self.output.notify(Event::Readable(self.id));
+        }
+        inserted
+    }
+
+    /// The round trip as a receiver sees it (RFC 7323 echoes), for the automatic buffer.
+    pub(super) fn record_receive_round_trip(&mut self, now: Instant, index: usize, segment: &Segment) {
+        let stamp = self.stamp(now);
+        let Some(stamps) = segment.options.timestamps.filter(|stamps| stamps.echo != 0) else { return };
+        let millis = stamp.wrapping_sub(stamps.echo);
+        let Some(subflow) = self.subflows.get_mut(index).filter(|s| s.negotiated.timestamps && millis < 60_000) else {
+            return;
+        };
+        let sample = Duration::from_millis(u64::from(millis.max(1)));
+        let old = subflow.receiver.round_trip;
+        subflow.receiver.round_trip = if old.is_zero() { sample } else { old - old / 8 + sample / 8 };
+        let longest = self.subflows.iter().map(|s| s.receiver.round_trip.max(s.rtt.smoothed())).max();
+        self.receiver.buffer.set_round_trip(longest.unwrap_or_default());
+    }
+
+    /// Whether a range of a subflow waits until all before it is here.
+    pub(super) fn waits_for_hole(&self, index: usize, start: SeqNumber) -> bool {
+        self.subflows.get(index).is_some_and(|subflow| start.after(subflow.receiver.next))
+    }
+
+    /// Takes in payload behind a hole of its subflow: it gets its place there, and waits.
+    pub(super) fn hold_behind_hole(
+        &mut self,
+        now: Instant,
+        index: usize,
+        (start, end): (SeqNumber, SeqNumber),
+        data_seq: u64,
+        bytes: Bytes,
+    ) {
+        let limit = self.receiver.buffer.size().saturating_mul(FACTOR);
+        let (Some(order), Some(subflow)) = (self.receiver.subflow_order.as_mut(), self.subflows.get_mut(index)) else {
+            return;
+        };
+        let piece = Piece { seq: start, data_seq, bytes };
+        match order.make_room(subflow.id(), &piece, limit) {
+            Ok(dropped) => dropped.into_iter().for_each(|from| subflow.receiver.forget_from(from)),
+            Err(()) => return subflow.receiver.acknowledge_now(),
+        }
+        let placement = subflow.receiver.place(now, start, end, subflow.mss, &self.config.tcp);
+        if placement == Placement::OutOfOrder {
+            order.hold(subflow.id(), piece);
+        }
+        if self.partial.is_some() {
+            self.record_placed(now, index, (start, end), data_seq);
+            self.tell_of_missing(index);
+        }
+    }
+
+    /// Holds a part of a mapping whose checksum is right, if it lies behind a hole; else gives it to the data level.
+    pub(super) fn insert_in_order(
+        &mut self,
+        now: Instant,
+        index: usize,
+        seq: SeqNumber,
+        (data_seq, bytes): (u64, Bytes),
+    ) {
+        let end = seq + bytes.len() as u32;
+        if self.receiver.subflow_order.is_none() || !self.waits_for_hole(index, end) {
+            self.insert(now, index, data_seq, bytes);
+        } else if let (Some(order), Some(subflow)) = (self.receiver.subflow_order.as_mut(), self.subflows.get(index)) {
+            order.hold(subflow.id(), Piece { seq, data_seq, bytes });
+        }
+    }
+
+    /// Returns the data level what waited for the holes of a subflow that are filled.
+    pub(super) fn release_in_order(&mut self, now: Instant, index: usize) {
+        let (Some(order), Some(subflow)) = (self.receiver.subflow_order.as_mut(), self.subflows.get(index)) else {
+            return;
+        };
+        for piece in order.take_ready(subflow.id(), subflow.receiver.next) {
+            self.insert(now, index, piece.data_seq, piece.bytes);
+        }
+    }
+
+    /// Returns the data level what waited for holes of subflows that were given up. Returns whether anything did.
+    pub(super) fn insert_released(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        while let Some((id, piece)) = self.receiver.subflow_order.as_mut().and_then(|order| order.pop_released()) {
+            if let Some(index) = self.index_of(id) {
+                self.insert(now, index, piece.data_seq, piece.bytes);
+                any = true;
+            }
+        }
+        any
+    }
+}

@@ -1,0 +1,138 @@
+//! Joins: subflows that are added to a connection (RFC 8684, section 3.2).
+
+use super::association::Protocol;
+use super::opening::{Join, Joining};
+use super::state::Connection;
+use crate::subflow::{Identity, State, Subflow};
+use anabranch_policy::ids::SubflowId;
+use anabranch_policy::path_manager::CloseReason;
+use anabranch_policy::time::Instant;
+use anabranch_wire::{MptcpOption, Packet, Segment};
+
+impl Connection {
+    /// Opens another subflow. Returns none if MPTCP is not established or the limit is reached.
+    pub fn join(&mut self, now: Instant, joining: Joining) -> Option<SubflowId> {
+        if !self.may_join() {
+            return None;
+        }
+        Some(self.begin_join(now, joining, State::SynSent, 0))
+    }
+
+    /// Whether we may begin another subflow: not before a DSS option came in (RFC 8684, section 3.1).
+    pub fn may_join(&self) -> bool {
+        self.association.confirmed && self.takes_subflows() && self.subflows.len() < self.config.max_subflows
+    }
+
+    /// Whether the peer may begin another subflow; it knows itself whether it has seen a DSS option.
+    pub fn may_accept_join(&self) -> bool {
+        let room = self.subflows.len() < self.config.max_subflows || self.unproven_join().is_some();
+        self.takes_subflows() && room
+    }
+
+    fn takes_subflows(&self) -> bool {
+        let ends = self.life.closed.is_some() || self.life.verdict.is_some() || self.both_ended();
+        self.association.protocol == Protocol::Multipath && !ends
+    }
+
+    /// The oldest join of the peer's whose proof has not come.
+    fn unproven_join(&self) -> Option<usize> {
+        self.subflows.iter().position(|s| s.state == State::SynReceived && s.id() != SubflowId(0))
+    }
+
+    /// A peer's SYN with our token opens another subflow; the endpoint has checked the token and
+    /// [`Self::may_accept_join`].
+    pub fn accept_join(&mut self, now: Instant, joining: Joining, remote_nonce: u32, syn: &Packet) {
+        // Who has but seen a token can begin joins and not finish them: they must not keep out those who can.
+        if self.subflows.len() >= self.config.max_subflows
+            && let Some(oldest) = self.unproven_join()
+        {
+            self.drop_subflow(now, oldest, CloseReason::TimedOut);
+        }
+        let id = self.begin_join(now, joining, State::SynReceived, remote_nonce);
+        let (config, scale) = (self.config.clone(), self.receive_scale());
+        if let Some(subflow) = self.subflow_mut(id) {
+            subflow.handle_syn(now, &syn.segment, &config.tcp, scale);
+            subflow.priority.backup_remote = joining.backup;
+            subflow.priority.backup_local = false;
+            subflow.handshake.came_in = true;
+        }
+        if let Some(index) = self.index_of(id) {
+            self.take_syn_window(index, &syn.segment);
+        }
+    }
+
+    fn begin_join(&mut self, now: Instant, joining: Joining, state: State, remote_nonce: u32) -> SubflowId {
+        let id = SubflowId(self.joins.next_subflow);
+        self.joins.next_subflow += 1;
+        let identity = Identity {
+            id,
+            local: joining.local,
+            remote: joining.remote,
+            local_address: joining.local_address,
+            remote_address: joining.remote_address,
+        };
+        let mut subflow = Subflow::new(identity, state, joining.initial, now);
+        subflow.handshake.confirmed = false;
+        subflow.priority.backup_local = joining.backup;
+        subflow.cursor = self.sender.una();
+        self.subflows.push(subflow);
+        self.joins.open.reserve_exact(1);
+        self.joins.open.push(Join { subflow: id, local_nonce: joining.nonce, remote_nonce });
+        self.output.pending = true;
+        id
+    }
+
+    pub(super) fn verify_join_syn_ack(&mut self, index: usize, segment: &Segment) -> bool {
+        let Some(id) = self.subflows.get(index).map(Subflow::id) else { return false };
+        let answer = segment.options.mptcp.iter().find_map(|option| match option {
+            MptcpOption::JoinSynAck { backup, truncated_hmac, nonce, .. } => Some((*backup, *truncated_hmac, *nonce)),
+            _ => None,
+        });
+        let keys = self.identity.keys;
+        let (Some((backup, hmac, nonce)), Some(join)) =
+            (answer, self.joins.open.iter_mut().find(|join| join.subflow == id))
+        else {
+            return false;
+        };
+        join.remote_nonce = nonce;
+        let genuine = keys.verify_join_syn_ack(join.local_nonce, nonce, hmac);
+        if let Some(subflow) = self.subflows.get_mut(index) {
+            subflow.priority.backup_remote = backup;
+        }
+        genuine
+    }
+
+    /// The third segment of a join must prove that the peer has both keys; without MP_JOIN it is reset like with a wrong
+    /// one (RFC 8684, section 3.2).
+    pub(super) fn complete_join(&mut self, now: Instant, index: usize, segment: &Segment) -> bool {
+        let Some(id) = self.subflows.get(index).map(Subflow::id) else { return false };
+        let proof = segment.options.mptcp.iter().find_map(|option| match option {
+            MptcpOption::JoinAck { hmac } => Some(*hmac),
+            _ => None,
+        });
+        let Some(join) = self.joins.open.iter().find(|join| join.subflow == id) else { return false };
+        if !proof.is_some_and(|hmac| self.identity.keys.verify_join_ack(join.local_nonce, join.remote_nonce, &hmac)) {
+            self.reset_subflow(now, index, CloseReason::ProtocolError, super::packets::REASON_MPTCP);
+            return false;
+        }
+        self.joins.open.retain(|join| join.subflow != id);
+        true
+    }
+
+    /// The peer answered on a join that we opened: data may be sent.
+    pub(super) fn confirm_join(&mut self, now: Instant, index: usize) {
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        if subflow.handshake.confirmed {
+            return;
+        }
+        subflow.handshake.confirmed = true;
+        subflow.handshake.due = false;
+        subflow.timers.handshake = Instant::NEVER;
+        // What went unanswered was the proof, and it is answered now.
+        subflow.liveness.timeouts_in_row = 0;
+        subflow.rtt.end_back_off();
+        let id = subflow.id();
+        self.joins.open.retain(|join| join.subflow != id);
+        self.announce_subflow(now, index);
+    }
+}

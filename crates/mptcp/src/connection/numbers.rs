@@ -1,0 +1,134 @@
+//! Data sequence numbers and mappings as they are on the wire, and in this connection (RFC 8684, section 3.3).
+
+use super::checksum::is_right;
+use super::resolved::Resolved;
+use super::state::Connection;
+use crate::subflow::StoredMapping;
+use anabranch_wire::mptcp::{CapableKeys, DataAck, DataSequence, Mapping};
+use anabranch_wire::{Segment, SeqNumber};
+
+/// Most mappings that wait for their bytes on a subflow, beside one for the byte expected next.
+pub(super) const MAX_STORED: usize = 512;
+
+/// As how many of them one counts that holds the byte expected next: nothing on the subflow goes on without it, and a peer with
+/// little to say sends it again once per timeout.
+pub(super) const EXPECTED_NEXT: u8 = 8;
+
+impl Connection {
+    /// What we acknowledge at data level, in the size that the peer can take.
+    pub(super) fn wire_data_ack(&self) -> DataAck {
+        let offset = self.receiver.buffer.next() + u64::from(self.receiver.buffer.at_end());
+        let number = self.identity.remote.data_seq(offset);
+        if self.association.long_data_ack { DataAck::Long(number) } else { DataAck::Short(number as u32) }
+    }
+
+    /// The offset of ours that a DATA_ACK names. Short ones are resolved near what is outstanding; one that lies before
+    /// the beginning of the stream counts as its beginning.
+    pub(super) fn data_ack_offset(&self, ack: DataAck) -> u64 {
+        let base = self.identity.local.data_seq(0);
+        let near = self.sender.una();
+        match ack {
+            DataAck::Long(number) => {
+                let offset = number.wrapping_sub(base);
+                if offset > u64::MAX / 2 { 0 } else { offset }
+            }
+            DataAck::Short(number) => near_offset(near, number.wrapping_sub(base as u32)),
+        }
+    }
+
+    /// The offset of the peer's that a mapping begins at.
+    fn data_seq_offset(&self, data_seq: DataSequence) -> u64 {
+        let base = self.identity.remote.data_seq(0);
+        match data_seq {
+            DataSequence::Long(number) => number.wrapping_sub(base),
+            DataSequence::Short(number) => near_offset(self.receiver.buffer.next(), number.wrapping_sub(base as u32)),
+        }
+    }
+
+    /// Where the payload of a segment begins in the stream, by the mapping that it carries in DSS.
+    pub(super) fn mapped_to(&self, index: usize, segment: &Segment) -> Option<u64> {
+        let mapping = segment.options.dss.as_ref()?.mapping?;
+        let begins = self.subflows.get(index)?.peer.initial + mapping.subflow_seq;
+        let ahead = i64::from(segment.seq.distance(begins));
+        self.data_seq_offset(mapping.data_seq).checked_add_signed(ahead)
+    }
+
+    /// The mapping that a segment carries, in DSS or in MP_CAPABLE with data.
+    pub(super) fn mapping_of(&mut self, subflow_initial: SeqNumber, segment: &Segment) -> Option<Resolved> {
+        if let Some(dss) = &segment.options.dss {
+            let wire = dss.mapping?;
+            self.association.long_data_ack |= matches!(wire.data_seq, DataSequence::Long(_));
+            return Some(Resolved {
+                seq: subflow_initial + wire.subflow_seq,
+                length: u32::from(wire.length).saturating_sub(u32::from(dss.data_fin)),
+                data_seq: self.data_seq_offset(wire.data_seq),
+                wire,
+                data_fin: dss.data_fin,
+            });
+        }
+        let capable = segment.options.mptcp.iter().find_map(super::opening::usable_capable)?;
+        let CapableKeys::BothWithData { length, checksum, .. } = capable.1 else { return None };
+        // The number that it implies is the peer's initial one, with all its 64 bits (Linux takes it so too).
+        self.association.long_data_ack = true;
+        let data_seq = DataSequence::Long(self.identity.remote.data_seq(0));
+        Some(Resolved {
+            seq: subflow_initial + 1,
+            length: u32::from(length),
+            data_seq: 0,
+            wire: Mapping { data_seq, subflow_seq: 1, length, checksum },
+            data_fin: false,
+        })
+    }
+
+    /// The checksum of a DATA_FIN without data covers its pseudo-header only (RFC 8684, section 3.3.3).
+    pub(super) fn is_verified_alone(&self, mapping: &Resolved) -> bool {
+        let number = self.identity.remote.data_seq(mapping.data_seq);
+        mapping.length > 0 || is_right(&mapping.wire, number, [])
+    }
+
+    /// Remembers a mapping for segments that come without one. Returns false if there is no room, though never to that
+    /// of the byte expected next: the subflow would wait for it for good. Behind a missing byte a window of mappings may
+    /// arrive; those of which all bytes are here have done their work.
+    pub(super) fn store(&mut self, index: usize, mapping: &Resolved) -> bool {
+        let Some(subflow) = self.subflows.get_mut(index) else { return false };
+        let stored = StoredMapping { seq: mapping.seq, length: mapping.length, data_seq: mapping.data_seq };
+        let next = subflow.receiver.next;
+        subflow.mappings.retain(|old| (old.seq + old.length).after(next));
+        if subflow.mappings.contains(&stored) {
+            return true;
+        }
+        if subflow.mappings.len() >= MAX_STORED {
+            let receiver = &subflow.receiver;
+            subflow.mappings.retain(|old| !receiver.has(old.seq, old.seq + old.length));
+        }
+        let is_next = stored.seq.at_or_before(next) && (stored.seq + stored.length).after(next);
+        let room = subflow.mappings.len() < MAX_STORED;
+        if is_next && !room {
+            subflow.mappings.retain(|old| old.seq.after(next));
+        }
+        if is_next || room {
+            subflow.mappings.push_back(stored);
+        }
+        is_next || room
+    }
+}
+
+/// The 64-bit offset nearest to `near` whose lower 32 bits are `low`; 0 if that would be negative.
+pub(super) fn near_offset(near: u64, low: u32) -> u64 {
+    let ahead = i64::from(low.wrapping_sub(near as u32) as i32);
+    u64::try_from(i64::try_from(near).unwrap_or(i64::MAX).saturating_add(ahead)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::near_offset;
+
+    #[test]
+    fn short_numbers_resolve_to_the_nearest_long_one() {
+        assert_eq!(near_offset(0, 5), 5);
+        assert_eq!(near_offset(10, 5), 5);
+        assert_eq!(near_offset(0x1_0000_0000, 0xffff_fff0), 0xffff_fff0);
+        assert_eq!(near_offset(0xffff_fff0, 0x10), 0x1_0000_0010);
+        assert_eq!(near_offset(3, 0xffff_fff0), 0);
+    }
+}

@@ -1,0 +1,125 @@
+//! What waits to leave a connection: packets, notices for the endpoint, trace records.
+
+use crate::event::{Event, TraceRecord};
+use crate::subflow::Identity;
+use anabranch_policy::ids::{AddressId, SubflowId};
+use anabranch_policy::path_manager::CloseReason;
+use anabranch_policy::time::Instant;
+use anabranch_policy::view::SubflowView;
+use anabranch_wire::Packet;
+use core::net::SocketAddr;
+use std::collections::VecDeque;
+
+/// Most trace records that wait to be drained; more are dropped.
+const MAX_TRACE: usize = 65_536;
+
+/// Something that the endpoint passes on, to the application or to the path manager.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Notice {
+    /// For the application.
+    Application(Event),
+    /// MPTCP is agreed on.
+    Established,
+    /// A subflow can carry data.
+    SubflowEstablished(SubflowId),
+    /// A subflow ended; it is gone from the connection.
+    SubflowClosed(Identity, CloseReason),
+    /// The peer changed a subflow's priority.
+    Priority(SubflowId, bool),
+    /// The peer announced an address.
+    AddressAnnounced(AddressId, SocketAddr),
+    /// The peer withdrew an address.
+    AddressRemoved(AddressId),
+    /// The receive buffer is blocked at this data sequence.
+    Blocked(u64),
+    /// The receive buffer is blocked as the receiving end sees it; the first missing byte.
+    ReceiverBlocked(u64),
+    /// A subflow's retransmission timer ran out.
+    SubflowTimeout(SubflowId),
+    /// The path manager's measurement is due.
+    Measure,
+}
+
+/// What is shared by all connections of an endpoint, so that none has to own it.
+#[derive(Debug, Default)]
+pub struct Workspace {
+    /// Views of the subflows at hand.
+    pub views: Vec<SubflowView>,
+    /// Subflows whose data the scheduler has no other subflow for now.
+    pub refused: Vec<SubflowId>,
+    /// The packet given last must leave by itself: it is data that had been sent before, or a probe of the path.
+    pub resends: bool,
+}
+
+/// What waits to leave.
+#[derive(Debug)]
+pub(crate) struct Output {
+    /// Whether `poll_transmit` may find something.
+    pub pending: bool,
+    /// Packets that are complete, resets most of all.
+    pub packets: VecDeque<Packet>,
+    /// What the endpoint must pass on.
+    pub notices: VecDeque<Notice>,
+    #[allow(clippy::box_collection, reason = "hardly any connection has one, and each pays for its place")]
+    trace: Option<Box<VecDeque<TraceRecord>>>,
+    /// The earliest deadline that the endpoint knows of.
+    pub armed: Instant,
+    /// Whether the endpoint has it in its list of those with output.
+    pub listed: bool,
+}
+
+impl Output {
+    /// A SYN or SYN/ACK waits to be made.
+    pub fn new(traces: bool) -> Self {
+        Self {
+            pending: true,
+            packets: VecDeque::new(),
+            notices: VecDeque::with_capacity(1),
+            trace: traces.then(Box::default),
+            armed: Instant::NEVER,
+            listed: false,
+        }
+    }
+
+    /// The next notice.
+    pub fn poll_notice(&mut self) -> Option<Notice> {
+        let notice = self.notices.pop_front();
+        if self.notices.is_empty() && self.notices.capacity() > 1 {
+            // One place stays for what comes with nearly every packet; handshakes fill more, once.
+            self.notices.shrink_to(1);
+        }
+        notice
+    }
+
+    /// Something for the application.
+    pub fn notify(&mut self, event: Event) {
+        self.notices.push_back(Notice::Application(event));
+    }
+
+    /// Whether records are kept.
+    pub fn traces(&self) -> bool {
+        self.trace.is_some()
+    }
+
+    /// Whether records wait.
+    pub fn has_trace(&self) -> bool {
+        self.trace.as_ref().is_some_and(|trace| !trace.is_empty())
+    }
+
+    /// The next record.
+    pub fn poll_trace(&mut self) -> Option<TraceRecord> {
+        self.trace.as_mut()?.pop_front()
+    }
+
+    /// Keeps a record, if there is room and records are kept.
+    pub fn record(&mut self, record: TraceRecord) {
+        if let Some(trace) = self.trace.as_mut().filter(|trace| trace.len() < MAX_TRACE) {
+            trace.push_back(record);
+        }
+    }
+
+    /// Whether nothing is left to be passed on.
+    pub fn is_empty(&self) -> bool {
+        self.packets.is_empty() && self.notices.is_empty()
+    }
+}

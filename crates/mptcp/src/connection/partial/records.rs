@@ -1,0 +1,104 @@
+//! Records of the stream: what the reader gets, and whether anything may be given up.
+
+use super::state::Partial;
+use crate::connection::association::Protocol;
+use crate::connection::state::Connection;
+use crate::event::Event;
+use crate::record::Framing;
+use anabranch_policy::reliability::PlayOutClock;
+use anabranch_policy::time::{Duration, Instant};
+
+impl Connection {
+    /// When messages of the peer's are to be played.
+    pub fn play_out_clock(&self) -> Option<PlayOutClock> {
+        self.partial.as_ref().filter(|partial| partial.framing == Framing::Messages).map(|partial| partial.clock())
+    }
+
+    /// Whether plain writes are taken.
+    pub fn takes_bytes(&self) -> bool {
+        self.partial.as_ref().is_none_or(|partial| partial.framing == Framing::Bytes)
+    }
+
+    /// Whether a plain read would stop here for good: at a gap, or because there are messages.
+    pub fn read_stops(&self) -> bool {
+        let stops = |partial: &Partial| match partial.framing {
+            Framing::Messages => true,
+            Framing::Bytes => partial.gaps.front().is_some_and(|gap| gap.offset == self.receiver.buffer.read_offset()),
+        };
+        self.partial.as_deref().is_some_and(stops)
+    }
+
+    /// How much a plain read may give, so that it stops at a gap.
+    pub(in crate::connection) fn readable_until_gap(&self, max: usize) -> usize {
+        let Some(partial) = &self.partial else { return max };
+        match (partial.framing, partial.gaps.front()) {
+            (Framing::Messages, _) => 0,
+            (Framing::Bytes, None) => max,
+            (Framing::Bytes, Some(gap)) => {
+                let left = gap.offset.saturating_sub(self.receiver.buffer.read_offset());
+                usize::try_from(left).unwrap_or(usize::MAX).min(max)
+            }
+        }
+    }
+
+    /// Whether the application can read something.
+    pub(in crate::connection) fn has_something_to_read(&self) -> bool {
+        match &self.partial {
+            Some(partial) if partial.framing == Framing::Messages => partial.has_record(),
+            Some(_) | None => self.receiver.buffer.readable() > 0,
+        }
+    }
+
+    /// What has come in order is taken apart, and the application told of it.
+    pub(in crate::connection) fn take_in_records(&mut self, now: Instant) {
+        let Some(partial) = self.partial.as_mut() else { return };
+        if partial.framing == Framing::Messages {
+            partial.assembler.set_longest(self.receiver.buffer.most());
+            while let Some(bytes) = self.receiver.buffer.take() {
+                partial.assembler.take(now, bytes);
+            }
+            if self.receiver.buffer.at_end() {
+                partial.assembler.finish(now);
+            }
+            // The buffer must hold it, or it would never be whole.
+            let is_next = partial.assembler.start() == self.receiver.buffer.read_offset();
+            if let Some(wanted) = partial.assembler.wanted().filter(|_| is_next)
+                && self.receiver.buffer.make_room_for(wanted)
+            {
+                self.subflows.iter_mut().filter(|s| s.state.can_receive()).for_each(|s| s.receiver.acknowledge_now());
+                self.output.pending = true;
+            }
+        }
+        self.record_messages();
+        if self.has_something_to_read() && !self.life.readable_announced {
+            self.life.readable_announced = true;
+            self.output.notify(Event::Readable(self.id));
+        }
+    }
+
+    /// The clock hears of messages that began to arrive, and those that came ahead of a hole get their time.
+    fn record_messages(&mut self) {
+        let Some(partial) = self.partial.as_mut() else { return };
+        for (arrived, header) in partial.assembler.take_met() {
+            partial.clock.observe(arrived, Duration::from_micros(header.play_out));
+        }
+        while let Some(seen) = partial.ahead.pop_before(self.receiver.buffer.next()) {
+            partial.assembler.record_arrival(seen.offset, seen.arrived);
+        }
+    }
+
+    /// Whether something was given up that has not come after all.
+    pub(in crate::connection) fn misses_what_was_given_up(&self) -> bool {
+        self.partial.as_deref().is_some_and(|partial| partial.missing.overlap(0, u64::MAX) > 0)
+    }
+
+    /// Whether the receiver may give up now: MPTCP is spoken, and mappings need not be whole to be believed.
+    pub(in crate::connection) fn may_give_up(&self) -> bool {
+        let honours = |partial: &Partial| partial.terms.receiver || (partial.gives_up() && partial.notices.peer_knows);
+        let wants = self.partial.as_deref().is_some_and(honours);
+        wants
+            && self.association.protocol == Protocol::Multipath
+            && !self.association.checksum
+            && self.life.closed.is_none()
+    }
+}

@@ -1,0 +1,105 @@
+//! Notices to the peer.
+
+use crate::connection::state::Connection;
+use anabranch_policy::path_manager::ForwardDelays;
+use anabranch_policy::reliability::Reason;
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_wire::mptcp::notice::{Notice, WorstPath};
+
+/// How often we say that we know of notices, where no answer comes.
+const MAX_HELLOS: u32 = 4;
+
+impl Connection {
+    /// Says, a few times, that we know of notices.
+    pub(in crate::connection) fn say_hello(&mut self, now: Instant) {
+        // A server has the client's key with its first data, if not before.
+        let confirmed = (self.association.confirmed || self.receiver.buffer.next() > 0)
+            && self.association.protocol == crate::connection::association::Protocol::Multipath
+            && self.life.closed.is_none();
+        let Some(partial) = self.partial.as_mut().filter(|partial| confirmed && partial.gives_up()) else { return };
+        let settled = partial.notices.peer_knows && partial.notices.peer_heard;
+        if settled || partial.notices.hellos >= MAX_HELLOS {
+            return;
+        }
+        if now >= partial.notices.hello_at {
+            partial.notices.hellos += 1;
+            let (heard, pause) = (partial.notices.peer_knows, 1 << partial.notices.hellos);
+            let repairs = self.duplicates();
+            let round_trip = self.round_trip();
+            if let Some(partial) = self.partial.as_mut() {
+                partial.notices.hello_at = now + round_trip * pause;
+            }
+            self.tell(Notice::Hello { heard, repairs }, false);
+        }
+        if let Some(partial) = &self.partial {
+            self.timers.missing = self.timers.missing.min(partial.notices.hello_at);
+        }
+    }
+
+    /// Puts a notice on the way, on every subflow or on the one of the shortest round trip.
+    pub(in crate::connection) fn tell(&mut self, notice: Notice, everywhere: bool) {
+        let option = notice.option();
+        let open = |s: &&mut crate::subflow::Subflow| s.state.can_receive() && s.handshake.confirmed;
+        let mut open: Vec<_> = self.subflows.iter_mut().filter(open).collect();
+        open.sort_by_key(|subflow| subflow.rtt.smoothed());
+        let most = if everywhere { open.len() } else { 1 };
+        for subflow in open.into_iter().take(most) {
+            if !subflow.control.contains(&option) {
+                subflow.push_control(option.clone());
+            }
+        }
+        self.output.pending = true;
+    }
+
+    /// We gave something up: the sender hears of it, if it knows what that means.
+    pub(in crate::connection) fn tell_of_abandoned(&mut self, start: u64, length: u64, reason: Reason) {
+        let worst = self.worst_path();
+        let data_seq = self.identity.remote.data_seq(start) as u32;
+        let Some(partial) = self.partial.as_mut() else { return };
+        partial.notices.told_total = partial.notices.told_total.wrapping_add(length as u32);
+        if !partial.notices.peer_knows {
+            return;
+        }
+        let place = Reason::ALL.iter().position(|known| *known == reason).unwrap_or_default() as u8;
+        let (length, total) = (length.min(u64::from(u32::MAX)) as u32, partial.notices.told_total);
+        self.tell(Notice::Abandoned { data_seq, length, total, reason: place, worst }, false);
+    }
+
+    /// The path of the largest forward delay, where delays are measured.
+    fn worst_path(&self) -> Option<WorstPath> {
+        let delays: Vec<(usize, f64)> = self.forward_delays().collect();
+        let (index, worst) = delays.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let least = delays.iter().map(|(_, delay)| *delay).fold(worst, f64::min);
+        let identity = self.subflows.get(index)?.identity;
+        Some(WorstPath {
+            local_address: self.identity.wire_address(identity.local_address),
+            remote_address: identity.remote_address.0,
+            behind: ((worst - least) / 1_000.0) as u16,
+        })
+    }
+
+    /// The peer's worst path by its own word: the subflow, and how much longer than the shortest way it takes.
+    pub fn worst_path_of_peer(&self) -> Option<(anabranch_policy::ids::SubflowId, Duration)> {
+        let worst = self.partial.as_ref()?.notices.peer_worst?;
+        let index = self.named_by_peer((worst.local_address, worst.remote_address))?;
+        Some((self.subflows.get(index)?.id(), Duration::from_millis(u64::from(worst.behind))))
+    }
+
+    /// The subflow that the peer names by its address and ours.
+    pub(in crate::connection) fn named_by_peer(&self, (theirs, ours): (u8, u8)) -> Option<usize> {
+        self.subflows.iter().position(|subflow| {
+            subflow.identity.remote_address.0 == theirs
+                && self.identity.wire_address(subflow.identity.local_address) == ours
+        })
+    }
+
+    /// The places of the subflows whose forward delay is measured on arrivals, and the delays, microseconds on one scale.
+    pub(super) fn forward_delays(&self) -> impl Iterator<Item = (usize, f64)> {
+        let watch = self.measurement.watch.as_ref().filter(|watch| watch.of == ForwardDelays::OfArrivals);
+        let meter = move |id| watch.and_then(|watch| watch.meters.get(id));
+        let of = move |subflow: &crate::subflow::Subflow| {
+            meter(subflow.id()).map(|meter| meter.delay.smoothed(meter.delay.latest_at(), 0.0))
+        };
+        self.subflows.iter().enumerate().filter_map(move |(index, subflow)| Some((index, of(subflow)?)))
+    }
+}

@@ -1,0 +1,176 @@
+//! A segment that was judged acceptable, taken apart: acknowledgement, window, options, payload, end.
+
+use super::association::Protocol;
+use super::output::Notice;
+use super::state::Connection;
+use crate::event::FallbackCause;
+use crate::subflow::acknowledge::Progress;
+use crate::subflow::{Signals, State, Subflow};
+use anabranch_policy::path_manager::Role;
+use anabranch_policy::time::Instant;
+use anabranch_wire::{Flags, Segment};
+
+impl Connection {
+    pub(super) fn process(&mut self, now: Instant, index: usize, segment: &mut Segment, acknowledges: bool) {
+        let Some(subflow) = self.subflows.get(index) else { return };
+        let id = subflow.id();
+        if subflow.state == State::SynReceived && !self.handle_in_syn_received(now, index, segment) {
+            return;
+        }
+        if subflow_is(self, index, State::TimeWait) {
+            return;
+        }
+        self.confirm_join(now, index);
+        if self.handle_mptcp_options(now, index, segment) {
+            return;
+        }
+        // Options may have closed other subflows: places have moved.
+        let Some(index) = self.index_of(id) else { return };
+        self.watch_fallback(now, index, segment);
+        let progress = if acknowledges { self.handle_ack(now, index, segment) } else { Progress::default() };
+        self.handle_window(now, index, segment, acknowledges);
+        if self.lost_its_options(index, segment) || self.is_plain_end(segment) {
+            self.fall_back_or_reset(now, index, FallbackCause::OptionsStripped);
+        }
+        let payload_end = Subflow::payload_range(segment).1;
+        // Handling so far may have closed the subflow.
+        let Some(index) = self.index_of(id) else { return };
+        self.handle_payload(now, index, segment);
+        if let Some(index) = self.index_of(id) {
+            let fin = segment.flags.contains(Flags::FIN).then_some(payload_end);
+            self.handle_fin(now, index, fin);
+            if self.association.protocol == Protocol::Multipath && subflow_is(self, index, State::CloseWait) {
+                self.answer_subflow_fins();
+            }
+        }
+        if let (true, Some(index)) = (progress.fin, self.index_of(id)) {
+            self.handle_fin_acknowledged(now, index);
+        }
+        self.announce_end();
+        self.finish_if_done(now);
+    }
+
+    fn handle_ack(&mut self, now: Instant, index: usize, segment: &Segment) -> Progress {
+        let Some((subflow, mut cx)) = self.subflow_in_context(now, index) else { return Progress::default() };
+        let una = subflow.send.una;
+        let progress = subflow.handle_acknowledgement(&mut cx, segment);
+        let advanced = subflow.send.una != una;
+        self.sender.delivered_end = self.sender.delivered_end.max(progress.data_end);
+        if advanced && self.measurement.watch.is_some() {
+            self.record_acknowledged_delay(now, index, segment);
+        }
+        progress
+    }
+
+    /// What the segment says of windows and of data acknowledged at data level.
+    fn handle_window(&mut self, now: Instant, index: usize, segment: &Segment, acknowledges: bool) {
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        let window = u32::from(segment.window) << subflow.negotiated.send_scale;
+        subflow.record_window(window);
+        let is_news = acknowledges && subflow.takes_window(segment.seq, segment.ack);
+        if is_news {
+            subflow.window.edge = match self.association.protocol {
+                Protocol::Tcp => segment.ack + window,
+                Protocol::Negotiating | Protocol::Multipath => subflow.window.edge.max(segment.ack + window),
+            };
+        }
+        let window = u64::from(window);
+        if self.association.protocol == Protocol::Tcp {
+            if acknowledges {
+                let una = subflow.scoreboard.first_data_seq().unwrap_or(self.sender.data_nxt).min(self.sender.data_nxt);
+                self.acknowledge_data(now, una);
+                self.sender.window_edge = if is_news { una + window } else { self.sender.window_edge };
+            }
+        } else if let Some(data_ack) = segment.options.dss.as_ref().and_then(|dss| dss.data_ack) {
+            self.confirm(now);
+            let ack = self.data_ack_offset(data_ack);
+            if ack <= self.sender.data_nxt + u64::from(self.life.write_closed()) {
+                self.acknowledge_data(now, ack);
+                self.sender.window_edge = self.sender.window_edge.max(ack + window);
+            }
+        }
+    }
+
+    /// The peer's MPTCP options reach us: joins may begin (RFC 8684, section 3.1).
+    fn confirm(&mut self, now: Instant) {
+        let first = !core::mem::replace(&mut self.association.confirmed, true);
+        if first && self.partial.is_some() {
+            self.say_hello(now);
+        }
+        if first && self.role == Role::Client {
+            self.output.notices.push_back(Notice::Established);
+            let initial = self.subflows.first().map(Subflow::id);
+            self.output.notices.extend(initial.map(Notice::SubflowEstablished));
+            let announced =
+                self.signalling.remote_addresses.iter().map(|known| Notice::AddressAnnounced(known.id, known.remote));
+            self.output.notices.extend(announced);
+        }
+    }
+
+    /// An answer to data of ours without any MPTCP option, before the peer has ever shown one on this subflow; on the
+    /// first subflow its data counts too, and what it has shown does not before it has acknowledged something of ours at
+    /// data level: a peer that our options do not reach falls back in silence (RFC 8684, section 3.7).
+    fn lost_its_options(&mut self, index: usize, segment: &Segment) -> bool {
+        let (initial, confirmed) = (self.is_initial(index), self.association.confirmed);
+        let unseen = initial && !self.association.joined && self.sender.una() == 0;
+        let Some(subflow) = self.subflows.get_mut(index) else { return false };
+        let bare = is_bare(segment);
+        let signalled = subflow.signals != Signals::Never || segment.options.dss.is_some() || (initial && confirmed);
+        subflow.signals = subflow.signals.after(signalled, segment);
+        // Data, not just the SYN or a FIN.
+        let answers = subflow.counters.bytes_acked > 0;
+        let answers_now = answers && segment.ack.after(subflow.send.initial + 1);
+        self.association.protocol == Protocol::Multipath
+            && bare
+            && (if signalled { unseen && answers_now } else { answers || (initial && !segment.payload.is_empty()) })
+    }
+
+    /// A FIN without any MPTCP option on the only subflow, before the peer has acknowledged anything of ours at data level: it
+    /// has fallen back, which it may do in silence until then, and ends the stream and not only the subflow. Later it may as
+    /// well be the end of a subflow whose options are taken on the way: the stream, which may go on elsewhere, is not cut.
+    fn is_plain_end(&self, segment: &Segment) -> bool {
+        self.association.protocol == Protocol::Multipath
+            && self.subflows.len() == 1
+            && self.sender.una() == 0
+            && !self.life.end_acknowledged()
+            && segment.flags.contains(Flags::FIN)
+            && is_bare(segment)
+    }
+
+    /// Payload: where it belongs in the stream, into the buffer, and a place on the subflow.
+    fn handle_payload(&mut self, now: Instant, index: usize, segment: &mut Segment) {
+        let payload = core::mem::take(&mut segment.payload);
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        if payload.is_empty() {
+            return self.handle_mapping_alone(now, index, segment);
+        }
+        if !subflow.state.can_receive() {
+            subflow.receiver.acknowledge_now();
+            return;
+        }
+        self.record_receive_round_trip(now, index, segment);
+        if self.partial.is_some() {
+            self.record_stamps(index, segment);
+        }
+        if self.measurement.watch.is_some() {
+            self.record_arrival_delay(now, index, segment);
+        }
+        if self.association.protocol == Protocol::Tcp {
+            self.place_plain(now, index, segment, payload);
+        } else {
+            self.place_mapped(now, index, segment, payload);
+        }
+        if self.measurement.watch.is_some() {
+            self.watch_receive_buffer(now);
+        }
+    }
+}
+
+/// Whether a segment has no option of MPTCP.
+pub(super) fn is_bare(segment: &Segment) -> bool {
+    segment.options.mptcp.is_empty() && segment.options.dss.is_none()
+}
+
+pub(super) fn subflow_is(connection: &Connection, index: usize, state: State) -> bool {
+    connection.subflows.get(index).is_some_and(|subflow| subflow.state == state)
+}

@@ -1,0 +1,102 @@
+//! Data that waits to be sent again, on another subflow than the one that sent it last.
+
+use anabranch_policy::ids::SubflowId;
+use std::collections::VecDeque;
+
+/// Most ranges that wait to be sent again; more are left to their own subflow.
+const MAX_REINJECTIONS: usize = 16_384;
+
+/// Stands for the subflow that sent a range last where none did, or none has it any more: it may go anywhere.
+pub(super) const NOBODY: SubflowId = SubflowId(u32::MAX);
+
+/// How much of what a subflow has outstanding is sent elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Extent {
+    /// What the peer is not known to have.
+    Missing,
+    /// Also what it acknowledged selectively: where that lies behind a hole which nobody fills on this subflow, the peer may
+    /// never give it to the data level. The kernel of Linux does not.
+    All,
+}
+
+/// A range of data to be sent on another subflow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReinjectedRange {
+    pub start: u64,
+    pub end: u64,
+    pub last_sent_on: SubflowId,
+}
+
+/// The data that waits to be sent again.
+#[derive(Debug, Default)]
+pub(super) struct Reinjections {
+    pub ranges: VecDeque<ReinjectedRange>,
+}
+
+impl Reinjections {
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.ranges = VecDeque::new();
+    }
+
+    pub fn add(&mut self, start: u64, end: u64, last_sent_on: SubflowId) -> bool {
+        if start >= end {
+            return true;
+        }
+        let full = self.ranges.len() >= MAX_REINJECTIONS;
+        match self.ranges.back_mut() {
+            Some(last) if last.end == start && last.last_sent_on == last_sent_on => last.end = end,
+            _ if full => return false,
+            _ => self.ranges.push_back(ReinjectedRange { start, end, last_sent_on }),
+        }
+        true
+    }
+
+    /// The first range that is not acknowledged yet and that a subflow can take which did not send it last, and its
+    /// place. Those before it wait: the subflow that sent them has them still, and they must not keep back others.
+    pub fn first(&mut self, una: u64, can_take: impl Fn(SubflowId) -> bool) -> Option<(usize, ReinjectedRange)> {
+        while self.ranges.front().is_some_and(|first| first.end <= una) {
+            self.ranges.pop_front();
+        }
+        if self.ranges.is_empty() {
+            self.ranges = VecDeque::new();
+            return None;
+        }
+        let at = self.ranges.iter().position(|s| s.start.max(una) < s.end && can_take(s.last_sent_on))?;
+        let range = self.ranges.get_mut(at)?;
+        range.start = range.start.max(una);
+        Some((at, *range))
+    }
+
+    /// Has a range sent before all others; if it waits already, perhaps with more behind it, that one moves up.
+    pub fn add_first(&mut self, range: ReinjectedRange) {
+        let same = |other: &ReinjectedRange| (other.start, other.last_sent_on) == (range.start, range.last_sent_on);
+        let waiting = self.ranges.iter().position(same).and_then(|at| self.ranges.remove(at));
+        let end = waiting.map_or(range.end, |waiting| waiting.end.max(range.end));
+        self.ranges.push_front(ReinjectedRange { end, ..range });
+    }
+
+    pub fn advance(&mut self, at: usize, to: u64) {
+        self.ranges.get_mut(at).into_iter().for_each(|range| range.start = to);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NOBODY, Reinjections, SubflowId};
+
+    #[test]
+    fn a_range_that_only_its_own_subflow_could_take_does_not_keep_back_those_behind_it() {
+        let mut reinjections = Reinjections::default();
+        reinjections.add(5_000, 6_000, SubflowId(1));
+        reinjections.add(2_000, 3_000, SubflowId(0));
+        reinjections.add(1_000, 1_500, NOBODY);
+        let only_subflow_1_is_left = |last: SubflowId| last != SubflowId(1);
+        let (at, range) = reinjections.first(2_200, only_subflow_1_is_left).unwrap();
+        assert_eq!((at, range.start, range.end), (1, 2_200, 3_000));
+        reinjections.advance(at, 3_000);
+        assert!(reinjections.first(2_200, only_subflow_1_is_left).is_none());
+        let (at, range) = reinjections.first(2_200, |_| true).unwrap();
+        assert_eq!((at, range.start), (0, 5_000));
+    }
+}

@@ -1,0 +1,259 @@
+//! A connection's state, split into parts that own it, and what everything else asks of the whole.
+
+use super::association::{Association, Protocol};
+use super::identity::ConnectionIdentity;
+use super::life::Life;
+use super::measurement::Measurement;
+use super::opening::{Joins, Opening};
+use super::output::Output;
+use super::partial::Partial;
+use super::receiver::DataReceiver;
+use super::scheduling::Scheduling;
+use super::sender::DataSender;
+use super::signalling::Signalling;
+use super::stamp_clock::StampClock;
+use super::timer_table::ConnectionTimers;
+use crate::config::{BufferSize, ConnectionConfig};
+use crate::event::{CloseCause, Event, FallbackCause};
+use crate::stats::Totals;
+use crate::subflow::Context;
+use crate::subflow::{Identity, MAPPING_SPACE, Subflow};
+use anabranch_policy::congestion::CongestionControl;
+use anabranch_policy::ids::{ConnectionId, SubflowId};
+use anabranch_policy::path_manager::Role;
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_policy::view::{ConnectionView, SubflowView};
+use core::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+/// A connection.
+pub struct Connection {
+    pub(super) id: ConnectionId,
+    pub(super) role: Role,
+    pub(super) config: Arc<ConnectionConfig>,
+    pub(super) identity: ConnectionIdentity,
+    pub(super) association: Association,
+    pub(super) subflows: Vec<Subflow>,
+    pub(super) joins: Joins,
+    pub(super) congestion: Box<dyn CongestionControl>,
+    pub(super) scheduling: Scheduling,
+    pub(super) sender: DataSender,
+    pub(super) receiver: DataReceiver,
+    pub(super) life: Life,
+    pub(super) signalling: Signalling,
+    pub(super) measurement: Measurement,
+    /// Messages, and what is given up, if there is either.
+    pub(super) partial: Option<Box<Partial>>,
+    pub(super) timers: ConnectionTimers,
+    pub(super) stats: Totals,
+    pub(crate) output: Output,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection")
+            .field("id", &self.id)
+            .field("protocol", &self.association.protocol)
+            .field("data_nxt", &self.sender.data_nxt)
+            .field("subflows", &self.subflows)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    pub(super) fn is_initial(&self, index: usize) -> bool {
+        self.subflows.get(index).is_some_and(|subflow| subflow.id() == SubflowId(0))
+    }
+
+    /// As a receiver knows it, from echoed timestamps or handshakes; at least 10 ms.
+    pub(super) fn longest_round_trip(&self) -> Duration {
+        let each = self.subflows.iter().map(|s| s.receiver.round_trip.max(s.rtt.smoothed()));
+        each.max().unwrap_or_default().max(Duration::from_millis(10))
+    }
+
+    pub(super) fn new(opening: Opening, role: Role, protocol: Protocol) -> Self {
+        let policies = &opening.config.policies;
+        let partial = Partial::of(opening.config.framing, (policies.reliability)());
+        // Where a mapping may have a hole, its checksum says nothing.
+        let checksum = opening.config.checksum && !partial.as_ref().is_some_and(|partial| partial.gives_up());
+        Self {
+            id: opening.id,
+            role,
+            identity: ConnectionIdentity::new(&opening),
+            association: Association::new(protocol, checksum),
+            // As many as there mostly are: room that is never used is most of what an idle connection costs.
+            subflows: Vec::with_capacity(if opening.config.multipath { 2 } else { 1 }),
+            joins: Joins::default(),
+            congestion: (policies.congestion)(),
+            scheduling: Scheduling::new((policies.scheduler)()),
+            sender: DataSender::new(&opening.config),
+            receiver: DataReceiver::new(&opening.config),
+            life: Life::new(role),
+            signalling: Signalling::default(),
+            measurement: Measurement::new(&opening),
+            partial,
+            timers: ConnectionTimers::new(),
+            stats: Totals::default(),
+            output: Output::new(opening.config.trace),
+            config: opening.config,
+        }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    /// Which end we are.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// What is spoken.
+    pub fn protocol(&self) -> Protocol {
+        self.association.protocol
+    }
+
+    /// Our token, if MPTCP was offered.
+    pub fn token(&self) -> Option<u32> {
+        self.config.multipath.then_some(self.identity.local.token)
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &ConnectionConfig {
+        &self.config
+    }
+
+    /// Why it ended, if it did.
+    pub fn closed(&self) -> Option<CloseCause> {
+        self.life.closed
+    }
+
+    /// Whether nothing is left to do: it may be forgotten.
+    pub fn is_over(&self) -> bool {
+        self.life.closed.is_some() && self.subflows.is_empty() && self.output.is_empty()
+    }
+
+    /// Whether the handshake of its first subflow is not over.
+    pub fn is_half_open(&self) -> bool {
+        self.life.closed.is_none() && self.subflows.first().is_some_and(|subflow| subflow.state.is_opening())
+    }
+
+    /// The peer's address and port of the initial subflow.
+    pub fn initial_remote(&self) -> SocketAddr {
+        self.identity.initial_remote
+    }
+
+    /// Our address of the initial subflow.
+    pub fn initial_local(&self) -> IpAddr {
+        self.identity.initial_local
+    }
+
+    /// Whether the peer asked not to be joined at its initial address.
+    pub fn remote_denies_joins(&self) -> bool {
+        self.identity.remote_denies_joins
+    }
+
+    /// Its subflows' identities, in order of id.
+    pub fn identities(&self) -> impl Iterator<Item = &Identity> {
+        self.subflows.iter().map(|subflow| &subflow.identity)
+    }
+
+    /// Whether either side calls a subflow a backup.
+    pub fn is_backup(&self, id: SubflowId) -> bool {
+        self.subflows.iter().any(|subflow| subflow.id() == id && subflow.is_backup())
+    }
+
+    /// How the connection will have ended, once the application has read what is there; none if it is not over.
+    pub fn verdict(&self) -> Option<CloseCause> {
+        self.life.verdict
+    }
+
+    /// Whether our direction is closed.
+    pub fn write_closed(&self) -> bool {
+        self.life.write_closed()
+    }
+
+    /// The connection's timestamp clock, milliseconds: one for all subflows.
+    pub(super) fn stamp(&self, now: Instant) -> u32 {
+        self.stamp_clock().stamp(now)
+    }
+
+    pub(super) fn stamp_clock(&self) -> StampClock {
+        StampClock { offset: self.identity.stamp_offset, drift: self.config.tcp.timestamp_drift }
+    }
+
+    /// One of its subflows, and what that subflow's input and output needs of the rest.
+    pub(super) fn subflow_in_context(&mut self, now: Instant, index: usize) -> Option<(&mut Subflow, Context<'_>)> {
+        let stamp = self.stamp(now);
+        let subflow = self.subflows.get_mut(index)?;
+        Some((subflow, Context { now, config: &self.config.tcp, congestion: &mut *self.congestion, stamp }))
+    }
+
+    pub(super) fn index_of(&self, id: SubflowId) -> Option<usize> {
+        self.subflows.iter().position(|subflow| subflow.id() == id)
+    }
+
+    pub(super) fn subflow_mut(&mut self, id: SubflowId) -> Option<&mut Subflow> {
+        self.subflows.iter_mut().find(|subflow| subflow.id() == id)
+    }
+
+    /// Window scale that lets the largest buffer be advertised (RFC 7323, section 2.3).
+    pub(super) fn receive_scale(&self) -> u8 {
+        let largest = match self.config.receive_buffer {
+            BufferSize::Fixed(size) => size,
+            BufferSize::Auto { initial, max } => max.max(initial),
+        };
+        (0..14).find(|shift| largest >> shift <= 0xffff).unwrap_or(14)
+    }
+
+    /// Option space that MPTCP takes on data segments.
+    pub(super) fn mptcp_option_space(&self) -> u32 {
+        if self.association.protocol == Protocol::Tcp { 0 } else { MAPPING_SPACE }
+    }
+
+    /// The sending side as policies see it.
+    pub fn view(&self, now: Instant) -> ConnectionView {
+        let una = self.sender.una();
+        ConnectionView {
+            id: self.id,
+            now,
+            data_una: una,
+            data_nxt: self.sender.data_nxt,
+            unsent: self.sender.unsent(),
+            window_left: self.sender.window_left(),
+            window: self.sender.window_edge.saturating_sub(una),
+            at_end: self.life.write_closed(),
+            backlogged: self.is_backlogged(),
+            priority: self.config.priority,
+            play_out_left: (self.sender.play_out_ends != Instant::NEVER).then(|| self.sender.play_out_ends.since(now)),
+        }
+    }
+
+    /// Whether the application waits for space: it was refused some, or has not had time to use what it got.
+    pub(super) fn is_backlogged(&self) -> bool {
+        let unsent = self.sender.unsent();
+        !self.life.write_closed() && (self.life.write_was_short || unsent > self.sender.buffer.limit() / 2)
+    }
+
+    /// Its subflows as policies see them.
+    pub fn subflow_views(&self, views: &mut Vec<SubflowView>) {
+        views.clear();
+        views.extend(self.subflows.iter().map(|subflow| subflow.view(&*self.congestion, &self.config.tcp)));
+    }
+
+    /// The longest smoothed round trip of the subflows that carry data, at least 10 ms.
+    pub(super) fn round_trip(&self) -> Duration {
+        let usable = self.subflows.iter().filter(|subflow| subflow.is_usable());
+        usable.map(|subflow| subflow.rtt.smoothed()).max().unwrap_or_default().max(Duration::from_millis(10))
+    }
+
+    /// Continues as plain TCP; tells the application why.
+    pub(super) fn report_fallback(&mut self, cause: FallbackCause) {
+        if self.life.introduced() {
+            self.output.notify(Event::FellBack(self.id, cause));
+        } else {
+            self.life.untold_fallback = Some(cause);
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! How subflows end, and connections with them: resets, MP_FASTCLOSE, the loss of the last subflow (RFC 8684, sections 3.5, 3.6).
+
+use super::association::Protocol;
+use super::output::Notice;
+use super::packets::{REASON_UNSPECIFIED, packet};
+use super::state::Connection;
+use crate::event::{CloseCause, Event};
+use crate::subflow::{State, Subflow};
+use anabranch_policy::ids::SubflowId;
+use anabranch_policy::path_manager::CloseReason;
+use anabranch_policy::time::Instant;
+use anabranch_wire::tcp::OPTION_SPACE;
+use anabranch_wire::{Flags, MptcpOption, Segment, SeqNumber};
+
+impl Connection {
+    /// When both directions are done, subflows close with FIN, and the application hears of it after its last read.
+    pub(super) fn finish_if_done(&mut self, now: Instant) {
+        if !self.both_ended() || self.life.closed.is_some() {
+            return;
+        }
+        let end = self.sender.buffer.end();
+        if self.association.protocol == Protocol::Multipath {
+            self.abandon_joins(now);
+            for subflow in &mut self.subflows {
+                // All data is acknowledged: copies that were never sent would only keep back the FIN.
+                subflow.drop_unsent(end);
+                subflow.close(end);
+            }
+            self.output.pending = true;
+        }
+        self.conclude(CloseCause::Finished);
+        let ids: Vec<SubflowId> = self.subflows.iter().map(Subflow::id).collect();
+        for id in ids {
+            if let Some(index) = self.index_of(id) {
+                self.remove_if_closed(now, index);
+            }
+        }
+    }
+
+    /// Joins whose handshake is not over come to nothing when the stream has ended.
+    pub(super) fn abandon_joins(&mut self, now: Instant) {
+        while let Some(index) = self.subflows.iter().position(|subflow| subflow.state.is_opening()) {
+            if self.subflows.get(index).is_some_and(|subflow| subflow.state == State::SynReceived) {
+                self.send_reset(now, index, REASON_UNSPECIFIED);
+            }
+            self.remove_subflow(index, CloseReason::Normal);
+        }
+    }
+
+    /// Ends the connection at once: MP_FASTCLOSE with a reset on every subflow (option R), or a plain reset.
+    pub fn abort(&mut self, now: Instant) {
+        self.reset_all(now, CloseCause::Aborted);
+    }
+
+    /// MP_FASTCLOSE came in: the connection is over, but for what the application has still to read. Linux keeps that, too;
+    /// RFC 8684 (section 3.5) does not say.
+    pub(super) fn close_fast(&mut self, now: Instant) {
+        if self.life.closed.is_none() && self.has_something_to_read() {
+            self.life.verdict = Some(CloseCause::AbortedByPeer);
+            self.timers.stop_all();
+        }
+        self.reset_all(now, CloseCause::AbortedByPeer);
+    }
+
+    pub(super) fn reset_all(&mut self, now: Instant, cause: CloseCause) {
+        let fast_close = MptcpOption::FastClose { key: self.identity.keys.remote.0 };
+        let whole = matches!(cause, CloseCause::Aborted | CloseCause::UserTimeout);
+        let with_option = whole && self.association.protocol == Protocol::Multipath;
+        let fast_close = with_option.then_some(fast_close);
+        while let Some(subflow) = self.subflows.first() {
+            if !matches!(subflow.state, State::TimeWait | State::SynSent) {
+                self.send_reset_with(now, 0, fast_close.clone(), REASON_UNSPECIFIED);
+                if with_option {
+                    self.repeat_reset_at_hole(0);
+                }
+            }
+            self.remove_subflow(0, CloseReason::Reset);
+        }
+        self.conclude(cause);
+    }
+
+    /// A peer that misses something takes a reset only at the byte that it waits for (RFC 5961, section 3.2), which should be the
+    /// first that it has not acknowledged. Of a later reset, in answer to its challenge, only this subflow would end: the keys
+    /// are forgotten by then, and a peer whose other subflows are on dead paths would wait for ever.
+    fn repeat_reset_at_hole(&mut self, index: usize) {
+        let (Some(subflow), Some(reset)) = (self.subflows.get(index), self.output.packets.back()) else { return };
+        if !subflow.scoreboard.is_idle() {
+            let mut again = reset.clone();
+            again.segment.seq = subflow.send.una;
+            self.output.packets.push_back(again);
+        }
+    }
+
+    /// Puts a reset of a subflow in the outbox.
+    pub(super) fn send_reset(&mut self, now: Instant, index: usize, reason: u8) {
+        self.send_reset_with(now, index, None, reason);
+    }
+
+    /// A reset with MP_TCPRST, as Linux adds it to every reset of a subflow, and perhaps another option before that.
+    fn send_reset_with(&mut self, now: Instant, index: usize, option: Option<MptcpOption>, reason: u8) {
+        let window = self.receiver.buffer.window();
+        let multipath = self.association.protocol == Protocol::Multipath;
+        let Some((subflow, cx)) = self.subflow_in_context(now, index) else { return };
+        let mut segment = subflow.acknowledgement(&cx, window, OPTION_SPACE);
+        segment.flags |= Flags::RST;
+        // In the place of a keepalive probe it would lie before the window.
+        segment.seq = subflow.send.nxt;
+        if multipath {
+            segment.options.mptcp.extend(option);
+            segment.options.mptcp.push(MptcpOption::TcpReset { transient: false, flags: 0, reason });
+        }
+        let packet = packet(subflow.identity.local, subflow.identity.remote, segment);
+        self.output.packets.push_back(packet);
+        self.output.pending = true;
+    }
+
+    /// Answers a segment that acknowledges what was never sent: its acknowledgement names the sequence number (RFC 9293,
+    /// section 3.10.7).
+    pub(super) fn refuse_acknowledgement(&mut self, index: usize, ack: SeqNumber) {
+        let Some(subflow) = self.subflows.get(index) else { return };
+        let segment = Segment {
+            source_port: subflow.identity.local.port(),
+            destination_port: subflow.identity.remote.port(),
+            seq: ack,
+            flags: Flags::RST,
+            ..Segment::default()
+        };
+        let packet = packet(subflow.identity.local, subflow.identity.remote, segment);
+        self.output.packets.push_back(packet);
+        self.output.pending = true;
+    }
+
+    /// Resets a subflow and forgets it.
+    pub(super) fn reset_subflow(&mut self, now: Instant, index: usize, why: CloseReason, reason: u8) {
+        self.send_reset(now, index, reason);
+        self.drop_subflow(now, index, why);
+    }
+
+    /// The same with an option more.
+    pub(super) fn reset_subflow_with(
+        &mut self,
+        now: Instant,
+        index: usize,
+        why: CloseReason,
+        option: MptcpOption,
+        reason: u8,
+    ) {
+        self.send_reset_with(now, index, Some(option), reason);
+        self.drop_subflow(now, index, why);
+    }
+
+    /// The handshake of a connection that came in is given up without a word to anybody.
+    pub(crate) fn give_up_handshake(&mut self, now: Instant) {
+        self.drop_subflow(now, 0, CloseReason::TimedOut);
+    }
+
+    /// Forgets a subflow; if it was the last, the connection ends or waits for another.
+    pub(super) fn drop_subflow(&mut self, now: Instant, index: usize, why: CloseReason) {
+        self.remove_subflow(index, why);
+        let carries = |s: &Subflow| s.state.is_synchronised() && s.handshake.confirmed;
+        // Attempts are no subflows: whoever goes on trying would else wait for ever.
+        if !self.subflows.iter().any(carries) && self.life.closed.is_none() {
+            self.lost_last_subflow(now, why);
+        }
+    }
+
+    /// Takes a subflow out: its data goes to the others, and policies hear of it.
+    pub(super) fn remove_subflow(&mut self, index: usize, why: CloseReason) {
+        if index >= self.subflows.len() {
+            return;
+        }
+        let mut subflow = self.subflows.remove(index);
+        let id = subflow.id();
+        self.reinject_all_of(&mut subflow);
+        self.joins.open.retain(|join| join.subflow() != id);
+        self.receiver.pending_mappings.forget(id);
+        self.receiver.subflow_order.iter_mut().for_each(|order| order.forget(id));
+        self.record_subflow_gone(id, why);
+        self.congestion.on_subflow_removed(id);
+        self.scheduling.scheduler.on_subflow_removed(id);
+        self.output.notices.push_back(Notice::SubflowClosed(subflow.identity, why));
+        if self.life.introduced() {
+            self.output.notify(Event::SubflowClosed(self.id, id, why));
+        }
+        self.output.pending = true;
+    }
+
+    /// Without subflows an MPTCP connection waits for a while: a new path may be found (RFC 8684, section 3.5).
+    fn lost_last_subflow(&mut self, now: Instant, why: CloseReason) {
+        let cause = match why {
+            _ if self.both_ended() => CloseCause::Finished,
+            CloseReason::Normal | CloseReason::Reset => CloseCause::AbortedByPeer,
+            CloseReason::TimedOut | CloseReason::AddressGone => CloseCause::TimedOut,
+            CloseReason::ProtocolError => CloseCause::ProtocolError,
+        };
+        let survives =
+            self.association.protocol == Protocol::Multipath && self.association.confirmed && !self.both_ended();
+        if survives {
+            let end = now + self.config.survive_without_subflows;
+            self.timers.without_subflows = self.timers.without_subflows.min(end);
+        } else if self.subflows.is_empty() {
+            self.conclude(cause);
+        }
+    }
+
+    /// A subflow whose FINs are exchanged, or whose last wait is over, goes.
+    pub(super) fn remove_if_closed(&mut self, now: Instant, index: usize) {
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        match subflow.state {
+            State::Closed => self.drop_subflow(now, index, CloseReason::Normal),
+            // An MPTCP subflow in TIME-WAIT needs only its sequence numbers.
+            State::TimeWait => subflow.scoreboard.shrink(),
+            _ => {}
+        }
+    }
+
+    /// Returns up joins that have not come to their end; returns where this subflow is then.
+    pub(super) fn leave_joins(&mut self, now: Instant, index: usize) -> usize {
+        let Some(id) = self.subflows.get(index).map(Subflow::id) else { return index };
+        self.abandon_joins(now);
+        self.index_of(id).unwrap_or(index)
+    }
+
+    /// Whether an option is MP_FASTCLOSE with our key (RFC 8684, section 3.5).
+    pub(super) fn is_our_fast_close(&self, option: &MptcpOption) -> bool {
+        matches!(option, MptcpOption::FastClose { key } if *key == self.identity.keys.local.0)
+            && self.association.protocol == Protocol::Multipath
+    }
+}

@@ -1,0 +1,148 @@
+//! Closed windows: when they are probed, and subflows that do not answer (RFC 9293, section 3.8.6.1).
+
+use super::association::Protocol;
+use super::packets::REASON_UNSPECIFIED;
+use super::state::Connection;
+use crate::subflow::{State, Subflow};
+use anabranch_policy::path_manager::CloseReason;
+use anabranch_policy::time::{Duration, Instant};
+
+/// Zero-window probes come at most this far apart.
+pub(super) const MAX_PERSIST: Duration = Duration::from_secs(60);
+
+impl Connection {
+    /// Asks again on subflows that hold nothing and did not answer when they were asked for their window: they get nothing to
+    /// send, so no timer of theirs would end their silence.
+    pub(super) fn ask_silent_subflows(&mut self, now: Instant) {
+        let silent =
+            |s: &&mut Subflow| s.liveness.unanswered_probes > 1 && s.scoreboard.is_idle() && s.state.is_synchronised();
+        for subflow in self.subflows.iter_mut().filter(silent) {
+            subflow.due.keepalive = true;
+            subflow.liveness.unanswered_probes += 1;
+        }
+        self.give_up_unanswered(now);
+    }
+
+    /// The window is closed and nothing is in flight: asks the peer for its state.
+    pub(super) fn probe_window(&mut self, now: Instant) {
+        self.timers.persist = Instant::NEVER;
+        if !self.is_shut_out() {
+            self.timers.persist_attempts = 0;
+            return self.ask_shut_subflows(now);
+        }
+        self.timers.persist_attempts += 1;
+        self.arm_persist(now);
+        let window = self.sender.window_edge > self.sender.data_nxt && !self.sender.all_assigned();
+        if window && !self.waits_for_subflow() && !self.waits_for_scheduler() {
+            self.sender.override_due = true; // a small window is better than none (RFC 9293, section 3.8.6.2.1)
+            return;
+        }
+        let asks = |s: &&mut Subflow| s.state.is_synchronised() && s.state != State::TimeWait && s.handshake.confirmed;
+        for subflow in self.subflows.iter_mut().filter(asks) {
+            subflow.due.keepalive = true;
+            subflow.liveness.unanswered_probes = subflow.liveness.unanswered_probes.saturating_add(1);
+        }
+        self.give_up_unanswered(now);
+    }
+
+    /// Whether a subflow holds data that its own window keeps back.
+    fn waits_for_subflow(&self) -> bool {
+        self.subflows.iter().any(|subflow| subflow.scoreboard.next_unsent().is_some())
+    }
+
+    /// Whether data waits only for the peer's window, with nothing in flight whose acknowledgement could open it.
+    fn is_shut_out(&self) -> bool {
+        // What is in flight on a subflow that does not answer opens nothing.
+        let waits = self.subflows.iter().all(|subflow| subflow.scoreboard.is_idle() || subflow.is_stale());
+        let idle = self.subflows.iter().any(|subflow| subflow.scoreboard.is_idle());
+        if !waits || !idle || self.life.closed.is_some() {
+            return false;
+        }
+        let unsent = self.sender.unsent();
+        let left = self.sender.window_left();
+        let mss = self.subflows.iter().map(|subflow| subflow.mss).max().unwrap_or(0);
+        let waits_for_connection = left < unsent.min(u64::from(mss)) && self.next_length(mss).is_none();
+        waits_for_connection || self.waits_for_subflow() || self.waits_for_scheduler()
+    }
+
+    /// Whether new data could go and the scheduler has no subflow for it: with none busy, all it can wait for is a window of
+    /// a subflow's own, of which we may not have heard.
+    fn waits_for_scheduler(&self) -> bool {
+        let mss = self.subflows.iter().filter(|subflow| subflow.is_usable()).map(|subflow| subflow.mss).max();
+        let waits = !self.sender.all_assigned() && self.timers.schedule == Instant::NEVER;
+        waits
+            && self.association.protocol == Protocol::Multipath
+            && mss.is_some_and(|mss| self.next_length(mss).is_some())
+    }
+
+    /// Arms the timer of the window probe where it is needed: called when nothing more can be sent.
+    pub(super) fn watch_window(&mut self, now: Instant) {
+        let idle = self.subflows.iter().any(|subflow| subflow.scoreboard.is_idle());
+        if !idle || self.timers.persist != Instant::NEVER {
+            return;
+        }
+        if self.is_shut_out() {
+            self.arm_persist(now);
+        } else if self.sender.una() < self.sender.buffer.end() {
+            self.watch_shut_subflows(now);
+        }
+    }
+
+    /// Whether it is only the peer's window on this subflow that keeps it idle (RFC 8684, section 3.3.5), though the peer has
+    /// told of a wider one elsewhere: here it was lost, or never said. Nothing that is in flight will tell of it.
+    fn is_shut_alone(&self, subflow: &Subflow) -> bool {
+        if !subflow.scoreboard.is_idle() || !subflow.is_usable() || self.association.protocol != Protocol::Multipath {
+            return false;
+        }
+        let una = self.sender.una();
+        let left = u64::try_from(subflow.window.edge.distance(subflow.send.nxt)).unwrap_or(0);
+        let wanted = match subflow.scoreboard.next_unsent() {
+            Some(record) => u64::from(record.length),
+            None if una < self.sender.buffer.end() => u64::from(subflow.mss),
+            None => return false,
+        };
+        left < wanted && left < self.sender.window_edge.saturating_sub(una) && self.life.closed.is_none()
+    }
+
+    /// Sees to it that subflows which their own window keeps idle are asked for it: a timeout later, as any closed window.
+    fn watch_shut_subflows(&mut self, now: Instant) {
+        let config = &self.config.tcp;
+        let shut = self.subflows.iter().filter(|subflow| self.is_shut_alone(subflow));
+        let spans =
+            shut.map(|subflow| subflow.rtt.base_rto(config) * (1 << subflow.liveness.unanswered_probes.min(10)));
+        if let Some(span) = spans.min() {
+            self.timers.persist = now + span.min(MAX_PERSIST);
+        }
+    }
+
+    /// Asks on each subflow that only its own window keeps idle. One that did not answer gives back what waits there.
+    fn ask_shut_subflows(&mut self, now: Instant) {
+        for index in 0..self.subflows.len() {
+            if !self.subflows.get(index).is_some_and(|subflow| self.is_shut_alone(subflow)) {
+                continue;
+            }
+            let Some(subflow) = self.subflows.get_mut(index) else { continue };
+            subflow.due.keepalive = true;
+            subflow.liveness.unanswered_probes = subflow.liveness.unanswered_probes.saturating_add(1);
+            if subflow.is_stale() {
+                self.take_back_queued(index);
+            }
+        }
+        self.give_up_unanswered(now);
+        self.watch_shut_subflows(now);
+    }
+
+    fn give_up_unanswered(&mut self, now: Instant) {
+        let most = self.config.tcp.max_timeouts;
+        while let Some(index) = self.subflows.iter().position(|s| u32::from(s.liveness.unanswered_probes) > most) {
+            self.reset_subflow(now, index, CloseReason::TimedOut, REASON_UNSPECIFIED);
+        }
+    }
+
+    pub(super) fn arm_persist(&mut self, now: Instant) {
+        let config = &self.config.tcp;
+        let longest = self.subflows.iter().map(|s| s.rtt.base_rto(config)).max().unwrap_or(config.initial_rto);
+        let span = longest * (1 << self.timers.persist_attempts.min(10));
+        self.timers.persist = now + span.min(MAX_PERSIST);
+    }
+}

@@ -1,0 +1,89 @@
+//! Local addresses and listeners come and go; connections are opened from them.
+
+use super::error::OperationError;
+use super::state::{Endpoint, LocalAddress, is_one_host};
+use crate::config::ConnectionConfig;
+use crate::connection::Connection;
+use anabranch_policy::ids::{AddressId, ConnectionId};
+use anabranch_policy::path_manager::PathEvent;
+use anabranch_policy::time::Instant;
+use core::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+impl Endpoint {
+    /// A local address can be used. Ids are stable; the caller numbers them from 1 as Linux does.
+    pub fn handle_address_up(&mut self, now: Instant, id: AddressId, address: IpAddr) {
+        self.handle_address_up_as(now, id, address, address);
+    }
+
+    /// As [`Self::handle_address_up`], for an address that peers reach under another: `public` goes out in ADD_ADDR, since a
+    /// router before us translates it to `address`.
+    pub fn handle_address_up_as(&mut self, now: Instant, id: AddressId, address: IpAddr, public: IpAddr) {
+        self.addresses.retain(|known| known.id != id && known.address != address);
+        self.addresses.push(LocalAddress { id, address, public });
+        self.tell_path_manager(now, &PathEvent::AddressUp { id, address });
+        self.carry_out(now);
+    }
+
+    /// A local address is gone.
+    pub fn handle_address_down(&mut self, now: Instant, id: AddressId) {
+        self.addresses.retain(|known| known.id != id);
+        let ids: Vec<ConnectionId> = self.connections.ids().collect();
+        for connection in ids {
+            if let Some(connection) = self.connections.get_mut(connection) {
+                connection.leave_address(now, id);
+            }
+            self.settle(now, connection);
+        }
+        self.tell_path_manager(now, &PathEvent::AddressDown { id });
+        self.carry_out(now);
+    }
+
+    /// Accepts connections on a port of every local address.
+    ///
+    /// # Errors
+    /// [`OperationError::PortInUse`] if somebody listens there already.
+    pub fn listen(&mut self, port: u16, config: ConnectionConfig) -> Result<(), OperationError> {
+        if self.listeners.iter().any(|(taken, _)| *taken == port) {
+            return Err(OperationError::PortInUse);
+        }
+        self.listeners.push((port, Arc::new(config)));
+        Ok(())
+    }
+
+    /// No longer accepts connections on a port; those that are there go on.
+    pub fn unlisten(&mut self, port: u16) {
+        self.listeners.retain(|(taken, _)| *taken != port);
+    }
+
+    /// Opens a connection, from `local` or from the first address of the right family.
+    ///
+    /// # Errors
+    /// [`OperationError::NoPeer`], [`OperationError::NoAddress`], [`OperationError::LimitReached`], or [`OperationError::PortInUse`] if all ports are.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        local: Option<IpAddr>,
+        remote: SocketAddr,
+        config: ConnectionConfig,
+    ) -> Result<ConnectionId, OperationError> {
+        let fits = |known: &&LocalAddress| match local {
+            Some(local) => known.address == local,
+            None => known.address.is_ipv4() == remote.is_ipv4(),
+        };
+        if !is_one_host(remote.ip()) {
+            return Err(OperationError::NoPeer);
+        }
+        let from = self.addresses.iter().find(fits).copied().ok_or(OperationError::NoAddress)?;
+        if self.connections.len() >= self.config.max_connections {
+            return Err(OperationError::LimitReached);
+        }
+        let port = self.free_port(from.address, remote).ok_or(OperationError::PortInUse)?;
+        let local = SocketAddr::new(from.address, port);
+        let opening = self.opening(now, Arc::new(config), local, remote, from.id);
+        let id = self.connections.insert(Connection::connect(now, opening));
+        self.connections.add_route(local, remote, id);
+        self.settle(now, id);
+        Ok(id)
+    }
+}

@@ -1,0 +1,127 @@
+//! The verbs of a driver: packets and timeouts go in; packets, events and deadlines come out.
+
+use super::state::Endpoint;
+use crate::connection::JoinedSegments;
+use crate::event::{Event, TraceRecord};
+use anabranch_policy::path_manager::PathEvent;
+use anabranch_policy::time::Instant;
+use anabranch_wire::{Packet, PacketTooBig};
+use core::cmp::Reverse;
+use core::net::SocketAddr;
+
+impl Endpoint {
+    /// A packet came in.
+    pub fn handle_packet(&mut self, now: Instant, mut packet: Packet) {
+        let local = SocketAddr::new(packet.ip.destination, packet.segment.destination_port);
+        let remote = SocketAddr::new(packet.ip.source, packet.segment.source_port);
+        match self.connections.route(local, remote) {
+            Some(id) => {
+                if let Some(connection) = self.connections.get_mut(id) {
+                    connection.handle_segment(now, local, remote, packet.ip.ecn, &mut packet.segment);
+                }
+                self.settle(now, id);
+            }
+            None => self.handle_stranger(now, local, remote, &packet),
+        }
+    }
+
+    /// A router says that a packet of ours was too big for its next link. Returns whether the segments of a subflow became shorter by
+    /// it; what does not fit to anything in flight, or names a size that no path has, is counted and ignored (RFC 5927).
+    pub fn handle_packet_too_big(&mut self, now: Instant, message: &PacketTooBig) -> bool {
+        let id = self.connections.route(message.source, message.destination);
+        let connection = id.and_then(|id| self.connections.get_mut(id));
+        let believed = connection.is_some_and(|connection| connection.handle_packet_too_big(now, message));
+        self.counters.refused_too_big += u64::from(!believed);
+        id.into_iter().for_each(|id| self.settle(now, id));
+        believed
+    }
+
+    /// The time that [`Self::poll_timeout`] named has come; early and late calls do no harm.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(&Reverse((at, id))) = self.timers.peek() {
+            if at > now {
+                break;
+            }
+            self.timers.pop();
+            let Some(connection) = self.connections.get_mut(id).filter(|connection| connection.output.armed == at)
+            else {
+                continue;
+            };
+            connection.output.armed = Instant::NEVER;
+            if connection.next_timeout() <= now {
+                connection.handle_timeout(now);
+            }
+            self.settle(now, id);
+        }
+        if self.path_wake <= now {
+            self.path_wake = Instant::NEVER;
+            self.tell_path_manager(now, &PathEvent::Wake);
+            self.carry_out(now);
+        }
+    }
+
+    /// The next packet to send now.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
+        if let Some(packet) = self.resets.pop_front() {
+            return Some(packet);
+        }
+        while let Some(&id) = self.ready.front() {
+            if let Some(connection) = self.connections.get_mut(id) {
+                if let Some(packet) = connection.poll_transmit(now, &mut self.workspace) {
+                    if connection.output.has_trace() && self.traces.back() != Some(&id) {
+                        self.traces.push_back(id);
+                    }
+                    return Some(packet);
+                }
+                connection.output.listed = false;
+            }
+            self.ready.pop_front();
+            self.pass_on_notices(now, id);
+            if !self.forget_if_over(now, id) {
+                self.arm(id);
+            }
+        }
+        None
+    }
+
+    /// Whether the packet given last must leave by itself: it is data that had been sent before, whose mapping is known to the
+    /// peer and must not grow, or a probe of the path's largest packet.
+    pub fn resends(&self) -> bool {
+        self.workspace.resends
+    }
+
+    /// Segments that [`Self::poll_transmit`] gave, none of them sent before, left as one.
+    pub fn handle_joined(&mut self, joined: &JoinedSegments) {
+        let id = self.connections.route(joined.local, joined.remote);
+        if let Some(connection) = id.and_then(|id| self.connections.get_mut(id)) {
+            connection.handle_joined(joined);
+        }
+    }
+
+    /// The next event for the application.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// When [`Self::handle_timeout`] is due, [`Instant::NEVER`] if nothing is pending. May be early, never late.
+    pub fn poll_timeout(&mut self) -> Instant {
+        for at in 0..self.ready.len() {
+            if let Some(&id) = self.ready.get(at) {
+                self.arm(id);
+            }
+        }
+        let connections = self.timers.peek().map_or(Instant::NEVER, |Reverse((at, _))| *at);
+        connections.min(self.path_wake)
+    }
+
+    /// The next trace record of connections with [`ConnectionConfig::trace`]; drain after every input.
+    pub fn poll_trace(&mut self) -> Option<TraceRecord> {
+        while let Some(&id) = self.traces.front() {
+            if let Some(record) = self.connections.get_mut(id).and_then(|connection| connection.output.poll_trace()) {
+                return Some(record);
+            }
+            self.traces.pop_front();
+        }
+        None
+    }
+}

@@ -1,0 +1,57 @@
+//! Records under one mapping: which may share one, and from when on they must.
+
+use super::board::Scoreboard;
+use super::record::{Fate, Joined, Place, Record};
+use crate::event::SendKind;
+
+impl Scoreboard {
+    /// The place in a shared mapping of new data that is put behind what waits. It continues one of up to `most` records if it
+    /// continues the range of the stream that the last record ends, which is new too and whose mapping has not left
+    /// yet, and if nothing has arrived meanwhile: who receives has acknowledgements to send along.
+    pub fn next_place(&self, data_seq: u64, arrived: u32, most: u32) -> Place {
+        let continues = |last: &&Record| {
+            let open = last.fate == Fate::Unsent && last.joined.is_none() && !last.fin;
+            let follows = last.origin == SendKind::New && last.data_end() == data_seq && last.place.arrived == arrived;
+            open && follows && u32::from(last.place.number) + 1 < most
+        };
+        let number = self.records.back().filter(continues).map_or(0, |last| last.place.number.saturating_add(1));
+        Place { number, arrived }
+    }
+
+    /// Returns the last record its place in a shared mapping.
+    pub fn set_place(&mut self, place: Place) {
+        self.records.back_mut().into_iter().for_each(|last| last.place = place);
+        self.shares_mappings |= place.number > 0;
+    }
+
+    /// Whether there was ever a shared mapping: some segments are longer than one with a mapping may be.
+    pub fn shares_mappings(&self) -> bool {
+        self.shares_mappings
+    }
+
+    /// The record sent last has left for the first time: if it is the first of a shared mapping, its mapping is for all of it, and those
+    /// behind it are bound to it. `ends` says whether the stream ends at a data sequence.
+    pub fn bind_to_mapping(&mut self, ends: impl FnOnce(u64) -> bool) -> Option<Joined> {
+        if self.next_unsent().is_none_or(|next| next.place.number == 0) {
+            return None;
+        }
+        let follows =
+            |at: usize, record: &Record| usize::from(record.place.number) == at + 1 && record.joined.is_none();
+        let behind = self.records.range(self.sent..).enumerate().take_while(|(at, record)| follows(*at, record));
+        let (count, length) = behind.fold((0, 0), |(count, sum), (_, record)| (count + 1, sum + record.payload.len()));
+        let first = self.sent.checked_sub(1)?;
+        if count == 0 || self.records.get(first).is_none_or(|head| head.place.number != 0) {
+            return None;
+        }
+        let last = self.records.get(first + count)?.data_end();
+        let (mut before, mut after, data_fin) = (0, length as u16, ends(last));
+        let whole = Some(Joined { before, after, data_fin });
+        for (at, record) in self.records.range_mut(first..=first + count).enumerate() {
+            let own = record.payload.len() as u16;
+            after -= if at == 0 { 0 } else { own };
+            record.joined = Some(Joined { before, after, data_fin });
+            before += own;
+        }
+        whole
+    }
+}

@@ -1,0 +1,337 @@
+//! BBR's rules with numbers worked by hand: segments of 1000 bytes, a path of 8 Mbit/s (1000 bytes per millisecond) and
+//! 100 ms, so that the bandwidth-delay product is 100 000 bytes.
+
+use super::*;
+use crate::congestion::harness::{NOW, START, ack, close_to, congestion, loss, timeout};
+
+const RTT: Duration = Duration::from_millis(100);
+const BDP: u64 = 100_000;
+
+fn mbit(rate: f64) -> Rate {
+    Rate::from_bits_per_second((rate * 1e6) as u64)
+}
+
+/// A flow whose acknowledgements are whole rounds.
+struct Flow {
+    bbr: Bbr,
+    now: Instant,
+    delivered: u64,
+    lost: u64,
+}
+
+impl Flow {
+    fn new() -> Self {
+        Self { bbr: Bbr::start(&(), Start { smoothed_rtt: RTT, ..START }), now: NOW, delivered: 0, lost: 0 }
+    }
+
+    /// An acknowledgement of a segment that was sent when all before was delivered: it ends a round.
+    fn round(&self, rate: f64, in_flight: u64) -> Ack {
+        Ack {
+            now: self.now + RTT,
+            delivery_rate: Some(mbit(rate)),
+            prior_delivered: Some(self.delivered),
+            total_delivered: self.delivered + BDP,
+            in_flight,
+            tx_in_flight: in_flight + 1_000,
+            total_lost: self.lost,
+            prior_lost: self.lost,
+            ..ack(BDP, 100)
+        }
+    }
+
+    fn take(&mut self, ack: Ack) {
+        self.now = ack.now;
+        self.delivered = ack.total_delivered;
+        self.bbr.on_ack(&ack);
+    }
+
+    fn pass_rounds(&mut self, rounds: usize, rate: f64, in_flight: u64) {
+        for _ in 0..rounds {
+            let ack = self.round(rate, in_flight);
+            self.take(ack);
+        }
+    }
+
+    /// Through Startup and Drain; with so little in flight Down is over at once.
+    fn in_cruise() -> Self {
+        let mut flow = Self::new();
+        flow.pass_rounds(4, 8.0, 2 * BDP);
+        flow.pass_rounds(1, 8.0, BDP);
+        assert_eq!(flow.bbr.state, State::Cruise);
+        flow
+    }
+
+    fn in_up() -> Self {
+        let mut flow = Self::in_cruise();
+        flow.now += Duration::from_secs(3);
+        flow.pass_rounds(1, 8.0, BDP);
+        assert_eq!(flow.bbr.state, State::Refill);
+        flow.pass_rounds(1, 8.0, BDP);
+        assert_eq!(flow.bbr.state, State::Up);
+        flow
+    }
+
+    fn lose(&mut self, bytes: u64, prior_lost: u64, tx_in_flight: u64) {
+        self.lost += bytes;
+        self.bbr.on_lost(&Lost {
+            now: self.now,
+            bytes,
+            total_lost: self.lost,
+            total_delivered: self.delivered,
+            prior_lost,
+            tx_in_flight,
+            app_limited: false,
+        });
+    }
+}
+
+#[test]
+fn the_first_segments_are_paced_by_the_initial_window_over_the_round_trip_of_the_handshake() {
+    // 10 000 bytes in 100 ms are 800 kbit/s; 2.77 times that.
+    assert_eq!(Flow::new().bbr.pacing_rate(), Some(mbit(2.216)));
+    // Without a round trip 1 ms is taken until the first sample says 100 ms.
+    let mut blind = Bbr::start(&(), Start { smoothed_rtt: Duration::ZERO, ..START });
+    assert_eq!(blind.pacing_rate(), Some(mbit(221.6)));
+    blind.on_ack(&Ack { delivery_rate: None, ..ack(1_000, 100) });
+    assert_eq!(blind.pacing_rate(), Some(mbit(2.216)));
+}
+
+#[test]
+fn startup_ends_after_three_rounds_that_grow_by_less_than_a_quarter() {
+    let mut flow = Flow::new();
+    flow.pass_rounds(1, 4.0, BDP);
+    flow.pass_rounds(1, 5.0, BDP); // 25 % more
+    flow.pass_rounds(2, 6.0, BDP); // 20 % more than 5, twice
+    assert_eq!(flow.bbr.state, State::Startup);
+    // 2.77 * 0.99 * 6 Mbit/s.
+    close_to(flow.bbr.control.pacing_rate.bits_per_second() as f64, 16_453_800.0, 1.0);
+    flow.pass_rounds(1, 6.0, BDP);
+    assert_eq!(flow.bbr.state, State::Drain);
+    close_to(flow.bbr.control.pacing_rate.bits_per_second() as f64, 2_970_000.0, 1.0);
+}
+
+#[test]
+fn rounds_limited_by_the_application_are_not_counted_and_their_rates_only_raise() {
+    let mut flow = Flow::new();
+    flow.pass_rounds(1, 8.0, BDP);
+    for _ in 0..10 {
+        let limited = Ack { app_limited: true, ..flow.round(2.0, BDP) };
+        flow.take(limited);
+    }
+    assert_eq!(flow.bbr.state, State::Startup);
+    assert_eq!(flow.bbr.model.max_rate(), mbit(8.0));
+    let limited = Ack { app_limited: true, ..flow.round(9.0, BDP) };
+    flow.take(limited);
+    assert_eq!(flow.bbr.model.max_rate(), mbit(9.0));
+}
+
+#[test]
+fn drain_ends_when_no_more_than_the_product_is_in_flight_and_the_window_is_twice_that() {
+    let mut flow = Flow::new();
+    flow.pass_rounds(4, 8.0, 2 * BDP);
+    assert_eq!(flow.bbr.state, State::Drain);
+    flow.pass_rounds(1, 8.0, BDP + 1);
+    assert_eq!(flow.bbr.state, State::Drain);
+    flow.pass_rounds(1, 8.0, BDP);
+    assert_eq!(flow.bbr.state, State::Cruise);
+    // Each round of 100 ms delivers just the product: nothing extra was acknowledged but the round at the beginning of
+    // which counting began anew, which is one window at most: 2 * 100 000 + 100 000.
+    assert_eq!(flow.bbr.window(), 300_000);
+    close_to(flow.bbr.control.pacing_rate.bits_per_second() as f64, 0.99 * 8e6, 1.0);
+}
+
+#[test]
+fn a_cycle_goes_down_cruises_for_two_to_three_seconds_refills_for_a_round_and_probes() {
+    let mut flow = Flow::in_cruise();
+    let began = flow.now;
+    while flow.bbr.state == State::Cruise {
+        flow.pass_rounds(1, 8.0, BDP);
+    }
+    let waited = (flow.now - began).as_secs_f64();
+    assert!((1.8..=3.1).contains(&waited), "{waited} s");
+    assert_eq!(flow.bbr.state, State::Refill);
+    flow.pass_rounds(1, 8.0, BDP);
+    assert_eq!(flow.bbr.state, State::Up);
+    close_to(flow.bbr.control.pacing_rate.bits_per_second() as f64, 1.25 * 0.99 * 8e6, 1.0);
+    // A probe that finds nothing ends as Startup does, after three rounds.
+    flow.pass_rounds(2, 8.0, BDP);
+    assert_eq!(flow.bbr.state, State::Up);
+    flow.pass_rounds(1, 8.0, 2 * BDP);
+    assert_eq!(flow.bbr.state, State::Down);
+    close_to(flow.bbr.control.pacing_rate.bits_per_second() as f64, 0.9 * 0.99 * 8e6, 1.0);
+}
+
+#[test]
+fn a_rate_is_forgotten_a_cycle_after_the_one_it_was_seen_in() {
+    let mut flow = Flow::in_cruise();
+    let mut cycles = 0;
+    while flow.bbr.model.max_rate() == mbit(8.0) {
+        let before = flow.bbr.state;
+        flow.pass_rounds(1, 6.0, 50_000);
+        cycles += u32::from(before == State::Up && flow.bbr.state == State::Down);
+        assert!(cycles < 5);
+    }
+    assert_eq!(flow.bbr.model.max_rate(), mbit(6.0));
+    // The filter moved on a round after Startup, and again a round after the one probe since.
+    assert_eq!(cycles, 1);
+}
+
+#[test]
+fn losses_while_cruising_pull_the_rate_down_to_what_is_delivered_but_not_below_0_7_per_round() {
+    let mut flow = Flow::in_cruise();
+    flow.pass_rounds(1, 7.6, BDP);
+    flow.lose(1_000, 0, BDP);
+    flow.pass_rounds(1, 7.6, BDP);
+    // bw_latest is 7.6, 0.7 * 8 is 5.6.
+    assert_eq!(flow.bbr.model.bounds.bw_shortterm, mbit(7.6));
+    assert_eq!(flow.bbr.model.bw, mbit(7.6));
+    flow.lose(1_000, 1_000, BDP);
+    flow.pass_rounds(1, 1.0, BDP);
+    assert_eq!(flow.bbr.model.bounds.bw_shortterm, mbit(7.6)); // the round began with a sample of 7.6
+    flow.lose(1_000, 2_000, BDP);
+    flow.pass_rounds(1, 1.0, BDP);
+    close_to(flow.bbr.model.bounds.bw_shortterm.bits_per_second() as f64, 0.7 * 7.6e6, 1.0);
+    assert_eq!(flow.bbr.model.max_rate(), mbit(8.0));
+}
+
+#[test]
+fn more_than_two_percent_lost_ends_a_probe_and_bounds_what_may_be_in_flight() {
+    let mut flow = Flow::in_up();
+    // Sent with 100 000 in flight; the first two of three segments are 2 %, the third is too much.
+    flow.lose(1_000, 0, BDP);
+    flow.lose(1_000, 0, BDP);
+    assert_eq!((flow.bbr.state, flow.bbr.model.bounds.inflight_longterm), (State::Up, UNBOUNDED));
+    flow.lose(1_000, 0, BDP);
+    assert_eq!(flow.bbr.state, State::Down);
+    // Before it 99 000 in flight and 2000 lost: (0.02 * 99 000 - 2000) / 0.98 = -20.4, so 98 979.
+    assert_eq!(flow.bbr.model.bounds.inflight_longterm, 98_979);
+    // Once per probe.
+    flow.lose(1_000, 0, 50_000);
+    assert_eq!(flow.bbr.model.bounds.inflight_longterm, 98_979);
+    // 15 % of it are left free in Cruise.
+    assert_eq!(flow.bbr.model.inflight_with_headroom(), 98_979 - 14_846);
+}
+
+#[test]
+fn a_single_probe_is_no_steeper_than_cubic() {
+    let mut flow = Flow::in_up();
+    // Lost with only 10 000 in flight: 0.7 of the product is kept.
+    flow.lose(1_000, 0, 10_000);
+    assert_eq!(flow.bbr.model.bounds.inflight_longterm, 70_000);
+}
+
+#[test]
+fn the_bound_is_raised_by_one_two_four_segments_per_round() {
+    let mut flow = Flow::in_up();
+    flow.bbr.model.bounds.inflight_longterm = BDP;
+    flow.bbr.cycle.up_rounds = 0;
+    let mut raised = Vec::new();
+    for _ in 0..3 {
+        // A window of 100 000, all of it used, acknowledged in a round: one segment for each 100 000, 50 000, 25 000.
+        flow.bbr.control.cwnd = flow.bbr.model.bounds.inflight_longterm;
+        flow.bbr.cycle.raise_slope(flow.bbr.control.cwnd, flow.bbr.model.mss);
+        flow.bbr.cycle.up_acked = 0;
+        let before = flow.bbr.model.bounds.inflight_longterm;
+        let all = Ack { prior_delivered: None, delivered: before, ..flow.round(8.0, 0) };
+        flow.bbr.on_ack(&Ack { tx_in_flight: 0, ..all });
+        raised.push(flow.bbr.model.bounds.inflight_longterm - before);
+    }
+    assert_eq!(raised, [1_000, 2_000, 4_000]);
+}
+
+#[test]
+fn probe_rtt_holds_half_the_product_for_200_ms_after_five_seconds_without_a_new_least_round_trip() {
+    let mut flow = Flow::in_cruise();
+    while flow.bbr.state != State::ProbeRtt {
+        let longer = Ack { rtt: Some(RTT + Duration::from_millis(1)), ..flow.round(8.0, BDP) };
+        flow.take(longer);
+        assert!(flow.now < NOW + Duration::from_secs(6));
+    }
+    assert!(flow.now > NOW + Duration::from_secs(5));
+    assert_eq!(flow.bbr.window(), BDP / 2);
+    // In flight falls to the half: from then on 200 ms and a round; what is delivered meanwhile says nothing of the path.
+    flow.pass_rounds(1, 4.0, BDP / 2);
+    let began = flow.now;
+    while flow.bbr.state == State::ProbeRtt {
+        flow.pass_rounds(1, 4.0, BDP / 2);
+    }
+    assert_eq!(flow.now - began, Duration::from_millis(300)); // the first round that ends later than 200 ms
+    assert_eq!(flow.bbr.state, State::Cruise);
+    assert!(flow.bbr.window() >= 2 * BDP);
+    assert_eq!(flow.bbr.model.max_rate(), mbit(8.0));
+}
+
+#[test]
+fn a_timeout_leaves_one_segment_and_the_end_of_recovery_restores_the_window() {
+    let mut flow = Flow::in_cruise();
+    let before = flow.bbr.window();
+    flow.bbr.on_congestion(&timeout(BDP));
+    assert_eq!(flow.bbr.window(), 1_000);
+    flow.bbr.on_recovery_end(flow.now);
+    assert_eq!(flow.bbr.window(), before);
+}
+
+#[test]
+fn losses_that_were_none_are_taken_back() {
+    let mut flow = Flow::in_up();
+    for _ in 0..3 {
+        flow.lose(1_000, 0, BDP);
+    }
+    flow.bbr.on_congestion(&loss(BDP));
+    assert_eq!(flow.bbr.state, State::Down);
+    flow.bbr.on_spurious(flow.now);
+    assert_eq!((flow.bbr.state, flow.bbr.model.bounds.inflight_longterm), (State::Refill, UNBOUNDED));
+}
+
+#[test]
+fn much_loss_ends_startup_only_after_a_round_in_recovery() {
+    let mut flow = Flow::new();
+    flow.pass_rounds(2, 8.0, 2 * BDP);
+    flow.lose(1_000, 0, 2 * BDP);
+    flow.bbr.on_congestion(&loss(2 * BDP));
+    flow.pass_rounds(1, 8.0, 2 * BDP);
+    assert_eq!(flow.bbr.state, State::Startup);
+    // Six acknowledgements in one round show losses; the round's flight of 200 000 lost 6000, 3 %. Rates still grow.
+    for _ in 0..6 {
+        flow.lose(1_000, 0, 2 * BDP);
+        let within = Ack {
+            prior_delivered: Some(flow.delivered - BDP),
+            total_delivered: flow.delivered,
+            lost: 1_000,
+            ..flow.round(11.0, 2 * BDP)
+        };
+        flow.bbr.on_ack(&Ack { now: flow.now, ..within });
+    }
+    assert_eq!(flow.bbr.state, State::Startup);
+    let end = Ack { prior_lost: 1_000, total_lost: 7_000, tx_in_flight: 2 * BDP, ..flow.round(16.0, 2 * BDP + 1) };
+    flow.take(end);
+    assert_eq!(flow.bbr.state, State::Drain);
+    // The larger of the product at 16 Mbit/s, 200 000, and what a round delivered.
+    assert_eq!(flow.bbr.model.bounds.inflight_longterm, 200_000);
+}
+
+#[test]
+fn a_mark_counts_as_a_loss_of_its_round_and_a_penalty_halves_the_window() {
+    let mut flow = Flow::in_cruise();
+    flow.bbr.on_congestion(&congestion(Congestion::Mark, BDP));
+    flow.pass_rounds(1, 6.0, BDP);
+    assert!(flow.bbr.model.bounds.bw_shortterm < mbit(8.1));
+    let before = flow.bbr.window();
+    flow.bbr.on_congestion(&congestion(Congestion::Penalty, BDP));
+    assert_eq!(flow.bbr.window(), before / 2);
+    // Four segments of 1000 bytes are left, unless there were fewer.
+    for (window, halved) in [(9_000, 4_500), (7_000, 4_000), (3_000, 3_000)] {
+        flow.bbr.cwnd = window;
+        flow.bbr.on_congestion(&congestion(Congestion::Penalty, BDP));
+        assert_eq!(flow.bbr.window(), halved);
+    }
+}
+
+#[test]
+fn after_a_pause_of_the_application_segments_leave_at_the_rate_of_the_model() {
+    let mut flow = Flow::in_up();
+    let sent =
+        Sent { now: flow.now, bytes: 1_000, in_flight: 1_000, total_delivered: flow.delivered, app_limited: true };
+    flow.bbr.on_sent(&sent);
+    close_to(flow.bbr.control.pacing_rate.bits_per_second() as f64, 0.99 * 8e6, 1.0);
+}

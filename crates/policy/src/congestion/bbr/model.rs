@@ -1,0 +1,144 @@
+//! The model of a path: what it delivers, its least round-trip time, and the volumes that follow (section 5.5).
+
+use super::super::Ack;
+use super::super::path_model::{MinRtt, WindowedMax};
+use super::loss::Bounds;
+use super::state::{Sample, State};
+use crate::rate::Rate;
+use crate::time::{Duration, Instant};
+
+/// Least window, segments (MinPipeCwnd).
+pub(super) const MIN_PIPE: u64 = 4;
+/// Window of the minimum of round-trip times (MinRTTFilterLen).
+const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
+/// After this long without a new minimum it is looked for (ProbeRTTInterval).
+const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
+/// Quanta that sender and receiver may hold (section 5.5.8); a quantum is one segment.
+const OFFLOAD_QUANTA: u64 = 3;
+
+/// What came in beyond what the model expects since the last lull (ACK aggregation).
+#[derive(Clone, Debug)]
+struct Aggregation {
+    extra: WindowedMax<10>,
+    since: Instant,
+    delivered: u64,
+}
+
+/// What is known of the path.
+#[derive(Clone, Debug)]
+pub(super) struct Model {
+    pub(super) mss: u64,
+    pub(super) initial_window: u64,
+    pub(super) max_bw: WindowedMax<2>,
+    pub(super) bw: Rate,
+    pub(super) min_rtt: MinRtt,
+    pub(super) bounds: Bounds,
+    aggregation: Aggregation,
+}
+
+impl Model {
+    pub(super) fn new(mss: u64, initial_window: u64, now: Instant, rtt: Option<Duration>) -> Self {
+        Self {
+            mss,
+            initial_window,
+            max_bw: WindowedMax::new(),
+            bw: Rate::ZERO,
+            min_rtt: MinRtt::new(MIN_RTT_WINDOW, PROBE_RTT_INTERVAL, now, rtt),
+            bounds: Bounds::NONE,
+            aggregation: Aggregation { extra: WindowedMax::new(), since: now, delivered: 0 },
+        }
+    }
+
+    /// BBR.max_bw.
+    pub(super) fn max_rate(&self) -> Rate {
+        Rate::from_bits_per_second(self.max_bw.max())
+    }
+
+    /// UpdateMaxBw, but for the round.
+    pub(super) fn update_max_bw(&mut self, sample: &Sample) {
+        if let Some(rate) = sample.rate
+            && rate > Rate::ZERO
+            && (rate >= self.max_rate() || !sample.app_limited)
+        {
+            self.max_bw.update(rate.bits_per_second());
+        }
+    }
+
+    /// BoundBWForModel.
+    pub(super) fn bound_bw(&mut self) {
+        self.bw = self.max_rate().min(self.bounds.bw_shortterm);
+    }
+
+    /// A round of packets is over.
+    pub(super) fn advance_aggregation(&mut self) {
+        self.aggregation.extra.advance();
+    }
+
+    /// After a pause nothing is expected of the time before.
+    pub(super) fn restart_aggregation(&mut self, now: Instant) {
+        self.aggregation.since = now;
+    }
+
+    /// UpdateACKAggregation. In Startup one round is remembered: the past is forgotten at the start of the next.
+    pub(super) fn update_aggregation(&mut self, ack: &Ack, cwnd: u64, forget_past: bool) {
+        let mut expected = volume(self.bw, ack.now.since(self.aggregation.since), 1.0);
+        let aggregation = &mut self.aggregation;
+        if aggregation.delivered <= expected {
+            aggregation.delivered = 0;
+            aggregation.since = ack.now;
+            expected = 0;
+        }
+        aggregation.delivered = aggregation.delivered.saturating_add(ack.delivered);
+        let extra = aggregation.delivered.saturating_sub(expected).min(cwnd);
+        if forget_past {
+            aggregation.extra.forget_past();
+        }
+        aggregation.extra.update(extra);
+    }
+
+    /// MinPipeCwnd, bytes.
+    pub(super) fn min_pipe(&self) -> u64 {
+        MIN_PIPE * self.mss
+    }
+
+    /// BDPMultiple.
+    pub(super) fn bdp(&self, rate: Rate, gain: f64) -> u64 {
+        self.min_rtt.get().map_or(self.initial_window, |rtt| volume(rate, rtt, gain))
+    }
+
+    /// Inflight, with QuantizationBudget.
+    pub(super) fn inflight(&self, state: State, rate: Rate, gain: f64) -> u64 {
+        self.quantized(state, self.bdp(rate, gain))
+    }
+
+    /// UpdateMaxInflight.
+    pub(super) fn max_inflight(&self, state: State) -> u64 {
+        let bdp = self.bdp(self.bw, state.cwnd_gain());
+        self.quantized(state, bdp.saturating_add(self.aggregation.extra.max()))
+    }
+
+    fn quantized(&self, state: State, volume: u64) -> u64 {
+        let volume = volume.max(OFFLOAD_QUANTA * self.mss).max(self.min_pipe());
+        if state == State::Up { volume.saturating_add(2 * self.mss) } else { volume }
+    }
+
+    /// TargetInflight.
+    pub(super) fn target_inflight(&self, cwnd: u64) -> u64 {
+        self.bdp(self.bw, 1.0).min(cwnd)
+    }
+
+    /// ProbeRTTCwnd.
+    pub(super) fn probe_rtt_window(&self) -> u64 {
+        self.bdp(self.bw, State::ProbeRtt.cwnd_gain()).max(self.min_pipe())
+    }
+
+    /// InflightWithHeadroom.
+    pub(super) fn inflight_with_headroom(&self) -> u64 {
+        self.bounds.inflight_with_headroom(self.mss, self.min_pipe())
+    }
+}
+
+/// What `rate` carries in `span`, times `gain`, bytes.
+fn volume(rate: Rate, span: Duration, gain: f64) -> u64 {
+    (rate.bits_per_second() as f64 / 8.0 * span.as_secs_f64() * gain) as u64
+}

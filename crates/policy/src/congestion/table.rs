@@ -1,0 +1,17 @@
+//! The congestion control algorithms.
+
+use super::api::CongestionControl;
+use super::{anabranch, balia, bbr, cubic, lia, new_reno, olia, wvegas};
+use crate::table::Member;
+
+/// The congestion control algorithms.
+pub const TABLE: &[Member<dyn CongestionControl>] = &[
+    new_reno::MEMBER,
+    cubic::MEMBER,
+    bbr::MEMBER,
+    lia::MEMBER,
+    olia::MEMBER,
+    balia::MEMBER,
+    wvegas::MEMBER,
+    anabranch::MEMBER,
+];

@@ -1,0 +1,305 @@
+//! The proxy: programs connect to it on this host, and each of their connections goes out as multipath TCP, straight to
+//! its target or to a server of ours that goes on from there.
+
+use super::counters::{Outcome, ProxyCounters};
+use super::credentials::Credentials;
+use super::failure::Failure;
+use super::far::{CONNECTED, Far, NAMED, SERVERS_OWN, initiate};
+use super::inbound::Negotiation;
+use super::key::Key;
+use super::relay::{Relay, SocketIs};
+use super::resolve::connect_to_first;
+use super::service::{Journal, Limits, Refused, Service, Tasks, last_word, negotiate};
+use super::target::Target;
+use anabranch_mptcp::ConnectionConfig;
+use anabranch_stack::{Stack, Stream};
+use bytes::Bytes;
+use core::net::SocketAddr;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::time::{sleep, timeout};
+
+/// Connections that wait to be accepted; the kernel takes no more than this by default.
+const BACKLOG: u32 = 4_096;
+/// How long to wait before the next try when the kernel has no descriptor for us.
+const BREATH: Duration = Duration::from_millis(50);
+
+/// Where connections go.
+#[derive(Clone)]
+pub enum Via {
+    /// Straight to the target. Names are resolved here.
+    Direct,
+    /// To a server of ours ([`super::Server`]), which goes on to the target. Names of targets are resolved there.
+    Server {
+        /// The server.
+        server: Target,
+        /// The key that both have.
+        key: Key,
+    },
+}
+
+/// A place to connect to, and what happens there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entrance {
+    /// The address to listen on.
+    pub listen: SocketAddr,
+    /// Where those who come go.
+    pub leads: Leads,
+}
+
+/// Where those who come to an entrance go.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Leads {
+    /// Where they say in SOCKS5 or HTTP CONNECT.
+    WhereAsked,
+    /// To this target.
+    To(Target),
+    /// Where the server leads them; only with [`Via::Server`].
+    WhereTheServerLeads,
+}
+
+/// How the connection to a target, or to the server for its sake, is to be made: policies, priority, buffers.
+pub type Choose = Box<dyn Fn(&Target) -> ConnectionConfig + Send + Sync>;
+
+/// What can be chosen about a proxy.
+pub struct ProxyConfig {
+    /// Where connections go.
+    pub via: Via,
+    /// What clients must show at entrances that ask.
+    pub credentials: Option<Credentials>,
+    /// Asked for each connection.
+    pub choose: Choose,
+    /// What keeps clients from taking everything.
+    pub limits: Limits,
+    /// Who is told of each connection.
+    pub journal: Option<Journal>,
+}
+
+/// An address cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}: {error}")]
+pub struct BindError {
+    /// The address.
+    pub address: SocketAddr,
+    /// What the kernel says.
+    pub error: io::Error,
+}
+
+/// What all clients' tasks share.
+struct Shared {
+    service: Arc<Service>,
+    stack: Stack,
+    via: Via,
+    credentials: Option<Arc<Credentials>>,
+    choose: Choose,
+}
+
+/// Entrances that are listened on.
+pub struct Entrances {
+    listeners: Vec<(TcpListener, Leads)>,
+}
+
+/// A proxy that listens.
+pub struct Proxy {
+    entrances: Entrances,
+    shared: Arc<Shared>,
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv6() { TcpSocket::new_v6()? } else { TcpSocket::new_v4()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+impl Entrances {
+    /// Listens; nobody is served before [`Proxy::run`]. To be called within a runtime.
+    ///
+    /// # Errors
+    /// [`BindError`].
+    pub fn bind(entrances: Vec<Entrance>) -> Result<Self, BindError> {
+        let listeners = entrances.into_iter().map(|Entrance { listen: address, leads }| {
+            let listener = listen(address).map_err(|error| BindError { address, error })?;
+            Ok((listener, leads))
+        });
+        Ok(Self { listeners: listeners.collect::<Result<_, _>>()? })
+    }
+
+    /// The addresses that are listened on, in order.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.listeners.iter().filter_map(|(listener, _)| listener.local_addr().ok()).collect()
+    }
+
+    /// The next client of any listener; all get their turn.
+    fn poll_accept(
+        &self,
+        first: &mut usize,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<(TcpStream, SocketAddr, Leads)>> {
+        *first += 1;
+        let count = self.listeners.len();
+        for (listener, leads) in self.listeners.iter().cycle().skip(*first % count.max(1)).take(count) {
+            if let Poll::Ready(accepted) = listener.poll_accept(context) {
+                return Poll::Ready(accepted.map(|(socket, peer)| (socket, peer, leads.clone())));
+            }
+        }
+        Poll::Pending
+    }
+}
+
+impl Proxy {
+    /// A proxy behind these entrances whose connections go out over `stack`.
+    pub fn new(entrances: Entrances, stack: Stack, config: ProxyConfig) -> Self {
+        let shared = Shared {
+            service: Arc::new(Service::new(config.limits, config.journal)),
+            stack,
+            via: config.via,
+            credentials: config.credentials.map(Arc::new),
+            choose: config.choose,
+        };
+        Self { entrances, shared: Arc::new(shared) }
+    }
+
+    /// Serves until `stop` completes, and then for a moment those who are connected. Gives the totals.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> ProxyCounters {
+        let mut tasks = Tasks::new(Arc::clone(&self.shared.service));
+        let mut stop = Box::pin(stop);
+        let mut first = 0;
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = &mut stop => break,
+                accepted = poll_fn(|context| self.entrances.poll_accept(&mut first, context)) => accepted,
+                () = tasks.reap() => continue,
+            };
+            match accepted {
+                Ok((socket, peer, leads)) => {
+                    if tasks.admit() {
+                        tasks.spawn(serve(Arc::clone(&self.shared), socket, peer, leads));
+                    }
+                }
+                Err(_no_descriptors) => {
+                    self.shared.service.with_counters(|counters| counters.accept_errors += 1);
+                    sleep(BREATH).await;
+                }
+            }
+        }
+        drop(self.entrances);
+        tasks.drain().await
+    }
+}
+
+/// Serves one client from its first byte to its last.
+async fn serve(shared: Arc<Shared>, mut socket: TcpStream, peer: SocketAddr, leads: Leads) {
+    // Whoever writes less than a segment wants it to arrive.
+    let _ = socket.set_nodelay(true);
+    // What is needed only until it is connected is given back then.
+    let opened = Box::pin(open(&shared, &mut socket, leads)).await;
+    let Shared { service, .. } = &*shared;
+    match opened {
+        Ok((far, early, first, target)) => {
+            let scratch = service.scratch.clone();
+            let mut relay = Relay::new(socket, SocketIs::Client, far, early, scratch, service.limits.idle);
+            relay.push_down(first);
+            let (outcome, up, down) = relay.await;
+            service.ended(outcome, up, down, || format!("{peer} -> {}", describe(target.as_ref())));
+        }
+        Err((outcome, target)) => {
+            service.ended(outcome, 0, 0, || format!("{peer} -> {}", describe(target.as_ref())));
+        }
+    }
+}
+
+fn describe(target: Option<&Target>) -> String {
+    target.map_or_else(|| "?".to_owned(), Target::to_string)
+}
+
+/// What a client is connected to; what it has sent and what it is sent already.
+type Opened = (Far, Bytes, Bytes, Option<Target>);
+
+/// Finds out what a client wants and connects it.
+async fn open(shared: &Shared, socket: &mut TcpStream, leads: Leads) -> Result<Opened, (Outcome, Option<Target>)> {
+    let target = match leads {
+        Leads::WhereAsked => {
+            let mut negotiation = Negotiation::new(shared.credentials.clone());
+            let asked = timeout(shared.service.limits.negotiation, negotiate(socket, &mut negotiation)).await;
+            let target = asked.map_err(|_| (Outcome::TooSlow, None))?.map_err(|outcome| (outcome, None))?;
+            return match connect(shared, Some(&target)).await {
+                Ok((far, first)) => {
+                    let first = [&negotiation.accepted()[..], &first].concat();
+                    Ok((far, negotiation.into_early(), Bytes::from(first), Some(target)))
+                }
+                Err(Refused { failure, outcome }) => {
+                    last_word(socket, &negotiation.refused(failure)).await;
+                    Err((outcome, Some(target)))
+                }
+            };
+        }
+        Leads::To(target) => Some(target),
+        Leads::WhereTheServerLeads => None,
+    };
+    match connect(shared, target.as_ref()).await {
+        Ok((far, first)) => Ok((far, Bytes::new(), first, target)),
+        Err(Refused { outcome, .. }) => {
+            // As the target itself would have done.
+            let _ = socket2::SockRef::from(&*socket).set_linger(Some(Duration::ZERO));
+            Err((outcome, target))
+        }
+    }
+}
+
+/// Connects to the target, or through the server; gives also what has come from there already.
+async fn connect(shared: &Shared, target: Option<&Target>) -> Result<(Far, Bytes), Refused> {
+    let attempt = async {
+        match (&shared.via, target) {
+            (Via::Direct, Some(target)) => {
+                let stream = dial(shared, target, (shared.choose)(target)).await?;
+                Ok((Far::Plain(stream), Bytes::new()))
+            }
+            (Via::Direct, None) => Err(Failure::General.into()),
+            (Via::Server { server, key }, target) => {
+                let stream = dial(shared, server, (shared.choose)(target.unwrap_or(server))).await?;
+                ask(stream, key, target).await
+            }
+        }
+    };
+    timeout(shared.service.limits.connect, attempt).await.unwrap_or(Err(Failure::TimedOut.into()))
+}
+
+/// A stream to the first address of `target` that answers.
+async fn dial(shared: &Shared, target: &Target, config: ConnectionConfig) -> Result<Stream, Failure> {
+    let addresses = shared.service.resolver.resolve(target).await?;
+    let stack = &shared.stack;
+    let connect = |address| {
+        let attempt = stack.connect(None, address, config.clone());
+        async move { attempt.await.map_err(Failure::from) }
+    };
+    let stream = connect_to_first(addresses, connect).await?;
+    // It may have ended already; that will be seen.
+    let _ = stream.set_nodelay(true);
+    Ok(stream)
+}
+
+/// Proves the key to a server and asks it for the target.
+async fn ask(stream: Stream, key: &Key, target: Option<&Target>) -> Result<(Far, Bytes), Refused> {
+    let lost = |error: io::Error| match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidData => {
+            Refused { failure: Failure::NotAllowed, outcome: Outcome::Unproven }
+        }
+        _ => Failure::from(error).into(),
+    };
+    let mut far = initiate(stream, key).await.map_err(lost)?;
+    let mut request = vec![if target.is_some() { NAMED } else { SERVERS_OWN }];
+    target.into_iter().for_each(|target| target.encode(&mut request));
+    far.write(&request).await.map_err(lost)?;
+    let answer = far.read_bytes().await.map_err(lost)?;
+    match answer.first() {
+        Some(&CONNECTED) => Ok((far, answer.slice(1..))),
+        Some(&reply) => Err(Failure::from_socks_reply(reply).into()),
+        None => Err(Failure::General.into()),
+    }
+}

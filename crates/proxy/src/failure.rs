@@ -1,0 +1,126 @@
+//! Why a client is not connected, in the words that SOCKS5 (RFC 1928, section 6) and HTTP (RFC 9110, section 15) have for it.
+
+use anabranch_mptcp::CloseCause;
+use anabranch_mptcp::endpoint::OperationError;
+use anabranch_stack::ConnectError;
+use std::io;
+
+/// Why a client is not connected. In order of how much it says: of several attempts the greatest is reported.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Failure {
+    /// No other word fits.
+    General,
+    /// There is no way to an address of that kind.
+    NetworkUnreachable,
+    /// There is no such name, or no answer from its network.
+    HostUnreachable,
+    /// Nobody answered in time.
+    TimedOut,
+    /// The host is there and does not want.
+    Refused,
+    /// We do not want.
+    NotAllowed,
+}
+
+impl Failure {
+    /// REP of a SOCKS5 reply.
+    pub fn socks_reply(self) -> u8 {
+        match self {
+            Self::General => 1,
+            Self::NotAllowed => 2,
+            Self::NetworkUnreachable => 3,
+            Self::HostUnreachable => 4,
+            Self::Refused => 5,
+            // "TTL expired": the one word for time in this list.
+            Self::TimedOut => 6,
+        }
+    }
+
+    /// The inverse of [`Self::socks_reply`]; what is unknown is [`Self::General`].
+    pub(crate) fn from_socks_reply(reply: u8) -> Self {
+        match reply {
+            2 => Self::NotAllowed,
+            3 => Self::NetworkUnreachable,
+            4 => Self::HostUnreachable,
+            5 => Self::Refused,
+            6 => Self::TimedOut,
+            _ => Self::General,
+        }
+    }
+
+    /// Status and reason phrase of an HTTP answer.
+    pub(crate) fn http_status(self) -> &'static str {
+        match self {
+            Self::NotAllowed => "403 Forbidden",
+            Self::TimedOut => "504 Gateway Timeout",
+            Self::General | Self::NetworkUnreachable | Self::HostUnreachable | Self::Refused => "502 Bad Gateway",
+        }
+    }
+
+    /// One sentence for people.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::General => "The connection could not be made.",
+            Self::NotAllowed => "This destination is not allowed.",
+            Self::NetworkUnreachable => "There is no address here to reach the destination from.",
+            Self::HostUnreachable => "The destination is not known or cannot be reached.",
+            Self::Refused => "The destination refused the connection.",
+            Self::TimedOut => "The destination did not answer in time.",
+        }
+    }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Impossible(OperationError::NoAddress) => Self::NetworkUnreachable,
+            ConnectError::Impossible(OperationError::NoPeer) => Self::HostUnreachable,
+            ConnectError::Ended(CloseCause::Refused | CloseCause::AbortedByPeer) => Self::Refused,
+            ConnectError::Ended(CloseCause::TimedOut | CloseCause::UserTimeout) => Self::TimedOut,
+            ConnectError::Impossible(_) | ConnectError::Ended(_) | ConnectError::ShutDown => Self::General,
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset => Self::Refused,
+            io::ErrorKind::TimedOut => Self::TimedOut,
+            io::ErrorKind::NetworkUnreachable | io::ErrorKind::AddrNotAvailable => Self::NetworkUnreachable,
+            io::ErrorKind::HostUnreachable => Self::HostUnreachable,
+            _ => Self::General,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Failure; 6] = [
+        Failure::General,
+        Failure::NetworkUnreachable,
+        Failure::HostUnreachable,
+        Failure::TimedOut,
+        Failure::Refused,
+        Failure::NotAllowed,
+    ];
+
+    #[test]
+    fn each_failure_has_a_reply_of_its_own_and_comes_back_from_it() {
+        for failure in ALL {
+            assert_eq!(Failure::from_socks_reply(failure.socks_reply()), failure);
+            assert_ne!(failure.socks_reply(), 0, "0 means success");
+        }
+        assert_eq!(Failure::from_socks_reply(99), Failure::General);
+    }
+
+    #[test]
+    fn of_several_attempts_a_refusal_says_more_than_a_missing_address() {
+        assert!(Failure::Refused > Failure::NetworkUnreachable);
+        assert_eq!(Failure::from(ConnectError::Ended(CloseCause::Refused)), Failure::Refused);
+        assert_eq!(Failure::from(io::Error::from(io::ErrorKind::ConnectionRefused)), Failure::Refused);
+        assert_eq!(Failure::from(ConnectError::Impossible(OperationError::NoAddress)), Failure::NetworkUnreachable);
+    }
+}

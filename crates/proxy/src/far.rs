@@ -1,0 +1,182 @@
+//! The multipath side of a client's connection: a stream of ours as it is, or with a server's records on it.
+
+use super::key::Key;
+use super::noise::{self, Initiator, MESSAGE, Opened, Records};
+use anabranch_stack::Stream;
+use bytes::{Buf as _, Bytes, BytesMut};
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncReadExt as _, AsyncWrite as _, AsyncWriteExt as _};
+
+/// Most bytes taken from the stream at once.
+const READ: usize = 64 * 1024;
+/// What is read in pieces smaller than this is copied to a buffer of its own size, so that a few bytes that wait do not
+/// hold a large buffer.
+const COPIED: usize = 16 * 1024;
+
+/// First byte of a request: connect me to where you lead everybody.
+pub(super) const SERVERS_OWN: u8 = 0;
+/// First byte of a request: connect me to the target that follows.
+pub(super) const NAMED: u8 = 1;
+/// The answer to a request that succeeded; otherwise it is REP of SOCKS5 ([`super::Failure::socks_reply`]).
+pub(super) const CONNECTED: u8 = 0;
+
+/// The multipath side of a client's connection.
+pub(super) enum Far {
+    /// Bytes as they are.
+    Plain(Stream),
+    /// Encrypted records.
+    Sealed(Sealed),
+}
+
+/// A stream with records on it.
+pub(super) struct Sealed {
+    stream: Stream,
+    records: Records,
+    /// The beginning of a record.
+    input: BytesMut,
+}
+
+/// Bytes that lie about the stream's end or a record's content.
+pub(super) fn tampered() -> io::Error {
+    io::ErrorKind::InvalidData.into()
+}
+
+/// Proves the key to a server that must prove it too.
+///
+/// # Errors
+/// [`io::ErrorKind::PermissionDenied`] if it does not, which includes that it closes at this point.
+pub(super) async fn initiate(mut stream: Stream, key: &Key) -> io::Result<Far> {
+    let unproven = |_| io::Error::from(io::ErrorKind::PermissionDenied);
+    let (initiator, message) = Initiator::new(key).map_err(unproven)?;
+    stream.write_all(&message).await?;
+    let mut answer = [0; MESSAGE];
+    stream.read_exact(&mut answer).await.map_err(|_closed| io::Error::from(io::ErrorKind::PermissionDenied))?;
+    let records = initiator.finish(&answer).map_err(unproven)?;
+    Ok(Far::Sealed(Sealed { stream, records, input: BytesMut::new() }))
+}
+
+/// Lets a client prove the key.
+///
+/// # Errors
+/// [`io::ErrorKind::PermissionDenied`] if it does not.
+pub(super) async fn respond(mut stream: Stream, key: &Key) -> io::Result<Far> {
+    let mut message = [0; MESSAGE];
+    stream.read_exact(&mut message).await?;
+    match noise::respond(key, &message) {
+        Ok((answer, records)) => {
+            stream.write_all(&answer).await?;
+            Ok(Far::Sealed(Sealed { stream, records, input: BytesMut::new() }))
+        }
+        Err(_unproven) => {
+            // Whatever was wrong looks the same from outside.
+            stream.abort();
+            Err(io::ErrorKind::PermissionDenied.into())
+        }
+    }
+}
+
+impl Far {
+    pub(super) fn stream(&self) -> &Stream {
+        match self {
+            Self::Plain(stream) | Self::Sealed(Sealed { stream, .. }) => stream,
+        }
+    }
+
+    /// The next bytes; empty at the end.
+    pub(super) fn poll_read_bytes(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        match self {
+            Self::Plain(stream) => stream.poll_read_bytes(context, READ),
+            Self::Sealed(sealed) => sealed.poll_read_bytes(context),
+        }
+    }
+
+    /// What goes on the wire for the bytes in `buffer`, which is empty afterwards.
+    pub(super) fn wrap(&mut self, buffer: &mut BytesMut) -> Bytes {
+        match self {
+            Self::Plain(_) if buffer.len() >= COPIED => buffer.split().freeze(),
+            Self::Plain(_) => {
+                let bytes = Bytes::copy_from_slice(buffer);
+                buffer.clear();
+                bytes
+            }
+            Self::Sealed(Sealed { records, .. }) => {
+                let mut sealed = BytesMut::new();
+                records.seal(buffer, &mut sealed);
+                buffer.clear();
+                sealed.freeze()
+            }
+        }
+    }
+
+    /// What goes on the wire before the end of the stream.
+    pub(super) fn wrap_end(&mut self) -> Bytes {
+        match self {
+            Self::Plain(_) => Bytes::new(),
+            Self::Sealed(Sealed { records, .. }) => {
+                let mut sealed = BytesMut::new();
+                records.seal_end(&mut sealed);
+                sealed.freeze()
+            }
+        }
+    }
+
+    /// Writes from the front of `pending` until nothing is left.
+    pub(super) fn poll_write(&self, context: &mut Context<'_>, pending: &mut Bytes) -> Poll<io::Result<()>> {
+        while !pending.is_empty() {
+            let taken = ready!(self.stream().poll_write_bytes(context, pending.clone()))?;
+            pending.advance(taken);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Ends our direction.
+    pub(super) fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Plain(stream) | Self::Sealed(Sealed { stream, .. }) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+
+    /// [`Self::poll_read_bytes`] for those who wait.
+    pub(super) async fn read_bytes(&mut self) -> io::Result<Bytes> {
+        poll_fn(|context| self.poll_read_bytes(context)).await
+    }
+
+    /// Writes all of `bytes`, wrapped.
+    pub(super) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut pending = self.wrap(&mut BytesMut::from(bytes));
+        poll_fn(|context| self.poll_write(context, &mut pending)).await
+    }
+
+    /// Writes all of `bytes`, wrapped, and then the end.
+    pub(super) async fn finish(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write(bytes).await?;
+        let mut pending = self.wrap_end();
+        poll_fn(|context| self.poll_write(context, &mut pending)).await?;
+        poll_fn(|context| self.poll_shutdown(context)).await
+    }
+}
+
+impl Sealed {
+    fn poll_read_bytes(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        loop {
+            match self.records.open(&mut self.input).map_err(|_| tampered())? {
+                Opened::Bytes(bytes) => return Poll::Ready(Ok(bytes)),
+                Opened::End => return Poll::Ready(Ok(Bytes::new())),
+                Opened::More => {}
+            }
+            if self.input.is_empty() {
+                // Whoever is idle holds no buffer.
+                self.input = BytesMut::new();
+            }
+            let more = ready!(self.stream.poll_read_bytes(context, READ))?;
+            if more.is_empty() {
+                // The stream ends, but the peer has not said so in a record.
+                return Poll::Ready(Err(tampered()));
+            }
+            self.input.extend_from_slice(&more);
+        }
+    }
+}

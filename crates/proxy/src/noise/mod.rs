@@ -1,0 +1,142 @@
+//! Proof of the shared key, and encryption: the Noise protocol (revision 34) with pattern NNpsk0, by the crate `snow`.
+//!
+//! Two messages of 48 bytes, then records. The client's first message can only be made, and the server's only be read, by
+//! who has the key; both make fresh ephemeral keys, so that a recording stays closed when the key becomes known later. What
+//! the client wants is said in the first record and not in the first message: a replayed message gets an answer that
+//! only the sender of the ephemeral key can use, and nothing is done for it. The server looks at the key before it computes
+//! anything expensive. docs/proxy.md has the format and what an attacker can and cannot do.
+
+mod records;
+
+pub use records::{Opened, Records, Tampered};
+
+use super::key::Key;
+use snow::{Builder, HandshakeState};
+
+/// Everything that both ends must agree on.
+const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_SHA256";
+/// Bound into the handshake: another version of the format fails as another key does.
+const PROLOGUE: &[u8] = b"anabranch proxy 1";
+
+/// Length of each of the two messages: an ephemeral public key and the tag of an empty payload.
+pub const MESSAGE: usize = 48;
+
+/// A message of the handshake.
+pub type Message = [u8; MESSAGE];
+
+/// The peer has another key, or speaks something else, or somebody changed or repeated what it said. Which of these must
+/// not be told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the peer does not prove the key")]
+pub struct Unproven;
+
+impl From<snow::Error> for Unproven {
+    fn from(_told_to_nobody: snow::Error) -> Self {
+        Self
+    }
+}
+
+fn builder(key: &Key) -> Result<Builder<'_>, Unproven> {
+    let pattern = PATTERN.parse().map_err(|_: snow::Error| Unproven)?;
+    Ok(Builder::new(pattern).prologue(PROLOGUE)?.psk(0, key.bytes())?)
+}
+
+/// A client that has sent its message.
+pub struct Initiator(Box<HandshakeState>);
+
+impl Initiator {
+    /// Begins: the message for the server.
+    ///
+    /// # Errors
+    /// Only if the operating system has no random numbers.
+    pub fn new(key: &Key) -> Result<(Self, Message), Unproven> {
+        let mut state = builder(key)?.build_initiator()?;
+        let mut message = [0; MESSAGE];
+        state.write_message(&[], &mut message)?;
+        Ok((Self(Box::new(state)), message))
+    }
+
+    /// Ends with the server's message.
+    ///
+    /// # Errors
+    /// [`Unproven`].
+    pub fn finish(mut self, message: &Message) -> Result<Records, Unproven> {
+        self.0.read_message(message, &mut [0; MESSAGE])?;
+        Ok(Records::new(self.0.into_transport_mode()?))
+    }
+}
+
+/// A server's whole part: from the client's message, its own.
+///
+/// # Errors
+/// [`Unproven`], before any public-key operation.
+pub fn respond(key: &Key, message: &Message) -> Result<(Message, Records), Unproven> {
+    let mut state = builder(key)?.build_responder()?;
+    state.read_message(message, &mut [0; MESSAGE])?;
+    let mut answer = [0; MESSAGE];
+    state.write_message(&[], &mut answer)?;
+    Ok((answer, Records::new(state.into_transport_mode()?)))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Both ends after a handshake.
+    pub fn pair() -> (Records, Records) {
+        let key = Key::generate().expect("random numbers");
+        let (initiator, message) = Initiator::new(&key).expect("random numbers");
+        let (answer, server) = respond(&key, &message).expect("the same key");
+        (initiator.finish(&answer).expect("the same key"), server)
+    }
+
+    #[test]
+    fn another_key_proves_nothing() {
+        let (ours, theirs) = (Key::generate().expect("random"), Key::generate().expect("random"));
+        let (_, message) = Initiator::new(&ours).expect("random numbers");
+        assert_eq!(respond(&theirs, &message).err(), Some(Unproven));
+    }
+
+    #[test]
+    fn a_server_without_the_key_is_found_out() {
+        let (ours, theirs) = (Key::generate().expect("random"), Key::generate().expect("random"));
+        let (initiator, _) = Initiator::new(&ours).expect("random numbers");
+        let (_, other) = Initiator::new(&theirs).expect("random numbers");
+        let (answer, _) = respond(&theirs, &other).expect("its own key");
+        assert_eq!(initiator.finish(&answer).err(), Some(Unproven));
+    }
+
+    #[test]
+    fn a_changed_bit_anywhere_in_either_message_is_found_out() {
+        let key = Key::generate().expect("random");
+        for bit in 0..MESSAGE * 8 {
+            let (initiator, mut message) = Initiator::new(&key).expect("random numbers");
+            let (mut answer, _) = respond(&key, &message).expect("the same key");
+            message[bit / 8] ^= 1 << (bit % 8);
+            answer[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(respond(&key, &message).err(), Some(Unproven), "bit {bit}");
+            assert_eq!(initiator.finish(&answer).err(), Some(Unproven), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_replayed_message_gets_a_session_that_the_replayer_cannot_use() {
+        let key = Key::generate().expect("random");
+        let (initiator, message) = Initiator::new(&key).expect("random numbers");
+        let (answer, _) = respond(&key, &message).expect("the same key");
+        let mut client = initiator.finish(&answer).expect("the same key");
+        let mut recorded = bytes::BytesMut::new();
+        client.seal(b"connect me", &mut recorded);
+        // Whoever recorded all of it sends it again.
+        let (again, mut server) = respond(&key, &message).expect("the message is good");
+        assert_ne!(again, answer);
+        assert_eq!(server.open(&mut recorded).err(), Some(Tampered));
+    }
+
+    #[test]
+    fn what_a_client_sends_does_not_come_back_to_it_as_the_servers() {
+        let key = Key::generate().expect("random");
+        let (initiator, message) = Initiator::new(&key).expect("random numbers");
+        assert_eq!(initiator.finish(&message).err(), Some(Unproven));
+    }
+}

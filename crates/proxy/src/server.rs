@@ -1,0 +1,233 @@
+//! The far end of a proxy: ends multipath connections and goes on to targets as plain TCP, for clients that prove the key.
+
+use super::allow::AllowList;
+use super::counters::{Outcome, ProxyCounters};
+use super::failure::Failure;
+use super::far::{CONNECTED, Far, NAMED, SERVERS_OWN, respond};
+use super::inbound::Negotiation;
+use super::key::Key;
+use super::priorities::Priorities;
+use super::relay::{Relay, SocketIs};
+use super::resolve::connect_to_first;
+use super::service::{Journal, Limits, Refused, Service, Tasks, last_word, negotiate};
+use super::target::Target;
+use anabranch_mptcp::ConnectionConfig;
+use anabranch_stack::{ListenError, Listener, Stack, Stream};
+use bytes::Bytes;
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// Where clients are led.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Destination {
+    /// To this target and no other.
+    Fixed(Target),
+    /// Where they ask to, if it is allowed.
+    Named(AllowList),
+}
+
+/// What can be chosen about a server.
+pub struct ServerConfig {
+    /// The port of the stack to listen on.
+    pub port: u16,
+    /// What clients must prove. Without a key whoever reaches the stack is served, and speaks plainly: SOCKS5 or HTTP
+    /// CONNECT with [`Destination::Named`], nothing at all with [`Destination::Fixed`]. That is for a stack that only its own
+    /// host can reach; anywhere else it would be an open relay.
+    pub key: Option<Key>,
+    /// Where clients are led.
+    pub destination: Destination,
+    /// How the clients' connections are treated.
+    pub connection: ConnectionConfig,
+    /// What priority the connection of a client has, by the target it is led to.
+    pub priorities: Priorities,
+    /// What keeps clients from taking everything.
+    pub limits: Limits,
+    /// Who is told of each connection.
+    pub journal: Option<Journal>,
+}
+
+/// What all clients' tasks share.
+struct Shared {
+    service: Arc<Service>,
+    key: Option<Key>,
+    destination: Destination,
+    priorities: Priorities,
+}
+
+/// A server that listens.
+pub struct Server {
+    listener: Listener,
+    shared: Arc<Shared>,
+}
+
+impl Server {
+    /// Listens; nobody is served before [`Self::run`].
+    ///
+    /// # Errors
+    /// [`ListenError`], e.g. if the port is taken.
+    pub fn bind(stack: &Stack, config: ServerConfig) -> Result<Self, ListenError> {
+        let listener = stack.listen(config.port, config.connection)?;
+        let service = Arc::new(Service::new(config.limits, config.journal));
+        let ServerConfig { key, destination, priorities, .. } = config;
+        let shared = Shared { service, key, destination, priorities };
+        Ok(Self { listener, shared: Arc::new(shared) })
+    }
+
+    /// Serves until `stop` completes, and then for a moment those who are connected. Gives the totals.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> ProxyCounters {
+        let mut tasks = Tasks::new(Arc::clone(&self.shared.service));
+        let mut stop = Box::pin(stop);
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = &mut stop => break,
+                accepted = self.listener.accept() => accepted,
+                () = tasks.reap() => continue,
+            };
+            match accepted {
+                Some(stream) if tasks.admit() => tasks.spawn(serve(Arc::clone(&self.shared), stream)),
+                Some(stream) => stream.abort(),
+                None => break,
+            }
+        }
+        drop(self.listener);
+        tasks.drain().await
+    }
+}
+
+/// Serves one client from its first byte to its last.
+async fn serve(shared: Arc<Shared>, stream: Stream) {
+    // It may have ended already; that will be seen.
+    let _ = stream.set_nodelay(true);
+    let peer = stream.peer_address();
+    // What is needed only until it is connected is given back then.
+    let opened = Box::pin(open(&shared, stream)).await;
+    let Shared { service, .. } = &*shared;
+    match opened {
+        Ok((far, early, socket, target)) => {
+            // It may have ended already; that will be seen.
+            let _ = far.stream().set_priority(shared.priorities.of(&target));
+            let scratch = service.scratch.clone();
+            let mut relay = Relay::new(socket, SocketIs::Target, far, Bytes::new(), scratch, service.limits.idle);
+            relay.push_down(early);
+            // The socket is the target's: what comes from it goes to the client.
+            let (outcome, down, up) = relay.await;
+            service.ended(outcome, up, down, || format!("{peer} -> {target}"));
+        }
+        Err(outcome) => service.ended(outcome, 0, 0, || format!("{peer}")),
+    }
+}
+
+/// A client's connection, what it has sent already, and the target.
+type Opened = (Far, Bytes, TcpStream, Target);
+
+/// Finds out who a client is and what it wants, and connects it.
+async fn open(shared: &Shared, stream: Stream) -> Result<Opened, Outcome> {
+    match &shared.key {
+        Some(key) => open_proven(shared, stream, key).await,
+        None => open_plain(shared, stream).await,
+    }
+}
+
+/// As [`open`], with a key.
+async fn open_proven(shared: &Shared, stream: Stream, key: &Key) -> Result<Opened, Outcome> {
+    let asked = timeout(shared.service.limits.negotiation, prove_and_ask(stream, key)).await;
+    let (mut far, asked, early) = asked.map_err(|_elapsed| Outcome::TooSlow)??;
+    match connect(shared, asked.as_ref()).await {
+        Ok((socket, target)) => {
+            far.write(&[CONNECTED]).await.map_err(|_gone| Outcome::LeftEarly)?;
+            Ok((far, early, socket, target))
+        }
+        Err(Refused { failure, outcome }) => {
+            // Whoever has gone need not hear it.
+            let _ = far.finish(&[failure.socks_reply()]).await;
+            Err(outcome)
+        }
+    }
+}
+
+/// The handshake, and what the client asks for: nothing in particular, or a target. What it has sent already follows.
+async fn prove_and_ask(stream: Stream, key: &Key) -> Result<(Far, Option<Target>, Bytes), Outcome> {
+    let mut far = respond(stream, key).await.map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => Outcome::Unproven,
+        _ => Outcome::LeftEarly,
+    })?;
+    // Only now has the client shown that its first message was no replay.
+    let mut request = match far.read_bytes().await {
+        Ok(request) if request.is_empty() => return Err(Outcome::LeftEarly),
+        Ok(request) => request,
+        Err(_cut_off_or_changed) => {
+            far.stream().abort();
+            return Err(Outcome::Unproven);
+        }
+    };
+    let asked = match request.split_to(1).first() {
+        Some(&SERVERS_OWN) => None,
+        Some(&NAMED) => match Target::decode(&request) {
+            Ok(Some((target, length))) => {
+                request = request.split_off(length);
+                Some(target)
+            }
+            // A request is one record: there is no more to come.
+            Ok(None) | Err(_) => return Err(Outcome::Malformed),
+        },
+        _ => return Err(Outcome::Malformed),
+    };
+    Ok((far, asked, request))
+}
+
+/// As [`open`], without a key.
+async fn open_plain(shared: &Shared, mut stream: Stream) -> Result<Opened, Outcome> {
+    if let Destination::Fixed(_) = shared.destination {
+        return match connect(shared, None).await {
+            Ok((socket, target)) => Ok((Far::Plain(stream), Bytes::new(), socket, target)),
+            Err(Refused { outcome, .. }) => {
+                // As the target itself would have done.
+                stream.abort();
+                Err(outcome)
+            }
+        };
+    }
+    let mut negotiation = Negotiation::new(None);
+    let asked = timeout(shared.service.limits.negotiation, negotiate(&mut stream, &mut negotiation)).await;
+    let asked = asked.map_err(|_elapsed| Outcome::TooSlow)??;
+    match connect(shared, Some(&asked)).await {
+        Ok((socket, target)) => {
+            stream.write_all(&negotiation.accepted()).await.map_err(|_gone| Outcome::LeftEarly)?;
+            Ok((Far::Plain(stream), negotiation.into_early(), socket, target))
+        }
+        Err(Refused { failure, outcome }) => {
+            last_word(&mut stream, &negotiation.refused(failure)).await;
+            Err(outcome)
+        }
+    }
+}
+
+/// Connects to what was asked for, if that is where clients are led.
+async fn connect(shared: &Shared, asked: Option<&Target>) -> Result<(TcpStream, Target), Refused> {
+    let (target, rules) = match (&shared.destination, asked) {
+        (Destination::Fixed(target), None) => (target, None),
+        (Destination::Fixed(target), Some(asked)) if target == asked => (target, None),
+        (Destination::Named(rules), Some(asked)) => (asked, Some(rules)),
+        (Destination::Fixed(_), Some(_)) | (Destination::Named(_), None) => return Err(Failure::NotAllowed.into()),
+    };
+    let attempt = async {
+        let mut addresses = shared.service.resolver.resolve(target).await?;
+        if let Some(rules) = rules {
+            addresses = rules.admit(target, addresses);
+        }
+        if addresses.is_empty() {
+            return Err(Failure::NotAllowed);
+        }
+        let connect = async |address| TcpStream::connect(address).await.map_err(Failure::from);
+        connect_to_first(addresses, connect).await
+    };
+    let socket = timeout(shared.service.limits.connect, attempt).await.unwrap_or(Err(Failure::TimedOut))?;
+    // Whoever writes less than a segment wants it to arrive.
+    let _ = socket.set_nodelay(true);
+    Ok((socket, target.clone()))
+}

@@ -1,0 +1,33 @@
+//! The proxy and its server in a network namespace, with the kernel's sockets and with programs that people use. Needs root
+//! and a kernel with MPTCP and TUN; a test that needs a program more says which. What is missing is counted as ignored.
+
+#[allow(dead_code)] // the other tests use the rest
+#[path = "../../../stack/tests/interop/kernel.rs"]
+mod kernel;
+
+mod crowd;
+mod direct;
+mod manners;
+mod program;
+mod proof;
+mod scene;
+mod served;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    if crowd::play() {
+        return;
+    }
+    let missing = kernel::missing();
+    if let Some(reason) = &missing {
+        eprintln!("skipped: {reason}");
+    }
+    let trials: Vec<Trial> = [direct::trials(), served::trials(), proof::trials(), manners::trials(), crowd::trials()]
+        .into_iter()
+        .flatten()
+        .collect();
+    let trials =
+        trials.into_iter().map(|trial| if missing.is_some() { trial.with_ignored_flag(true) } else { trial }).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}

@@ -1,0 +1,205 @@
+//! Clients that do not prove the key: turned away in silence, counted, and no burden.
+
+use crate::program::{curl, output, there_is};
+use crate::scene::{PORT, limits, proxy, scene, server, stack, stack_address, via};
+use anabranch_proxy::noise::{Initiator, MESSAGE, Message};
+use anabranch_proxy::{Destination, Key, Limits};
+use bytes::BytesMut;
+use libtest_mimic::Trial;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+pub fn trials() -> Vec<Trial> {
+    let test = |name: &str, work: fn()| {
+        Trial::test(format!("proof::{name}"), move || {
+            work();
+            Ok(())
+        })
+    };
+    let curl = there_is("curl");
+    if !curl {
+        eprintln!("skipped: proof::another_key: there is no curl");
+    }
+    vec![
+        test("another_key", another_key).with_ignored_flag(!curl),
+        test("garbage_silence_and_half_a_message", garbage),
+        test("a_recorded_conversation_opens_nothing", replay),
+        test("a_changed_record_and_a_cut_stream_end_in_a_reset", tampered),
+    ]
+}
+
+fn key() -> Key {
+    Key::generate().expect("random numbers")
+}
+
+fn address() -> SocketAddr {
+    SocketAddr::new(stack_address(1), PORT)
+}
+
+/// A listener of the kernel's that counts who comes.
+async fn target() -> (TcpListener, Destination) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("it has an address");
+    (listener, Destination::Fixed(address.into()))
+}
+
+/// Whether nobody has come to the target.
+async fn untouched(listener: &TcpListener) -> bool {
+    tokio::time::timeout(Duration::from_millis(100), listener.accept()).await.is_err()
+}
+
+fn another_key() {
+    scene(60, || async {
+        let (near, far, ours, theirs) = (stack(0..1), stack(1..2), key(), key());
+        let (listener, destination) = target().await;
+        let serve = server(&far, Some(&ours), destination, limits());
+        let (wrong, running) = proxy(&near, via(1, &theirs), limits());
+        let url = format!("http://{}/", listener.local_addr().expect("it has an address"));
+        let refused = output(&["curl", "--silent", "--proxy", &format!("socks5h://{wrong}"), &url]).await;
+        assert_eq!(refused.status.code(), Some(97));
+        assert!(untouched(&listener).await);
+        assert_eq!(running.stop().await.unproven, 1);
+        // The right key still works.
+        let (right, running) = proxy(&near, via(1, &ours), limits());
+        let web = tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.expect("the server connects");
+            let mut head = [0; 4_096];
+            let read = socket.read(&mut head).await.expect("a request");
+            assert!(read > 0);
+            socket.write_all(b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok").await.expect("it is read");
+        });
+        assert_eq!(curl("socks5h", right, &url).await, b"ok");
+        web.await.expect("it ends well");
+        assert_eq!(running.stop().await.finished, 1);
+        let serve = serve.stop().await;
+        assert_eq!((serve.accepted, serve.unproven, serve.finished), (2, 1, 1), "{serve}");
+    });
+}
+
+/// All that a server says to somebody who sends this.
+async fn answer_to(bytes: &[u8], close: bool) -> Vec<u8> {
+    let mut socket = TcpStream::connect(address()).await.expect("it listens");
+    socket.write_all(bytes).await.expect("it is open");
+    if close {
+        socket.shutdown().await.expect("it is open");
+    }
+    let mut answer = Vec::new();
+    // It ends in a reset, or in peace.
+    let _ = socket.read_to_end(&mut answer).await;
+    answer
+}
+
+fn garbage() {
+    scene(60, || async {
+        let (_near, far, key) = (stack(0..1), stack(1..2), key());
+        let (listener, destination) = target().await;
+        let limits = Limits { negotiation: Duration::from_millis(500), ..limits() };
+        let serve = server(&far, Some(&key), destination, limits);
+        let web = b"GET / HTTP/1.1\r\nHost: example.org\r\nUser-Agent: a long one, of more than 48 bytes\r\n\r\n";
+        assert!(answer_to(web, false).await.is_empty(), "nothing is said to who speaks HTTP");
+        assert!(answer_to(&[5, 1, 0], true).await.is_empty(), "nor to who leaves early");
+        assert!(answer_to(&[0x55; MESSAGE], false).await.is_empty(), "nor to who guesses");
+        assert!(answer_to(b"", false).await.is_empty(), "nor to who says nothing");
+        assert!(answer_to(&[0x55; MESSAGE - 1], false).await.is_empty(), "nor to who says too little");
+        let (_, message) = Initiator::new(&key).expect("random numbers");
+        assert_eq!(answer_to(&message, false).await.len(), MESSAGE, "who proves the key gets its answer");
+        assert!(untouched(&listener).await);
+        let serve = serve.stop().await;
+        assert_eq!((serve.accepted, serve.unproven, serve.left_early, serve.too_slow), (6, 2, 1, 3), "{serve}");
+    });
+}
+
+/// A client by hand.
+struct Client {
+    socket: TcpStream,
+    records: anabranch_proxy::noise::Records,
+    /// All that it has sent.
+    sent: Vec<u8>,
+}
+
+impl Client {
+    async fn new(key: &Key) -> Self {
+        let mut socket = TcpStream::connect(address()).await.expect("it listens");
+        let (initiator, message) = Initiator::new(key).expect("random numbers");
+        socket.write_all(&message).await.expect("it is open");
+        let mut answer: Message = [0; MESSAGE];
+        socket.read_exact(&mut answer).await.expect("it proves the key");
+        let records = initiator.finish(&answer).expect("the same key");
+        Self { socket, records, sent: message.to_vec() }
+    }
+
+    async fn send(&mut self, plain: &[u8]) {
+        let mut sealed = BytesMut::new();
+        self.records.seal(plain, &mut sealed);
+        self.sent.extend_from_slice(&sealed);
+        self.socket.write_all(&sealed).await.expect("it is open");
+    }
+}
+
+/// The request for the server's own target.
+const REQUEST: &[u8] = &[0];
+
+fn replay() {
+    scene(60, || async {
+        let (_near, far, key) = (stack(0..1), stack(1..2), key());
+        let (listener, destination) = target().await;
+        let serve = server(&far, Some(&key), destination, limits());
+        let mut client = Client::new(&key).await;
+        client.send(REQUEST).await;
+        client.send(b"pay 100 to the ferryman").await;
+        let (mut socket, _) = listener.accept().await.expect("the server connects");
+        let mut text = [0; 23];
+        socket.read_exact(&mut text).await.expect("the text comes");
+        assert_eq!(&text, b"pay 100 to the ferryman");
+        let recorded = client.sent.clone();
+        drop((client, socket));
+        // The whole of it, at once and then in two parts.
+        let answer = answer_to(&recorded, false).await;
+        assert!(answer.is_empty() || answer.len() == MESSAGE, "a handshake at most");
+        let mut again = TcpStream::connect(address()).await.expect("it listens");
+        again.write_all(&recorded[..MESSAGE]).await.expect("it is open");
+        let mut answer = [0; MESSAGE];
+        again.read_exact(&mut answer).await.expect("the message is good");
+        again.write_all(&recorded[MESSAGE..]).await.expect("it is open");
+        let mut rest = Vec::new();
+        let _ = again.read_to_end(&mut rest).await;
+        assert!(rest.is_empty());
+        assert!(untouched(&listener).await, "nothing is done for a recording");
+        let serve = serve.stop().await;
+        assert_eq!((serve.accepted, serve.unproven), (3, 2), "{serve}");
+    });
+}
+
+fn tampered() {
+    scene(60, || async {
+        let (_near, far, key) = (stack(0..1), stack(1..2), key());
+        let (listener, destination) = target().await;
+        let serve = server(&far, Some(&key), destination, limits());
+        // A record that is changed on the way, and a stream that ends without the record that says so.
+        for cut in [false, true] {
+            let mut client = Client::new(&key).await;
+            client.send(REQUEST).await;
+            client.send(b"first").await;
+            let (mut socket, _) = listener.accept().await.expect("the server connects");
+            let mut text = [0; 5];
+            socket.read_exact(&mut text).await.expect("the text comes");
+            if cut {
+                client.socket.shutdown().await.expect("it is open");
+            } else {
+                let mut sealed = BytesMut::new();
+                client.records.seal(b"second", &mut sealed);
+                let last = sealed.len() - 1;
+                sealed[last] ^= 1;
+                client.socket.write_all(&sealed).await.expect("it is open");
+            }
+            let mut rest = Vec::new();
+            let outcome = socket.read_to_end(&mut rest).await;
+            let reset = outcome.expect_err("nobody may take this for the whole").kind();
+            assert_eq!((reset, rest.len()), (std::io::ErrorKind::ConnectionReset, 0));
+        }
+        let serve = serve.stop().await;
+        assert_eq!((serve.accepted, serve.tampered), (2, 2), "{serve}");
+    });
+}

@@ -1,0 +1,410 @@
+//! The router at work on this host: one loop between the network, the kernel's tables, and those who ask.
+
+use super::RouteError;
+use super::complaints::{Complaints, drops};
+use super::config::RouteConfig;
+use super::control::{Asked, Control, is_taken};
+use super::ground::Ground;
+use super::instance::Instance;
+use super::kernel::{Applied, KernelTable, PROTOCOL, Table, tables};
+use super::ports::{Port, ports};
+use super::settings;
+use super::socket::{ALL_SPF_ROUTERS, OspfSocket};
+use super::transport::{Refusal, Transport};
+use anabranch_host::{Netlink, Setup, Watch};
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_routing::{Destination, Event, Outgoing, Reception};
+use anabranch_system::Clock;
+use anabranch_system::Timer;
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::Ipv4Addr;
+use std::pin::pin;
+
+/// Packets read before timers have their turn.
+const BATCH: usize = 64;
+
+/// Bytes of an IPv6 header.
+const IPV6_HEADER: u64 = 40;
+
+/// Least time between two looks at the host.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// When what the kernel refused is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// How long an interface that is up has to get a link-local address: the kernel looks first whether somebody has it.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(4);
+
+/// What was counted beside what the routers count themselves.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct RouteCounters {
+    /// Packets and bytes of IP that left.
+    pub sent: (u64, u64),
+    /// Packets and bytes of IP that came in, on interfaces of the mesh.
+    pub received: (u64, u64),
+    /// Packets that the network did not take.
+    pub not_sent: u64,
+    /// Packets of instances that are not ours.
+    pub other_instances: u64,
+    pub refused: BTreeMap<Refusal, u64>,
+    pub kernel: Applied,
+}
+
+/// Takes a sentence.
+type Tell = Box<dyn FnMut(&str)>;
+
+/// A router on this host. Dropping it removes its routes and puts settings back.
+pub struct RouteDaemon {
+    pub(super) config: RouteConfig,
+    pub(super) clock: Clock,
+    timer: Timer,
+    socket: OspfSocket,
+    transport: Transport,
+    watch: Watch,
+    netlink: Netlink,
+    control: Control,
+    pub(super) kernel: KernelTable,
+    setup: Option<Setup>,
+    pub(super) ground: Ground,
+    pub(super) ports: Vec<Port>,
+    pub(super) instances: Vec<Instance>,
+    pub(super) counters: RouteCounters,
+    complaints: Complaints,
+    /// Who is told of packets that are not used.
+    tell: Option<Tell>,
+    /// Something on the host has changed since the last look.
+    changed: bool,
+    looked: Instant,
+    /// The kernel's table is to be brought in line then.
+    apply_at: Instant,
+}
+
+/// What the loop woke up for.
+enum Wake {
+    Time,
+    Packets,
+    Changed,
+    Asked(Asked),
+    End,
+}
+
+impl RouteDaemon {
+    /// Sets all up, in the network namespace of the calling thread. To be called within a runtime with one thread.
+    ///
+    /// # Errors
+    /// [`RouteError`]; the host is as it was then, but for what a killed predecessor left there.
+    pub async fn start(config: RouteConfig) -> Result<Self, RouteError> {
+        if !std::path::Path::new("/proc/sys/net/ipv6").exists() {
+            return Err(RouteError::NoIpv6);
+        }
+        let open = || Netlink::open().map_err(RouteError::system("talk to the kernel over rtnetlink"));
+        let mut netlink = open()?;
+        // The watch begins before the first look, so that nothing is missed.
+        let watch = Watch::interfaces().map_err(RouteError::system("watch the network over rtnetlink"))?;
+        let ground = settled(&config, &mut netlink).await?;
+        let control = Control::open(config.table)?;
+        let socket = OspfSocket::open().map_err(RouteError::system("open a raw socket"))?;
+        clean(&mut netlink, config.table)?;
+        let mut kernel =
+            KernelTable::open(open()?, config.table).map_err(RouteError::system("read the routing tables"))?;
+        let setup = if config.keep_settings { None } else { Some(prepare(&config)?) };
+        for family in &config.families {
+            let ipv6 = family.has(std::net::Ipv6Addr::UNSPECIFIED.into());
+            kernel.set_rules(ipv6).map_err(RouteError::system("set rules that lead to the routing table"))?;
+        }
+        let ports = ports(&config, &ground);
+        let router_id = config.choose_router_id(&ground)?;
+        let mut seed = [0; 8];
+        getrandom::fill(&mut seed)
+            .map_err(|error| RouteError::system("draw a random number")(io::Error::other(error)))?;
+        let seed = u64::from_ne_bytes(seed);
+        let instances = config.families.iter().map(|family| Instance::new(&config, *family, router_id, seed));
+        let instances = instances.collect::<Result<Vec<_>, _>>()?;
+        let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let start = since_epoch.map_or(0, |time| time.as_secs() as u32);
+        let transport = Transport::new(config.compatibility, config.authentication.clone(), start);
+        let clock = Clock::new();
+        let timer = Timer::new().map_err(RouteError::system("make a timer"))?;
+        let mut daemon = Self {
+            config,
+            clock,
+            timer,
+            socket,
+            transport,
+            watch,
+            netlink,
+            control,
+            kernel,
+            setup,
+            ground: Ground::default(),
+            ports,
+            instances,
+            counters: RouteCounters::default(),
+            complaints: Complaints::default(),
+            tell: None,
+            changed: false,
+            looked: Instant::ZERO,
+            apply_at: Instant::NEVER,
+        };
+        daemon.adjust(ground)?;
+        Ok(daemon)
+    }
+
+    /// Has somebody told of packets that are not used, in a sentence each: every reason once for each sender, and no more than
+    /// 65 in all.
+    #[must_use]
+    pub fn telling(mut self, tell: impl FnMut(&str) + 'static) -> Self {
+        self.tell = Some(Box::new(tell));
+        self
+    }
+
+    /// What it is and does, in a line for the log.
+    pub fn describe(&self) -> String {
+        let names = self.config.interfaces.iter().map(|interface| interface.name.as_str());
+        let families = self.config.families.iter().map(|family| family.name());
+        let router = self.instances.first().map_or(Ipv4Addr::UNSPECIFIED, Instance::router_id);
+        format!(
+            "router {router} on {}: {}, routes in table {} with protocol {PROTOCOL}",
+            names.collect::<Vec<_>>().join(", "),
+            families.collect::<Vec<_>>().join(" and "),
+            self.config.table
+        )
+    }
+
+    /// Routes until `end` completes, then removes what was set up.
+    ///
+    /// # Errors
+    /// What ended it before, or what could not be removed.
+    pub async fn run(mut self, end: impl Future<Output = ()>) -> Result<(), RouteError> {
+        let mut end = pin!(end);
+        loop {
+            self.turn()?;
+            let Self { timer, socket, watch, control, .. } = &mut self;
+            let wake = tokio::select! {
+                biased;
+                () = &mut end => Ok(Wake::End),
+                outcome = poll_fn(|context| timer.poll_expired(context)) => outcome.map(|()| Wake::Time),
+                outcome = socket.readable() => outcome.map(|()| Wake::Packets),
+                outcome = watch.changed() => outcome.map(|()| Wake::Changed),
+                asked = control.asked() => Ok(Wake::Asked(asked)),
+            };
+            match wake.map_err(RouteError::system("wait for packets"))? {
+                Wake::Time => {}
+                Wake::Packets => self.receive().map_err(RouteError::system("receive packets"))?,
+                Wake::Changed => self.changed = true,
+                Wake::Asked(asked) => {
+                    let text = self.answer(asked.question()).to_string();
+                    asked.answer(text);
+                }
+                Wake::End => break,
+            }
+        }
+        self.kernel.purge().map_err(RouteError::system("remove the routes"))?;
+        match self.setup.as_mut().map(Setup::undo) {
+            Some(outcome) => Ok(outcome?),
+            None => Ok(()),
+        }
+    }
+
+    /// Does what is due, and sets the timer.
+    fn turn(&mut self) -> Result<(), RouteError> {
+        let now = self.clock.now();
+        if self.changed && now >= self.looked + PAUSE {
+            self.changed = false;
+            self.looked = now;
+            let ground = look(&mut self.netlink)?;
+            if ground != self.ground {
+                self.adjust(ground)?;
+            }
+        }
+        for place in 0..self.instances.len() {
+            if let Some(instance) = self.instances.get_mut(place)
+                && instance.router.poll_timeout().is_some_and(|due| due <= now)
+            {
+                instance.router.handle_timeout(now);
+            }
+            self.drain(place);
+        }
+        if self.apply_at <= now {
+            self.apply(now);
+        }
+        let routers = self.instances.iter().filter_map(|instance| instance.router.poll_timeout()).min();
+        let look = if self.changed { self.looked + PAUSE } else { Instant::NEVER };
+        let due = routers.unwrap_or(Instant::NEVER).min(look).min(self.apply_at);
+        self.timer.set(&self.clock, due).map_err(RouteError::system("set a timer"))
+    }
+
+    /// Sends what a router has to send, and hears what it has to tell.
+    fn drain(&mut self, place: usize) {
+        let Some(instance) = self.instances.get_mut(place) else { return };
+        while let Some(outgoing) = instance.router.poll_transmit() {
+            let outcome = send(&self.socket, &mut self.transport, &self.ports, &outgoing);
+            match outcome {
+                Some(bytes) => {
+                    self.counters.sent.0 += 1;
+                    self.counters.sent.1 += bytes;
+                }
+                None => self.counters.not_sent += 1,
+            }
+        }
+        while let Some(event) = instance.router.poll_event() {
+            match event {
+                Event::Routes => self.apply_at = Instant::ZERO,
+                Event::Neighbor { .. } | Event::Level { .. } => {}
+            }
+        }
+    }
+
+    fn receive(&mut self) -> io::Result<()> {
+        for _ in 0..BATCH {
+            let now = self.clock.now();
+            let Some(received) = self.socket.receive()? else { return Ok(()) };
+            let mesh = self.ports.iter().find(|port| port.index == Some(received.interface) && port.is_mesh());
+            // Others on this host may listen to OSPF on other interfaces.
+            let Some(port) = mesh else { continue };
+            self.counters.received.0 += 1;
+            self.counters.received.1 += IPV6_HEADER + received.bytes.len() as u64;
+            let number = received.bytes.get(14).copied().unwrap_or_default();
+            let Some(place) = self.instances.iter().position(|instance| instance.number == number) else {
+                self.counters.other_instances += 1;
+                continue;
+            };
+            let how =
+                Reception { source: received.source, multicast: received.destination.is_multicast(), signal: None };
+            let Self { counters, complaints, .. } = self;
+            let mut refuse = |refusal: Refusal, count: u64| {
+                *counters.refused.entry(refusal).or_default() += count;
+                complaints.refused(refusal, &port.name, how.source)
+            };
+            let news = match self.transport.decode(&received) {
+                Ok(decoded) => {
+                    let damaged = [
+                        (Refusal::Signalling, u64::from(decoded.dropped_lls.is_some())),
+                        (Refusal::Advertisement, decoded.dropped_lsas.len() as u64),
+                    ];
+                    let damaged = damaged.into_iter().filter(|(_, count)| *count > 0);
+                    let news = damaged.filter_map(|(refusal, count)| refuse(refusal, count)).last();
+                    let Some(instance) = self.instances.get_mut(place) else { continue };
+                    let before = drops(instance.router.counters());
+                    instance.router.handle_packet(now, port.id, &how, &decoded.packet);
+                    let after = drops(instance.router.counters());
+                    let news = complaints.dropped(&before, &after, &port.name, how.source).or(news);
+                    self.drain(place);
+                    news
+                }
+                Err(refusal) => refuse(refusal, 1),
+            };
+            if let Some((news, tell)) = news.zip(self.tell.as_mut()) {
+                tell(&news);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells everybody what the host looks like now.
+    fn adjust(&mut self, ground: Ground) -> Result<(), RouteError> {
+        let now = self.clock.now();
+        for port in &mut self.ports {
+            let device = ground.devices.get(&port.name);
+            let index = device.map(|device| device.index);
+            if port.is_mesh() {
+                if let Some(before) = port.index.filter(|before| Some(*before) != index) {
+                    self.socket.leave(before);
+                }
+                if let Some(index) = index
+                    && let Err(error) = self.socket.join(index)
+                {
+                    // One that went away meanwhile is looked at again when that is heard.
+                    if error.raw_os_error() != Some(nix::libc::ENODEV) {
+                        return Err(RouteError::system("join the group of OSPF routers")(error));
+                    }
+                }
+                port.source = device.and_then(super::ground::Device::speaks);
+            }
+            let made_anew = index.is_some() && port.index.is_some() && index != port.index;
+            if made_anew && let Some(setup) = &mut self.setup {
+                let steps = settings::steps([port.name.as_str()], &self.config.families);
+                steps.iter().try_for_each(|step| setup.carry_out(step))?;
+            }
+            port.index = index;
+        }
+        self.ground = ground;
+        for place in 0..self.instances.len() {
+            if let Some(instance) = self.instances.get_mut(place) {
+                instance.adjust(now, &self.config, &self.ports, &self.ground)?;
+            }
+            self.drain(place);
+        }
+        // The kernel drops routes of its own accord when an interface goes down.
+        self.kernel.refresh().map_err(RouteError::system("read the routing tables"))?;
+        self.apply_at = Instant::ZERO;
+        Ok(())
+    }
+
+    fn apply(&mut self, now: Instant) {
+        let mut wanted = Table::new();
+        self.instances
+            .iter()
+            .for_each(|instance| instance.add_to(&mut wanted, &self.config.lane_settings, &self.ports, &self.ground));
+        let applied = self.kernel.apply(&wanted);
+        self.apply_at = if applied.refused > 0 { now + RETRY } else { Instant::NEVER };
+        self.counters.kernel.set += applied.set;
+        self.counters.kernel.removed += applied.removed;
+        self.counters.kernel.refused += applied.refused;
+    }
+}
+
+fn look(netlink: &mut Netlink) -> Result<Ground, RouteError> {
+    Ground::take(netlink).map_err(RouteError::system("read the network's state over rtnetlink"))
+}
+
+/// The host, once its interfaces that are up can speak.
+async fn settled(config: &RouteConfig, netlink: &mut Netlink) -> Result<Ground, RouteError> {
+    let until = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        let ground = look(netlink)?;
+        config.check(&ground)?;
+        let Some(mute) = config.mute(&ground) else { return Ok(ground) };
+        if tokio::time::Instant::now() >= until {
+            return Err(RouteError::NoLinkLocal { name: mute.name.clone() });
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}
+
+/// Removes what killed routers left in tables other than ours.
+fn clean(netlink: &mut Netlink, ours: u32) -> Result<(), RouteError> {
+    let all = tables(netlink).map_err(RouteError::system("read the routing tables"))?;
+    for table in all.into_iter().filter(|table| *table != ours && !is_taken(*table)) {
+        let netlink = Netlink::open().map_err(RouteError::system("talk to the kernel over rtnetlink"))?;
+        KernelTable::open(netlink, table).map_err(RouteError::system("remove what a killed router left"))?;
+    }
+    Ok(())
+}
+
+/// Changes the kernel's settings that a router needs otherwise.
+fn prepare(config: &RouteConfig) -> Result<Setup, RouteError> {
+    let (mut setup, _directory, _) = Setup::begin(config.journal.as_deref(), false)?;
+    let mesh = config.interfaces.iter().map(|interface| interface.name.as_str());
+    let others = config.lanes.iter().chain(&config.passive);
+    let names = mesh.chain(others.map(String::as_str));
+    for step in settings::steps(names, &config.families) {
+        setup.carry_out(&step)?;
+    }
+    Ok(setup)
+}
+
+/// Sends a packet; gives its bytes of IP, none if it could not leave.
+fn send(socket: &OspfSocket, transport: &mut Transport, ports: &[Port], outgoing: &Outgoing) -> Option<u64> {
+    let port = ports.iter().find(|port| port.id == outgoing.interface)?;
+    let (index, source) = (port.index?, port.source?);
+    let destination = match outgoing.destination {
+        Destination::AllSpfRouters => ALL_SPF_ROUTERS,
+        Destination::Neighbor(_, address) => address,
+    };
+    let bytes = transport.encode(source, destination, &outgoing.packet)?;
+    socket.send(index, source, destination, bytes).ok()?;
+    Some(IPV6_HEADER + bytes.len() as u64)
+}

@@ -1,0 +1,153 @@
+//! What a router must know of its host at a moment: interfaces, their addresses, whether they are up.
+
+use anabranch_host::{Netlink, address_of};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::address::{AddressFlags, AddressMessage, AddressScope};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// An address with the length of its network's prefix, bits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Network {
+    pub address: IpAddr,
+    pub length: u8,
+}
+
+impl Network {
+    /// The address alone.
+    pub(super) fn host(self) -> Self {
+        Self { length: if self.address.is_ipv4() { 32 } else { 128 }, ..self }
+    }
+
+    /// The network without the bits behind its prefix.
+    pub(super) fn masked(self) -> Self {
+        let address = match self.address {
+            IpAddr::V4(address) => {
+                let mask = u32::MAX.checked_shl(32 - u32::from(self.length.min(32))).unwrap_or(0);
+                IpAddr::V4(Ipv4Addr::from_bits(address.to_bits() & mask))
+            }
+            IpAddr::V6(address) => {
+                let mask = u128::MAX.checked_shl(128 - u32::from(self.length.min(128))).unwrap_or(0);
+                IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask))
+            }
+        };
+        Self { address, ..self }
+    }
+}
+
+/// An interface as it is now.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Device {
+    /// The kernel's number; a new one when the interface is made anew.
+    pub index: u32,
+    pub name: String,
+    /// Largest packet, bytes of IP.
+    pub mtu: u32,
+    pub loopback: bool,
+    /// Its hardware address, if it has one.
+    pub hardware: Vec<u8>,
+    /// It carries multicast.
+    pub multicast: bool,
+    /// It is up and has a carrier.
+    pub running: bool,
+    /// The address from which the protocol speaks; the lowest if there are several.
+    pub link_local: Option<Ipv6Addr>,
+    /// Addresses that others may know, in the kernel's order.
+    pub networks: Vec<Network>,
+}
+
+impl Device {
+    /// The source of its OSPF packets, if it can send any now.
+    pub(super) fn speaks(&self) -> Option<Ipv6Addr> {
+        self.link_local.filter(|_| self.running)
+    }
+}
+
+/// All interfaces, by name.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Ground {
+    pub devices: BTreeMap<String, Device>,
+}
+
+impl Ground {
+    /// Looks at the network namespace of `netlink`.
+    pub(super) fn take(netlink: &mut Netlink) -> io::Result<Self> {
+        let mut devices: BTreeMap<u32, Device> = BTreeMap::new();
+        for message in netlink.list(&RouteNetlinkMessage::GetLink(LinkMessage::default()))? {
+            if let RouteNetlinkMessage::NewLink(message) = message {
+                devices.insert(message.header.index, device(&message));
+            }
+        }
+        for message in netlink.list(&RouteNetlinkMessage::GetAddress(AddressMessage::default()))? {
+            if let RouteNetlinkMessage::NewAddress(message) = message
+                && let Some(device) = devices.get_mut(&message.header.index)
+            {
+                add_address(device, &message);
+            }
+        }
+        Ok(Self { devices: devices.into_values().map(|device| (device.name.clone(), device)).collect() })
+    }
+
+    /// The names of all of them.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.devices.keys().cloned().collect()
+    }
+}
+
+fn device(message: &LinkMessage) -> Device {
+    let flags = message.header.flags;
+    let mut device = Device {
+        index: message.header.index,
+        name: String::new(),
+        mtu: 1_500,
+        loopback: flags.contains(LinkFlags::Loopback),
+        hardware: Vec::new(),
+        multicast: flags.contains(LinkFlags::Multicast),
+        running: flags.contains(LinkFlags::Up | LinkFlags::Running),
+        link_local: None,
+        networks: Vec::new(),
+    };
+    for attribute in &message.attributes {
+        match attribute {
+            LinkAttribute::IfName(name) => device.name.clone_from(name),
+            LinkAttribute::Mtu(mtu) => device.mtu = *mtu,
+            LinkAttribute::Address(hardware) => device.hardware.clone_from(hardware),
+            _ => {}
+        }
+    }
+    device
+}
+
+fn add_address(device: &mut Device, message: &AddressMessage) {
+    let Some((address, flags)) = address_of(message) else { return };
+    if flags.intersects(AddressFlags::Tentative | AddressFlags::Dadfailed) {
+        return;
+    }
+    match (address, message.header.scope) {
+        (IpAddr::V6(address), AddressScope::Link) if address.is_unicast_link_local() => {
+            device.link_local = Some(device.link_local.map_or(address, |known| known.min(address)));
+        }
+        (_, AddressScope::Universe | AddressScope::Site) => {
+            device.networks.push(Network { address, length: message.header.prefix_len });
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_is_masked_at_any_length() {
+        let network = |text: &str, length| Network { address: text.parse().expect("an address"), length };
+        assert_eq!(network("10.1.2.3", 24).masked(), network("10.1.2.0", 24));
+        assert_eq!(network("10.1.2.3", 0).masked(), network("0.0.0.0", 0));
+        assert_eq!(network("10.1.2.3", 32).masked(), network("10.1.2.3", 32));
+        assert_eq!(network("2001:db8::1", 64).masked(), network("2001:db8::", 64));
+        assert_eq!(network("2001:db8::1", 0).masked(), network("::", 0));
+        assert_eq!(network("2001:db8::1", 64).host(), network("2001:db8::1", 128));
+    }
+}

@@ -1,0 +1,146 @@
+//! One instance of the protocol, for one address family, and what the host tells it.
+
+use super::RouteError;
+use super::config::{Family, RouteConfig};
+use super::ground::{Device, Ground, Network};
+use super::kernel::{Table, Way};
+use super::lanes;
+use super::ports::Port;
+use anabranch_policy::time::Instant;
+use anabranch_routing::lanes::LaneSettings;
+use anabranch_routing::{Config, ConfigError, InterfaceChange, Router};
+use anabranch_wire::ospf::{InstanceId, InterfaceId, Prefix, RouterId};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// A router and its family.
+pub(super) struct Instance {
+    pub family: Family,
+    /// Its number on the wire.
+    pub number: u8,
+    pub router: Router,
+    /// What the router was told of each port.
+    told: BTreeMap<InterfaceId, Told>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+struct Told {
+    up: bool,
+    addresses: Vec<(IpAddr, u8)>,
+    link_local: Ipv6Addr,
+    index: Option<u32>,
+}
+
+impl Told {
+    fn is_another_than(&self, other: &Self) -> bool {
+        self.index != other.index || self.link_local != other.link_local
+    }
+}
+
+impl Instance {
+    /// An instance without interfaces.
+    pub(super) fn new(
+        config: &RouteConfig,
+        family: Family,
+        router_id: RouterId,
+        seed: u64,
+    ) -> Result<Self, RouteError> {
+        let number = family.first_instance() + config.instance;
+        let of_family = config.networks.iter().filter(|(address, _)| family.has(*address));
+        let attached = of_family.filter_map(|(address, length)| Some((prefix(*address, *length)?, 0)));
+        let mut whole = Config { router_id, instance: InstanceId(number), seed, ..config.router.clone() };
+        whole.attached.extend(attached);
+        let router = Router::new(whole).map_err(|error| RouteError::Setting(error.to_string()))?;
+        Ok(Self { family, number, router, told: BTreeMap::new() })
+    }
+
+    /// The router's name.
+    pub(super) fn router_id(&self) -> Ipv4Addr {
+        Ipv4Addr::from_bits(self.router.config().router_id.0)
+    }
+
+    /// Tells the router what has changed on the host.
+    pub(super) fn adjust(
+        &mut self,
+        now: Instant,
+        config: &RouteConfig,
+        ports: &[Port],
+        ground: &Ground,
+    ) -> Result<(), RouteError> {
+        ports.iter().try_for_each(|port| {
+            let device = ground.devices.get(&port.name);
+            self.adjust_port(now, config, port, device).map_err(|error| RouteError::Setting(error.to_string()))
+        })
+    }
+
+    fn adjust_port(
+        &mut self,
+        now: Instant,
+        config: &RouteConfig,
+        port: &Port,
+        device: Option<&Device>,
+    ) -> Result<(), ConfigError> {
+        let link_local = device.and_then(|device| device.link_local).unwrap_or(Ipv6Addr::UNSPECIFIED);
+        let up = device.is_some_and(|device| device.running && (!port.is_mesh() || device.link_local.is_some()));
+        let addresses = device.map(|device| port.addresses(device, self.family)).unwrap_or_default();
+        let Some(told) = self.told.get_mut(&port.id) else {
+            if !up {
+                // The router hears of it when there is something to hear.
+                return Ok(());
+            }
+            self.router.add_interface(now, port.config(config, device, self.family))?;
+            self.router.handle_interface(now, port.id, InterfaceChange::Up)?;
+            self.told.insert(port.id, Told { up, addresses, link_local, index: port.index });
+            return Ok(());
+        };
+        let is_new = Told { up, addresses, link_local, index: port.index };
+        // Made anew between two looks, or under another address: neighbours must begin anew too.
+        let ends = told.up && (!up || told.is_another_than(&is_new));
+        let begins = up && (!told.up || ends);
+        if ends {
+            self.router.handle_interface(now, port.id, InterfaceChange::Down)?;
+        }
+        if up && told.addresses != is_new.addresses {
+            let change = InterfaceChange::Addresses(is_new.addresses.clone());
+            self.router.handle_interface(now, port.id, change)?;
+        }
+        if begins {
+            self.router.handle_interface(now, port.id, InterfaceChange::Up)?;
+        }
+        *told = is_new;
+        Ok(())
+    }
+
+    /// The routes of this instance for the kernel. What is on one of the host's own links is left to the host.
+    pub(super) fn add_to(&self, table: &mut Table, lane_settings: &LaneSettings, ports: &[Port], ground: &Ground) {
+        let index = |id: InterfaceId| ports.iter().find(|port| port.id == id)?.index;
+        let on_link = |network: Network| {
+            let all = ground.devices.values().flat_map(|device| &device.networks);
+            all.into_iter().any(|own| own.host() == network || own.masked() == network)
+        };
+        for (prefix, route) in &self.router.routes().prefixes {
+            let Some(address) = self.family.address(*prefix) else { continue };
+            let network = Network { address, length: prefix.length() };
+            if on_link(network) {
+                continue;
+            }
+            let chosen = self.router.choose(&route.next_hops);
+            let ways = chosen.iter().filter_map(|one| {
+                let weight = one.weight.into();
+                Some(Way { interface: index(one.hop.interface)?, gateway: one.hop.address, weight })
+            });
+            let ways: std::collections::BTreeSet<Way> = ways.collect();
+            if !ways.is_empty() {
+                table.insert(network, ways);
+            }
+        }
+        lanes::replace(table, &self.router, self.family, lane_settings, ports, ground);
+    }
+}
+
+fn prefix(address: IpAddr, length: u8) -> Option<Prefix> {
+    match address {
+        IpAddr::V4(address) => Prefix::v4(address, length),
+        IpAddr::V6(address) => Prefix::v6(address, length),
+    }
+}

@@ -1,0 +1,42 @@
+//! Which of the kernel's settings a router of the mesh needs otherwise than they are, on its own interfaces only where
+//! that is possible.
+
+use super::config::Family;
+use anabranch_host::{Step, read_setting};
+
+/// A setting that an interface is to have, unless it has it already.
+fn wanted(key: String, value: &str) -> Option<Step> {
+    let before = read_setting(&key)?;
+    (before != value).then(|| Step::Setting { key, value: value.to_owned(), before: Some(before), unless: None })
+}
+
+/// What to change so that the host forwards what comes in by these interfaces, takes packets that come by another way than
+/// answers would go, and does not let neighbours rewrite its routes. Settings that are right already are not among them.
+pub(super) fn steps<'a>(interfaces: impl IntoIterator<Item = &'a str>, families: &[Family]) -> Vec<Step> {
+    let (ipv4, ipv6) = (families.contains(&Family::Ipv4), families.contains(&Family::Ipv6));
+    let mut steps = Vec::new();
+    let forwards_ipv6 = read_setting("net/ipv6/conf/all/forwarding").as_deref() == Some("1");
+    let can_force = read_setting("net/ipv6/conf/default/force_forwarding").is_some();
+    if ipv6 && !forwards_ipv6 && !can_force {
+        // Before Linux 6.17 there is no setting for one interface.
+        steps.extend(wanted("net/ipv6/conf/all/forwarding".to_owned(), "1"));
+    }
+    for name in interfaces {
+        if ipv4 {
+            steps.extend(wanted(format!("net/ipv4/conf/{name}/forwarding"), "1"));
+            steps.extend(wanted(format!("net/ipv4/conf/{name}/accept_redirects"), "0"));
+            let strict = |key: String| read_setting(&key).as_deref() == Some("1");
+            // The larger of the two values counts; 2 asks only that there be a way to the source.
+            if strict(format!("net/ipv4/conf/{name}/rp_filter")) || strict("net/ipv4/conf/all/rp_filter".to_owned()) {
+                steps.extend(wanted(format!("net/ipv4/conf/{name}/rp_filter"), "2"));
+            }
+        }
+        if ipv6 {
+            if !forwards_ipv6 && can_force {
+                steps.extend(wanted(format!("net/ipv6/conf/{name}/force_forwarding"), "1"));
+            }
+            steps.extend(wanted(format!("net/ipv6/conf/{name}/accept_redirects"), "0"));
+        }
+    }
+    steps
+}

@@ -1,0 +1,136 @@
+//! The raw socket that carries OSPF: IPv6 protocol 89, hop limit 1, precedence of network control, all interfaces.
+//!
+//! The kernel's own checksum (IPV6_CHECKSUM) is not used: it covers all of the payload, while OSPF's ends where the packet's
+//! length says (RFC 5340, A.3.1), before a link-local signalling block (RFC 5613, 2.1).
+
+use anabranch_system::watch;
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::socket::sockopt::{Ipv6RecvPacketInfo, RcvBuf};
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn6, recvmsg, sendmsg, setsockopt};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::{Ipv6Addr, SocketAddrV6};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// OSPF's protocol number (IANA).
+const OSPF: i32 = 89;
+
+/// Class selector 6, network control (RFC 2474): the upper six bits of the traffic class.
+const NETWORK_CONTROL: u32 = 48 << 2;
+
+/// All routers that speak OSPF on a link (RFC 5340, 2.9).
+pub(super) const ALL_SPF_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 5);
+
+/// Bytes that may wait to be read: a flood in a dense mesh comes at once.
+const RECEIVE_BUFFER: usize = 1 << 20;
+
+/// Largest packet that is read: OSPF's length is 16 bits.
+const LARGEST: usize = 65_535;
+
+/// A packet that came in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Received<'a> {
+    /// The kernel's number of the interface.
+    pub interface: u32,
+    pub source: Ipv6Addr,
+    pub destination: Ipv6Addr,
+    /// OSPF header, body, and what is behind it.
+    pub bytes: &'a [u8],
+}
+
+/// The socket.
+pub(super) struct OspfSocket {
+    descriptor: AsyncFd<OwnedFd>,
+    /// The same, for the options that `socket2` knows.
+    socket: Socket,
+    buffer: Vec<u8>,
+}
+
+impl OspfSocket {
+    /// Opens it in the caller's network namespace. To be called within a runtime.
+    pub(super) fn open() -> io::Result<Self> {
+        let socket = Socket::new(Domain::IPV6, Type::RAW.nonblocking().cloexec(), Some(Protocol::from(OSPF)))?;
+        socket.set_unicast_hops_v6(1)?;
+        socket.set_multicast_hops_v6(1)?;
+        socket.set_multicast_loop_v6(false)?;
+        // Only groups that this socket has joined, not those of others.
+        socket.set_multicast_all_v6(false)?;
+        socket.set_tclass_v6(NETWORK_CONTROL)?;
+        setsockopt(&socket, Ipv6RecvPacketInfo, &true)?;
+        // A smaller buffer does as well, with more that must be sent again.
+        let _ = setsockopt(&socket, RcvBuf, &RECEIVE_BUFFER);
+        let descriptor = watch(socket.as_fd().try_clone_to_owned()?)?;
+        Ok(Self { descriptor, socket, buffer: vec![0; LARGEST] })
+    }
+
+    /// Hears what is sent to all routers on an interface. Twice is as good as once.
+    pub(super) fn join(&self, interface: u32) -> io::Result<()> {
+        match self.socket.join_multicast_v6(&ALL_SPF_ROUTERS, interface) {
+            Err(error) if error.raw_os_error() == Some(libc::EADDRINUSE) => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    /// Hears it no longer. An interface that is gone is left.
+    pub(super) fn leave(&self, interface: u32) {
+        let _ = self.socket.leave_multicast_v6(&ALL_SPF_ROUTERS, interface);
+    }
+
+    /// Sends a packet whose checksum is right.
+    pub(super) fn send(&self, interface: u32, source: Ipv6Addr, destination: Ipv6Addr, bytes: &[u8]) -> io::Result<()> {
+        let information =
+            libc::in6_pktinfo { ipi6_addr: libc::in6_addr { s6_addr: source.octets() }, ipi6_ifindex: interface };
+        let to = SockaddrIn6::from(SocketAddrV6::new(destination, 0, 0, interface));
+        let control = [ControlMessage::Ipv6PacketInfo(&information)];
+        let pieces = [IoSlice::new(bytes)];
+        sendmsg(self.socket.as_raw_fd(), &pieces, &control, MsgFlags::empty(), Some(&to))?;
+        Ok(())
+    }
+
+    /// Completes when there may be something to receive.
+    pub(super) async fn readable(&self) -> io::Result<()> {
+        self.descriptor.readable().await.map(|mut guard| guard.retain_ready())
+    }
+
+    /// The next packet, if there is one. One whose origin the kernel does not tell is skipped.
+    pub(super) fn receive(&mut self) -> io::Result<Option<Received<'_>>> {
+        loop {
+            let buffer = &mut self.buffer;
+            // When there is none, the next wait is for a new one.
+            let read = self.descriptor.try_io(Interest::READABLE, |socket| Ok(receive(socket, buffer)?));
+            match read {
+                Ok(Some((length, interface, source, destination))) => {
+                    let bytes = self.buffer.get(..length).unwrap_or_default();
+                    return Ok(Some(Received { interface, source, destination, bytes }));
+                }
+                Ok(None) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                // An interface that went down tells so once; the socket lives on.
+                Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Length, interface, source and destination.
+type Origin = (usize, u32, Ipv6Addr, Ipv6Addr);
+
+fn receive(descriptor: &OwnedFd, buffer: &mut [u8]) -> Result<Option<Origin>, Errno> {
+    let mut control = cmsg_space!(libc::in6_pktinfo);
+    let mut pieces = [IoSliceMut::new(buffer)];
+    let message = recvmsg::<SockaddrIn6>(descriptor.as_raw_fd(), &mut pieces, Some(&mut control), MsgFlags::empty())?;
+    let length = message.bytes;
+    let source = message.address.map(|address| address.ip());
+    let information = message.cmsgs()?.find_map(|control| match control {
+        ControlMessageOwned::Ipv6PacketInfo(information) => Some(information),
+        _ => None,
+    });
+    let Some((source, information)) = source.zip(information) else { return Ok(None) };
+    let destination = Ipv6Addr::from(information.ipi6_addr.s6_addr);
+    Ok(Some((length, information.ipi6_ifindex, source, destination)))
+}

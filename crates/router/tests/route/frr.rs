@@ -1,0 +1,210 @@
+//! FRRouting's OSPFv3 at the other end of a point-to-point link: adjacent, and routes both ways. Needs the programs of the
+//! Debian package `frr`.
+
+use crate::kernel::ip;
+use crate::scene::{Running, wait_for};
+use anabranch_policy::time::Duration;
+use anabranch_router::{Family, MeshInterface, Question, RouteConfig};
+use anabranch_system::Namespace;
+use libtest_mimic::Trial;
+use serde_json::Value;
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Where Debian has the daemons.
+const PROGRAMS: &str = "/usr/lib/frr";
+
+pub fn trials() -> Vec<Trial> {
+    let there = Path::new(PROGRAMS).join("ospf6d").exists();
+    if !there {
+        eprintln!("skipped: frr::*: there is no {PROGRAMS}/ospf6d (Debian package frr)");
+    }
+    let tests: [(&str, fn()); 2] = [
+        ("frr::becomes_fully_adjacent_and_routes_are_exchanged", becomes_fully_adjacent_and_routes_are_exchanged),
+        ("frr::a_neighbor_that_is_killed_and_comes_back_is_used_again", a_neighbor_that_is_killed_comes_back),
+    ];
+    let trial = |(name, test): (&'static str, fn())| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+        .with_ignored_flag(!there)
+    };
+    tests.into_iter().map(trial).collect()
+}
+
+/// Their configuration: our link with short timers, and a network of their own.
+const CONFIGURATION: &str = "\
+interface far
+ ipv6 ospf6 area 0.0.0.0
+ ipv6 ospf6 network point-to-point
+ ipv6 ospf6 hello-interval 1
+ ipv6 ospf6 dead-interval 4
+interface lo
+ ipv6 ospf6 area 0.0.0.0
+ ipv6 ospf6 passive
+router ospf6
+ ospf6 router-id 9.9.9.9
+";
+
+/// Their router in a namespace of its own.
+struct Frr {
+    namespace: Namespace,
+    directory: PathBuf,
+    daemons: Vec<Child>,
+}
+
+impl Frr {
+    fn new() -> Self {
+        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let directory = std::env::temp_dir().join(format!("anabranch-frr-{}-{number}", std::process::id()));
+        fs::create_dir(&directory).expect("there is room for a directory");
+        // The daemons give their rights up for those of a user of their own.
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).expect("it is ours");
+        fs::write(directory.join("zebra.conf"), "").expect("there is room for a file");
+        fs::write(directory.join("ospf6d.conf"), CONFIGURATION).expect("there is room for a file");
+        let namespace = Namespace::new().expect("namespaces were there a moment ago");
+        Self { namespace, directory, daemons: Vec::new() }
+    }
+
+    fn start(&mut self) {
+        for (program, readiness) in [("zebra", "zserv.api"), ("ospf6d", "ospf6d.vty")] {
+            let file = |name: &str| self.directory.join(name);
+            let mut command = Command::new(Path::new(PROGRAMS).join(program));
+            command.arg("-f").arg(file(&format!("{program}.conf"))).arg("-i").arg(file(&format!("{program}.pid")));
+            command.arg("-z").arg(file("zserv.api")).arg("--vty_socket").arg(&self.directory);
+            command.args(["-P", "0", "--log", "stdout"]).stdin(Stdio::null()).stderr(Stdio::null());
+            let log = fs::File::create(file(&format!("{program}.log"))).expect("there is room for a file");
+            let child = self.namespace.run(|| command.stdout(log).spawn()).expect("it can be entered");
+            self.daemons.push(child.expect("the program is there"));
+            wait_for(program, || if file(readiness).exists() { Ok(()) } else { Err(self.log(program)) });
+        }
+    }
+
+    fn log(&self, program: &str) -> String {
+        fs::read_to_string(self.directory.join(format!("{program}.log"))).unwrap_or_default()
+    }
+
+    /// Ends the daemons without a word.
+    fn kill(&mut self) {
+        for mut daemon in self.daemons.drain(..) {
+            // It may have ended by itself.
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+        for name in ["zserv.api", "ospf6d.vty", "zebra.vty"] {
+            let _ = fs::remove_file(self.directory.join(name));
+        }
+    }
+
+    /// What it answers.
+    fn show(&self, command: &str) -> String {
+        let mut vtysh = Command::new("vtysh");
+        vtysh.arg("--vty_socket").arg(&self.directory).args(["-c", command]);
+        let output = self.namespace.run(|| vtysh.output()).expect("it can be entered").expect("vtysh runs");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
+impl Drop for Frr {
+    fn drop(&mut self) {
+        self.kill();
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Us with a link `near` to their `far`, and a network behind each.
+fn linked() -> (Namespace, Frr) {
+    let (ours, theirs) = (Namespace::new().expect("namespaces were there a moment ago"), Frr::new());
+    let there = format!("/proc/{}/fd/{}", std::process::id(), theirs.namespace.file().as_raw_fd());
+    let inside = |namespace: &Namespace, device: &str, address: &str| {
+        namespace
+            .run(|| {
+                ip("link set lo up");
+                ip(&format!("link set {device} up"));
+                ip(&format!("address add {address}/128 dev lo nodad"));
+            })
+            .expect("it can be entered");
+    };
+    ours.run(|| ip(&format!("link add near type veth peer name far netns {there}"))).expect("it can be entered");
+    inside(&theirs.namespace, "far", "2001:db8:9::1");
+    inside(&ours, "near", "2001:db8:1::1");
+    (ours, theirs)
+}
+
+fn config() -> RouteConfig {
+    let mut config = RouteConfig { families: vec![Family::Ipv6], keep_settings: true, ..RouteConfig::default() };
+    config.interfaces.push(MeshInterface { name: "near".to_owned(), point_to_point: true, cost: None });
+    config.router_id = Some("1.1.1.1".parse().expect("an address"));
+    config.networks.push(("2001:db8:1:5::".parse().expect("an address"), 64));
+    config.point_to_point.hello_interval = Duration::from_secs(1);
+    config.point_to_point.router_dead_interval = Duration::from_secs(4);
+    config
+}
+
+/// Waits until both are adjacent, and each has the other's routes in its kernel.
+fn joined(ours: &Namespace, frr: &Frr, router: &Running) {
+    let full = || {
+        let text = frr.show("show ipv6 ospf6 neighbor json");
+        let answer: Value = serde_json::from_str(&text).unwrap_or_default();
+        let state = &answer["neighbors"][0]["state"];
+        if *state == "Full" { Ok(()) } else { Err((text, router.ask(Question::Neighbors), frr.log("ospf6d"))) }
+    };
+    wait_for("FRR to be fully adjacent", full);
+    let routes = |namespace: &Namespace| {
+        let shown = namespace.run(|| Command::new("ip").args(["-6", "route", "show", "table", "all"]).output());
+        String::from_utf8_lossy(&shown.expect("it can be entered").expect("ip runs").stdout).into_owned()
+    };
+    wait_for("our route to their network", || {
+        let shown = routes(ours);
+        let there = shown.lines().any(|line| line.starts_with("2001:db8:9::1 via fe80:") && line.contains("proto 199"));
+        if there { Ok(()) } else { Err((shown, router.ask(Question::Database))) }
+    });
+    for network in ["2001:db8:1::1 ", "2001:db8:1:5::/64 "] {
+        wait_for("their route to our networks", || {
+            let shown = routes(&frr.namespace);
+            let there = shown.lines().any(|line| line.starts_with(network) && line.contains("proto ospf"));
+            if there {
+                Ok(())
+            } else {
+                Err((shown, frr.show("show ipv6 ospf6 database"), frr.show("show ipv6 ospf6 route")))
+            }
+        });
+    }
+}
+
+fn becomes_fully_adjacent_and_routes_are_exchanged() {
+    let (ours, mut frr) = linked();
+    frr.start();
+    let router = Running::start(&ours, config());
+    joined(&ours, &frr, &router);
+    // The kernels agree.
+    let ping =
+        || Command::new("ping").args(["-6", "-c", "1", "-W", "5", "-I", "2001:db8:1::1", "2001:db8:9::1"]).output();
+    if let Ok(output) = ours.run(ping).expect("it can be entered") {
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+    router.stop().expect("it ends well");
+    let left = ours.run(|| Command::new("ip").args(["-6", "route", "show", "table", "all", "proto", "199"]).output());
+    assert!(left.expect("it can be entered").expect("ip runs").stdout.is_empty(), "its routes are gone");
+}
+
+fn a_neighbor_that_is_killed_comes_back() {
+    let (ours, mut frr) = linked();
+    frr.start();
+    let router = Running::start(&ours, config());
+    joined(&ours, &frr, &router);
+    frr.kill();
+    wait_for("our route to be gone", || {
+        let shown =
+            ours.run(|| Command::new("ip").args(["-6", "route", "show", "table", "all", "proto", "199"]).output());
+        let shown = shown.expect("it can be entered").expect("ip runs").stdout;
+        if shown.is_empty() { Ok(()) } else { Err(String::from_utf8_lossy(&shown).into_owned()) }
+    });
+    frr.start();
+    joined(&ours, &frr, &router);
+}

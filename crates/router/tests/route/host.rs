@@ -1,0 +1,324 @@
+//! What a router does to its host, and what it leaves there: nothing.
+
+use crate::kernel::ip;
+use crate::scene::{DEADLINE, Running, config, same, wait_for};
+use anabranch_router::{Family, MeshInterface, Question, RouteConfig, RouteDaemon, RouteError, TABLE};
+use anabranch_system::Namespace;
+use libtest_mimic::Trial;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// Says to this program that it is to be a router that will be killed.
+const CHILD: &str = "ANABRANCH_ROUTE_CHILD";
+
+pub fn trials() -> Vec<Trial> {
+    let tests: [(&str, fn()); 7] = [
+        ("host::what_a_router_set_is_gone_when_it_ends", what_a_router_set_is_gone_when_it_ends),
+        ("host::what_a_killed_router_left_is_removed_by_the_next", what_a_killed_router_left_is_removed_by_the_next),
+        ("host::two_routers_do_not_share_a_table", two_routers_do_not_share_a_table),
+        ("host::wrong_interfaces_are_told_in_a_sentence", wrong_interfaces_are_told_in_a_sentence),
+        ("host::no_privilege_is_told_in_a_sentence", no_privilege_is_told_in_a_sentence),
+        ("host::an_interface_that_goes_and_comes_is_used_again", an_interface_that_goes_and_comes_is_used_again),
+        ("host::a_hosts_own_default_route_is_preferred", a_hosts_own_default_route_is_preferred),
+    ];
+    let trial = |(name, test): (&'static str, fn())| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    };
+    tests.into_iter().map(trial).collect()
+}
+
+fn namespace() -> Namespace {
+    let namespace = Namespace::new().expect("namespaces were there a moment ago");
+    namespace.run(|| ip("link set lo up")).expect("it can be entered");
+    namespace
+}
+
+pub fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> T {
+    namespace.run(work).expect("it can be entered")
+}
+
+/// Two namespaces with a link between them: `e0` in both, numbers 1 and 2.
+pub fn pair() -> [Namespace; 2] {
+    use std::os::fd::AsRawFd;
+    let (one, two) = (namespace(), namespace());
+    let there = format!("/proc/{}/fd/{}", std::process::id(), two.file().as_raw_fd());
+    inside(&one, || ip(&format!("link add e0 type veth peer name e0 netns {there}")));
+    for (number, namespace) in [(1, &one), (2, &two)] {
+        inside(namespace, || furnish(number));
+    }
+    let pair = [one, two];
+    pair.iter().for_each(settled);
+    pair
+}
+
+fn furnish(number: u8) {
+    for key in ["all", "default", "e0"] {
+        let key = format!("/proc/sys/net/ipv6/conf/{key}/accept_dad");
+        std::fs::write(key, "0").expect("it is there");
+    }
+    ip(&format!("address add 10.9.0.{number}/24 dev e0"));
+    ip(&format!("address add 10.9.9.{number}/32 dev lo"));
+    ip("link set e0 up");
+}
+
+fn journal(namespace: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("anabranch-route-{}-{namespace}", std::process::id()))
+}
+
+/// A router on `e0` that changes the kernel's settings where it must.
+fn with_settings(name: &str) -> RouteConfig {
+    let families = vec![Family::Ipv6, Family::Ipv4];
+    RouteConfig { families, keep_settings: false, journal: Some(journal(name)), ..config(Family::Ipv4, 1) }
+}
+
+/// All that a router may have changed, as `ip` shows it.
+fn state(namespace: &Namespace) -> Vec<String> {
+    let look = || {
+        let mut text = String::new();
+        for words in ["rule", "-6 rule", "route show table all", "-6 route show table all"] {
+            let output = Command::new("ip").args(words.split_whitespace()).output().expect("ip runs");
+            text += &String::from_utf8_lossy(&output.stdout);
+        }
+        for key in [
+            "ipv4/conf/e0/forwarding",
+            "ipv4/conf/e0/accept_redirects",
+            "ipv6/conf/e0/force_forwarding",
+            "ipv6/conf/all/forwarding",
+            "ipv6/conf/e0/accept_redirects",
+        ] {
+            let value = std::fs::read_to_string(format!("/proc/sys/net/{key}")).unwrap_or_default();
+            text += &format!("{key} {value}\n");
+        }
+        text.lines().map(str::to_owned).collect()
+    };
+    inside(namespace, look)
+}
+
+/// Waits until the link is up and the kernel has done what follows from that by itself.
+fn settled(namespace: &Namespace) {
+    wait_for("the link to be up", || {
+        let look =
+            || Command::new("ip").args(["-6", "-o", "address", "show", "dev", "e0", "up", "scope", "link"]).output();
+        let text = String::from_utf8_lossy(&inside(namespace, look).expect("ip runs").stdout).into_owned();
+        let there = text.contains("fe80:") && !text.contains("tentative");
+        let state = inside(namespace, || std::fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default());
+        let routes = self::state(namespace);
+        let quiet = !routes.iter().any(|line| line.contains("linkdown"));
+        if there && quiet && state.contains("e0") { Ok(()) } else { Err(routes) }
+    });
+}
+
+/// Waits until each has a route to the other's loopback.
+fn routed(pair: &[Namespace; 2]) {
+    for (namespace, other) in pair.iter().zip([2, 1]) {
+        let wanted = format!("10.9.9.{other} via 10.9.0.{other} dev e0");
+        wait_for("the route to the neighbour", || {
+            let found = state(namespace);
+            let ours = |line: &&String| line.contains("e0");
+            let shown: Vec<String> = found.iter().filter(ours).cloned().collect();
+            if found.iter().any(|line| line.starts_with(&wanted)) { Ok(()) } else { Err((other, shown)) }
+        });
+    }
+}
+
+fn what_a_router_set_is_gone_when_it_ends() {
+    let pair = pair();
+    let before = pair.each_ref().map(state);
+    let routers = [("end-1", &pair[0]), ("end-2", &pair[1])]
+        .map(|(name, namespace)| Running::start(namespace, with_settings(name)));
+    routed(&pair);
+    let during = state(&pair[0]);
+    assert!(during.contains(&"ipv4/conf/e0/forwarding 1".to_owned()), "{during:#?}");
+    assert!(during.iter().any(|line| line.contains("lookup 199 suppress_prefixlength 0")), "{during:#?}");
+    for router in routers {
+        router.stop().expect("it ends well");
+    }
+    for (namespace, before) in pair.iter().zip(before) {
+        let mut now = state(namespace);
+        let mut gone = before.clone();
+        gone.retain(|line| !now.contains(line));
+        now.retain(|line| !before.contains(line));
+        assert!(now.is_empty() && gone.is_empty(), "new: {now:#?}\ngone: {gone:#?}");
+    }
+    for name in ["end-1", "end-2"] {
+        // The directory that the test named stays; nothing is in it.
+        std::fs::remove_dir(journal(name)).expect("it is there and empty");
+    }
+}
+
+/// Whether this process is the router that is to be killed.
+pub fn is_child() -> bool {
+    std::env::var_os(CHILD).is_some()
+}
+
+/// Is that router, in the namespace that it was started in.
+pub fn child() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let mut config = with_settings("killed");
+    // The parent's name of the directory, not this process's.
+    config.journal = std::env::var_os(CHILD).map(PathBuf::from);
+    let work = async {
+        let daemon = RouteDaemon::start(config).await?;
+        daemon.run(std::future::pending()).await
+    };
+    runtime.block_on(work).expect("it runs until it is killed");
+}
+
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It may have been killed already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn what_a_killed_router_left_is_removed_by_the_next() {
+    let pair = pair();
+    let before = state(&pair[0]);
+    let other = Running::start(&pair[1], with_settings("other"));
+    let program = std::env::current_exe().expect("this program");
+    let mut command = Command::new(program);
+    command.env(CHILD, journal("killed")).stdin(Stdio::null());
+    let mut child = Killed(inside(&pair[0], || command.spawn()).expect("it starts"));
+    routed(&pair);
+    kill(Pid::from_raw(child.0.id() as i32), Signal::SIGKILL).expect("it runs");
+    child.0.wait().expect("it ran");
+    let left = state(&pair[0]);
+    assert!(left.iter().any(|line| line.contains("proto 199")), "{left:#?}");
+    // The next one has another table, and yet cleans up.
+    let next = RouteConfig { table: TABLE + 1, journal: Some(journal("killed")), ..with_settings("killed") };
+    let next = Running::start(&pair[0], next);
+    wait_for("what was left to be gone", || {
+        let found = state(&pair[0]);
+        if found.iter().any(|line| line.contains("199 ") && line.contains("lookup 199 ")) { Err(found) } else { Ok(()) }
+    });
+    next.stop().expect("it ends well");
+    drop(other);
+    wait_for("the host to be as before", || same(state(&pair[0]), before.clone()));
+    for name in ["killed", "other"] {
+        std::fs::remove_dir(journal(name)).expect("it is there and empty");
+    }
+}
+
+fn two_routers_do_not_share_a_table() {
+    let pair = pair();
+    let first = Running::start(&pair[0], config(Family::Ipv4, 1));
+    wait_for("the first", || if first.ask(Question::Status).is_null() { Err(()) } else { Ok(()) });
+    let second = Running::start(&pair[0], config(Family::Ipv4, 1));
+    let error = second.stop().expect_err("the table is taken");
+    assert!(matches!(error, RouteError::AlreadyRuns { table: TABLE }), "{error}");
+    first.stop().expect("it ends well");
+    let none = inside(&pair[0], || anabranch_router::ask(TABLE, Question::Status));
+    assert!(matches!(none, Err(RouteError::NotRunning { .. })), "{none:?}");
+}
+
+fn start(namespace: &Namespace, config: RouteConfig) -> Result<(), RouteError> {
+    let begun = std::time::Instant::now();
+    let outcome = Running::start(namespace, config).stop();
+    assert!(begun.elapsed() < DEADLINE);
+    outcome
+}
+
+fn wrong_interfaces_are_told_in_a_sentence() {
+    let namespace = namespace();
+    let with = |name: &str| RouteConfig {
+        interfaces: vec![MeshInterface { name: name.to_owned(), point_to_point: false, cost: None }],
+        ..config(Family::Ipv6, 0)
+    };
+    let said = |config| start(&namespace, config).expect_err("it cannot be").to_string();
+    assert_eq!(said(with("wlan7")), "there is no network interface 'wlan7': there are lo");
+    assert_eq!(said(with("lo")), "'lo' cannot be an interface of the mesh: it is the loopback interface");
+    assert_eq!(said(config(Family::Ipv6, 0)), "name at least one interface with --interface: there are lo");
+    inside(&namespace, || {
+        ip("link add e0 type veth peer name e1");
+        std::fs::write("/proc/sys/net/ipv6/conf/e0/addr_gen_mode", "1").expect("it is there");
+        ip("link set e1 up");
+        ip("link set e0 up");
+    });
+    wait_for("the link to be up", || {
+        let state = inside(&namespace, || Command::new("ip").args(["link", "show", "dev", "e0"]).output());
+        let text = String::from_utf8_lossy(&state.expect("ip runs").stdout).into_owned();
+        if text.contains("state UP") { Ok(()) } else { Err(text) }
+    });
+    let said = said(with("e0"));
+    assert!(said.starts_with("'e0' has no link-local IPv6 address, which the protocol needs"), "{said}");
+}
+
+fn no_privilege_is_told_in_a_sentence() {
+    let namespace = namespace();
+    inside(&namespace, || ip("link add e0 type veth peer name e1"));
+    // Capabilities belong to threads: this one gives its own up.
+    let outcome = inside(&namespace, || {
+        drop_capabilities();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(RouteDaemon::start(config(Family::Ipv6, 1))).map(drop)
+    });
+    assert!(matches!(outcome, Err(RouteError::NoPermission)), "{outcome:?}");
+}
+
+/// Gives up what the calling thread may do beyond others.
+#[allow(unsafe_code)]
+fn drop_capabilities() {
+    use nix::libc;
+    let mut header: [u32; 2] = [0x2008_0522, 0];
+    let data = [0_u32; 6];
+    // SAFETY: capset(2), version 3: a header and two sets of three words, which it reads.
+    let outcome = unsafe { libc::syscall(libc::SYS_capset, header.as_mut_ptr(), data.as_ptr()) };
+    assert_eq!(outcome, 0, "capabilities can always be given up");
+}
+
+fn an_interface_that_goes_and_comes_is_used_again() {
+    let pair = pair();
+    let routers = pair.each_ref().map(|namespace| Running::start(namespace, config(Family::Ipv4, 1)));
+    routed(&pair);
+    inside(&pair[0], || ip("link set e0 down"));
+    wait_for("the route to be gone", || {
+        let found = state(&pair[0]);
+        if found.iter().any(|line| line.contains("proto 199") && line.contains(" via ")) { Err(found) } else { Ok(()) }
+    });
+    inside(&pair[0], || ip("link set e0 up"));
+    routed(&pair);
+    // Made anew, under the same name.
+    inside(&pair[0], || ip("link delete e0"));
+    let there = {
+        use std::os::fd::AsRawFd;
+        format!("/proc/{}/fd/{}", std::process::id(), pair[1].file().as_raw_fd())
+    };
+    inside(&pair[0], || ip(&format!("link add e0 type veth peer name e0 netns {there}")));
+    for (number, namespace) in [(1, &pair[0]), (2, &pair[1])] {
+        inside(namespace, || {
+            ip("address flush dev lo scope global");
+            furnish(number);
+        });
+    }
+    routed(&pair);
+    drop(routers);
+}
+
+fn a_hosts_own_default_route_is_preferred() {
+    let pair = pair();
+    let gateway = RouteConfig {
+        networks: vec![("0.0.0.0".parse().expect("an address"), 0), ("192.0.2.0".parse().expect("an address"), 24)],
+        ..config(Family::Ipv4, 1)
+    };
+    let routers = [Running::start(&pair[0], config(Family::Ipv4, 1)), Running::start(&pair[1], gateway)];
+    let way = |to: &str| {
+        let get = || Command::new("ip").args(["route", "get", to]).output().expect("ip runs");
+        String::from_utf8_lossy(&inside(&pair[0], get).stdout).into_owned()
+    };
+    wait_for("the mesh's default route", || {
+        let way = way("203.0.113.1");
+        if way.contains("via 10.9.0.2") { Ok(()) } else { Err(way) }
+    });
+    inside(&pair[0], || ip("route add default via 10.9.0.77 dev e0"));
+    assert!(way("203.0.113.1").contains("via 10.9.0.77"), "{}", way("203.0.113.1"));
+    assert!(way("192.0.2.1").contains("via 10.9.0.2"), "{}", way("192.0.2.1"));
+    drop(routers);
+}

@@ -1,0 +1,33 @@
+//! The router on real interfaces, in network namespaces: among its own kind on the paper's mesh, with FRRouting, and what it
+//! leaves behind. Needs root and a kernel with TAP devices: without, every test is counted as ignored and says why.
+
+mod convergence;
+mod frr;
+mod host;
+mod hostile;
+#[allow(dead_code)] // the other tests use the rest
+#[path = "../../../stack/tests/interop/kernel.rs"]
+mod kernel;
+mod mesh;
+mod probe;
+mod scene;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    if host::is_child() {
+        return host::child();
+    }
+    let missing = kernel::missing();
+    if let Some(reason) = &missing {
+        eprintln!("skipped: {reason}");
+    }
+    let trials =
+        [mesh::trials(), convergence::trials(), frr::trials(), host::trials(), hostile::trials()].into_iter().flatten();
+    let trials: Vec<Trial> =
+        trials.map(|trial| if missing.is_some() { trial.with_ignored_flag(true) } else { trial }).collect();
+    let mut arguments = Arguments::from_args();
+    // They mostly wait.
+    arguments.test_threads.get_or_insert(4);
+    libtest_mimic::run(&arguments, trials).exit();
+}

@@ -1,0 +1,93 @@
+//! What the stack keeps of a connection beside the engine: who waits for what.
+
+use anabranch_mptcp::{CloseCause, FallbackCause};
+use anabranch_policy::ids::SubflowId;
+use anabranch_policy::path_manager::CloseReason;
+use std::collections::VecDeque;
+use std::task::{Context, Poll, Waker};
+
+/// Most path changes that wait to be fetched.
+const MAX_PATH_CHANGES: usize = 64;
+
+/// What happened to the paths of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PathChange {
+    /// A subflow carries data from now on.
+    Established(SubflowId),
+    /// A subflow ended.
+    Closed(SubflowId, CloseReason),
+    /// The connection continues as plain TCP.
+    FellBack(FallbackCause),
+}
+
+/// A connection, as its application sees it.
+#[derive(Default)]
+pub(super) struct Connection {
+    /// The handshake is over.
+    pub established: bool,
+    /// The peer's stream has been read to its end.
+    pub ended: bool,
+    /// Why it is no more.
+    pub closed: Option<CloseCause>,
+    /// Why it is plain TCP although MPTCP was offered.
+    pub fallback: Option<FallbackCause>,
+    /// Who waits for bytes, or for the handshake.
+    pub reader: Option<Waker>,
+    /// Who waits for room.
+    pub writer: Option<Waker>,
+    /// Who waits for the end.
+    pub closer: Option<Waker>,
+    path_changes: VecDeque<PathChange>,
+    path_watcher: Option<Waker>,
+    /// Whether anybody ever asked for path changes.
+    watched: bool,
+}
+
+/// Notes who waits, without a copy if it is the same as before.
+pub(super) fn wait(place: &mut Option<Waker>, context: &Context<'_>) {
+    match place {
+        Some(waker) => waker.clone_from(context.waker()),
+        None => *place = Some(context.waker().clone()),
+    }
+}
+
+/// Wakes who waits, if anybody.
+pub(super) fn wake(place: &mut Option<Waker>) {
+    if let Some(waker) = place.take() {
+        waker.wake();
+    }
+}
+
+impl Connection {
+    /// Wakes everybody.
+    pub(super) fn wake_all(&mut self) {
+        wake(&mut self.reader);
+        wake(&mut self.writer);
+        wake(&mut self.closer);
+        wake(&mut self.path_watcher);
+    }
+
+    /// Notes a change for the application. Returns whether there was room.
+    pub(super) fn push_path_change(&mut self, change: PathChange) -> bool {
+        let room = self.path_changes.len() < MAX_PATH_CHANGES;
+        if room {
+            self.path_changes.push_back(change);
+            wake(&mut self.path_watcher);
+        }
+        // Nobody misses what nobody asked for.
+        room || !self.watched
+    }
+
+    /// The next change; none after the last of a connection that has ended.
+    pub(super) fn poll_path_change(&mut self, context: &Context<'_>) -> Poll<Option<PathChange>> {
+        self.watched = true;
+        match self.path_changes.pop_front() {
+            Some(change) => Poll::Ready(Some(change)),
+            None if self.closed.is_some() => Poll::Ready(None),
+            None => {
+                wait(&mut self.path_watcher, context);
+                Poll::Pending
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! A TUN device with offloads: checksums are left to the kernel in both directions, and long packets pass whole.
+
+use super::received::Received;
+use super::train::{MAX_PIECES, Train};
+use super::tun_config::{TUN_QUEUE, TunConfig};
+use super::{DeviceCounters, virtio};
+use crate::slots::{Slot, Slots};
+use anabranch_mptcp::JoinedSegments;
+use anabranch_system::{watch, write_joined};
+use anabranch_wire::Packet;
+use bytes::Bytes;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::task::{Context, Poll, ready};
+use tokio::io::unix::AsyncFd;
+use tun_rs::DeviceBuilder;
+
+/// Bytes of the largest IP packet with its header.
+const LARGEST: usize = virtio::LENGTH + 65_535;
+
+/// A packet of this length is worth keeping its slot: smaller ones are copied, so that a byte that waits to be read never
+/// holds more than four.
+const KEEPS_SLOT: usize = 16 * 1024;
+
+/// Subflows that can have a train at a time.
+const MAX_TRAINS: usize = 4;
+
+/// A TUN device with offloads.
+pub struct Tun {
+    descriptor: AsyncFd<OwnedFd>,
+    slots: Slots,
+    /// The slot of the next read.
+    inbox: Slot,
+    /// What has not left yet, the oldest first.
+    trains: Vec<Train>,
+    /// What left as one, until the engine is told.
+    joined: Vec<JoinedSegments>,
+    headers: Vec<u8>,
+    counters: DeviceCounters,
+}
+
+impl Tun {
+    pub(super) fn new(config: &TunConfig) -> io::Result<Self> {
+        let device = DeviceBuilder::new()
+            .name(&config.name)
+            .mtu(config.mtu)
+            .tx_queue_len(TUN_QUEUE)
+            .offload(true)
+            .build_sync()?;
+        device.set_nonblocking(true)?;
+        let slots = Slots::new(LARGEST);
+        Ok(Self {
+            // A second descriptor of the same device; the device's own wrapper has done its part.
+            descriptor: watch(device.as_fd().try_clone_to_owned()?)?,
+            inbox: slots.take(),
+            slots,
+            trains: Vec::with_capacity(MAX_TRAINS),
+            joined: Vec::new(),
+            headers: Vec::new(),
+            counters: DeviceCounters::default(),
+        })
+    }
+
+    pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Received>> {
+        loop {
+            let mut guard = ready!(self.descriptor.poll_read_ready(context))?;
+            let inbox = &mut self.inbox.bytes;
+            let read = guard.try_io(|descriptor| Ok(nix::unistd::read(descriptor.get_ref(), inbox)?));
+            let length = match read {
+                Ok(outcome) => outcome?,
+                Err(_would_block) => continue,
+            };
+            self.counters.bytes_received += length.saturating_sub(virtio::LENGTH) as u64;
+            let vouched = virtio::vouches_for_checksum(&self.inbox.bytes);
+            let bytes = self.take(length);
+            match Received::parse(&bytes, vouched) {
+                Ok(received) => {
+                    self.counters.packets_received += 1;
+                    return Poll::Ready(Ok(received));
+                }
+                Err(_) => self.counters.malformed += 1,
+            }
+        }
+    }
+
+    /// The packet in the first `length` bytes of the inbox, without the header before it.
+    fn take(&mut self, length: usize) -> Bytes {
+        if length >= KEEPS_SLOT {
+            let full = std::mem::replace(&mut self.inbox, self.slots.take());
+            return full.share(virtio::LENGTH..length);
+        }
+        Bytes::copy_from_slice(self.inbox.bytes.get(virtio::LENGTH..length).unwrap_or_default())
+    }
+
+    /// What has been sent before leaves `alone`: nothing of its mapping may change. Returns whether trains have left.
+    pub(super) fn transmit(&mut self, mut packet: Packet, alone: bool) -> bool {
+        let of_flow = self.trains.iter_mut().find(|train| train.is_of_flow(&packet));
+        let follows = of_flow.map(|train| !alone && train.push(&mut packet));
+        if follows == Some(true) {
+            return false;
+        }
+        // In order on its subflow, behind what was there. All leave: what another subflow carries of the same stream must not
+        // come later than the next train of this one.
+        let leave = follows.is_some() || self.trains.len() >= MAX_TRAINS;
+        if leave {
+            self.flush();
+        }
+        let train = Train::new(packet);
+        if alone || train.is_bare() {
+            self.write(&train);
+        } else {
+            self.trains.push(train);
+        }
+        leave
+    }
+
+    fn write(&mut self, train: &Train) {
+        let descriptor = self.descriptor.get_ref();
+        let written = train.emit(&mut self.headers, |pieces| write_joined::<MAX_PIECES>(descriptor, pieces));
+        self.joined.extend(train.joined_segments());
+        let packets = train.packets() as u64;
+        match written {
+            Ok(true) => {
+                self.counters.writes += 1;
+                self.counters.packets_sent += packets;
+                self.counters.bytes_sent += train.bytes() as u64;
+            }
+            Ok(false) | Err(_) => self.counters.not_taken += packets,
+        }
+    }
+
+    pub(super) fn flush(&mut self) {
+        let mut trains = std::mem::take(&mut self.trains);
+        trains.drain(..).for_each(|train| self.write(&train));
+        // Its room is for the next ones.
+        self.trains = trains;
+    }
+
+    /// What has left as one since the last call.
+    pub(super) fn joined(&mut self) -> impl Iterator<Item = JoinedSegments> + '_ {
+        self.joined.drain(..)
+    }
+
+    pub(super) fn counters(&self) -> DeviceCounters {
+        self.counters
+    }
+}

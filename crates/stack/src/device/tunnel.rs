@@ -1,0 +1,319 @@
+//! Segments inside UDP ([`anabranch_wire::encapsulation`]): needs no privileges and passes through NATs.
+//!
+//! A client has one socket per uplink, bound to the interface; the server one for all, and learns from each datagram that
+//! holds a well-formed segment where its sender is now. So a client may change its address, or its NAT the port, in the
+//! middle of a connection. Who can read the datagrams can redirect them, as anybody on the path of plain TCP can.
+
+use super::DeviceCounters;
+use super::peers::{Peers, Whereabouts};
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_wire::encapsulation::{self, Place, Receiver};
+use anabranch_wire::{Ecn, Packet, udp};
+use bytes::Bytes;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io::{self, IoSliceMut};
+use std::task::{Context, Poll, ready};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+
+/// A client says something at least this often: NATs forget a UDP flow after two minutes at the earliest (RFC 4787, REQ-5),
+/// and many of them do not obey.
+const KEEPALIVE: Duration = Duration::from_secs(20);
+/// Bytes asked for in the socket's buffers; the operating system may give less.
+const SOCKET_BUFFER: usize = 4 << 20;
+/// Most bytes handed over in one call.
+const LARGEST_TRAIN: usize = 65_000;
+
+/// Largest IP packet that the engine may give a tunnel, so that the datagram fits into 1500 bytes: headers of IP, UDP and our
+/// own are added, and the IPv6 header that the engine counts is left out.
+pub const MAX_TUNNEL_PACKET: u16 = (1_500 - udp::HEADER - encapsulation::HEADER) as u16;
+
+/// One path of a client.
+#[derive(Clone, Debug)]
+pub struct TunnelConfig {
+    /// Where the server's socket is.
+    pub server: SocketAddr,
+    /// The interface to use; none: wherever the routes lead.
+    pub interface: Option<String>,
+    /// Which path of which client; its address is that of the engine on this path.
+    pub place: Place,
+}
+
+/// Which end we are.
+enum End {
+    Client {
+        server: SocketAddr,
+        place: Place,
+        /// Whether anything was sent since the last time a keepalive was due.
+        spoke: bool,
+        due: Instant,
+    },
+    Server(Peers),
+}
+
+/// Datagrams of one size to one destination, handed over together (UDP_SEGMENT).
+#[derive(Default)]
+struct Train {
+    contents: Vec<u8>,
+    destination: Option<Whereabouts>,
+    ecn: Ecn,
+    /// Size of all datagrams but the last, which may be smaller.
+    size: usize,
+    count: usize,
+}
+
+impl Train {
+    /// Whether a datagram of `length` bytes can go with those that wait.
+    fn takes(&self, destination: Whereabouts, ecn: Ecn, length: usize, most: usize) -> bool {
+        self.count == 0
+            || (self.count < most
+                && self.contents.len() + length <= LARGEST_TRAIN
+                && length <= self.size
+                && self.contents.len() == self.count * self.size
+                && self.destination == Some(destination)
+                && self.ecn == ecn)
+    }
+}
+
+/// A UDP socket as a device.
+pub struct Tunnel {
+    socket: UdpSocket,
+    udp: UdpSocketState,
+    end: End,
+    /// What was received in one call, and where in it the next datagram begins.
+    inbox: Vec<u8>,
+    received: Option<RecvMeta>,
+    next: usize,
+    scratch: Vec<u8>,
+    train: Train,
+    counters: DeviceCounters,
+}
+
+impl Tunnel {
+    pub(super) fn client(config: &TunnelConfig) -> io::Result<Self> {
+        let any: IpAddr =
+            if config.server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let socket = Socket::new(Domain::for_address(config.server), Type::DGRAM, Some(Protocol::UDP))?;
+        if let Some(interface) = &config.interface {
+            socket.bind_device(Some(interface.as_bytes()))?;
+        }
+        let (server, place) = (config.server, config.place);
+        Self::over(socket, SocketAddr::new(any, 0), End::Client { server, place, spoke: false, due: Instant::ZERO })
+    }
+
+    pub(super) fn server(bind: SocketAddr) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(bind), Type::DGRAM, Some(Protocol::UDP))?;
+        Self::over(socket, bind, End::Server(Peers::default()))
+    }
+
+    fn over(socket: Socket, bind: SocketAddr, end: End) -> io::Result<Self> {
+        socket.bind(&bind.into())?;
+        socket.set_nonblocking(true)?;
+        // As much as there is: nothing to do if the system gives less.
+        let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
+        let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
+        let socket = UdpSocket::from_std(socket.into())?;
+        let udp = UdpSocketState::new((&socket).into())?;
+        let inbox = vec![0; 2_048 * udp.gro_segments().max(32)];
+        Ok(Self {
+            socket,
+            udp,
+            end,
+            inbox,
+            received: None,
+            next: 0,
+            scratch: Vec::new(),
+            train: Train::default(),
+            counters: DeviceCounters::default(),
+        })
+    }
+
+    /// Where the socket is bound.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Packet>> {
+        loop {
+            if let Some(packet) = self.next_received() {
+                return Poll::Ready(Ok(packet));
+            }
+            ready!(self.socket.poll_recv_ready(context))?;
+            let mut metas = [RecvMeta::default()];
+            let received = self.socket.try_io(Interest::READABLE, || {
+                self.udp.recv((&self.socket).into(), &mut [IoSliceMut::new(&mut self.inbox)], &mut metas)
+            });
+            // Else it would block, or there was an ICMP error for an earlier datagram: the engine's timers judge the path.
+            if received.is_ok() {
+                (self.received, self.next) = (metas.first().copied(), 0);
+            }
+        }
+    }
+
+    /// The next segment of what was received in one call.
+    fn next_received(&mut self) -> Option<Packet> {
+        while let Some(meta) = self.received {
+            let end = (self.next + meta.stride.max(1)).min(meta.len);
+            let Some(datagram) = self.inbox.get(self.next..end).filter(|datagram| !datagram.is_empty()) else {
+                self.received = None;
+                break;
+            };
+            // A copy, so that what waits in the receive buffer does not hold on to what came with it.
+            let datagram = Bytes::copy_from_slice(datagram);
+            self.next = end;
+            self.counters.bytes_received += datagram.len() as u64;
+            if let Some(packet) = self.understand(&datagram, &meta) {
+                self.counters.packets_received += 1;
+                return Some(packet);
+            }
+        }
+        None
+    }
+
+    fn understand(&mut self, datagram: &Bytes, meta: &RecvMeta) -> Option<Packet> {
+        let receiver = match self.end {
+            End::Client { .. } => Receiver::Client,
+            End::Server(_) => Receiver::Server,
+        };
+        let Ok((place, packet)) = encapsulation::parse(datagram, receiver, from_codepoint(meta.ecn)) else {
+            self.counters.malformed += 1;
+            return None;
+        };
+        match &mut self.end {
+            End::Client { server, place: ours, .. } if *ours == place && *server == meta.addr => packet,
+            End::Client { .. } => {
+                self.counters.malformed += 1;
+                None
+            }
+            End::Server(peers) => {
+                // Keepalives have no checksum of their own: they refresh a NAT, and move nobody.
+                if packet.is_some() {
+                    peers.learn(place, Whereabouts { client: meta.addr, ours: meta.dst_ip });
+                }
+                packet
+            }
+        }
+    }
+
+    pub(super) fn transmit(&mut self, packet: &Packet) {
+        self.scratch.clear();
+        let destination = match (encapsulation::emit(packet, &mut self.scratch), &mut self.end) {
+            (Ok(_), End::Client { server, spoke, .. }) => {
+                *spoke = true;
+                Some(Whereabouts { client: *server, ours: None })
+            }
+            (Ok(place), End::Server(peers)) => peers.whereabouts(place),
+            (Err(_), _) => None,
+        };
+        match destination {
+            Some(destination) => self.push(destination, packet.ip.ecn),
+            None => self.counters.not_taken += 1,
+        }
+    }
+
+    /// Adds the datagram in `scratch` to the train.
+    fn push(&mut self, destination: Whereabouts, ecn: Ecn) {
+        if !self.train.takes(destination, ecn, self.scratch.len(), self.udp.max_gso_segments()) {
+            self.flush();
+        }
+        let train = &mut self.train;
+        if train.count == 0 {
+            (train.destination, train.ecn, train.size) = (Some(destination), ecn, self.scratch.len());
+        }
+        train.count += 1;
+        train.contents.extend_from_slice(&self.scratch);
+    }
+
+    pub(super) fn flush(&mut self) {
+        let Some(destination) = self.train.destination.take() else { return };
+        let transmit = Transmit {
+            destination: destination.client,
+            ecn: to_codepoint(self.train.ecn),
+            contents: &self.train.contents,
+            segment_size: (self.train.count > 1).then_some(self.train.size),
+            src_ip: destination.ours,
+        };
+        // Not through the runtime's readiness: a full socket buffer is a full queue, and the engine sees a loss.
+        let sent = self.udp.try_send((&self.socket).into(), &transmit).is_ok();
+        let count = self.train.count as u64;
+        if sent {
+            self.counters.packets_sent += count;
+            self.counters.bytes_sent += self.train.contents.len() as u64;
+        } else {
+            self.counters.not_taken += count;
+        }
+        self.train.contents.clear();
+        self.train.count = 0;
+    }
+
+    /// When a keepalive may be due.
+    pub(super) fn poll_timeout(&self) -> Instant {
+        match self.end {
+            End::Client { due, .. } => due,
+            End::Server(_) => Instant::NEVER,
+        }
+    }
+
+    /// Sends a keepalive if nothing else was sent for long.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        let End::Client { server, place, spoke, due } = &mut self.end else { return };
+        if now < *due {
+            return;
+        }
+        *due = now + KEEPALIVE;
+        if !core::mem::take(spoke) {
+            let (server, place) = (*server, *place);
+            self.scratch.clear();
+            encapsulation::emit_keepalive(place, &mut self.scratch);
+            self.push(Whereabouts { client: server, ours: None }, Ecn::NotCapable);
+            self.flush();
+        }
+    }
+
+    pub(super) fn counters(&self) -> DeviceCounters {
+        self.counters
+    }
+}
+
+fn from_codepoint(codepoint: Option<EcnCodepoint>) -> Ecn {
+    match codepoint {
+        None => Ecn::NotCapable,
+        Some(EcnCodepoint::Ect0) => Ecn::Capable0,
+        Some(EcnCodepoint::Ect1) => Ecn::Capable1,
+        Some(EcnCodepoint::Ce) => Ecn::Congestion,
+    }
+}
+
+fn to_codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
+    match ecn {
+        Ecn::NotCapable => None,
+        Ecn::Capable0 => Some(EcnCodepoint::Ect0),
+        Ecn::Capable1 => Some(EcnCodepoint::Ect1),
+        Ecn::Congestion => Some(EcnCodepoint::Ce),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_that_says_nothing_keeps_its_path_open() {
+        let server = UdpSocket::bind("127.0.0.1:0").await.expect("a port is free");
+        let place = Place { session: 7, path: 2 };
+        let config = TunnelConfig { server: server.local_addr().expect("it is bound"), interface: None, place };
+        let mut tunnel = Tunnel::client(&config).expect("a socket");
+        let mut datagram = [0; 64];
+        for _ in 0..2 {
+            let due = tunnel.poll_timeout();
+            tunnel.handle_timeout(due);
+            let (length, _) = server.recv_from(&mut datagram).await.expect("the socket is open");
+            assert_eq!(datagram.get(..length), Some([0x10, 2, 0, 0, 0, 0, 0, 0, 0, 7].as_slice()));
+            assert_eq!(tunnel.poll_timeout(), due + KEEPALIVE);
+            tunnel.handle_timeout(due + KEEPALIVE - Duration::from_nanos(1));
+        }
+        assert_eq!(tunnel.counters().packets_sent, 2);
+    }
+}

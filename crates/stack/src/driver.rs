@@ -1,0 +1,87 @@
+//! The event loop of a stack: one future that moves packets between devices and engine.
+
+use super::state::{Handle, State};
+use crate::device::Received;
+use anabranch_system::Timer;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Most packets taken from a device before the others, and the applications, get their turn.
+const BATCH: usize = 64;
+
+/// The event loop of a [`super::Stack`]; it completes after [`super::Stack::shutdown`].
+#[must_use = "nothing moves until it is polled"]
+pub struct Driver {
+    shared: Handle,
+    timer: Timer,
+}
+
+impl Driver {
+    pub(super) fn new(shared: Handle) -> io::Result<Self> {
+        Ok(Self { shared, timer: Timer::new()? })
+    }
+}
+
+/// Takes what came in on one device, at most a batch. Returns whether there may be more.
+fn receive(state: &mut State, index: usize, context: &mut Context<'_>) -> bool {
+    for _ in 0..BATCH {
+        let Some(device) = state.devices.get_mut(index).and_then(Option::as_mut) else { return false };
+        match device.poll_receive(context) {
+            Poll::Ready(Ok(received)) => {
+                let now = state.now();
+                match received {
+                    Received::Packet(packet) => state.endpoint.handle_packet(now, packet),
+                    Received::TooBig(message) => {
+                        state.endpoint.handle_packet_too_big(now, &message);
+                    }
+                }
+                state.drain(now);
+            }
+            Poll::Ready(Err(_gone)) => {
+                state.device_failed(index);
+                return false;
+            }
+            Poll::Pending => return false,
+        }
+    }
+    true
+}
+
+impl Future for Driver {
+    type Output = io::Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let mut state = this.shared.lock();
+        let mut more = false;
+        for index in 0..state.devices.len() {
+            more |= receive(&mut state, index, context);
+        }
+        loop {
+            let now = state.now();
+            // The streams' operations, too, are inputs that may have output.
+            state.drain(now);
+            let due = state.poll_timeout();
+            if due <= now {
+                state.handle_timeout(now);
+                continue;
+            }
+            let clock = state.clock;
+            this.timer.set(&clock, due)?;
+            if this.timer.poll_expired(context)?.is_pending() {
+                break;
+            }
+        }
+        state.flush();
+        if state.shut_down {
+            return Poll::Ready(Ok(()));
+        }
+        state.driver_waits(context);
+        if more {
+            context.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,171 @@
+//! A host of our own in user space: one engine, the devices that carry its packets, and what applications hold of it.
+//!
+//! All of it lies behind one lock, which the [`Driver`] holds for a turn of the event loop and a [`Stream`] for an
+//! operation; on one thread nobody ever waits for it. A stream acts on the engine directly and then wakes the driver, which
+//! moves the packets: so that what is written in one turn leaves in one batch.
+
+#![warn(missing_docs)]
+
+mod connection;
+mod counters;
+pub mod device;
+mod driver;
+mod error;
+mod halves;
+mod listener;
+mod report;
+mod slots;
+mod state;
+mod stream;
+
+pub use connection::PathChange;
+pub use counters::StackCounters;
+pub use device::{Device, DeviceId};
+pub use driver::Driver;
+pub use error::{AttachError, ConnectError, ListenError};
+pub use halves::{ReadHalf, WriteHalf};
+pub use listener::Listener;
+pub use report::{ConnectionReport, PathReport, explain};
+pub use stream::Stream;
+
+use anabranch_mptcp::{ConnectionConfig, Endpoint, EndpointConfig};
+use anabranch_policy::ids::AddressId;
+use anabranch_policy::path_manager::PathManager;
+use anabranch_system::Clock;
+use core::net::{IpAddr, SocketAddr};
+use device::DeviceCounters;
+use state::{Shared, State};
+use std::io;
+use std::sync::Arc;
+
+/// What can be chosen about a stack.
+pub struct StackConfig {
+    /// The engine; its seed is drawn anew from the operating system's generator.
+    pub endpoint: EndpointConfig,
+    /// The path manager of all connections.
+    pub path_manager: Box<dyn PathManager>,
+    /// Connections that wait to be accepted at each listener; further ones are aborted and counted.
+    pub backlog: usize,
+}
+
+impl StackConfig {
+    /// The defaults, with this path manager.
+    pub fn new(path_manager: Box<dyn PathManager>) -> Self {
+        Self { endpoint: EndpointConfig::default(), path_manager, backlog: 1_024 }
+    }
+}
+
+/// A handle to a host in user space. Clones are the same host.
+#[derive(Clone)]
+pub struct Stack {
+    shared: Arc<Shared>,
+}
+
+impl Stack {
+    /// A host without devices, and the event loop that must be spawned for anything to happen. To be called within a runtime.
+    ///
+    /// # Errors
+    /// If the operating system has no descriptor or no random numbers left.
+    pub fn new(mut config: StackConfig) -> io::Result<(Self, Driver)> {
+        getrandom::fill(&mut config.endpoint.seed).map_err(io::Error::other)?;
+        let endpoint = Endpoint::new(config.endpoint, config.path_manager);
+        let shared = Arc::new(Shared::new(State::new(endpoint, Clock::new(), config.backlog)));
+        let driver = Driver::new(Arc::clone(&shared))?;
+        Ok((Self { shared }, driver))
+    }
+
+    /// Adds a device, without addresses.
+    pub fn attach(&self, device: Device) -> DeviceId {
+        let mut state = self.shared.lock();
+        state.attach(device)
+    }
+
+    /// Removes a device with its addresses.
+    pub fn detach(&self, device: DeviceId) {
+        self.shared.lock().detach(device);
+    }
+
+    /// A local address can be used from now on, over `device`. Ids are the caller's, from 1, and go out in MP_JOIN and ADD_ADDR.
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn address_up(&self, device: DeviceId, id: AddressId, address: IpAddr) -> Result<(), AttachError> {
+        self.shared.lock().address_up(device, id, address, address)
+    }
+
+    /// As [`Self::address_up`], for an address that peers reach under another: behind a router that translates `public` to
+    /// `address` (destination NAT), peers are told of `public`.
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn address_up_as(
+        &self,
+        device: DeviceId,
+        id: AddressId,
+        address: IpAddr,
+        public: IpAddr,
+    ) -> Result<(), AttachError> {
+        self.shared.lock().address_up(device, id, address, public)
+    }
+
+    /// What people call a local address, an interface's name as a rule; reports say it. Forgotten when the address goes.
+    pub fn name_address(&self, id: AddressId, name: &str) {
+        self.shared.lock().name_address(id, name);
+    }
+
+    /// A local address is gone: subflows from it end without a word, the peer is told over the others.
+    pub fn address_down(&self, id: AddressId) {
+        self.shared.lock().address_down(id);
+    }
+
+    /// Opens a connection, from `local` or from the first address of the right family.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
+    pub async fn connect(
+        &self,
+        local: Option<IpAddr>,
+        remote: SocketAddr,
+        config: ConnectionConfig,
+    ) -> Result<Stream, ConnectError> {
+        let id = self.shared.lock().connect(local, remote, config)?;
+        let stream = Stream::new(Arc::clone(&self.shared), id, remote);
+        stream.established().await?;
+        Ok(stream)
+    }
+
+    /// Accepts connections on a port of every local address.
+    ///
+    /// # Errors
+    /// [`ListenError`].
+    pub fn listen(&self, port: u16, config: ConnectionConfig) -> Result<Listener, ListenError> {
+        self.shared.lock().listen(port, config)?;
+        Ok(Listener::new(Arc::clone(&self.shared), port))
+    }
+
+    /// What was dropped.
+    pub fn counters(&self) -> StackCounters {
+        self.shared.lock().counters()
+    }
+
+    /// What a device carried and dropped.
+    pub fn device_counters(&self, device: DeviceId) -> Option<DeviceCounters> {
+        self.shared.lock().device_counters(device)
+    }
+
+    /// The connections that applications hold now, in the order in which they were opened, at most `limit` of them.
+    pub fn connections(&self, limit: usize) -> Vec<ConnectionReport> {
+        let state = self.shared.lock();
+        state.connection_ids(limit).into_iter().filter_map(|id| state.connection_report(id)).collect()
+    }
+
+    /// How many connections there are, those in TIME-WAIT included.
+    pub fn connection_count(&self) -> usize {
+        self.shared.lock().endpoint.connection_count()
+    }
+
+    /// Ends the event loop: connections are aborted, with a word to their peers, and [`Driver`] completes.
+    pub fn shutdown(&self) {
+        self.shared.lock().shut_down();
+    }
+}

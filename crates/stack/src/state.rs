@@ -1,0 +1,381 @@
+//! What driver, streams and listeners share, and the engine's events on their way to those who wait.
+
+use super::connection::{Connection, PathChange, wait, wake};
+use super::error::{AttachError, ConnectError, ListenError};
+use super::{DeviceId, StackCounters};
+use crate::device::{Device, DeviceCounters};
+use crate::slots::Slots;
+use anabranch_mptcp::{ConnectionConfig, Endpoint, Event, FallbackCause};
+use anabranch_policy::ids::{AddressId, ConnectionId};
+use anabranch_policy::time::Instant;
+use anabranch_system::Clock;
+use anabranch_wire::Packet;
+use bytes::Bytes;
+use core::net::{IpAddr, SocketAddr};
+use foldhash::fast::FixedState;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+
+/// Most bytes copied for one write. Less than a quarter gets no slot of this size, which would hold memory for nothing.
+const WRITE: usize = 64 * 1024;
+
+/// The state behind its lock.
+pub(super) struct Shared {
+    state: Mutex<State>,
+    /// Where large writes are copied to.
+    slots: Slots,
+}
+
+impl Shared {
+    pub(super) fn new(state: State) -> Self {
+        Self { state: Mutex::new(state), slots: Slots::new(WRITE) }
+    }
+
+    /// The state. Whoever panicked with it in hand has taken the process down a notch, but the engine's state is consistent
+    /// between its verbs.
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// A copy of the first bytes of what an application writes, at most `max` of them.
+    pub(super) fn copy(&self, bytes: &[u8], max: usize) -> Bytes {
+        let length = bytes.len().min(max).min(WRITE);
+        let bytes = bytes.get(..length).unwrap_or_default();
+        if length < WRITE / 4 {
+            return Bytes::copy_from_slice(bytes);
+        }
+        let mut slot = self.slots.take();
+        slot.bytes.get_mut(..length).into_iter().for_each(|place| place.copy_from_slice(bytes));
+        slot.share(0..length)
+    }
+}
+
+/// Connections that wait to be accepted at a port.
+#[derive(Default)]
+struct Backlog {
+    waiting: VecDeque<(ConnectionId, SocketAddr)>,
+    acceptor: Option<Waker>,
+}
+
+/// A local address and what carries its packets.
+struct Address {
+    id: AddressId,
+    address: IpAddr,
+    device: usize,
+    /// What people call it.
+    name: Option<String>,
+}
+
+/// A host: engine, devices, and who waits for what.
+pub(super) struct State {
+    pub(super) endpoint: Endpoint,
+    pub(super) clock: Clock,
+    /// Removed ones leave a gap, so that ids stay what they are.
+    pub(super) devices: Vec<Option<Device>>,
+    addresses: Vec<Address>,
+    connections: HashMap<ConnectionId, Connection, FixedState>,
+    backlogs: HashMap<u16, Backlog, FixedState>,
+    backlog_limit: usize,
+    driver: Option<Waker>,
+    pub(super) shut_down: bool,
+    backlog_overflows: u64,
+    no_device: u64,
+    dropped_path_changes: u64,
+}
+
+impl State {
+    pub(super) fn new(endpoint: Endpoint, clock: Clock, backlog_limit: usize) -> Self {
+        Self {
+            endpoint,
+            clock,
+            devices: Vec::new(),
+            addresses: Vec::new(),
+            connections: HashMap::default(),
+            backlogs: HashMap::default(),
+            backlog_limit,
+            driver: None,
+            shut_down: false,
+            backlog_overflows: 0,
+            no_device: 0,
+            dropped_path_changes: 0,
+        }
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    /// The driver has something to do.
+    pub(super) fn wake_driver(&mut self) {
+        wake(&mut self.driver);
+    }
+
+    /// The driver sleeps until somebody has something for it.
+    pub(super) fn driver_waits(&mut self, context: &Context<'_>) {
+        wait(&mut self.driver, context);
+    }
+
+    pub(super) fn attach(&mut self, device: Device) -> DeviceId {
+        self.devices.push(Some(device));
+        self.wake_driver();
+        DeviceId(self.devices.len() - 1)
+    }
+
+    pub(super) fn detach(&mut self, DeviceId(device): DeviceId) {
+        let orphans: Vec<AddressId> = self.addresses.iter().filter(|a| a.device == device).map(|a| a.id).collect();
+        orphans.into_iter().for_each(|id| self.address_down(id));
+        if let Some(place) = self.devices.get_mut(device) {
+            *place = None;
+        }
+    }
+
+    pub(super) fn address_up(
+        &mut self,
+        device: DeviceId,
+        id: AddressId,
+        address: IpAddr,
+        public: IpAddr,
+    ) -> Result<(), AttachError> {
+        let DeviceId(device) = device;
+        self.devices.get(device).and_then(Option::as_ref).ok_or(AttachError::NoDevice)?;
+        self.addresses.retain(|known| known.id != id && known.address != address);
+        self.addresses.push(Address { id, address, device, name: None });
+        let now = self.now();
+        self.endpoint.handle_address_up_as(now, id, address, public);
+        self.wake_driver();
+        Ok(())
+    }
+
+    /// What people call an address.
+    pub(super) fn name_address(&mut self, id: AddressId, name: &str) {
+        self.addresses.iter_mut().filter(|known| known.id == id).for_each(|known| known.name = Some(name.to_owned()));
+    }
+
+    /// An address's name, or the address.
+    pub(super) fn name_of(&self, address: IpAddr) -> String {
+        let known = self.addresses.iter().find(|known| known.address == address);
+        known.and_then(|known| known.name.clone()).unwrap_or_else(|| address.to_string())
+    }
+
+    /// Why a connection fell back, if it did.
+    pub(super) fn fallback_of(&self, id: ConnectionId) -> Option<FallbackCause> {
+        self.connections.get(&id)?.fallback
+    }
+
+    /// The connections that applications hold, in order of their ids, at most `limit`.
+    pub(super) fn connection_ids(&self, limit: usize) -> Vec<ConnectionId> {
+        let mut ids: Vec<ConnectionId> = self.connections.keys().copied().collect();
+        ids.sort_unstable();
+        ids.truncate(limit);
+        ids
+    }
+
+    pub(super) fn address_down(&mut self, id: AddressId) {
+        self.addresses.retain(|known| known.id != id);
+        let now = self.now();
+        self.endpoint.handle_address_down(now, id);
+        self.wake_driver();
+    }
+
+    pub(super) fn connect(
+        &mut self,
+        local: Option<IpAddr>,
+        remote: SocketAddr,
+        config: ConnectionConfig,
+    ) -> Result<ConnectionId, ConnectError> {
+        if self.shut_down {
+            return Err(ConnectError::ShutDown);
+        }
+        let now = self.now();
+        let id = self.endpoint.connect(now, local, remote, self.fitted(config))?;
+        self.connections.insert(id, Connection::default());
+        self.wake_driver();
+        Ok(id)
+    }
+
+    pub(super) fn listen(&mut self, port: u16, config: ConnectionConfig) -> Result<(), ListenError> {
+        if self.shut_down {
+            return Err(ListenError::ShutDown);
+        }
+        self.endpoint.listen(port, self.fitted(config))?;
+        self.backlogs.insert(port, Backlog::default());
+        Ok(())
+    }
+
+    pub(super) fn unlisten(&mut self, port: u16) {
+        let now = self.now();
+        self.endpoint.unlisten(port);
+        for (id, _) in self.backlogs.remove(&port).map(|backlog| backlog.waiting).unwrap_or_default() {
+            self.connections.remove(&id);
+            // It may have ended meanwhile: then there is nobody to tell.
+            let _ = self.endpoint.abort(now, id);
+        }
+        self.wake_driver();
+    }
+
+    /// The next connection that came to `port`; none when the stack has been shut down.
+    pub(super) fn poll_accept(&mut self, port: u16, context: &Context<'_>) -> Poll<Option<(ConnectionId, SocketAddr)>> {
+        let Some(backlog) = self.backlogs.get_mut(&port).filter(|_| !self.shut_down) else { return Poll::Ready(None) };
+        match backlog.waiting.pop_front() {
+            Some(next) => Poll::Ready(Some(next)),
+            None => {
+                wait(&mut backlog.acceptor, context);
+                Poll::Pending
+            }
+        }
+    }
+
+    pub(super) fn connection(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        self.connections.get_mut(&id)
+    }
+
+    /// Nobody holds the connection any more.
+    pub(super) fn forget(&mut self, id: ConnectionId) {
+        let now = self.now();
+        if self.connections.remove(&id).is_some_and(|connection| connection.closed.is_none()) {
+            // It may have ended since: then there is nothing to give up.
+            let _ = self.endpoint.discard(now, id);
+            self.wake_driver();
+        }
+    }
+
+    pub(super) fn shut_down(&mut self) {
+        let now = self.now();
+        self.shut_down = true;
+        for (&id, connection) in &mut self.connections {
+            // Ended ones are no concern.
+            let _ = self.endpoint.abort(now, id);
+            connection.wake_all();
+        }
+        self.backlogs.values_mut().for_each(|backlog| wake(&mut backlog.acceptor));
+        self.wake_driver();
+    }
+
+    pub(super) fn counters(&self) -> StackCounters {
+        StackCounters {
+            endpoint: self.endpoint.counters(),
+            backlog_overflows: self.backlog_overflows,
+            no_device: self.no_device,
+            dropped_path_changes: self.dropped_path_changes,
+        }
+    }
+
+    pub(super) fn device_counters(&self, DeviceId(device): DeviceId) -> Option<DeviceCounters> {
+        self.devices.get(device)?.as_ref().map(Device::counters)
+    }
+
+    /// Takes the engine's output after an input: packets to the devices, events to those who wait.
+    pub(super) fn drain(&mut self, now: Instant) {
+        while let Some(packet) = self.endpoint.poll_transmit(now) {
+            self.transmit(packet);
+        }
+        while let Some(event) = self.endpoint.poll_event() {
+            self.pass_on(now, event);
+        }
+    }
+
+    fn transmit(&mut self, packet: Packet) {
+        let device = self.addresses.iter().find(|known| known.address == packet.ip.source).map(|known| known.device);
+        let alone = self.endpoint.resends();
+        let left = device.and_then(|device| Some(self.devices.get_mut(device)?.as_mut()?.transmit(packet, alone)));
+        match (left, device) {
+            (None, _) | (_, None) => self.no_device += 1,
+            (Some(true), Some(device)) => self.flush_all_but(device),
+            (Some(false), Some(_)) => {}
+        }
+    }
+
+    /// When [`Self::handle_timeout`] is due.
+    pub(super) fn poll_timeout(&mut self) -> Instant {
+        let devices = self.devices.iter().flatten().map(Device::poll_timeout).min();
+        self.endpoint.poll_timeout().min(devices.unwrap_or(Instant::NEVER))
+    }
+
+    /// The time that [`Self::poll_timeout`] named has come.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        self.endpoint.handle_timeout(now);
+        self.devices.iter_mut().flatten().for_each(|device| device.handle_timeout(now));
+    }
+
+    /// Settings of a connection, with packets that fit all devices.
+    fn fitted(&self, mut config: ConnectionConfig) -> ConnectionConfig {
+        let mtu = self.devices.iter().flatten().filter_map(Device::mtu).min();
+        config.tcp.mtu = config.tcp.mtu.min(mtu.unwrap_or(u16::MAX));
+        config
+    }
+
+    /// Sends what waits at the devices.
+    pub(super) fn flush(&mut self) {
+        self.flush_all_but(usize::MAX);
+    }
+
+    fn flush_all_but(&mut self, busy: usize) {
+        let others = self.devices.iter_mut().enumerate().filter(|(at, _)| *at != busy);
+        for device in others.filter_map(|(_, device)| device.as_mut()) {
+            device.flush();
+            device.joined(|joined| self.endpoint.handle_joined(&joined));
+        }
+    }
+
+    fn pass_on(&mut self, now: Instant, event: Event) {
+        match event {
+            Event::Accepted { connection, port, remote } => self.accepted(now, connection, port, remote),
+            Event::Connected(id) => self.with(id, |connection| {
+                connection.established = true;
+                connection.wake_all();
+            }),
+            Event::Readable(id) => self.with(id, |connection| wake(&mut connection.reader)),
+            Event::Writable(id) => self.with(id, |connection| wake(&mut connection.writer)),
+            Event::EndOfStream(id) => self.with(id, |connection| {
+                connection.ended = true;
+                wake(&mut connection.reader);
+            }),
+            Event::Closed(id, cause) => self.with(id, |connection| {
+                connection.closed = Some(cause);
+                connection.wake_all();
+            }),
+            Event::FellBack(id, cause) => {
+                self.with(id, |connection| connection.fallback = Some(cause));
+                self.path_change(id, PathChange::FellBack(cause));
+            }
+            Event::SubflowEstablished(id, subflow) => self.path_change(id, PathChange::Established(subflow)),
+            Event::SubflowClosed(id, subflow, reason) => self.path_change(id, PathChange::Closed(subflow, reason)),
+        }
+    }
+
+    fn with(&mut self, id: ConnectionId, act: impl FnOnce(&mut Connection)) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            act(connection);
+        }
+    }
+
+    fn accepted(&mut self, now: Instant, id: ConnectionId, port: u16, remote: SocketAddr) {
+        match self.backlogs.get_mut(&port).filter(|backlog| backlog.waiting.len() < self.backlog_limit) {
+            Some(backlog) => {
+                backlog.waiting.push_back((id, remote));
+                wake(&mut backlog.acceptor);
+                self.connections.entry(id).or_default().established = true;
+            }
+            None => {
+                self.backlog_overflows += 1;
+                // It may have ended already.
+                let _ = self.endpoint.abort(now, id);
+            }
+        }
+    }
+
+    fn path_change(&mut self, id: ConnectionId, change: PathChange) {
+        if self.connections.get_mut(&id).is_some_and(|connection| !connection.push_path_change(change)) {
+            self.dropped_path_changes += 1;
+        }
+    }
+
+    /// A device has failed for good: its addresses are gone.
+    pub(super) fn device_failed(&mut self, device: usize) {
+        self.detach(DeviceId(device));
+    }
+}
+
+/// What everybody holds.
+pub(super) type Handle = Arc<Shared>;

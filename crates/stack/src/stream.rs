@@ -1,0 +1,367 @@
+//! A connection in an application's hands.
+
+use super::connection::{PathChange, wait};
+use super::error::{ConnectError, closed};
+use super::report::PathReport;
+use super::state::{Handle, State};
+use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::endpoint::OperationError;
+use anabranch_mptcp::stats::{ConnectionStats, ReceiveState};
+use anabranch_mptcp::{CloseCause, ConnectionInfo, FallbackCause, MessageOptions, Record};
+use anabranch_policy::ids::ConnectionId;
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_policy::view::{ConnectionView, SubflowView};
+use bytes::Bytes;
+use core::net::SocketAddr;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Why plain reads end where there are records.
+const READ_STOPS: &str = "what comes next is not plain bytes: a gap or a message, to be read as a record";
+
+/// A connection: a stream of bytes each way. Dropping it closes it as `close` does a socket: what has been written still
+/// arrives, then the peer reads the end; what the peer sends from then on, or has sent and nobody has read, resets the
+/// connection.
+///
+/// All operations take `&self`; at any time one task may wait to read, one to write, one for path changes and one for the end.
+pub struct Stream {
+    shared: Handle,
+    id: ConnectionId,
+    remote: SocketAddr,
+}
+
+impl Stream {
+    pub(super) fn new(shared: Handle, id: ConnectionId, remote: SocketAddr) -> Self {
+        Self { shared, id, remote }
+    }
+
+    /// Completes when the handshake is over.
+    pub(super) async fn established(&self) -> Result<(), ConnectError> {
+        poll_fn(|context| {
+            let mut state = self.shared.lock();
+            let shut_down = state.shut_down;
+            let Some(connection) = state.connection(self.id).filter(|_| !shut_down) else {
+                return Poll::Ready(Err(ConnectError::ShutDown));
+            };
+            if connection.established {
+                return Poll::Ready(Ok(()));
+            }
+            if let Some(cause) = connection.closed {
+                return Poll::Ready(Err(ConnectError::Ended(cause)));
+            }
+            wait(&mut connection.reader, context);
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Its name in this stack.
+    pub fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    /// The peer, as the connection was opened.
+    pub fn peer_address(&self) -> SocketAddr {
+        self.remote
+    }
+
+    /// The next bytes without a copy, at most `max`; empty at the end of the stream. An error where something was given up,
+    /// and where messages are written: [`Self::read_record`] reads those.
+    pub fn poll_read_bytes(&self, context: &mut Context<'_>, max: usize) -> Poll<io::Result<Bytes>> {
+        let mut state = self.shared.lock();
+        let now = state.now();
+        if let Some(bytes) = state.endpoint.read(now, self.id, max).filter(|bytes| !bytes.is_empty()) {
+            state.wake_driver();
+            return Poll::Ready(Ok(bytes));
+        }
+        if state.endpoint.read_stops(self.id) {
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidInput, READ_STOPS)));
+        }
+        let Some(connection) = state.connection(self.id) else { return Poll::Ready(Ok(Bytes::new())) };
+        match connection.closed {
+            _ if connection.ended => Poll::Ready(Ok(Bytes::new())),
+            Some(CloseCause::Finished) => Poll::Ready(Ok(Bytes::new())),
+            Some(cause) => Poll::Ready(Err(closed(cause))),
+            None => {
+                wait(&mut connection.reader, context);
+                // The end of the stream may just have been reached: its event is on the way.
+                state.wake_driver();
+                Poll::Pending
+            }
+        }
+    }
+
+    /// The next record: bytes, a message, or a gap where something was given up; none at the end of the stream.
+    ///
+    /// # Errors
+    /// If the connection broke.
+    pub async fn read_record(&self) -> io::Result<Option<Record>> {
+        poll_fn(|context| self.poll_read_record(context)).await
+    }
+
+    /// The same, for those who poll.
+    pub fn poll_read_record(&self, context: &mut Context<'_>) -> Poll<io::Result<Option<Record>>> {
+        let mut state = self.shared.lock();
+        let now = state.now();
+        if let Some(record) = state.endpoint.read_record(now, self.id) {
+            state.wake_driver();
+            return Poll::Ready(Ok(Some(record)));
+        }
+        let Some(connection) = state.connection(self.id) else { return Poll::Ready(Ok(None)) };
+        match connection.closed {
+            _ if connection.ended => Poll::Ready(Ok(None)),
+            Some(CloseCause::Finished) => Poll::Ready(Ok(None)),
+            Some(cause) => Poll::Ready(Err(closed(cause))),
+            None => {
+                wait(&mut connection.reader, context);
+                // As in `poll_read_bytes`.
+                state.wake_driver();
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Writes a message, whole, once there is room for it; returns its number.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::BrokenPipe`] after [`Self::close`]; [`io::ErrorKind::InvalidInput`] if it never fits, or the
+    /// connection carries bytes; and if the connection has ended.
+    pub async fn write_message(&self, payload: Bytes, options: &MessageOptions) -> io::Result<u32> {
+        poll_fn(|context| self.poll_write_message(context, &payload, options)).await
+    }
+
+    /// The same, for those who poll: the message is taken when it is ready, and not before.
+    pub fn poll_write_message(
+        &self,
+        context: &mut Context<'_>,
+        payload: &Bytes,
+        options: &MessageOptions,
+    ) -> Poll<io::Result<u32>> {
+        let mut state = self.shared.lock();
+        let now = state.now();
+        match state.endpoint.write_message(now, self.id, payload.clone(), options) {
+            Ok(None) => {
+                state.connection(self.id).into_iter().for_each(|connection| wait(&mut connection.writer, context));
+                Poll::Pending
+            }
+            Ok(Some(number)) => {
+                state.wake_driver();
+                Poll::Ready(Ok(number))
+            }
+            Err(error) => Poll::Ready(Err(self.write_refused(&mut state, error))),
+        }
+    }
+
+    /// Writes bytes without a copy; returns how many were taken.
+    pub fn poll_write_bytes(&self, context: &mut Context<'_>, bytes: Bytes) -> Poll<io::Result<usize>> {
+        if bytes.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        let mut state = self.shared.lock();
+        let now = state.now();
+        match state.endpoint.write(now, self.id, bytes) {
+            Ok(0) => {
+                state.connection(self.id).into_iter().for_each(|connection| wait(&mut connection.writer, context));
+                Poll::Pending
+            }
+            Ok(taken) => {
+                state.wake_driver();
+                Poll::Ready(Ok(taken))
+            }
+            Err(error) => Poll::Ready(Err(self.write_refused(&mut state, error))),
+        }
+    }
+
+    fn write_refused(&self, state: &mut State, error: OperationError) -> io::Error {
+        match error {
+            OperationError::SendClosed => io::ErrorKind::BrokenPipe.into(),
+            OperationError::Ended(cause) => closed(cause),
+            OperationError::WrongFraming | OperationError::MessageTooLong => {
+                io::Error::new(io::ErrorKind::InvalidInput, error)
+            }
+            _no_connection => {
+                let cause = state.connection(self.id).and_then(|connection| connection.closed);
+                closed(cause.unwrap_or(CloseCause::Finished))
+            }
+        }
+    }
+
+    /// Writes a copy of bytes; returns how many were taken.
+    pub fn poll_write_copy(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        // What does not fit would be copied in vain; but a write that takes nothing asks to be told when it can.
+        let room = self.shared.lock().endpoint.room(self.id).unwrap_or_default();
+        let copy = self.shared.copy(bytes, usize::try_from(room).unwrap_or(usize::MAX).max(1));
+        self.poll_write_bytes(context, copy)
+    }
+
+    /// Sends small segments at once, or holds them back while data is in flight (Nagle's algorithm).
+    ///
+    /// # Errors
+    /// If the connection has ended.
+    pub fn set_nodelay(&self, on: bool) -> io::Result<()> {
+        let mut state = self.shared.lock();
+        let now = state.now();
+        let outcome = state.endpoint.set_nagle(now, self.id, !on);
+        state.wake_driver();
+        outcome.map_err(|error| io::Error::new(io::ErrorKind::NotConnected, error))
+    }
+
+    /// The application's priority, 1 (highest) to 6, for policies that look at it; others are brought into that range.
+    ///
+    /// # Errors
+    /// If the connection has ended.
+    pub fn set_priority(&self, priority: u8) -> io::Result<()> {
+        let outcome = self.shared.lock().endpoint.set_priority(self.id, priority);
+        outcome.map_err(|error| io::Error::new(io::ErrorKind::NotConnected, error))
+    }
+
+    /// Tells policies for how long the peer's player can go on with what it has, for those that keep it from running
+    /// dry; it counts down by itself until it is told anew. None: it is not known, as at the start.
+    ///
+    /// # Errors
+    /// If the connection has ended.
+    pub fn set_play_out_left(&self, left: Option<std::time::Duration>) -> io::Result<()> {
+        let left = left.map(|left| Duration::from_nanos(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)));
+        let mut state = self.shared.lock();
+        let now = state.now();
+        let outcome = state.endpoint.set_play_out_left(now, self.id, left);
+        state.wake_driver();
+        outcome.map_err(|error| io::Error::new(io::ErrorKind::NotConnected, error))
+    }
+
+    /// Ends our direction behind what has been written; reading goes on.
+    pub fn close(&self) {
+        let mut state = self.shared.lock();
+        let now = state.now();
+        // Closed twice is closed.
+        let _ = state.endpoint.close(now, self.id);
+        state.wake_driver();
+    }
+
+    /// Ends the connection at once; what is under way is lost, and the peer is told.
+    pub fn abort(&self) {
+        let mut state = self.shared.lock();
+        let now = state.now();
+        // If it has ended there is nothing to abort.
+        let _ = state.endpoint.abort(now, self.id);
+        state.wake_driver();
+    }
+
+    /// Multipath TCP, or why not; none after the end.
+    pub fn protocol(&self) -> Option<Protocol> {
+        self.shared.lock().endpoint.protocol(self.id)
+    }
+
+    /// The stack's clock, by which records say when they arrived.
+    pub fn now(&self) -> Instant {
+        self.shared.lock().now()
+    }
+
+    /// All that is known of the connection and its subflows now; none after the end. It takes the stack's lock and looks at
+    /// each subflow once: ask it some times a second, not for each read.
+    pub fn info(&self) -> Option<ConnectionInfo> {
+        let state = self.shared.lock();
+        state.endpoint.info(state.now(), self.id)
+    }
+
+    /// Counters; none after the end.
+    pub fn stats(&self) -> Option<ConnectionStats> {
+        self.shared.lock().endpoint.stats(self.id)
+    }
+
+    /// The sending side now; none after the end.
+    pub fn view(&self) -> Option<ConnectionView> {
+        let state = self.shared.lock();
+        state.endpoint.connection_view(state.now(), self.id)
+    }
+
+    /// The subflows now, in order of id.
+    pub fn subflows(&self) -> Vec<SubflowView> {
+        let state = self.shared.lock();
+        state.endpoint.subflow_views(state.now(), self.id)
+    }
+
+    /// The paths now, with addresses and counters, in order of the subflows' ids.
+    pub fn paths(&self) -> Vec<PathReport> {
+        self.shared.lock().path_reports(self.id)
+    }
+
+    /// Why it is plain TCP although MPTCP was offered.
+    pub fn fallback(&self) -> Option<FallbackCause> {
+        self.shared.lock().fallback_of(self.id)
+    }
+
+    /// Our address and port of the first subflow that is left; none after the end.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        self.shared.lock().endpoint.subflow_reports(self.id).first().map(|subflow| subflow.local)
+    }
+
+    /// The receiving side now; none after the end.
+    pub fn receive_state(&self) -> Option<ReceiveState> {
+        self.shared.lock().endpoint.receive_state(self.id)
+    }
+
+    /// The next change of its paths, from the first subflow on; none after the end. At most 64 wait, then new ones are dropped
+    /// and counted.
+    pub async fn path_change(&self) -> Option<PathChange> {
+        poll_fn(|context| self.poll_path_change(context)).await
+    }
+
+    /// The same, for those who poll.
+    pub fn poll_path_change(&self, context: &mut Context<'_>) -> Poll<Option<PathChange>> {
+        match self.shared.lock().connection(self.id) {
+            Some(connection) => connection.poll_path_change(context),
+            None => Poll::Ready(None),
+        }
+    }
+
+    /// Completes when the connection has ended, and says why.
+    pub async fn closed(&self) -> CloseCause {
+        poll_fn(|context| self.poll_closed(context)).await
+    }
+
+    /// Ready when the connection has ended, for those who poll; see [`Self::closed`].
+    pub fn poll_closed(&self, context: &mut Context<'_>) -> Poll<CloseCause> {
+        let mut state = self.shared.lock();
+        let Some(connection) = state.connection(self.id) else { return Poll::Ready(CloseCause::Finished) };
+        match connection.closed {
+            Some(cause) => Poll::Ready(cause),
+            None => {
+                wait(&mut connection.closer, context);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        self.poll_read_bytes(context, buffer.remaining()).map_ok(|bytes| buffer.put_slice(&bytes))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_copy(context, buffer)
+    }
+
+    /// Nothing waits here that is not on its way.
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// Closes our direction; reading goes on.
+    fn poll_shutdown(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.close();
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.shared.lock().forget(self.id);
+    }
+}

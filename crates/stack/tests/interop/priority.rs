@@ -1,0 +1,135 @@
+//! MP_PRIO in both directions: it is understood, and data moves.
+
+use crate::field::{Field, Heard, Kernel, field, in_both_families, talk, to_kernel, to_us, until};
+use crate::kernel::{counter, ip};
+use crate::middlebox::Way;
+use crate::pair::{ours, theirs};
+use anabranch_mptcp::ConnectionConfig;
+use anabranch_policy::ids::{AddressId, SubflowId};
+use anabranch_policy::path_manager::PathAction;
+use anabranch_stack::Stream;
+use libtest_mimic::Trial;
+
+/// Enough to use every path.
+const MUCH: usize = 400_000;
+
+pub fn trials() -> Vec<Trial> {
+    in_both_families(
+        "priority",
+        &[
+            ("the_kernel_obeys_ours_when_we_opened", |v6| the_kernel_obeys_ours(v6, true)),
+            ("the_kernel_obeys_ours_when_it_opened", |v6| the_kernel_obeys_ours(v6, false)),
+            ("we_obey_the_kernels_when_it_opened", |v6| we_obey_the_kernels(v6, false)),
+            ("we_obey_the_kernels_when_we_opened", |v6| we_obey_the_kernels(v6, true)),
+            ("the_initial_subflow_can_be_the_backup", the_initial_subflow),
+            ("the_kernel_can_make_the_initial_subflow_the_backup", the_kernels_initial_subflow),
+        ],
+    )
+}
+
+/// A connection with a subflow on each of two paths; gives the second's id. Joins go to what was announced, so that paths
+/// are addresses on both sides.
+async fn two_paths(field: &Field, we: bool) -> (Stream, Kernel, SubflowId) {
+    two_paths_with(field, we, field.config()).await
+}
+
+/// The same with settings of ours.
+pub async fn two_paths_with(field: &Field, we: bool, mut config: ConnectionConfig) -> (Stream, Kernel, SubflowId) {
+    ip("mptcp limits set subflows 1 add_addr_accepted 1");
+    ip(&format!("mptcp endpoint add {} id 5 {}", theirs(1, field.v6), if we { "signal" } else { "subflow" }));
+    // So that the kernel joins what we announce, and not our initial address.
+    config.deny_join_initial = !we;
+    let (mut stream, kernel) = match we {
+        true => field.we_open_with(config).await,
+        false => field.the_kernel_opens_with(config).await,
+    };
+    talk(&mut stream, &kernel).await;
+    if we {
+        field.hear(|heard| matches!(heard, Heard::Announced(..))).await;
+        field.join(&stream, 2, 5);
+    } else {
+        field.order(PathAction::Announce { connection: stream.id(), local: AddressId(2) });
+    }
+    let on_second = |heard: &Heard| matches!(heard, Heard::Open(SubflowId(1..), local, ..) if local.0 == 2);
+    let Heard::Open(subflow, ..) = field.hear(on_second).await else { unreachable!("only that fits") };
+    (stream, kernel, subflow)
+}
+
+/// Payload on the second path in a transfer this way.
+pub async fn on_second_path(field: &Field, stream: &mut Stream, kernel: &Kernel, way: Way) -> usize {
+    let of_second = |seen: &crate::middlebox::Seen| {
+        let (source, destination) = (seen.packet.ip.source, seen.packet.ip.destination);
+        seen.way == way && (source == ours(1, field.v6) || destination == ours(1, field.v6))
+    };
+    let bytes = || field.boxes[1].seen(of_second).iter().map(|seen| seen.packet.segment.payload.len()).sum::<usize>();
+    let before = bytes();
+    match way {
+        Way::ToKernel => to_kernel(stream, kernel, MUCH).await,
+        Way::ToUs => to_us(stream, kernel, MUCH).await,
+    }
+    bytes() - before
+}
+
+fn the_kernel_obeys_ours(v6: bool, we: bool) {
+    field(2, v6, None, |field| async move {
+        let (mut stream, kernel, subflow) = two_paths(&field, we).await;
+        let connection = stream.id();
+        assert!(on_second_path(&field, &mut stream, &kernel, Way::ToUs).await > 0);
+        field.order(PathAction::SetBackup { connection, subflow, backup: true });
+        until(|| counter("MPPrioRx") == 1).await;
+        for way in [Way::ToUs, Way::ToKernel] {
+            assert_eq!(on_second_path(&field, &mut stream, &kernel, way).await, 0, "{way:?}");
+        }
+        field.order(PathAction::SetBackup { connection, subflow, backup: false });
+        until(|| counter("MPPrioRx") == 2).await;
+        for way in [Way::ToUs, Way::ToKernel] {
+            assert!(on_second_path(&field, &mut stream, &kernel, way).await > 0, "{way:?}");
+        }
+    });
+}
+
+fn we_obey_the_kernels(v6: bool, we: bool) {
+    field(2, v6, None, |field| async move {
+        let (mut stream, kernel, subflow) = two_paths(&field, we).await;
+        assert!(on_second_path(&field, &mut stream, &kernel, Way::ToKernel).await > 0);
+        for (word, backup) in [("backup", true), ("nobackup", false)] {
+            ip(&format!("mptcp endpoint change id 5 {word}"));
+            let news = move |heard: &Heard| *heard == Heard::Priority(subflow, backup);
+            field.hear(news).await;
+            for way in [Way::ToUs, Way::ToKernel] {
+                let bytes = on_second_path(&field, &mut stream, &kernel, way).await;
+                assert_eq!(bytes == 0, backup, "{bytes} bytes {way:?} when it says {word}");
+            }
+        }
+    });
+}
+
+/// Backups are told by subflow, and the first one is no exception.
+fn the_initial_subflow(v6: bool) {
+    field(2, v6, None, |field| async move {
+        let (mut stream, kernel, _) = two_paths(&field, true).await;
+        let connection = stream.id();
+        field.order(PathAction::SetBackup { connection, subflow: SubflowId(0), backup: true });
+        until(|| counter("MPPrioRx") == 1).await;
+        for way in [Way::ToUs, Way::ToKernel] {
+            let before = field.carried(0, way);
+            assert!(on_second_path(&field, &mut stream, &kernel, way).await >= MUCH, "{way:?}");
+            assert_eq!(field.carried(0, way), before, "{way:?}");
+        }
+    });
+}
+
+/// The same from the kernel, which speaks of its own endpoints.
+fn the_kernels_initial_subflow(v6: bool) {
+    field(2, v6, None, |field| async move {
+        ip(&format!("mptcp endpoint add {} id 9 subflow", theirs(0, v6)));
+        let (mut stream, kernel, _) = two_paths(&field, true).await;
+        ip("mptcp endpoint change id 9 backup");
+        field.hear(|heard| *heard == Heard::Priority(SubflowId(0), true)).await;
+        for way in [Way::ToUs, Way::ToKernel] {
+            let before = field.carried(0, way);
+            assert!(on_second_path(&field, &mut stream, &kernel, way).await >= MUCH, "{way:?}");
+            assert_eq!(field.carried(0, way), before, "{way:?}");
+        }
+    });
+}

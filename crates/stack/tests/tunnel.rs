@@ -1,0 +1,174 @@
+//! Two stacks of ours with UDP between them, over loopback and without privileges.
+
+use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::{ConnectionConfig, Policies};
+use anabranch_policy::combination::Combination;
+use anabranch_policy::ids::AddressId;
+use anabranch_stack::DeviceId;
+use anabranch_stack::device::TunnelConfig;
+use anabranch_stack::{Device, Stack, StackConfig, Stream};
+use anabranch_wire::encapsulation::{Place, SERVER};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UdpSocket;
+
+const PORT: u16 = 443;
+const SESSION: u64 = 0x5e55_1011;
+
+fn config() -> ConnectionConfig {
+    ConnectionConfig::new(Policies::of(&Combination::default()).expect("the default exists"))
+}
+
+/// A stack whose event loop runs in the background.
+fn stack() -> Stack {
+    let path_manager = Combination::default().build_path_manager().expect("the default exists");
+    let (stack, driver) = Stack::new(StackConfig::new(path_manager)).expect("a stack");
+    tokio::spawn(driver);
+    stack
+}
+
+/// A server, and where its socket is.
+fn server() -> (Stack, DeviceId, SocketAddr) {
+    let stack = stack();
+    let device = Device::tunnel_server(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port is free");
+    let Device::Tunnel(tunnel) = &device else { unreachable!("it is a tunnel") };
+    let address = tunnel.local_address().expect("it is bound");
+    let device = stack.attach(device);
+    stack.address_up(device, AddressId(1), SERVER).expect("the device is there");
+    (stack, device, address)
+}
+
+/// Adds path `path` to a client, through the server's socket or a relay in front of it.
+fn add_path(stack: &Stack, path: u8, server: SocketAddr) -> DeviceId {
+    let place = Place { session: SESSION, path };
+    let device = Device::tunnel(&TunnelConfig { server, interface: None, place }).expect("a socket");
+    let device = stack.attach(device);
+    stack.address_up(device, AddressId(path), place.address()).expect("the device is there");
+    device
+}
+
+/// Sends `length` bytes each way at once and checks what arrives.
+async fn exchange(client: Stream, server: Stream, length: usize) {
+    let one_way = |stream: Stream, seed: u8| async move {
+        let (mut reader, mut writer) = tokio::io::split(stream);
+        let sending = async {
+            writer.write_all(&pattern(seed, length)).await.expect("the peer reads");
+            writer.shutdown().await.expect("it is open");
+        };
+        let receiving = async {
+            let mut received = Vec::new();
+            reader.read_to_end(&mut received).await.expect("the peer closes");
+            assert!(received == pattern(1 - seed, length), "what arrived differs from what was sent");
+        };
+        tokio::join!(sending, receiving);
+    };
+    tokio::join!(one_way(client, 0), one_way(server, 1));
+}
+
+fn pattern(seed: u8, length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[usize::from(seed)]).collect()
+}
+
+async fn connect(client: &Stack, listener: &anabranch_stack::Listener) -> (Stream, Stream) {
+    let remote = SocketAddr::new(SERVER, PORT);
+    let (outgoing, incoming) = tokio::join!(client.connect(None, remote, config()), listener.accept());
+    (outgoing.expect("the server accepts"), incoming.expect("the stack is up"))
+}
+
+async fn within_a_minute(test: impl Future<Output = ()>) {
+    tokio::time::timeout(Duration::from_secs(60), test).await.expect("it ends within a minute");
+}
+
+#[tokio::test]
+async fn two_paths_carry_bytes_both_ways() {
+    within_a_minute(async {
+        let (server, server_device, address) = server();
+        let client = stack();
+        let devices = [1, 2].map(|path| add_path(&client, path, address));
+        let listener = server.listen(PORT, config()).expect("the port is free");
+        let (outgoing, incoming) = connect(&client, &listener).await;
+        assert_eq!(outgoing.protocol(), Some(Protocol::Multipath));
+        exchange(outgoing, incoming, 8 << 20).await;
+        for device in devices {
+            let counters = client.device_counters(device).expect("it is attached");
+            assert!(counters.bytes_sent > 1 << 20, "both paths carry a part: {counters:?}");
+            assert_eq!(counters.malformed, 0);
+        }
+        assert_eq!(server.device_counters(server_device).expect("it is attached").malformed, 0);
+    })
+    .await;
+}
+
+/// Passes datagrams on between a client and the server, and after the signal goes on from another port, as a NAT does
+/// that has forgotten the flow.
+async fn forgetful_nat(outside: SocketAddr, forget: Arc<AtomicBool>) -> SocketAddr {
+    let inside = UdpSocket::bind("127.0.0.1:0").await.expect("a port is free");
+    let address = inside.local_addr().expect("it is bound");
+    tokio::spawn(async move {
+        let mut client = None;
+        let mut upstream = UdpSocket::bind("127.0.0.1:0").await.expect("a port is free");
+        let (mut up, mut down) = ([0; 2_048], [0; 2_048]);
+        loop {
+            if forget.swap(false, Ordering::Relaxed) {
+                upstream = UdpSocket::bind("127.0.0.1:0").await.expect("a port is free");
+            }
+            tokio::select! {
+                received = inside.recv_from(&mut up) => {
+                    let (length, from) = received.expect("the socket is open");
+                    client = Some(from);
+                    upstream.send_to(&up[..length], outside).await.expect("the server's socket is open");
+                }
+                received = upstream.recv_from(&mut down) => {
+                    let (length, _) = received.expect("the socket is open");
+                    let client = client.expect("the server answers a client");
+                    inside.send_to(&down[..length], client).await.expect("the client's socket is open");
+                }
+            }
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_connection_outlives_the_memory_of_a_nat() {
+    within_a_minute(async {
+        let (server, _, address) = server();
+        let forget = Arc::new(AtomicBool::new(false));
+        let client = stack();
+        add_path(&client, 1, forgetful_nat(address, Arc::clone(&forget)).await);
+        let listener = server.listen(PORT, config()).expect("the port is free");
+        let (mut outgoing, mut incoming) = connect(&client, &listener).await;
+        outgoing.write_all(b"before").await.expect("room");
+        let mut text = [0; 6];
+        incoming.read_exact(&mut text).await.expect("it arrives");
+        forget.store(true, Ordering::Relaxed);
+        exchange(outgoing, incoming, 1 << 20).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_strangers_send_changes_nothing_but_counters() {
+    within_a_minute(async {
+        let (server, server_device, address) = server();
+        let client = stack();
+        add_path(&client, 1, address);
+        let listener = server.listen(PORT, config()).expect("the port is free");
+        let (outgoing, incoming) = connect(&client, &listener).await;
+        let stranger = UdpSocket::bind("127.0.0.1:0").await.expect("a port is free");
+        let mut forged = vec![0x11, 1];
+        forged.extend_from_slice(&SESSION.to_be_bytes());
+        forged.extend_from_slice(&[0; 20]);
+        let garbage: [&[u8]; 4] = [&[], &[0x11], &[0xff; 1_400], &forged];
+        for datagram in garbage {
+            stranger.send_to(datagram, address).await.expect("the server's socket is open");
+        }
+        exchange(outgoing, incoming, 1 << 20).await;
+        // An empty datagram is none.
+        assert_eq!(server.device_counters(server_device).expect("it is attached").malformed, 3);
+    })
+    .await;
+}
