@@ -20,6 +20,7 @@ mod record;
 mod send_buffer;
 pub mod stats;
 mod subflow;
+mod timer_table;
 
 pub use config::{BufferSize, ConnectionConfig, EcnMode, EndpointConfig, Policies, RtoRule, TcpConfig};
 pub use connection::{JoinedSegments, Protocol};

@@ -3,6 +3,7 @@
 use super::association::Protocol;
 use super::state::Connection;
 use crate::subflow::State;
+use crate::subflow::timers::SubflowTimer;
 use anabranch_policy::time::{Duration, Instant};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ impl Connection {
         self.close(now);
         let waits = self.config.tcp.fin_wait_2;
         for subflow in self.subflows.iter_mut().filter(|subflow| subflow.state == State::FinWait2) {
-            subflow.timers.linger = subflow.timers.linger.min(now + waits);
+            subflow.timers.set_by(SubflowTimer::Linger, now + waits);
         }
         self.limit_wait_for_end(now);
     }

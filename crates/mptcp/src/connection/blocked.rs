@@ -3,6 +3,7 @@
 use super::output::Notice;
 use super::scheduling::Blocked;
 use super::state::Connection;
+use super::timer_table::Timer;
 use crate::event::{SendKind, TraceRecord};
 use anabranch_policy::congestion::{Congestion, CongestionEvent};
 use anabranch_policy::scheduler::{Hole, Relief};
@@ -18,7 +19,7 @@ impl Connection {
         let shut = self.sender.window_left() < u64::from(mss);
         if !room || !shut || self.sender.delivered_end <= una {
             self.scheduling.blocked = None;
-            self.timers.blocked = Instant::NEVER;
+            self.timers.stop(Timer::Blocked);
             return None;
         }
         let round_trip = self.round_trip();
@@ -26,7 +27,7 @@ impl Connection {
             Some(blocked) => blocked,
             None => {
                 self.announce_blocked(una);
-                self.timers.blocked = now + round_trip;
+                self.timers.set(Timer::Blocked, now + round_trip);
                 Blocked::new(now + round_trip, una, self.find_sender(una))
             }
         };
@@ -42,12 +43,12 @@ impl Connection {
 
     /// An episode that outlasts the largest round trip counts again.
     pub(super) fn handle_blocked_timeout(&mut self, now: Instant) {
-        self.timers.blocked = Instant::NEVER;
+        self.timers.stop(Timer::Blocked);
         let round_trip = self.round_trip();
         let hole = self.sender.una();
         if let Some(blocked) = self.scheduling.blocked.as_mut().filter(|blocked| blocked.repeat_at <= now) {
             blocked.repeat_at = now + round_trip;
-            self.timers.blocked = now + round_trip;
+            self.timers.set(Timer::Blocked, now + round_trip);
             self.announce_blocked(hole);
         }
     }

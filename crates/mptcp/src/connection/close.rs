@@ -72,7 +72,7 @@ impl Connection {
             return;
         }
         self.life.closed = Some(cause);
-        self.timers.stop_all();
+        self.timers.reset();
         self.signalling.announcements.clear();
         self.sender.reinjections.clear();
         if self.life.introduced() {

@@ -2,6 +2,7 @@
 
 use super::association::Protocol;
 use super::state::Connection;
+use super::timer_table::Timer;
 use anabranch_policy::time::Instant;
 
 impl Connection {
@@ -18,7 +19,7 @@ impl Connection {
         }
         if newly > 0 {
             self.timers.data_attempts = 0;
-            self.timers.user = Instant::NEVER;
+            self.timers.stop(Timer::User);
             self.timers.begin_probes_anew();
             if self.partial.is_some() {
                 self.drop_useless();

@@ -2,6 +2,7 @@
 
 use super::association::Protocol;
 use super::state::Connection;
+use super::timer_table::Timer;
 use anabranch_policy::time::{Duration, Instant};
 
 impl Connection {
@@ -10,14 +11,14 @@ impl Connection {
         let only_waits = self.life.discarded() && self.life.end_acknowledged() && self.life.closed.is_none();
         if only_waits && self.association.protocol == Protocol::Multipath {
             let end = now + self.config.tcp.fin_wait_2;
-            self.timers.without_subflows = self.timers.without_subflows.min(end);
+            self.timers.set_by(Timer::WithoutSubflows, end);
         }
     }
 
     /// A connection on which nothing moves and nothing waits is not measured until something does.
     pub(super) fn rest_or_measure_again(&mut self, now: Instant) {
         let moved = (self.stats.segments_sent + self.stats.segments_received) as u32;
-        self.timers.measure = Instant::NEVER;
+        self.timers.stop(Timer::Measure);
         if self.sender.una() < self.sender.buffer.end() || moved != self.measurement.moved {
             self.arm_measurement(now);
         }
@@ -26,18 +27,19 @@ impl Connection {
 
     /// Something moves: measurements go on.
     pub(super) fn wake_measurement(&mut self, now: Instant) {
-        let rests = self.timers.measure == Instant::NEVER && self.measurement.moved > 0;
+        let rests = !self.timers.runs(Timer::Measure) && self.measurement.moved > 0;
         if rests && self.association.protocol == Protocol::Multipath && self.life.closed.is_none() {
             self.arm_measurement(now);
         }
     }
 
     pub(super) fn arm_measurement(&mut self, now: Instant) {
-        self.timers.measure = match self.measurement.every {
+        let due = match self.measurement.every {
             Duration::ZERO => Instant::NEVER,
             Duration::MAX => now + self.round_trip(),
             interval => now + interval,
         };
+        self.timers.set(Timer::Measure, due);
     }
 
     /// The earliest deadline.
@@ -53,9 +55,9 @@ impl Connection {
         let Some(timeout) = self.config.user_timeout else { return };
         let end_waits = self.life.write_closed() && !self.life.end_acknowledged();
         if self.life.closed.is_some() || !(end_waits || self.sender.una() < self.sender.buffer.end()) {
-            self.timers.user = Instant::NEVER;
-        } else if self.timers.user == Instant::NEVER {
-            self.timers.user = now + timeout;
+            self.timers.stop(Timer::User);
+        } else if !self.timers.runs(Timer::User) {
+            self.timers.set(Timer::User, now + timeout);
         }
     }
 
@@ -66,19 +68,19 @@ impl Connection {
             && self.life.write_closed()
             && self.association.fallback.unheard().is_some()
         {
-            self.timers.data_retransmit = now + self.config.survive_without_subflows;
+            self.timers.set(Timer::DataRetransmit, now + self.config.survive_without_subflows);
             return;
         }
         let outstanding = self.sender.una() < self.sender.data_nxt;
         let end_waits = self.life.write_closed() && !self.life.end_acknowledged() && self.sender.all_assigned();
         if self.association.protocol != Protocol::Multipath || !(outstanding || end_waits) || self.life.closed.is_some()
         {
-            self.timers.data_retransmit = Instant::NEVER;
+            self.timers.stop(Timer::DataRetransmit);
             return;
         }
         let config = &self.config.tcp;
         let longest = self.subflows.iter().filter(|s| s.is_usable()).map(|s| s.rtt.base_rto(config)).max();
         let span = longest.unwrap_or(config.initial_rto) * 2 * (1 << self.timers.data_attempts.min(6));
-        self.timers.data_retransmit = now + span.min(config.max_rto);
+        self.timers.set(Timer::DataRetransmit, now + span.min(config.max_rto));
     }
 }

@@ -3,8 +3,10 @@
 use super::association::Protocol;
 use super::output::Notice;
 use super::state::Connection;
+use super::timer_table::Timer;
 use crate::config::BufferSize;
 use crate::event::Event;
+use crate::subflow::timers::SubflowTimer;
 use crate::subflow::{Setup, Subflow};
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::path_manager::Role;
@@ -38,7 +40,7 @@ impl Connection {
         self.output.notify(Event::SubflowEstablished(self.id, id));
         self.association.joined |= id != SubflowId(0);
         self.resume_signalling(now);
-        self.timers.without_subflows = Instant::NEVER;
+        self.timers.stop(Timer::WithoutSubflows);
         self.output.pending = true;
     }
 
@@ -48,7 +50,9 @@ impl Connection {
         let Some((subflow, cx)) = self.subflow_in_context(now, index) else { return };
         let setup = Setup { config: cx.config, mptcp_option_space: space };
         subflow.establish(now, cx.congestion, &setup);
-        subflow.timers.handshake = if subflow.handshake.confirmed { Instant::NEVER } else { subflow.timers.handshake };
+        if subflow.handshake.confirmed {
+            subflow.timers.stop(SubflowTimer::Handshake);
+        }
         let (mss, round_trip) = (subflow.mss, subflow.rtt.smoothed());
         self.receiver.buffer.set_segment_size(mss);
         self.receiver.buffer.set_round_trip(round_trip);

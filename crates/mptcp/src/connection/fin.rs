@@ -4,6 +4,7 @@ use super::association::Protocol;
 use super::state::Connection;
 use crate::event::CloseCause;
 use crate::subflow::State;
+use crate::subflow::timers::SubflowTimer;
 use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
 
@@ -43,7 +44,7 @@ impl Connection {
         if subflow.state == State::FinWait2 && !goes_on {
             // The peer has only to answer. In plain TCP its application may go on writing for as long as ours reads, unless it
             // said before a fallback that it had ended.
-            subflow.timers.linger = now + self.config.tcp.fin_wait_2;
+            subflow.timers.set(SubflowTimer::Linger, now + self.config.tcp.fin_wait_2);
         }
         self.remove_if_closed(now, index);
     }

@@ -4,6 +4,7 @@ use super::association::Protocol;
 use super::state::Connection;
 use crate::event::FallbackCause;
 use crate::subflow::State;
+use crate::subflow::timers::SubflowTimer;
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::path_manager::Role;
 use anabranch_policy::time::Instant;
@@ -39,7 +40,7 @@ impl Connection {
         segment.options.mptcp.extend(option);
         subflow.handshake.due = false;
         let timeout = subflow.rtt.rto(&config.tcp);
-        subflow.timers.handshake = now + timeout;
+        subflow.timers.set(SubflowTimer::Handshake, now + timeout);
         if attempts == 0 {
             subflow.record_handshake_sent(now);
         }
@@ -100,8 +101,8 @@ impl Connection {
         let data_ack = Dss { data_ack: Some(self.wire_data_ack()), mapping: None, data_fin: false };
         let (subflow, cx) = self.subflow_in_context(now, index)?;
         subflow.handshake.due = false;
-        subflow.timers.handshake =
-            if subflow.handshake.confirmed { Instant::NEVER } else { now + subflow.rtt.rto(cx.config) };
+        let due = if subflow.handshake.confirmed { Instant::NEVER } else { now + subflow.rtt.rto(cx.config) };
+        subflow.timers.set(SubflowTimer::Handshake, due);
         let mut segment = subflow.acknowledgement(&cx, window, 24);
         segment.options.dss = proof.is_none().then_some(data_ack);
         segment.options.mptcp.extend(proof);

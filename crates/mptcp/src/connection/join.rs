@@ -3,6 +3,7 @@
 use super::association::Protocol;
 use super::opening::{Join, Joining};
 use super::state::Connection;
+use crate::subflow::timers::SubflowTimer;
 use crate::subflow::{Identity, State, Subflow};
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::path_manager::CloseReason;
@@ -127,7 +128,7 @@ impl Connection {
         }
         subflow.handshake.confirmed = true;
         subflow.handshake.due = false;
-        subflow.timers.handshake = Instant::NEVER;
+        subflow.timers.stop(SubflowTimer::Handshake);
         // What went unanswered was the proof, and it is answered now.
         subflow.liveness.timeouts_in_row = 0;
         subflow.rtt.end_back_off();

@@ -3,6 +3,7 @@
 use super::output::Workspace;
 use super::reinjections::ReinjectedRange;
 use super::state::Connection;
+use super::timer_table::Timer;
 use crate::subflow::Subflow;
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::scheduler::{Chunk, ChunkKind, Outstanding, Relief, Unsent, Work};
@@ -116,6 +117,6 @@ impl Work for Opportunity<'_> {
     }
 
     fn wait(&mut self, until: Option<Instant>) {
-        self.connection.timers.schedule = until.unwrap_or(Instant::NEVER).max(self.now);
+        self.connection.timers.set(Timer::Schedule, until.unwrap_or(Instant::NEVER).max(self.now));
     }
 }

@@ -4,6 +4,7 @@ use super::association::Protocol;
 use super::reinjections::Extent;
 use super::signalling::Announcement;
 use super::state::Connection;
+use super::timer_table::Timer;
 use crate::event::SendKind;
 use crate::subflow::{State, Subflow};
 use anabranch_policy::ids::{AddressId, SubflowId};
@@ -56,7 +57,7 @@ impl Connection {
             announcement.attempts += 1;
         }
         let next = self.signalling.announcements.iter().map(|announcement| announcement.next).min();
-        self.timers.announcement = next.unwrap_or(Instant::NEVER);
+        self.timers.set(Timer::Announcement, next.unwrap_or(Instant::NEVER));
         self.output.pending = true;
     }
 

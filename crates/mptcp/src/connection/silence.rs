@@ -3,20 +3,21 @@
 use super::association::Protocol;
 use super::reinjections::Extent;
 use super::state::Connection;
+use crate::subflow::timers::SubflowTimer;
 use anabranch_policy::time::Instant;
 
 impl Connection {
     /// The timer of silence ran out: if nothing was acknowledged since, what the subflow has outstanding goes elsewhere.
     pub(super) fn handle_silence(&mut self, now: Instant, index: usize) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
-        subflow.timers.silence = Instant::NEVER;
+        subflow.timers.stop(SubflowTimer::Silence);
         if subflow.scoreboard.is_idle() || self.association.protocol != Protocol::Multipath {
             return;
         }
         let deadline = subflow.scoreboard.silent_since()
             + subflow.longest_silence(self.scheduling.needs.silence.unwrap_or_default(), &self.config.tcp);
         if now < deadline {
-            subflow.timers.silence = deadline;
+            subflow.timers.set(SubflowTimer::Silence, deadline);
             return;
         }
         subflow.liveness.silent = true;

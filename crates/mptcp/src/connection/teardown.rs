@@ -4,6 +4,7 @@ use super::association::Protocol;
 use super::output::Notice;
 use super::packets::{REASON_UNSPECIFIED, packet};
 use super::state::Connection;
+use super::timer_table::Timer;
 use crate::event::{CloseCause, Event};
 use crate::subflow::{State, Subflow};
 use anabranch_policy::ids::SubflowId;
@@ -57,7 +58,7 @@ impl Connection {
     pub(super) fn close_fast(&mut self, now: Instant) {
         if self.life.closed.is_none() && self.has_something_to_read() {
             self.life.verdict = Some(CloseCause::AbortedByPeer);
-            self.timers.stop_all();
+            self.timers.reset();
         }
         self.reset_all(now, CloseCause::AbortedByPeer);
     }
@@ -197,7 +198,7 @@ impl Connection {
             self.association.protocol == Protocol::Multipath && self.association.confirmed && !self.both_ended();
         if survives {
             let end = now + self.config.survive_without_subflows;
-            self.timers.without_subflows = self.timers.without_subflows.min(end);
+            self.timers.set_by(Timer::WithoutSubflows, end);
         } else if self.subflows.is_empty() {
             self.conclude(cause);
         }

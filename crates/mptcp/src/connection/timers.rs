@@ -5,8 +5,9 @@ use super::output::Notice;
 use super::packets::REASON_UNSPECIFIED;
 use super::reinjections::Extent;
 use super::state::Connection;
+use super::timer_table::Timer;
 use crate::event::CloseCause;
-use crate::subflow::timers::Retransmit;
+use crate::subflow::timers::{Retransmit, SubflowTimer};
 use crate::subflow::{State, Subflow};
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::path_manager::CloseReason;
@@ -43,38 +44,45 @@ impl Connection {
                 index += 1;
             }
         }
-        if self.timers.data_retransmit <= now {
-            self.handle_data_timeout(now);
-        }
-        if self.timers.persist <= now {
-            self.probe_window(now);
-        }
-        if self.timers.blocked <= now {
-            self.handle_blocked_timeout(now);
-        }
+        self.fire(now, &[Timer::DataRetransmit, Timer::Persist, Timer::Blocked]);
         self.look_at_receive_buffer_again(now);
-        if self.timers.missing <= now {
-            self.handle_missing_timeout(now);
+        self.fire(now, &[Timer::Missing, Timer::Measure, Timer::Schedule, Timer::Announcement]);
+        self.fire(now, &[Timer::WithoutSubflows, Timer::User]);
+    }
+
+    /// Handles those of the connection's own timers that are due.
+    fn fire(&mut self, now: Instant, timers: &[Timer]) {
+        for timer in timers {
+            if self.timers.is_due(*timer, now) {
+                self.handle_timer(now, *timer);
+            }
         }
-        if self.timers.measure <= now {
-            self.rest_or_measure_again(now);
-            self.output.notices.push_back(Notice::Measure);
-        }
-        if self.timers.schedule <= now {
-            self.timers.schedule = Instant::NEVER;
-        }
-        if self.timers.announcement <= now {
-            self.timers.announcement = Instant::NEVER;
-            self.send_announcements(now);
-        }
-        if self.timers.without_subflows <= now {
-            // A slow reader may still put the end off.
-            self.timers.without_subflows = Instant::NEVER;
-            self.reset_all(now, CloseCause::TimedOut);
-        }
-        if self.timers.user <= now {
-            self.timers.user = Instant::NEVER;
-            self.reset_all(now, CloseCause::UserTimeout);
+    }
+
+    fn handle_timer(&mut self, now: Instant, timer: Timer) {
+        match timer {
+            Timer::DataRetransmit => self.handle_data_timeout(now),
+            Timer::Persist => self.probe_window(now),
+            Timer::Blocked => self.handle_blocked_timeout(now),
+            Timer::Missing => self.handle_missing_timeout(now),
+            Timer::Measure => {
+                self.rest_or_measure_again(now);
+                self.output.notices.push_back(Notice::Measure);
+            }
+            Timer::Schedule => self.timers.stop(Timer::Schedule),
+            Timer::Announcement => {
+                self.timers.stop(Timer::Announcement);
+                self.send_announcements(now);
+            }
+            Timer::WithoutSubflows => {
+                // A slow reader may still put the end off.
+                self.timers.stop(Timer::WithoutSubflows);
+                self.reset_all(now, CloseCause::TimedOut);
+            }
+            Timer::User => {
+                self.timers.stop(Timer::User);
+                self.reset_all(now, CloseCause::UserTimeout);
+            }
         }
     }
 
@@ -88,33 +96,33 @@ impl Connection {
         }
         let timers = subflow.timers;
         let suspected = subflow.suspicion.as_ref().is_some_and(|suspicion| suspicion.until <= now);
-        if timers.linger <= now {
+        if timers.is_due(SubflowTimer::Linger, now) {
             let waits_for_fin = self.subflows.get(index).is_some_and(|subflow| subflow.state == State::FinWait2);
             let gave_up = self.association.protocol == Protocol::Tcp && waits_for_fin;
             let why = if gave_up { CloseReason::TimedOut } else { CloseReason::Normal };
             return self.drop_subflow(now, index, why);
         }
-        if timers.handshake <= now && !self.handle_handshake_timeout(now, index) {
+        if timers.is_due(SubflowTimer::Handshake, now) && !self.handle_handshake_timeout(now, index) {
             return;
         }
         if suspected && !self.probe_suspect(now, index) {
             return;
         }
-        if timers.retransmit <= now && !self.handle_retransmit_timeout(now, index) {
+        if timers.is_due(SubflowTimer::Retransmit, now) && !self.handle_retransmit_timeout(now, index) {
             return;
         }
-        if timers.keepalive <= now && !self.handle_keepalive(now, index) {
+        if timers.is_due(SubflowTimer::Keepalive, now) && !self.handle_keepalive(now, index) {
             return;
         }
-        if timers.silence <= now {
+        if timers.is_due(SubflowTimer::Silence, now) {
             self.handle_silence(now, index);
         }
         let Some((subflow, mut cx)) = self.subflow_in_context(now, index) else { return };
-        if timers.reordering <= now {
+        if timers.is_due(SubflowTimer::Reordering, now) {
             subflow.handle_reordering_timeout(&mut cx);
         }
-        if timers.pace <= now {
-            subflow.timers.pace = Instant::NEVER;
+        if timers.is_due(SubflowTimer::Pace, now) {
+            subflow.timers.stop(SubflowTimer::Pace);
         }
     }
 
@@ -122,7 +130,7 @@ impl Connection {
     fn handle_handshake_timeout(&mut self, now: Instant, index: usize) -> bool {
         let limit = self.config.tcp.syn_attempts;
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
-        subflow.timers.handshake = Instant::NEVER;
+        subflow.timers.stop(SubflowTimer::Handshake);
         subflow.liveness.timeouts_in_row += 1;
         subflow.rtt.back_off();
         let answers = subflow.state == State::SynReceived;
@@ -172,7 +180,7 @@ impl Connection {
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
         let silence = subflow.unheard(now);
         if silence < idle {
-            subflow.timers.keepalive = now + (idle - silence);
+            subflow.timers.set(SubflowTimer::Keepalive, now + (idle - silence));
             return true;
         }
         if silence >= idle + interval * u64::from(probes) {
@@ -180,13 +188,13 @@ impl Connection {
             return false;
         }
         subflow.due.keepalive = subflow.scoreboard.is_idle();
-        subflow.timers.keepalive = now + interval;
+        subflow.timers.set(SubflowTimer::Keepalive, now + interval);
         true
     }
 
     /// Data was acknowledged by subflows, or went nowhere, and the data level has not moved (RFC 8684, section 3.3.6).
     fn handle_data_timeout(&mut self, now: Instant) {
-        self.timers.data_retransmit = Instant::NEVER;
+        self.timers.stop(Timer::DataRetransmit);
         if self.association.protocol == Protocol::Tcp {
             self.association.fallback.hear();
             return self.close_plain();

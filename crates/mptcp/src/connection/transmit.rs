@@ -17,6 +17,7 @@ use super::joined::JoinedSegments;
 use super::output::Workspace;
 use super::packets::packet;
 use super::state::Connection;
+use super::timer_table::Timer;
 use crate::event::{SendKind, TraceRecord};
 use crate::subflow::scoreboard::Joined;
 use crate::subflow::transmit::Outgoing;
@@ -135,7 +136,7 @@ impl Connection {
             let (connection, data_seq) = (self.id, record.data_seq);
             self.output.record(TraceRecord::Sent { connection, subflow, data_seq, length, kind });
         }
-        if self.timers.data_retransmit == Instant::NEVER && self.association.protocol == Protocol::Multipath {
+        if !self.timers.runs(Timer::DataRetransmit) && self.association.protocol == Protocol::Multipath {
             self.arm_data_retransmit(now);
         }
     }

@@ -3,6 +3,7 @@
 use super::association::Protocol;
 use super::packets::REASON_UNSPECIFIED;
 use super::state::Connection;
+use super::timer_table::Timer;
 use crate::subflow::{State, Subflow};
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::{Duration, Instant};
@@ -25,7 +26,7 @@ impl Connection {
 
     /// The window is closed and nothing is in flight: asks the peer for its state.
     pub(super) fn probe_window(&mut self, now: Instant) {
-        self.timers.persist = Instant::NEVER;
+        self.timers.stop(Timer::Persist);
         if !self.is_shut_out() {
             self.timers.persist_attempts = 0;
             return self.ask_shut_subflows(now);
@@ -69,7 +70,7 @@ impl Connection {
     /// a subflow's own, of which we may not have heard.
     fn waits_for_scheduler(&self) -> bool {
         let mss = self.subflows.iter().filter(|subflow| subflow.is_usable()).map(|subflow| subflow.mss).max();
-        let waits = !self.sender.all_assigned() && self.timers.schedule == Instant::NEVER;
+        let waits = !self.sender.all_assigned() && !self.timers.runs(Timer::Schedule);
         waits
             && self.association.protocol == Protocol::Multipath
             && mss.is_some_and(|mss| self.next_length(mss).is_some())
@@ -78,7 +79,7 @@ impl Connection {
     /// Arms the timer of the window probe where it is needed: called when nothing more can be sent.
     pub(super) fn watch_window(&mut self, now: Instant) {
         let idle = self.subflows.iter().any(|subflow| subflow.scoreboard.is_idle());
-        if !idle || self.timers.persist != Instant::NEVER {
+        if !idle || self.timers.runs(Timer::Persist) {
             return;
         }
         if self.is_shut_out() {
@@ -111,7 +112,7 @@ impl Connection {
         let spans =
             shut.map(|subflow| subflow.rtt.base_rto(config) * (1 << subflow.liveness.unanswered_probes.min(10)));
         if let Some(span) = spans.min() {
-            self.timers.persist = now + span.min(MAX_PERSIST);
+            self.timers.set(Timer::Persist, now + span.min(MAX_PERSIST));
         }
     }
 
@@ -143,6 +144,6 @@ impl Connection {
         let config = &self.config.tcp;
         let longest = self.subflows.iter().map(|s| s.rtt.base_rto(config)).max().unwrap_or(config.initial_rto);
         let span = longest * (1 << self.timers.persist_attempts.min(10));
-        self.timers.persist = now + span.min(MAX_PERSIST);
+        self.timers.set(Timer::Persist, now + span.min(MAX_PERSIST));
     }
 }

@@ -6,6 +6,7 @@ use super::recovery::{Conditions, Phase, Prr, Undo};
 use super::scoreboard::Acknowledged;
 use super::state::Subflow;
 use super::timers::Retransmit;
+use super::timers::SubflowTimer;
 use crate::config::TcpConfig;
 use anabranch_policy::congestion::{Ack, Congestion, CongestionEvent, Lost};
 use anabranch_policy::time::{Duration, Instant};
@@ -224,7 +225,7 @@ impl Subflow {
         });
         self.count_lost_segments(lost);
         let deadline = spared.and_then(|sent_at| rack.deadline(window, sent_at)).filter(|deadline| *deadline > now);
-        self.timers.reordering = deadline.unwrap_or(Instant::NEVER);
+        self.timers.set(SubflowTimer::Reordering, deadline.unwrap_or(Instant::NEVER));
         lost
     }
 
@@ -394,7 +395,7 @@ impl Subflow {
     /// section 7.2). `restart` begins the span anew; otherwise a running timer is left alone.
     pub fn arm_retransmit(&mut self, now: Instant, config: &TcpConfig, restart: bool) {
         if self.scoreboard.is_idle() {
-            self.timers.retransmit = Instant::NEVER;
+            self.timers.stop(SubflowTimer::Retransmit);
             return;
         }
         let rto = self.rtt.rto(config);
@@ -413,13 +414,13 @@ impl Subflow {
             if self.scoreboard.sent_records() == 1 {
                 span += config.delayed_ack.max(Duration::from_millis(200)); // WCDelAckT
             }
-            self.timers.retransmit = now + span.min(rto);
+            self.timers.set(SubflowTimer::Retransmit, now + span.min(rto));
             self.timers.retransmit_kind = Retransmit::TailProbe;
         } else if restart
-            || self.timers.retransmit == Instant::NEVER
+            || !self.timers.runs(SubflowTimer::Retransmit)
             || self.timers.retransmit_kind == Retransmit::TailProbe
         {
-            self.timers.retransmit = now + rto;
+            self.timers.set(SubflowTimer::Retransmit, now + rto);
             self.timers.retransmit_kind = Retransmit::Timeout;
         }
     }
@@ -430,7 +431,7 @@ impl Subflow {
             self.due.probe = true;
             // Sent or not, the timeout proper comes next.
             self.timers.retransmit_kind = Retransmit::Timeout;
-            self.timers.retransmit = cx.now + self.rtt.rto(cx.config);
+            self.timers.set(SubflowTimer::Retransmit, cx.now + self.rtt.rto(cx.config));
             return true;
         }
         self.liveness.timeouts_in_row += 1;
@@ -460,15 +461,15 @@ impl Subflow {
         self.recovery.duplicate_acks = 0;
         self.recovery.tail_probe = None;
         self.due.probe = false;
-        self.timers.reordering = Instant::NEVER;
+        self.timers.stop(SubflowTimer::Reordering);
         self.rtt.back_off();
-        self.timers.retransmit = cx.now + self.rtt.rto(cx.config);
+        self.timers.set(SubflowTimer::Retransmit, cx.now + self.rtt.rto(cx.config));
         true
     }
 
     /// RACK's timer ran out (RFC 8985, section 6.3).
     pub fn handle_reordering_timeout(&mut self, cx: &mut Context<'_>) {
-        self.timers.reordering = Instant::NEVER;
+        self.timers.stop(SubflowTimer::Reordering);
         let in_flight = self.pipe();
         let lost = self.mark_lost_by_time(cx.now);
         let lost = self.without_lost_probe(cx.now, lost);

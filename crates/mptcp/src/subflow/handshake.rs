@@ -3,6 +3,7 @@
 use super::segment_arrives::ECN_SETUP;
 use super::state::Subflow;
 use super::tcp_state::State;
+use super::timers::SubflowTimer;
 use crate::config::{EcnMode, RtoRule, TcpConfig};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::tcp::Timestamps;
@@ -56,6 +57,6 @@ impl Subflow {
         self.rtt.end_back_off();
         self.liveness.timeouts_in_row = 0;
         self.handshake.due = false;
-        self.timers.handshake = Instant::NEVER;
+        self.timers.stop(SubflowTimer::Handshake);
     }
 }

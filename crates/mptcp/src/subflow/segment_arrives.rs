@@ -4,6 +4,7 @@ use super::acknowledge::AckJudgement;
 use super::negotiated::Notification;
 use super::state::Subflow;
 use super::tcp_state::State;
+use super::timers::SubflowTimer;
 use crate::config::{EcnMode, TcpConfig};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::{Ecn, Flags, Segment, SeqNumber};
@@ -283,7 +284,7 @@ impl Subflow {
         match self.state {
             State::TimeWait => {
                 self.stop_timers();
-                self.timers.linger = now + config.time_wait;
+                self.timers.set(SubflowTimer::Linger, now + config.time_wait);
             }
             State::Closed => self.stop_timers(),
             _ => {}
@@ -291,14 +292,14 @@ impl Subflow {
     }
 
     fn stop_timers(&mut self) {
-        self.timers.stop();
+        self.timers.reset();
         self.suspicion.iter_mut().for_each(|suspicion| suspicion.until = Instant::NEVER);
     }
 
     /// A segment again in TIME-WAIT: the peer lost our last acknowledgement (RFC 9293, section 3.10.7.4).
     pub fn restart_time_wait(&mut self, now: Instant, config: &TcpConfig) {
         if self.state == State::TimeWait {
-            self.timers.linger = now + config.time_wait;
+            self.timers.set(SubflowTimer::Linger, now + config.time_wait);
             self.receiver.acknowledge_now();
         }
     }

@@ -1,6 +1,7 @@
 //! When a subflow that acknowledges nothing is called silent.
 
 use super::state::Subflow;
+use super::timers::SubflowTimer;
 use crate::config::TcpConfig;
 use anabranch_policy::time::{Duration, Instant};
 
@@ -12,10 +13,10 @@ impl Subflow {
     /// Starts the timer of silence, unless it runs. Who is silent already and gets something nevertheless, because all are, has
     /// it for as long again as the silence lasts: a moment that is over would have it go from one to the other at once, without end.
     pub fn watch_silence(&mut self, now: Instant, round_trips: f32, config: &TcpConfig) {
-        if self.timers.silence == Instant::NEVER && !self.scoreboard.is_idle() {
+        if !self.timers.runs(SubflowTimer::Silence) && !self.scoreboard.is_idle() {
             let (since, longest) = (self.scoreboard.silent_since(), self.longest_silence(round_trips, config));
-            self.timers.silence =
-                if self.liveness.silent { now + longest.max(now.since(since)) } else { since + longest };
+            let due = if self.liveness.silent { now + longest.max(now.since(since)) } else { since + longest };
+            self.timers.set(SubflowTimer::Silence, due);
         }
     }
 

@@ -13,7 +13,7 @@ use super::recovery::{Phase, Recovery};
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::tcp_state::State;
-use super::timers::Timers;
+use super::timers::RunningTimers;
 use crate::config::TcpConfig;
 use anabranch_policy::congestion::CongestionControl;
 use anabranch_policy::ids::SubflowId;
@@ -49,7 +49,7 @@ pub struct Subflow {
     /// Round-trip time.
     pub rtt: RttEstimator,
     /// Timers.
-    pub timers: Timers,
+    pub timers: RunningTimers,
     /// Counters.
     pub counters: Counters,
     /// Whether the peer answers.
@@ -103,7 +103,7 @@ impl Subflow {
             receiver: Receiver::new(SeqNumber(0)),
             window: PeerWindow::new(initial),
             rtt: RttEstimator::new(),
-            timers: Timers::new(),
+            timers: RunningTimers::new(),
             counters: Counters::default(),
             liveness: Liveness::new(now),
             due: Due::default(),

@@ -1,7 +1,9 @@
-//! A subflow's timers: deadlines, each [`Instant::NEVER`] when not set.
+//! A subflow's timers.
 
 use crate::config::TcpConfig;
+use crate::timer_table::{TimerTable, Timers};
 use anabranch_policy::time::Instant;
+use core::ops::{Deref, DerefMut};
 
 /// What the retransmission timer will do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,66 +14,65 @@ pub enum Retransmit {
     TailProbe,
 }
 
-/// The deadlines of one subflow.
-#[derive(Clone, Copy, Debug)]
-pub struct Timers {
+/// Why a subflow's timeout fires.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SubflowTimer {
     /// Retransmission or tail loss probe.
-    pub retransmit: Instant,
-    /// Which of the two.
-    pub retransmit_kind: Retransmit,
+    Retransmit,
     /// Losses may become certain (RFC 8985, section 6.3).
-    pub reordering: Instant,
+    Reordering,
     /// The SYN, SYN/ACK or join's handshake ACK goes out again.
-    pub handshake: Instant,
+    Handshake,
     /// Keepalive.
-    pub keepalive: Instant,
+    Keepalive,
     /// TIME-WAIT or FIN-WAIT-2 is over.
-    pub linger: Instant,
+    Linger,
     /// Pacing lets the next segment go.
-    pub pace: Instant,
+    Pace,
     /// Data is outstanding, and something must have been acknowledged by then.
-    pub silence: Instant,
+    Silence,
 }
 
-impl Default for Timers {
-    fn default() -> Self {
-        Self::new()
+impl Timers for SubflowTimer {
+    fn place(self) -> usize {
+        self as usize
     }
 }
 
-impl Timers {
+/// The timers of one subflow.
+#[derive(Clone, Copy, Debug)]
+pub struct RunningTimers {
+    table: TimerTable<SubflowTimer, 7>,
+    /// What the retransmission timer will do.
+    pub retransmit_kind: Retransmit,
+}
+
+impl Deref for RunningTimers {
+    type Target = TimerTable<SubflowTimer, 7>;
+    fn deref(&self) -> &Self::Target {
+        &self.table
+    }
+}
+
+impl DerefMut for RunningTimers {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.table
+    }
+}
+
+impl RunningTimers {
     /// None set.
     pub fn new() -> Self {
-        Self {
-            retransmit: Instant::NEVER,
-            retransmit_kind: Retransmit::Timeout,
-            reordering: Instant::NEVER,
-            handshake: Instant::NEVER,
-            keepalive: Instant::NEVER,
-            linger: Instant::NEVER,
-            pace: Instant::NEVER,
-            silence: Instant::NEVER,
-        }
-    }
-
-    /// The earliest.
-    pub fn next(&self) -> Instant {
-        self.retransmit
-            .min(self.reordering)
-            .min(self.handshake)
-            .min(self.keepalive)
-            .min(self.linger)
-            .min(self.pace)
-            .min(self.silence)
+        Self { table: TimerTable::new(), retransmit_kind: Retransmit::Timeout }
     }
 
     /// Starts the keepalive timer anew, if keepalive is on.
     pub fn arm_keepalive(&mut self, now: Instant, config: &TcpConfig) {
-        self.keepalive = config.keepalive.map_or(Instant::NEVER, |idle| now + idle);
+        self.set(SubflowTimer::Keepalive, config.keepalive.map_or(Instant::NEVER, |idle| now + idle));
     }
 
-    /// Stops all.
-    pub fn stop(&mut self) {
+    /// Stops all, and forgets what they were for.
+    pub fn reset(&mut self) {
         *self = Self::new();
     }
 }

@@ -6,6 +6,7 @@ use super::recovery::{Phase, TailProbe};
 use super::scoreboard::Record;
 use super::state::Subflow;
 use super::tcp_state::State;
+use super::timers::SubflowTimer;
 use crate::event::SendKind;
 use anabranch_policy::congestion::Sent;
 use anabranch_policy::rate::Rate;
@@ -31,7 +32,7 @@ impl Subflow {
             return None;
         }
         if self.rates.pace_until > cx.now {
-            self.timers.pace = self.rates.pace_until;
+            self.timers.set(SubflowTimer::Pace, self.rates.pace_until);
             return None;
         }
         let window = self.window(cx.congestion, cx.config);

@@ -6,6 +6,7 @@
 use super::assembler::Current;
 use super::state::Gap;
 use crate::connection::state::Connection;
+use crate::connection::timer_table::Timer;
 use crate::receive_buffer::Inserted;
 use crate::record::Framing;
 use anabranch_policy::reliability::{BufferState, Decision, Missing, Reason};
@@ -63,7 +64,7 @@ impl Connection {
 
     /// Puts the first hole before the policy, and the next one after it is gone.
     pub(in crate::connection) fn judge_missing(&mut self, now: Instant) {
-        self.timers.missing = Instant::NEVER;
+        self.timers.stop(Timer::Missing);
         self.judge_holes(now);
         self.skip_on_subflows(now);
         self.judge_written(now);
@@ -94,7 +95,7 @@ impl Connection {
                         Decision::GiveUp(reason) => (message_end, reason),
                         Decision::Wait { until } => {
                             // A policy that names a time that has passed is asked again when more has come.
-                            self.timers.missing = if until > now { until } else { Instant::NEVER };
+                            self.timers.set(Timer::Missing, if until > now { until } else { Instant::NEVER });
                             return;
                         }
                     }

@@ -13,6 +13,7 @@
 use super::side::{DUPLICATES, MAX_REPEATS, Side, is_later};
 use crate::connection::stamp_clock::StampClock;
 use crate::connection::state::Connection;
+use crate::connection::timer_table::Timer;
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::reliability::Level;
@@ -95,7 +96,7 @@ impl Connection {
             if due <= now {
                 self.skip(now, index);
             } else {
-                self.timers.missing = self.timers.missing.min(due);
+                self.timers.set_by(Timer::Missing, due);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Notices to the peer.
 
 use crate::connection::state::Connection;
+use crate::connection::timer_table::Timer;
 use anabranch_policy::path_manager::ForwardDelays;
 use anabranch_policy::reliability::Reason;
 use anabranch_policy::time::{Duration, Instant};
@@ -32,7 +33,7 @@ impl Connection {
             self.tell(Notice::Hello { heard, repairs }, false);
         }
         if let Some(partial) = &self.partial {
-            self.timers.missing = self.timers.missing.min(partial.notices.hello_at);
+            self.timers.set_by(Timer::Missing, partial.notices.hello_at);
         }
     }
 

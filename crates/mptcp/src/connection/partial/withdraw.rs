@@ -8,6 +8,7 @@
 
 use crate::connection::reinjections::NOBODY;
 use crate::connection::state::Connection;
+use crate::connection::timer_table::Timer;
 use anabranch_policy::reliability::{Outstanding, Unit, Verdict};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::SubflowView;
@@ -36,7 +37,7 @@ impl Connection {
         }
         let may = self.may_withdraw();
         if let Some(partial) = self.partial.as_ref().filter(|_| may) {
-            self.timers.missing = self.timers.missing.min(partial.withdrawals.judge_written_at);
+            self.timers.set_by(Timer::Missing, partial.withdrawals.judge_written_at);
         }
     }
 
