@@ -209,3 +209,120 @@ impl Conversation<'_> {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handles::InterfaceHandle;
+    use anabranch_policy::Duration;
+    use anabranch_wire::ospf::lsa::{LsaSequence, RouterFlags, RouterLsa};
+    use anabranch_wire::ospf::{AgedLsa, InterfaceId, LinkStateId, Lsa, LsaBody, LsaKey, LsaType, Options, Packet};
+    use std::net::Ipv6Addr;
+
+    const WITH: NeighborHandle = NeighborHandle { interface: InterfaceHandle::FIRST, router: RouterId(2) };
+
+    /// A router with one LSA in its database, and its neighbour.
+    struct Scene {
+        config: Config,
+        interface: InterfaceConfig,
+        database: Database,
+        output: Output,
+        neighbor: Neighbor,
+        header: LsaHeader,
+    }
+
+    impl Scene {
+        fn new(state: NeighborState) -> Self {
+            let config = Config::new(RouterId(1));
+            let mut neighbor = Neighbor::new(Ipv6Addr::LOCALHOST, Instant::ZERO, None);
+            neighbor.state = state;
+            let options = Options::V6 | Options::E | Options::R;
+            let body = LsaBody::Router(RouterLsa { flags: RouterFlags::default(), options, links: Vec::new() });
+            let key = LsaKey { kind: LsaType::ROUTER, advertising: RouterId(9), id: LinkStateId(0) };
+            let lsa = Lsa::new(key, LsaSequence::INITIAL, body).unwrap();
+            let header = lsa.header(0);
+            let mut database = Database::default();
+            database.install(Place { link: None, key }, AgedLsa { age: 0, lsa }, Instant::ZERO, true);
+            let output = Output::new(&config);
+            let interface = InterfaceConfig::manet(InterfaceId(1), Ipv6Addr::LOCALHOST);
+            Self { config, interface, database, output, neighbor, header }
+        }
+
+        fn talk<R>(&mut self, act: impl FnOnce(&mut Conversation<'_>) -> R) -> R {
+            let Self { config, interface, database, output, neighbor, .. } = self;
+            let selection = Selection::default();
+            let now = Instant::ZERO;
+            let (selection, with) = (&selection, WITH);
+            act(&mut Conversation { now, with, neighbor, interface, selection, config, database, output })
+        }
+
+        fn sent(&mut self) -> Vec<Body> {
+            let packets = core::iter::from_fn(|| self.output.next_packet());
+            packets.map(|outgoing| Packet::clone(&outgoing.packet).body).collect()
+        }
+
+        /// A description of the neighbour as the master, its last one.
+        fn description(&self, sequence: u32, headers: Vec<LsaHeader>) -> DatabaseDescription {
+            let flags = DescriptionFlags { init: false, more: false, master: true, ipv6_mtu_differs: false };
+            DatabaseDescription { options: self.config.options(), interface_mtu: 1500, flags, sequence, headers }
+        }
+    }
+
+    #[test]
+    fn rfc5243_what_the_neighbour_described_is_not_described_to_it() {
+        for (theirs, expected) in [(false, 1), (true, 0)] {
+            let mut scene = Scene::new(NeighborState::Exchange);
+            scene.talk(|conversation| conversation.summarize());
+            let description = scene.description(5, vec![scene.header].into_iter().filter(|_| theirs).collect());
+            let event = scene.talk(|conversation| conversation.accept_description(&description));
+            assert_eq!(event, Some(NeighborEvent::ExchangeDone { requests_left: false }));
+            let [Body::DatabaseDescription(answer)] = &scene.sent()[..] else { panic!("an answer") };
+            assert_eq!((answer.sequence, answer.headers.len(), answer.flags.more), (5, expected, false));
+        }
+    }
+
+    #[test]
+    fn rfc2328_10_9_what_is_newer_is_requested_until_it_came() {
+        let mut scene = Scene::new(NeighborState::Exchange);
+        let newer = LsaHeader { sequence: scene.header.sequence.next().unwrap(), ..scene.header };
+        let description = scene.description(5, vec![newer]);
+        let event = scene.talk(|conversation| conversation.accept_description(&description));
+        assert_eq!(event, Some(NeighborEvent::ExchangeDone { requests_left: true }));
+        scene.neighbor.state = NeighborState::Loading;
+        scene.sent();
+        scene.talk(|conversation| conversation.request_more());
+        // One is outstanding.
+        assert_eq!(scene.talk(|conversation| conversation.requests_answered()), None);
+        let [Body::LinkStateRequest(request)] = &scene.sent()[..] else { panic!("one request") };
+        assert_eq!(request.keys, [newer.key]);
+        let again = Instant::ZERO + scene.interface.rxmt_interval;
+        assert_eq!(scene.neighbor.exchange.timers.expiry(ExchangeTimer::Request), Some(again));
+        scene.neighbor.exchange.requests.clear();
+        assert_eq!(scene.talk(|conversation| conversation.requests_answered()), Some(NeighborEvent::LoadingDone));
+        assert_eq!(scene.neighbor.exchange.timers.expiry(ExchangeTimer::Request), None);
+    }
+
+    #[test]
+    fn a_header_of_a_reserved_scope_is_a_mismatch() {
+        let mut scene = Scene::new(NeighborState::Exchange);
+        let key = LsaKey { kind: LsaType(0x6001), ..scene.header.key };
+        let description = scene.description(5, vec![LsaHeader { key, ..scene.header }]);
+        let event = scene.talk(|conversation| conversation.accept_description(&description));
+        assert_eq!((event, scene.sent().len()), (Some(NeighborEvent::SeqNumberMismatch), 0));
+    }
+
+    #[test]
+    fn the_slave_keeps_its_last_description_for_router_dead_interval() {
+        let mut scene = Scene::new(NeighborState::Exchange);
+        let description = scene.description(5, Vec::new());
+        scene.talk(|conversation| conversation.accept_description(&description));
+        let forget = Instant::ZERO + Duration::from_secs(6);
+        assert_eq!(scene.neighbor.exchange.timers.expiry(ExchangeTimer::Description), Some(forget));
+        scene.neighbor.state = NeighborState::Full;
+        scene.talk(|conversation| conversation.repeat_description());
+        assert_eq!(scene.sent().len(), 2);
+        scene.talk(|conversation| conversation.description_timeout());
+        scene.talk(|conversation| conversation.repeat_description());
+        assert_eq!(scene.sent().len(), 0);
+    }
+}

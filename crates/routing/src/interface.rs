@@ -318,6 +318,20 @@ impl Interface {
         self.timers.set_at_latest(InterfaceTimer::Silence, forget_at);
     }
 
+    /// Adds a neighbour in state Exchange.
+    #[cfg(test)]
+    pub(crate) fn add_adjacent(&mut self, now: Instant, router: RouterId) {
+        self.add_neighbor(now, router, Ipv6Addr::UNSPECIFIED, None);
+        for event in [
+            NeighborEvent::HelloReceived { accepted: true },
+            NeighborEvent::TwoWayReceived,
+            NeighborEvent::AdjOk { wanted: true },
+            NeighborEvent::NegotiationDone,
+        ] {
+            self.handle_neighbor(now, router, event);
+        }
+    }
+
     /// Removes all neighbours.
     pub(crate) fn remove_neighbors(&mut self) {
         self.neighbors.clear();
@@ -508,19 +522,9 @@ mod tests {
     #[test]
     fn a_new_lsa_is_listed_for_all_adjacent_neighbours_but_its_sender() {
         let mut interface = manet();
-        for router in [2, 3, 4].map(RouterId) {
-            interface.add_neighbor(second(0), router, Ipv6Addr::UNSPECIFIED, None);
-            let events = [
-                NeighborEvent::HelloReceived { accepted: true },
-                NeighborEvent::TwoWayReceived,
-                NeighborEvent::AdjOk { wanted: true },
-                NeighborEvent::NegotiationDone,
-            ];
-            let steps = if router == RouterId(4) { 2 } else { 4 };
-            for event in events.into_iter().take(steps) {
-                interface.handle_neighbor(second(0), router, event);
-            }
-        }
+        interface.add_adjacent(second(0), RouterId(2));
+        interface.add_adjacent(second(0), RouterId(3));
+        interface.add_neighbor(second(0), RouterId(4), Ipv6Addr::UNSPECIFIED, None);
         let header = LsaHeader::default();
         let listed = interface.list_for_retransmission(second(1), &header, Some(RouterId(2)), 1);
         assert_eq!(listed, Listed { any: true, overflown: Vec::new() });

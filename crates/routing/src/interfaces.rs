@@ -136,3 +136,61 @@ impl IndexMut<NeighborHandle> for Interfaces {
         self.neighbor_mut(at).expect("a neighbour is forgotten by its own timer or with its interface only")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::InterfaceConfig;
+    use anabranch_wire::ospf::{LsaKey, LsaType, RouterId};
+    use std::net::Ipv6Addr;
+
+    /// Two interfaces with a neighbour in state Exchange each, that has this LSA on its retransmission and Acked LSA lists.
+    fn interfaces(header: &LsaHeader) -> Interfaces {
+        let mut interfaces = Interfaces::default();
+        for id in [4, 5] {
+            let mut interface = Interface::new(InterfaceConfig::manet(InterfaceId(id), Ipv6Addr::UNSPECIFIED));
+            interface.add_adjacent(Instant::ZERO, RouterId(2));
+            interface.for_each_adjacent(|_, neighbor| {
+                neighbor.retransmissions.add(header.key, Instant::ZERO);
+                neighbor.acked.insert(header.key, *header);
+            });
+            interfaces.add(interface);
+        }
+        interfaces
+    }
+
+    #[test]
+    fn an_interface_is_found_by_its_number_and_keeps_its_handle() {
+        let interfaces = interfaces(&LsaHeader::default());
+        let handle = interfaces.find(InterfaceId(5)).unwrap();
+        assert_eq!((handle.index(), interfaces[handle].config.id), (1, InterfaceId(5)));
+        assert_eq!(interfaces.find(InterfaceId(6)), None);
+        assert_eq!(interfaces.exchanging().map(|at| at.interface.index()).collect::<Vec<usize>>(), [0, 1]);
+        let unknown = NeighborHandle { interface: handle, router: RouterId(3) };
+        assert!(interfaces.neighbor(unknown).is_none());
+    }
+
+    #[test]
+    fn an_lsa_that_stays_on_a_link_concerns_its_interface_only() {
+        let header = LsaHeader { key: LsaKey { kind: LsaType::LINK, ..LsaKey::default() }, ..LsaHeader::default() };
+        let mut interfaces = interfaces(&header);
+        let first = Place::on(InterfaceHandle::FIRST, header.key).unwrap();
+        let second = Place::on(interfaces.find(InterfaceId(5)).unwrap(), header.key).unwrap();
+        interfaces.stop_retransmitting(first);
+        assert!(!interfaces.is_awaited(first) && interfaces.is_awaited(second));
+    }
+
+    #[test]
+    fn an_acknowledgment_of_a_newer_instance_is_remembered() {
+        let header = LsaHeader::default();
+        let acked = |interfaces: &Interfaces| {
+            interfaces.iter().any(|(_, one)| one.adjacent().any(|(_, n)| !n.acked.is_empty()))
+        };
+        let newer = LsaHeader { sequence: header.sequence.next().unwrap(), ..header };
+        let mut interfaces = interfaces(&newer);
+        interfaces.forget_acknowledged(&header);
+        assert!(acked(&interfaces));
+        interfaces.forget_acknowledged(&newer);
+        assert!(!acked(&interfaces));
+    }
+}
