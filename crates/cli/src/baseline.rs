@@ -6,7 +6,7 @@
 
 mod find;
 mod model;
-#[cfg(test)]
+#[cfg(all(test, feature = "lab"))]
 mod tests;
 
 pub use find::{BASELINES, all, embedded, find};
