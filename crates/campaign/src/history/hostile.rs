@@ -1,10 +1,24 @@
 //! A peer that lies: what the literal peer sends is changed on its way. The verdict then is only that the engine does not
 //! panic, keeps its limits, hands over no octet that was not sent in that place, and ends at the latest when told to.
+//!
+//! And somebody who sees nothing of the connection but forges segments of it: he must change nothing, so that a history with
+//! his segments is judged as one without.
 
 use super::{History, Kind, Op};
+use crate::literal::Action;
 use crate::luck::Luck;
-use anabranch_wire::mptcp::{DataAck, DataSequence, MptcpOption};
+use anabranch_wire::mptcp::{DataAck, DataSequence, MptcpOption, dss_checksum};
 use anabranch_wire::{Flags, Packet, SeqNumber};
+use bytes::Bytes;
+
+/// What the text of a segment consists of that maps other octets over those of the stream.
+pub const OVERLAID: u8 = 0xee;
+/// What a forged segment consists of.
+const FORGED: u8 = 0xff;
+/// Further away than any window of the engine's.
+const OUT_OF_WINDOW: u32 = 1 << 26;
+/// Joins that are begun beside one that the peer begins.
+const FLOOD: u64 = 20;
 
 /// What is changed in a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,11 +41,32 @@ pub enum Lie {
     Reset,
     /// It comes with SYN in the midst of a connection.
     Syn,
+    /// What it carries is mapped over what was sent before, and is other octets.
+    Overlay,
+    /// Its mapping is an infinite one, though nothing fell back.
+    Infinite,
+    /// Somebody who does not know the numbers forges one like it: other octets, and a sequence number out of the window.
+    BlindNumber,
+    /// The same, and only the acknowledgement and the timestamp are not guessed.
+    BlindAck,
+    /// Somebody who saw the token of a join begins twenty more, and proves none.
+    Joins,
+}
+
+/// How far what an application reads can be told from what the peer's application wrote.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Sent {
+    /// It is that.
+    AsWritten,
+    /// It is that, or [`OVERLAID`].
+    Overlaid,
+    /// The peer said where it belongs, and lied.
+    Anything,
 }
 
 impl Lie {
     /// All of them, with their names in files.
-    pub const NAMES: [(&'static str, Self); 9] = [
+    pub const NAMES: [(&'static str, Self); 14] = [
         ("ack", Self::Ack),
         ("data-ack", Self::DataAck),
         ("withhold", Self::Withhold),
@@ -41,7 +76,59 @@ impl Lie {
         ("number", Self::Number),
         ("reset", Self::Reset),
         ("syn", Self::Syn),
+        ("overlay", Self::Overlay),
+        ("infinite", Self::Infinite),
+        ("blind-number", Self::BlindNumber),
+        ("blind-ack", Self::BlindAck),
+        ("joins", Self::Joins),
     ];
+
+    /// Whether it is not the peer's, and must change nothing.
+    pub fn is_blind(self) -> bool {
+        matches!(self, Self::BlindNumber | Self::BlindAck | Self::Joins)
+    }
+
+    /// What it leaves of the stream.
+    fn sent(self) -> Sent {
+        match self {
+            Self::Overlay => Sent::Overlaid,
+            Self::Infinite => Sent::Anything,
+            _ => Sent::AsWritten,
+        }
+    }
+
+    /// What somebody else sends before this packet.
+    pub fn forge(self, luck: &mut Luck, packet: &Packet) -> Vec<Packet> {
+        let segment = &packet.segment;
+        let joins = segment.options.mptcp.iter().any(|option| matches!(option, MptcpOption::JoinSyn { .. }));
+        match self {
+            Self::BlindNumber | Self::BlindAck if !segment.payload.is_empty() => {
+                let mut forged = packet.clone();
+                let segment = &mut forged.segment;
+                segment.payload = Bytes::from(vec![FORGED; segment.payload.len()]);
+                let far = luck.pick(&[OUT_OF_WINDOW, 1 << 30, 1 << 31, OUT_OF_WINDOW.wrapping_neg()]);
+                if self == Self::BlindNumber {
+                    segment.seq = SeqNumber(segment.seq.0.wrapping_add(far));
+                } else {
+                    segment.ack = SeqNumber(segment.ack.0.wrapping_add(far));
+                    if let Some(timestamps) = &mut segment.options.timestamps {
+                        timestamps.value = timestamps.value.wrapping_add(luck.pick(&[0, 1, 2_000_000]));
+                    }
+                }
+                vec![forged]
+            }
+            Self::Joins if joins => {
+                let join = |_| {
+                    let mut forged = packet.clone();
+                    forged.segment.source_port = luck.between(10_000, 60_000) as u16;
+                    forged.segment.seq = SeqNumber(luck.number() as u32);
+                    forged
+                };
+                (0..FLOOD).map(join).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
 
     /// Changes a packet; returns whether it still goes.
     pub fn tell(self, luck: &mut Luck, packet: &mut Packet) -> bool {
@@ -80,9 +167,34 @@ impl Lie {
                 segment.flags |= Flags::SYN;
                 segment.options.dss = None;
             }
-            Self::Number | Self::Reset | Self::Syn => {}
+            Self::Overlay => overlay(luck, packet),
+            Self::Infinite => {
+                if let Some(mapping) = segment.options.dss.as_mut().and_then(|dss| dss.mapping.as_mut()) {
+                    mapping.length = 0;
+                }
+            }
+            Self::Number | Self::Reset | Self::Syn | Self::BlindNumber | Self::BlindAck | Self::Joins => {}
         }
         true
+    }
+}
+
+/// Maps other octets to where the stream was a little before; with a checksum that is right, if its number is whole.
+fn overlay(luck: &mut Luck, packet: &mut Packet) {
+    let segment = &mut packet.segment;
+    let length = segment.payload.len();
+    let Some(dss) = segment.options.dss.as_mut() else { return };
+    let Some(mapping) = dss.mapping.as_mut().filter(|mapping| usize::from(mapping.length) == length) else { return };
+    let back = luck.pick(&[0, 1, length as u64 / 2, length as u64, 5_000]);
+    segment.payload = Bytes::from(vec![OVERLAID; length]);
+    match &mut mapping.data_seq {
+        DataSequence::Long(number) => {
+            *number = number.wrapping_sub(back);
+            if let Some(checksum) = &mut mapping.checksum {
+                *checksum = dss_checksum(*number, mapping.subflow_seq, mapping.length, [&segment.payload[..]]);
+            }
+        }
+        DataSequence::Short(number) => *number = number.wrapping_sub(back as u32),
     }
 }
 
@@ -106,7 +218,15 @@ impl History {
         for _ in 0..luck.between(1, 4) {
             let (_, lie) = luck.pick(&Lie::NAMES);
             let count = luck.pick(&[1, 2, 10, 200]);
-            history.ops.push((luck.below(u64::from(last) + 1) as u32, Op::Lie(lie, count)));
+            let at = luck.below(u64::from(last) + 1) as u32;
+            history.ops.push((at, Op::Lie(lie, count)));
+            if lie == Lie::Joins {
+                // Whether copied by others or not, the peer's own are many as well, and proven.
+                let side = usize::from(kind == Kind::EngineClient);
+                let paths = history.delays.len() as u64;
+                let joins = (0..luck.pick(&[1, 3, 30])).map(|_| Op::Act(side, Action::Join(luck.below(paths) as u8)));
+                history.ops.extend(joins.map(|op| (at, op)));
+            }
         }
         history.ops.sort_by_key(|(at, _)| *at);
         history
@@ -114,6 +234,12 @@ impl History {
 
     /// Whether a side lies.
     pub fn is_hostile(&self) -> bool {
-        self.ops.iter().any(|(_, op)| matches!(op, Op::Lie(..)))
+        self.ops.iter().any(|(_, op)| matches!(op, Op::Lie(lie, _) if !lie.is_blind()))
+    }
+
+    /// What can be read of the stream.
+    pub fn sent(&self) -> Sent {
+        let lies = self.ops.iter().filter_map(|(_, op)| if let Op::Lie(lie, _) = op { Some(lie.sent()) } else { None });
+        lies.max().unwrap_or(Sent::AsWritten)
     }
 }
