@@ -2,46 +2,28 @@
 
 mod album;
 mod batch;
+mod comparison;
+mod error;
 mod history;
 
 pub use batch::Scores;
+pub use error::QualityError;
 
 use crate::clip;
 use crate::elementary::ElementaryStream;
-use crate::ffmpeg::{Ffmpeg, FfmpegError};
+use crate::ffmpeg::Ffmpeg;
 use crate::lossy::{LossyError, Received, received};
+use crate::metrics::Plane;
 use crate::metrics::difference::mean_squared_error;
 use crate::metrics::score::{FrameScore, Score, Scorer};
-use crate::metrics::{Plane, WrongSize};
-use crate::stills::{StillsError, stills};
+use crate::stills::stills;
+use comparison::Comparison;
 use rayon::prelude::*;
-use thiserror::Error;
-
-/// Why there are no figures.
-#[derive(Debug, Error)]
-pub enum QualityError {
-    /// The video could not be decoded.
-    #[error(transparent)]
-    Ffmpeg(#[from] FfmpegError),
-    /// What arrived does not fit the stream.
-    #[error(transparent)]
-    Lossy(#[from] LossyError),
-    /// Video and original do not fit.
-    #[error(transparent)]
-    Size(#[from] WrongSize),
-    /// There are no stills.
-    #[error(transparent)]
-    Stills(#[from] StillsError),
-}
 
 /// A video, its original, and a decoder.
 #[derive(Clone, Debug)]
 pub struct Quality {
-    ffmpeg: Ffmpeg,
-    stream: ElementaryStream,
-    scorer: Scorer,
-    /// The same against the uncompressed original, where that is another.
-    source: Option<Scorer>,
+    comparison: Comparison,
 }
 
 impl Quality {
@@ -75,30 +57,27 @@ impl Quality {
         let whole = received(&stream, 1, &vec![true; frames])?;
         let mut undamaged = Vec::with_capacity(plane * frames);
         ffmpeg.decode(&whole, |_, frame| undamaged.extend_from_slice(&frame[..plane]))?;
-        Ok(Self { scorer: Scorer::new(size, original, undamaged)?, source: None, ffmpeg, stream })
+        let scorer = Scorer::new(size, original, undamaged)?;
+        Ok(Self { comparison: Comparison { ffmpeg, stream, scorer, source: None } })
     }
 
     /// With the uncompressed original beside what stands for it: the luma planes of all frames in display order.
     ///
     /// # Errors
     /// If there are not as many planes of its size.
-    pub fn with_uncompressed(self, original: Vec<u8>) -> Result<Self, QualityError> {
-        Ok(Self { source: Some(self.scorer.against(original)?), ..self })
+    pub fn with_uncompressed(mut self, original: Vec<u8>) -> Result<Self, QualityError> {
+        self.comparison.source = Some(self.comparison.scorer.against(original)?);
+        Ok(self)
     }
 
     /// The score with nothing lost: the best that a transport can reach.
     pub fn reference(&self) -> Score {
-        self.scorer.reference()
+        self.comparison.scorer.reference()
     }
 
     /// The same against the uncompressed original, if it is at hand.
     pub fn uncompressed_reference(&self) -> Option<Score> {
-        self.source.as_ref().map(Scorer::reference)
-    }
-
-    /// One for each original.
-    fn scorers(&self) -> impl Iterator<Item = &Scorer> {
-        [Some(&self.scorer), self.source.as_ref()].into_iter().flatten()
+        self.comparison.source.as_ref().map(Scorer::reference)
     }
 
     /// The stream, repeated as often as the flags need, of which the frames arrived (in time) that `arrived` says, in coding
@@ -107,8 +86,8 @@ impl Quality {
     /// # Errors
     /// If the flags are no whole number of passes, one at least.
     pub fn received(&self, arrived: &[bool]) -> Result<Received, QualityError> {
-        let passes = arrived.len().div_ceil(self.stream.pictures.len()).max(1);
-        Ok(received(&self.stream, passes, arrived)?)
+        let passes = arrived.len().div_ceil(self.comparison.stream.pictures.len()).max(1);
+        Ok(received(&self.comparison.stream, passes, arrived)?)
     }
 
     /// The figures of each frame in display order.
@@ -118,7 +97,9 @@ impl Quality {
     pub fn frames(&self, arrived: &[bool]) -> Result<Vec<FrameScore>, QualityError> {
         let received = self.received(arrived)?;
         let mut scores = Vec::with_capacity(received.frames);
-        self.ffmpeg.decode(&received, |index, frame| scores.push(self.scorer.frame(index, frame)))?;
+        self.comparison
+            .ffmpeg
+            .decode(&received, |index, frame| scores.push(self.comparison.scorer.frame(index, frame)))?;
         Ok(scores.into_iter().collect::<Result<_, _>>()?)
     }
 
@@ -127,12 +108,12 @@ impl Quality {
     /// # Errors
     /// If a pass has not a flag for each frame; if ffmpeg fails.
     pub fn frames_of_passes(&self, passes: &[Vec<bool>]) -> Result<Scores, QualityError> {
-        let frames = self.stream.pictures.len();
+        let frames = self.comparison.stream.pictures.len();
         if let Some(wrong) = passes.iter().find(|arrived| arrived.len() != frames) {
             return Err(LossyError::Count { arrived: wrong.len(), frames, passes: 1 }.into());
         }
-        if history::has_histories(&self.stream) {
-            return batch::score(self, passes);
+        if history::has_histories(&self.comparison.stream) {
+            return batch::score(&self.comparison, passes);
         }
         let each = passes.par_iter().map(|arrived| self.each(arrived));
         let mut scores = Scores::default();
@@ -148,13 +129,13 @@ impl Quality {
     fn each(&self, arrived: &[bool]) -> Result<Scores, QualityError> {
         let received = self.received(arrived)?;
         let (mut scores, mut wrong) = (Scores::default(), None);
-        self.ffmpeg.decode(&received, |place, planes| {
-            for (scorer, figures) in self.scorers().zip(&mut scores.figures) {
+        self.comparison.ffmpeg.decode(&received, |place, planes| {
+            for (scorer, figures) in self.comparison.scorers().zip(&mut scores.figures) {
                 scorer.frame(place, planes).map_or_else(|error| wrong = Some(error), |score| figures.push(score));
             }
-            let (width, height) = self.scorer.size();
-            let error =
-                Plane::new(planes, width, height).map(|luma| mean_squared_error(self.scorer.coded(place), luma));
+            let (width, height) = self.comparison.scorer.size();
+            let error = Plane::new(planes, width, height)
+                .map(|luma| mean_squared_error(self.comparison.scorer.coded(place), luma));
             scores.coded.extend(error);
         })?;
         wrong.map_or(Ok(scores), |wrong| Err(wrong.into()))
@@ -184,6 +165,6 @@ impl Quality {
     /// # Errors
     /// As [`Self::received`]; if a frame is not there, or ffmpeg fails.
     pub fn stills(&self, arrived: &[bool], indices: &[usize]) -> Result<Vec<Vec<u8>>, QualityError> {
-        Ok(stills(&self.ffmpeg, &self.received(arrived)?, indices)?)
+        Ok(stills(&self.comparison.ffmpeg, &self.received(arrived)?, indices)?)
     }
 }

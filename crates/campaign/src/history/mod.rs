@@ -3,6 +3,7 @@
 mod draw;
 pub mod engine;
 pub mod hostile;
+pub mod lie;
 pub mod network;
 pub mod opposite;
 mod text;
@@ -14,7 +15,7 @@ use crate::literal::Action;
 use crate::literal::choices::CHOICES;
 use crate::settings::{Settings, Table};
 use engine::ENGINE;
-use hostile::Lie;
+use lie::Lie;
 use network::{Fate, Weather};
 
 /// Who meets whom. The client is side 0.

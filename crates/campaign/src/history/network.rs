@@ -1,6 +1,6 @@
 //! The paths between the two sides, in virtual time.
 
-use super::hostile::Lie;
+use super::lie::Lie;
 use crate::literal::{MILLI, Nanos};
 use crate::luck::Luck;
 use anabranch_wire::Packet;

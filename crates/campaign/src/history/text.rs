@@ -1,7 +1,7 @@
 //! Histories as text: one setting, fate or event a line, so that people can read and change them. Lines that begin with `#`
 //! are remarks.
 
-use super::hostile::Lie;
+use super::lie::Lie;
 use super::network::{Fate, Weather};
 use super::{History, Kind, Op};
 use crate::literal::Action;
@@ -75,36 +75,103 @@ fn side(words: &[&str], place: usize) -> Result<usize, String> {
     number(words, place).and_then(|side| if side < 2 { Ok(side) } else { Err(format!("no such side: {words:?}")) })
 }
 
+/// What lines begin with, and what it stands for.
+type ByName<T, const N: usize> = [(&'static str, T); N];
+
+/// What happens to a side alone, by name.
+const OF_A_SIDE: ByName<fn(usize) -> Op, 5> =
+    [("pause", Op::Pause), ("resume", Op::Resume), ("close", Op::Close), ("abort", Op::Abort), ("strip", Op::Strip)];
+
+/// What a side does with so many octets, by name.
+const WITH_OCTETS: ByName<fn(usize, u32) -> Op, 2> = [("write", Op::Write), ("read", Op::Read)];
+
+/// Actions of the literal peer with a number, by name.
+const NUMBERED: ByName<fn(u8) -> Action, 7> = [
+    ("join", Action::Join),
+    ("join-unknown", Action::JoinUnknown),
+    ("announce", Action::Announce),
+    ("withdraw", Action::Withdraw),
+    ("priority", Action::Priority),
+    ("reset", Action::Reset),
+    ("fin", Action::Fin),
+];
+
+/// Actions without one, by name.
+const PLAIN: ByName<Action, 2> = [("again", Action::Again), ("infinite", Action::Infinite)];
+
+/// What a table has under a name.
+fn named<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
+    table.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+}
+
 fn op(words: &[&str]) -> Result<Op, String> {
-    let which = || side(words, 1);
-    let act = |action: Action| Ok(Op::Act(which()?, action));
-    match words[0] {
-        "write" => Ok(Op::Write(which()?, number(words, 2)?)),
-        "pause" => Ok(Op::Pause(which()?)),
-        "read" => Ok(Op::Read(which()?, number(words, 2)?)),
-        "resume" => Ok(Op::Resume(which()?)),
-        "close" => Ok(Op::Close(which()?)),
-        "abort" => Ok(Op::Abort(which()?)),
-        "strip" => Ok(Op::Strip(which()?)),
-        "weather" => {
-            let down = number::<u8>(words, 6)? == 1;
-            let (loss, twice, late) = (number(words, 2)?, number(words, 3)?, number(words, 4)?);
-            Ok(Op::Weather(number(words, 1)?, Weather { loss, twice, late, late_by: number(words, 5)?, down }))
-        }
-        "lie" => {
-            let named = Lie::NAMES.iter().find(|(name, _)| Some(name) == words.get(1));
-            Ok(Op::Lie(named.ok_or(format!("no such lie: {words:?}"))?.1, number(words, 2)?))
-        }
-        "join" => act(Action::Join(number(words, 2)?)),
-        "join-unknown" => act(Action::JoinUnknown(number(words, 2)?)),
-        "announce" => act(Action::Announce(number(words, 2)?)),
-        "withdraw" => act(Action::Withdraw(number(words, 2)?)),
-        "priority" => act(Action::Priority(number(words, 2)?)),
-        "reset" => act(Action::Reset(number(words, 2)?)),
-        "fin" => act(Action::Fin(number(words, 2)?)),
-        "again" => act(Action::Again),
-        "infinite" => act(Action::Infinite),
+    let name = words[0];
+    if let Some(make) = named(&OF_A_SIDE, name) {
+        return Ok(make(side(words, 1)?));
+    }
+    if let Some(make) = named(&WITH_OCTETS, name) {
+        return Ok(make(side(words, 1)?, number(words, 2)?));
+    }
+    if let Some(make) = named(&NUMBERED, name) {
+        let action = make(number(words, 2)?);
+        return Ok(Op::Act(side(words, 1)?, action));
+    }
+    if let Some(action) = named(&PLAIN, name) {
+        return Ok(Op::Act(side(words, 1)?, action));
+    }
+    match name {
+        "weather" => weather(words),
+        "lie" => lie(words),
         other => Err(format!("nothing is called {other}")),
+    }
+}
+
+fn weather(words: &[&str]) -> Result<Op, String> {
+    let down = number::<u8>(words, 6)? == 1;
+    let (loss, twice, late) = (number(words, 2)?, number(words, 3)?, number(words, 4)?);
+    Ok(Op::Weather(number(words, 1)?, Weather { loss, twice, late, late_by: number(words, 5)?, down }))
+}
+
+fn lie(words: &[&str]) -> Result<Op, String> {
+    let lie = words.get(1).and_then(|name| named(&Lie::NAMES, name)).ok_or(format!("no such lie: {words:?}"))?;
+    Ok(Op::Lie(lie, number(words, 2)?))
+}
+
+fn fate(words: &[&str]) -> Result<Fate, String> {
+    let later = number(words, 4)?;
+    match words[3] {
+        "drop" => Ok(Fate::Drop),
+        "twice" => Ok(Fate::Twice(later)),
+        "late" => Ok(Fate::Late(later)),
+        other => Err(format!("no fate {other}")),
+    }
+}
+
+impl History {
+    fn set(&mut self, words: &[&str]) -> Result<(), String> {
+        let name = words.get(2).copied().unwrap_or_default();
+        self.sides[side(words, 1)?].set(name, number(words, 3)?)
+    }
+
+    /// Takes one line, as words.
+    fn take_line(&mut self, words: &[&str]) -> Result<(), String> {
+        match words[0] {
+            "kind" => {}
+            "seed" => self.seed = number(words, 1)?,
+            "v6" => self.v6 = number::<u8>(words, 1)? == 1,
+            "delays" => {
+                self.delays = (1..words.len()).map(|place| number(words, place)).collect::<Result<_, _>>()?;
+            }
+            "set" => self.set(words)?,
+            "strip" => self.strip[side(words, 1)?] = true,
+            "fate" => {
+                let fate = fate(words)?;
+                self.fates.push((side(words, 1)?, number(words, 2)?, fate));
+            }
+            "at" if words.len() > 2 => self.ops.push((number(words, 1)?, op(&words[2..])?)),
+            other => return Err(format!("nothing is called {other}")),
+        }
+        Ok(())
     }
 }
 
@@ -119,32 +186,7 @@ impl FromStr for History {
         let (delays, fates, ops) = (vec![10_000], Vec::new(), Vec::new());
         let mut history = Self { kind, seed: 0, v6: false, delays, sides, strip: [false; 2], fates, ops };
         for line in lines() {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            match words[0] {
-                "kind" => {}
-                "seed" => history.seed = number(&words, 1)?,
-                "v6" => history.v6 = number::<u8>(&words, 1)? == 1,
-                "delays" => {
-                    history.delays = (1..words.len()).map(|place| number(&words, place)).collect::<Result<_, _>>()?;
-                }
-                "set" => {
-                    let name = words.get(2).copied().unwrap_or_default();
-                    history.sides[side(&words, 1)?].set(name, number(&words, 3)?)?;
-                }
-                "strip" => history.strip[side(&words, 1)?] = true,
-                "fate" => {
-                    let later = number(&words, 4)?;
-                    let fate = match words[3] {
-                        "drop" => Fate::Drop,
-                        "twice" => Fate::Twice(later),
-                        "late" => Fate::Late(later),
-                        other => return Err(format!("no fate {other}")),
-                    };
-                    history.fates.push((side(&words, 1)?, number(&words, 2)?, fate));
-                }
-                "at" if words.len() > 2 => history.ops.push((number(&words, 1)?, op(&words[2..])?)),
-                other => return Err(format!("nothing is called {other}")),
-            }
+            history.take_line(&line.split_whitespace().collect::<Vec<&str>>())?;
         }
         if history.delays.is_empty() {
             return Err("no path".into());

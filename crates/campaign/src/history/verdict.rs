@@ -1,6 +1,6 @@
 //! How a history may end.
 
-use super::hostile::Lie;
+use super::lie::Lie;
 use super::opposite::Ending;
 use super::world::World;
 use super::{History, Op};

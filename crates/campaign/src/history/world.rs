@@ -1,7 +1,7 @@
 //! Plays a history, and checks after every step what must hold at every moment.
 
 use super::engine::{EngineSide, PORT};
-use super::hostile::{OVERLAID, Sent};
+use super::lie::{OVERLAID, Sent};
 use super::network::{Network, address};
 use super::opposite::{Ending, Side};
 use super::transcript;

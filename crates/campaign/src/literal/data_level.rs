@@ -1,7 +1,7 @@
 //! The data level of the literal peer's: one stream each way, and the states of RFC 8684, appendix D. Numbers are offsets
 //! in the streams; DATA_FIN is one more octet at the end.
 
-use super::{NEVER, Nanos};
+use super::time::{NEVER, Nanos};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 

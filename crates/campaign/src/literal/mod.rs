@@ -3,6 +3,7 @@
 //! told to, or draws.
 #![allow(missing_docs)]
 
+mod action;
 mod arrives;
 pub mod choices;
 mod close;
@@ -13,25 +14,21 @@ mod receive;
 mod signals;
 mod stream;
 pub mod tcp;
+mod time;
 mod transmit;
 
 use crate::luck::Luck;
 use crate::settings::Settings;
+pub use action::Action;
+use action::Announced;
 use anabranch_wire::Packet;
 use bytes::Bytes;
 use choices::Choice;
 use data_level::DataLevel;
-pub use signals::Action;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use tcp::{Flow, State};
-
-/// Nanoseconds of virtual time.
-pub type Nanos = u64;
-/// A moment that does not come.
-pub const NEVER: Nanos = u64::MAX;
-/// A millisecond.
-pub const MILLI: Nanos = 1_000_000;
+pub use time::{MILLI, NEVER, Nanos};
 
 /// How a connection ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,7 +94,7 @@ pub struct Peer {
     /// What is added to a number of the peer's to get its offset in plain TCP.
     shift: i64,
     known: Vec<SocketAddr>,
-    announced: Vec<signals::Announced>,
+    announced: Vec<Announced>,
     rejoin_at: Nanos,
     rejoins: u32,
     /// How often data was mapped again that need not be.

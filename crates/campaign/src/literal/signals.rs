@@ -1,43 +1,12 @@
 //! MPTCP's other signals: addresses (RFC 8684, section 3.4), priorities (3.3.8), MP_FAIL (3.7); and what a history has the
 //! peer do that no application asks for.
 
+use super::action::{Action, Announced};
 use super::choices::Choice;
 use super::tcp::{Kind, Signal, State};
 use super::{NEVER, Nanos, Peer, Protocol, keys};
 use anabranch_wire::mptcp::MptcpOption;
 use std::net::SocketAddr;
-
-/// An address that we announced.
-#[derive(Debug)]
-pub struct Announced {
-    id: u8,
-    path: usize,
-    tries: u32,
-    pub again_at: Nanos,
-}
-
-/// What a history has the peer do. Numbers are taken modulo what there is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Action {
-    /// Opens a subflow from this path of ours, announced or not.
-    Join(u8),
-    /// Tries to, with a token that nobody has.
-    JoinUnknown(u8),
-    /// Announces the address on this path.
-    Announce(u8),
-    /// Withdraws it; what uses it stays, and answers.
-    Withdraw(u8),
-    /// Changes the priority of a subflow.
-    Priority(u8),
-    /// Resets a subflow, if there is another.
-    Reset(u8),
-    /// Ends our half of a subflow, though the stream goes on.
-    Fin(u8),
-    /// Sends some of what is under way again.
-    Again,
-    /// Falls back, if it can.
-    Infinite,
-}
 
 impl Peer {
     pub(super) fn option_arrives(&mut self, index: usize, option: &MptcpOption) {
@@ -122,65 +91,74 @@ impl Peer {
     }
 
     fn do_act(&mut self, action: Action) {
-        let paths = self.addresses.len();
         match action {
-            Action::Join(path) => {
-                if let Some(remote) = self.join_target().filter(|_| self.flows.len() < 12) {
-                    self.join(usize::from(path) % paths, remote, self.secrets.peer_token);
-                }
-            }
-            Action::JoinUnknown(path) => {
-                if let Some(remote) = self.join_target().filter(|_| self.flows.len() < 12) {
-                    self.join(usize::from(path) % paths, remote, !self.secrets.peer_token);
-                }
-            }
-            Action::Announce(path) => {
-                let path = usize::from(path) % paths;
-                if path > 0 && !self.announced.iter().any(|known| known.path == path) {
-                    self.announced.push(Announced { id: path as u8 + 1, path, tries: 0, again_at: NEVER });
-                    self.announce(self.announced.len() - 1);
-                }
-            }
-            Action::Withdraw(path) => {
-                let id = (usize::from(path) % paths) as u8 + 1;
-                self.announced.retain(|known| known.id != id);
-                if let Some(index) = self.open_flow(path).filter(|_| id > 1) {
-                    let option = MptcpOption::RemoveAddress { address_ids: vec![id] };
-                    self.flows[index].signals.push_back(Signal::Beside(option));
-                }
-            }
-            Action::Priority(number) => {
-                if let Some(index) = self.open_flow(number) {
-                    let backup = !self.flows[index].backup;
-                    self.flows[index].backup = backup;
-                    self.flows[index].signals.push_back(Signal::Beside(MptcpOption::Priority { backup }));
-                }
-            }
-            Action::Reset(number) => {
-                let open = self.flows.iter().filter(|flow| flow.state == State::Established && flow.usable).count();
-                if let Some(index) = self.open_flow(number).filter(|_| open > 1) {
-                    self.reset(index, 0);
-                }
-            }
-            Action::Fin(number) => {
-                let open = self.flows.iter().filter(|flow| flow.may_send()).count();
-                // Who ends the only one must be able to open another.
-                let able = open > 1 || self.join_target().is_some();
-                if let Some(index) = self.open_flow(number).filter(|_| able) {
-                    self.close_flow(index);
-                }
-            }
+            Action::Join(path) => self.join_from(path, self.secrets.peer_token),
+            Action::JoinUnknown(path) => self.join_from(path, !self.secrets.peer_token),
+            Action::Announce(path) => self.announce_path(path),
+            Action::Withdraw(path) => self.withdraw_path(path),
+            Action::Priority(number) => self.change_priority(number),
+            Action::Reset(number) => self.reset_one(number),
+            Action::Fin(number) => self.end_one(number),
             Action::Again => self.map_again(),
-            Action::Infinite => {
-                let first = self.flows[0].state == State::Established && self.flows[0].kind == Kind::Initial;
-                let straight = !self.crooked && self.data.early.is_empty() && self.flows[0].early.is_empty();
-                // All that a subflow acknowledged must have arrived: from here on nothing else is heard of.
-                let arrived = u64::from(self.flows[0].una) == self.data.una + 1 && !self.flows[0].outstanding();
-                let speaks = self.data.nxt < self.data.length() && arrived;
-                if speaks && self.flows.len() == 1 && first && straight && !self.data.fin_sent && !self.data.fin_taken {
-                    self.fall_back(None);
-                }
-            }
+            Action::Infinite => self.fall_back_if_straight(),
+        }
+    }
+
+    fn join_from(&mut self, path: u8, token: u32) {
+        if let Some(remote) = self.join_target().filter(|_| self.flows.len() < 12) {
+            self.join(usize::from(path) % self.addresses.len(), remote, token);
+        }
+    }
+
+    fn announce_path(&mut self, path: u8) {
+        let path = usize::from(path) % self.addresses.len();
+        if path > 0 && !self.announced.iter().any(|known| known.path == path) {
+            self.announced.push(Announced { id: path as u8 + 1, path, tries: 0, again_at: NEVER });
+            self.announce(self.announced.len() - 1);
+        }
+    }
+
+    fn withdraw_path(&mut self, path: u8) {
+        let id = (usize::from(path) % self.addresses.len()) as u8 + 1;
+        self.announced.retain(|known| known.id != id);
+        if let Some(index) = self.open_flow(path).filter(|_| id > 1) {
+            let option = MptcpOption::RemoveAddress { address_ids: vec![id] };
+            self.flows[index].signals.push_back(Signal::Beside(option));
+        }
+    }
+
+    fn change_priority(&mut self, number: u8) {
+        if let Some(index) = self.open_flow(number) {
+            let backup = !self.flows[index].backup;
+            self.flows[index].backup = backup;
+            self.flows[index].signals.push_back(Signal::Beside(MptcpOption::Priority { backup }));
+        }
+    }
+
+    fn reset_one(&mut self, number: u8) {
+        let open = self.flows.iter().filter(|flow| flow.state == State::Established && flow.usable).count();
+        if let Some(index) = self.open_flow(number).filter(|_| open > 1) {
+            self.reset(index, 0);
+        }
+    }
+
+    fn end_one(&mut self, number: u8) {
+        let open = self.flows.iter().filter(|flow| flow.may_send()).count();
+        // Who ends the only one must be able to open another.
+        let able = open > 1 || self.join_target().is_some();
+        if let Some(index) = self.open_flow(number).filter(|_| able) {
+            self.close_flow(index);
+        }
+    }
+
+    fn fall_back_if_straight(&mut self) {
+        let first = self.flows[0].state == State::Established && self.flows[0].kind == Kind::Initial;
+        let straight = !self.crooked && self.data.early.is_empty() && self.flows[0].early.is_empty();
+        // All that a subflow acknowledged must have arrived: from here on nothing else is heard of.
+        let arrived = u64::from(self.flows[0].una) == self.data.una + 1 && !self.flows[0].outstanding();
+        let speaks = self.data.nxt < self.data.length() && arrived;
+        if speaks && self.flows.len() == 1 && first && straight && !self.data.fin_sent && !self.data.fin_taken {
+            self.fall_back(None);
         }
     }
 }

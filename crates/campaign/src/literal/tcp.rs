@@ -1,7 +1,7 @@
 //! One TCP connection of the literal peer's, by the variables and states of RFC 9293, sections 3.3.1 and 3.3.2. All numbers
 //! are relative to the initial ones: SYN is 0, the first octet is 1.
 
-use super::{NEVER, Nanos};
+use super::time::{NEVER, Nanos};
 use anabranch_wire::mptcp::MptcpOption;
 use anabranch_wire::tcp::{SackBlock, SackBlocks};
 use anabranch_wire::{Segment, SeqNumber};

@@ -1,5 +1,6 @@
 use super::*;
-use crate::frame::FrameType::{B, I, P};
+use crate::frame::FrameType::{self, B, I, P};
+use anabranch_policy::Duration;
 use anabranch_policy::reliability::{DEPENDED_ON, ESSENTIAL};
 use proptest::prelude::*;
 

@@ -7,8 +7,9 @@
 //! each pass by itself; the tests hold both against each other.
 
 use super::album::{Album, Given, Shown};
+use super::comparison::Comparison;
+use super::error::QualityError;
 use super::history::{History, Pass, histories, kind};
-use super::{Quality, QualityError};
 use crate::ffmpeg::FfmpegError;
 use crate::frame::FrameType;
 use crate::lossy;
@@ -60,10 +61,10 @@ type Wanted = BTreeMap<History, BTreeSet<usize>>;
 type Pictures = BTreeMap<Place, Shown>;
 
 /// Scores passes of a stream that has histories.
-pub(super) fn score(quality: &Quality, passes: &[Vec<bool>]) -> Result<Scores, QualityError> {
-    let passes: Vec<Vec<bool>> = passes.iter().map(|arrived| lossy::given(&quality.stream, arrived)).collect();
-    let parsed: Vec<Pass> = passes.par_iter().map(|arrived| histories(&quality.stream, arrived)).collect();
-    let wanted = wanted(quality, &passes, &parsed);
+pub(super) fn score(comparison: &Comparison, passes: &[Vec<bool>]) -> Result<Scores, QualityError> {
+    let passes: Vec<Vec<bool>> = passes.iter().map(|arrived| lossy::given(&comparison.stream, arrived)).collect();
+    let parsed: Vec<Pass> = passes.par_iter().map(|arrived| histories(&comparison.stream, arrived)).collect();
+    let wanted = wanted(comparison, &passes, &parsed);
     let openings: BTreeSet<&[bool]> =
         parsed.iter().map(|pass| &*pass.opening).filter(|flags| !flags.is_empty()).collect();
     let openings: Vec<&[bool]> = openings.into_iter().collect();
@@ -73,19 +74,19 @@ pub(super) fn score(quality: &Quality, passes: &[Vec<bool>]) -> Result<Scores, Q
         let numbers = pass.histories.iter().map(|history| numbers[history]).collect();
         walks.push(Walk::new(arrived, pass, numbers, openings.binary_search(&&*pass.opening).ok()));
     }
-    let display = quality.stream.display();
+    let display = comparison.stream.display();
     let mut coded_at = vec![0; display.len()];
     display.iter().zip(0..).for_each(|(place, frame)| coded_at[*place as usize] = frame);
 
-    let (mut album, mut pool) = (Album::default(), Pool::new(quality));
-    let opened = decode_openings(quality, &openings)?;
+    let (mut album, mut pool) = (Album::default(), Pool::new(comparison));
+    let opened = decode_openings(comparison, &openings)?;
     let opened: Vec<Vec<Shown>> =
         opened.into_iter().map(|given| given.into_iter().map(|given| album.shown(given)).collect()).collect();
     let stretch = |(number, (history, b))| Stretch { number, history, b };
     let stretches: Vec<Stretch<'_>> = wanted.iter().enumerate().map(stretch).collect();
     let mut rest = &stretches[..];
-    while let Some((first, later)) = fitting(rest, quality) {
-        let pictures = decode(quality, first)?.into_iter().map(|(of, given)| (of, album.shown(given))).collect();
+    while let Some((first, later)) = fitting(rest, comparison) {
+        let pictures = decode(comparison, first)?.into_iter().map(|(of, given)| (of, album.shown(given))).collect();
         let end = first.len() + stretches.len() - rest.len();
         let decoded = Decoded { coded_at: &coded_at, opened: &opened, pictures: &pictures };
         walks.par_iter_mut().for_each(|walk| walk.go_on(end, &decoded));
@@ -100,12 +101,12 @@ pub(super) fn score(quality: &Quality, passes: &[Vec<bool>]) -> Result<Scores, Q
     Ok(Scores { figures: pool.figures, coded: pool.coded, passes })
 }
 
-fn wanted(quality: &Quality, passes: &[Vec<bool>], parsed: &[Pass]) -> Wanted {
+fn wanted(comparison: &Comparison, passes: &[Vec<bool>], parsed: &[Pass]) -> Wanted {
     let mut wanted = Wanted::new();
     for (arrived, pass) in passes.iter().zip(parsed) {
         for history in &pass.histories {
             let (from, to) = history.range;
-            let b = (from..to).filter(|frame| arrived[*frame] && kind(&quality.stream, *frame) == FrameType::B);
+            let b = (from..to).filter(|frame| arrived[*frame] && kind(&comparison.stream, *frame) == FrameType::B);
             let b = b.filter(|frame| history.tells(*frame));
             match wanted.get_mut(history) {
                 Some(frames) => frames.extend(b),
@@ -140,10 +141,10 @@ impl Stretch<'_> {
 }
 
 /// As many of them as may be kept at a time, one at least, and the others.
-fn fitting<'a, 'b>(rest: &'a [Stretch<'b>], quality: &Quality) -> Option<(&'a [Stretch<'b>], &'a [Stretch<'b>])> {
+fn fitting<'a, 'b>(rest: &'a [Stretch<'b>], comparison: &Comparison) -> Option<(&'a [Stretch<'b>], &'a [Stretch<'b>])> {
     let mut bytes = 0;
     let fits = |stretch: &&Stretch<'_>| {
-        bytes += (stretch.history.own.len() + stretch.b.len()) * quality.scorer.plane();
+        bytes += (stretch.history.own.len() + stretch.b.len()) * comparison.scorer.plane();
         bytes <= KEPT
     };
     let count = rest.iter().take_while(fits).count().max(1);
@@ -154,8 +155,8 @@ fn fitting<'a, 'b>(rest: &'a [Stretch<'b>], quality: &Quality) -> Option<(&'a [S
 type Place = (usize, usize);
 
 /// Decodes stretches, on all cores.
-fn decode(quality: &Quality, stretches: &[Stretch<'_>]) -> Result<Vec<(Place, Given)>, FfmpegError> {
-    let display = quality.stream.display();
+fn decode(comparison: &Comparison, stretches: &[Stretch<'_>]) -> Result<Vec<(Place, Given)>, FfmpegError> {
+    let display = comparison.stream.display();
     let part = |stretches: &[Stretch<'_>]| {
         let (mut file, mut of_time) = (Vec::new(), Vec::new());
         for stretch in stretches {
@@ -169,9 +170,9 @@ fn decode(quality: &Quality, stretches: &[Stretch<'_>]) -> Result<Vec<(Place, Gi
             of_time.extend(order.iter().map(|at| (stretch.number, frames[*at])));
         }
         let mut given = Vec::new();
-        quality.ffmpeg.pictures(lossy::pictures(&quality.stream, file.into_iter()), |time, luma| {
+        comparison.ffmpeg.pictures(lossy::pictures(&comparison.stream, file.into_iter()), |time, luma| {
             if let Some((number, (frame, true))) = of_time.get(time as usize) {
-                given.push(((*number, *frame), quality.given(display[*frame], luma)));
+                given.push(((*number, *frame), comparison.given(display[*frame], luma)));
             }
         })?;
         Ok(given)
@@ -182,22 +183,16 @@ fn decode(quality: &Quality, stretches: &[Stretch<'_>]) -> Result<Vec<(Place, Gi
 
 /// Decodes the beginnings of passes, each by a decoder of its own, since what it has before the first I frame is its affair: what
 /// is shown at each place.
-fn decode_openings(quality: &Quality, openings: &[&[bool]]) -> Result<Vec<Vec<Given>>, FfmpegError> {
+fn decode_openings(comparison: &Comparison, openings: &[&[bool]]) -> Result<Vec<Vec<Given>>, FfmpegError> {
     let one = |arrived: &&[bool]| {
         let mut shown = Vec::with_capacity(arrived.len());
-        let show =
-            |place: usize, planes: &[u8]| shown.push(quality.given(place as u32, &planes[..quality.scorer.plane()]));
-        quality.ffmpeg.decode(&lossy::beginning(&quality.stream, arrived), show)?;
+        let show = |place: usize, planes: &[u8]| {
+            shown.push(comparison.given(place as u32, &planes[..comparison.scorer.plane()]))
+        };
+        comparison.ffmpeg.decode(&lossy::beginning(&comparison.stream, arrived), show)?;
         Ok(shown)
     };
     openings.par_iter().map(one).collect()
-}
-
-impl Quality {
-    /// What is shown at this place.
-    fn given(&self, place: u32, luma: &[u8]) -> Given {
-        if self.scorer.is_undamaged(place as usize, luma) { Given::Coded(place) } else { Given::Other(luma.to_vec()) }
-    }
 }
 
 /// What can be looked up.
@@ -276,11 +271,11 @@ struct Pool<'a> {
 }
 
 impl<'a> Pool<'a> {
-    fn new(quality: &'a Quality) -> Self {
-        let scorers: Vec<&Scorer> = quality.scorers().collect();
+    fn new(comparison: &'a Comparison) -> Self {
+        let scorers: Vec<&Scorer> = comparison.scorers().collect();
         let mut figures = [const { Vec::new() }; 2];
         figures.iter_mut().zip(&scorers).for_each(|(figures, scorer)| figures.extend(scorer.scores()));
-        let coded = vec![0.0; quality.scorer.frames()];
+        let coded = vec![0.0; comparison.scorer.frames()];
         Self { scorers, figures, coded, known: BTreeMap::new() }
     }
 

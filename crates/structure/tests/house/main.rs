@@ -18,9 +18,9 @@ const MOST_FIELDS: usize = 25;
 const MOST_BOOLS: usize = 5;
 
 /// Crates that are not in order yet, per test. Empty lists are the aim; nothing is ever added.
-const CIRCLES_OF_IMPORTS: [&str; 3] = ["campaign", "cli", "media"];
+const CIRCLES_OF_IMPORTS: [&str; 1] = ["cli"];
 const CIRCLES_OF_CALLS: [&str; 0] = [];
-const TOO_LONG: [&str; 4] = ["campaign", "cli", "media", "wire"];
+const TOO_LONG: [&str; 1] = ["cli"];
 const TOO_WIDE: [&str; 0] = [];
 
 /// Every crate of the workspace but this one and those that are `open`, or those that were asked for.

@@ -53,18 +53,7 @@ impl Slice {
         let field = if !sequence.frames_only && bits.flag()? { Some(bits.flag()?) } else { None };
         let idr = if first & 0x1F == unit_type::IDR { Some(bits.unsigned()?) } else { None };
         let both = picture.bottom_order && field.is_none();
-        let (mut low_bits, mut deltas) = (0, [0, 0]);
-        match &sequence.order {
-            OrderType::LowBits(count) => {
-                low_bits = bits.read(*count)?;
-                deltas[1] = if both { bits.signed()? } else { 0 };
-            }
-            OrderType::Steps { always_zero: false, .. } => {
-                deltas[0] = bits.signed()?;
-                deltas[1] = if both { bits.signed()? } else { 0 };
-            }
-            OrderType::Steps { .. } | OrderType::AsCoded => {}
-        }
+        let (low_bits, deltas) = order_of(&mut bits, &sequence.order, both)?;
         let reference_idc = first >> 5 & 3;
         Some(Self { parameters, frame_number, field, idr, reference_idc, low_bits, deltas })
     }
@@ -84,6 +73,22 @@ impl Slice {
     pub(super) fn second_field(&self, other: &Self) -> bool {
         let opposite = self.field.zip(other.field).is_some_and(|(first, second)| first != second);
         opposite && self.frame_number == other.frame_number && other.idr.is_none()
+    }
+}
+
+/// The low bits and differences of the order count, by its type; `both` if the bottom field has a difference of its own.
+fn order_of(bits: &mut Bits<'_>, order: &OrderType, both: bool) -> Option<(u32, [i64; 2])> {
+    let bottom = |bits: &mut Bits<'_>| if both { bits.signed() } else { Some(0) };
+    match order {
+        OrderType::LowBits(count) => {
+            let low_bits = bits.read(*count)?;
+            Some((low_bits, [0, bottom(bits)?]))
+        }
+        OrderType::Steps { always_zero: false, .. } => {
+            let top = bits.signed()?;
+            Some((0, [top, bottom(bits)?]))
+        }
+        OrderType::Steps { .. } | OrderType::AsCoded => Some((0, [0, 0])),
     }
 }
 

@@ -68,23 +68,71 @@ impl SequenceParameters {
     fn behind_profile(profile: u8, bits: &mut Bits<'_>) -> Option<(u32, Self)> {
         bits.skip(16);
         let id = bits.unsigned().filter(|&id| id < 32)?;
-        let (mut chroma, mut separate_planes) = (1, false);
-        if HIGH.contains(&profile) {
-            chroma = bits.unsigned().filter(|&chroma| chroma <= 3)?;
-            separate_planes = chroma == 3 && bits.flag()?;
-            // Depths of luma and chroma, bypass of the transform.
-            bits.unsigned()?;
-            bits.unsigned()?;
-            bits.flag()?;
-            if bits.flag()? {
-                scaling_lists(bits, if chroma == 3 { 12 } else { 8 })?;
-            }
-        }
+        let chroma = if HIGH.contains(&profile) { Chroma::read(bits)? } else { Chroma::default() };
         let frame_number_bits = bits.unsigned().filter(|&bits| bits <= 12)? + 4;
         let order = order_type(bits)?;
         // Reference frames, gaps in frame numbers.
         bits.unsigned()?;
         bits.flag()?;
+        let Size { frames_only, width, height } = Size::read(bits, &chroma)?;
+        let rate = if bits.flag()? { usability(bits)? } else { None };
+        let separate_planes = chroma.separate_planes;
+        Some((id, Self { separate_planes, frame_number_bits, order, frames_only, width, height, rate }))
+    }
+
+    pub(super) const fn format(&self) -> Format {
+        Format { codec: Codec::H264, width: self.width, height: self.height, rate: self.rate, header: Vec::new() }
+    }
+}
+
+/// How colours are coded.
+struct Chroma {
+    /// chroma_format_idc.
+    format: u32,
+    separate_planes: bool,
+}
+
+impl Default for Chroma {
+    /// That of profiles that do not say.
+    fn default() -> Self {
+        Self { format: 1, separate_planes: false }
+    }
+}
+
+impl Chroma {
+    /// Reads what stands only in the longer form of the set.
+    fn read(bits: &mut Bits<'_>) -> Option<Self> {
+        let format = bits.unsigned().filter(|&format| format <= 3)?;
+        let separate_planes = format == 3 && bits.flag()?;
+        // Depths of luma and chroma, bypass of the transform.
+        bits.unsigned()?;
+        bits.unsigned()?;
+        bits.flag()?;
+        if bits.flag()? {
+            scaling_lists(bits, if format == 3 { 12 } else { 8 })?;
+        }
+        Some(Self { format, separate_planes })
+    }
+
+    /// Table 6-1: samples of luma per sample of chroma, across and down; one if there is none or it is coded apart.
+    fn subsampling(&self) -> (u32, u32) {
+        match self.format {
+            1 => (2, 2),
+            2 => (2, 1),
+            _ => (1, 1),
+        }
+    }
+}
+
+/// The size of a frame without what is cropped, in samples of luma.
+struct Size {
+    frames_only: bool,
+    width: u32,
+    height: u32,
+}
+
+impl Size {
+    fn read(bits: &mut Bits<'_>, chroma: &Chroma) -> Option<Self> {
         let across = bits.unsigned().filter(|&blocks| blocks < 1 << 12)? + 1;
         let down = bits.unsigned().filter(|&blocks| blocks < 1 << 12)? + 1;
         let frames_only = bits.flag()?;
@@ -98,25 +146,17 @@ impl SequenceParameters {
         } else {
             [0; 4]
         };
-        // Table 6-1: samples of luma per sample of chroma, one if there is none or it is coded apart.
-        let (unit_across, unit_down) = match chroma {
-            1 => (2, 2),
-            2 => (2, 1),
-            _ => (1, 1),
-        };
-        let cropped = |full: u32, unit: u32, from: u32, to: u32| {
-            let cut = unit.checked_mul(from.checked_add(to)?)?;
-            full.checked_sub(cut).filter(|&left| left > 0)
-        };
+        let (unit_across, unit_down) = chroma.subsampling();
         let width = cropped(across * 16, unit_across, cropping[0], cropping[1])?;
         let height = cropped(down * 16 * fields, unit_down * fields, cropping[2], cropping[3])?;
-        let rate = if bits.flag()? { usability(bits)? } else { None };
-        Some((id, Self { separate_planes, frame_number_bits, order, frames_only, width, height, rate }))
+        Some(Self { frames_only, width, height })
     }
+}
 
-    pub(super) const fn format(&self) -> Format {
-        Format { codec: Codec::H264, width: self.width, height: self.height, rate: self.rate, header: Vec::new() }
-    }
+/// What is left of `full` samples without the units that are cropped at both ends; none if nothing is.
+fn cropped(full: u32, unit: u32, from: u32, to: u32) -> Option<u32> {
+    let cut = unit.checked_mul(from.checked_add(to)?)?;
+    full.checked_sub(cut).filter(|&left| left > 0)
 }
 
 /// Passes over scaling lists (7.3.2.1.1.1): six of 16, the others of 64.

@@ -321,7 +321,7 @@ fn a_mark_counts_as_a_loss_of_its_round_and_a_penalty_halves_the_window() {
     assert_eq!(flow.bbr.window(), before / 2);
     // Four segments of 1000 bytes are left, unless there were fewer.
     for (window, halved) in [(9_000, 4_500), (7_000, 4_000), (3_000, 3_000)] {
-        flow.bbr.cwnd = window;
+        flow.bbr.control.cwnd = window;
         flow.bbr.on_congestion(&congestion(Congestion::Penalty, BDP));
         assert_eq!(flow.bbr.window(), halved);
     }

@@ -1,0 +1,24 @@
+//! Why there are no figures.
+
+use crate::ffmpeg::FfmpegError;
+use crate::lossy::LossyError;
+use crate::metrics::WrongSize;
+use crate::stills::StillsError;
+use thiserror::Error;
+
+/// Why there are no figures.
+#[derive(Debug, Error)]
+pub enum QualityError {
+    /// The video could not be decoded.
+    #[error(transparent)]
+    Ffmpeg(#[from] FfmpegError),
+    /// What arrived does not fit the stream.
+    #[error(transparent)]
+    Lossy(#[from] LossyError),
+    /// Video and original do not fit.
+    #[error(transparent)]
+    Size(#[from] WrongSize),
+    /// There are no stills.
+    #[error(transparent)]
+    Stills(#[from] StillsError),
+}
