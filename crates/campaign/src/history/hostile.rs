@@ -13,8 +13,11 @@ impl History {
         let kind = luck.pick(&[Kind::EngineClient, Kind::EngineServer]);
         let mut history = Self::draw(kind, seed);
         let last = history.ops.last().map_or(0, |(at, _)| *at);
+        let only_blind = luck.one_in(3);
+        let lies: Vec<Lie> =
+            Lie::NAMES.iter().map(|(_, lie)| *lie).filter(|lie| !only_blind || lie.is_blind()).collect();
         for _ in 0..luck.between(1, 4) {
-            let (_, lie) = luck.pick(&Lie::NAMES);
+            let lie = luck.pick(&lies);
             let count = luck.pick(&[1, 2, 10, 200]);
             let at = luck.below(u64::from(last) + 1) as u32;
             history.ops.push((at, Op::Lie(lie, count)));
