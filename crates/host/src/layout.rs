@@ -18,7 +18,7 @@ pub const MAX_PATHS: u8 = 32;
 /// Where an instance's things are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
-    /// The number of the instance, below [`MAX_INSTANCES`].
+    /// The number of the instance, below `MAX_INSTANCES`.
     pub instance: u8,
 }
 

@@ -116,7 +116,7 @@ pub struct ConnectionConfig {
     /// grew to for a subflow that is gone they keep.
     pub buffers_per_subflow: bool,
     /// When the data level sends again on another subflow what one has outstanding (RFC 8684, section 3.3.6, leaves that to
-    /// the sender); none: when the scheduler asks for it ([`Scheduler::reinjection`]). If it is said here that it waits for
+    /// the sender); none: when the scheduler asks for it ([`anabranch_policy::scheduler::Needs::reinjection`]). If it is said here that it waits for
     /// the connection's timer, or is never done, nothing that the scheduler would send a second time for other reasons goes
     /// out either: neither opportunistic retransmissions, nor what a silent subflow holds, nor duplicates of what is overdue.
     /// Only a scheduler by which every subflow carries the whole stream goes on to do that.

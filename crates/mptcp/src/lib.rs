@@ -10,20 +10,22 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]
 
 pub mod config;
-pub mod connection;
-pub mod endpoint;
+mod connection;
+mod endpoint;
 pub mod event;
-pub mod info;
+mod info;
 pub mod keys;
-pub mod receive_buffer;
-pub mod record;
-pub mod send_buffer;
+mod receive_buffer;
+mod record;
+mod send_buffer;
 pub mod stats;
-pub mod subflow;
+mod subflow;
 
 pub use config::{BufferSize, ConnectionConfig, EcnMode, EndpointConfig, Policies, RtoRule, TcpConfig};
-pub use connection::JoinedSegments;
-pub use endpoint::Endpoint;
+pub use connection::{JoinedSegments, Protocol};
+pub use endpoint::{Endpoint, OperationError};
 pub use event::{CloseCause, Event, FallbackCause, TraceRecord};
-pub use info::{ConnectionInfo, OptionsInfo, SubflowInfo};
+pub use info::{BytesInfo, ConnectionInfo, LastInfo, OptionsInfo, PriorityInfo, RoundTripInfo, SubflowInfo};
+pub use receive_buffer::Dropped;
 pub use record::{Framing, MessageOptions, Record};
+pub use subflow::{Identity, State as TcpState};

@@ -303,6 +303,7 @@ impl ReceiveBuffer {
     }
 
     /// Where the stream ends, once told.
+    #[cfg(test)]
     pub fn end(&self) -> Option<u64> {
         (self.end != u64::MAX).then_some(self.end)
     }

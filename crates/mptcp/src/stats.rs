@@ -1,6 +1,7 @@
 //! Counters of hosts and connections: what was carried, repeated, dropped, and where a receiver stands.
 
 use crate::event::FallbackCause;
+use crate::receive_buffer::Dropped;
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::reliability::Reason;
 use anabranch_policy::time::Duration;
@@ -167,6 +168,8 @@ pub struct ReceiveState {
     pub out_of_order: u64,
     /// Size of the receive buffer.
     pub buffer: u64,
+    /// Bytes that came and were not taken.
+    pub dropped: Dropped,
 }
 
 /// A subflow, for those who watch it: what policies see of it, and what they need not know.

@@ -1,7 +1,7 @@
 //! What a connection with two subflows costs when nothing happens on it: heap bytes per connection and endpoint, the
 //! path manager's and the tables' share included.
 
-use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::Protocol;
 use anabranch_mptcp::{ConnectionConfig, Endpoint, EndpointConfig, Event, Policies};
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::table::{self, Settings};

@@ -2,8 +2,8 @@
 
 mod pair;
 
-use anabranch_mptcp::connection::Protocol;
-use anabranch_mptcp::subflow::State;
+use anabranch_mptcp::Protocol;
+use anabranch_mptcp::TcpState as State;
 use anabranch_policy::path_manager::Role;
 use anabranch_policy::time::Duration;
 use pair::{Pair, config, pattern};

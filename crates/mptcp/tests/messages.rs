@@ -2,7 +2,7 @@
 
 mod pair;
 
-use anabranch_mptcp::endpoint::OperationError;
+use anabranch_mptcp::OperationError;
 use anabranch_mptcp::{BufferSize, ConnectionConfig, Framing, MessageOptions, Record};
 use anabranch_policy::ids::ConnectionId;
 use anabranch_policy::reliability::Reason;

@@ -10,7 +10,7 @@
 mod orders;
 mod pair;
 
-use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::Protocol;
 use anabranch_mptcp::{BufferSize, CloseCause, ConnectionConfig, Event};
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::PathAction;

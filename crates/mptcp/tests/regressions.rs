@@ -2,7 +2,7 @@
 
 mod pair;
 
-use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::Protocol;
 use anabranch_mptcp::{CloseCause, ConnectionConfig, Event};
 use anabranch_policy::ids::AddressId;
 use anabranch_policy::time::Duration;

@@ -2,7 +2,7 @@
 
 mod pair;
 
-use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::Protocol;
 use anabranch_mptcp::{CloseCause, Event};
 use anabranch_policy::time::Duration;
 use pair::{Fate, Pair, config, pattern};

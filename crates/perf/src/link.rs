@@ -2,7 +2,7 @@
 
 use super::kernel::KernelLink;
 use super::reading::{PathReading, Reading};
-use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::Protocol;
 use anabranch_policy::view::SubflowState;
 use anabranch_stack::{PathReport, Stream, explain};
 use bytes::Bytes;

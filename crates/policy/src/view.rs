@@ -78,7 +78,7 @@ pub struct SubflowView {
     /// Put aside by the path manager: no new data until it resumes.
     pub suspended: bool,
     /// A retransmission timeout is unanswered, or the subflow is silent for longer than the scheduler allows
-    /// ([`crate::Scheduler::silence`]): data is outstanding and nothing came back since.
+    /// ([`crate::scheduler::Needs::silence`]): data is outstanding and nothing came back since.
     pub stale: bool,
     /// What congestion control is doing.
     pub phase: Phase,

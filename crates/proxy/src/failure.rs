@@ -1,7 +1,7 @@
 //! Why a client is not connected, in the words that SOCKS5 (RFC 1928, section 6) and HTTP (RFC 9110, section 15) have for it.
 
 use anabranch_mptcp::CloseCause;
-use anabranch_mptcp::endpoint::OperationError;
+use anabranch_mptcp::OperationError;
 use anabranch_stack::ConnectError;
 use std::io;
 

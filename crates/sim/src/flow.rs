@@ -4,7 +4,7 @@ use crate::address::InterfaceId;
 use crate::application::{Application, Checked, Reader, Sending, VideoReceived, Writer};
 use crate::identifiers::HostId;
 use crate::recorder::{Measurements, Recorder};
-use anabranch_mptcp::endpoint::OperationError;
+use anabranch_mptcp::OperationError;
 use anabranch_mptcp::stats::ConnectionStats;
 use anabranch_mptcp::{CloseCause, ConnectionConfig, Endpoint, FallbackCause};
 use anabranch_policy::ids::{ConnectionId, SubflowId};

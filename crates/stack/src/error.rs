@@ -1,7 +1,7 @@
 //! Why an operation of the stack fails.
 
 use anabranch_mptcp::CloseCause;
-use anabranch_mptcp::endpoint::OperationError;
+use anabranch_mptcp::OperationError;
 use std::io;
 
 /// Why an address cannot be used.

@@ -2,7 +2,7 @@
 
 use super::state::State;
 use anabranch_mptcp::FallbackCause;
-use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::Protocol;
 use anabranch_mptcp::stats::{ConnectionStats, SubflowReport};
 use anabranch_policy::ids::ConnectionId;
 use core::net::SocketAddr;

@@ -1,6 +1,6 @@
 //! Two stacks of ours with UDP between them, over loopback and without privileges.
 
-use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::Protocol;
 use anabranch_mptcp::{ConnectionConfig, Policies};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::ids::AddressId;

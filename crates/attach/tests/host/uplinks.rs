@@ -2,7 +2,7 @@
 
 use crate::kernel::{mptcp_socket, sysctl};
 use crate::scene::{BOTH, PORT, Scene, attached, config, exchange_until, exchange_until_on};
-use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::Protocol;
 use libtest_mimic::Trial;
 use std::net::{IpAddr, SocketAddr};
 

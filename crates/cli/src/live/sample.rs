@@ -51,7 +51,7 @@ impl Sample {
 }
 
 fn connection(report: &ConnectionReport) -> ConnectionSample {
-    use anabranch_mptcp::connection::Protocol;
+    use anabranch_mptcp::Protocol;
     let protocol = match (report.protocol, report.fallback) {
         (Protocol::Negotiating, _) => "opening".to_owned(),
         (Protocol::Multipath, _) => "mptcp".to_owned(),

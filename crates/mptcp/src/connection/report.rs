@@ -69,6 +69,7 @@ impl Connection {
             readable: self.receiver.buffer.readable(),
             out_of_order: self.receiver.buffer.out_of_order(),
             buffer: self.receiver.buffer.size(),
+            dropped: self.receiver.buffer.dropped(),
         }
     }
 

@@ -119,11 +119,6 @@ impl Connection {
         self.config.multipath.then_some(self.identity.local.token)
     }
 
-    /// Its settings.
-    pub fn config(&self) -> &ConnectionConfig {
-        &self.config
-    }
-
     /// Why it ended, if it did.
     pub fn closed(&self) -> Option<CloseCause> {
         self.life.closed

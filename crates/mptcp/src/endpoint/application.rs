@@ -10,7 +10,7 @@ use anabranch_policy::time::{Duration, Instant};
 use bytes::Bytes;
 
 impl Endpoint {
-    /// Takes as much of `data` as the send buffer holds; returns the bytes taken. [`Event::Writable`] follows a short write.
+    /// Takes as much of `data` as the send buffer holds; returns the bytes taken. [`crate::Event::Writable`] follows a short write.
     ///
     /// # Errors
     /// [`OperationError::NoConnection`], [`OperationError::SendClosed`] after [`Self::close`], [`OperationError::Ended`], or
@@ -26,11 +26,11 @@ impl Endpoint {
     }
 
     /// Takes a message, whole, and gives its number; none if the send buffer has no room for it now:
-    /// [`Event::Writable`] follows. Its header goes into the stream before it ([`anabranch_wire::message`]).
+    /// [`crate::Event::Writable`] follows. Its header goes into the stream before it ([`anabranch_wire::message`]).
     ///
     /// # Errors
     /// [`OperationError::NoConnection`], [`OperationError::SendClosed`] after [`Self::close`], [`OperationError::Ended`],
-    /// [`OperationError::WrongFraming`] unless [`ConnectionConfig::framing`] says messages, and
+    /// [`OperationError::WrongFraming`] unless [`crate::ConnectionConfig::framing`] says messages, and
     /// [`OperationError::MessageTooLong`].
     pub fn write_message(
         &mut self,

@@ -114,7 +114,7 @@ impl Endpoint {
         connections.min(self.path_wake)
     }
 
-    /// The next trace record of connections with [`ConnectionConfig::trace`]; drain after every input.
+    /// The next trace record of connections with [`crate::ConnectionConfig::trace`]; drain after every input.
     pub fn poll_trace(&mut self) -> Option<TraceRecord> {
         while let Some(&id) = self.traces.front() {
             if let Some(record) = self.connections.get_mut(id).and_then(|connection| connection.output.poll_trace()) {

@@ -31,8 +31,6 @@ struct Flight {
 /// What the connection must know of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
-    /// Bytes newly acknowledged, cumulatively or selectively.
-    pub delivered: u64,
     /// End of the highest data newly delivered.
     pub data_end: u64,
     /// Our FIN was acknowledged.
@@ -102,7 +100,7 @@ impl Subflow {
         if advanced || acked.delivered > 0 {
             self.arm_retransmit(cx.now, cx.config, true);
         }
-        Progress { delivered: acked.delivered, data_end: acked.data_end, fin: acked.fin }
+        Progress { data_end: acked.data_end, fin: acked.fin }
     }
 
     /// Whether the first block reports something that arrived twice (RFC 2883, section 4).

@@ -3,7 +3,7 @@
 use crate::pair::config;
 use crate::pair::luck::Luck;
 use crate::peer::Peer;
-use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::Protocol;
 use anabranch_wire::{Checksum, Flags, Packet};
 use bytes::Bytes;
 use std::net::{IpAddr, Ipv4Addr};

@@ -2,7 +2,7 @@
 
 use crate::pair::config;
 use crate::peer::{Peer, capable, options, reset_reason};
-use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::Protocol;
 use anabranch_mptcp::{BufferSize, ConnectionConfig};
 use anabranch_policy::time::Duration;
 use anabranch_wire::mptcp::{CapableFlags, CapableKeys, DataSequence, Dss, Mapping, dss_checksum};

@@ -2,7 +2,7 @@
 
 use crate::pair::{Fate, Pair, config, pattern, policies};
 use crate::peer::{Peer, capable};
-use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::Protocol;
 use anabranch_mptcp::{CloseCause, Event};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::mptcp::CapableKeys;

@@ -1,7 +1,7 @@
 //! What must hold at every moment: limits of memory and windows, and timers that lie ahead.
 
 use super::world::World;
-use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::Protocol;
 
 /// Checks one host.
 pub fn check(world: &World<'_>, host: usize) -> Result<(), String> {

@@ -4,7 +4,7 @@
 use super::orders::obedient_pair;
 use super::peer::{Peer, mapping, options};
 use crate::pair::{Fate, Pair, address, config, pattern};
-use anabranch_mptcp::endpoint::OperationError;
+use anabranch_mptcp::OperationError;
 use anabranch_mptcp::{CloseCause, Event};
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::CloseReason;

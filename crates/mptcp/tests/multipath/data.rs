@@ -3,7 +3,7 @@
 use super::orders::{create, obedient_pair};
 use super::peer::{Peer, capable, mapping, reset_reason};
 use crate::pair::{Fate, Pair, address, config, pattern};
-use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::Protocol;
 use anabranch_mptcp::{BufferSize, ConnectionConfig, Event, JoinedSegments};
 use anabranch_policy::time::Duration;
 use anabranch_wire::mptcp::{CapableKeys, DataAck, DataSequence, Dss, Mapping};

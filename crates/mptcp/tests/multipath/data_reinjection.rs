@@ -4,7 +4,7 @@
 use super::orders::Orders;
 use super::silence::{First, THREE, on_second, two_paths_with};
 use crate::pair::{Fate, Pair, config, pattern};
-use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::Protocol;
 use anabranch_mptcp::{BufferSize, CloseCause, ConnectionConfig, Event};
 use anabranch_policy::ids::{ConnectionId, SubflowId};
 use anabranch_policy::path_manager::PathAction;

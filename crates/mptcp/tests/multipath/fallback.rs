@@ -3,7 +3,7 @@
 use super::orders::{create, obedient_pair};
 use super::peer::{Peer, capable, options, reset_reason};
 use crate::pair::{Fate, Pair, config, pattern};
-use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::Protocol;
 use anabranch_mptcp::{CloseCause, ConnectionConfig, Event, FallbackCause};
 use anabranch_policy::ids::{ConnectionId, SubflowId};
 use anabranch_policy::path_manager::CloseReason;

@@ -3,7 +3,7 @@
 use super::orders::{Heard, create, established, obedient_pair};
 use super::peer::{Peer, capable, options};
 use crate::pair::{Fate, PORT, Pair, address, config, pattern};
-use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::Protocol;
 use anabranch_mptcp::{CloseCause, Event, FallbackCause};
 use anabranch_policy::time::Duration;
 use anabranch_wire::mptcp::{CapableFlags, CapableKeys};

@@ -90,5 +90,5 @@ fn the_first_data_of_a_connection_may_be_what_is_swallowed() {
     assert_eq!(pair.write_all(0, id, &pattern(20_000), Duration::from_secs(20)), 0);
     pair.run(Duration::from_secs(20));
     assert_eq!(pair.received[1], pattern(20_000));
-    assert_eq!(pair.hosts[0].protocol(id), Some(anabranch_mptcp::connection::Protocol::Multipath));
+    assert_eq!(pair.hosts[0].protocol(id), Some(anabranch_mptcp::Protocol::Multipath));
 }

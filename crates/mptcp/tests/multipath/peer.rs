@@ -2,7 +2,7 @@
 
 use super::orders::{Obedient, Orders};
 use crate::pair::{PORT, address, assert_fits_the_wire};
-use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::Protocol;
 use anabranch_mptcp::keys::{Derived, Key, Keys};
 use anabranch_mptcp::{ConnectionConfig, Endpoint, EndpointConfig, Event};
 use anabranch_policy::ids::{AddressId, ConnectionId};

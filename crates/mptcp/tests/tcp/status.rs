@@ -1,8 +1,8 @@
 //! What can be asked of a connection at any time (RFC 9293, section 3.10.6: STATUS; `Endpoint::info`).
 
 use crate::transcript::{Transcript, plain, plain_with};
-use anabranch_mptcp::connection::Protocol;
-use anabranch_mptcp::subflow::State;
+use anabranch_mptcp::Protocol;
+use anabranch_mptcp::TcpState as State;
 use anabranch_mptcp::{ConnectionInfo, OptionsInfo};
 use anabranch_policy::time::Duration;
 

@@ -21,7 +21,7 @@
 //! - `return` mean | printed. Equation 7 and line 11 print FD(q) - mean >= 0, which takes back exactly the slow paths: a sign
 //!   error. `printed` has it as it stands.
 //! - `measured_by` receiver (the paper's Algorithm 2) | sender: the sender takes the timestamp of an acknowledgement less the one it
-//!   echoes, goes by its own [`PathEvent::ReceiveBufferBlocked`] and suspends the path itself; nothing is asked of the peer. Delayed
+//!   echoes, goes by its own [`crate::path_manager::PathEvent::ReceiveBufferBlocked`] and suspends the path itself; nothing is asked of the peer. Delayed
 //!   acknowledgements, 40 ms at most, are in these delays, and in those of lone probes always: paths of shorter delay hardly return.
 //! - How the name gets to the sender: the paper's "SACK chunk" is not TCP's. Here it is MP_PRIO (RFC 8684, section 3.3.8), B = 1
 //!   to name and B = 0 to take back, which any peer understands. It goes on the path that it speaks of, and nothing confirms

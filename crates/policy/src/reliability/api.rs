@@ -66,7 +66,7 @@ pub struct Missing {
     /// The importance of the message that it is part of; none if that is not known: the stream is not framed, or the header
     /// is missing too.
     pub importance: Option<u8>,
-    /// When that message is to be played ([`PlayOutClock`]), if that is known.
+    /// When that message is to be played ([`super::PlayOutClock`]), if that is known.
     pub play_out: Option<Instant>,
     /// When the first of the later messages that are here whole is to be played; none if there is none.
     pub later_play_out: Option<Instant>,

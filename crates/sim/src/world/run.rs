@@ -11,7 +11,7 @@ use crate::event_queue::Target;
 use crate::flow::{Flow, FlowId, Side, SubflowChange};
 use crate::identifiers::{HostId, LinkId};
 use crate::network::{Arrival, LINK_EVENT};
-use anabranch_mptcp::endpoint::OperationError;
+use anabranch_mptcp::OperationError;
 use anabranch_mptcp::{Endpoint, Event, TraceRecord};
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::time::{Duration, Instant};

@@ -4,7 +4,7 @@
 use crate::middlebox::{Middlebox, Way};
 use crate::scene::{Hosts, Role, Scene};
 use crate::traffic::{End, exchange};
-use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::Protocol;
 use anabranch_mptcp::{ConnectionConfig, FallbackCause};
 use anabranch_wire::{Flags, Packet};
 use libtest_mimic::Trial;

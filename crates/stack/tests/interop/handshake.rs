@@ -2,7 +2,7 @@
 
 use crate::kernel::{accept, connect, counter, echo, mptcp_listener, sysctl};
 use crate::pair::{config, ours, theirs, with_paths};
-use anabranch_mptcp::connection::Protocol;
+use anabranch_mptcp::Protocol;
 use anabranch_policy::combination::Combination;
 use anabranch_stack::Stream;
 use libtest_mimic::Trial;

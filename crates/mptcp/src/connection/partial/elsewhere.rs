@@ -6,7 +6,7 @@
 //! it is a loss, to a peer whose hello asks for it, and may be lost.
 //!
 //! The sender believes it for one thing only: what lies there, and is outstanding, goes elsewhere if the scheduler wants that
-//! ([`anabranch_policy::Scheduler::repairs_elsewhere`]), each segment once. Congestion control, round trips and what is kept
+//! ([`anabranch_policy::scheduler::Work::missing`]), each segment once. Congestion control, round trips and what is kept
 //! until it is acknowledged go by the subflow's own acknowledgements. So a peer that lies gets at most a copy of what is
 //! outstanding, which it could have by being silent, too.
 

@@ -9,7 +9,7 @@ use anabranch_wire::message::{HEADER, MessageHeader};
 use bytes::Bytes;
 
 impl Connection {
-    /// Takes a message whole, or not at all if there is no room now ([`Event::Writable`] follows). Returns its number.
+    /// Takes a message whole, or not at all if there is no room now ([`crate::Event::Writable`] follows). Returns its number.
     ///
     /// # Errors
     /// [`MessageError`].

@@ -82,10 +82,6 @@ impl Scoreboard {
     pub fn is_idle(&self) -> bool {
         self.sent == 0
     }
-    /// Whether there is no record at all.
-    pub fn is_empty(&self) -> bool {
-        self.records.is_empty()
-    }
     /// How many records have been sent and not acknowledged cumulatively.
     pub fn sent_records(&self) -> usize {
         self.sent
