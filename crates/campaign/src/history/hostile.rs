@@ -1,8 +1,9 @@
 //! A peer that lies: what the literal peer sends is changed on its way. The verdict then is only that the engine does not
 //! panic, keeps its limits, hands over no octet that was not sent in that place, and ends at the latest when told to.
 
-use super::lie::Lie;
+use super::lie::{Lie, Sent};
 use super::{History, Kind, Op};
+use crate::literal::Action;
 use crate::luck::Luck;
 
 impl History {
@@ -12,10 +13,21 @@ impl History {
         let kind = luck.pick(&[Kind::EngineClient, Kind::EngineServer]);
         let mut history = Self::draw(kind, seed);
         let last = history.ops.last().map_or(0, |(at, _)| *at);
+        let only_blind = luck.one_in(3);
+        let lies: Vec<Lie> =
+            Lie::NAMES.iter().map(|(_, lie)| *lie).filter(|lie| !only_blind || lie.is_blind()).collect();
         for _ in 0..luck.between(1, 4) {
-            let (_, lie) = luck.pick(&Lie::NAMES);
+            let lie = luck.pick(&lies);
             let count = luck.pick(&[1, 2, 10, 200]);
-            history.ops.push((luck.below(u64::from(last) + 1) as u32, Op::Lie(lie, count)));
+            let at = luck.below(u64::from(last) + 1) as u32;
+            history.ops.push((at, Op::Lie(lie, count)));
+            if lie == Lie::Joins {
+                // Whether copied by others or not, the peer's own are many as well, and proven.
+                let side = usize::from(kind == Kind::EngineClient);
+                let paths = history.delays.len() as u64;
+                let joins = (0..luck.pick(&[1, 3, 30])).map(|_| Op::Act(side, Action::Join(luck.below(paths) as u8)));
+                history.ops.extend(joins.map(|op| (at, op)));
+            }
         }
         history.ops.sort_by_key(|(at, _)| *at);
         history
@@ -23,6 +35,12 @@ impl History {
 
     /// Whether a side lies.
     pub fn is_hostile(&self) -> bool {
-        self.ops.iter().any(|(_, op)| matches!(op, Op::Lie(..)))
+        self.ops.iter().any(|(_, op)| matches!(op, Op::Lie(lie, _) if !lie.is_blind()))
+    }
+
+    /// What can be read of the stream.
+    pub fn sent(&self) -> Sent {
+        let lies = self.ops.iter().filter_map(|(_, op)| if let Op::Lie(lie, _) = op { Some(lie.sent()) } else { None });
+        lies.max().unwrap_or(Sent::AsWritten)
     }
 }

@@ -89,8 +89,12 @@ impl Network {
         self.sent[from] += 1;
         if let Some((_, lie, left)) = self.lie.as_mut().filter(|(side, _, left)| *side == from && *left > 0) {
             *left -= 1;
+            let forged = lie.forge(&mut self.luck, &packet);
             if !lie.tell(&mut self.luck, &mut packet) {
                 return "withheld";
+            }
+            for forged in forged {
+                self.put(now + self.delays[path], from, forged);
             }
         }
         if self.strip[from] {

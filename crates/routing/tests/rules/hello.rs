@@ -43,6 +43,15 @@ fn rfc5614_4_2_2_a_neighbour_that_missed_us_for_long_is_two_way_again_when_it_li
 }
 
 #[test]
+fn what_arrives_is_counted_by_its_type() {
+    let mut bench = Bench::new(5, |_, _| {});
+    bench.hello(9, hears(&[5]));
+    bench.hello(9, hears(&[5]));
+    // Hellos are type 1 (RFC 5340, A.3.2).
+    assert_eq!(bench.router.counters().received, [2, 0, 0, 0, 0]);
+}
+
+#[test]
 fn rfc5614_4_2_1_a_full_hello_without_us_is_one_way() {
     let mut bench = Bench::new(5, |_, _| {});
     bench.hello(9, hears(&[5]));
