@@ -3,6 +3,7 @@
 use super::checksum::is_right;
 use super::resolved::Resolved;
 use super::state::Connection;
+use super::subflows::Handle;
 use crate::subflow::StoredMapping;
 use anabranch_wire::mptcp::{CapableKeys, DataAck, DataSequence, Mapping};
 use anabranch_wire::{Segment, SeqNumber};
@@ -46,9 +47,9 @@ impl Connection {
     }
 
     /// Where the payload of a segment begins in the stream, by the mapping that it carries in DSS.
-    pub(super) fn mapped_to(&self, index: usize, segment: &Segment) -> Option<u64> {
+    pub(super) fn mapped_to(&self, handle: Handle, segment: &Segment) -> Option<u64> {
         let mapping = segment.options.dss.as_ref()?.mapping?;
-        let begins = self.subflows.get(index)?.peer.initial + mapping.subflow_seq;
+        let begins = self.subflows[handle].peer.initial + mapping.subflow_seq;
         let ahead = i64::from(segment.seq.distance(begins));
         self.data_seq_offset(mapping.data_seq).checked_add_signed(ahead)
     }
@@ -89,8 +90,8 @@ impl Connection {
     /// Remembers a mapping for segments that come without one. Returns false if there is no room, though never to that
     /// of the byte expected next: the subflow would wait for it for good. Behind a missing byte a window of mappings may
     /// arrive; those of which all bytes are here have done their work.
-    pub(super) fn store(&mut self, index: usize, mapping: &Resolved) -> bool {
-        let Some(subflow) = self.subflows.get_mut(index) else { return false };
+    pub(super) fn store(&mut self, handle: Handle, mapping: &Resolved) -> bool {
+        let subflow = &mut self.subflows[handle];
         let stored = StoredMapping { seq: mapping.seq, length: mapping.length, data_seq: mapping.data_seq };
         let next = subflow.receiver.next;
         subflow.mappings.retain(|old| (old.seq + old.length).after(next));

@@ -12,6 +12,7 @@ use super::scheduling::Scheduling;
 use super::sender::DataSender;
 use super::signalling::Signalling;
 use super::stamp_clock::StampClock;
+use super::subflows::{Handle, Subflows};
 use super::timer_table::ConnectionTimers;
 use crate::config::{BufferSize, ConnectionConfig};
 use crate::event::{CloseCause, Event, FallbackCause};
@@ -33,7 +34,7 @@ pub struct Connection {
     pub(super) config: Arc<ConnectionConfig>,
     pub(super) identity: ConnectionIdentity,
     pub(super) association: Association,
-    pub(super) subflows: Vec<Subflow>,
+    pub(super) subflows: Subflows,
     pub(super) joins: Joins,
     pub(super) congestion: Box<dyn CongestionControl>,
     pub(super) scheduling: Scheduling,
@@ -61,8 +62,8 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Connection {
-    pub(super) fn is_initial(&self, index: usize) -> bool {
-        self.subflows.get(index).is_some_and(|subflow| subflow.id() == SubflowId(0))
+    pub(super) fn is_initial(&self, handle: Handle) -> bool {
+        self.subflows[handle].id() == SubflowId(0)
     }
 
     /// As a receiver knows it, from echoed timestamps or handshakes; at least 10 ms.
@@ -82,7 +83,7 @@ impl Connection {
             identity: ConnectionIdentity::new(&opening),
             association: Association::new(protocol, checksum),
             // As many as there mostly are: room that is never used is most of what an idle connection costs.
-            subflows: Vec::with_capacity(if opening.config.multipath { 2 } else { 1 }),
+            subflows: Subflows::with_capacity(if opening.config.multipath { 2 } else { 1 }),
             joins: Joins::default(),
             congestion: (policies.congestion)(),
             scheduling: Scheduling::new((policies.scheduler)()),
@@ -179,14 +180,15 @@ impl Connection {
     }
 
     /// One of its subflows, and what that subflow's input and output needs of the rest.
-    pub(super) fn subflow_in_context(&mut self, now: Instant, index: usize) -> Option<(&mut Subflow, Context<'_>)> {
+    pub(super) fn subflow_in_context(&mut self, now: Instant, handle: Handle) -> (&mut Subflow, Context<'_>) {
         let stamp = self.stamp(now);
-        let subflow = self.subflows.get_mut(index)?;
-        Some((subflow, Context { now, config: &self.config.tcp, congestion: &mut *self.congestion, stamp }))
+        let subflow = &mut self.subflows[handle];
+        (subflow, Context { now, config: &self.config.tcp, congestion: &mut *self.congestion, stamp })
     }
 
-    pub(super) fn index_of(&self, id: SubflowId) -> Option<usize> {
-        self.subflows.iter().position(|subflow| subflow.id() == id)
+    /// An input has been handled: subflows that it closed are forgotten.
+    pub(crate) fn sweep(&mut self) {
+        self.subflows.sweep();
     }
 
     pub(super) fn subflow_mut(&mut self, id: SubflowId) -> Option<&mut Subflow> {

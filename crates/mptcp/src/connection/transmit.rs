@@ -17,6 +17,7 @@ use super::joined::JoinedSegments;
 use super::output::Workspace;
 use super::packets::packet;
 use super::state::Connection;
+use super::subflows::Handle;
 use super::timer_table::Timer;
 use crate::event::{SendKind, TraceRecord};
 use crate::subflow::scoreboard::Joined;
@@ -58,10 +59,12 @@ impl Connection {
             self.assign(now, workspace); // a probe is new data, if there is some
         }
         loop {
-            for index in 0..self.subflows.len() {
-                if let Some(packet) = self.handshake_or_data(now, index, workspace) {
+            let mut next = self.subflows.first_handle();
+            while let Some(handle) = next {
+                if let Some(packet) = self.handshake_or_data(now, handle, workspace) {
                     return Some(packet);
                 }
+                next = self.subflows.after(handle);
             }
             if !self.assign(now, workspace) {
                 return None;
@@ -75,15 +78,15 @@ impl Connection {
         }
     }
 
-    fn handshake_or_data(&mut self, now: Instant, index: usize, workspace: &mut Workspace) -> Option<Packet> {
-        let subflow = self.subflows.get(index)?;
+    fn handshake_or_data(&mut self, now: Instant, handle: Handle, workspace: &mut Workspace) -> Option<Packet> {
+        let subflow = &self.subflows[handle];
         let (local, remote) = (subflow.identity.local, subflow.identity.remote);
         if subflow.handshake.due {
-            let segment = self.handshake_packet(now, index)?;
+            let segment = self.handshake_packet(now, handle)?;
             return Some(packet(local, remote, segment));
         }
         let silence = self.scheduling.needs.silence.filter(|_| self.association.protocol == Protocol::Multipath);
-        let (subflow, mut cx) = self.subflow_in_context(now, index)?;
+        let (subflow, mut cx) = self.subflow_in_context(now, handle);
         let ecn = subflow.negotiated.ecn.marks();
         let mut outgoing = subflow.next_transmission(&mut cx)?;
         if let Some(silence) = silence {
@@ -92,13 +95,13 @@ impl Connection {
         let id = subflow.id();
         let alone = outgoing.record.retransmitted || subflow.is_probe(&outgoing.record);
         if outgoing.kind != SendKind::Retransmission {
-            self.bind_to_mapping(index, &mut outgoing.record);
+            self.bind_to_mapping(handle, &mut outgoing.record);
         }
         self.account(now, id, &outgoing);
         workspace.resends = alone;
         // Only new data is marked as ECN-capable (RFC 3168, section 6.1.5).
         let ecn = ecn && outgoing.kind != SendKind::Retransmission && !outgoing.record.payload.is_empty();
-        let segment = self.data_segment(now, index, outgoing.record)?;
+        let segment = self.data_segment(now, handle, outgoing.record)?;
         let mut packet = packet(local, remote, segment);
         if ecn {
             packet.ip.ecn = Ecn::Capable0;
@@ -109,7 +112,7 @@ impl Connection {
     /// Nothing more can be sent: what does a subflow lack, if it has room? The peer's window is the network's business where
     /// there is only one subflow, since nobody else can have filled it.
     fn record_limits(&mut self) {
-        if let [only] = self.subflows.as_slice()
+        if let Some(only) = self.subflows.only()
             && self.sender.unsent() >= u64::from(only.mss)
         {
             return;

@@ -47,6 +47,7 @@ impl Endpoint {
     /// After anything happened to a connection: passes on its notices, lists it for output, and forgets it when it is
     /// over.
     pub(super) fn settle(&mut self, now: Instant, id: ConnectionId) {
+        self.connections.get_mut(id).into_iter().for_each(Connection::sweep);
         self.pass_on_notices(now, id);
         if !self.forget_if_over(now, id) {
             self.list(id);

@@ -147,6 +147,8 @@ pub struct Liveness {
     pub unmapped: u8,
     /// Nothing was acknowledged for longer than the scheduler allows ([`anabranch_policy::scheduler::Needs::silence`]).
     pub silent: bool,
+    /// It was removed, and is forgotten when the input that did it has been handled.
+    pub removed: bool,
     /// When an acknowledgement made progress last.
     pub(super) last_progress: Instant,
     /// When data was sent last.
@@ -168,6 +170,7 @@ impl Liveness {
             unanswered_probes: 0,
             unmapped: 0,
             silent: false,
+            removed: false,
             last_progress: now,
             last_sent: Instant::ZERO,
             last_heard: now,
