@@ -172,7 +172,8 @@ impl Connection {
         let end = seq + bytes.len() as u32;
         if self.receiver.subflow_order.is_none() || !self.waits_for_hole(handle, end) {
             self.insert(now, handle, data_seq, bytes);
-        } else if let (Some(order), Some(subflow)) = (self.receiver.subflow_order.as_mut(), self.subflows.live(handle)) {
+        } else if let (Some(order), Some(subflow)) = (self.receiver.subflow_order.as_mut(), self.subflows.live(handle))
+        {
             order.hold(subflow.id(), Piece { seq, data_seq, bytes });
         }
     }
