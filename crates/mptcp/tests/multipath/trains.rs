@@ -3,7 +3,7 @@
 use super::orders::{create, obedient_pair};
 use super::peer::{Peer, mapping, reset_reason};
 use crate::pair::{Fate, Pair, config, pattern};
-use anabranch_mptcp::{CloseCause, ConnectionConfig, Event};
+use anabranch_mptcp::{BufferSize, CloseCause, ConnectionConfig, Event};
 use anabranch_policy::ids::{ConnectionId, SubflowId};
 use anabranch_policy::path_manager::PathAction;
 use anabranch_policy::scheduler::{Chunk, Decision, Needs, Scheduler};
@@ -369,7 +369,7 @@ fn behind_a_missing_byte_more_trains_may_come_than_mappings_are_remembered() {
 
 #[test]
 fn a_mapping_that_cannot_be_remembered_is_not_acknowledged_but_that_of_the_next_byte_always_can_be() {
-    let mut peer = Peer::connected(config());
+    let mut peer = Peer::connected(ConnectionConfig { receive_buffer: BufferSize::Fixed(100_000), ..config() });
     peer.join(1);
     peer.take();
     let bytes = pattern(40_000);
