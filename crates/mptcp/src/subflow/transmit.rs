@@ -22,19 +22,26 @@ pub struct Outgoing {
 }
 
 impl Subflow {
-    /// The next record that window and pacing let go, already marked as sent.
+    /// Whether data waits that its state lets go.
+    pub fn has_something_to_send(&self) -> bool {
+        let open = self.state.is_synchronised() && self.state != State::TimeWait && self.handshake.confirmed;
+        open && (self.scoreboard.lost() > 0 || self.scoreboard.next_unsent().is_some() || self.due.probe)
+    }
+
+    /// Whether pacing lets nothing go now.
+    pub fn is_paced_out(&self, now: Instant) -> bool {
+        self.rates.pace_until > now && self.rates.released == 0
+    }
+
+    /// Has a timeout come when pacing lets the next segment go.
+    pub fn wait_for_pacing(&mut self) {
+        self.timers.set(SubflowTimer::Pace, self.rates.pace_until);
+    }
+
+    /// The next record that the window lets go, already marked as sent. Its state ([`Self::has_something_to_send`]) and pacing
+    /// ([`Self::is_paced_out`]) do.
     pub fn next_transmission(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
-        if !self.state.is_synchronised() || self.state == State::TimeWait || !self.handshake.confirmed {
-            return None;
-        }
         let lost = self.scoreboard.lost() > 0;
-        if !lost && self.scoreboard.next_unsent().is_none() && !self.due.probe {
-            return None;
-        }
-        if self.rates.pace_until > cx.now && self.rates.released == 0 {
-            self.timers.set(SubflowTimer::Pace, self.rates.pace_until);
-            return None;
-        }
         let window = self.window(cx.congestion, cx.config);
         let pipe = self.pipe();
         let fits = |length: u32| pipe == 0 || pipe + u64::from(length) <= window;
