@@ -3,11 +3,11 @@
 //! Each experiment that is done is kept in the directory for results at once, so that a run that was interrupted goes on where
 //! it was.
 
-pub(super) mod keep;
+mod keep;
 mod text;
 
 use super::options::{Options, plan};
-use super::results::{self, Page};
+use super::results;
 use crate::console::{print, remark};
 use crate::diagnostic::Diagnostic;
 use crate::experiment::{Experiment, Plan};
@@ -57,7 +57,7 @@ pub fn reproduce(name: Option<&str>, asked: &ReproduceOptions) -> Result<Ending,
     plan.sweep = true;
     // All are read before the first runs, so that a wrong --set is told at once.
     let kept = run_all(&documents, &plan, asked)?;
-    results::write_pages(options, &kept.iter().map(Page::of).collect::<Vec<_>>())?;
+    results::write_pages(options, &kept.iter().map(Kept::page).collect::<Vec<_>>())?;
     let measured: Vec<&Measured> = kept.iter().map(|one| &one.measured).collect();
     if options.json {
         print(&results::summary_text(&measured)?);

@@ -1,7 +1,6 @@
 //! How commands with results end: the files that they write, and what they print.
 
 use super::options::Options;
-use super::reproduce::keep::Kept;
 use crate::console::{print, remark};
 use crate::diagnostic::Diagnostic;
 use crate::files::write;
@@ -16,13 +15,6 @@ pub struct Page<'a> {
     pub measured: &'a Measured,
     /// Its part of the report.
     pub section: &'a str,
-}
-
-impl<'a> Page<'a> {
-    /// Of what `reproduce` keeps.
-    pub fn of(kept: &'a Kept) -> Self {
-        Self { measured: &kept.measured, section: &kept.section }
-    }
 }
 
 /// Writes `summary.json` and `report.html`.

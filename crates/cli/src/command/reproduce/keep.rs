@@ -1,6 +1,7 @@
 //! Experiments that are done, kept in files: what pages and tables need of them, and nothing of the runs.
 
 use crate::command::options::Options;
+use crate::command::results::Page;
 use crate::diagnostic::Diagnostic;
 use crate::files::write;
 use crate::measured::Measured;
@@ -22,6 +23,13 @@ pub struct Kept {
     pub section: String,
     /// Its part of what is printed.
     pub text: String,
+}
+
+impl Kept {
+    /// As the report has it.
+    pub fn page(&self) -> Page<'_> {
+        Page { measured: &self.measured, section: &self.section }
+    }
 }
 
 /// Finds and keeps experiments for one set of options.
