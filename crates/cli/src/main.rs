@@ -12,6 +12,8 @@ mod arguments;
 mod attachment;
 mod baseline;
 #[cfg(feature = "lab")]
+mod build;
+#[cfg(feature = "lab")]
 mod calibrate;
 mod command;
 mod console;
@@ -32,6 +34,8 @@ mod lab;
 #[cfg(feature = "lab")]
 mod library;
 mod live;
+#[cfg(feature = "lab")]
+mod means;
 #[cfg(feature = "lab")]
 mod measured;
 #[cfg(feature = "lab")]

@@ -1,8 +1,8 @@
 //! The tables themselves, as Markdown.
 
+use crate::means::{Experiment, Row};
 use crate::measured::{MatrixRow, Measured, SensitivityRow, SensitivityTable, change_text, column, published_text};
 use crate::statistics::{Estimate, readable};
-use crate::summary::{Experiment, Row};
 use crate::verdict::{Agreement, Verdict, count};
 
 /// A Markdown table; what stands in a cell must not end it.

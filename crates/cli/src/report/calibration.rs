@@ -1,6 +1,6 @@
 //! The section on the lab's calibration: lab against emulated, case by case.
 
-use super::chart::ChartError;
+use super::canvas::ChartError;
 use super::html::{self, legend};
 use super::scatter::{Cloud, scatter};
 use crate::calibrate::cases::Stack;

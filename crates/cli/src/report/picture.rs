@@ -1,6 +1,6 @@
 //! A picture in the widths that a page shows it in: text in it keeps its size on a desktop and on a phone.
 
-use super::chart::ChartError;
+use super::canvas::ChartError;
 use maud::{Markup, PreEscaped, html};
 
 /// Width of what stands alone on a desktop, pixels; `style.css` has the page's.

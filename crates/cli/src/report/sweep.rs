@@ -1,6 +1,6 @@
 //! The page on a sweep: how the aggregation benefit of each policy is distributed over the points, and the scores.
 
-use super::chart::{ChartError, PALETTE};
+use super::canvas::{ChartError, PALETTE};
 use super::distribution::{Distribution, boxes, cumulated};
 use super::html::{self, legend, numbers};
 use super::picture::{Picture, THIRD};

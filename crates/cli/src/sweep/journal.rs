@@ -107,7 +107,7 @@ pub fn program() -> String {
     let bytes = own.iter().find_map(|path: &PathBuf| std::fs::read(path).ok());
     match bytes {
         Some(bytes) => hexadecimal(&Sha256::digest(&bytes)[..6]),
-        None => format!("{} {}", env!("CARGO_PKG_VERSION"), crate::summary::commit()),
+        None => format!("{} {}", env!("CARGO_PKG_VERSION"), crate::build::commit()),
     }
 }
 

@@ -72,7 +72,7 @@ pub fn sweep(options: &SweepOptions) -> Result<bool, Diagnostic> {
             .into_iter()
             .collect(),
         program: journal.program().to_owned(),
-        commit: crate::summary::commit(),
+        commit: crate::build::commit(),
         policies,
     };
     finish(options, &outcome, &points)?;

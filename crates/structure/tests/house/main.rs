@@ -18,7 +18,7 @@ const MOST_FIELDS: usize = 25;
 const MOST_BOOLS: usize = 5;
 
 /// Crates that are not in order yet, per test. Empty lists are the aim; nothing is ever added.
-const CIRCLES_OF_IMPORTS: [&str; 1] = ["cli"];
+const CIRCLES_OF_IMPORTS: [&str; 0] = [];
 const CIRCLES_OF_CALLS: [&str; 0] = [];
 const TOO_LONG: [&str; 1] = ["cli"];
 const TOO_WIDE: [&str; 0] = [];

@@ -1,11 +1,11 @@
 //! Experiments that are done, kept in files: what pages and tables need of them, and nothing of the runs.
 
 use crate::command::options::Options;
-use crate::command::results::Page;
 use crate::diagnostic::Diagnostic;
 use crate::files::write;
 use crate::measured::Measured;
 use crate::record::Outcome;
+use crate::report::Page;
 use crate::scenario::Document;
 use crate::sweep::{key, program};
 use crate::{report, timeseries};

@@ -1,6 +1,6 @@
 //! What `reproduce` prints.
 
-use crate::command::results::heading;
+use crate::command::heading::heading;
 use crate::measured::{Measured, change_text, column, published_text};
 use crate::record::{Outcome, PolicyRuns};
 use crate::scenario::model::FigureKind;

@@ -1,11 +1,13 @@
 //! Series over time: a curve per combination, or a picture per combination with a curve per path; small multiples where
 //! there are several baselines.
 
-use super::{Drawn, seeds_text};
+use super::drawn::Drawn;
+use super::words::seeds_text;
 use crate::metric::Series;
 use crate::record::{Outcome, PolicyRuns};
 use crate::report::average::{averaged, usual_window};
-use crate::report::chart::{Axis, Chart, ChartError, Line, Point};
+use crate::report::canvas::ChartError;
+use crate::report::chart::{Axis, Chart, Line, Point};
 use crate::report::group::{self, by_baseline};
 use crate::report::picture::{Picture, columns};
 use crate::statistics::{Estimate, median, quantile, readable};

@@ -7,7 +7,7 @@ mod matrix;
 pub use claims::claims;
 pub use matrix::matrix;
 
-use super::chart::ChartError;
+use super::canvas::ChartError;
 use crate::measured::Measured;
 use crate::verdict::{Agreement, Verdict};
 use maud::{Markup, html};

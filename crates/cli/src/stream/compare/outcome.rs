@@ -110,7 +110,7 @@ impl Outcome {
             frames: frames.len(),
             bits_per_second: bytes * 8.0 / seconds,
             grace_ms: GRACE.as_secs_f64() * 1e3,
-            commit: crate::summary::commit(),
+            commit: crate::build::commit(),
             release: release.trim().to_owned(),
             repeated: tally.repeated,
             given_up: tally.given_up,

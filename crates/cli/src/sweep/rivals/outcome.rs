@@ -103,7 +103,7 @@ impl Rivals {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
         Self {
             policy: policy.to_owned(),
-            commit: crate::summary::commit(),
+            commit: crate::build::commit(),
             release: read("/proc/sys/kernel/osrelease"),
             load: read("/proc/loadavg"),
             repeated: tally.repeated,

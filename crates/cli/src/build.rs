@@ -1,0 +1,6 @@
+//! Which build of the program this is.
+
+/// The commit the program was built from.
+pub fn commit() -> String {
+    env!("ANABRANCH_COMMIT").to_owned()
+}
