@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn one_value_gives_a_mean_but_no_interval() {
+    fn one_value_has_a_mean_but_no_interval() {
         let estimate = Estimate::of(&[7.0]).unwrap();
         assert!(estimate.half_width.is_nan() && !estimate.holds(7.0));
         assert_eq!(Estimate::of(&[]), None);

@@ -283,7 +283,7 @@ fn the_list_has_every_family_and_its_members_with_their_sources() {
 }
 
 #[test]
-fn a_run_gives_a_summary_in_the_agreed_form_and_the_same_again_with_wire() {
+fn a_run_writes_a_summary_in_the_agreed_form_and_the_same_again_with_wire() {
     let place = Place::new("summary", SCENARIO);
     let output = place.run(&["run", "scenario.toml", "--json", "--set", "paths.A.links.link.loss=0 %"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -375,7 +375,7 @@ fn check_time_series(path: &Path) {
 
 /// Without root this is the engine alone, at both ends of emulated links; with root Linux takes part.
 #[test]
-fn calibrating_writes_what_the_lab_and_real_time_gave_and_judges_the_lab() {
+fn calibrating_writes_results_of_lab_and_real_time_and_judges_the_lab() {
     let place = Place::new("calibrate", SCENARIO);
     let arguments = ["calibrate", "--quick", "--case", "one_01", "--case", "two_07", "--case", "two_12", "--json"];
     let output = place.run(&arguments);

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_counted_on_where_some_are_missing_and_twice_where_they_came_twice() {
+    fn missing_packets_are_counted_on_and_duplicates_counted_as_often_as_they_came() {
         let stream = packets(20);
         let part = |from: usize, to: usize| stream[from * PACKET..to * PACKET].to_vec();
         let mut left = [part(0, 3), part(2, 3), part(9, 12), part(18, 20)].concat();

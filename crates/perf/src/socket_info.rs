@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_beyond_what_the_kernel_gave_are_zero() {
+    fn fields_beyond_what_the_kernel_returned_are_zero() {
         let fields = Fields(&[1, 2, 3, 4]);
         assert_eq!(fields.u32(0).to_ne_bytes(), [1, 2, 3, 4]);
         assert_eq!((fields.u32(1), fields.u64(usize::MAX - 8)), (0, 0));

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_is_lost_by_the_forecast_costs_more_and_is_told_as_doubted() {
+    fn a_link_that_is_lost_by_the_forecast_costs_more_and_is_announced_as_suspect() {
         let mut forecasts = forecasts(7, true);
         let mut interfaces = interfaces(&forecasts);
         forecasts.start(Instant::ZERO);

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn virtual_interfaces_give_the_entries_of_equations_2_to_4_to_the_letter() {
+    fn virtual_interfaces_have_the_entries_of_equations_2_to_4_to_the_letter() {
         // M1 to M8 by M2, M3, M4: 3 + 9 entries, all on eth0.
         let first = [
             "via 112.26.0.2 eth0 to 112.26.0.8",
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn appendix_c_gives_three_lanes_the_first_second_first_of_two_next_hops() {
+    fn by_appendix_c_three_lanes_use_the_first_second_first_of_two_next_hops() {
         assert_eq!(taken(Paper, &[2, 3, 4]), [2, 3, 4]);
         assert_eq!(taken(Paper, &[6, 7]), [6, 7, 6]);
         assert_eq!(taken(Paper, &[5]), [5, 5, 5]);

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn doubt_takes_weight_away_and_certainty_the_next_hop() {
+    fn a_suspect_next_hop_loses_weight_and_a_lost_one_leaves() {
         let mut filter = NextHopFilter::default();
         assert_eq!(used(&mut filter, 1, &[0.9, 0.5, 0.4, 0.1]), [(2, 4), (3, 4), (4, 1)]);
         // Of doubtful ones alone, each has the same share.

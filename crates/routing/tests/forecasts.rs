@@ -74,7 +74,7 @@ fn before_and_after(usage: ForecastUse, after: [f64; 3]) -> [Option<Vec<(u32, u8
 }
 
 #[test]
-fn a_doubtful_next_hop_gets_less_and_a_lost_one_nothing() {
+fn a_suspect_next_hop_gets_less_and_a_lost_one_nothing() {
     let soft = ForecastUse::Soft(SoftUse::default());
     let [before, after] = before_and_after(soft, [0.9, 0.4, 0.1]);
     assert_eq!(before, Some(vec![(2, 4), (3, 4), (4, 4)]));
@@ -107,7 +107,7 @@ fn forecasts_change_no_lsa() {
 }
 
 #[test]
-fn a_doubted_link_that_costs_more_is_gone_around_from_both_its_ends_and_from_afar() {
+fn a_suspect_link_that_costs_more_is_avoided_from_both_its_ends_and_from_afar() {
     // Router 4 reaches router 1 by router 2 or router 3, which hear each other.
     let links = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)];
     let mut network = Net::with_links(Setup::new(4, 9), &links);
@@ -147,7 +147,7 @@ fn around(doubts: [f64; 2]) -> Net {
 }
 
 #[test]
-fn a_doubted_link_is_gone_around_by_a_neighbour_that_is_as_near_and_no_lsa_tells_of_it() {
+fn a_suspect_link_is_avoided_by_a_neighbour_that_is_as_near_and_no_lsa_announces_it() {
     let bytes = |network: &Net, kind: usize| (0..5).map(|node| network.router(node).counters().sent[kind]).sum::<u64>();
     let mut network = around([0.1, 1.0]);
     assert_eq!(next_hops(network.router(1), 0), Some(vec![(1, 4)]));
@@ -161,7 +161,7 @@ fn a_doubted_link_is_gone_around_by_a_neighbour_that_is_as_near_and_no_lsa_tells
 }
 
 #[test]
-fn two_that_doubt_do_not_send_packets_to_each_other() {
+fn two_neighbours_with_suspect_links_do_not_send_packets_to_each_other() {
     let mut network = around([0.1, 0.1]);
     for second in 19..40 {
         network.run_until(at(second));

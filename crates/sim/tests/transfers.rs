@@ -163,7 +163,7 @@ fn writing_every_packet_as_bytes_changes_nothing() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_transfer() {
+fn the_same_seed_repeats_the_transfer() {
     let (a, b, c) = (rough("rough", 3, false, false), rough("rough", 3, false, false), rough("rough", 4, false, false));
     assert_eq!((a.trace_hash, a.events, &a.flows), (b.trace_hash, b.events, &b.flows));
     assert_ne!(a.trace_hash, c.trace_hash);

@@ -84,7 +84,7 @@ fn all_frames_come_in_time_where_nothing_is_lost() {
 }
 
 #[test]
-fn what_gives_nothing_up_delivers_all_and_some_of_it_late() {
+fn full_reliability_delivers_all_and_some_of_it_late() {
     let frames = frames(1000);
     let (received, _) = run(&frames, &[path("a", 20, 0.05), path("b", 80, 0.1)], &Choice::new("full"), false);
     assert_eq!(received.gaps, []);

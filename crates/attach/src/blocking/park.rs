@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_ready_in_time_is_given_and_what_is_not_is_left() {
+    fn what_is_ready_in_time_is_returned_and_what_is_not_is_left() {
         assert_eq!(run(None, async { 7 }), Some(7));
         assert_eq!(run(Some(Duration::from_millis(5)), std::future::pending::<()>()), None);
         let (sender, receiver) = tokio::sync::oneshot::channel();

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_of_time_may_have_no_end() {
+    fn a_range_of_time_may_have_no_end() {
         assert_eq!(parse_stretch("50 s.."), Ok((Duration::from_secs(50), None)));
         assert_eq!(parse_stretch("10..30 s"), Ok((Duration::from_secs(10), Some(Duration::from_secs(30)))));
         assert!(parse_stretch("30..30 s").unwrap_err().contains("empty"));

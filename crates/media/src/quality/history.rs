@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_goes_from_an_i_frame_to_the_next_that_arrived() {
+    fn a_segment_of_the_stream_goes_from_an_i_frame_to_the_next_that_arrived() {
         let whole = without(&[]);
         let of = |range, before: &[usize], own: &[usize]| History { range, before: before.to_vec(), own: own.to_vec() };
         let (first, second, third) = ([0, 1, 4], [7, 10, 13], [16, 19, 22]);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_before_the_first_i_frame_is_given_to_a_decoder_as_it_was() {
+    fn what_comes_before_the_first_i_frame_goes_to_a_decoder_as_it_was() {
         // P B B P B B without their I frame, then I, two B frames, up to the next P frame at 10.
         let no_i = without(&[0]);
         assert_eq!(no_i.opening.len(), 10);

@@ -244,7 +244,7 @@ fn without_any_fin_all_data_arrives_and_the_connections_end_by_their_timers() {
 }
 
 #[test]
-fn every_syn_twice_opens_each_subflow_once() {
+fn duplicates_of_every_syn_open_each_subflow_once() {
     each(|settings| {
         let outcome =
             transfer(

@@ -90,7 +90,7 @@ fn a_fin_does_not_wait_for_ever_for_a_peer_that_has_not_heard_of_the_fallback() 
 // RFC 8684, appendix D, M_FIN-WAIT-2: a peer that acknowledges our DATA_FIN and never sends its own holds a connection of which the
 // application wants nothing more for as long as one of plain TCP: 60 s.
 #[test]
-fn a_peer_that_never_ends_its_stream_holds_what_was_given_up_for_60_seconds() {
+fn a_peer_that_never_ends_its_stream_holds_an_abandoned_connection_for_60_seconds() {
     for discard_first in [true, false] {
         let mut peer = Peer::connected(config());
         peer.send_data(0, 0, b"hello");
@@ -172,7 +172,7 @@ fn data_that_is_never_acknowledged_at_data_level_costs_a_window_in_26_seconds_an
 }
 
 #[test]
-fn an_end_that_is_never_acknowledged_at_data_level_is_given_up() {
+fn an_end_that_is_never_acknowledged_at_data_level_is_abandoned() {
     let (ended, _) = never_acknowledged_at_data_level(0, Duration::from_secs(4 * 3600));
     assert!(ended.is_some(), "it goes on for ever");
 }

@@ -142,7 +142,7 @@ fn after_a_fallback_in_mid_stream_a_hole_is_waited_for() {
 }
 
 #[test]
-fn bytes_given_up_before_a_fallback_are_not_taken_for_the_next_of_the_stream_after_it() {
+fn bytes_abandoned_before_a_fallback_are_not_taken_for_the_next_of_the_stream_after_it() {
     let mut bench = Bench::new(1, config(), spe(config(), latency(300)));
     let losses = Losses::of(&mut bench);
     losses.countdown.set(Some(2));

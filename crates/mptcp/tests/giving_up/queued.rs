@@ -72,7 +72,7 @@ fn of_a_message_that_is_withdrawn_while_it_waits_for_its_turn_nothing_more_is_se
 }
 
 #[test]
-fn copies_that_wait_on_another_subflow_when_their_data_is_given_up_are_not_sent() {
+fn duplicates_queued_on_another_subflow_are_not_sent_when_their_data_is_abandoned() {
     let settings = Settings::new().with("latency", 15).with("reserve", 0);
     let (mut pair, id) = connected(2, &paced("redundant", "spe", settings));
     pair.delay[1] = Duration::from_millis(100);

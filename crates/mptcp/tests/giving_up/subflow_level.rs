@@ -33,7 +33,7 @@ fn retransmitted(bench: &Bench) -> u64 {
 }
 
 #[test]
-fn the_subflow_goes_over_what_was_given_up_the_sender_has_seen_the_loss_and_goes_on_at_its_rate() {
+fn the_subflow_skips_abandoned_data_and_the_sender_which_has_seen_the_loss_goes_on_at_its_rate() {
     let mut bench = warmed_up(Bench::new(1, config(), spe(config(), subflow(150))), 40);
     bench.lost.borrow_mut().push(at(42));
     let before = ssthresh(&bench);
@@ -244,7 +244,7 @@ fn what_came_by_another_path_leaves_a_gap_that_is_not_skipped() {
 }
 
 #[test]
-fn what_was_skipped_and_comes_late_is_not_reported_as_having_come_twice() {
+fn what_was_skipped_and_comes_late_is_not_reported_as_a_duplicate() {
     let mut bench = warmed_up(Bench::new(1, config(), spe(config(), subflow(1))), 40);
     let mut first = true;
     let missing = at(42);

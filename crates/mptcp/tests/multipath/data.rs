@@ -298,7 +298,7 @@ fn data_of_a_silent_subflow_goes_out_on_another_and_again_on_its_own() {
 }
 
 #[test]
-fn a_lossy_path_and_a_reordering_one_still_give_the_stream() {
+fn a_lossy_path_and_a_reordering_one_still_deliver_the_stream() {
     let mut pair = Pair::new(2);
     let mut count = 0_u32;
     pair.judge = Box::new(move |_, _, packet| {

@@ -34,7 +34,7 @@ fn never(config: &mut ConnectionConfig) {
 }
 
 #[test]
-fn what_is_never_sent_elsewhere_waits_for_its_subflow_however_long() {
+fn what_is_never_reinjected_waits_for_its_subflow_however_long() {
     let (mut pair, id, dead, _) = outstanding_on_a_dead_path(never, THREE);
     let before = pair.sent[0].len();
     pair.run(Duration::from_secs(30));
@@ -88,7 +88,7 @@ fn what_was_handed_over_by_a_suspended_subflow_is_not_lost_with_the_second_one()
 }
 
 #[test]
-fn what_a_subflow_held_that_is_given_up_goes_elsewhere() {
+fn outstanding_data_of_an_abandoned_subflow_is_reinjected() {
     let change = |config: &mut ConnectionConfig| {
         never(config);
         config.tcp.max_timeouts = 2;

@@ -267,7 +267,7 @@ fn what_the_peer_says_by_itself_when_the_path_is_back_does_not_make_the_round_tr
 }
 
 #[test]
-fn what_lies_behind_a_hole_of_a_dead_subflow_goes_elsewhere_all_at_once() {
+fn what_lies_behind_a_hole_of_a_dead_subflow_is_reinjected_all_at_once() {
     for (silence, reinjection) in [
         (None, Reinjection::OnSubflowTimeout),
         (Some(3.0), Reinjection::OnSubflowTimeout),
@@ -351,7 +351,7 @@ impl Scheduler for Heap {
 }
 
 #[test]
-fn what_waits_on_a_dead_subflow_and_was_never_sent_goes_elsewhere_with_what_was() {
+fn unsent_data_of_a_dead_subflow_is_reinjected_with_what_was_sent() {
     let mut config = config();
     config.policies.scheduler = Arc::new(|| Box::new(Heap));
     let mut peer = Peer::new(config);

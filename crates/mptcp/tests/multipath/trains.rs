@@ -78,7 +78,7 @@ fn transfer(pair: &mut Pair, id: ConnectionId, bytes: usize) {
 }
 
 #[test]
-fn a_train_of_8_is_one_mapping_and_seven_bare_segments_of_full_size() {
+fn eight_segments_under_one_mapping_are_one_with_it_and_seven_bare_ones_of_full_size() {
     let mut pair = Pair::new(1);
     let id = warmed_up(&mut pair, queueing(8));
     transfer(&mut pair, id, 60_000);
@@ -99,7 +99,7 @@ fn a_train_of_8_is_one_mapping_and_seven_bare_segments_of_full_size() {
 }
 
 #[test]
-fn without_a_scheduler_that_wants_them_or_with_checksums_or_in_plain_tcp_there_are_no_trains() {
+fn unasked_or_with_checksums_or_in_plain_tcp_segments_share_no_mapping() {
     let checksums = |mut config: ConnectionConfig| {
         config.checksum = true;
         config
@@ -142,7 +142,7 @@ fn after_losing(lost: &'static [usize]) -> Vec<Packet> {
 }
 
 #[test]
-fn what_is_lost_of_a_train_is_sent_again_as_it_went_at_first() {
+fn segments_under_a_shared_mapping_are_retransmitted_as_they_were_sent() {
     for lost in [&[0_usize][..], &[3], &[7], &[0, 3], &[0, 1, 2, 3, 4, 5, 6, 7], &[1, 2, 3, 4, 5, 6, 7]] {
         let sent = after_losing(lost);
         for index in lost {
@@ -155,7 +155,7 @@ fn what_is_lost_of_a_train_is_sent_again_as_it_went_at_first() {
 }
 
 #[test]
-fn segments_that_overtake_the_mapping_of_their_train_are_dropped_and_repaired() {
+fn segments_that_overtake_their_shared_mapping_are_dropped_and_sent_again() {
     let mut pair = Pair::new(1);
     let id = warmed_up(&mut pair, queueing(16));
     let mut count = 0_u64;
@@ -172,7 +172,7 @@ fn segments_that_overtake_the_mapping_of_their_train_are_dropped_and_repaired() 
 }
 
 #[test]
-fn every_tenth_segment_lost_does_not_end_a_connection_with_trains() {
+fn every_tenth_segment_lost_does_not_end_a_connection_with_shared_mappings() {
     for period in [10, 37, 151] {
         let mut pair = Pair::new(2);
         let id = warmed_up(&mut pair, queueing(16));
@@ -188,7 +188,7 @@ fn every_tenth_segment_lost_does_not_end_a_connection_with_trains() {
 
 /// On two paths, in the midst of a train on the first: how far the subflow's mapping goes, relative to where the train begins,
 /// and how many segments have left.
-fn in_the_midst_of_a_train(pair: &mut Pair, id: ConnectionId) -> (Packet, usize) {
+fn within_a_shared_mapping(pair: &mut Pair, id: ConnectionId) -> (Packet, usize) {
     let rest = pattern(400_000);
     pair.hosts[0].write(pair.now, id, rest.into()).unwrap();
     pair.settle();
@@ -215,9 +215,9 @@ fn two_paths() -> (Pair, ConnectionId, impl FnMut(&mut Pair, PathAction)) {
 }
 
 #[test]
-fn a_suspended_subflow_finishes_the_train_that_it_began_and_no_more() {
+fn a_suspended_subflow_sends_what_its_last_mapping_covers_and_no_more() {
     let (mut pair, id, mut give) = two_paths();
-    let (head, _) = in_the_midst_of_a_train(&mut pair, id);
+    let (head, _) = within_a_shared_mapping(&mut pair, id);
     give(&mut pair, PathAction::Suspend { connection: id, subflow: SubflowId(0) });
     pair.run(Duration::from_secs(20));
     assert!(pair.received[1] == pattern(400_000), "{}", pair.received[1].len());
@@ -234,9 +234,9 @@ fn a_suspended_subflow_finishes_the_train_that_it_began_and_no_more() {
 }
 
 #[test]
-fn a_subflow_that_is_closed_in_the_midst_of_a_train_ends_behind_it() {
+fn a_subflow_that_is_closed_within_a_shared_mapping_ends_behind_it() {
     let (mut pair, id, mut give) = two_paths();
-    let (head, _) = in_the_midst_of_a_train(&mut pair, id);
+    let (head, _) = within_a_shared_mapping(&mut pair, id);
     give(&mut pair, PathAction::CloseSubflow { connection: id, subflow: SubflowId(0) });
     pair.run(Duration::from_secs(20));
     assert!(pair.received[1] == pattern(400_000), "{}", pair.received[1].len());
@@ -246,9 +246,9 @@ fn a_subflow_that_is_closed_in_the_midst_of_a_train_ends_behind_it() {
 }
 
 #[test]
-fn a_path_that_goes_in_the_midst_of_a_train_takes_no_byte_with_it() {
+fn a_path_that_goes_within_a_shared_mapping_loses_no_byte() {
     let (mut pair, id, _) = two_paths();
-    let (head, _) = in_the_midst_of_a_train(&mut pair, id);
+    let (head, _) = within_a_shared_mapping(&mut pair, id);
     let gone = head.ip.source;
     pair.judge = Box::new(move |from, _, packet| {
         let path = if from == 0 { packet.ip.source } else { packet.ip.destination };
@@ -259,7 +259,7 @@ fn a_path_that_goes_in_the_midst_of_a_train_takes_no_byte_with_it() {
 }
 
 #[test]
-fn the_end_of_the_stream_is_told_with_the_mapping_of_a_train_or_by_itself_if_it_comes_later() {
+fn data_fin_goes_with_a_shared_mapping_or_by_itself_if_it_comes_later() {
     for early in [true, false] {
         let mut pair = Pair::new(1);
         let id = warmed_up(&mut pair, queueing(8));
@@ -292,7 +292,7 @@ fn the_end_of_the_stream_is_told_with_the_mapping_of_a_train_or_by_itself_if_it_
 }
 
 #[test]
-fn who_receives_too_sends_his_acknowledgements_at_data_level_without_delay() {
+fn a_sender_that_receives_too_sends_data_acks_without_delay() {
     let mut pair = Pair::new(1);
     let id = warmed_up(&mut pair, queueing(16));
     let server = pair.accepted().unwrap();
@@ -325,7 +325,7 @@ fn who_receives_too_sends_his_acknowledgements_at_data_level_without_delay() {
 }
 
 #[test]
-fn bytes_that_overtake_the_mapping_of_a_train_do_not_end_their_subflow() {
+fn bytes_that_overtake_a_shared_mapping_do_not_end_their_subflow() {
     let mut peer = Peer::connected(config());
     peer.join(1);
     peer.take();
@@ -354,7 +354,7 @@ fn send_train(peer: &mut Peer, bytes: &[u8], train: usize) {
 }
 
 #[test]
-fn behind_a_missing_byte_more_trains_may_come_than_mappings_are_remembered() {
+fn behind_a_missing_byte_more_mappings_may_come_than_are_remembered() {
     let mut peer = Peer::connected(config());
     peer.join(1);
     peer.take();

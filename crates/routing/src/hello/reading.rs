@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_and_doubts_are_told_in_the_metric_tlv() {
+    fn costs_and_suspect_links_are_announced_in_the_metric_tlv() {
         let mut neighbor = neighbor(NeighborState::TwoWay);
         let metric = |costs: &[u16]| Some(MdrMetric { default: 1, metrics: MdrMetrics::InOrder(costs.to_vec()) });
         let lists: [&[u32]; 5] = [&[], &[], &[3], &[], &[4]];

@@ -162,7 +162,7 @@ fn parsed(bytes: Vec<u8>) -> Packet {
 }
 
 #[test]
-fn full_segments_and_a_shorter_last_one_are_one_train_and_nothing_follows_it() {
+fn full_segments_and_a_shorter_last_one_are_one_gso_packet_and_nothing_follows_it() {
     let written = written(row(false, &[1_400, 1_400, 1_400, 900, 1_400]));
     assert_eq!(written.len(), 2);
     assert_eq!(cut(&written[0]).len(), 4);
@@ -171,7 +171,7 @@ fn full_segments_and_a_shorter_last_one_are_one_train_and_nothing_follows_it() {
 }
 
 #[test]
-fn no_train_is_longer_than_an_ip_packet() {
+fn no_gso_packet_is_longer_than_an_ip_packet() {
     // Headers of 20 + 20 and options of 12 + 24: 65,459 bytes are left, 45 times 1,448 and a rest. IPv6: 65,439.
     for v6 in [false, true] {
         let written = written(row(v6, &[1_448; 100]));
@@ -233,7 +233,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn a_train_cut_again_is_the_packets_that_went_in(
+    fn a_gso_packet_segmented_again_is_the_packets_that_went_in(
         v6: bool,
         size in 1_usize..2_000,
         runs in prop::collection::vec((0_usize..70, 0_usize..2_000), 1..4),
