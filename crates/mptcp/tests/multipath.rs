@@ -16,7 +16,7 @@ mod multipath {
     mod silence;
     mod subflow_order;
     mod table;
-    mod trains;
+    mod shared_mapping;
     mod user_timeout;
 }
 mod pair;

@@ -5,11 +5,11 @@ mod pair;
 
 mod bench;
 mod data_level;
-mod elsewhere;
+mod reported_losses;
 mod guards;
 mod hostile;
 mod messages;
 mod queued;
 mod subflow_level;
-mod twice;
+mod duplicates;
 mod withdrawing;
