@@ -1,4 +1,4 @@
-//! Bytes that are given up: what is acknowledged, read, counted and offered.
+//! Bytes that are abandoned: what is acknowledged, read, counted and offered.
 
 use crate::bench::{Bench, SEGMENT, at, data_ack, latency, spe};
 use crate::pair::{Fate, Pair, config, pattern};
@@ -86,7 +86,7 @@ fn the_window_counts_from_the_new_data_ack_and_what_waits_out_of_order_stays_wit
     let mut edge = 0;
     bench.write(&pattern(60 * SEGMENT as usize));
     bench.run(3_000);
-    // Nobody was told of more than the buffer holds beyond what was read or given up.
+    // No window goes further beyond what was read or abandoned than the buffer.
     let first = data_ack(&bench.pair.sent[1][0].1).unwrap();
     for (_, packet) in &bench.pair.sent[1] {
         let Some(ack) = data_ack(packet) else { continue };

@@ -326,7 +326,7 @@ fn a_sender_does_not_fall_back_while_the_peer_may_wait_for_what_was_withdrawn() 
     };
     put(&mut pair, 76, 60_000);
     pair.run(Duration::from_millis(300));
-    // More than the window takes at once: most is withdrawn before it is given to the subflow, and nothing of what was given
+    // More than the window takes at once: most is withdrawn before it is assigned to the subflow, and nothing of what was assigned
     // is lost. What is outstanding on the subflow follows on in the stream once the rest is acknowledged.
     put(&mut pair, 60_000, 15);
     pair.run(Duration::from_millis(26));

@@ -1,4 +1,4 @@
-//! Messages are given up whole, for each of the reasons.
+//! Messages are abandoned whole, for each of the reasons.
 
 use crate::bench::{LARGE, latency, message, message_bench, put};
 use crate::pair::pattern;
@@ -119,7 +119,7 @@ fn a_hole_over_the_end_of_one_message_and_the_header_of_the_next_takes_both_and_
 
 #[test]
 fn a_blocked_buffer_abandons_what_is_unimportant_and_keeps_what_must_come() {
-    for (importance, given_up) in [(255, true), (0, false)] {
+    for (importance, abandoned) in [(255, true), (0, false)] {
         let mut bench = message_bench(latency(60_000), BufferSize::Fixed(30_000));
         bench.lost.borrow_mut().push(100 + 2_000);
         message(&mut bench, 4_000, importance, 0);
@@ -128,11 +128,11 @@ fn a_blocked_buffer_abandons_what_is_unimportant_and_keeps_what_must_come() {
         }
         bench.run(2_000);
         let blocked = bench.stats().abandoned.blocked;
-        assert_eq!((blocked.gaps, blocked.bytes), if given_up { (1, 4_024) } else { (0, 0) });
+        assert_eq!((blocked.gaps, blocked.bytes), if abandoned { (1, 4_024) } else { (0, 0) });
         // What is lost on its subflow for good keeps that slow; what comes at last is dropped, or was waited for.
         bench.lost.borrow_mut().clear();
         bench.run(20_000);
-        assert_eq!(bench.stats().bytes_delivered, 100 + 40 * 1_024 + if given_up { 0 } else { 4_024 });
+        assert_eq!(bench.stats().bytes_delivered, 100 + 40 * 1_024 + if abandoned { 0 } else { 4_024 });
     }
 }
 

@@ -1,5 +1,5 @@
-//! What a slow path lost is told on a quick one, and sent again there: earlier than the slow one's sender could know, once, and
-//! only between two ends that agreed to it.
+//! The receiver reports losses of a slow path on a fast one, and the sender reinjects there, once, before the slow subflow
+//! could detect them. Both ends must have agreed to it.
 
 use crate::pair::{Fate, Pair, config, pattern};
 use anabranch_mptcp::{ConnectionConfig, Framing, MessageOptions, Record};

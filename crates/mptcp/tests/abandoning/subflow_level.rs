@@ -1,4 +1,4 @@
-//! The subflow's acknowledgement goes over what was given up, and the guards around that.
+//! The subflow's acknowledgement goes over abandoned data, and the guards around that.
 
 use crate::bench::{Bench, LARGE, SEGMENT, at, latency, message, message_bench, put, spe};
 use crate::pair::{Fate, config, pattern};
@@ -169,7 +169,7 @@ fn no_more_is_skipped_than_the_share_of_what_came() {
     let skipped = bench.stats().skipped_bytes;
     assert!((SEGMENT..=2 * SEGMENT).contains(&skipped), "{skipped}");
     assert_eq!(bench.stats().abandoned.expired.bytes, 4 * SEGMENT);
-    // The others come in the end, and nothing is lost that was not given up.
+    // The others come in the end, and nothing is lost that was not abandoned.
     bench.lost.borrow_mut().clear();
     bench.run(30_000);
     assert_eq!(bench.pair.hosts[0].subflow_views(bench.now(), bench.id)[0].in_flight, 0);
@@ -205,14 +205,14 @@ fn a_gap_of_which_a_part_is_still_waited_for_is_not_skipped() {
     put(&mut bench, 2_000, 9, play_out - 200);
     put(&mut bench, 2_000, 9, play_out);
     bench.pair.settle();
-    let given_up = |bench: &Bench| (bench.stats().abandoned.total().bytes, bench.stats().skipped_bytes);
+    let abandoned = |bench: &Bench| (bench.stats().abandoned.total().bytes, bench.stats().skipped_bytes);
     let mut seen = Vec::new();
     for step in 0..60 {
         message(&mut bench, 1_000, 9, play_out + 10 * step);
         bench.run(10);
-        seen.push(given_up(&bench));
+        seen.push(abandoned(&bench));
     }
-    // From 110 ms on the first is given up; as long as the second is not, its bytes are waited for.
+    // From 110 ms on the first is abandoned; as long as the second is not, its bytes are waited for.
     assert!(seen[12..28].iter().all(|seen| seen.0 == 2_024 && seen.1 == 0), "{seen:?}");
     assert_eq!(seen.last(), Some(&(2 * 2_024, SEGMENT)), "{seen:?}");
 }

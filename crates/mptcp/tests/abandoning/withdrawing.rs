@@ -248,7 +248,7 @@ fn what_the_peer_has_of_a_message_does_not_count_as_withdrawn() {
 fn a_peer_that_hears_no_withdrawal_gets_the_data_after_all_and_nothing_that_was_sent_is_withdrawn_any_more() {
     let mut bench = bench(1, with("mo_pr", lifetime(60_000)), with("mo_pr", lifetime(60_000)));
     bench.notices_to_lose.set(usize::MAX);
-    // More than the window takes at once: of what is withdrawn most was not given to the subflow.
+    // More than the window takes at once: of what is withdrawn most was not assigned to the subflow.
     for first in [true, false] {
         bench.write(60_000, Some(15));
         bench.run(26);
@@ -435,7 +435,7 @@ fn each_message_is_begun_or_taken_out_when_its_turn_has_come() {
 #[test]
 fn of_many_withdrawals_the_peer_hears_those_first_that_it_comes_to_first() {
     let mut bench = bench(2, with("mo_pr", lifetime(60_000)), with("mo_pr", lifetime(60_000)));
-    // All of it is lost on the first path, and not given to the second before it is withdrawn: the first message last.
+    // All of it is lost on the first path, and not assigned to the second before it is withdrawn: the first message last.
     bench.black.set(Some(EVERYWHERE));
     bench.write(1_396, Some(120));
     for _ in 0..9 {

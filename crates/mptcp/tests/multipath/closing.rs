@@ -356,7 +356,7 @@ fn mp_fastclose_on_an_ack_or_a_reset_ends_the_connection_and_resets_all_subflows
     }
 }
 
-/// What the peer has been told is here is not lost; Linux keeps it, too.
+/// What has been acknowledged is not lost; Linux keeps it, too.
 #[test]
 fn data_acknowledged_before_mp_fastclose_can_still_be_read() {
     for flags in [Flags::ACK, Flags::RST | Flags::ACK] {

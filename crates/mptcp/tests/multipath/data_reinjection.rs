@@ -1,4 +1,4 @@
-//! When the data level sends again on another subflow what one has outstanding, if the connection is told so:
+//! When the data level sends again on another subflow what one has outstanding, if the connection is configured so:
 //! [`ConnectionConfig::data_reinjection`].
 
 use super::orders::Orders;
@@ -94,7 +94,7 @@ fn outstanding_data_of_an_abandoned_subflow_is_reinjected() {
         config.tcp.max_timeouts = 2;
     };
     let (mut pair, ..) = outstanding_on_a_dead_path(change, THREE);
-    // 200 ms and more, twice, and four times as long: it is given up when the timer runs out for the third time.
+    // 200 ms and more, twice, and four times as long: it is abandoned when the timer runs out for the third time.
     pair.run(Duration::from_millis(1_000));
     assert!(pair.received[1].is_empty());
     pair.run(Duration::from_secs(2));

@@ -24,7 +24,7 @@ const BARE: usize = 1_448;
 /// The first subflow that answers carries all, and so many segments wait there; so many of them may have one mapping.
 struct Queueing {
     segments: u64,
-    train: u32,
+    per_mapping: u32,
 }
 
 impl Scheduler for Queueing {
@@ -37,14 +37,15 @@ impl Scheduler for Queueing {
         }
     }
     fn needs(&self) -> Needs {
-        Needs { segments_per_mapping: self.train, ..Needs::default() }
+        Needs { segments_per_mapping: self.per_mapping, ..Needs::default() }
     }
 }
 
-/// Paced, with so many segments waiting for that, and trains of as many.
+/// Paced; so many segments are queued, and as many may share a mapping.
 fn queueing(segments: u32) -> ConnectionConfig {
     let mut config = config();
-    config.policies.scheduler = Arc::new(move || Box::new(Queueing { segments: u64::from(segments), train: segments }));
+    config.policies.scheduler =
+        Arc::new(move || Box::new(Queueing { segments: u64::from(segments), per_mapping: segments }));
     config.tcp.pacing = true;
     config
 }
@@ -109,7 +110,7 @@ fn unasked_or_with_checksums_or_in_plain_tcp_segments_share_no_mapping() {
         config
     };
     let alone = |mut config: ConnectionConfig| {
-        config.policies.scheduler = Arc::new(|| Box::new(Queueing { segments: 8, train: 1 }));
+        config.policies.scheduler = Arc::new(|| Box::new(Queueing { segments: 8, per_mapping: 1 }));
         config
     };
     for (client, multipath) in [(checksums(queueing(8)), true), (plain(queueing(8)), false), (alone(queueing(8)), true)]
@@ -123,7 +124,7 @@ fn unasked_or_with_checksums_or_in_plain_tcp_segments_share_no_mapping() {
     }
 }
 
-/// Loses the nth data segment of the first train, the head being 0, for each n given; gives what the client said with data.
+/// Loses the nth data segment under the first shared mapping, for each n in `lost`; returns the client's segments with data.
 fn after_losing(lost: &'static [usize]) -> Vec<Packet> {
     let mut pair = Pair::new(1);
     let id = warmed_up(&mut pair, queueing(8));
@@ -133,7 +134,7 @@ fn after_losing(lost: &'static [usize]) -> Vec<Packet> {
             return Fate::Deliver;
         }
         count += 1;
-        // One left before the train.
+        // One left before the shared mapping.
         if count >= 2 && lost.contains(&(count - 2)) { Fate::Drop } else { Fate::Deliver }
     });
     transfer(&mut pair, id, 60_000);
@@ -186,7 +187,7 @@ fn every_tenth_segment_lost_does_not_end_a_connection_with_shared_mappings() {
     }
 }
 
-/// On two paths, in the midst of a train on the first: how far the subflow's mapping goes, relative to where the train begins,
+/// On two paths, in the middle of a shared mapping on the first: how far the mapping goes, relative to where it begins,
 /// and how many segments have left.
 fn within_a_shared_mapping(pair: &mut Pair, id: ConnectionId) -> (Packet, usize) {
     let rest = pattern(400_000);
@@ -296,7 +297,7 @@ fn a_sender_that_receives_too_sends_data_acks_without_delay() {
     let mut pair = Pair::new(1);
     let id = warmed_up(&mut pair, queueing(16));
     let server = pair.accepted().unwrap();
-    // When the client was given a byte, and when it acknowledged one: numbers of bytes at data level.
+    // When the client received a byte, and when it acknowledged one: numbers of bytes at data level.
     type Log = Vec<(Instant, usize)>;
     let log: Rc<RefCell<(Log, Log)>> = Rc::default();
     let inner = Rc::clone(&log);
@@ -329,24 +330,24 @@ fn bytes_that_overtake_a_shared_mapping_do_not_end_their_subflow() {
     let mut peer = Peer::connected(config());
     peer.join(1);
     peer.take();
-    let train = pattern(3_000);
-    let dss = peer.map(0, 1, &train, false);
+    let bytes = pattern(3_000);
+    let dss = peer.map(0, 1, &bytes, false);
     for _ in 0..3 {
         for at in (100..3_000).step_by(100) {
-            peer.send_at(1, 1 + at as u32, Flags::ACK, TcpOptions::default(), &train[at..at + 100]);
+            peer.send_at(1, 1 + at as u32, Flags::ACK, TcpOptions::default(), &bytes[at..at + 100]);
         }
     }
     assert!(peer.take().iter().all(|packet| reset_reason(packet).is_none()));
-    peer.send_at(1, 1, Flags::ACK, TcpOptions { dss: Some(dss), ..TcpOptions::default() }, &train[..100]);
+    peer.send_at(1, 1, Flags::ACK, TcpOptions { dss: Some(dss), ..TcpOptions::default() }, &bytes[..100]);
     for at in (100..3_000).step_by(100) {
-        peer.send_at(1, 1 + at as u32, Flags::ACK, TcpOptions::default(), &train[at..at + 100]);
+        peer.send_at(1, 1 + at as u32, Flags::ACK, TcpOptions::default(), &bytes[at..at + 100]);
     }
-    assert_eq!(peer.received, train);
+    assert_eq!(peer.received, bytes);
 }
 
-/// Trains of two segments of ten bytes, behind one missing byte.
-fn send_train(peer: &mut Peer, bytes: &[u8], train: usize) {
-    let at = 1 + 20 * train;
+/// Mappings of two segments of ten bytes, behind one missing byte.
+fn send_two_segments(peer: &mut Peer, bytes: &[u8], pair: usize) {
+    let at = 1 + 20 * pair;
     let dss = peer.map(at as u64, 1 + at as u32, &bytes[at..at + 20], false);
     let with = TcpOptions { dss: Some(dss), ..TcpOptions::default() };
     peer.send_at(1, 1 + at as u32, Flags::ACK, with, &bytes[at..at + 10]);
@@ -359,7 +360,7 @@ fn behind_a_missing_byte_more_mappings_may_come_than_are_remembered() {
     peer.join(1);
     peer.take();
     let bytes = pattern(12_001);
-    (0..600).for_each(|train| send_train(&mut peer, &bytes, train));
+    (0..600).for_each(|pair| send_two_segments(&mut peer, &bytes, pair));
     let state = peer.host.receive_state(peer.id()).unwrap();
     assert_eq!(state.out_of_order, 12_000);
     let dss = peer.map(0, 1, &bytes[..1], false);
@@ -382,7 +383,7 @@ fn a_mapping_that_cannot_be_remembered_is_not_acknowledged_but_that_of_the_next_
     let dss = peer.map(25_000, 25_001, &bytes[25_000..25_020], false);
     peer.send_at(1, 25_001, Flags::ACK, with(dss), &bytes[25_000..25_010]);
     assert_eq!(peer.host.receive_state(peer.id()).unwrap().out_of_order, 0);
-    // What waits first is a train too.
+    // What waits first is a shared mapping too.
     let dss = peer.map(0, 1, &bytes[..10_000], false);
     for at in (0..10_000).step_by(1_000) {
         let options = if at == 0 { with(dss) } else { TcpOptions::default() };

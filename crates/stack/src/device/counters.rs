@@ -7,7 +7,7 @@ pub struct DeviceCounters {
     pub packets_sent: u64,
     /// Bytes of IP given to the network.
     pub bytes_sent: u64,
-    /// Writes that took them: fewer than packets where trains of segments went as one.
+    /// Writes that took them: fewer than packets with segmentation offload.
     pub writes: u64,
     /// Packets received and understood; a long one that the device did not cut counts once.
     pub packets_received: u64,

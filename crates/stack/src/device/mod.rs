@@ -1,11 +1,11 @@
 //! What carries packets: a TUN device, a tunnel in UDP, or a pipe to a relay in the same process.
 
 mod counters;
+mod gso;
 mod id;
 mod packets;
 mod peers;
 mod received;
-mod train;
 mod tun;
 mod tun_config;
 mod tunnel;
@@ -31,7 +31,7 @@ use std::task::{Context, Poll};
 pub enum Device {
     /// One packet per read and write.
     Packets(Packets),
-    /// Trains of packets per read and write.
+    /// GSO packets per read and write.
     Tun(Tun),
     /// Segments inside UDP.
     Tunnel(Box<Tunnel>),

@@ -56,7 +56,7 @@ pub fn trials() -> Vec<Trial> {
         [("cubic", 0.0, "a_perfect"), ("bbr", 0.0, "a_steady"), ("cubic", 0.0005, "a_lossy")]
     {
         let name = format!("the_kernel_takes_several_segments_under_one_mapping_over_{words}_path");
-        add(name, Box::new(move || trains(congestion, loss)));
+        add(name, Box::new(move || bulk_with_shared_mappings(congestion, loss)));
     }
     for (v6, family) in [(false, "ipv4"), (true, "ipv6")] {
         add(format!("mappings_of_64_kb_over_devices_with_offloads_{family}"), Box::new(move || offloaded(v6)));
@@ -246,7 +246,7 @@ fn long_mappings(role: Role) {
 }
 
 /// Segments that wait for pacing have one mapping, which only the first carries.
-fn trains(congestion: &'static str, loss: f64) {
+fn bulk_with_shared_mappings(congestion: &'static str, loss: f64) {
     let mut scene = slow(Scene::new(1, false).links(5, loss), 40);
     let words = format!("scheduler=anabranch,congestion={congestion}");
     scene.combination.apply(&words).expect("policies of ours");

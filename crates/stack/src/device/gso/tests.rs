@@ -1,4 +1,4 @@
-//! Trains cut again, as the kernel or a network card would, by a cutter that knows nothing of how they were made.
+//! GSO packets segmented again, as the kernel or a network card would, by code that knows nothing of how they were made.
 
 use super::*;
 use anabranch_wire::mptcp::DataAck;
@@ -51,18 +51,18 @@ fn row(v6: bool, lengths: &[usize]) -> Vec<Packet> {
     lengths.iter().map(packet_at).collect()
 }
 
-/// The packets put into as few trains as they make, each as the bytes that are written.
+/// The packets put into as few GSO packets as possible, each as the bytes that are written.
 fn written(packets: Vec<Packet>) -> Vec<Vec<u8>> {
-    let mut trains: Vec<Train> = Vec::new();
+    let mut made: Vec<GsoPacket> = Vec::new();
     for mut packet in packets {
-        let follows = trains.last_mut().is_some_and(|train| train.push(&mut packet));
-        trains.extend((!follows).then(|| Train::new(packet)));
+        let follows = made.last_mut().is_some_and(|gso| gso.push(&mut packet));
+        made.extend((!follows).then(|| GsoPacket::new(packet)));
     }
-    let bytes = |train: &Train| {
+    let bytes = |gso: &GsoPacket| {
         let whole = |pieces: &[IoSlice<'_>]| pieces.iter().flat_map(|piece| piece.to_vec()).collect();
-        train.emit(&mut Vec::new(), whole).expect("what fits one by one has headers that fit")
+        gso.emit(&mut Vec::new(), whole).expect("what fits one by one has headers that fit")
     };
-    trains.iter().map(bytes).collect()
+    made.iter().map(bytes).collect()
 }
 
 fn be16(bytes: &[u8], at: usize) -> u16 {
