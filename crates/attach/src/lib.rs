@@ -35,7 +35,7 @@ use works::Works;
 /// What will be done for an attachment, for those who want to see it first; nothing is changed, and no right is needed.
 ///
 /// # Errors
-/// [`HostError`], as [`attach`] would give.
+/// [`HostError`], as of [`attach`].
 pub fn plan(attachment: &Attachment) -> Result<Plan, HostError> {
     ReservedPorts::take(attachment.ports())?;
     planned(attachment, &prospect(attachment.root(), attachment.needs_filter())?)

@@ -48,7 +48,7 @@ fn with_signs(command: clap::Command) -> clap::Command {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     #[cfg(feature = "lab")]
-    /// Run a scenario with its first policy, or with those given, and sum up the runs
+    /// Run a scenario with its first policy, or with those of --policy, and sum up the runs
     Run {
         /// The scenario: a file, or the name of one that comes with the program (see `list`)
         scenario: PathBuf,
@@ -59,7 +59,7 @@ pub enum Command {
         options: Options,
     },
     #[cfg(feature = "lab")]
-    /// Run a scenario with each of its policies, or with those given, on the same seeds, side by side
+    /// Run a scenario with each of its policies, or with those of --policy, on the same seeds, side by side
     Compare {
         /// The scenario: a file, or the name of one that comes with the program (see `list`)
         scenario: PathBuf,
@@ -69,7 +69,7 @@ pub enum Command {
     #[cfg(feature = "lab")]
     /// Reproduce the papers' experiments and write a report with their figures
     Reproduce {
-        /// Which one, by its name or the beginning of it; all of them if not given
+        /// Which one, by its name or the beginning of it; all of them by default
         experiment: Option<String>,
         #[command(flatten)]
         options: ReproduceOptions,

@@ -1,7 +1,7 @@
 //! The one binary: scenarios in, tables, reports and captures out.
 //!
 //! Exit codes: 0 done; 1 a file did not arrive as it was sent, the lab is further from real time than is asked for, a sweep
-//! was ended before it was done, or the documentation is not this program's; 2 something that the user gave is wrong.
+//! was ended before it was done, or the documentation is not this program's; 2 something in the arguments or files is wrong.
 //!
 //! Without the feature `lab` it has only the commands that a host on a network needs.
 

@@ -26,7 +26,7 @@ pub struct Row {
     pub unit: String,
     /// Mean over seeds.
     pub mean: f64,
-    /// 95 % confidence interval; null twice where one seed gives none.
+    /// 95 % confidence interval; two nulls for a single seed.
     #[serde(deserialize_with = "numbers_or_nan")]
     pub ci95: [f64; 2],
     /// Number of runs that the mean is over.

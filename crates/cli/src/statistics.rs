@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// Half the width of the interval; not a number if a single value gives none (in JSON: null).
+    /// Half the width of the interval; not a number for a single value (in JSON: null).
     #[serde(deserialize_with = "number_or_nan")]
     pub half_width: f64,
     /// Number of values.

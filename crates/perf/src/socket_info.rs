@@ -1,7 +1,7 @@
-//! What the kernel says of its connections: TCP_INFO, MPTCP_INFO and MPTCP_FULL_INFO, of which older kernels give less.
+//! What the kernel says of its connections: TCP_INFO, MPTCP_INFO and MPTCP_FULL_INFO, of which older kernels return less.
 //!
 //! The structures of `linux/tcp.h` and `linux/mptcp.h` only ever grow, so fields are read at their offsets from as many
-//! bytes as the kernel gave.
+//! bytes as the kernel returned.
 
 use super::reading::PathReading;
 use anabranch_system::socket_option;

@@ -9,7 +9,7 @@
 //! - `interfaces` real | virtual. Equations 3 and 4 have packets for e(1) to e(3) leave on eth0 as well, which fits virtual
 //!   interfaces (the combination MFm) only: where nodes have four real ones (MFxM, MPxM), the paper's counts of packets per
 //!   interface show that these were used. Real: by interface X, to the address of interface X of the next hop.
-//! - `policy` spread | paper | disjoint. With two next hops, appendix C gives lane 3 the first one. At M4, with M6 and M7, that
+//! - `policy` spread | paper | disjoint. With two next hops, in appendix C lane 3 has the first one. At M4, with M6 and M7, that
 //!   is M6, where Table 3 has M7; on the way back M7 takes M3 where Table 3 has M4. Spread: next hop number
 //!   (X - 1) n / lanes of n, rounded down, which is Table 3. For more than three next hops or lanes appendix C says nothing;
 //!   its rule goes on as (X - 1) mod n. Disjoint is ours, see [`LanePlan`](crate::lane_plan::LanePlan): routers

@@ -43,7 +43,7 @@ fn forecast(usage: ForecastUse, after: [f64; 3]) -> impl Fn(&mut Config) {
             horizon: Duration::from_secs(2),
             usage,
             period: Duration::from_secs(1),
-            doubt_cost: 0,
+            suspect_cost: 0,
             alternates: false,
         });
     }
@@ -111,13 +111,13 @@ fn a_suspect_link_that_costs_more_is_avoided_from_both_its_ends_and_from_afar() 
     // Router 4 reaches router 1 by router 2 or router 3, which hear each other.
     let links = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)];
     let mut network = Net::with_links(Setup::new(4, 9), &links);
-    let doubt = |config: &mut Config| {
+    let suspect = |config: &mut Config| {
         forecast(ForecastUse::default(), [0.4, 1.0, 1.0])(config);
         if let Some(forecast) = &mut config.forecast {
-            forecast.doubt_cost = 2;
+            forecast.suspect_cost = 2;
         }
     };
-    network.start_with(0, doubt);
+    network.start_with(0, suspect);
     (1..4).for_each(|node| network.start(node));
     network.run_until(at(18));
     assert_eq!(next_hops(network.router(0), 1), Some(vec![(2, 4)]));
@@ -129,11 +129,11 @@ fn a_suspect_link_that_costs_more_is_avoided_from_both_its_ends_and_from_afar() 
     assert_eq!(next_hops(network.router(1), 0), Some(vec![(1, 1)]));
 }
 
-/// Routers 2, 3 and 4 between 1 and 5; 2 and 3 hear each other, and doubt their links to router 1 as far as is said.
-fn around(doubts: [f64; 2]) -> Net {
+/// Routers 2, 3 and 4 between 1 and 5; 2 and 3 hear each other, and suspect their links to router 1 after these times.
+fn around(suspects: [f64; 2]) -> Net {
     let links = [(0, 1), (0, 2), (1, 2), (1, 4), (2, 4)];
     let mut network = Net::with_links(Setup::new(5, 9), &links);
-    for (node, after) in [1, 2].into_iter().zip(doubts) {
+    for (node, after) in [1, 2].into_iter().zip(suspects) {
         network.start_with(node, move |config| {
             let build = move |_, router: RouterId| -> Box<dyn LinkForecaster> {
                 let after = if router == id(0) { after } else { 1.0 };

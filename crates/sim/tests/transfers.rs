@@ -103,7 +103,7 @@ fn one_tcp_flow_fills_a_link() {
 }
 
 #[test]
-#[ignore = "the engine gives records of what it sends one input late, so that their times are wrong"]
+#[ignore = "the engine returns records of what it sends one input late, so that their times are wrong"]
 fn the_delay_of_a_single_segment_is_that_of_its_way() {
     let mut lab = lab(SEED, &[path("a", mbit(10), 10)]);
     lab.add("segment", Application::upload(Sending::Bytes(1_000)), connection(false));

@@ -1,4 +1,4 @@
-//! A live video in the lab: what comes, when, and that what is given up is told.
+//! A live video in the lab: what comes, when, and that abandoned data is announced.
 
 use anabranch_mptcp::{ConnectionConfig, EndpointConfig, Framing, Policies};
 use anabranch_policy::combination::{Choice, Combination};
@@ -100,10 +100,10 @@ fn a_message_for_each_number_or_a_gap_and_the_same_with_every_packet_as_bytes() 
     let spe = Choice { name: "spe".to_owned(), settings: Settings::new().with("latency", "100") };
     let (received, hash) = run(&frames, &paths, &spe, false);
     let missing = (0..1000).filter(|at| received.messages.get(*at).is_none_or(Option::is_none)).count() as u64;
-    let given_up: u64 = received.gaps.iter().map(|gap| gap.length).sum();
+    let abandoned: u64 = received.gaps.iter().map(|gap| gap.length).sum();
     // A message has a header of 24 bytes.
-    assert_eq!(given_up, missing * 1024);
-    assert!(missing > 0, "nothing was given up");
+    assert_eq!(abandoned, missing * 1024);
+    assert!(missing > 0, "nothing was abandoned");
     let (again, same) = run(&frames, &paths, &spe, true);
     assert_eq!((again, same), (received, hash));
 }

@@ -234,7 +234,7 @@ impl State {
     pub(super) fn forget(&mut self, id: ConnectionId) {
         let now = self.now();
         if self.connections.remove(&id).is_some_and(|connection| connection.closed.is_none()) {
-            // It may have ended since: then there is nothing to give up.
+            // It may have ended since: then there is nothing to abandon.
             let _ = self.endpoint.discard(now, id);
             self.wake_driver();
         }

@@ -4,7 +4,7 @@ use nix::errno::Errno;
 use nix::libc;
 use std::os::fd::RawFd;
 
-/// Asks for an option of a socket; gives how many bytes of `value` the kernel filled.
+/// Asks for an option of a socket; returns how many bytes of `value` the kernel filled.
 ///
 /// # Errors
 /// What the kernel says.

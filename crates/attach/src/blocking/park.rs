@@ -19,7 +19,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Sleeps until `future` is ready; gives nothing if that takes longer than `timeout`.
+/// Sleeps until `future` is ready; returns none if that takes longer than `timeout`.
 pub(super) fn run<T>(timeout: Option<Duration>, future: impl Future<Output = T>) -> Option<T> {
     // A timeout beyond what the clock can say is none.
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));

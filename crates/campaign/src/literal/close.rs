@@ -68,7 +68,7 @@ impl Peer {
         self.data.take_fin();
     }
 
-    /// No more is given to this subflow: FIN goes behind what it has.
+    /// No more is assigned to this subflow: FIN goes behind what it has.
     pub(super) fn close_flow(&mut self, index: usize) {
         // Before the peer has the keys for sure, a FIN would look like that of plain TCP.
         let unheard = self.protocol == Protocol::Multipath && self.client && !self.heard_dss;
@@ -172,7 +172,7 @@ impl Peer {
         }
     }
 
-    pub(super) fn give_up(&mut self, why: &'static str) {
+    pub(super) fn abort_with(&mut self, why: &'static str) {
         if self.end.is_none() {
             // All data is at both ends, and only the word of our DATA_FIN is missing, from a peer that may be gone: finished.
             let whole = self.data.closed && self.data.una >= self.data.length() && self.data.fin_taken;
@@ -209,7 +209,7 @@ impl Peer {
     }
 
     /// Both streams are over: the application is told.
-    pub(super) fn note_end(&mut self) {
+    pub(super) fn record_end(&mut self) {
         if self.end.is_none() && self.data.is_over() {
             self.finish(End::Finished);
         }
@@ -226,7 +226,7 @@ impl Peer {
         let shifted = infinite.is_some_and(|(start, offset)| offset.wrapping_add(1) != u64::from(start));
         if self.protocol != Protocol::Multipath || self.flows.len() > 1 || self.crooked || shifted {
             if self.protocol == Protocol::Multipath {
-                self.give_up("it cannot go on as plain TCP");
+                self.abort_with("it cannot go on as plain TCP");
             }
             return;
         }
@@ -290,7 +290,7 @@ impl Peer {
         }
         self.rejoins += 1;
         if self.rejoins > 8 {
-            return self.give_up("no subflow is left");
+            return self.abort_with("no subflow is left");
         }
         self.rejoin_at = self.now + 3_000 * super::MILLI;
         let path = self.luck.below(self.addresses.len() as u64) as usize;

@@ -141,7 +141,7 @@ impl Outcome {
         remarks.extend(self.no_kernel.as_ref().map(|reason| format!("Linux was skipped: {reason}")));
         remarks.extend(self.pauses());
         remarks.push(format!(
-            "{} runs were repeated because the machine was too busy to be on time, {} given up",
+            "{} runs were repeated because the machine was too busy to be on time, {} abandoned",
             self.repeated, self.given_up
         ));
         remarks

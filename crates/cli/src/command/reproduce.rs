@@ -39,7 +39,7 @@ pub struct ReproduceOptions {
     pub check_docs: Option<PathBuf>,
 }
 
-/// How a run of `reproduce` ends that found nothing wrong with what it was given.
+/// How a run of `reproduce` ends whose arguments are right.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
     /// All is as it should be.

@@ -95,7 +95,7 @@ pub fn headlines(all: &[&Measured]) -> String {
     table(&[words(&["paper", "change of"]), baselines, words(&["published"])].concat(), &rows)
 }
 
-/// Baselines on which verdicts were given, in the order of their first mention.
+/// Baselines that have verdicts, in the order of their first mention.
 fn judged_on<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for baseline in verdicts.flat_map(|verdict| &verdict.cells).filter_map(|cell| cell.baseline.clone()) {

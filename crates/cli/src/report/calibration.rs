@@ -37,7 +37,7 @@ fn section(outcome: &Outcome) -> Result<Markup, ChartError> {
     );
     Ok(html! {
         section #calibration {
-            h2 { "The lab held against real time" }
+            h2 { "The lab compared with real time" }
             p.facts { (facts) }
             ul { @for remark in outcome.remarks() { li { (remark) } } }
             figure {

@@ -166,7 +166,7 @@ fn one_figure(outcome: &Outcome, figure: &Figure) -> Result<Markup, ChartError> 
     };
     let settings = format!("{} Scenario {}{buffer}; policies as listed above.", drawn.reading, outcome.scenario.name);
     let sentence = agreement(outcome, figure).or_else(|| {
-        let none = "The paper gives neither a number nor an order to hold this against.";
+        let none = "The paper states neither a number nor an order to compare this with.";
         (!figure.published.is_empty()).then(|| none.to_owned())
     });
     if drawn.pictures.is_empty() {

@@ -22,7 +22,7 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// One of `columns` pictures beside each other, drawn at each width, which is given in pixels.
+    /// One of `columns` pictures beside each other, drawn at each width, in pixels.
     pub fn drawn(columns: usize, draw: impl Fn(u32) -> Result<String, ChartError>) -> Result<Self, ChartError> {
         let width = match columns {
             0 | 1 => FULL,

@@ -87,7 +87,7 @@ pub enum Dialect {
 /// How to route.
 #[derive(Clone, Debug, Args)]
 pub struct RouteOptions {
-    /// Speak OSPF-MDR on this interface, with a cost of its own if one is given (repeatable)
+    /// Speak OSPF-MDR on this interface, optionally with a cost of its own (repeatable)
     #[arg(long = "interface", short, value_name = "NAME[=COST]", value_parser = interface)]
     pub interfaces: Vec<(String, Option<u16>)>,
     /// Speak OSPFv3 with the one router at the other end of this interface, which may be any (repeatable)
@@ -142,7 +142,7 @@ pub struct RouteOptions {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Protocol")]
 pub struct ProtocolOptions {
-    /// Where the parameters begin that are not given
+    /// Defaults of the parameters
     #[arg(long, value_name = "NAME", default_value = "rfc")]
     pub profile: Profile,
     /// HelloInterval, whole seconds, e.g. "1 s" [default of RFC 5614: 2 s]
@@ -353,7 +353,7 @@ impl ProtocolOptions {
             horizon: self.horizon.unwrap_or(Duration::from_secs(2)),
             usage: ForecastUse::Soft(usage),
             period: PERIOD,
-            doubt_cost: self.doubt_cost,
+            suspect_cost: self.doubt_cost,
             alternates: self.doubt_cost == 0,
             ..Forecast::new(build)
         })

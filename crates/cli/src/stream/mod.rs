@@ -51,7 +51,7 @@ Examples:
   ffmpeg -re -i video.mp4 -c copy -f mpegts -flush_packets 1 -pes_payload_size 0 - | anabranch stream send server.example:5004
   ffmpeg -f v4l2 -i /dev/video0 -c:v libx264 -tune zerolatency -f mpegts -flush_packets 1 - | anabranch stream send server.example:5004
 
-Exit codes: 0 the stream went out to its end, or was ended by a signal; 1 it broke off; 2 something given is wrong.
+Exit codes: 0 the stream went out to its end, or was ended by a signal; 1 it broke off; 2 an argument is wrong.
 See docs/stream.md.";
 
 /// What stands below the help of `receive`.
@@ -61,8 +61,8 @@ Examples:
   anabranch stream receive --listen 5004 --latency 1s > video.ts
   anabranch stream receive --listen 5004 --raw > video.ts      # the other end: mptcpize run ffmpeg ... -f mpegts tcp://HOST:5004
 
-Exit codes: 0 the stream came to its end, was ended by a signal, or nobody read what came out any more; 1 it broke off; 2 something
-given is wrong. See docs/stream.md.";
+Exit codes: 0 the stream came to its end, was ended by a signal, or nobody read what came out any more; 1 it broke off; 2 an argument is
+wrong. See docs/stream.md.";
 
 /// Does it; returns whether it came to its end.
 pub fn stream(command: &StreamCommand) -> Result<bool, Diagnostic> {

@@ -49,7 +49,7 @@ pub struct EndOptions {
     /// Bare bytes, not messages: for another end that is not `anabranch stream`, such as ffmpeg
     #[arg(long)]
     pub raw: bool,
-    /// Use the kernel's sockets instead of the stack; nothing is given up at this end then
+    /// Use the kernel's sockets instead of the stack; nothing is abandoned at this end then
     #[arg(long, value_name = "PROTOCOL", conflicts_with_all = ["uplinks", "local", "udp", "policy", "mtu", "dry_run"])]
     pub kernel: Option<Kernel>,
     /// Say each second on standard error how it goes

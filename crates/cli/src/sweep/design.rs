@@ -9,7 +9,7 @@ use super::change;
 use super::point::{Class, Place, Point, PointPath, Span};
 use crate::spread::{logarithmic, rounded};
 
-/// Points that a sequence has: more the crate does not give.
+/// Points that a sequence has: the crate has no more.
 pub const MOST: u32 = 1 << 16;
 /// Bytes of the packet in which queues are counted.
 const PACKET: f64 = 1500.0;

@@ -1,4 +1,4 @@
-//! `sweep`: every policy on the same space-filling set of networks, held against TCP on each single path.
+//! `sweep`: every policy on the same space-filling set of networks, compared with TCP on each single path.
 
 mod assess;
 mod cast;

@@ -15,7 +15,7 @@ pub struct SweepOptions {
     /// The first of them; those before it are left out
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub from: u32,
-    /// Seed of the design: 1 is the one that the default combination is developed on, any other gives points never seen
+    /// Seed of the design: 1 is the one that the default combination is developed on, any other has points never seen
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u32,
     /// Also try this policy on every subset of the paths, to know the best one in hindsight (repeatable)

@@ -20,7 +20,7 @@ const LEAST_GOODPUT: f64 = 0.02;
 pub struct Plan {
     /// Plain TCP that everybody's messages are measured out by.
     pub tcp: Entrant,
-    /// Plain TCP that the policies are held against; where it is the same, it is run once.
+    /// Plain TCP that the policies are compared with; where it is the same, it is run once.
     pub references: Vec<Entrant>,
     /// The policies.
     pub cast: Vec<Entrant>,

@@ -33,7 +33,7 @@ impl Agreement {
     }
 }
 
-/// A claim held against the runs on one baseline.
+/// A claim compared with the runs on one baseline.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Cell {
     /// The baseline; none where the scenario has none.
@@ -48,7 +48,7 @@ pub struct Cell {
     pub sentence: String,
 }
 
-/// A claim held against the runs.
+/// A claim compared with the runs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Verdict {
     /// The figure or table of the paper.

@@ -1,4 +1,4 @@
-//! Structural similarity (SSIM) in the two forms that are met, which give different numbers for the same pictures.
+//! Structural similarity (SSIM) in the two forms that are met, which have different values for the same pictures.
 //!
 //! Wang, Bovik, Sheikh, Simoncelli: "Image quality assessment: from error visibility to structural similarity", IEEE
 //! Transactions on Image Processing 13(4), 2004, equation 13 with K1 = 0.01, K2 = 0.03, L = 255:
@@ -67,7 +67,7 @@ pub fn gaussian(one: Plane<'_>, other: Plane<'_>) -> f64 {
 
 const SPAN: usize = 11;
 
-/// What windows of one picture weigh alone: computed once for a picture that several are held against.
+/// What windows of one picture weigh alone: computed once for a picture that several are compared with.
 #[derive(Clone, Debug)]
 pub struct Filtered {
     weights: [f64; SPAN],
@@ -96,7 +96,7 @@ impl Filtered {
         filtered
     }
 
-    /// [`gaussian`] of that picture, which is given again, and another.
+    /// [`gaussian`] of that picture, which is passed again, and another.
     ///
     /// # Panics
     /// If the planes differ in size.

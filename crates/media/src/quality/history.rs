@@ -30,13 +30,13 @@ impl History {
     }
 }
 
-/// The histories of a pass, and what of its beginning a decoder must be given as it was.
+/// The histories of a pass, and what of its beginning a decoder must get as it was.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Pass {
     /// One behind the other.
     pub histories: Vec<History>,
-    /// Which frames a decoder is given up to the first I or P frame behind the first I frame; the places in display order are the same.
-    /// Empty if none but that I frame did.
+    /// Which frames a decoder gets up to the first I or P frame behind the first I frame; the places in display order are the
+    /// same. Empty if none but that I frame did.
     pub opening: Vec<bool>,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn has_histories(stream: &ElementaryStream) -> bool {
     stream.format.codec == Codec::Mpeg4 && display.iter().enumerate().all(&mut falls)
 }
 
-/// What a pass's pictures depend on; `arrived` are the frames that a decoder is given ([`crate::lossy`]).
+/// What a pass's pictures depend on; `arrived` are the frames that a decoder gets ([`crate::lossy`]).
 pub(super) fn histories(stream: &ElementaryStream, arrived: &[bool]) -> Pass {
     let anchors = |range: Range<usize>| range.filter(|index| arrived[*index] && kind(stream, *index) != FrameType::B);
     let mut begins: Vec<usize> =
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(no_i.histories[0].range, (7, 16));
         assert!(no_i.histories[0].before.is_empty());
         assert!(!no_i.histories[0].tells(8) && no_i.histories[0].tells(11));
-        // B frames alone are not given to it.
+        // B frames alone are not passed to it.
         assert_eq!(without(&[0, 1, 4, 8, 9]).opening, Vec::<bool>::new());
         assert_eq!(without(&[0, 1, 4, 8]).opening.len(), 10);
         let nothing: Vec<usize> = (0..25).collect();

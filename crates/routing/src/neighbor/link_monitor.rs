@@ -49,7 +49,7 @@ impl LinkMonitor {
         self.observe(now, Observation::MISSED);
     }
 
-    /// The link layer delivered a frame, or gave up.
+    /// The link layer delivered a frame, or dropped it after its last attempt.
     pub fn transmitted(&mut self, now: Instant, delivered: bool) {
         self.observe(now, Observation::Transmitted { delivered });
     }

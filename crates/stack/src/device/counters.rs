@@ -3,9 +3,9 @@
 /// Totals since the device was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DeviceCounters {
-    /// Packets given to the network.
+    /// Packets sent to the network.
     pub packets_sent: u64,
-    /// Bytes of IP given to the network.
+    /// Bytes of IP sent to the network.
     pub bytes_sent: u64,
     /// Writes that took them: fewer than packets with segmentation offload.
     pub writes: u64,

@@ -119,7 +119,7 @@ impl GsoPacket {
         }
     }
 
-    /// Writes what goes before the payload, and gives the pieces of the whole to `write`.
+    /// Writes what goes before the payload, and passes the pieces of the whole to `write`.
     ///
     /// # Errors
     /// [`EmitError`] if a header cannot be written.

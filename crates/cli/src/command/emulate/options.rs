@@ -25,7 +25,7 @@ Examples:
   anabranch emulate wifi-lte --set paths.wifi.links.air.loss='3 %' --seed 7 --pcap wifi.pcapng -- bash
 
 Exit codes: that of COMMAND; 128 and the signal that ended it; 124 after --duration; 127 if there is no such program, 126 if it
-cannot be run; 2 if something given is wrong.";
+cannot be run; 2 if an argument is wrong.";
 
 /// What to run on which paths.
 #[derive(Clone, Debug, Args)]

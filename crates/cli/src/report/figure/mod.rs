@@ -42,7 +42,7 @@ pub fn draw(outcome: &Outcome, figure: &Figure) -> Result<Drawn, ChartError> {
     }
 }
 
-/// The combinations that a figure shows, with the places of their schemes among all, which give the colours.
+/// The combinations that a figure shows, with the places of their schemes among all, which set the colours.
 fn chosen<'a>(outcome: &'a Outcome, figure: &Figure) -> Vec<(usize, &'a PolicyRuns)> {
     let schemes = group::schemes(outcome);
     let wanted = |runs: &&PolicyRuns| {
@@ -85,7 +85,8 @@ mod tests {
 
     #[test]
     fn no_two_curves_of_a_figure_have_one_colour_while_there_are_others() {
-        let places = |given: &[usize]| apart(given.iter().map(|at| (*at, ())).collect()).into_iter().map(|(at, ())| at);
+        let places =
+            |wanted: &[usize]| apart(wanted.iter().map(|at| (*at, ())).collect()).into_iter().map(|(at, ())| at);
         assert_eq!(places(&[0, 3, 9]).collect::<Vec<_>>(), [0, 3, 9]);
         // The eleventh would have the first's.
         assert_eq!(places(&[0, 1, 4, 10, 11]).collect::<Vec<_>>(), [0, 1, 4, 2, 3]);

@@ -19,7 +19,7 @@ pub struct Span<'a> {
     pub series: &'a [Series],
     /// From when to when, seconds.
     pub time: (f64, f64),
-    /// The window of the moving average, seconds: 0 is none; if not given, the usual one.
+    /// The window of the moving average, seconds: 0 is none; without one, the usual one.
     pub average: Option<f64>,
     /// From one sample to the next, seconds.
     pub sample: f64,

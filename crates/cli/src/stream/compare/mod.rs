@@ -41,8 +41,8 @@ const ENGINES: [(&str, &str, &str); 5] = [
         ",reliability=both_ends,reliability.level=subflow",
     ),
     ("ours", "Anabranch at both ends", ""),
-    ("ours_spe", "Anabranch, the receiver gives up", ",reliability=spe"),
-    ("ours_full", "Anabranch, nothing given up", ",reliability=full"),
+    ("ours_spe", "Anabranch, the receiver abandons", ",reliability=spe"),
+    ("ours_full", "Anabranch, nothing abandoned", ",reliability=full"),
 ];
 /// What asks for all combinations of [`Combination::NAMED`] together.
 const SCHEMES: &str = "schemes";
@@ -84,8 +84,8 @@ fn candidates(scenario: &Scenario, policy: &str) -> Vec<Candidate> {
     }
     let rist = Who::Programs(Programs::Rist(all.len()));
     known.push(make("rist", "RIST, paths shared", rist, true, &all));
-    let twice = Who::Programs(Programs::RistTwice(all.len()));
-    known.push(make("rist_twice", "RIST, all on every path", twice, true, &all));
+    let on_all = Who::Programs(Programs::RistTwice(all.len()));
+    known.push(make("rist_twice", "RIST, all on every path", on_all, true, &all));
     for (name, label, more) in ENGINES {
         let ours = Who::Ours(Ours { policy: format!("{policy}{more}"), linux_sends: name.starts_with("mptcp") });
         known.push(make(name, label, ours, !more.contains("full"), &all));

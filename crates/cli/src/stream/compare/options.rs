@@ -24,7 +24,7 @@ pub struct CompareOptions {
     /// recpr, sme, pr_mptcp and mo_pr [default: all whose programs are there, without schemes]
     #[arg(long, value_name = "NAME")]
     pub who: Vec<String>,
-    /// Policies of our engine; of reliability, unless it is said, giving up at both ends
+    /// Policies of our engine; reliability defaults to both_ends
     #[arg(long, value_name = "POLICY", default_value = crate::stream::policy::DEFAULT)]
     pub policy: String,
     /// Time between a frame's being sent and its being shown, beyond the paths' least delay (repeatable) [default: 120 ms, 300 ms

@@ -139,7 +139,7 @@ impl Outcome {
         let repeated = match (self.repeated, self.given_up) {
             (0, 0) => String::new(),
             (repeated, given_up) => {
-                format!("; {repeated} runs repeated and {given_up} given up, as the machine was busy")
+                format!("; {repeated} runs repeated and {given_up} abandoned, as the machine was busy")
             }
         };
         format!(

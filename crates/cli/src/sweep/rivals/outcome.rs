@@ -124,8 +124,8 @@ impl Rivals {
     /// What was measured, in a sentence.
     pub fn heading(&self) -> String {
         format!(
-            "{} points in real time, Linux {} as receiver, load {}; {} runs repeated because the machine was too busy, {} given \
-             up; ours ahead on {}",
+            "{} points in real time, Linux {} as receiver, load {}; {} runs repeated because the machine was too busy, {} \
+             abandoned; ours ahead on {}",
             self.rows.len(),
             self.release,
             self.load,

@@ -1,4 +1,4 @@
-//! A channel as a whole: the same seed gives the same run, chains carry what they should, queues and switches.
+//! A channel as a whole: the same seed repeats the run, chains carry what they should, queues and switches.
 
 use super::*;
 use crate::random::RandomStream;

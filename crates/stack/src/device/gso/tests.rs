@@ -79,7 +79,7 @@ fn ones_complement(bytes: impl IntoIterator<Item = u8>) -> u16 {
     sum as u16
 }
 
-/// Does what the header before a packet asks for, and gives the packets that then go over the network.
+/// Does what the header before a packet asks for, and returns the packets that then go over the network.
 fn cut(written: &[u8]) -> Vec<Vec<u8>> {
     let ne16 = |at: usize| usize::from(u16::from_ne_bytes([written[at], written[at + 1]]));
     let (flags, kind) = (written[0], written[1]);
