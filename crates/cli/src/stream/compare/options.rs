@@ -27,7 +27,7 @@ pub struct CompareOptions {
     /// Policies of our engine; reliability defaults to both_ends
     #[arg(long, value_name = "POLICY", default_value = crate::stream::policy::DEFAULT)]
     pub policy: String,
-    /// Time between a frame's being sent and its being shown, beyond the paths' least delay (repeatable) [default: 120 ms, 300 ms
+    /// Time from sending a frame to showing it, beyond the paths' least delay (repeatable) [default: 120 ms, 300 ms
     /// and 500 ms]
     #[arg(long, value_name = "TIME", value_parser = latency)]
     latency: Vec<Duration>,
