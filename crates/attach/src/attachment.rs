@@ -1,4 +1,4 @@
-//! What a stack can be attached to, and what it has then.
+//! What a stack can be attached to.
 
 use anabranch_policy::ids::AddressId;
 use anabranch_stack::DeviceId;

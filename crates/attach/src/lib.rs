@@ -1,4 +1,4 @@
-//! The stack on a real host: what it is attached to, and that nothing of it is left behind.
+//! The stack on a real host: attachment to uplinks, and removal without traces.
 
 mod attached;
 mod attachment;

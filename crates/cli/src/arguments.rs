@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The command line.
 
 #[cfg(feature = "lab")]
 use crate::calibrate::CalibrateOptions;

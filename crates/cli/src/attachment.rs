@@ -1,4 +1,4 @@
-//! The options of every command that runs a real stack, and the stack that they ask for.
+//! Options of all commands that run a real stack, and the stack that they set up.
 
 use crate::contender::{Contender, RECOMMENDED, from_option};
 use crate::diagnostic::{Diagnostic, did_you_mean};

@@ -1,4 +1,4 @@
-//! Which build of the program this is.
+//! The commit of this build.
 
 /// The commit the program was built from.
 pub fn commit() -> String {

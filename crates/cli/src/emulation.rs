@@ -1,4 +1,4 @@
-//! Builds the network that a scenario describes for real time: the links of the lab, with the lab's luck, between ports.
+//! Builds the network of a scenario for real time: the links of the lab, with the lab's random numbers, between ports.
 
 use crate::diagnostic::Diagnostic;
 use crate::lab::{network, traffic};

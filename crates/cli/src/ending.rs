@@ -1,4 +1,4 @@
-//! How commands that go on until they are asked to end run, and hear that they are asked.
+//! Commands that run until they are stopped: how they notice signals.
 
 use crate::diagnostic::Diagnostic;
 use crate::live::Live;

@@ -1,4 +1,4 @@
-//! What `proxy` and `serve` have in common: limits, secrets, and targets that must have an address.
+//! Common parts of `proxy` and `serve`: limits, secrets, and targets that must have an address.
 
 use crate::console::{print, remark};
 use crate::diagnostic::Diagnostic;

@@ -1,4 +1,4 @@
-//! Means over seeds, and how far they can be trusted.
+//! Means over seeds and their confidence intervals.
 
 use serde::{Deserialize, Serialize};
 

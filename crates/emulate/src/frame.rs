@@ -1,4 +1,4 @@
-//! A packet on its way through emulated links: real bytes, and what links do to them.
+//! A packet in emulated links: its bytes, and how links change them.
 
 use anabranch_sim::link::{Cargo, DropCause};
 

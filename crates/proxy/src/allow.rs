@@ -1,4 +1,4 @@
-//! Which targets clients may name.
+//! Access rules for the targets that clients may name.
 
 use super::target::{Host, Target};
 use core::net::{IpAddr, SocketAddr};

@@ -1,4 +1,4 @@
-//! Which priority the connections to a target have, for policies that look at it.
+//! Priorities of connections by target, for policies that use them.
 
 use super::allow::{Rule, RuleError};
 use super::target::Target;

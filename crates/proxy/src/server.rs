@@ -1,4 +1,4 @@
-//! The far end of a proxy: ends multipath connections and goes on to targets as plain TCP, for clients that prove the key.
+//! The server: terminates multipath connections and forwards them to targets over plain TCP, for clients that prove the key.
 
 use super::allow::AllowList;
 use super::counters::{Outcome, ProxyCounters};

@@ -1,4 +1,4 @@
-//! The router at work on this host: one loop between the network, the kernel's tables, and those who ask.
+//! The router daemon: one loop between the network, the kernel's tables, and clients that ask for its state.
 
 use super::RouteError;
 use super::complaints::{Complaints, drops};

@@ -1,4 +1,4 @@
-//! What a router and its interfaces are told: every parameter of RFC 5614, 5340 and 2328 with its default.
+//! Configuration of a router and its interfaces: every parameter of RFC 5614, 5340 and 2328 with its default.
 
 use core::fmt;
 use std::net::{IpAddr, Ipv6Addr};

@@ -1,4 +1,4 @@
-//! Routes over several interfaces: which next hop each interface of a destination is reached by.
+//! Routes over several interfaces: the next hop of a destination for each interface.
 //!
 //! Source: Zhang, Zhao, Cheng, "Multipath Routing and MPTCP-Based Data Delivery Over MANETs", IEEE Access 8, 2020, section
 //! V-A-1, equations 1 to 4, and appendix C. A network has as many channels as its nodes have interfaces; interface X of node

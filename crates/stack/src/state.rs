@@ -1,4 +1,4 @@
-//! What driver, streams and listeners share, and the engine's events on their way to those who wait.
+//! State that driver, streams and listeners share, and the delivery of the engine's events to waiting tasks.
 
 use super::connection::{Connection, PathChange, wait, wake};
 use super::error::{AttachError, ConnectError, ListenError};

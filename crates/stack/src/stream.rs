@@ -1,4 +1,4 @@
-//! A connection in an application's hands.
+//! A connection as an application uses it.
 
 use super::connection::{PathChange, wait};
 use super::error::{ConnectError, closed};

@@ -1,4 +1,4 @@
-//! Options of sockets that no library knows.
+//! Socket options that libraries lack.
 
 use nix::errno::Errno;
 use nix::libc;

@@ -1,4 +1,4 @@
-//! Takes numbers from the front of bytes that may end anywhere.
+//! Reads numbers from the front of a byte slice that may end anywhere.
 
 /// What is left to read. Every method returns none, and takes nothing, if too little is left.
 #[derive(Clone, Copy)]

@@ -1,4 +1,4 @@
-//! The engine as a side of a history, and what it can be set to.
+//! The engine as one side of a history, and its settings.
 
 use super::opposite::{Ending, Side};
 use crate::literal::{Action, Nanos};

@@ -1,4 +1,4 @@
-//! What sits at either end of a history: the engine, the literal peer, or whoever else speaks TCP.
+//! The side of a history: the engine, the literal peer, or any other TCP.
 
 use crate::literal::{Action, End, Nanos, Peer};
 use anabranch_wire::Packet;

@@ -1,4 +1,4 @@
-//! What the runs say together: means, deviations of the lab with their intervals, and whether it can be trusted.
+//! Results of all runs: means, deviations of the lab with their intervals, and whether the lab can be trusted.
 
 use super::cases::{Case, Span, Stack};
 use crate::statistics::{Estimate, median, quantile, readable, relative_change};

@@ -1,4 +1,4 @@
-//! What stands above the tables of an outcome.
+//! The lines above the tables of an outcome.
 
 use crate::record::Outcome;
 

@@ -1,4 +1,4 @@
-//! What can be asked of the commands that run scenarios in the lab.
+//! Options of the commands that run scenarios in the lab.
 
 use crate::experiment::Plan;
 use crate::lab::Extras;

@@ -1,4 +1,4 @@
-//! `anabranch proxy`: programs of this host connect here and go out over several paths.
+//! `anabranch proxy`: carries connections of programs on this host over several paths.
 
 use crate::attachment::{Reach, StackOptions, diagnostic};
 use crate::console::print;

@@ -1,4 +1,4 @@
-//! `reproduce`: the papers' experiments, measured next to published.
+//! `reproduce`: the papers' experiments, measured and published results side by side.
 //!
 //! Each experiment that is done is kept in the directory for results at once, so that a run that was interrupted goes on where
 //! it was.

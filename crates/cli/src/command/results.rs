@@ -1,4 +1,4 @@
-//! How commands with results end: the files that they write, and what they print.
+//! The end of commands with results: the files that they write, and what they print.
 
 use super::options::Options;
 use crate::console::{print, remark};

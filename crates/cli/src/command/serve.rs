@@ -1,4 +1,4 @@
-//! `anabranch serve`: ends the connections of `anabranch proxy`, or of any MPTCP client of this host, and goes on from there.
+//! `anabranch serve`: terminates connections of `anabranch proxy`, or of any MPTCP client of this host, and forwards them.
 
 use super::proxy::{priority, target};
 use crate::attachment::{Reach, StackOptions, diagnostic};

@@ -1,4 +1,4 @@
-//! What a scenario says, once read and found possible.
+//! The model of a scenario, after validation.
 
 mod generator;
 mod network;

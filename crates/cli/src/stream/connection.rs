@@ -1,4 +1,4 @@
-//! How both ends come to their connection: what it runs on, and who waits for whom.
+//! How both ends of a stream open their connection.
 
 use super::options::{EndOptions, address};
 use super::policy;

@@ -1,4 +1,4 @@
-//! When a piece of a stream is sent, what it says of its time, and what is counted.
+//! Sending of a stream: when each piece is sent, its time stamps, and counters.
 
 use super::paths::{PathReport, shares};
 use anabranch_media::FrameType;

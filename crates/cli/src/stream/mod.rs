@@ -1,4 +1,4 @@
-//! `anabranch stream`: live streams over several paths, with an end to the waiting.
+//! `anabranch stream`: live streams over several paths with a delivery deadline.
 
 #[cfg(feature = "lab")]
 mod compare;

@@ -1,4 +1,4 @@
-//! What can be asked of `anabranch stream send` and `receive`.
+//! Options of `anabranch stream send` and `receive`.
 
 use super::policy;
 use crate::attachment::StackOptions;

@@ -1,4 +1,4 @@
-//! What is counted of a stream that comes in.
+//! Counters of a received stream.
 
 use super::histogram::Histogram;
 use super::paths::{PathReport, shares};

@@ -1,4 +1,4 @@
-//! `stream send`: a stream comes in on standard input and goes out as messages.
+//! `stream send`: reads a stream from standard input and sends it as messages.
 
 use super::connection::{self, Opened};
 use super::emission::{Emission, Plan};

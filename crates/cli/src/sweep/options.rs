@@ -1,4 +1,4 @@
-//! What can be asked of `sweep`.
+//! Options of `sweep`.
 
 use clap::Args;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Which runs a sweep is made of.
+//! The runs of a sweep.
 
 use super::cast::Entrant;
 use super::network::{Load, MESSAGE};

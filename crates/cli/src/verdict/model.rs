@@ -1,4 +1,4 @@
-//! What a judgement says: one verdict per claim, with a cell for each baseline.
+//! Verdicts: one per claim, with a cell for each baseline.
 
 use crate::statistics::Estimate;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What coded pictures say of themselves: type, and whether others are predicted from them.
+//! Properties of coded pictures: type, and whether others are predicted from them.
 
 use crate::frame::FrameType;
 use anabranch_policy::reliability::{DEPENDED_ON, ESSENTIAL, EXPENDABLE};

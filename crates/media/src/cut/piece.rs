@@ -1,4 +1,4 @@
-//! The pieces into which a stream is cut, and what is counted beside them.
+//! The pieces into which a stream is cut, and their counters.
 
 use crate::frame::FrameType;
 use anabranch_policy::Duration;

@@ -1,4 +1,4 @@
-//! How good a video is after its journey: what arrived when, and how far the pictures are from the original.
+//! Quality of a video after transmission: arrival times, and distance of the pictures from the original.
 //!
 //! Everything here is our own code, so that a figure means the same whatever ffmpeg is installed; the tests hold it
 //! against ffmpeg's filters.

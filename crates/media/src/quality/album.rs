@@ -1,4 +1,4 @@
-//! Decoded pictures that are not as they were coded, each once.
+//! Decoded pictures that differ from the coded ones, each stored once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};

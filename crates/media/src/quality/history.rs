@@ -1,4 +1,4 @@
-//! What a decoder's pictures depend on: the frames that came before, as far back as it remembers.
+//! The frames on which the pictures of a decoder depend.
 //!
 //! Of MPEG-4 part 2 a decoder keeps two pictures, the last two I or P frames in coding order. A B frame leaves no trace, and an I
 //! frame that arrives makes it forget what was before it, but for the B frames between it and the next I or P frame, which

@@ -1,4 +1,4 @@
-//! A link in one direction: what it does to packets, and when they leave it.
+//! A link in one direction: queue, rate, delay, loss, schedule.
 //!
 //! A link is a sans-IO machine: [`Link::handle_packet`] and [`Link::handle_timeout`] are its inputs,
 //! [`Link::poll_delivery`] and [`Link::poll_timeout`] its outputs. It carries anything for which there is a [`Cargo`]:

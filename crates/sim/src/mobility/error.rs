@@ -1,4 +1,4 @@
-//! Why there is no movement.
+//! Errors of movement files and models.
 
 /// Why there is no movement.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! A radio channel: who may send when, who hears it, and what becomes of it.
+//! A radio channel: medium access, propagation and collisions.
 //!
 //! [`Medium`] is one channel with all its stations, each with the distributed coordination function (DCF) of IEEE
 //! 802.11 in it. It is a sans-IO machine: [`Medium::enqueue`] and [`Medium::handle_timeout`] are its inputs,

@@ -1,4 +1,4 @@
-//! What becomes of a frame that others overlap.
+//! Reception of frames that overlap.
 
 use anabranch_policy::rate::Rate;
 use std::f64::consts::{PI, SQRT_2};

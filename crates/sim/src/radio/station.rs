@@ -1,4 +1,4 @@
-//! A station's own business: its queue, the exchange that it is in, its retries and its luck.
+//! A station: its queue, its exchange, its retries and its random numbers.
 
 use crate::random::RandomStream;
 use anabranch_policy::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What a device carried and dropped.
+//! Counters of a device.
 
 /// Totals since the device was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

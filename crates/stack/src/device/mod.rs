@@ -1,4 +1,4 @@
-//! What carries packets: a TUN device, a tunnel in UDP, or a pipe to a relay in the same process.
+//! Devices that carry packets: a TUN device, a tunnel in UDP, or a pipe to a relay in the same process.
 
 mod counters;
 mod gso;

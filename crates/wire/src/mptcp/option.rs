@@ -1,4 +1,4 @@
-//! What the MPTCP options say (RFC 8684, section 3).
+//! The MPTCP options as types (RFC 8684, section 3).
 
 use core::net::IpAddr;
 

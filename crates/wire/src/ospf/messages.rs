@@ -1,4 +1,4 @@
-//! What the five types of packets say (RFC 5340, section A.3).
+//! The bodies of the five packet types (RFC 5340, section A.3).
 
 use super::{AgedLsa, InterfaceId, LsaHeader, LsaKey, Options, RouterId};
 

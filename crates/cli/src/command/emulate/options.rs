@@ -1,4 +1,4 @@
-//! What can be asked of `emulate`.
+//! Options of `emulate`.
 
 use crate::diagnostic::Diagnostic;
 use crate::scenario::quantity;

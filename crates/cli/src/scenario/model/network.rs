@@ -1,4 +1,4 @@
-//! What a scenario says of its network: links, paths, and nodes with radios.
+//! The network part of a scenario: links, paths, and nodes with radios.
 
 use crate::scenario::quantity::{Packets, Share, Size};
 use anabranch_policy::rate::Rate;

@@ -1,4 +1,4 @@
-//! What a scenario says of its results: what is measured, drawn, swept over and claimed.
+//! The results part of a scenario: metrics, figures, sweeps and claims.
 
 use crate::scenario::quantity::{Change, Share};
 use anabranch_policy::time::Duration;

@@ -1,4 +1,4 @@
-//! What can be asked of `anabranch stream compare`.
+//! Options of `anabranch stream compare`.
 
 use crate::scenario::quantity;
 use crate::stream::options::latency;

@@ -1,4 +1,4 @@
-//! What the runs say together.
+//! Results of all runs.
 
 use super::judge::{Delays, GRACE};
 use super::schedule::Frame;

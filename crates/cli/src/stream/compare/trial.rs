@@ -1,4 +1,4 @@
-//! One run: who carries the stream, over which paths, with which luck and latency.
+//! One run: sender, paths, seed and latency.
 
 use super::datagrams::{self, Programs};
 use super::ends::{Lasts, failed};
