@@ -17,7 +17,7 @@ const LONGEST: usize = 4 * u16::MAX as usize;
 /// A block of link-local signalling.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Lls {
-    /// Its values in the order of the wire. Where one stands twice, the first counts.
+    /// Its values in the order of the wire. Of duplicates the first counts.
     pub tlvs: Vec<Tlv>,
 }
 

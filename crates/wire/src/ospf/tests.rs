@@ -260,7 +260,7 @@ fn metrics_are_as_in_rfc_5614_a_2_5_and_padded_to_whole_words() {
 }
 
 #[test]
-fn unknown_values_are_kept_and_those_that_stand_twice_count_once() {
+fn unknown_values_are_kept_and_duplicates_count_once() {
     let unknown = Tlv::Unknown { kind: 1, value: vec![0, 0, 0, 1, 2].into() };
     let second = Tlv::MdrHello(MdrHello { sequence: 9, ..MdrHello::default() });
     let hello = packet(Body::Hello(Hello::default()), lls(vec![unknown, mdr_hello(), second]));

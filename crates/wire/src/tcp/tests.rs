@@ -206,7 +206,7 @@ fn the_room_left_says_how_many_sack_blocks_fit() {
 }
 
 #[test]
-fn options_of_the_handshake_are_not_read_elsewhere() {
+fn options_of_the_handshake_are_read_on_syns_only() {
     let bytes = [2, 4, 0x05, 0xb4, 4, 2, 1, 3, 3, 7, 0, 0];
     assert_eq!(TcpOptions::parse(&bytes, Flags::ACK), Ok(TcpOptions::default()));
     let read = TcpOptions::parse(&bytes, SYN_ACK).unwrap();

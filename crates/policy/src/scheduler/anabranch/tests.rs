@@ -197,7 +197,7 @@ fn duplicated(waited: u64, outstanding: u64, paths: &[SubflowView]) -> Option<u3
 }
 
 #[test]
-fn what_arrives_earlier_elsewhere_or_is_overdue_goes_twice() {
+fn data_that_arrives_earlier_on_another_subflow_or_is_overdue_is_duplicated() {
     let paths = [subflow(0, 50), subflow(1, 20)];
     // The other answers after 22 ms, the sender is expected to after 50.
     assert_eq!(duplicated(27, 100, &paths), Some(1));
@@ -215,7 +215,7 @@ fn what_arrives_earlier_elsewhere_or_is_overdue_goes_twice() {
 }
 
 #[test]
-fn the_tail_goes_twice_where_its_path_loses() {
+fn the_tail_is_duplicated_where_its_path_loses() {
     let mut paths = [subflow(0, 50), subflow(1, 100)];
     assert_eq!(duplicated(0, TAIL, &paths), None);
     paths[0].loss_rate = LOSSY * 1.01;
@@ -259,7 +259,7 @@ fn what_a_slower_path_lost_goes_before_new_data_unless_the_application_is_ahead(
 }
 
 #[test]
-fn what_the_peer_misses_goes_elsewhere_at_once_unless_the_application_is_ahead_of_the_buffer() {
+fn reported_losses_are_reinjected_at_once_unless_the_application_is_ahead_of_the_buffer() {
     let mut scheduler = Anabranch::default();
     let [live, ahead] = [false, true].map(|backlogged| ConnectionView { backlogged, ..connection(0) });
     assert!(scheduler.repairs_elsewhere(&live) && !scheduler.repairs_elsewhere(&ahead));
@@ -311,7 +311,7 @@ fn goes_twice_with(
 }
 
 #[test]
-fn what_could_not_be_repaired_in_time_goes_twice() {
+fn what_could_not_be_repaired_in_time_is_duplicated() {
     let as_it_is = |_: &mut ConnectionView, _: &mut Outstanding| ();
     let mut paths = [subflow(0, 50), subflow(1, 200)];
     paths[1].loss_rate = LOSSY * 1.01;
