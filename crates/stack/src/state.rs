@@ -1,4 +1,4 @@
-//! What driver, streams and listeners share, and the engine's events on their way to those who wait.
+//! State that driver, streams and listeners share, and the delivery of the engine's events to waiting tasks.
 
 use super::connection::{Connection, PathChange, wait, wake};
 use super::error::{AttachError, ConnectError, ListenError};
@@ -234,7 +234,7 @@ impl State {
     pub(super) fn forget(&mut self, id: ConnectionId) {
         let now = self.now();
         if self.connections.remove(&id).is_some_and(|connection| connection.closed.is_none()) {
-            // It may have ended since: then there is nothing to give up.
+            // It may have ended since: then there is nothing to abandon.
             let _ = self.endpoint.discard(now, id);
             self.wake_driver();
         }

@@ -1,4 +1,4 @@
-//! The engine as a side of a history, and what it can be set to.
+//! The engine as one side of a history, and its settings.
 
 use super::opposite::{Ending, Side};
 use crate::literal::{Action, Nanos};
@@ -36,7 +36,7 @@ settings! {
     Grows "receive_buffer_grows" [0, 1];
     /// What waits out of order takes from the window.
     Charge "charge_out_of_order" [0, 1];
-    /// Data is given to the data level in the order of its subflow.
+    /// Data is passed to the data level in the order of its subflow.
     Strict "data_in_subflow_order" [0, 1];
     /// Send buffer, bytes.
     Send "send_buffer" [65_536, 4_096, 20_000, 1_000_000];
@@ -166,13 +166,13 @@ impl EngineSide {
         }
     }
 
-    fn note_end_of_stream(&mut self) {
+    fn on_end_of_stream(&mut self) {
         if std::mem::replace(&mut self.end_of_stream, true) {
             self.complaint = Some("the stream ended twice".into());
         }
     }
 
-    fn note_cause(&mut self, cause: CloseCause) {
+    fn on_closed(&mut self, cause: CloseCause) {
         if self.cause.replace(cause).is_some() {
             self.complaint = Some("the connection ended twice".into());
         }
@@ -184,8 +184,8 @@ impl EngineSide {
                 Event::Accepted { connection, .. } if !self.client && self.id.is_none() => self.id = Some(connection),
                 Event::Accepted { .. } => self.complaint = Some("a second connection was accepted".into()),
                 Event::FellBack(id, _) if self.id == Some(id) => self.is_plain = true,
-                Event::EndOfStream(id) if self.id == Some(id) => self.note_end_of_stream(),
-                Event::Closed(id, cause) if self.id == Some(id) => self.note_cause(cause),
+                Event::EndOfStream(id) if self.id == Some(id) => self.on_end_of_stream(),
+                Event::Closed(id, cause) if self.id == Some(id) => self.on_closed(cause),
                 _ => {}
             }
         }

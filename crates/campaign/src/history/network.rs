@@ -13,7 +13,7 @@ use std::net::IpAddr;
 pub struct Weather {
     /// Lost.
     pub loss: u8,
-    /// Delivered twice.
+    /// Duplicated.
     pub twice: u8,
     /// Delivered later, by up to `late_by`.
     pub late: u8,

@@ -1,4 +1,4 @@
-//! What sits at either end of a history: the engine, the literal peer, or whoever else speaks TCP.
+//! The side of a history: the engine, the literal peer, or any other TCP.
 
 use super::network::path_of;
 use crate::literal::{Action, End, Nanos, Peer, Protocol};

@@ -17,7 +17,7 @@ pub enum Outcome {
     Failed,
     /// The client failed before the server had a connection; excused.
     NeverAccepted,
-    /// A side waits for one that failed, or that it cannot hear, until its application gave up; excused.
+    /// A side waits for one that failed, or that it cannot hear, until its application aborts; excused.
     Abandoned,
     /// The peer lied, and the engine came through: it ended, at the latest when told to.
     LiedTo,
@@ -102,7 +102,7 @@ fn judge(world: &mut World, history: &History) -> Result<Outcome, String> {
     if !world.is_over() && excuse.is_some() {
         world.run_to_end(BEREAVED)?;
     }
-    let abandoned = give_up(world, history, excuse)?;
+    let abandoned = abort_waiting(world, history, excuse)?;
     world.run_out(AFTERMATH)?;
     // What becomes of a liar is nobody's concern.
     let concerns = |side: &usize| !(history.is_hostile() && history.kind.is_literal(*side));
@@ -116,9 +116,9 @@ fn judge(world: &mut World, history: &History) -> Result<Outcome, String> {
     Ok(if abandoned { Outcome::Abandoned } else { outcome })
 }
 
-/// One side is gone and the other waits for it, without keepalive for ever (RFC 9293, section 3.8.4): its application gives
+/// One side is gone and the other waits for it, without keepalive for ever (RFC 9293, section 3.8.4): its application
 /// up.
-fn give_up(world: &mut World, history: &History, excuse: Option<&str>) -> Result<bool, String> {
+fn abort_waiting(world: &mut World, history: &History, excuse: Option<&str>) -> Result<bool, String> {
     if world.is_over() {
         return Ok(false);
     }

@@ -1,4 +1,4 @@
-//! What RFC 8684 and RFC 9293 leave to a host, and what the literal peer may choose of it.
+//! Choices that RFC 8684 and RFC 9293 leave open, and those of the literal peer.
 
 use crate::settings::settings;
 

@@ -68,7 +68,7 @@ impl Peer {
         self.data.take_fin();
     }
 
-    /// No more is given to this subflow: FIN goes behind what it has.
+    /// No more is assigned to this subflow: FIN goes behind what it has.
     pub(super) fn close_flow(&mut self, index: usize) {
         // Before the peer has the keys for sure, a FIN would look like that of plain TCP.
         let unheard = self.protocol == Protocol::Multipath && self.client && !self.heard_dss;
@@ -173,7 +173,7 @@ impl Peer {
         }
     }
 
-    pub(super) fn give_up(&mut self, why: &'static str) {
+    pub(super) fn abort_with(&mut self, why: &'static str) {
         if self.end.is_none() {
             // All data is at both ends, and only the word of our DATA_FIN is missing, from a peer that may be gone: finished.
             let whole = self.data.closed && self.data.una >= self.data.length() && self.data.fin_taken;
@@ -210,7 +210,7 @@ impl Peer {
     }
 
     /// Both streams are over: the application is told.
-    pub(super) fn note_end(&mut self) {
+    pub(super) fn record_end(&mut self) {
         if self.end.is_none() && self.data.is_over() {
             self.finish(End::Finished);
         }
@@ -229,7 +229,7 @@ impl Peer {
         let cut = self.flows[0].fin.is_some() && !(self.data.closed && self.data.nxt >= self.data.length());
         if self.protocol != Protocol::Multipath || self.flows.len() > 1 || self.crooked || shifted || cut {
             if self.protocol == Protocol::Multipath {
-                self.give_up("it cannot go on as plain TCP");
+                self.abort_with("it cannot go on as plain TCP");
             }
             return;
         }
@@ -302,7 +302,7 @@ impl Peer {
         let Some(path) = self.any_path() else { return };
         self.rejoins += 1;
         if self.rejoins > 8 {
-            return self.give_up("no subflow is left");
+            return self.abort_with("no subflow is left");
         }
         self.rejoin_at = self.now + 3_000 * super::MILLI;
         if let Some(remote) = self.join_target() {

@@ -40,7 +40,7 @@ pub enum End {
     Aborted,
     /// The peer aborted, or reset the last subflow.
     Reset,
-    /// We gave up.
+    /// We aborted.
     GaveUp(&'static str),
 }
 
@@ -311,7 +311,7 @@ impl Peer {
             self.transmit(index);
         }
         self.arm_data_timers();
-        self.note_end();
+        self.record_end();
         self.wants_a_subflow();
     }
 }

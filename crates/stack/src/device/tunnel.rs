@@ -21,12 +21,12 @@ use tokio::net::UdpSocket;
 /// A client says something at least this often: NATs forget a UDP flow after two minutes at the earliest (RFC 4787, REQ-5),
 /// and many of them do not obey.
 const KEEPALIVE: Duration = Duration::from_secs(20);
-/// Bytes asked for in the socket's buffers; the operating system may give less.
+/// Bytes asked for in the socket's buffers; the operating system may grant less.
 const SOCKET_BUFFER: usize = 4 << 20;
 /// Most bytes handed over in one call.
-const LARGEST_TRAIN: usize = 65_000;
+const LARGEST_BATCH: usize = 65_000;
 
-/// Largest IP packet that the engine may give a tunnel, so that the datagram fits into 1500 bytes: headers of IP, UDP and our
+/// Largest IP packet that the engine may send through a tunnel, so that the datagram fits into 1500 bytes: headers of IP, UDP and our
 /// own are added, and the IPv6 header that the engine counts is left out.
 pub const MAX_TUNNEL_PACKET: u16 = (1_500 - udp::HEADER - encapsulation::HEADER) as u16;
 
@@ -55,7 +55,7 @@ enum End {
 
 /// Datagrams of one size to one destination, handed over together (UDP_SEGMENT).
 #[derive(Default)]
-struct Train {
+struct Batch {
     contents: Vec<u8>,
     destination: Option<Whereabouts>,
     ecn: Ecn,
@@ -64,12 +64,12 @@ struct Train {
     count: usize,
 }
 
-impl Train {
+impl Batch {
     /// Whether a datagram of `length` bytes can go with those that wait.
     fn takes(&self, destination: Whereabouts, ecn: Ecn, length: usize, most: usize) -> bool {
         self.count == 0
             || (self.count < most
-                && self.contents.len() + length <= LARGEST_TRAIN
+                && self.contents.len() + length <= LARGEST_BATCH
                 && length <= self.size
                 && self.contents.len() == self.count * self.size
                 && self.destination == Some(destination)
@@ -87,7 +87,7 @@ pub struct Tunnel {
     received: Option<RecvMeta>,
     next: usize,
     scratch: Vec<u8>,
-    train: Train,
+    batch: Batch,
     counters: DeviceCounters,
 }
 
@@ -111,7 +111,7 @@ impl Tunnel {
     fn over(socket: Socket, bind: SocketAddr, end: End) -> io::Result<Self> {
         socket.bind(&bind.into())?;
         socket.set_nonblocking(true)?;
-        // As much as there is: nothing to do if the system gives less.
+        // As much as there is: nothing to do if the system grants less.
         let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
         let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
         let socket = UdpSocket::from_std(socket.into())?;
@@ -125,7 +125,7 @@ impl Tunnel {
             received: None,
             next: 0,
             scratch: Vec::new(),
-            train: Train::default(),
+            batch: Batch::default(),
             counters: DeviceCounters::default(),
         })
     }
@@ -213,39 +213,39 @@ impl Tunnel {
         }
     }
 
-    /// Adds the datagram in `scratch` to the train.
+    /// Adds the datagram in `scratch` to the batch.
     fn push(&mut self, destination: Whereabouts, ecn: Ecn) {
-        if !self.train.takes(destination, ecn, self.scratch.len(), self.udp.max_gso_segments()) {
+        if !self.batch.takes(destination, ecn, self.scratch.len(), self.udp.max_gso_segments()) {
             self.flush();
         }
-        let train = &mut self.train;
-        if train.count == 0 {
-            (train.destination, train.ecn, train.size) = (Some(destination), ecn, self.scratch.len());
+        let batch = &mut self.batch;
+        if batch.count == 0 {
+            (batch.destination, batch.ecn, batch.size) = (Some(destination), ecn, self.scratch.len());
         }
-        train.count += 1;
-        train.contents.extend_from_slice(&self.scratch);
+        batch.count += 1;
+        batch.contents.extend_from_slice(&self.scratch);
     }
 
     pub(super) fn flush(&mut self) {
-        let Some(destination) = self.train.destination.take() else { return };
+        let Some(destination) = self.batch.destination.take() else { return };
         let transmit = Transmit {
             destination: destination.client,
-            ecn: to_codepoint(self.train.ecn),
-            contents: &self.train.contents,
-            segment_size: (self.train.count > 1).then_some(self.train.size),
+            ecn: to_codepoint(self.batch.ecn),
+            contents: &self.batch.contents,
+            segment_size: (self.batch.count > 1).then_some(self.batch.size),
             src_ip: destination.ours,
         };
         // Not through the runtime's readiness: a full socket buffer is a full queue, and the engine sees a loss.
         let sent = self.udp.try_send((&self.socket).into(), &transmit).is_ok();
-        let count = self.train.count as u64;
+        let count = self.batch.count as u64;
         if sent {
             self.counters.packets_sent += count;
-            self.counters.bytes_sent += self.train.contents.len() as u64;
+            self.counters.bytes_sent += self.batch.contents.len() as u64;
         } else {
             self.counters.not_taken += count;
         }
-        self.train.contents.clear();
-        self.train.count = 0;
+        self.batch.contents.clear();
+        self.batch.count = 0;
     }
 
     /// When a keepalive may be due.
