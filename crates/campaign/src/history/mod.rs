@@ -112,9 +112,4 @@ impl History {
     pub fn is_set(&self, name: &str) -> bool {
         self.sides.iter().any(|side| side.odd().any(|(odd, _)| odd == name))
     }
-
-    /// Whether the literal peer maps octets again that need not be.
-    pub fn repeats(&self) -> bool {
-        self.is_set("again") || self.ops.iter().any(|(_, op)| matches!(op, Op::Act(_, Action::Again)))
-    }
 }

@@ -67,16 +67,10 @@ pub fn play(history: &History, record: bool, strict: bool) -> Played {
 
 /// Whether a failure is one that is known and not mended, of which there are histories in `corpus/known`. Options are lost on the
 /// way in the midst, and a side takes for plain TCP what the other still maps: it reads what nobody wrote, or takes the FIN of a
-/// subflow for the end. Or, after a wrong checksum, the engine falls back while the peer, which has not heard of it, maps again what
-/// it sent, or while something waits behind a hole of the subflow (`data_in_subflow_order`): what follows is appended, and not put
-/// where it belongs.
+/// subflow for the end.
 fn known(world: &World, history: &History) -> bool {
-    let excuses = |op: &Op| match op {
-        Op::Strip(_) => true,
-        Op::Change(..) => history.checksums() && (history.repeats() || history.is_set("data_in_subflow_order")),
-        _ => false,
-    };
-    world.misread && history.ops.iter().any(|(_, op)| excuses(op))
+    let stripped = |(_, op): &(u32, Op)| matches!(op, Op::Strip(_));
+    world.misread && history.ops.iter().any(stripped)
 }
 
 /// Why the connection may fail, if it may.

@@ -2,7 +2,6 @@
 
 use super::association::Protocol;
 use super::state::Connection;
-use crate::subflow::timers::SubflowTimer;
 use crate::subflow::{State, Subflow};
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::time::{Duration, Instant};
@@ -36,10 +35,7 @@ impl Connection {
         }
         self.life.discard();
         self.close(now);
-        let waits = self.config.tcp.fin_wait_2;
-        for subflow in self.subflows.iter_mut().filter(|subflow| subflow.state == State::FinWait2) {
-            subflow.timers.set_by(SubflowTimer::Linger, now + waits);
-        }
+        self.limit_wait_for_fin(now);
         self.limit_wait_for_end(now);
     }
 

@@ -39,8 +39,10 @@ pub(super) struct Fallback {
 #[derive(Debug, Default)]
 struct Untold {
     infinite_mapping: InfiniteMapping,
-    /// The data sequence number that our MP_FAIL names.
+    /// The data sequence number that our MP_FAIL names, until it was heard.
     failed: Option<u64>,
+    /// There was an MP_FAIL of ours: the peer says with an infinite mapping how its numbers go on.
+    was_failure: bool,
 }
 
 /// The infinite mapping that tells the peer of a fallback (RFC 8684, section 3.7).
@@ -83,12 +85,18 @@ impl Fallback {
 
     /// We fell back for a wrong checksum: our MP_FAIL names this data sequence number.
     pub fn fail(&mut self, data_seq: u64) {
-        self.untold.get_or_insert_default().failed = Some(data_seq);
+        let untold = self.untold.get_or_insert_default();
+        (untold.failed, untold.was_failure) = (Some(data_seq), true);
     }
 
     /// The data sequence number that our MP_FAIL names, until the peer has shown that it knows.
     pub fn unheard(&self) -> Option<u64> {
         self.untold.as_ref()?.failed
+    }
+
+    /// Whether we sent MP_FAIL.
+    pub fn was_failure(&self) -> bool {
+        self.untold.as_ref().is_some_and(|untold| untold.was_failure)
     }
 
     /// The peer has shown that it knows, or is not waited for any longer.

@@ -3,6 +3,8 @@
 use super::association::Protocol;
 use super::state::Connection;
 use super::timer_table::Timer;
+use crate::subflow::State;
+use crate::subflow::timers::SubflowTimer;
 use anabranch_policy::time::{Duration, Instant};
 
 impl Connection {
@@ -12,6 +14,15 @@ impl Connection {
         if only_waits && self.association.protocol == Protocol::Multipath {
             let end = now + self.config.tcp.fin_wait_2;
             self.timers.set_by(Timer::WithoutSubflows, end);
+        }
+    }
+
+    /// Only the peer's FIN is missing, and not waited for longer than this. Ours was perhaps acknowledged while the peer's stream was
+    /// not whole, or still of use.
+    pub(super) fn limit_wait_for_fin(&mut self, now: Instant) {
+        let end = now + self.config.tcp.fin_wait_2;
+        for subflow in self.subflows.iter_mut().filter(|subflow| subflow.state == State::FinWait2) {
+            subflow.timers.set_by(SubflowTimer::Linger, end);
         }
     }
 

@@ -148,6 +148,8 @@ impl Connection {
             for (data_seq, bytes) in parts {
                 self.insert(now, handle, data_seq, bytes);
             }
+            // What comes now is placed behind what is in order.
+            self.release_in_order(now, handle);
         } else {
             self.reset_subflow_with(now, handle, CloseReason::ProtocolError, fail, REASON_MIDDLEBOX);
         }

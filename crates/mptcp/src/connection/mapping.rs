@@ -19,6 +19,9 @@ use bytes::Bytes;
 /// Segments in a row without a mapping after which the path is taken to strip options.
 const MAX_UNMAPPED: u8 = 32;
 
+/// The length that an infinite mapping is kept with: as much as any window.
+const ENDLESS: u32 = 1 << 30;
+
 impl Connection {
     /// A DSS on a segment without payload: a DATA_FIN, or a mapping for bytes to come.
     pub(super) fn handle_mapping_alone(&mut self, now: Instant, handle: Handle, segment: &Segment) {
@@ -108,16 +111,25 @@ impl Connection {
     }
 
     /// Payload in plain TCP. A peer that has not heard of our fallback still says where it belongs, and sends data again
-    /// under new numbers of the subflow.
-    pub(super) fn place_plain(&mut self, now: Instant, handle: Handle, segment: &Segment, payload: Bytes) {
+    /// under new numbers of the subflow. Its infinite mapping says how it goes on.
+    pub(super) fn place_plain(&mut self, now: Instant, handle: Handle, segment: &Segment, mut payload: Bytes) {
         let initial = self.subflows[handle].peer.initial;
-        let mapping =
-            if self.association.fallback.unheard().is_some() { self.mapping_of(initial, segment) } else { None };
-        match mapping.filter(|mapping| segment.seq == mapping.seq && payload.len() as u32 == mapping.length) {
-            Some(mapping) => {
-                self.place(now, handle, Subflow::range_of(segment.seq, &payload), mapping.data_seq, payload);
-            }
-            None => self.place_unmapped(now, handle, segment.seq, payload),
+        let told = if self.association.fallback.was_failure() { self.mapping_of(initial, segment) } else { None };
+        if let Some(mapping) = told {
+            let infinite = mapping.wire.length == 0 && !mapping.data_fin;
+            self.store(handle, &Resolved { length: if infinite { ENDLESS } else { mapping.length }, ..mapping });
+        }
+        let mut seq = segment.seq;
+        while !payload.is_empty() {
+            let Some(subflow) = self.subflows.live(handle) else { return };
+            let Some(mapping) = subflow.mappings.find(seq).copied() else {
+                return self.place_unmapped(now, handle, seq, payload);
+            };
+            let skipped = seq - mapping.seq;
+            let part = payload.split_to(payload.len().min((mapping.length - skipped) as usize));
+            let range = Subflow::range_of(seq, &part);
+            seq = range.1;
+            self.place(now, handle, range, mapping.data_seq.wrapping_add(u64::from(skipped)), part);
         }
     }
 

@@ -30,6 +30,7 @@ impl Connection {
             self.output.pending = true;
         }
         self.conclude(CloseCause::Finished);
+        self.limit_wait_for_fin(now);
         let mut next = self.subflows.first_handle();
         while let Some(handle) = next {
             self.remove_if_closed(now, handle);
