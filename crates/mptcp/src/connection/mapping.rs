@@ -10,7 +10,7 @@ use super::resolved::Resolved;
 use super::state::Connection;
 use super::subflows::Handle;
 use crate::event::FallbackCause;
-use crate::subflow::{StoredMapping, Subflow};
+use crate::subflow::Subflow;
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Instant;
 use anabranch_wire::{Segment, SeqNumber};
@@ -189,8 +189,7 @@ impl Connection {
     fn place_by_stored(&mut self, now: Instant, handle: Handle, mut seq: SeqNumber, mut payload: Bytes) {
         while !payload.is_empty() {
             let Some(subflow) = self.subflows.live(handle) else { return };
-            let covers = |m: &&StoredMapping| seq.at_or_after(m.seq) && seq.before(m.seq + m.length);
-            let Some(mapping) = subflow.mappings.iter().rev().find(covers).copied() else {
+            let Some(mapping) = subflow.mappings.find(seq).copied() else {
                 return self.record_unmapped(now, handle, seq, payload);
             };
             let skipped = seq - mapping.seq;

@@ -17,17 +17,6 @@ pub struct SendSequence {
     pub end: SeqNumber,
 }
 
-/// A mapping of subflow sequence to data sequence that later segments rely on (RFC 8684, section 3.3.1).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct StoredMapping {
-    /// First subflow sequence number.
-    pub seq: SeqNumber,
-    /// Bytes, without a DATA_FIN.
-    pub length: u32,
-    /// Data sequence of the first byte.
-    pub data_seq: u64,
-}
-
 /// Keepalive probes on a path whose address the peer withdrew.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Suspicion {
