@@ -26,6 +26,7 @@ pub use error::{AttachError, ConnectError, ListenError};
 pub use halves::{ReadHalf, WriteHalf};
 pub use listener::Listener;
 pub use report::{ConnectionReport, PathReport, explain};
+pub use slots::{Slot, Slots};
 pub use stream::Stream;
 
 use anabranch_mptcp::{ConnectionConfig, Endpoint, EndpointConfig, Ports};
