@@ -17,7 +17,7 @@ pub async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Asks `remote`, and gives its answer.
+/// Asks `remote`, and returns its answer.
 pub async fn ask(attachment: &Attachment, remote: SocketAddr) -> Result<String, Box<dyn Error>> {
     let policies: Combination = "scheduler=redundant,congestion=olia".parse()?;
     let attached = attach(attachment, StackConfig::new(policies.build_path_manager()?)).await?;

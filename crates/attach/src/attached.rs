@@ -1,4 +1,4 @@
-//! A stack at work on a host, and its end.
+//! An attached stack, and its detachment.
 
 use crate::attachment::AttachedPath;
 use crate::lock::lock;

@@ -1,4 +1,4 @@
-//! What a stack can be attached to, and what it has then.
+//! What a stack can be attached to.
 
 use anabranch_policy::ids::AddressId;
 use anabranch_stack::DeviceId;
@@ -51,9 +51,9 @@ pub struct Tunnels {
 /// What can be chosen about how a host is set up.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostOptions {
-    /// Largest packet, bytes of IP; if not given the uplink's, or 1500.
+    /// Largest packet, bytes of IP; by default the uplink's, or 1500.
     pub mtu: Option<u16>,
-    /// Directory in which is noted what is to be undone after a crash; if not given `/run/anabranch`, or
+    /// Directory of the journal of what is to be undone after a crash; by default `/run/anabranch`, or
     /// `$XDG_RUNTIME_DIR/anabranch` where that cannot be written.
     pub journal: Option<PathBuf>,
 }

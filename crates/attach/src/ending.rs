@@ -1,4 +1,4 @@
-//! When the program is asked to end.
+//! Signals that end the program.
 
 use std::io;
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! Has stack and host adjusted to changes of the network.
+//! Adjusts stack and host to changes of the network.
 
 use anabranch_host::{HostError, Watch};
 use std::time::Duration;

@@ -6,7 +6,7 @@ use anabranch_policy::ids::AddressId;
 use anabranch_stack::{DeviceId, Stack};
 use std::net::IpAddr;
 
-/// The ids of addresses. One that was given back is taken again as late as possible: the peer may still be busy with its
+/// The ids of addresses. One that was returned is taken again as late as possible: the peer may still be busy with its
 /// REMOVE_ADDR, and would close what has the id by then.
 #[derive(Debug, Default)]
 pub(super) struct Ids {

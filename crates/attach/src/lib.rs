@@ -1,4 +1,4 @@
-//! The stack on a real host: what it is attached to, and that nothing of it is left behind.
+//! The stack on a real host: attachment to uplinks, and removal without traces.
 
 mod attached;
 mod attachment;
@@ -35,7 +35,7 @@ use works::Works;
 /// What will be done for an attachment, for those who want to see it first; nothing is changed, and no right is needed.
 ///
 /// # Errors
-/// [`HostError`], as [`attach`] would give.
+/// [`HostError`], as of [`attach`].
 pub fn plan(attachment: &Attachment) -> Result<Plan, HostError> {
     ReservedPorts::take(attachment.ports())?;
     planned(attachment, &prospect(attachment.root(), attachment.needs_filter())?)

@@ -1,4 +1,4 @@
-//! What the event loop's tasks share.
+//! State shared by the tasks of the event loop.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! How stack and host are adjusted to what becomes of uplinks.
+//! Changes of stack and host after changes of uplinks.
 
 use crate::attachment::Uplinks;
 use crate::uplink_choice::is_obvious;

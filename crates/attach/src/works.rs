@@ -1,4 +1,4 @@
-//! What an attachment has on the host and in the stack.
+//! What an attachment has set up on the host and in the stack.
 
 use crate::lane::{Ids, Lane};
 use anabranch_host::{HostError, PathPlan, Setup, Step};

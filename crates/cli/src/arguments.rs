@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The command line.
 
 #[cfg(feature = "lab")]
 use crate::calibrate::CalibrateOptions;
@@ -22,18 +22,18 @@ pub struct Arguments {
     pub command: Command,
 }
 
-/// What options are called whose values are numbers or quantities.
+/// Value names of options that take numbers or quantities.
 const QUANTITIES: [&str; 6] = ["TIME", "RATE", "SIZE", "N", "SECONDS", "BYTES"];
 
 impl Arguments {
-    /// Reads the command line; what is wrong with it is said, and ends the program.
+    /// Reads the command line; prints an error and ends the program if it is wrong.
     pub fn read() -> Self {
         let matches = with_signs(Self::command()).get_matches();
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
 }
 
-/// Lets a quantity below zero be told that it is one: clap would take `-3` for an option that it does not know.
+/// Lets negative quantities through to their own error message: clap would take `-3` for an unknown option.
 fn with_signs(command: clap::Command) -> clap::Command {
     let is_quantity = |argument: &clap::Arg| {
         let names = argument.get_value_names().unwrap_or_default();
@@ -48,7 +48,7 @@ fn with_signs(command: clap::Command) -> clap::Command {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     #[cfg(feature = "lab")]
-    /// Run a scenario with its first policy, or with those given, and sum up the runs
+    /// Run a scenario with its first policy, or with those of --policy, and sum up the runs
     Run {
         /// The scenario: a file, or the name of one that comes with the program (see `list`)
         scenario: PathBuf,
@@ -59,7 +59,7 @@ pub enum Command {
         options: Options,
     },
     #[cfg(feature = "lab")]
-    /// Run a scenario with each of its policies, or with those given, on the same seeds, side by side
+    /// Run a scenario with each of its policies, or with those of --policy, on the same seeds, side by side
     Compare {
         /// The scenario: a file, or the name of one that comes with the program (see `list`)
         scenario: PathBuf,
@@ -69,33 +69,33 @@ pub enum Command {
     #[cfg(feature = "lab")]
     /// Reproduce the papers' experiments and write a report with their figures
     Reproduce {
-        /// Which one, by its name or the beginning of it; all of them if not given
+        /// Which one, by its name or the beginning of it; all of them by default
         experiment: Option<String>,
         #[command(flatten)]
         options: ReproduceOptions,
     },
     #[cfg(feature = "lab")]
-    /// Hold the lab against real time: a set of networks in the lab, emulated with the engine, emulated with Linux
+    /// Compare the lab with real time: the same networks in the lab, emulated with the engine, and emulated with Linux
     Calibrate {
         #[command(flatten)]
         options: CalibrateOptions,
     },
     #[cfg(feature = "lab")]
-    /// Hold every policy against TCP on each single path, on a thousand networks that fill the space of what paths are like
+    /// Compare every policy with TCP on each single path, on a thousand networks of a space-filling design
     Sweep {
         #[command(flatten)]
         options: SweepOptions,
     },
     #[cfg(feature = "lab")]
-    /// Put a program on a scenario's paths in real time: two network namespaces, the lab's links between them
+    /// Run a program over a scenario's paths in real time: two network namespaces with the lab's links between them
     #[command(after_help = EMULATE_EXAMPLES)]
     Emulate(EmulateOptions),
-    /// Let programs of this host go out over several paths: SOCKS5, HTTP CONNECT, and forwarded ports
+    /// Carry connections of this host's programs over several paths: SOCKS5, HTTP CONNECT, and forwarded ports
     Proxy {
         #[command(flatten)]
         options: Box<ProxyOptions>,
     },
-    /// End connections of MPTCP clients, with a shared key those of `proxy`, and go on to their targets
+    /// Terminate MPTCP connections, from `proxy` with a shared key, and forward them to their targets
     Serve {
         #[command(flatten)]
         options: Box<ServeOptions>,
@@ -105,18 +105,18 @@ pub enum Command {
         /// The new file
         file: PathBuf,
     },
-    /// Be a router of an ad-hoc network: OSPF-MDR on this host's interfaces, routes with several next hops in its kernel
+    /// Run an OSPF-MDR router of an ad-hoc network on this host, with multipath routes in the kernel
     #[command(after_help = ROUTE_EXAMPLES)]
     Route {
         #[command(flatten)]
         options: Box<RouteOptions>,
     },
-    /// Measure what the paths carry, second by second and path by path: a client and a server, like iperf3
+    /// Measure throughput per second and per path: a client and a server, like iperf3
     Perf {
         #[command(flatten)]
         options: Box<PerfOptions>,
     },
-    /// Carry live streams over several paths, with an end to the waiting
+    /// Carry live streams over several paths with a delivery deadline: late data is dropped
     Stream {
         #[command(subcommand)]
         command: StreamCommand,
@@ -129,10 +129,10 @@ pub enum Command {
     },
 }
 
-/// What stands below the help of `route`.
+/// The end of the help of `route`.
 const ROUTE_EXAMPLES: &str = "\
-Needs root. It routes until it is ended by SIGTERM, SIGINT or SIGHUP, and leaves nothing on the host then; what a killed one left
-is removed by the next. See docs/route.md.
+Needs root. It runs until SIGTERM, SIGINT or SIGHUP, and then removes its routes and settings. The next run removes what a killed
+one left. See docs/route.md.
 
 Examples:
   anabranch route --interface wlan0 --profile multipath

@@ -1,4 +1,4 @@
-//! The options of every command that runs a real stack, and the stack that they ask for.
+//! Options of all commands that run a real stack, and the stack that they set up.
 
 use crate::contender::{Contender, RECOMMENDED, from_option};
 use crate::diagnostic::{Diagnostic, did_you_mean};
@@ -22,11 +22,11 @@ pub struct StackOptions {
     /// Use this network interface, under its own addresses (repeatable) [default: all with a default route]
     #[arg(long = "uplink", value_name = "INTERFACE", conflicts_with = "local")]
     pub uplinks: Vec<String>,
-    /// Stay on this host: only its own programs reach the stack, over PATHS paths
+    /// Stay on this host: only its own programs can reach the stack, over PATHS paths
     #[arg(long, value_name = "PATHS", num_args = 0..=1, default_missing_value = "1", value_parser = clap::value_parser!(u8).range(1..=32))]
     pub local: Option<u8>,
-    /// Carry segments inside UDP between two ends of ours, on the server's port: no rights are needed, NATs let it pass, and
-    /// nothing is set up on the host; both ends must say so
+    /// Carry segments inside UDP between two Anabranch ends, on the server's port: works through NATs, without privileges and
+    /// without changes to the host; needed at both ends
     #[arg(long, conflicts_with_all = ["local", "mtu", "journal"])]
     pub udp: bool,
     /// The policies: `anabranch`, `plain`, `plain_tcp`, a member of any family, or a combination such as
@@ -37,16 +37,16 @@ pub struct StackOptions {
     /// Largest packet, bytes of IP [default: the uplinks']
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1280..))]
     pub mtu: Option<u16>,
-    /// Most data of a connection that waits to be read, e.g. 4MiB
+    /// Receive buffer of a connection, e.g. 4MiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub receive_buffer: Option<u64>,
-    /// Most data of a connection that is sent and not acknowledged, e.g. 4MiB
+    /// Most unacknowledged data of a connection, e.g. 4MiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub send_buffer: Option<u64>,
-    /// Print what would be set up on this host, as commands, and end
+    /// Print the commands that would set up this host, and exit
     #[arg(long)]
     pub dry_run: bool,
-    /// Directory that notes what is to be undone after a crash [default: /run/anabranch, or $XDG_RUNTIME_DIR/anabranch]
+    /// Directory for the journal that undoes the set-up after a crash [default: /run/anabranch, or $XDG_RUNTIME_DIR/anabranch]
     #[arg(long, value_name = "DIR")]
     pub journal: Option<PathBuf>,
 }

@@ -1,8 +1,8 @@
-//! Baselines: what a stack of multipath TCP does where nobody says otherwise, each value with its reason and source.
+//! Baselines: the defaults of an MPTCP implementation, each value with its reason and source.
 //!
-//! A scheme is as good as what it is held against. Most of what decides that is not in the papers: when data goes on another
-//! subflow, how long a retransmission timeout is at least, which subflow comes first. A baseline names all of it. What it
-//! says takes the place of the engine's defaults; a scenario wins over it, and a policy over both.
+//! The gain of a scheme depends on what it is compared with. Most of what decides that is not in the papers: when data goes on
+//! another subflow, how long a retransmission timeout is at least, which subflow comes first. A baseline names all of it. What
+//! it says takes the place of the engine's defaults; a scenario wins over it, and a policy over both.
 
 mod find;
 mod model;

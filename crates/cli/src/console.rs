@@ -1,4 +1,4 @@
-//! What the program says: results on standard output, remarks on standard error.
+//! Output: results on standard output, remarks on standard error.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! Who takes part in a comparison: a combination of policies, multipath or plain TCP, and the paths it may use.
+//! A contender of a comparison: a combination of policies, multipath or plain TCP, and the paths it may use.
 
 mod check;
 mod choices;

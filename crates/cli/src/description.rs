@@ -1,4 +1,4 @@
-//! What a contender is made of, in words.
+//! A contender described in words.
 
 use crate::contender::{Contender, Route};
 #[cfg(feature = "lab")]

@@ -1,4 +1,4 @@
-//! What the user reads when something is wrong: one message, where it stands, and how to mend it.
+//! Error messages for users: what is wrong, where, and how to correct it.
 
 use std::fmt;
 use std::ops::Range;

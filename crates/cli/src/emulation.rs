@@ -1,4 +1,4 @@
-//! Builds the network that a scenario describes for real time: the links of the lab, with the lab's luck, between ports.
+//! Builds the network of a scenario for real time: the links of the lab, with the lab's random numbers, between ports.
 
 use crate::diagnostic::Diagnostic;
 use crate::lab::{network, traffic};
@@ -10,7 +10,7 @@ use anabranch_sim::{InterfaceId, LinkConfig};
 /// Most paths: each has a byte of its addresses.
 const MOST_PATHS: usize = 250;
 
-/// Builds it for those `paths` of the scenario, given by their places. The ports are the client's end of each path in this
+/// Builds it for those `paths` of the scenario, by their places. The ports are the client's end of each path in this
 /// order, and then the server. The addresses are those of [`address`], with the first of `paths` as path 1.
 ///
 /// # Errors
@@ -49,9 +49,9 @@ pub fn build(scenario: &Scenario, paths: &[usize], seed: u64) -> Result<Network,
     Ok(network)
 }
 
-/// The links of a stretch, named by their places as in the lab.
-fn numbered<'a>(stretch: &str, links: &'a [Link]) -> Vec<(String, &'a Link)> {
-    links.iter().enumerate().map(|(at, link)| (format!("{stretch}/{at}"), link)).collect()
+/// The links of a part of the network, named by their places as in the lab.
+fn numbered<'a>(part: &str, links: &'a [Link]) -> Vec<(String, &'a Link)> {
+    links.iter().enumerate().map(|(at, link)| (format!("{part}/{at}"), link)).collect()
 }
 
 /// Adds one direction (0 forwards, 1 backwards) of links, the last one on the way first; returns where the way begins.

@@ -1,4 +1,4 @@
-//! How commands that go on until they are asked to end run, and hear that they are asked.
+//! Commands that run until they are stopped: how they notice signals.
 
 use crate::diagnostic::Diagnostic;
 use crate::live::Live;
@@ -12,7 +12,7 @@ pub fn block_on<T>(work: impl Future<Output = Result<T, Diagnostic>>) -> Result<
     runtime.map_err(|error| Diagnostic::plain(format!("cannot start the event loop: {error}")))?.block_on(work)
 }
 
-/// Completes when the program is asked to end, by a signal or in the live view, which gives the terminal back then.
+/// Completes when the program is asked to end, by a signal or in the live view, which restores the terminal then.
 pub async fn asked_to_end(live: Option<Live>) {
     wish_to_end(live.as_ref()).await;
 }

@@ -1,4 +1,4 @@
-//! Files and directories for results: made, or a sentence says why not.
+//! Files and directories for results.
 
 use crate::diagnostic::Diagnostic;
 use std::path::Path;

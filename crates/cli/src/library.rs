@@ -82,7 +82,7 @@ pub fn open(path: &Path, options: &[String]) -> Result<Document, Diagnostic> {
     }
 }
 
-/// The experiments whose names begin with `name`; all of them if none is given.
+/// The experiments whose names begin with `name`; all of them without a name.
 pub fn experiments(name: Option<&str>) -> Result<Vec<&'static Embedded>, Diagnostic> {
     let all = SCENARIOS.iter().filter(|known| known.experiment);
     let chosen: Vec<_> = all.clone().filter(|known| known.name.starts_with(name.unwrap_or(""))).collect();

@@ -1,7 +1,7 @@
 //! The one binary: scenarios in, tables, reports and captures out.
 //!
 //! Exit codes: 0 done; 1 a file did not arrive as it was sent, the lab is further from real time than is asked for, a sweep
-//! was ended before it was done, or the documentation is not this program's; 2 something that the user gave is wrong.
+//! was ended before it was done, or the documentation is not this program's; 2 something in the arguments or files is wrong.
 //!
 //! Without the feature `lab` it has only the commands that a host on a network needs.
 
@@ -11,6 +11,8 @@
 mod arguments;
 mod attachment;
 mod baseline;
+#[cfg(feature = "lab")]
+mod build;
 #[cfg(feature = "lab")]
 mod calibrate;
 mod command;
@@ -32,6 +34,8 @@ mod lab;
 #[cfg(feature = "lab")]
 mod library;
 mod live;
+#[cfg(feature = "lab")]
+mod means;
 #[cfg(feature = "lab")]
 mod measured;
 #[cfg(feature = "lab")]

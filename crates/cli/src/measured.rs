@@ -1,10 +1,11 @@
 //! What an experiment leaves for tables and pages once its runs are gone: means, comparisons, verdicts. It is kept as JSON, so
 //! that an interrupted `reproduce` goes on where it was and pages can be written from it.
 
+use crate::build::commit;
+use crate::means::{self, Experiment, experiments};
 use crate::record::{Outcome, PolicyRuns, run_of};
 use crate::scenario::model::{Claim, Statement};
 use crate::statistics::Estimate;
-use crate::summary::{self, Experiment, commit, experiments};
 use crate::verdict::{self, Verdict};
 use serde::{Deserialize, Serialize};
 
@@ -189,7 +190,7 @@ impl Measured {
 
 fn own_labels(outcome: &Outcome) -> Vec<(String, String)> {
     let own = |(name, _): &(String, &'static str)| crate::metric::find(name).is_none();
-    let names = summary::metric_names(outcome).into_iter().filter(own);
+    let names = means::metric_names(outcome).into_iter().filter(own);
     names.filter_map(|(name, _)| Some((name.clone(), outcome.scenario.metric(&name)?.0))).collect()
 }
 

@@ -81,7 +81,7 @@ impl Viewer {
         }
     }
 
-    /// Scores all runs, and gives the instants at which those of the first seed differ most.
+    /// Scores all runs, and returns the instants at which those of the first seed differ most.
     fn watch(&self, outcome: &mut Outcome) -> Result<Vec<Moment>, String> {
         let scenario = &outcome.scenario;
         let film = scenario.video.as_ref().is_some_and(|video| matches!(video.footage, Footage::Film(_)));

@@ -7,7 +7,7 @@ use crate::statistics::Estimate;
 use anabranch_media::metrics::delivery::{Delivery, Fate};
 use anabranch_sim::mesh::snapshot::Snapshot;
 
-/// A series over time. Value `i` belongs to the stretch from `i` to `i + 1` sampling intervals; not a number where there
+/// A series over time. Value `i` belongs to the time from `i` to `i + 1` sampling intervals; not a number where there
 /// was nothing to measure.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Curve {

@@ -1,4 +1,4 @@
-//! What `proxy` and `serve` have in common: limits, secrets, and targets that must have an address.
+//! Common parts of `proxy` and `serve`: limits, secrets, and targets that must have an address.
 
 use crate::console::{print, remark};
 use crate::diagnostic::Diagnostic;
@@ -22,10 +22,10 @@ pub struct LimitOptions {
     /// Most connections at a time; further ones are closed at once and counted
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
     max_connections: usize,
-    /// Reset connections on which nothing has moved for so long
+    /// Reset connections that have been idle for this time
     #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().idle.as_secs(), value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     idle: u64,
-    /// When asked to end (SIGTERM, SIGINT), let connections go on for so long
+    /// After SIGTERM or SIGINT, wait this long for connections to end
     #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().drain.as_secs(), value_parser = clap::value_parser!(u64).range(0..=86_400))]
     drain: u64,
     /// Print a line for each connection that has ended

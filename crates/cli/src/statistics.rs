@@ -1,4 +1,4 @@
-//! Means over seeds, and how far they can be trusted.
+//! Means over seeds and their confidence intervals.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// Half the width of the interval; not a number if a single value gives none (in JSON: null).
+    /// Half the width of the interval; not a number for a single value (in JSON: null).
     #[serde(deserialize_with = "number_or_nan")]
     pub half_width: f64,
     /// Number of values.
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn one_value_gives_a_mean_but_no_interval() {
+    fn one_value_has_a_mean_but_no_interval() {
         let estimate = Estimate::of(&[7.0]).unwrap();
         assert!(estimate.half_width.is_nan() && !estimate.holds(7.0));
         assert_eq!(Estimate::of(&[]), None);

@@ -15,7 +15,7 @@
 use crate::diagnostic::Diagnostic;
 use crate::record::{Curve, Outcome, PolicyRuns, Record, SegmentDelay};
 use parquet::basic::Compression;
-use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
@@ -107,37 +107,34 @@ fn add_segment(columns: &mut Columns, outcome: &Outcome, segment: &SegmentDelay)
     columns.value.push(segment.delay);
 }
 
+type Group<'a> = SerializedRowGroupWriter<'a, File>;
+
 fn write_group(
-    group: &mut SerializedRowGroupWriter<'_, File>,
+    group: &mut Group<'_>,
     outcome: &Outcome,
     runs: &PolicyRuns,
     record: &Record,
     columns: &Columns,
 ) -> Result<(), ParquetError> {
     let constant = |text: &str| vec![ByteArray::from(text); columns.rows];
-    let strings = |group: &mut SerializedRowGroupWriter<'_, File>, values: &[ByteArray], defined: Option<&[i16]>| {
-        let Some(mut column) = group.next_column()? else { return Ok(()) };
-        column.typed::<ByteArrayType>().write_batch(values, defined, None)?;
-        column.close()
-    };
-    let doubles = |group: &mut SerializedRowGroupWriter<'_, File>, values: &[f64]| {
-        let Some(mut column) = group.next_column()? else { return Ok(()) };
-        column.typed::<DoubleType>().write_batch(values, None, None)?;
-        column.close()
-    };
-    strings(group, &constant(&outcome.scenario.name), None)?;
-    strings(group, &constant(&runs.contender.name), None)?;
-    if let Some(mut column) = group.next_column()? {
-        column.typed::<Int64Type>().write_batch(&vec![record.seed as i64; columns.rows], None, None)?;
-        column.close()?;
-    }
-    doubles(group, &columns.time)?;
-    if let Some(mut column) = group.next_column()? {
-        column.typed::<Int32Type>().write_batch(&vec![0; columns.rows], None, None)?;
-        column.close()?;
-    }
-    strings(group, &columns.path, Some(&columns.path_defined))?;
-    strings(group, &columns.metric, None)?;
-    strings(group, &columns.unit, None)?;
-    doubles(group, &columns.value)
+    write_column::<ByteArrayType>(group, &constant(&outcome.scenario.name), None)?;
+    write_column::<ByteArrayType>(group, &constant(&runs.contender.name), None)?;
+    write_column::<Int64Type>(group, &vec![record.seed as i64; columns.rows], None)?;
+    write_column::<DoubleType>(group, &columns.time, None)?;
+    write_column::<Int32Type>(group, &vec![0; columns.rows], None)?;
+    write_column::<ByteArrayType>(group, &columns.path, Some(&columns.path_defined))?;
+    write_column::<ByteArrayType>(group, &columns.metric, None)?;
+    write_column::<ByteArrayType>(group, &columns.unit, None)?;
+    write_column::<DoubleType>(group, &columns.value, None)
+}
+
+/// Writes the next column; `defined` has a 1 for each row with a value, if rows may have none.
+fn write_column<T: DataType>(
+    group: &mut Group<'_>,
+    values: &[T::T],
+    defined: Option<&[i16]>,
+) -> Result<(), ParquetError> {
+    let Some(mut column) = group.next_column()? else { return Ok(()) };
+    column.typed::<T>().write_batch(values, defined, None)?;
+    column.close()
 }

@@ -51,7 +51,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
 }
 
-/// Replaces `old` by `new` in the scenario and gives the message that comes of it.
+/// Replaces `old` by `new` in the scenario and returns the message that this causes.
 fn complaint(name: &str, old: &str, new: &str) -> String {
     assert!(SCENARIO.contains(old), "{old} is in the scenario");
     refused(&Place::new(name, &SCENARIO.replace(old, new)), &["run", "scenario.toml"])
@@ -143,14 +143,14 @@ fn a_folder_in_place_of_a_scenario_is_named_so() {
 #[test]
 fn what_is_below_zero_is_told_to_be_and_is_no_unknown_option() {
     let place = Place::new("negative", SCENARIO);
-    for (given, words) in [
+    for (value, words) in [
         (&["run", "scenario.toml", "--seeds", "-1"][..], "-1 is not in 1..=100000"),
         (&["sweep", "--point", "-5"], "invalid value '-5' for '--point <N>'"),
         (&["emulate", "scenario.toml", "--duration", "-3 s", "--", "true"], "it must not be negative"),
         (&["stream", "compare", "--rate", "-2 Mbit/s"], "invalid value '-2 Mbit/s' for '--rate <RATE>'"),
         (&["perf", "127.0.0.1", "--kernel", "tcp", "-t", "-3"], "the test must last between 0.1 and 86400 seconds"),
     ] {
-        let message = refused(&place, given);
+        let message = refused(&place, value);
         assert!(message.contains(words), "{message}");
     }
 }
@@ -283,7 +283,7 @@ fn the_list_has_every_family_and_its_members_with_their_sources() {
 }
 
 #[test]
-fn a_run_gives_a_summary_in_the_agreed_form_and_the_same_again_with_wire() {
+fn a_run_writes_a_summary_in_the_agreed_form_and_the_same_again_with_wire() {
     let place = Place::new("summary", SCENARIO);
     let output = place.run(&["run", "scenario.toml", "--json", "--set", "paths.A.links.link.loss=0 %"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -375,7 +375,7 @@ fn check_time_series(path: &Path) {
 
 /// Without root this is the engine alone, at both ends of emulated links; with root Linux takes part.
 #[test]
-fn calibrating_writes_what_the_lab_and_real_time_gave_and_judges_the_lab() {
+fn calibrating_writes_results_of_lab_and_real_time_and_judges_the_lab() {
     let place = Place::new("calibrate", SCENARIO);
     let arguments = ["calibrate", "--quick", "--case", "one_01", "--case", "two_07", "--case", "two_12", "--json"];
     let output = place.run(&arguments);
@@ -384,7 +384,7 @@ fn calibrating_writes_what_the_lab_and_real_time_gave_and_judges_the_lab() {
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", text(&output.stderr));
     let rows = json["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 3);
-    // A machine that is too busy gives runs up; those that it did must be near the lab where chance has no great part.
+    // A machine that is too busy skips runs; those that it did must be near the lab where chance has no great part.
     for row in rows.iter().filter(|row| row["ours"].is_object()) {
         let mbits = |way: &str| row["ours"][way][0].as_f64().expect("a goodput");
         let near = (mbits("lab") / mbits("emulated") - 1.0).abs() < 0.15;

@@ -213,7 +213,7 @@ fn arrows_between_our_crates_point_downwards() {
     let layer = |name: &str| LAYERS.iter().position(|layer| layer.contains(&name));
     let mut arrows = 0;
     for (name, package) in &ours {
-        let own = layer(name).unwrap_or_else(|| panic!("{name} has no layer: give it one in this test"));
+        let own = layer(name).unwrap_or_else(|| panic!("{name} has no layer: add it in this test"));
         for dependency in list(package, "dependencies") {
             // Tests may stand on what is built on their crate.
             let for_tests = text(dependency, "kind") == "dev";

@@ -210,7 +210,7 @@ fn policies_page() -> String {
             Family::Congestion => ("Congestion control", "how much may be in flight on each subflow"),
             Family::Scheduler => ("Schedulers", "which subflow carries the next chunk of data"),
             Family::PathManager => ("Path managers", "which subflows exist and which are active"),
-            Family::Reliability => ("Reliability", "what may be given up, and when"),
+            Family::Reliability => ("Reliability", "which data may be abandoned, and when"),
             Family::Forecaster => ("Forecasters", "how likely a link is up at a horizon"),
         };
         let _ = writeln!(page, "\n## {title}: `{}`\n\nDecides {decides}.", family.name());

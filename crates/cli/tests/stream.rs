@@ -104,7 +104,7 @@ fn a_stream_comes_out_as_it_went_in_and_both_ends_say_what_they_counted() {
     let (out, said, code) = receiver.end();
     assert_eq!((out == pictures(), code), (true, Some(0)), "{said}");
     assert!(said.contains("30 handed over: 30 on time, 0 late; 0 missing"), "{said}");
-    assert!(said.contains("given up  nothing") && said.contains("lo 100 %"), "{said}");
+    assert!(said.contains("abandoned nothing") && said.contains("lo 100 %"), "{said}");
 }
 
 #[test]

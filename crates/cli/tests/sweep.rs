@@ -28,7 +28,7 @@ impl Place {
         self.command(arguments).output().expect("the program runs")
     }
 
-    /// Runs something that must come to its end; gives what was said on standard error.
+    /// Runs something that must come to its end; returns what was said on standard error.
     fn done(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         let said = String::from_utf8(output.stderr).expect("text");

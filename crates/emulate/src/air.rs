@@ -48,7 +48,7 @@ pub struct AirCounters {
     pub refused: u64,
     /// Of these what is no Ethernet, or is for a hardware address that nobody on the channel has.
     pub unaddressed: u64,
-    /// Frames for one station that were given up.
+    /// Unicast frames that were dropped after the last attempt.
     pub undelivered: u64,
     /// Frames, copies of those for all included, that reached hosts.
     pub landed: u64,

@@ -45,7 +45,7 @@ impl Capture {
         self.add(at, port, packet, Direction::Outbound);
     }
 
-    /// A packet was given to the host at a port.
+    /// A packet was delivered to the host at a port.
     pub(super) fn went(&mut self, at: Instant, port: usize, packet: &[u8]) {
         self.add(at, port, packet, Direction::Inbound);
     }
@@ -56,7 +56,7 @@ impl Capture {
         self.not_written += u64::from(self.entries.try_send(entry).is_err());
     }
 
-    /// Ends the file; gives how many packets are not in it because the disk was too slow.
+    /// Ends the file; returns how many packets are not in it because the disk was too slow.
     ///
     /// # Errors
     /// What went wrong in writing.

@@ -32,7 +32,7 @@ pub struct AntennaReport {
     pub frames_from_host: u64,
     /// Their bytes, Ethernet header included.
     pub bytes_from_host: u64,
-    /// Frames that were given to its host.
+    /// Frames that were delivered to its host.
     pub frames_to_host: u64,
     /// Their bytes.
     pub bytes_to_host: u64,
@@ -68,7 +68,7 @@ pub struct Ether {
 }
 
 impl Ether {
-    /// Starts it at time zero. Each antenna's descriptor, non-blocking, gives an Ethernet frame per read and takes one per
+    /// Starts it at time zero. Each antenna's descriptor, non-blocking, returns an Ethernet frame per read and takes one per
     /// write: a TAP device (see [`anabranch_stack::device::open_tap`]). Packets of IP go into `capture`, which has an interface for each
     /// antenna, as they leave and reach hosts.
     ///
@@ -170,7 +170,7 @@ impl Worker {
         }
     }
 
-    /// Does what is due, and gives when the next is.
+    /// Does what is due, and returns when the next is due.
     fn turn(&mut self, descriptors: &[OwnedFd]) -> Instant {
         let Self { clock, air, antennas, capture, .. } = self;
         let mut air = lock(air);
@@ -193,7 +193,7 @@ impl Worker {
         air.poll_timeout()
     }
 
-    /// Reads what a host sends, but not too much of it; gives whether its device is still there.
+    /// Reads what a host sends, but not too much of it; returns whether its device is still there.
     fn read(&mut self, antenna: usize, descriptors: &[OwnedFd], inbox: &mut [u8]) -> bool {
         let Some(descriptor) = descriptors.get(antenna) else { return false };
         for _ in 0..BATCH {

@@ -1,4 +1,4 @@
-//! A packet on its way through emulated links: real bytes, and what links do to them.
+//! A packet in emulated links: its bytes, and how links change them.
 
 use anabranch_sim::link::{Cargo, DropCause};
 
@@ -23,7 +23,7 @@ impl Frame {
     }
 }
 
-/// Buffers kept for later packets; more than this many are given back to the system.
+/// Buffers kept for later packets; more than this many are returned to the system.
 const KEPT: usize = 4_096;
 
 /// The packets under way: how many, and the buffers of those that have gone.

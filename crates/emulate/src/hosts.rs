@@ -25,7 +25,7 @@ const DEVICE_QUEUE: u32 = 10_000;
 const ENDPOINTS: usize = 8;
 /// The first table of routes, of path 1.
 const TABLES: u32 = 1_000;
-/// Whether new devices give themselves addresses of their link: 1 is no.
+/// Whether new devices configure link-local addresses: 1 is no.
 pub(super) const NO_ADDRESSES: &str = "/proc/sys/net/ipv6/conf/default/addr_gen_mode";
 /// How long programs that are asked to end have for it.
 const GRACE: Duration = Duration::from_secs(2);
@@ -104,7 +104,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Makes them, and gives the other ends of their devices: the client's in the order of the paths, then the server's.
+    /// Makes them, and returns the other ends of their devices: the client's in the order of the paths, then the server's.
     ///
     /// # Errors
     /// A sentence for the user.
@@ -283,7 +283,7 @@ pub(super) fn ip(family: &str, commands: &str) -> Result<(), HostsError> {
     Err(HostsError::Ip(said.split_whitespace().collect::<Vec<_>>().join(" ")))
 }
 
-/// Commands for `ip` that are written one after the other, for each address family. A family is given to `ip` as a whole:
+/// Commands for `ip` that are written one after the other, for each address family. `ip` takes a family as a whole:
 /// it does not always see it from an address.
 struct Script<'a> {
     ipv4: String,

@@ -1,4 +1,4 @@
-//! How late a relay is: whether an experiment on a busy machine may be believed.
+//! Lateness of a relay: whether the results of an experiment on a busy machine are valid.
 
 use anabranch_policy::time::Duration;
 use anabranch_sim::histogram::Histogram;

@@ -105,7 +105,7 @@ fn hardware(channel: usize, node: usize) -> Hardware {
 }
 
 impl Mesh {
-    /// Makes them, and gives the air between them with the other ends of their devices, in the order of its antennas.
+    /// Makes them, and returns the air between them with the other ends of their devices, in the order of its antennas.
     ///
     /// # Errors
     /// A sentence for the user.

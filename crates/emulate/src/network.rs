@@ -1,4 +1,4 @@
-//! The links between the ports: a sans-IO machine that is given packets at ports and gives them back at others.
+//! The links between the ports: a sans-IO machine that takes packets at ports and returns them at others.
 
 use super::frame::{Frame, Frames};
 use anabranch_policy::rate::Rate;

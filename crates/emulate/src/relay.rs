@@ -26,7 +26,7 @@ const BATCH: usize = 32;
 pub struct PortReport {
     /// Packets that came from its host.
     pub read_packets: u64,
-    /// Packets given to its host.
+    /// Packets delivered to its host.
     pub written_packets: u64,
     /// Packets that its host did not take: its queue was full, or it was gone.
     pub not_taken: u64,
@@ -69,7 +69,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Starts a network at time zero. Each port's descriptor, non-blocking, gives an IP packet per read and takes one per
+    /// Starts a network at time zero. Each port's descriptor, non-blocking, returns an IP packet per read and takes one per
     /// write: a TUN device without offloads, or an end of a pipe.
     ///
     /// # Errors

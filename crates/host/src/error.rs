@@ -1,4 +1,4 @@
-//! Why the stack cannot be attached to a host: each a sentence that says what to do.
+//! Errors of a host's set-up: each a sentence that says what to do.
 
 use std::io;
 use std::path::PathBuf;

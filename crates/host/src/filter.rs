@@ -1,4 +1,4 @@
-//! Our table in nftables, and the program that knows how to make one.
+//! Our nftables table, and the program that installs it.
 
 use super::error::HostError;
 use super::layout::Layout;

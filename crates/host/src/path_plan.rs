@@ -1,4 +1,4 @@
-//! What a path of the stack is to be.
+//! The plan of one path of the stack.
 
 /// One path of the stack.
 #[derive(Clone, PartialEq, Eq, Debug)]

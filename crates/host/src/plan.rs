@@ -1,4 +1,4 @@
-//! All that is to be done for an attachment, in order.
+//! All steps of an attachment, in order.
 
 use super::HostError;
 use super::filter;

@@ -1,4 +1,4 @@
-//! Ports of the uplinks' addresses that are to be the stack's: nobody else on this host may have them meanwhile.
+//! Reserved ports of the uplinks' addresses: no other program on this host can bind them meanwhile.
 
 use super::error::HostError;
 use socket2::{Domain, Protocol, Socket, Type};

@@ -1,4 +1,4 @@
-//! One instance's changes of the host: each noted, done, and in the end undone in reverse.
+//! The changes of the host by one instance: recorded, applied, and in the end undone in reverse.
 
 use super::error::HostError;
 use super::filter;

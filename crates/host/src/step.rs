@@ -1,4 +1,4 @@
-//! One change of the host: how it prints, how it is done, how it is undone.
+//! One change of the host: how to print, apply and undo it.
 
 use super::filter;
 use super::layout::{PRIORITY, PROTOCOL};

@@ -1,4 +1,4 @@
-//! Hears of changes of the network over rtnetlink.
+//! Watches changes of the network over rtnetlink.
 //!
 //! What a message says is not used: after each, the state is read and compared. So a message that is lost when the queue
 //! is full costs nothing, and a burst of them is worth one look.

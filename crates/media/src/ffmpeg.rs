@@ -119,7 +119,7 @@ impl Ffmpeg {
     /// If nothing arrived that can be decoded, every frame is grey.
     ///
     /// # Errors
-    /// If ffmpeg fails, takes too long, or does not give as many frames as there are.
+    /// If ffmpeg fails, takes too long, or does not return as many frames as there are.
     pub fn decode(&self, received: &Received, mut show: impl FnMut(usize, &[u8])) -> Result<(), FfmpegError> {
         let size = frame_bytes(received.size);
         let grey = vec![128; size];
@@ -138,7 +138,7 @@ impl Ffmpeg {
         Ok(())
     }
 
-    /// Decodes an IVF file whose time unit is the millisecond and shows the luma of each picture that the decoder gives, with
+    /// Decodes an IVF file whose time unit is the millisecond and shows the luma of each picture that the decoder returns, with
     /// its time. A picture that cannot be decoded is not shown, and nothing in its place.
     ///
     /// # Errors
@@ -178,7 +178,7 @@ impl Ffmpeg {
         }
     }
 
-    /// Decodes the first frames of a file after this filter, which gives them this size.
+    /// Decodes the first frames of a file after this filter, which scales them to this size.
     ///
     /// # Errors
     /// As [`Self::decode`].
@@ -194,7 +194,7 @@ impl Ffmpeg {
         self.frames(&["-i".as_ref(), name], Vec::new(), filter, frames, frame_bytes(size), &mut show)
     }
 
-    /// Codes the pictures of a file with these arguments to a format that needs no file to be written, and gives its bytes.
+    /// Codes the pictures of a file with these arguments to a format that needs no file to be written, and returns its bytes.
     ///
     /// # Errors
     /// If the program cannot be started, fails or takes too long.
@@ -258,7 +258,7 @@ impl Ffmpeg {
             got <= expected
         });
         match ended {
-            // It gave up on what it could not decode, which the number of frames tells better.
+            // It skipped what it could not decode, which the number of frames tells better.
             Err(FfmpegError::Failed(_)) if got > 0 && got != expected => Err(FfmpegError::Frames { got, expected }),
             Err(error) => Err(error),
             Ok(()) if got == expected => Ok(()),
@@ -273,7 +273,7 @@ fn frame_bytes((width, height): (u32, u32)) -> usize {
     width * height + 2 * width.div_ceil(2) * height.div_ceil(2)
 }
 
-/// A program at work: one thread feeds it, one reads what it gives, one what it complains of.
+/// A program at work: one thread feeds it, one reads its output, one its messages.
 struct Run {
     child: Child,
     output: Receiver<Vec<u8>>,
@@ -312,7 +312,7 @@ impl Run {
         Ok(Self { child, output, complaint })
     }
 
-    /// Hands over what it gives until it ends, or `take` says that it is enough, or the time is over.
+    /// Hands over its output until it ends, or `take` says that it is enough, or the time is over.
     fn finish(mut self, patience: Duration, mut take: impl FnMut(&[u8]) -> bool) -> Result<(), FfmpegError> {
         let until = Instant::now() + patience;
         let mut enough = false;

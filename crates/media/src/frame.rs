@@ -50,7 +50,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The class by which it may be given up: essential for I, then what others are predicted from, then what nobody needs.
+    /// The class by which it may be abandoned: essential for I, then what others are predicted from, then what nobody needs.
     /// With the usual B pictures that is I, P, B, the order of the recPR paper (section III.A).
     pub const fn importance(&self) -> u8 {
         match (self.frame_type, self.referenced) {

@@ -20,7 +20,7 @@ pub enum LossyError {
     /// The flags are not one per frame of so many passes.
     #[error("{arrived} frames are said to have arrived or not, but {passes} passes of the stream have {frames}")]
     Count {
-        /// Flags given.
+        /// Flags passed.
         arrived: usize,
         /// Frames that there are.
         frames: usize,
@@ -81,7 +81,7 @@ pub(crate) fn beginning(stream: &ElementaryStream, arrived: &[bool]) -> Received
     Received { ivf: file.bytes, frames: arrived.len(), size: (width, height), pictures: file.pictures as usize }
 }
 
-/// Which of the frames that arrived a decoder is given, in coding order. Those are left out:
+/// Which of the frames that arrived a decoder gets, in coding order. Those are left out:
 ///
 /// - B frames before the first other: with nothing to predict them from, decoders drop them, and a file of such pictures alone
 ///   would be an error;
@@ -102,7 +102,7 @@ pub(crate) fn given(stream: &ElementaryStream, arrived: &[bool]) -> Vec<bool> {
     arrived.iter().enumerate().map(frame).collect()
 }
 
-/// An IVF file of these pictures of a stream, given by their places in coding order, each with its time in ms: what came
+/// An IVF file of these pictures of a stream, named by their places in coding order, each with its time in ms: what came
 /// before the first is as if it had never been.
 pub(crate) fn pictures(stream: &ElementaryStream, pictures: impl Iterator<Item = (u64, usize)>) -> Vec<u8> {
     let mut file = Ivf::new(stream, FrameRate::new(1_000, 1));

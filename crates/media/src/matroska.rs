@@ -1,5 +1,5 @@
 //! Takes pictures and their times out of a Matroska stream as it comes: of all that ffmpeg writes, the least that tells which
-//! pictures a decoder gave and which it kept to itself.
+//! pictures a decoder returned and which it did not show.
 //!
 //! RFC 8794 (EBML) and RFC 9559 (Matroska). Only what ffmpeg writes for raw pictures is read: one track, no lacing.
 

@@ -51,7 +51,7 @@ impl Mender {
         self.counters
     }
 
-    /// More came; gives what can be passed on.
+    /// Takes more bytes; returns what can be passed on.
     pub fn bytes(&mut self, bytes: &[u8]) -> Vec<u8> {
         let begin = self.next - self.waiting.len() as u64;
         self.next += bytes.len() as u64;
@@ -88,7 +88,7 @@ impl Mender {
         Ok(())
     }
 
-    /// Nothing more comes; gives what is left.
+    /// The input has ended; returns what is left.
     pub fn finish(&mut self) -> Vec<u8> {
         if self.torn || self.format == Some(Format::TransportStream) {
             self.tear(self.waiting.len());
@@ -131,10 +131,10 @@ impl Mender {
 }
 
 /// Counts the packets of each elementary stream anew, so that a decoder takes a stream from which whole PES packets are missing
-/// as what it is: whole, with pictures left out. A packet that was sent twice stays so.
+/// as what it is: whole, with pictures left out. A duplicate stays one.
 #[derive(Debug, Default)]
 pub struct Continuity {
-    /// By packet identifier: the packet that came last, and the counter it was given.
+    /// By packet identifier: the packet that came last, and the counter that was written into it.
     last: BTreeMap<u16, ([u8; PACKET], u8)>,
 }
 
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_counted_on_where_some_are_missing_and_twice_where_they_came_twice() {
+    fn missing_packets_are_counted_on_and_duplicates_counted_as_often_as_they_came() {
         let stream = packets(20);
         let part = |from: usize, to: usize| stream[from * PACKET..to * PACKET].to_vec();
         let mut left = [part(0, 3), part(2, 3), part(9, 12), part(18, 20)].concat();

@@ -103,7 +103,7 @@ impl Quality {
         Ok(scores.into_iter().collect::<Result<_, _>>()?)
     }
 
-    /// The figures of each frame of many passes, as [`Self::frames`] gives them for each, on all cores and much quicker.
+    /// The figures of each frame of many passes, as [`Self::frames`] computes them for each, on all cores and much quicker.
     ///
     /// # Errors
     /// If a pass has not a flag for each frame; if ffmpeg fails.

@@ -33,7 +33,7 @@ pub enum StillsError {
     },
 }
 
-/// Decodes the stream as received and gives the frames at these places in display order as PNG files in memory, in the order
+/// Decodes the stream as received and returns the frames at these places in display order as PNG files in memory, in the order
 /// asked for.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Random runs in which data is given up: what is delivered is exact, each gap is announced once, together they are the
+//! Random runs in which data is abandoned: what is delivered is exact, each gap is announced once, together they are the
 //! stream, nothing is acknowledged that was not seen, memory is bounded, the counters of both ends agree, and the connection
 //! ends. Every policy and both levels, messages and bytes, buffers from three segments on, paths that fail for a while or until
 //! the end, losses, reordering, and notices that are lost.
@@ -406,8 +406,8 @@ fn live(number: u64) -> (BTreeMap<&'static str, GivenUp>, [ConnectionStats; 2]) 
 fn check_the_sums(life: &Life<'_>) {
     let [sender, receiver] = life.stats.map(|stats| stats.expect("there was a connection"));
     let account = &life.account;
-    let given_up: u64 = account.gaps.values().map(|gaps| gaps.bytes).sum();
-    assert_eq!(account.delivered + given_up, account.offset);
+    let abandoned: u64 = account.gaps.values().map(|gaps| gaps.bytes).sum();
+    assert_eq!(account.delivered + abandoned, account.offset);
     assert_eq!(account.offset, sender.bytes_acked, "the whole stream was accounted for");
     if life.run.framing == Framing::Bytes {
         assert_eq!(account.offset, life.bytes);
@@ -417,8 +417,8 @@ fn check_the_sums(life: &Life<'_>) {
         assert_eq!(receiver.abandoned.of(reason), announced, "{reason}");
     }
     assert_eq!(receiver.bytes_delivered, account.delivered);
-    // A message of which a byte is missing is given up whole; the sender is told of the bytes that are missing.
-    assert!(sender.bytes_abandoned_by_peer <= given_up && receiver.late_bytes_received <= given_up);
+    // A message of which a byte is missing is abandoned whole; the sender is informed of the bytes that are missing.
+    assert!(sender.bytes_abandoned_by_peer <= abandoned && receiver.late_bytes_received <= abandoned);
     assert!(receiver.skipped_bytes == 0 || life.run.skips(), "level data: {receiver:?}");
     // A few packets come twice.
     let came = 1.1 * (sender.bytes_sent + sender.bytes_retransmitted + sender.bytes_reinjected) as f64;
@@ -454,7 +454,7 @@ fn what_is_delivered_is_exact_and_each_gap_is_announced_once() {
         (delivered, late) = (delivered + receiver.bytes_delivered, late + receiver.late_bytes_received);
         (skipped, withdrawn) = (skipped + receiver.skipped_bytes, withdrawn + sender.bytes_withdrawn);
     }
-    eprintln!("{runs} runs, {with_gaps} with gaps: {delivered} bytes delivered, given up {gaps:?}");
+    eprintln!("{runs} runs, {with_gaps} with gaps: {delivered} bytes delivered, abandoned {gaps:?}");
     eprintln!("{late} bytes came late, {skipped} were skipped on subflows, {withdrawn} withdrawn");
     assert!(only.is_some() || with_gaps > runs / 10);
     assert!(only.is_some() || runs < 200 || (late > 0 && skipped > 0 && withdrawn > 0));

@@ -12,11 +12,11 @@ mod multipath {
     mod orders;
     mod path_mtu;
     mod peer;
+    mod shared_mapping;
     mod shut_windows;
     mod silence;
     mod subflow_order;
     mod table;
-    mod trains;
     mod user_timeout;
 }
 mod pair;

@@ -187,7 +187,7 @@ fn a_reset_in_last_ack_is_no_good_end_while_data_is_unacknowledged() {
 // RFC 8684, section 3.7: a subflow that breaks during operation is reset. Taking the bytes as plain TCP would deliver
 // those twice that the peer, which does not know, sends again at data level.
 #[test]
-fn options_lost_in_mid_connection_reset_the_subflow_and_no_byte_is_delivered_twice() {
+fn options_lost_in_mid_connection_reset_the_subflow_and_no_byte_is_duplicated() {
     let mut pair = Pair::new(1);
     let id = pair.connect(config(), config());
     pair.run(Duration::from_secs(1));

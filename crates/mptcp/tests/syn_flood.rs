@@ -143,7 +143,7 @@ impl Siege {
     }
 }
 
-/// Whether a client gets through that comes in the middle of a second of such a flood: it is let in, or it is told that it was
+/// Whether a client gets through that comes in the middle of a second of such a flood: it is let in, or it learns that it was
 /// forgotten.
 fn gets_through(syns_per_second: u32) -> bool {
     let mut siege = Siege::new();

@@ -1,4 +1,4 @@
-//! Why a measurement cannot be made.
+//! Errors of a measurement.
 
 use super::message::{MessageError, VERSION};
 use core::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Who measures: a host of ours, or the kernel's sockets.
+//! The host that measures: our stack, or the kernel's sockets.
 
 use super::error::PerfError;
 use super::kernel::{KernelListener, KernelSockets};

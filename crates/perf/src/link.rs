@@ -29,7 +29,7 @@ impl Link {
         }
     }
 
-    /// Reads at most `max` bytes and throws them away; gives how many there were, 0 at the end.
+    /// Reads at most `max` bytes and throws them away; returns how many there were, 0 at the end.
     fn poll_swallow(&self, context: &mut Context<'_>, scratch: &mut [u8]) -> Poll<io::Result<usize>> {
         match self {
             Self::Ours(stream) => stream.poll_read_bytes(context, READ).map_ok(|bytes| bytes.len()),
@@ -37,7 +37,7 @@ impl Link {
         }
     }
 
-    /// Reads at least a byte and throws away what there is; gives how many there were, 0 at the end.
+    /// Reads at least a byte and throws away what there is; returns how many there were, 0 at the end.
     pub(super) async fn swallow(&self, scratch: &mut [u8]) -> io::Result<usize> {
         poll_fn(|context| self.poll_swallow(context, scratch)).await
     }
@@ -69,7 +69,7 @@ impl Link {
         Ok(())
     }
 
-    /// Writes at least a byte; gives how many.
+    /// Writes at least a byte; returns how many.
     pub(super) async fn write(&self, bytes: &Bytes) -> io::Result<usize> {
         poll_fn(|context| match self {
             Self::Ours(stream) => stream.poll_write_bytes(context, bytes.clone()),

@@ -1,4 +1,4 @@
-//! What the two ends of a measurement say to each other: a short frame around JSON, with a version and a bounded length.
+//! Control messages between the two ends of a measurement: a short header before JSON, with a version and a bounded length.
 //!
 //! A frame is `ANBRPERF`, a version (16 bits), a length (32 bits, both big-endian), and that many bytes of JSON. The client
 //! opens a connection for control and one per stream; each begins with a frame of the client's. After its first frame, a

@@ -1,8 +1,8 @@
 //! One connection that carries a live stream: messages, or bare bytes, written at one end and read as records at the other,
 //! over our stack or the kernel's sockets.
 //!
-//! Over the kernel's sockets nothing is ever given up: messages lie in the stream behind their headers, as any program could
-//! write them ([`anabranch_wire::message`]), and a peer with our stack can give them up by itself.
+//! Over the kernel's sockets nothing is ever abandoned: messages lie in the stream behind their headers, as any program could
+//! write them ([`anabranch_wire::message`]), and a peer with our stack can abandon them by itself.
 
 use crate::{Door, Host, Link, PathReading, PerfError};
 use anabranch_mptcp::stats::ConnectionStats;

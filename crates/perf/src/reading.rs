@@ -1,4 +1,4 @@
-//! Where a connection and its paths stand at a moment.
+//! The counters of a connection and its paths at one moment.
 
 use core::net::SocketAddr;
 

@@ -340,7 +340,7 @@ async fn gather(
     }
 }
 
-/// Sends and receives, and gives what was measured here.
+/// Sends and receives, and returns what was measured here.
 async fn carry_out(
     shared: &Shared,
     control: &Link,

@@ -1,7 +1,7 @@
-//! What the kernel says of its connections: TCP_INFO, MPTCP_INFO and MPTCP_FULL_INFO, of which older kernels give less.
+//! What the kernel says of its connections: TCP_INFO, MPTCP_INFO and MPTCP_FULL_INFO, of which older kernels return less.
 //!
 //! The structures of `linux/tcp.h` and `linux/mptcp.h` only ever grow, so fields are read at their offsets from as many
-//! bytes as the kernel gave.
+//! bytes as the kernel returned.
 
 use super::reading::PathReading;
 use anabranch_system::socket_option;
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_beyond_what_the_kernel_gave_are_zero() {
+    fn fields_beyond_what_the_kernel_returned_are_zero() {
         let fields = Fields(&[1, 2, 3, 4]);
         assert_eq!(fields.u32(0).to_ne_bytes(), [1, 2, 3, 4]);
         assert_eq!((fields.u32(1), fields.u64(usize::MAX - 8)), (0, 0));

@@ -1,4 +1,4 @@
-//! The payload: what a stream writes and swallows, and how much it was.
+//! The payload: written, read, and counted.
 
 use super::link::Link;
 use super::plan::Plan;

@@ -6,7 +6,7 @@ use bytes::BytesMut;
 use divan::Bencher;
 use divan::counter::BytesCount;
 
-/// What a socket gives at once.
+/// What a socket returns at once.
 const READ: usize = 64 * 1024;
 
 fn main() {

@@ -1,4 +1,4 @@
-//! Which targets clients may name.
+//! Access rules for the targets that clients may name.
 
 use super::target::{Host, Target};
 use core::net::{IpAddr, SocketAddr};
@@ -48,7 +48,7 @@ impl Rule {
         text.parse().map(|hosts| Self { hosts, port: None }).or_else(|_| text.parse())
     }
 
-    /// Whether it is about a target as it was named: addresses are held against addresses only.
+    /// Whether it is about a target as it was named: addresses are compared with addresses only.
     pub(super) fn names(&self, target: &Target) -> bool {
         let of_host = match (&self.hosts, &target.host) {
             (Hosts::All, _) => true,
@@ -153,7 +153,7 @@ impl AllowList {
     }
 
     /// Those of the target's `addresses` that clients may be connected to. A rule with a name allows whatever the name
-    /// stands for; rules with addresses are held against the addresses themselves, whatever name leads there.
+    /// stands for; rules with addresses are compared with the addresses themselves, whatever name leads there.
     pub(super) fn admit(&self, target: &Target, mut addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
         let rules = || self.rules.iter().filter(|rule| rule.port.is_none_or(|port| port == target.port));
         let by_name = |rule: &Rule| matches!(&target.host, Host::Name(name) if rule.hosts.has_name(name));

@@ -197,7 +197,7 @@ impl Proxy {
 async fn serve(shared: Arc<Shared>, mut socket: TcpStream, peer: SocketAddr, leads: Leads) {
     // Whoever writes less than a segment wants it to arrive.
     let _ = socket.set_nodelay(true);
-    // What is needed only until it is connected is given back then.
+    // What is needed only until it is connected is returned then.
     let opened = Box::pin(open(&shared, &mut socket, leads)).await;
     let Shared { service, .. } = &*shared;
     match opened {
@@ -252,7 +252,7 @@ async fn open(shared: &Shared, socket: &mut TcpStream, leads: Leads) -> Result<O
     }
 }
 
-/// Connects to the target, or through the server; gives also what has come from there already.
+/// Connects to the target, or through the server; returns also what has come from there already.
 async fn connect(shared: &Shared, target: Option<&Target>) -> Result<(Far, Bytes), Refused> {
     let attempt = async {
         match (&shared.via, target) {

@@ -1,4 +1,4 @@
-//! What the proxy and its server count.
+//! Counters of proxy and server.
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! What a user runs: programs that know nothing of multipath TCP connect here and go out over several paths.
+//! The proxy and its server: programs without multipath TCP connect here, and their connections use several paths.
 
 mod allow;
 mod client;

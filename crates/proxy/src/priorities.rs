@@ -1,4 +1,4 @@
-//! Which priority the connections to a target have, for policies that look at it.
+//! Priorities of connections by target, for policies that use them.
 
 use super::allow::{Rule, RuleError};
 use super::target::Target;
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_pattern_that_fits_gives_the_priority_and_without_one_it_is_the_highest() {
+    fn the_first_pattern_that_fits_sets_the_priority_and_without_one_it_is_the_highest() {
         let rules = ["backup.example.org:873=6", "*.example.org=4", "10.0.0.0/8=3", "[2001:db8::1]:22=2", "*:25=5"];
         assert_eq!(of(&rules, "backup.example.org:873"), 6);
         assert_eq!(of(&rules, "backup.example.org:443"), 4);

@@ -1,4 +1,4 @@
-//! Reads files that hold a secret, and no others.
+//! Reads files with secrets, and refuses those that others can read.
 
 use std::fs::File;
 use std::io::{self, Read as _};

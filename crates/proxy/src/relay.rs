@@ -53,7 +53,7 @@ struct Down {
     bytes: u64,
 }
 
-/// A connection that is being carried. The future gives how it ended, and the bytes from and to the socket.
+/// A connection that is being carried. The future returns how it ended, and the bytes from and to the socket.
 pub(super) struct Relay {
     socket: TcpStream,
     far: Far,

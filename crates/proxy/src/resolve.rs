@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_address_gives_way_to_the_next_at_once_and_the_most_telling_failure_remains() {
+    fn after_a_refused_address_the_next_is_tried_at_once_and_the_most_telling_failure_remains() {
         let tried = RefCell::new(Vec::new());
         let failures = [Failure::TimedOut, Failure::Refused, Failure::NetworkUnreachable];
         let outcome: Result<(), Failure> = run(connect_to_first(addresses(3), |address| {

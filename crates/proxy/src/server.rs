@@ -1,4 +1,4 @@
-//! The far end of a proxy: ends multipath connections and goes on to targets as plain TCP, for clients that prove the key.
+//! The server: terminates multipath connections and forwards them to targets over plain TCP, for clients that prove the key.
 
 use super::allow::AllowList;
 use super::counters::{Outcome, ProxyCounters};
@@ -104,7 +104,7 @@ async fn serve(shared: Arc<Shared>, stream: Stream) {
     // It may have ended already; that will be seen.
     let _ = stream.set_nodelay(true);
     let peer = stream.peer_address();
-    // What is needed only until it is connected is given back then.
+    // What is needed only until it is connected is returned then.
     let opened = Box::pin(open(&shared, stream)).await;
     let Shared { service, .. } = &*shared;
     match opened {

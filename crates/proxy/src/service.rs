@@ -1,4 +1,4 @@
-//! What proxy and server have in common: limits, counters, the tasks of their clients, and how they are ended.
+//! Common parts of proxy and server: limits, counters, the tasks of their clients, and shutdown.
 
 use super::counters::{Outcome, ProxyCounters};
 use super::failure::Failure;

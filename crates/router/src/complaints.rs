@@ -57,12 +57,12 @@ pub(super) struct Complaints {
 }
 
 impl Complaints {
-    /// A packet was refused on its way in; gives what to say, if it is news.
+    /// A packet was refused on its way in; returns what to say, if it is news.
     pub(super) fn refused(&mut self, refusal: Refusal, interface: &str, source: Ipv6Addr) -> Option<String> {
         self.news(sentence(refusal), interface, source)
     }
 
-    /// The router took a packet; gives what to say of what it dropped, if it is news.
+    /// The router took a packet; returns what to say of what it dropped, if it is news.
     pub(super) fn dropped(
         &mut self,
         before: &Drops,

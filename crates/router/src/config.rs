@@ -1,4 +1,4 @@
-//! What a router on this host is told.
+//! Configuration of a router on this host.
 
 use super::RouteError;
 use super::ground::{Device, Ground};

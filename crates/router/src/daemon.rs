@@ -1,4 +1,4 @@
-//! The router at work on this host: one loop between the network, the kernel's tables, and those who ask.
+//! The router daemon: one loop between the network, the kernel's tables, and clients that ask for its state.
 
 use super::RouteError;
 use super::complaints::{Complaints, drops};
@@ -396,7 +396,7 @@ fn prepare(config: &RouteConfig) -> Result<Setup, RouteError> {
     Ok(setup)
 }
 
-/// Sends a packet; gives its bytes of IP, none if it could not leave.
+/// Sends a packet; returns its bytes of IP, none if it could not leave.
 fn send(socket: &OspfSocket, transport: &mut Transport, ports: &[Port], outgoing: &Outgoing) -> Option<u64> {
     let port = ports.iter().find(|port| port.id == outgoing.interface)?;
     let (index, source) = (port.index?, port.source?);

@@ -1,4 +1,4 @@
-//! Why a host cannot be a router of the mesh: each a sentence that says what to do.
+//! Errors of a router on a host: each a sentence that says what to do.
 
 use anabranch_host::HostError;
 use std::io;

@@ -1,4 +1,4 @@
-//! What a router must know of its host at a moment: interfaces, their addresses, whether they are up.
+//! The state of the host that a router needs: interfaces, their addresses, whether they are up.
 
 use anabranch_host::{Netlink, address_of};
 use netlink_packet_route::RouteNetlinkMessage;

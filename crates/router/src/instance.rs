@@ -1,4 +1,4 @@
-//! One instance of the protocol, for one address family, and what the host tells it.
+//! One instance of the protocol, for one address family, and its inputs from the host.
 
 use super::RouteError;
 use super::config::{Family, RouteConfig};

@@ -321,7 +321,7 @@ mod tests {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// Runs `test` in a namespace with two links that lead nowhere, given their numbers; not at all without the right to.
+    /// Runs `test` in a namespace with two links that lead nowhere, with their numbers; not at all without the right to.
     fn with_two_links(test: impl FnOnce(u32, u32) + Send) {
         let Ok(namespace) = Namespace::new() else { return };
         let inside = || {

@@ -1,4 +1,4 @@
-//! The ad-hoc router on a real host: OSPF-MDR on its interfaces, routes in its kernel, and a word to those who ask.
+//! The OSPF-MDR router on a real host: its interfaces, its routes in the kernel, and a control socket.
 //!
 //! [`RouteDaemon`] drives an [`anabranch_routing::Router`] for each address family. What it sets on the host is marked with a
 //! protocol number of its own, is removed at its end, and after a kill by the next start. [`ask`] asks a router at work.

@@ -1,4 +1,4 @@
-//! The router's interfaces on the host's: which is which, what each is told when something changes.
+//! The mapping between the router's interfaces and the host's.
 
 use super::config::{Family, RouteConfig};
 use super::ground::{Device, Ground};

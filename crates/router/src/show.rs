@@ -1,4 +1,4 @@
-//! What a router at work says to those who ask, as JSON.
+//! The state of a running router as JSON.
 
 use super::control::Question;
 use super::daemon::RouteDaemon;

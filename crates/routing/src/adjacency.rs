@@ -1,4 +1,4 @@
-//! With whom to be adjacent (RFC 5614, 7.2, 7.3 and 9.2).
+//! Which neighbours become adjacent (RFC 5614, 7.2, 7.3 and 9.2).
 
 use anabranch_wire::ospf::RouterId;
 

@@ -1,4 +1,4 @@
-//! Sets of small numbers as rows of bits: what lets an election over hundreds of neighbours pass before each Hello.
+//! Sets of small numbers as rows of bits, so that an election over hundreds of neighbours is fast enough to run before each Hello.
 //!
 //! A row is a slice of words; number n is bit n % 64 of word n / 64. A number beyond the row is in no set, and putting
 //! it into one does nothing: whoever sizes the rows decides what can be in them.

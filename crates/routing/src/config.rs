@@ -1,4 +1,4 @@
-//! What a router and its interfaces are told: every parameter of RFC 5614, 5340 and 2328 with its default.
+//! Configuration of a router and its interfaces: every parameter of RFC 5614, 5340 and 2328 with its default.
 
 use core::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -137,7 +137,7 @@ pub struct Forecast {
     /// among next hops of equal cost helps only where there are several. A cost leads around a link by a longer way too,
     /// from both its ends and from afar, and no cost makes a loop that lasts. It changes no more often than trust does,
     /// which [`crate::next_hops::SoftUse::hold`] bounds.
-    pub doubt_cost: u16,
+    pub suspect_cost: u16,
     /// Whether a link that is not trusted is left altogether where another next hop of equal cost or a loop-free alternate
     /// (RFC 5286) is there. Only neighbours are told, in Hellos; nothing is flooded.
     pub alternates: bool,
@@ -151,7 +151,7 @@ impl Forecast {
             horizon: Duration::from_secs(2),
             usage: ForecastUse::default(),
             period: Duration::from_secs(1),
-            doubt_cost: 0,
+            suspect_cost: 0,
             alternates: false,
         }
     }
@@ -173,7 +173,7 @@ impl fmt::Debug for Forecast {
             .field("horizon", &self.horizon)
             .field("usage", &self.usage)
             .field("period", &self.period)
-            .field("doubt_cost", &self.doubt_cost)
+            .field("suspect_cost", &self.suspect_cost)
             .field("alternates", &self.alternates)
             .finish_non_exhaustive()
     }
@@ -346,7 +346,7 @@ pub struct Acceptance {
     pub consecutive_hellos: u16,
     /// The Hello's signal, where the radio tells it, is at least this, in dBm.
     pub signal_dbm: Option<f32>,
-    /// The forecaster, where there is one, gives the link at least this probability at its horizon.
+    /// The forecaster, where there is one, predicts at least this probability of the link at its horizon.
     pub forecast: Option<f64>,
 }
 
@@ -361,7 +361,7 @@ impl Default for Acceptance {
 pub struct RoutableQuality {
     /// So many Hellos in a row said, openly or by silence, that the neighbour hears this router; 1 or more.
     pub hellos: u16,
-    /// The forecaster, where there is one, gives the link at least this probability at its horizon.
+    /// The forecaster, where there is one, predicts at least this probability of the link at its horizon.
     pub forecast: Option<f64>,
 }
 

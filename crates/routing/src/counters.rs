@@ -1,4 +1,4 @@
-//! What a router counts: packets by type, and every drop by its reason.
+//! Counters of a router: packets by type, and drops by reason.
 
 /// Why a packet, or a part of one, was not used.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

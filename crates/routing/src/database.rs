@@ -130,7 +130,7 @@ impl Database {
         self.map(place.link)?.get(&place.key)
     }
 
-    /// Notes that the LSA of a place is being sent, and gives it as it leaves.
+    /// Records that the LSA of a place is being sent, and returns it as it leaves.
     fn send(&mut self, place: Place, now: Instant, delay: u16) -> Option<AgedLsa> {
         let entry = self.map_mut(place.link)?.get_mut(&place.key)?;
         entry.sent = Some(now);

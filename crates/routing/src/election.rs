@@ -1,4 +1,4 @@
-//! Who relays: the MDR selection algorithm of RFC 5614, section 5 and appendix B.
+//! The MDR selection algorithm of RFC 5614, section 5 and appendix B.
 //!
 //! It is run for each MANET interface on its own, before each Hello. Phase 1, which neighbours are connected with which,
 //! is [`Neighborhood::connect`]; the rest is here. With d neighbours it takes O(d^2) steps, mostly on 64 neighbours at a

@@ -1,4 +1,4 @@
-//! What memory a router needs for what it knows of the network: the part that grows with the number of routers.
+//! The memory of a router that grows with the number of routers.
 
 use core::mem::size_of;
 

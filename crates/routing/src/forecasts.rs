@@ -26,7 +26,7 @@ impl Forecasts {
         Self { settings, filter: NextHopFilter::new(usage), at: None }
     }
 
-    /// Whether ways around doubted links are looked for.
+    /// Whether ways around suspect links are looked for.
     pub fn uses_alternates(&self) -> bool {
         self.settings.as_ref().is_some_and(|settings| settings.alternates)
     }
@@ -90,32 +90,32 @@ impl Forecasts {
         self.filter.update(forecasts)
     }
 
-    /// Decides what the next Hello of an interface says of doubts. True if that is something else than the last one said:
-    /// whoever is told makes way, so routes may change with it.
-    pub fn update_doubts_told(&self, interface: &mut Interface) -> bool {
+    /// Decides which links the next Hello of an interface announces as suspect. True if that is something else than the last
+    /// one said: whoever is told makes way, so routes may change with it.
+    pub fn update_suspects_announced(&self, interface: &mut Interface) -> bool {
         if !self.uses_alternates() {
             return false;
         }
         let id = interface.config.id;
         let up = interface.neighbors.iter().filter(|(_, neighbor)| neighbor.is_bidirectional());
-        let doubts: BTreeSet<RouterId> =
+        let suspects: BTreeSet<RouterId> =
             up.map(|(router, _)| *router).filter(|router| !self.is_trusted(id, *router)).collect();
-        let changed = doubts != interface.doubts_told;
-        interface.doubts_told = doubts;
+        let changed = suspects != interface.suspects_announced;
+        interface.suspects_announced = suspects;
         changed
     }
 
     /// Gives links that are not trusted their additional cost, and takes it from those that are again. True if that changes
     /// any.
     pub fn update_costs(&self, interfaces: &mut Interfaces) -> bool {
-        let cost = self.settings.as_ref().map_or(0, |settings| settings.doubt_cost);
+        let cost = self.settings.as_ref().map_or(0, |settings| settings.suspect_cost);
         let mut changed = false;
         for (_, interface) in interfaces.iter_mut().filter(|_| cost > 0) {
             let id = interface.config.id;
-            let doubted = interface.neighbors.keys().filter(|router| !self.is_trusted(id, **router));
-            let costs: BTreeMap<RouterId, u16> = doubted.map(|router| (*router, cost)).collect();
-            if costs != interface.doubt_costs {
-                interface.doubt_costs = costs;
+            let suspects = interface.neighbors.keys().filter(|router| !self.is_trusted(id, **router));
+            let costs: BTreeMap<RouterId, u16> = suspects.map(|router| (*router, cost)).collect();
+            if costs != interface.suspect_costs {
+                interface.suspect_costs = costs;
                 interface.advertised_change = true;
                 changed = true;
             }
@@ -152,9 +152,9 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
-    fn forecasts(doubt_cost: u16, alternates: bool) -> Forecasts {
+    fn forecasts(suspect_cost: u16, alternates: bool) -> Forecasts {
         let settings = Forecast::new(Arc::new(|_, _| Box::new(Lost)));
-        Forecasts::new(Some(Forecast { doubt_cost, alternates, ..settings }))
+        Forecasts::new(Some(Forecast { suspect_cost, alternates, ..settings }))
     }
 
     fn interfaces(forecasts: &Forecasts) -> Interfaces {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_is_lost_by_the_forecast_costs_more_and_is_told_as_doubted() {
+    fn a_link_that_is_lost_by_the_forecast_costs_more_and_is_announced_as_suspect() {
         let mut forecasts = forecasts(7, true);
         let mut interfaces = interfaces(&forecasts);
         forecasts.start(Instant::ZERO);
@@ -181,8 +181,8 @@ mod tests {
         assert!(forecasts.update_costs(&mut interfaces) && !forecasts.update_costs(&mut interfaces));
         let interface = &mut interfaces[AT.interface];
         assert_eq!(interface.cost_to(AT.router), 8);
-        assert!(forecasts.update_doubts_told(interface) && !forecasts.update_doubts_told(interface));
-        assert!(interface.doubts_told.contains(&AT.router));
+        assert!(forecasts.update_suspects_announced(interface) && !forecasts.update_suspects_announced(interface));
+        assert!(interface.suspects_announced.contains(&AT.router));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The link-state database seen as a directed graph: who can be reached from whom at what cost.
+//! The link-state database as a directed graph: which router can be reached from which, at what cost.
 //!
 //! Kept up to date as advertisements come and go, so that a shortest-path run walks over arrays. Each link knows whether
 //! the vertex it leads to links back (RFC 2328, section 16.1, step 2b).

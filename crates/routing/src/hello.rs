@@ -6,8 +6,8 @@ pub(crate) mod writing;
 
 use anabranch_policy::Duration;
 
-/// The cost that a Hello gives a link which its sender doubts: a last resort, as RFC 6987 (MaxLinkMetric) has it.
-pub(crate) const DOUBTED: u16 = u16::MAX;
+/// The cost that a Hello announces for a link that its sender suspects: a last resort (MaxLinkMetric of RFC 6987).
+pub(crate) const MAX_LINK_METRIC: u16 = u16::MAX;
 
 /// Whole seconds, as Hellos say them: rounded up, at least 1.
 pub(crate) fn seconds(span: Duration) -> u16 {

@@ -149,10 +149,10 @@ pub struct Interface {
     adjacent: Vec<RouterId>,
     /// Costs of links to neighbours that are not the interface's.
     pub(crate) link_costs: BTreeMap<RouterId, u16>,
-    /// What links that are doubted cost in addition.
-    pub(crate) doubt_costs: BTreeMap<RouterId, u16>,
-    /// The neighbours that the last Hello said are doubted.
-    pub(crate) doubts_told: BTreeSet<RouterId>,
+    /// What suspect links cost in addition.
+    pub(crate) suspect_costs: BTreeMap<RouterId, u16>,
+    /// The neighbours whose links the last Hello announced as suspect.
+    pub(crate) suspects_announced: BTreeSet<RouterId>,
     /// LSAs to be flooded.
     pub(crate) flood: FloodQueue,
     /// Acknowledgments to be sent.
@@ -172,8 +172,8 @@ impl Interface {
             neighbors: BTreeMap::new(),
             adjacent: Vec::new(),
             link_costs: BTreeMap::new(),
-            doubt_costs: BTreeMap::new(),
-            doubts_told: BTreeSet::new(),
+            suspect_costs: BTreeMap::new(),
+            suspects_announced: BTreeSet::new(),
             flood: FloodQueue::default(),
             acknowledgments: AckQueue::default(),
         }
@@ -210,7 +210,7 @@ impl Interface {
     /// The cost of the link to a neighbour.
     pub(crate) fn cost_to(&self, neighbor: RouterId) -> u16 {
         let usual = self.link_costs.get(&neighbor).copied().unwrap_or(self.config.cost);
-        usual.saturating_add(self.doubt_costs.get(&neighbor).copied().unwrap_or(0))
+        usual.saturating_add(self.suspect_costs.get(&neighbor).copied().unwrap_or(0))
     }
 
     /// InfTransDelay in whole seconds, at least 1.

@@ -1,4 +1,4 @@
-//! Lanes that keep out of each other's way: for one destination, which next hop each router takes for each lane.
+//! Disjoint lanes: for one destination, the next hop of each router for each lane.
 //!
 //! Every router computes the same from the same database, so that it knows where the lanes of its next hops go on to, and
 //! nobody has to tell. Routers choose in the order of their distance from the destination. Each lane of a router gets a next

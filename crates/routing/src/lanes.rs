@@ -1,4 +1,4 @@
-//! Routes over several interfaces: which next hop each interface of a destination is reached by.
+//! Routes over several interfaces: the next hop of a destination for each interface.
 //!
 //! Source: Zhang, Zhao, Cheng, "Multipath Routing and MPTCP-Based Data Delivery Over MANETs", IEEE Access 8, 2020, section
 //! V-A-1, equations 1 to 4, and appendix C. A network has as many channels as its nodes have interfaces; interface X of node
@@ -9,7 +9,7 @@
 //! - `interfaces` real | virtual. Equations 3 and 4 have packets for e(1) to e(3) leave on eth0 as well, which fits virtual
 //!   interfaces (the combination MFm) only: where nodes have four real ones (MFxM, MPxM), the paper's counts of packets per
 //!   interface show that these were used. Real: by interface X, to the address of interface X of the next hop.
-//! - `policy` spread | paper | disjoint. With two next hops, appendix C gives lane 3 the first one. At M4, with M6 and M7, that
+//! - `policy` spread | paper | disjoint. With two next hops, in appendix C lane 3 has the first one. At M4, with M6 and M7, that
 //!   is M6, where Table 3 has M7; on the way back M7 takes M3 where Table 3 has M4. Spread: next hop number
 //!   (X - 1) n / lanes of n, rounded down, which is Table 3. For more than three next hops or lanes appendix C says nothing;
 //!   its rule goes on as (X - 1) mod n. Disjoint is ours, see [`LanePlan`](crate::lane_plan::LanePlan): routers
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn virtual_interfaces_give_the_entries_of_equations_2_to_4_to_the_letter() {
+    fn virtual_interfaces_have_the_entries_of_equations_2_to_4_to_the_letter() {
         // M1 to M8 by M2, M3, M4: 3 + 9 entries, all on eth0.
         let first = [
             "via 112.26.0.2 eth0 to 112.26.0.8",
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn appendix_c_gives_three_lanes_the_first_second_first_of_two_next_hops() {
+    fn by_appendix_c_three_lanes_use_the_first_second_first_of_two_next_hops() {
         assert_eq!(taken(Paper, &[2, 3, 4]), [2, 3, 4]);
         assert_eq!(taken(Paper, &[6, 7]), [6, 7, 6]);
         assert_eq!(taken(Paper, &[5]), [5, 5, 5]);

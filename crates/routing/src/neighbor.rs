@@ -25,7 +25,7 @@ pub(crate) use state_machine::{NeighborAction, NeighborEvent, transition};
 /// The timers that notice a neighbour's silence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NeighborTimer {
-    /// It is given up for silence; in state Down it is forgotten.
+    /// It is declared down after silence; in state Down it is forgotten.
     Inactivity,
     /// The next Hello is missing, if there is a forecaster to be told.
     MissedHello,
@@ -95,7 +95,7 @@ impl Neighbor {
         self.exchange.clear();
     }
 
-    /// Runs the state machine. A neighbour that is given up is forgotten `forget_after` later.
+    /// Runs the state machine. A neighbour in state Down is forgotten `forget_after` later.
     pub(crate) fn handle(
         &mut self,
         now: Instant,

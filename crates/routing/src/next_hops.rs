@@ -2,7 +2,7 @@
 //!
 //! Source: Zhang, Zhao, Cheng, "Multipath Routing and MPTCP-Based Data Delivery Over MANETs", IEEE Access 8, 2020, section
 //! III-D and appendix A, which installs the next hops that a hidden Markov model says are connected. Here the forecast is
-//! used softly first: a doubtful next hop gets less of the traffic, one that is surely lost none, and a route never loses
+//! used softly first: a suspect next hop gets less of the traffic, one that is surely lost none, and a route never loses
 //! its last next hop. What is chosen is always a part of the set of equal cost, so no forecast can make a loop. Forecasts
 //! never go into LSAs: each change would be flooded.
 //!
@@ -32,26 +32,26 @@ impl Default for ForecastUse {
     }
 }
 
-/// When a link counts as doubtful or lost. Probabilities are those that the link is up at the forecaster's horizon.
+/// When a link counts as suspect or lost. Probabilities are those that the link is up at the forecaster's horizon.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SoftUse {
-    /// A doubtful link is trusted again from this probability on.
+    /// A suspect link is trusted again from this probability on.
     pub trust: f64,
-    /// A trusted link is doubtful below this one; less than `trust`, so that it does not change all the time.
-    pub doubt: f64,
-    /// A doubtful link is lost below this one.
+    /// A trusted link is suspect below this one; less than `trust`, so that it does not change all the time.
+    pub suspect: f64,
+    /// A suspect link is lost below this one.
     pub exclude: f64,
-    /// A lost link is doubtful again from this one on.
+    /// A lost link is suspect again from this one on.
     pub readmit: f64,
     /// Updates that a link stays what it has become, at least.
     pub hold: u32,
-    /// Weight of a trusted link, where a doubtful one has 1.
+    /// Weight of a trusted link, where a suspect one has 1.
     pub trusted_weight: u8,
 }
 
 impl Default for SoftUse {
     fn default() -> Self {
-        Self { trust: 0.55, doubt: 0.45, exclude: 0.2, readmit: 0.3, hold: 2, trusted_weight: 4 }
+        Self { trust: 0.55, suspect: 0.45, exclude: 0.2, readmit: 0.3, hold: 2, trusted_weight: 4 }
     }
 }
 
@@ -61,7 +61,7 @@ pub enum Trust {
     /// It gets no traffic where there is another.
     Lost,
     /// It gets little.
-    Doubtful,
+    Suspect,
     /// It gets its full share.
     #[default]
     Trusted,
@@ -169,10 +169,10 @@ impl NextHopFilter {
         let wanted = match link.trust {
             _ if held < soft.hold => link.trust,
             Trust::Trusted if probability < soft.exclude => Trust::Lost,
-            Trust::Trusted if probability < soft.doubt => Trust::Doubtful,
-            Trust::Doubtful if probability < soft.exclude => Trust::Lost,
-            Trust::Doubtful | Trust::Lost if probability >= soft.trust => Trust::Trusted,
-            Trust::Lost if probability >= soft.readmit => Trust::Doubtful,
+            Trust::Trusted if probability < soft.suspect => Trust::Suspect,
+            Trust::Suspect if probability < soft.exclude => Trust::Lost,
+            Trust::Suspect | Trust::Lost if probability >= soft.trust => Trust::Trusted,
+            Trust::Lost if probability >= soft.readmit => Trust::Suspect,
             same => same,
         };
         Link { trust: wanted, held: if wanted == link.trust { held } else { 0 }, probability }
@@ -201,10 +201,10 @@ mod tests {
     }
 
     #[test]
-    fn doubt_takes_weight_away_and_certainty_the_next_hop() {
+    fn a_suspect_next_hop_loses_weight_and_a_lost_one_leaves() {
         let mut filter = NextHopFilter::default();
         assert_eq!(used(&mut filter, 1, &[0.9, 0.5, 0.4, 0.1]), [(2, 4), (3, 4), (4, 1)]);
-        // Of doubtful ones alone, each has the same share.
+        // Of suspect ones alone, each has the same share.
         assert_eq!(used(&mut filter, 5, &[0.4, 0.4, 0.4, 0.25]), [(2, 1), (3, 1), (4, 1)]);
     }
 
@@ -214,12 +214,12 @@ mod tests {
         let trust = |filter: &NextHopFilter| filter.trust(INTERFACE, RouterId(2));
         for (probability, expected) in [
             (0.46, Trust::Trusted),
-            (0.44, Trust::Doubtful),
-            (0.54, Trust::Doubtful),
-            (0.21, Trust::Doubtful),
+            (0.44, Trust::Suspect),
+            (0.54, Trust::Suspect),
+            (0.21, Trust::Suspect),
             (0.19, Trust::Lost),
             (0.29, Trust::Lost),
-            (0.31, Trust::Doubtful),
+            (0.31, Trust::Suspect),
             (0.55, Trust::Trusted),
             (0.1, Trust::Lost),
             (0.6, Trust::Trusted),
@@ -237,8 +237,8 @@ mod tests {
             used(&mut filter, 1, &[probability]);
             trusts.push(filter.trust(INTERFACE, RouterId(2)));
         }
-        use Trust::{Doubtful, Trusted};
-        assert_eq!(trusts, [Trusted, Doubtful, Doubtful, Trusted, Trusted, Trusted, Doubtful]);
+        use Trust::{Suspect, Trusted};
+        assert_eq!(trusts, [Trusted, Suspect, Suspect, Trusted, Trusted, Trusted, Suspect]);
     }
 
     #[test]

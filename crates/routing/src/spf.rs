@@ -1,7 +1,7 @@
 //! Shortest paths with all next hops of equal cost: RFC 2328, section 16.1, with the changes of RFC 5614, section 10.
 //!
 //! The root's own router-LSA is not looked at. In its place stand the links to all neighbours that may be next hops, which
-//! the caller gives: Full ones, and with adjacency reduction routable ones, advertised or not.
+//! the caller names: Full ones, and with adjacency reduction routable ones, advertised or not.
 //!
 //! Every router counts the same database and prefers nothing else, so for each next hop of each destination the distance
 //! that the next hop itself finds is smaller: packets come nearer with every hop, whichever of the next hops each router

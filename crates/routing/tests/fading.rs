@@ -50,11 +50,11 @@ struct Seen {
 /// How forecasts are used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Using {
-    /// What a doubted link costs in LSAs in addition.
-    doubt_cost: u16,
+    /// What a suspect link costs in LSAs in addition.
+    suspect_cost: u16,
     /// Whether it is gone around without a word in LSAs.
     alternates: bool,
-    /// How long doubts stay, in looks of 250 ms.
+    /// How long links stay suspect, in looks of 250 ms.
     hold: u32,
 }
 
@@ -64,7 +64,7 @@ fn forecasting(name: &'static str, using: Using) -> Forecast {
         horizon: Duration::from_secs(2),
         usage: ForecastUse::Soft(SoftUse { hold: using.hold, ..SoftUse::default() }),
         period: Duration::from_millis(250),
-        doubt_cost: using.doubt_cost,
+        suspect_cost: using.suspect_cost,
         alternates: using.alternates,
         ..Forecast::new(Arc::new(move |_, _| build()))
     }
@@ -187,7 +187,7 @@ fn change(all: &[f64], base: &[f64]) -> String {
 
 #[test]
 fn a_forecaster_halves_what_fading_links_lose_and_nothing_more_is_flooded_for_it() {
-    let around = Using { doubt_cost: 0, alternates: true, hold: 40 };
+    let around = Using { suspect_cost: 0, alternates: true, hold: 40 };
     for kind in [Kind::First, Kind::Any] {
         let (lost, bytes, _) = networks(1, 3, kind, None);
         let (less, same, looped) = networks(1, 3, kind, Some(&forecasting("trend", around)));
@@ -208,12 +208,13 @@ fn the_whole_table_if_it_is_asked_for() {
     let hold = number("ANABRANCH_HOLD").unwrap_or(40) as u32;
     let names = std::env::var("ANABRANCH_FORECASTERS")
         .unwrap_or_else(|_| "persistence,paper_literal,viterbi,forward,online,trend".to_owned());
-    let around = Using { doubt_cost: 0, alternates: true, hold };
+    let around = Using { suspect_cost: 0, alternates: true, hold };
     for kind in [Kind::First, Kind::Any] {
         let (lost, bytes, _) = networks(first, cuts as usize / CUTS, kind, None);
         let show = |(mean, half): (f64, f64)| format!("{mean:.1} ± {half:.1}");
         println!("{kind:?}, none: lost per cut {}, bytes {}", show(mean(&lost)), show(mean(&bytes)));
-        for using in [around, Using { doubt_cost: 2, alternates: false, hold }, Using { alternates: false, ..around }] {
+        for using in [around, Using { suspect_cost: 2, alternates: false, hold }, Using { alternates: false, ..around }]
+        {
             println!("{using:?}");
             for name in names.split(',') {
                 let forecast = forecasting(name.to_owned().leak(), using);

@@ -17,7 +17,7 @@ fn forecast() -> Forecast {
         horizon: Duration::from_secs(1),
         usage: ForecastUse::Soft(SoftUse { hold: 0, ..SoftUse::default() }),
         period: Duration::from_millis(250),
-        doubt_cost: 0,
+        suspect_cost: 0,
         alternates: false,
     }
 }

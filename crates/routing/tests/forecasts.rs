@@ -43,7 +43,7 @@ fn forecast(usage: ForecastUse, after: [f64; 3]) -> impl Fn(&mut Config) {
             horizon: Duration::from_secs(2),
             usage,
             period: Duration::from_secs(1),
-            doubt_cost: 0,
+            suspect_cost: 0,
             alternates: false,
         });
     }
@@ -74,7 +74,7 @@ fn before_and_after(usage: ForecastUse, after: [f64; 3]) -> [Option<Vec<(u32, u8
 }
 
 #[test]
-fn a_doubtful_next_hop_gets_less_and_a_lost_one_nothing() {
+fn a_suspect_next_hop_gets_less_and_a_lost_one_nothing() {
     let soft = ForecastUse::Soft(SoftUse::default());
     let [before, after] = before_and_after(soft, [0.9, 0.4, 0.1]);
     assert_eq!(before, Some(vec![(2, 4), (3, 4), (4, 4)]));
@@ -107,17 +107,17 @@ fn forecasts_change_no_lsa() {
 }
 
 #[test]
-fn a_doubted_link_that_costs_more_is_gone_around_from_both_its_ends_and_from_afar() {
+fn a_suspect_link_that_costs_more_is_avoided_from_both_its_ends_and_from_afar() {
     // Router 4 reaches router 1 by router 2 or router 3, which hear each other.
     let links = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)];
     let mut network = Net::with_links(Setup::new(4, 9), &links);
-    let doubt = |config: &mut Config| {
+    let suspect = |config: &mut Config| {
         forecast(ForecastUse::default(), [0.4, 1.0, 1.0])(config);
         if let Some(forecast) = &mut config.forecast {
-            forecast.doubt_cost = 2;
+            forecast.suspect_cost = 2;
         }
     };
-    network.start_with(0, doubt);
+    network.start_with(0, suspect);
     (1..4).for_each(|node| network.start(node));
     network.run_until(at(18));
     assert_eq!(next_hops(network.router(0), 1), Some(vec![(2, 4)]));
@@ -129,11 +129,11 @@ fn a_doubted_link_that_costs_more_is_gone_around_from_both_its_ends_and_from_afa
     assert_eq!(next_hops(network.router(1), 0), Some(vec![(1, 1)]));
 }
 
-/// Routers 2, 3 and 4 between 1 and 5; 2 and 3 hear each other, and doubt their links to router 1 as far as is said.
-fn around(doubts: [f64; 2]) -> Net {
+/// Routers 2, 3 and 4 between 1 and 5; 2 and 3 hear each other, and suspect their links to router 1 after these times.
+fn around(suspects: [f64; 2]) -> Net {
     let links = [(0, 1), (0, 2), (1, 2), (1, 4), (2, 4)];
     let mut network = Net::with_links(Setup::new(5, 9), &links);
-    for (node, after) in [1, 2].into_iter().zip(doubts) {
+    for (node, after) in [1, 2].into_iter().zip(suspects) {
         network.start_with(node, move |config| {
             let build = move |_, router: RouterId| -> Box<dyn LinkForecaster> {
                 let after = if router == id(0) { after } else { 1.0 };
@@ -147,7 +147,7 @@ fn around(doubts: [f64; 2]) -> Net {
 }
 
 #[test]
-fn a_doubted_link_is_gone_around_by_a_neighbour_that_is_as_near_and_no_lsa_tells_of_it() {
+fn a_suspect_link_is_avoided_by_a_neighbour_that_is_as_near_and_no_lsa_announces_it() {
     let bytes = |network: &Net, kind: usize| (0..5).map(|node| network.router(node).counters().sent[kind]).sum::<u64>();
     let mut network = around([0.1, 1.0]);
     assert_eq!(next_hops(network.router(1), 0), Some(vec![(1, 4)]));
@@ -161,7 +161,7 @@ fn a_doubted_link_is_gone_around_by_a_neighbour_that_is_as_near_and_no_lsa_tells
 }
 
 #[test]
-fn two_that_doubt_do_not_send_packets_to_each_other() {
+fn two_neighbours_with_suspect_links_do_not_send_packets_to_each_other() {
     let mut network = around([0.1, 0.1]);
     for second in 19..40 {
         network.run_until(at(second));

@@ -23,7 +23,7 @@ fn router(id: u32) -> Router {
     router
 }
 
-/// Runs both until `end`; gives the types of packets sent.
+/// Runs both until `end`; returns the types of packets sent.
 fn run(routers: &mut [Router; 2], end: Instant) -> [u64; 5] {
     loop {
         let mut moved = true;

@@ -13,7 +13,7 @@ fn main() {
     divan::main();
 }
 
-/// Runs a world; gives the packets that its endpoints sent.
+/// Runs a world; returns the packets that its endpoints sent.
 fn run(mut world: World, seconds: u64) -> u64 {
     world.run_until(Instant::ZERO + Duration::from_secs(seconds));
     let flows = world.results().flows;

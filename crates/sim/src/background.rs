@@ -3,7 +3,7 @@
 //! The share asked for is the same for both parts at any time. The UDP part comes whatever happens. The TCP part is
 //! made of flows with exponentially distributed times on and off; while on, a flow's application produces bytes at a
 //! rate such that all flows together ask for their part on average. What the network does not let through in a second
-//! the application gives up, so that a TCP part yields to congestion and then goes on as before.
+//! the application drops it, so that a TCP part yields to congestion and then goes on as before.
 
 use crate::address::InterfaceId;
 use crate::application::{Application, Pace, Sending};

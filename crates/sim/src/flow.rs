@@ -277,7 +277,7 @@ impl Flow {
     }
     pub(crate) fn is_over(&self) -> bool {
         let [client, server] = &self.ends;
-        // A client that was given up may never have had a peer.
+        // A client that was abandoned may never have had a peer.
         let alone = client.is_closed() && server.connection.is_none();
         self.failed.is_some() || alone || (client.is_finished() && server.is_finished())
     }

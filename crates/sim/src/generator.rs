@@ -105,7 +105,7 @@ pub const NS2_HEADERS: u16 = 40;
 /// TCP as ns-2.35 has it by default (`Agent/TCP` and `Agent/TCPSink` in its `tcl/lib/ns-default.tcl`): packets of 1000
 /// bytes and 40 of headers, a first window of two packets, retransmission timeouts of 6 s before the first sample and of
 /// at least 1 s after it, no selective acknowledgements, no timestamps, and an acknowledgement of each packet at once. It
-/// never gives up. `window` is the most it has under way, packets; ns-2's is 20.
+/// never aborts. `window` is the most it has under way, packets; ns-2's is 20.
 ///
 /// The congestion control is what `policies` say. ns-2's `Agent/TCP` is Tahoe, which begins anew with a window of one
 /// packet after each loss; NewReno (RFC 6582) halves it.

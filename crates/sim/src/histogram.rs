@@ -1,4 +1,4 @@
-//! How a quantity is distributed, in bounded memory: buckets that are at most 1/16 of their value wide.
+//! A histogram in bounded memory: buckets are at most 1/16 of their value wide.
 
 use anabranch_policy::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The numbers of what a world has: links, routers, hosts.
+//! Identifiers of links, routers and hosts of a world.
 
 /// A link in one direction; counts up from 0 in the world.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -1,7 +1,7 @@
 //! The lab: a deterministic network in virtual time.
 //!
 //! A [`World`] has hosts, each with one [`anabranch_mptcp::Endpoint`], routers, and links in one direction between
-//! them. Flows, UDP sources and changes are added to it; [`World::run_until`] moves time on; [`World::results`] gives
+//! them. Flows, UDP sources and changes are added to it; [`World::run_until`] moves time on; [`World::results`] returns
 //! what was measured. Everything is a function of the seed and of what was added, in the order it was added: events
 //! happen in the order of (time, sequence number), and every component draws from a stream of its own
 //! ([`random`]). So the same run has the same [`trace_hash`] on every machine.

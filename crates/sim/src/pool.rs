@@ -1,4 +1,4 @@
-//! Where packets live while they are in the network: links and queues move 4-byte indices.
+//! The pool of packets in the network: links and queues move 4-byte indices.
 //!
 //! What links and routers look at (destination, length, hop limit, ECN) stands in a dense array of its own;
 //! the TCP segment is touched only where a host sends or receives it. A UDP packet has no more than that.

@@ -1,4 +1,4 @@
-//! Where a component's luck comes from: one stream of numbers per (seed of the run, name of the component).
+//! Random numbers: one stream per (seed of the run, name of the component).
 //!
 //! The key of a stream is SHA-256 of the seed and the name, the generator ChaCha with 8 rounds. So a component draws
 //! the same numbers on every machine, whatever other components there are and in whatever order they were made.

@@ -55,7 +55,7 @@ pub struct ConnectionSeries {
     pub receive_buffer: Vec<u64>,
     /// What is left of the connection-level send window.
     pub window_left: Vec<u64>,
-    /// Written, not yet given to a subflow.
+    /// Written, not yet assigned to a subflow.
     pub unsent: Vec<u64>,
     /// Episodes of a blocked receive buffer so far.
     pub blocked_episodes: Vec<u64>,
@@ -63,7 +63,7 @@ pub struct ConnectionSeries {
     pub retransmitted: Vec<u64>,
     /// Bytes sent again on another subflow so far.
     pub reinjected: Vec<u64>,
-    /// Bytes sent twice on purpose so far.
+    /// Bytes of duplicates sent on purpose so far.
     pub duplicated: Vec<u64>,
     /// Bytes that arrived and had arrived before, so far.
     pub duplicates_received: Vec<u64>,

@@ -156,7 +156,7 @@ pub const LIVE_LINKS: [Bottleneck; 2] = [
 ];
 
 /// A live stream over [`LIVE_LINKS`]: 20 Mbit/s for so many seconds, in messages of 1,316 bytes (seven packets of MPEG-TS), of
-/// which the receiver gives up what comes later than 200 ms.
+/// which the receiver abandons what comes later than 200 ms.
 pub fn live(seed: u64, seconds: u64) -> World {
     let reliability = || {
         let settings = Settings::new().with("latency", 200);

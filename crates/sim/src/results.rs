@@ -1,4 +1,4 @@
-//! What a run gives: plain values, to be made into tables, files and plots elsewhere.
+//! The results of a run: plain values, from which others make tables, files and plots.
 
 use crate::flow::FlowResult;
 use crate::link::{Drops, LinkCounters};
@@ -26,7 +26,7 @@ pub struct HostResult {
     pub udp_bytes: u64,
 }
 
-/// What a run gave.
+/// The results of a run.
 #[derive(Clone, Debug)]
 pub struct RunResult {
     /// The seed it was run with.

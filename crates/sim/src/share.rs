@@ -1,4 +1,4 @@
-//! Which share of a link cross traffic asks for as time goes on.
+//! The share of a link that cross traffic offers, over time.
 
 use crate::random::RandomStream;
 use anabranch_policy::time::{Duration, Instant};

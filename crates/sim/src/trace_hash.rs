@@ -1,4 +1,4 @@
-//! Whether two runs were the same: one number over every delivery of every packet by every link.
+//! The trace hash: one number over every delivery of every packet by every link.
 //!
 //! Per packet, [`digest`](Digest) folds its header fields and payload length once, when a host sends it. Per delivery,
 //! [`TraceHash::add`] folds time, link, digest and what changes on the way (hop limit, ECN, corruption). A fold is the

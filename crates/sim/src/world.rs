@@ -32,7 +32,7 @@ pub struct WorldConfig {
     pub ipv6: bool,
 }
 
-/// Something that changes at a given time.
+/// Something that changes at some time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
     /// A link goes up or down. Its hosts are not told.
@@ -64,7 +64,7 @@ struct Host {
     result: HostResult,
 }
 
-/// The first port that a flow is given at its server.
+/// The first port that a flow gets at its server.
 const FIRST_PORT: u16 = 5001;
 
 /// A network with hosts, in virtual time.
@@ -203,7 +203,7 @@ impl World {
         self.network.events.put(config.start, Target::new(UDP_EVENT, index << 1));
         self.udp.push(UdpSource::new(config, self.config.seed));
     }
-    /// Makes a change at a given time.
+    /// Makes a change at a time.
     pub fn schedule(&mut self, time: Instant, change: Change) {
         self.network.events.put(time, Target::new(CHANGE_EVENT, self.changes.len()));
         self.changes.push(change);

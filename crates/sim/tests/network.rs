@@ -177,7 +177,7 @@ fn lossy_run(seed: u64, with_a_stranger: bool) -> RunResult {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
+fn the_same_seed_repeats_the_trace_and_another_does_not() {
     let (a, b, c) = (lossy_run(1, false), lossy_run(1, false), lossy_run(2, false));
     assert_eq!((a.trace_hash, &a.links), (b.trace_hash, &b.links));
     assert_ne!(a.trace_hash, c.trace_hash);
@@ -192,7 +192,7 @@ fn a_component_that_is_added_changes_nobody_elses_luck() {
 }
 
 #[test]
-fn udp_takes_the_share_it_is_given_with_the_mix_it_is_given() {
+fn udp_takes_its_configured_share_with_its_configured_mix() {
     let mut world = world(3);
     let paths = two_paths(&mut world, ServerAddresses::OnePerPath);
     let cross = cross_hosts(&mut world, "cross", &paths[0]);

@@ -8,7 +8,7 @@ use std::alloc::System;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Five stations in range of each other with a packet always waiting, every third to all; gives the frames sent.
+/// Five stations in range of each other with a packet always waiting, every third to all; returns the frames sent.
 fn run(medium: &mut Medium<u32>, until: u64) -> u64 {
     while medium.poll_timeout() <= Instant::from_nanos(until) {
         let now = medium.poll_timeout();

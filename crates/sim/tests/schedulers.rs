@@ -78,7 +78,8 @@ fn every_scheduler_finishes_on_the_slow_path_when_the_fast_one_dies_without_a_wo
             world.schedule(at(0.5), Change::LinkState(link, false));
         }
         // 2 MB are left, which is 8 s at 2 Mbit/s, and there are timeouts of 1 s at least. The replica of Linux sends one
-        // segment again each time the connection's own timer runs out, that of ns-2's module waits until the subflow is given up.
+        // segment again each time the connection's own timer runs out, that of ns-2's module waits until the subflow is
+        // abandoned.
         let limit = if ["linux", "ns2"].contains(&member.name) { 1_500.0 } else { 40.0 };
         assert!(world.run_until_finished(at(limit)), "{}", member.name);
         let server = &world.results().flows[0].server;

@@ -103,7 +103,7 @@ fn one_tcp_flow_fills_a_link() {
 }
 
 #[test]
-#[ignore = "the engine gives records of what it sends one input late, so that their times are wrong"]
+#[ignore = "the engine returns records of what it sends one input late, so that their times are wrong"]
 fn the_delay_of_a_single_segment_is_that_of_its_way() {
     let mut lab = lab(SEED, &[path("a", mbit(10), 10)]);
     lab.add("segment", Application::upload(Sending::Bytes(1_000)), connection(false));
@@ -163,7 +163,7 @@ fn writing_every_packet_as_bytes_changes_nothing() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_transfer() {
+fn the_same_seed_repeats_the_transfer() {
     let (a, b, c) = (rough("rough", 3, false, false), rough("rough", 3, false, false), rough("rough", 4, false, false));
     assert_eq!((a.trace_hash, a.events, &a.flows), (b.trace_hash, b.events, &b.flows));
     assert_ne!(a.trace_hash, c.trace_hash);

@@ -1,4 +1,4 @@
-//! A live video in the lab: what comes, when, and that what is given up is told.
+//! A live video in the lab: what comes, when, and that abandoned data is announced.
 
 use anabranch_mptcp::{ConnectionConfig, EndpointConfig, Framing, Policies};
 use anabranch_policy::combination::{Choice, Combination};
@@ -84,7 +84,7 @@ fn all_frames_come_in_time_where_nothing_is_lost() {
 }
 
 #[test]
-fn what_gives_nothing_up_delivers_all_and_some_of_it_late() {
+fn full_reliability_delivers_all_and_some_of_it_late() {
     let frames = frames(1000);
     let (received, _) = run(&frames, &[path("a", 20, 0.05), path("b", 80, 0.1)], &Choice::new("full"), false);
     assert_eq!(received.gaps, []);
@@ -100,10 +100,10 @@ fn a_message_for_each_number_or_a_gap_and_the_same_with_every_packet_as_bytes() 
     let spe = Choice { name: "spe".to_owned(), settings: Settings::new().with("latency", "100") };
     let (received, hash) = run(&frames, &paths, &spe, false);
     let missing = (0..1000).filter(|at| received.messages.get(*at).is_none_or(Option::is_none)).count() as u64;
-    let given_up: u64 = received.gaps.iter().map(|gap| gap.length).sum();
+    let abandoned: u64 = received.gaps.iter().map(|gap| gap.length).sum();
     // A message has a header of 24 bytes.
-    assert_eq!(given_up, missing * 1024);
-    assert!(missing > 0, "nothing was given up");
+    assert_eq!(abandoned, missing * 1024);
+    assert!(missing > 0, "nothing was abandoned");
     let (again, same) = run(&frames, &paths, &spe, true);
     assert_eq!((again, same), (received, hash));
 }

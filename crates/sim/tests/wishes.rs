@@ -35,7 +35,7 @@ fn read(world: &mut World, flow: usize) -> u64 {
     world.results().flows[flow].server.read
 }
 
-/// Two uploads over one path that loses 3 %, of priority 1 and of the one given; how many bytes arrive of each in 60 s.
+/// Two uploads over one path that loses 3 %, of priority 1 and of `priority`; how many bytes arrive of each in 60 s.
 fn beside_the_highest(priority: u8, scheduler: &'static str) -> [u64; 2] {
     let lossy = Bottleneck { loss: 0.03, ..Bottleneck::new(20, 20, 50) };
     let (mut world, client, paths) = two_hosts(1, &[lossy]);
@@ -49,7 +49,7 @@ fn beside_the_highest(priority: u8, scheduler: &'static str) -> [u64; 2] {
 
 #[test]
 fn two_connections_of_different_priority_get_different_speeds_over_a_path_that_loses() {
-    // 3 % takes 300 from the quality per 100 segments, and their acknowledgements give 50 to 100 back: bad after some 2,000.
+    // 3 % takes 300 from the quality per 100 segments, and their acknowledgements add 50 to 100 again: bad after some 2,000.
     // Losses, not the other connection, limit each: the one of priority 1 keeps its speed.
     let alike = beside_the_highest(1, "qoe");
     assert_eq!(alike, beside_the_highest(6, "lowest_rtt"));
@@ -162,7 +162,7 @@ fn weights_are_kept_to_the_segment_at_the_speed_of_the_slowest_for_its_weight_or
     // 5 Mbit/s are 4.7 of payload, and the other path gets the weight times that; but no more than 18.9.
     for (weight, slowest) in [(1, 2.0 * 4.7), (3, 4.0 * 4.7), (8, 18.9 * 9.0 / 8.0)] {
         let ([fast, slow], mbit) = weighted(&format!("{weight}:1"), "wait");
-        // What is given and not sent yet, at both ends of the time, is not counted: a few segments.
+        // What is assigned and not sent yet, at both ends of the time, is not counted: a few segments.
         assert!(fast.abs_diff(weight * slow) <= 4 * (weight + 1) * 1_400, "{weight}:1 {fast} {slow}");
         assert!((mbit / slowest - 1.0).abs() < 0.03, "{weight}:1 {mbit} Mbit/s");
     }

@@ -1,4 +1,4 @@
-//! What the stack keeps of a connection beside the engine: who waits for what.
+//! Per-connection state of the stack beside the engine: the tasks that wait.
 
 use anabranch_mptcp::{CloseCause, FallbackCause};
 use anabranch_policy::ids::SubflowId;

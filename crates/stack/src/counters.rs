@@ -1,4 +1,4 @@
-//! What a stack dropped or could not do.
+//! Counters of a stack: drops and failures.
 
 use anabranch_mptcp::stats::EndpointCounters;
 

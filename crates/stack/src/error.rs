@@ -1,4 +1,4 @@
-//! Why an operation of the stack fails.
+//! Errors of the stack.
 
 use anabranch_mptcp::CloseCause;
 use anabranch_mptcp::OperationError;

@@ -1,4 +1,4 @@
-//! A host of our own in user space: one engine, the devices that carry its packets, and what applications hold of it.
+//! A TCP/IP host in user space: one engine, the devices that carry its packets, and the handles of applications.
 //!
 //! All of it lies behind one lock, which the [`Driver`] holds for a turn of the event loop and a [`Stream`] for an
 //! operation; on one thread nobody ever waits for it. A stream acts on the engine directly and then wakes the driver, which

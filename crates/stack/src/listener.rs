@@ -1,4 +1,4 @@
-//! Connections that come to a port.
+//! Listeners: incoming connections of a port.
 
 use super::state::Handle;
 use super::stream::Stream;

@@ -1,4 +1,4 @@
-//! A connection and its paths as people want to see them: with the names of interfaces.
+//! Status of a connection and its paths, with the names of interfaces.
 
 use super::state::State;
 use anabranch_mptcp::FallbackCause;

@@ -1,4 +1,4 @@
-//! What driver, streams and listeners share, and the engine's events on their way to those who wait.
+//! State that driver, streams and listeners share, and the delivery of the engine's events to waiting tasks.
 
 use super::connection::{Connection, PathChange, wait, wake};
 use super::error::{AttachError, ConnectError, ListenError};
@@ -235,7 +235,7 @@ impl State {
         let now = self.now();
         let Some(connection) = self.connections.remove(&id) else { return };
         if connection.closed.is_none() {
-            // It may have ended since: then there is nothing to give up.
+            // It may have ended since: then there is nothing to abandon.
             let _ = self.endpoint.discard(now, id);
         }
         self.endpoint.forget(now, id);

@@ -1,4 +1,4 @@
-//! A connection in an application's hands.
+//! A connection as an application uses it.
 
 use super::connection::{PathChange, wait};
 use super::error::{ConnectError, closed};
@@ -68,7 +68,7 @@ impl Stream {
         self.remote
     }
 
-    /// The next bytes without a copy, at most `max`; empty at the end of the stream. An error where something was given up,
+    /// The next bytes without a copy, at most `max`; empty at the end of the stream. An error where something was abandoned,
     /// and where messages are written: [`Self::read_record`] reads those.
     pub fn poll_read_bytes(&self, context: &mut Context<'_>, max: usize) -> Poll<io::Result<Bytes>> {
         let mut state = self.shared.lock();
@@ -94,7 +94,7 @@ impl Stream {
         }
     }
 
-    /// The next record: bytes, a message, or a gap where something was given up; none at the end of the stream.
+    /// The next record: bytes, a message, or a gap where something was abandoned; none at the end of the stream.
     ///
     /// # Errors
     /// If the connection broke.

@@ -1,4 +1,4 @@
-//! Descriptors in the runtime's hands.
+//! File descriptors in the runtime.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io;

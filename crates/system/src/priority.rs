@@ -1,4 +1,4 @@
-//! A thread's claim on the processor.
+//! The scheduling priority of a thread.
 
 use nix::libc;
 

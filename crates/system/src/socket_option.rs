@@ -1,10 +1,10 @@
-//! Options of sockets that no library knows.
+//! Socket options that libraries lack.
 
 use nix::errno::Errno;
 use nix::libc;
 use std::os::fd::RawFd;
 
-/// Asks for an option of a socket; gives how many bytes of `value` the kernel filled.
+/// Asks for an option of a socket; returns how many bytes of `value` the kernel filled.
 ///
 /// # Errors
 /// What the kernel says.

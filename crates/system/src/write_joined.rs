@@ -4,7 +4,7 @@ use nix::libc::{self, iovec};
 use std::io::IoSlice;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Writes the pieces as one packet; gives whether it was taken. Pieces that are neighbours in memory, as the payloads of a train
+/// Writes the pieces as one packet; returns whether it was taken. Pieces that are neighbours in memory, as the payloads of a GSO packet
 /// mostly are, go as one, and there may be `MOST` of those: to the kernel, copying many short ones costs twice as much.
 pub fn write_joined<const MOST: usize>(descriptor: &OwnedFd, pieces: &[IoSlice<'_>]) -> bool {
     let nothing = iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };

@@ -78,7 +78,7 @@ impl Checksum {
 }
 
 /// The sum of the bytes' 16-bit words in the machine's byte order, an odd last byte padded with zero. Exchanging the
-/// bytes of the result gives the sum of the other order (RFC 1071, section 2.B).
+/// bytes of the result is the sum of the other order (RFC 1071, section 2.B).
 fn native_sum(bytes: &[u8]) -> u16 {
     let (words, rest) = bytes.as_chunks::<4>();
     let mut sum: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();

@@ -1,4 +1,4 @@
-//! Why bytes are not what they claim to be, and why a value cannot become bytes.
+//! Errors of parsing and emitting.
 
 /// Why bytes could not be parsed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]

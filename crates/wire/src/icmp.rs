@@ -13,7 +13,7 @@ pub const PROTOCOL_ICMP: u8 = 1;
 pub const PROTOCOL_ICMPV6: u8 = 58;
 
 /// "Fragmentation needed and DF set", or "packet too big", about a TCP segment. Anybody can have sent it: the sequence number is to
-/// be held against what is outstanding (RFC 5927, section 4.1).
+/// be compared with what is outstanding (RFC 5927, section 4.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketTooBig {
     /// Who sent the packet that was dropped.

@@ -1,7 +1,7 @@
 //! Bytes to meaning and back: IP, TCP, TCP options, MPTCP options, message headers, OSPFv3, pcapng. No state, no time.
 //!
-//! Parsing takes bytes that may be anything and gives a value or a [`ParseError`]; it never panics. Emitting a value
-//! and parsing it again gives the same value; a value for which that cannot be is an [`EmitError`].
+//! Parsing takes bytes that may be anything and returns a value or a [`ParseError`]; it never panics. Emitting a value
+//! and parsing it again returns the same value; a value for which that cannot be is an [`EmitError`].
 
 #![warn(missing_docs)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]

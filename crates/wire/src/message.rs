@@ -6,7 +6,7 @@
 //! ```text
 //!     0..1: magic, 0xab 0x4d
 //!        2: version 1 in the upper four bits; the lower four are 0
-//!        3: importance, 0 (never to be given up) to 255 (first)
+//!        3: importance, 0 (never to be abandoned) to 255 (first)
 //!     4..7: bytes of payload
 //!    8..11: message number: the sender counts from 0, and wraps
 //!   12..19: when it is to be played, microseconds since the stream's beginning, less than 2^48
@@ -37,9 +37,9 @@ const CHECKED: usize = HEADER - 4;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MessageHeader {
     /// Its number: the sender's messages count from 0 and wrap. One that is missing between two others was never sent, or
-    /// given up.
+    /// abandoned.
     pub number: u32,
-    /// 0: never to be given up for lack of room; the larger, the sooner.
+    /// 0: never to be abandoned for lack of room; the larger, the sooner.
     pub importance: u8,
     /// Bytes of payload.
     pub length: u32,
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_check_is_that_of_iso_3309() {
-        // The check value that catalogues of CRCs give for CRC-32.
+        // The check value that catalogues of CRCs have for CRC-32.
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
     }
 

@@ -1,4 +1,4 @@
-//! An IP packet with a TCP segment in it: what the engine speaks.
+//! An IP packet with a TCP segment in it: the unit of the engine.
 
 use crate::error::{EmitError, ParseError};
 use crate::ip::{self, IpHeader, PROTOCOL_TCP};

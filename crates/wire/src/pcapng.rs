@@ -118,7 +118,7 @@ impl<W: Write> Writer<W> {
         self.block(ENHANCED_PACKET)
     }
 
-    /// Ends the file: flushes and gives back what was written to.
+    /// Ends the file: flushes and returns what was written to.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)

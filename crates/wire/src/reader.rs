@@ -1,6 +1,6 @@
-//! Takes numbers from the front of bytes that may end anywhere.
+//! Reads numbers from the front of a byte slice that may end anywhere.
 
-/// What is left to read. Every method gives none, and takes nothing, if too little is left.
+/// What is left to read. Every method returns none, and takes nothing, if too little is left.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 

@@ -1,7 +1,7 @@
 //! Packets of another implementation of OSPF-MDR: every one in the captures of a folder is understood and comes out of
 //! the encoder as it was.
 //!
-//! The captures are not ours to give away, so the folder is named by `ANABRANCH_OSPF_CAPTURES`; without it the tests say
+//! The captures are not ours to publish, so the folder is named by `ANABRANCH_OSPF_CAPTURES`; without it the tests say
 //! that they are skipped. They are classic pcap files of Ethernet frames.
 
 use anabranch_wire::ospf::{Body, Compatibility, Decoded, Integrity, Lsa, LsaBody, PROTOCOL_OSPF, Packet, Tlv};

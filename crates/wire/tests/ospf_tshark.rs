@@ -58,7 +58,7 @@ fn tshark(path: &Path, arguments: &[&str]) -> Option<String> {
     Some(String::from_utf8(output.stdout).expect("tshark writes UTF-8"))
 }
 
-/// The columns that tshark gives for each packet. None if there is no tshark.
+/// The columns that tshark prints for each packet. None if there is no tshark.
 fn dissect(path: &Path, fields: &[&str]) -> Option<Vec<Vec<String>>> {
     let mut arguments = vec!["-T", "fields", "-E", "separator=;", "-E", "occurrence=a"];
     arguments.extend(fields.iter().flat_map(|field| ["-e", field]));

@@ -232,7 +232,7 @@ fn cases() -> Vec<Case> {
     all().chain(over_v6).collect()
 }
 
-/// Runs tshark over a capture, with checksums verified; gives a line for each packet, fields apart by `;`. None if
+/// Runs tshark over a capture, with checksums verified; returns a line for each packet, fields apart by `;`. None if
 /// there is no tshark.
 fn dissect(capture: &Path, fields: &[&str]) -> Option<Vec<String>> {
     let mut command = Command::new("tshark");

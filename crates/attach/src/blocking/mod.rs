@@ -55,7 +55,7 @@ impl Stack {
         })
     }
 
-    /// A stack to which `prepare` gives devices and addresses. It runs on the stack's thread, where devices can be made.
+    /// A stack to which `prepare` adds devices and addresses. It runs on the stack's thread, where devices can be made.
     ///
     /// # Errors
     /// [`StartError::System`], also with what `prepare` says.
@@ -103,7 +103,7 @@ impl Stack {
     }
 
     /// Opens a connection, from `local` or from the first address of the right family; waits `timeout` at most, or until the
-    /// engine gives up, after four minutes.
+    /// engine abandons the attempt, after four minutes.
     ///
     /// # Errors
     /// [`io::ErrorKind::TimedOut`], [`io::ErrorKind::ConnectionRefused`], and what else [`ConnectError`] says.

@@ -19,7 +19,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Sleeps until `future` is ready; gives nothing if that takes longer than `timeout`.
+/// Sleeps until `future` is ready; returns none if that takes longer than `timeout`.
 pub(super) fn run<T>(timeout: Option<Duration>, future: impl Future<Output = T>) -> Option<T> {
     // A timeout beyond what the clock can say is none.
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_ready_in_time_is_given_and_what_is_not_is_left() {
+    fn what_is_ready_in_time_is_returned_and_what_is_not_is_left() {
         assert_eq!(run(None, async { 7 }), Some(7));
         assert_eq!(run(Some(Duration::from_millis(5)), std::future::pending::<()>()), None);
         let (sender, receiver) = tokio::sync::oneshot::channel();

@@ -46,7 +46,7 @@ impl Stream {
         self.stream.close();
     }
 
-    /// Ends our direction and waits until the peer has everything and has closed its own, `timeout` at most; gives how the
+    /// Ends our direction and waits until the peer has everything and has closed its own, `timeout` at most; returns how the
     /// connection ended, nothing if it has not. A stream that is dropped instead is closed too, as long as the stack is there.
     pub fn finish(self, timeout: Option<Duration>) -> Option<CloseCause> {
         self.stream.close();

@@ -79,7 +79,7 @@ impl DataLevel {
         self.stream.len() as u64
     }
 
-    /// Octets that were given to a subflow at least once.
+    /// Octets that were assigned to a subflow at least once.
     pub fn sent(&self) -> u64 {
         self.nxt.min(self.length())
     }

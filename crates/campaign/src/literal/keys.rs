@@ -1,4 +1,4 @@
-//! What follows from the keys (RFC 8684, sections 3.1, 3.2, 3.4.1), with one HMAC over the concatenation of fields.
+//! Values derived from the keys (RFC 8684, sections 3.1, 3.2, 3.4.1), with one HMAC over the concatenation of fields.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};

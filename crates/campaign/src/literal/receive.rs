@@ -76,12 +76,12 @@ impl Peer {
                 sum == expected || (sum == 0xffff && expected == 0)
             });
             if right {
-                self.note_fin(index, offset);
+                self.record_fin(index, offset);
             }
             return;
         }
         if data_fin {
-            self.note_fin(index, offset + u64::from(length));
+            self.record_fin(index, offset + u64::from(length));
         }
         let heard = Heard {
             start: mapping.subflow_seq,
@@ -106,7 +106,7 @@ impl Peer {
         }
     }
 
-    fn note_fin(&mut self, index: usize, at: u64) {
+    fn record_fin(&mut self, index: usize, at: u64) {
         // Whatever it says, a DATA_FIN is answered.
         self.flows[index].ack_now = true;
         if self.data.fin_at.is_none() && at >= self.data.rcv_nxt {
@@ -182,7 +182,7 @@ impl Peer {
         self.data.receive(offset, bytes);
     }
 
-    /// With checksums a mapping is given as a whole, once its checksum was found right.
+    /// With checksums a mapping is delivered as a whole, once its checksum was found right.
     fn take_with_checksum(&mut self, index: usize, heard: Heard, bytes: &Bytes) {
         let flow = &mut self.flows[index];
         flow.held.extend_from_slice(bytes);
@@ -221,7 +221,9 @@ impl Peer {
         }
         self.flows[index].signals.push_back(Signal::Alone(MptcpOption::Fail { data_seq: number }));
         self.fall_back(None);
-        self.give(offset, held);
+        if self.protocol == Protocol::Plain {
+            self.give(offset, held);
+        }
     }
 
     /// The window field, and the edge that it stands for.

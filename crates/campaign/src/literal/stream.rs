@@ -4,7 +4,7 @@ use super::choices::Choice;
 use super::tcp::{Kind, Map, Signal};
 use super::{NEVER, Peer, Protocol};
 
-/// Timeouts at data level until the connection is given up.
+/// Timeouts at data level until the connection is abandoned.
 const MOST_TRIES: u32 = 16;
 
 impl Peer {
@@ -112,7 +112,7 @@ impl Peer {
         }
     }
 
-    /// DATA_FIN by itself, or FIN in plain TCP, when all has been given to subflows.
+    /// DATA_FIN by itself, or FIN in plain TCP, when all has been assigned to subflows.
     pub(super) fn end_stream(&mut self) {
         if !self.data.closed || self.data.nxt < self.data.length() || self.end.is_some() {
             return;
@@ -172,7 +172,7 @@ impl Peer {
             self.data.resend_at = NEVER;
             self.data.tries += 1;
             if self.data.tries > MOST_TRIES {
-                return self.give_up("the data level is not acknowledged");
+                return self.abort_with("the data level is not acknowledged");
             }
             self.resend_data();
         }

@@ -94,7 +94,7 @@ pub struct Flow {
     pub wl2: u32,
     pub send_shift: u8,
     pub mss: usize,
-    /// Octets given to this subflow so far, from number 1 on.
+    /// Octets assigned to this subflow so far, from number 1 on.
     pub bytes: Vec<u8>,
     pub maps: Vec<Map>,
     /// The number of our FIN, once decided.
@@ -183,12 +183,12 @@ impl Flow {
         }
     }
 
-    /// The number behind the last octet given to this subflow.
+    /// The number behind the last octet assigned to this subflow.
     pub fn end(&self) -> u32 {
         1 + self.bytes.len() as u32
     }
 
-    /// Whether new data may be given to it.
+    /// Whether new data may be assigned to it.
     pub fn may_send(&self) -> bool {
         matches!(self.state, State::Established | State::CloseWait) && self.usable && self.fin.is_none()
     }

@@ -11,7 +11,7 @@ use anabranch_wire::{Ecn, Flags, IpHeader, Packet, Segment, SeqNumber};
 use bytes::Bytes;
 use std::net::SocketAddr;
 
-/// Timeouts in a row until a subflow is given up.
+/// Timeouts in a row until a subflow is abandoned.
 const MOST_TRIES: u32 = 14;
 
 fn packet(local: SocketAddr, remote: SocketAddr, segment: Segment) -> Packet {

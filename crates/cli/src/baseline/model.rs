@@ -1,4 +1,4 @@
-//! What a baseline says.
+//! The contents of a baseline.
 
 use crate::contender::Choices;
 use crate::scenario::connection::ConnectionSettings;

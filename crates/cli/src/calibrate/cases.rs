@@ -1,4 +1,4 @@
-//! The set of scenarios: which networks and settings the lab is held against.
+//! The set of scenarios: the networks and settings on which the lab is compared with real time.
 //!
 //! They fill the space evenly by Latin hypercube sampling: the range of each quantity is cut into as many equal strata as
 //! there are paths (for buffer and congestion control: cases), each stratum is used once, and a stream of random numbers of

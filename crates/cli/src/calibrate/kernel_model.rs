@@ -1,4 +1,4 @@
-//! Linux in the lab's words: the baseline `linux`, and the sizes of buffers that the kernel's ends are set to.
+//! Linux as settings of the lab: the baseline `linux`, and the buffer sizes of the kernel's ends.
 //!
 //! | Linux (6.18) | here |
 //! |---|---|

@@ -4,7 +4,7 @@
 use super::cases::Span;
 use std::time::{Duration, Instant};
 
-/// What one run gave.
+/// The results of one run.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Reading {
     /// Mbit/s within the measured span.

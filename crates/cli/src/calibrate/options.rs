@@ -1,4 +1,4 @@
-//! What can be asked of `calibrate`.
+//! Options of `calibrate`.
 
 use clap::Args;
 use std::path::PathBuf;

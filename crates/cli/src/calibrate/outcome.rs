@@ -1,4 +1,4 @@
-//! What the runs say together: means, deviations of the lab with their intervals, and whether it can be trusted.
+//! Results of all runs: means, deviations of the lab with their intervals, and whether the lab can be trusted.
 
 use super::cases::{Case, Span, Stack};
 use crate::statistics::{Estimate, median, quantile, readable, relative_change};
@@ -141,7 +141,7 @@ impl Outcome {
         remarks.extend(self.no_kernel.as_ref().map(|reason| format!("Linux was skipped: {reason}")));
         remarks.extend(self.pauses());
         remarks.push(format!(
-            "{} runs were repeated because the machine was too busy to be on time, {} given up",
+            "{} runs were repeated because the machine was too busy to be on time, {} abandoned",
             self.repeated, self.given_up
         ));
         remarks

@@ -21,7 +21,7 @@ const LATE_SHARE: f64 = 0.01;
 
 /// A run in real time.
 pub trait RealTimeRun: Clone + Send {
-    /// What it gives.
+    /// What it returns.
     type Done: Send;
     /// What it is expected to carry, Mbit/s.
     fn rate(&self) -> f64;

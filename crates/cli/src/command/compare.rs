@@ -1,12 +1,13 @@
 //! `compare`: several policies on the same seeds, side by side.
 
+use super::heading::heading;
 use super::options::{Options, plan};
-use super::results::{finish, heading};
+use super::results::finish;
 use crate::diagnostic::Diagnostic;
 use crate::files::prepare;
+use crate::means::metric_names;
 use crate::record::{Outcome, PolicyRuns};
 use crate::statistics::{readable, relative_change};
-use crate::summary::metric_names;
 use crate::{experiment, library, table};
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `list`: what there is to choose from, generated from the tables of the families.
+//! `list`: all policies, generated from the tables of the families.
 
 #[cfg(feature = "lab")]
 mod lab;

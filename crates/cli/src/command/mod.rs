@@ -4,6 +4,8 @@
 mod compare;
 #[cfg(feature = "lab")]
 mod emulate;
+#[cfg(feature = "lab")]
+mod heading;
 mod key;
 mod list;
 #[cfg(feature = "lab")]
@@ -28,8 +30,6 @@ pub use options::Options;
 pub use proxy::{ProxyOptions, proxy};
 #[cfg(feature = "lab")]
 pub use reproduce::{Ending, ReproduceOptions, reproduce};
-#[cfg(feature = "lab")]
-pub use results::Page;
 #[cfg(feature = "lab")]
 pub use run::run;
 pub use serve::{ServeOptions, serve};

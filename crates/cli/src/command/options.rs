@@ -1,4 +1,4 @@
-//! What can be asked of the commands that run scenarios in the lab.
+//! Options of the commands that run scenarios in the lab.
 
 use crate::experiment::Plan;
 use crate::lab::Extras;
@@ -32,7 +32,7 @@ pub struct Options {
     /// Also write a capture of the first seed of each policy (pcapng, for Wireshark)
     #[arg(long)]
     pub pcap: bool,
-    /// Encode every segment to bytes and decode it again on each hop; results are the same
+    /// Encode every segment to bytes and decode it on each hop; results do not change
     #[arg(long)]
     pub wire: bool,
     /// Fewer seeds and fewer points of sweeps

@@ -1,4 +1,4 @@
-//! `anabranch proxy`: programs of this host connect here and go out over several paths.
+//! `anabranch proxy`: carries connections of programs on this host over several paths.
 
 use crate::attachment::{Reach, StackOptions, diagnostic};
 use crate::console::print;
@@ -23,21 +23,21 @@ pub struct ProxyOptions {
     /// --forward]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Vec<SocketAddr>,
-    /// Listen on LOCAL, a port or ADDRESS:PORT, and connect those who come to HOST:PORT, or without it to where the server
-    /// leads (repeatable)
+    /// Listen on LOCAL, a port or ADDRESS:PORT, and connect its clients to HOST:PORT; without HOST:PORT, the server chooses the
+    /// target (repeatable)
     #[arg(long, value_name = "LOCAL[=HOST:PORT]", value_parser = forward)]
     forward: Vec<Entrance>,
-    /// Go through `anabranch serve` at this address; without it, straight to each target
+    /// Connect through `anabranch serve` at this address; without it, directly to each target
     #[arg(long, value_name = "HOST:PORT", value_parser = target, requires = "key")]
     server: Option<Target>,
-    /// The key that the server has too (see `anabranch key`)
+    /// The key shared with the server (see `anabranch key`)
     #[arg(long, value_name = "FILE", requires = "server")]
     key: Option<PathBuf>,
-    /// File with a line NAME:PASSWORD that clients of --listen must show
+    /// File with a line NAME:PASSWORD; clients of --listen must authenticate with it
     #[arg(long, value_name = "FILE")]
     credentials: Option<PathBuf>,
-    /// Give connections to targets like this the priority N, 1 (highest) to 6, for policies that look at it: a name, *.NAME, an
-    /// address, a network such as 10.0.0.0/8, or *, maybe with :PORT (repeatable; the first that fits) [default: 1]
+    /// Priority of connections to matching targets, 1 (highest) to 6, for policies that use it: a name, *.NAME, an address,
+    /// a network such as 10.0.0.0/8, or *, optionally with :PORT (repeatable; the first that fits) [default: 1]
     #[arg(long, value_name = "PATTERN=N", value_parser = priority)]
     priority: Vec<PriorityRule>,
     /// Listen on addresses that other hosts can reach

@@ -1,13 +1,13 @@
-//! `reproduce`: the papers' experiments, measured next to published.
+//! `reproduce`: the papers' experiments, measured and published results side by side.
 //!
 //! Each experiment that is done is kept in the directory for results at once, so that a run that was interrupted goes on where
 //! it was.
 
-pub(super) mod keep;
+mod keep;
 mod text;
 
 use super::options::{Options, plan};
-use super::results::{self, Page};
+use super::results;
 use crate::console::{print, remark};
 use crate::diagnostic::Diagnostic;
 use crate::experiment::{Experiment, Plan};
@@ -27,19 +27,19 @@ use std::path::{Path, PathBuf};
 pub struct ReproduceOptions {
     #[command(flatten)]
     pub options: Options,
-    /// Run every experiment again, also those that this program has done already with these options
+    /// Run every experiment, also those whose results with these options are there
     #[arg(long)]
     pub fresh: bool,
-    /// Write the tables of the documentation of the checkout in DIR anew from this run [default of DIR: .]
+    /// Rewrite the tables in the documentation of the checkout in DIR from this run [default of DIR: .]
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".", conflicts_with_all = ["quick", "policies", "set"])]
     pub write_docs: Option<PathBuf>,
-    /// With --quick: end with code 1 if the documentation of the checkout in DIR was written by a program that behaves
-    /// otherwise [default of DIR: .]
+    /// With --quick: exit with code 1 if the documentation of the checkout in DIR was written by a program with other
+    /// behaviour [default of DIR: .]
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".", requires = "quick", conflicts_with_all = ["policies", "set", "seeds", "first_seed"])]
     pub check_docs: Option<PathBuf>,
 }
 
-/// How a run of `reproduce` ends that found nothing wrong with what it was given.
+/// How a run of `reproduce` ends whose arguments are right.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
     /// All is as it should be.
@@ -57,7 +57,7 @@ pub fn reproduce(name: Option<&str>, asked: &ReproduceOptions) -> Result<Ending,
     plan.sweep = true;
     // All are read before the first runs, so that a wrong --set is told at once.
     let kept = run_all(&documents, &plan, asked)?;
-    results::write_pages(options, &kept.iter().map(Page::of).collect::<Vec<_>>())?;
+    results::write_pages(options, &kept.iter().map(Kept::page).collect::<Vec<_>>())?;
     let measured: Vec<&Measured> = kept.iter().map(|one| &one.measured).collect();
     if options.json {
         print(&results::summary_text(&measured)?);

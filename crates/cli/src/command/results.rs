@@ -1,29 +1,13 @@
-//! How commands with results end: the files that they write, and what they print.
+//! The end of commands with results: the files that they write, and what they print.
 
 use super::options::Options;
-use super::reproduce::keep::Kept;
 use crate::console::{print, remark};
 use crate::diagnostic::Diagnostic;
 use crate::files::write;
 use crate::measured::Measured;
 use crate::record::Outcome;
+use crate::report::Page;
 use crate::{report, summary, timeseries};
-
-/// An experiment as the report has it.
-#[derive(Clone, Copy, Debug)]
-pub struct Page<'a> {
-    /// What was measured.
-    pub measured: &'a Measured,
-    /// Its part of the report.
-    pub section: &'a str,
-}
-
-impl<'a> Page<'a> {
-    /// Of what `reproduce` keeps.
-    pub fn of(kept: &'a Kept) -> Self {
-        Self { measured: &kept.measured, section: &kept.section }
-    }
-}
 
 /// Writes `summary.json` and `report.html`.
 pub fn write_pages(options: &Options, pages: &[Page<'_>]) -> Result<(), Diagnostic> {
@@ -60,22 +44,4 @@ pub fn finish(options: &Options, outcome: &Outcome, table: &str) -> Result<(), D
         print(&format!("{table}\nwritten: {}\n", names(options, &[&measured])));
     }
     Ok(())
-}
-
-/// How an outcome came about, in one line.
-pub fn heading(outcome: &Outcome) -> String {
-    let scenario = &outcome.scenario;
-    let short = if outcome.quick { ", quick: fewer seeds and points" } else { "" };
-    let seeds = match (outcome.seeds(), outcome.first_seed) {
-        (1, first) => format!("seed {first}"),
-        (count, first) => format!("seeds {first} to {}", first + count as u64 - 1),
-    };
-    format!(
-        "{}: {}\n{} s simulated, {seeds}{short}; took {:.1} s; trace hash {:016x}\n",
-        scenario.name,
-        scenario.title,
-        scenario.duration.as_secs_f64(),
-        outcome.seconds,
-        outcome.trace_hash
-    )
 }

@@ -1,17 +1,18 @@
 //! `run`: a scenario with one policy, or with those named, summed up metric by metric.
 
+use super::heading::heading;
 use super::options::{Options, plan};
-use super::results::{finish, heading};
+use super::results::finish;
 use crate::console::remark;
 use crate::diagnostic::Diagnostic;
 use crate::experiment;
 use crate::files::prepare;
 use crate::lab::SentFile;
 use crate::library;
+use crate::means::metric_names;
 use crate::record::Outcome;
 use crate::record::hexadecimal;
 use crate::statistics::readable;
-use crate::summary::metric_names;
 use crate::table;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};

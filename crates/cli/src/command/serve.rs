@@ -1,4 +1,4 @@
-//! `anabranch serve`: ends the connections of `anabranch proxy`, or of any MPTCP client of this host, and goes on from there.
+//! `anabranch serve`: terminates connections of `anabranch proxy`, or of any MPTCP client of this host, and forwards them.
 
 use super::proxy::{priority, target};
 use crate::attachment::{Reach, StackOptions, diagnostic};
@@ -22,15 +22,15 @@ pub struct ServeOptions {
     /// Connect clients to the targets that they name
     #[arg(long)]
     socks: bool,
-    /// With --socks, allow only targets like this: HOST:PORT, where HOST is a name, *.NAME, an address, a network such as
+    /// With --socks, allow only matching targets: HOST:PORT, where HOST is a name, *.NAME, an address, a network such as
     /// 10.0.0.0/8, or *, and PORT a number or * (repeatable) [default: all but this host's own loopback and link-local addresses]
     #[arg(long, value_name = "RULE", requires = "socks", value_parser = rule)]
     allow: Vec<Rule>,
-    /// Give what goes back from targets like this the priority N, 1 (highest) to 6, for policies that look at it: a name,
-    /// *.NAME, an address, a network such as 10.0.0.0/8, or *, maybe with :PORT (repeatable; the first that fits) [default: 1]
+    /// Priority of what matching targets send, 1 (highest) to 6, for policies that use it: a name,
+    /// *.NAME, an address, a network such as 10.0.0.0/8, or *, optionally with :PORT (repeatable; the first that fits) [default: 1]
     #[arg(long, value_name = "PATTERN=N", value_parser = priority)]
     priority: Vec<PriorityRule>,
-    /// The key that clients must prove (see `anabranch key`); only with --local can it be left out
+    /// The key that clients must prove (see `anabranch key`); optional only with --local
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     #[command(flatten)]

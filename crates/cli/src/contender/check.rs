@@ -1,4 +1,4 @@
-//! Whether a combination of policies is possible, and what to say if it is not.
+//! Whether a combination of policies is possible, and the error if not.
 
 use crate::diagnostic::did_you_mean;
 use anabranch_policy::combination::{Combination, CombinationError, Family};

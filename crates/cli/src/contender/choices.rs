@@ -1,4 +1,4 @@
-//! What is chosen in some of the families, and left open in the others.
+//! A partial choice of policies: some families are chosen, others left open.
 
 use anabranch_policy::combination::{Choice, Combination, Family};
 use std::collections::BTreeMap;

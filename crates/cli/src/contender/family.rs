@@ -43,7 +43,7 @@ pub const fn decides(family: Family) -> &'static str {
         Family::Congestion => "how much may be in flight on each subflow",
         Family::Scheduler => "which subflow carries the next chunk of data",
         Family::PathManager => "which subflows exist and which are active",
-        Family::Reliability => "what may be given up, and when",
+        Family::Reliability => "which data may be abandoned, and when",
         Family::Forecaster => "how likely a link is up at a horizon",
     }
 }

@@ -1,4 +1,4 @@
-//! Who takes part: a combination of policies, and what else is said of its connection and paths.
+//! A contender: a combination of policies, with the settings of its connection and paths.
 
 use crate::scenario::connection::ConnectionSettings;
 use anabranch_policy::combination::{Choice, Combination};

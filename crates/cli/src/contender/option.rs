@@ -1,4 +1,4 @@
-//! Understands `--policy`: a name, or a list of changes that may begin with one.
+//! Parses `--policy`: a name, or a list of changes that may begin with one.
 
 use super::check::{check, explain};
 use super::choices::Choices;

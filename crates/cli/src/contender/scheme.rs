@@ -1,4 +1,4 @@
-//! What a scenario compares, before it is known what under: a scheme, and the contenders that baselines make of it.
+//! A scheme of a scenario, before its baseline is known, and the contenders that baselines make of it.
 
 use super::choices::Choices;
 use super::model::{Contender, MeshRoutes, Route};

@@ -30,7 +30,7 @@ pub struct Reference {
 }
 
 /// Finds it, for all paths of the scenario. Where sources that take all they can get fill a link without the transfer there
-/// is nothing that a transfer could be held against: nothing is said to be available then.
+/// is nothing to compare a transfer with: nothing counts as available then.
 pub fn reference(scenario: &Scenario, seed: u64) -> Reference {
     let all: Vec<usize> = (0..scenario.paths.len()).collect();
     let count = (scenario.duration.as_nanos() / scenario.sample.as_nanos().max(1)) as usize;
@@ -61,9 +61,8 @@ pub fn reference(scenario: &Scenario, seed: u64) -> Reference {
     if filled {
         return Reference { available: Vec::new(), background };
     }
-    let stretches = Stretches::of(scenario, seed);
-    let available =
-        carried.iter().enumerate().map(|(at, carried)| stretches.available(scenario, at, carried)).collect();
+    let parts = Parts::of(scenario, seed);
+    let available = carried.iter().enumerate().map(|(at, carried)| parts.available(scenario, at, carried)).collect();
     Reference { available, background }
 }
 
@@ -132,7 +131,7 @@ impl<'a> Stage<'a> {
         let losses = config.loss.iter().map(|loss| 1.0 - loss.mean()).product::<f64>();
         Self { link, kept: losses * (1.0 - config.impairments.corruption), config }
     }
-    /// What of `offered` bytes, offered evenly from `from` to `to`, arrives if everything else is given up for it, `taken`
+    /// What of `offered` bytes, offered evenly from `from` to `to`, arrives if everything else is dropped for it, `taken`
     /// bytes of others having arrived.
     fn passes(&self, offered: f64, (from, to): (Instant, Instant), taken: f64) -> f64 {
         let middle = from + (to - from) / 2;
@@ -155,15 +154,15 @@ impl<'a> Stage<'a> {
 }
 
 /// The links of all paths and the shared ones.
-struct Stretches<'a> {
+struct Parts<'a> {
     paths: Vec<Vec<Stage<'a>>>,
     shared: Vec<Stage<'a>>,
 }
 
-impl<'a> Stretches<'a> {
+impl<'a> Parts<'a> {
     fn of(scenario: &'a Scenario, seed: u64) -> Self {
-        let stages = |stretch: &str, links: &'a [Link]| -> Vec<Stage<'a>> {
-            let stage = |(at, link)| Stage::new(seed, &format!("{stretch}/{at}"), link);
+        let stages = |part: &str, links: &'a [Link]| -> Vec<Stage<'a>> {
+            let stage = |(at, link)| Stage::new(seed, &format!("{part}/{at}"), link);
             links.iter().enumerate().map(stage).collect()
         };
         Self {

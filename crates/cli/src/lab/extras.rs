@@ -1,4 +1,4 @@
-//! What goes beside a run, and what of it is looked at afterwards.
+//! Additions to a run: captures, a file to send, and later inspection.
 
 use crate::diagnostic::Diagnostic;
 use anabranch_sim::RunResult;

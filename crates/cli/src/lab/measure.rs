@@ -121,7 +121,7 @@ fn connection_curves(scenario: &Scenario, series: &ConnectionSeries) -> Vec<Curv
 }
 
 /// One set of curves per path in use. A path may have had several subflows one after the other; where two overlap, the
-/// later one gives window and round-trip time, and what they send is added up.
+/// later one sets window and round-trip time, and what they send is added up.
 fn path_curves(
     scenario: &Scenario,
     paths: &[usize],

@@ -13,7 +13,7 @@ use anabranch_sim::mesh::paper::measure::SingleDelay;
 use anabranch_sim::mesh::paper::network::{LANES, Routes};
 use anabranch_sim::mesh::paper::{self, Case, Rates};
 
-/// Runs `contender` over those lanes of the scenario's mesh, given by their places.
+/// Runs `contender` over those lanes of the scenario's mesh, by their places.
 pub fn run(
     scenario: &Scenario,
     mesh: &Mesh,

@@ -1,4 +1,4 @@
-//! What is measured on an ad-hoc network alone, as metrics.
+//! Metrics of ad-hoc networks.
 
 use crate::scenario::Scenario;
 use crate::scenario::model::Mesh;

@@ -33,7 +33,7 @@ pub fn connection(scenario: &Scenario, contender: &Contender) -> ConnectionConfi
     settings::connection(scenario, contender)
 }
 
-/// Runs `contender` over those `paths` of the scenario, given by their places.
+/// Runs `contender` over those `paths` of the scenario, by their places.
 pub fn run(
     scenario: &Scenario,
     contender: &Contender,

@@ -17,8 +17,8 @@ use anabranch_sim::mobility::{Area, Model, Span};
 use anabranch_sim::radio::{MediumConfig, Overlap, PathLoss, Reach};
 use std::sync::Arc;
 
-/// What a link that is doubted costs more, where all are told.
-const DOUBT_COST: u16 = 2;
+/// What a suspect link costs more, where it is flooded in LSAs.
+const SUSPECT_COST: u16 = 2;
 
 /// Runs it.
 pub fn run(
@@ -113,12 +113,12 @@ fn medium(moving: &Moving) -> MediumConfig {
     MediumConfig { reach, overlap, ..basic }
 }
 
-/// Returns every router forecasters of its links. Those that are doubted are left where there is another way, and only neighbours
+/// Returns every router forecasters of its links. Suspect links are avoided where there is another way, and only neighbours
 /// know, as `anabranch route` has it; or all are told that they cost more.
 fn forecast_by(choice: &Choice, flood_doubts: bool) -> Result<RouterChange, String> {
     let chosen = Forecast::chosen(choice).map_err(|error| error.to_string())?;
-    let doubt_cost = if flood_doubts { DOUBT_COST } else { 0 };
-    let chosen = Forecast { doubt_cost, alternates: !flood_doubts, ..chosen };
+    let suspect_cost = if flood_doubts { SUSPECT_COST } else { 0 };
+    let chosen = Forecast { suspect_cost, alternates: !flood_doubts, ..chosen };
     Ok(Arc::new(move |_: NodeId, config: &mut Config| config.forecast = Some(chosen.clone())))
 }
 

@@ -83,7 +83,7 @@ fn chain(world: &mut World, path: &str, links: &[model::Link], from: End, to: Ro
     made
 }
 
-/// Both directions of a link. Their names give them their luck, so they do not depend on which paths are used.
+/// Both directions of a link. Their random numbers come from their names, so they do not depend on which paths are used.
 fn pair(world: &mut World, name: &str, link: &model::Link, from: End, to: End) -> (LinkId, LinkId) {
     let [forward, backward] = directions(world.seed(), name, link);
     (world.add_link(&forward.0, &forward.1, from, to), world.add_link(&backward.0, &backward.1, to, from))

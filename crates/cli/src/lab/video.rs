@@ -37,7 +37,7 @@ pub fn sent(video: &Video) -> Sent {
             // A frame is needed when it is decoded, not when it is shown: others are predicted from it.
             play_out: video.deadline.play_out(frame.at, group),
             importance: frame.importance(),
-            // What is the same for all frames, schemes in which the sender gives up are told by their own setting.
+            // What is the same for all frames, schemes in which the sender abandons data have a setting of their own.
             lifetime: match video.deadline.of {
                 DeadlineOf::Frame => None,
                 DeadlineOf::Group => Some(video.deadline.lifetime(frame.at, group)),
@@ -63,7 +63,9 @@ pub fn outcome(scenario: &Scenario, flow: &FlowResult) -> Result<Option<VideoRun
     let Some(video) = &scenario.video else { return Ok(None) };
     let Some(received) = &flow.receiver().video else { return Ok(None) };
     if let Some(number) = received.wrong {
-        return Err(format!("message {number} of the video was delivered different from what was sent, or twice"));
+        return Err(format!(
+            "message {number} of the video was delivered different from what was sent, or as a duplicate"
+        ));
     }
     let sent = sent(video);
     let arrival = |frame: usize| arrival(received, sent.first[frame]..sent.first[frame + 1]);

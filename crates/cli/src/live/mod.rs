@@ -52,7 +52,7 @@ impl Live {
                 "this needs a terminal: leave the option out, or do not redirect",
             ));
         }
-        // It also sees to it that a panic gives the terminal back before it is told.
+        // It also sees to it that a panic restores the terminal before it is printed.
         let mut terminal = ratatui::try_init()
             .map_err(|error| Diagnostic::option("--live", format!("the terminal cannot be used: {error}")))?;
         let (over, quit) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));

@@ -1,6 +1,6 @@
 //! Finds the tables of a page, and fills them.
 
-use super::PageRecord;
+use super::record::PageRecord;
 use super::tables;
 
 /// What opens a table; its words follow, then [`OPEN_END`].

@@ -15,23 +15,16 @@
 
 mod blocks;
 mod data;
+mod record;
 mod tables;
+
+pub use record::PageRecord;
 
 use crate::diagnostic::Diagnostic;
 use crate::files::{prepare, write};
 use crate::measured::Measured;
 use blocks::{Block, fill};
-use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-
-/// What is kept of an experiment for the pages.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct PageRecord {
-    /// What was measured, as far as a table shows it.
-    pub measured: Measured,
-    /// Hash over the traces of the quick form of the experiment: it changes when the behaviour does, and is quick to find.
-    pub quick_trace_hash: String,
-}
 
 /// The documentation of a checkout.
 #[derive(Clone, Debug)]

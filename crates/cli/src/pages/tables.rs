@@ -1,8 +1,8 @@
 //! The tables themselves, as Markdown.
 
+use crate::means::{Experiment, Row};
 use crate::measured::{MatrixRow, Measured, SensitivityRow, SensitivityTable, change_text, column, published_text};
 use crate::statistics::{Estimate, readable};
-use crate::summary::{Experiment, Row};
 use crate::verdict::{Agreement, Verdict, count};
 
 /// A Markdown table; what stands in a cell must not end it.
@@ -95,7 +95,7 @@ pub fn headlines(all: &[&Measured]) -> String {
     table(&[words(&["paper", "change of"]), baselines, words(&["published"])].concat(), &rows)
 }
 
-/// Baselines on which verdicts were given, in the order of their first mention.
+/// Baselines that have verdicts, in the order of their first mention.
 fn judged_on<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for baseline in verdicts.flat_map(|verdict| &verdict.cells).filter_map(|cell| cell.baseline.clone()) {

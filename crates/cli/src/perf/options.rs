@@ -22,16 +22,16 @@ pub struct PerfOptions {
     /// The server, by name or address
     #[arg(required_unless_present_any = ["server", "dry_run"], conflicts_with = "server")]
     pub remote: Option<String>,
-    /// Be the server
+    /// Run the server
     #[arg(long, conflicts_with_all = ["reverse", "bidirectional", "parallel", "time", "bytes", "omit", "sink"])]
     pub server: bool,
     /// Port of the server
     #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
     pub port: u16,
-    /// End after one test
+    /// Exit after one test
     #[arg(long, requires = "server")]
     pub one_off: bool,
-    /// Most tests at the same time; further clients are refused
+    /// Most simultaneous tests; further clients are refused
     #[arg(long, value_name = "N", default_value_t = 16, requires = "server", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub max_tests: u16,
     /// The server sends, the client receives
@@ -40,22 +40,22 @@ pub struct PerfOptions {
     /// Both send at once
     #[arg(long)]
     pub bidirectional: bool,
-    /// Connections at once
+    /// Parallel connections
     #[arg(long, short = 'P', value_name = "N", default_value_t = 1)]
     pub parallel: u32,
-    /// Seconds
+    /// Duration, seconds
     #[arg(long, short, value_name = "SECONDS", default_value_t = 10.0, conflicts_with = "bytes")]
     pub time: f64,
-    /// So many bytes each way instead of a time, e.g. 1GiB
+    /// Transfer this many bytes each way instead of for a time, e.g. 1GiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub bytes: Option<u64>,
-    /// Seconds at the beginning that do not count
+    /// Leave the first seconds out of the results
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
     pub omit: f64,
     /// Seconds between reports
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     pub interval: f64,
-    /// The server is any that swallows (or, with --reverse, sends) what it can, such as discard; only this end is measured
+    /// The server is not `anabranch perf` but discards data (or, with --reverse, sends it), as discard does; only this end measures
     #[arg(long)]
     pub sink: bool,
     /// Use the kernel's sockets instead of the stack, to compare
@@ -64,7 +64,7 @@ pub struct PerfOptions {
     /// The kernel's congestion control, by its name
     #[arg(long, value_name = "NAME", requires = "kernel")]
     pub congestion: Option<String>,
-    /// Begin at this address of the stack
+    /// Open the connection from this address of the stack
     #[arg(long, value_name = "ADDRESS", conflicts_with = "server")]
     pub from: Option<IpAddr>,
     /// Show connections and paths on the terminal while it goes on

@@ -1,6 +1,7 @@
 //! Draws bars with intervals, one under the other, with what was published marked beside what was measured.
 
-use super::chart::{ChartError, FONT, INK, Plane, Point, adopt, colour, nice_top};
+use super::canvas::{ChartError, FONT, INK, Plane, adopt, colour, nice_top};
+use super::chart::Point;
 use super::rows::{Frame, Name, Rows};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};

@@ -1,6 +1,6 @@
 //! The section on the lab's calibration: lab against emulated, case by case.
 
-use super::chart::ChartError;
+use super::canvas::ChartError;
 use super::html::{self, legend};
 use super::scatter::{Cloud, scatter};
 use crate::calibrate::cases::Stack;
@@ -37,7 +37,7 @@ fn section(outcome: &Outcome) -> Result<Markup, ChartError> {
     );
     Ok(html! {
         section #calibration {
-            h2 { "The lab held against real time" }
+            h2 { "The lab compared with real time" }
             p.facts { (facts) }
             ul { @for remark in outcome.remarks() { li { (remark) } } }
             figure {

@@ -1,6 +1,6 @@
 //! Draws how values are distributed: as cumulated shares, a curve per name; and as boxes, a line per name.
 
-use super::chart::{ChartError, FONT, HEADING, INK, Plane, adopt, colour, styled, tidy};
+use super::canvas::{ChartError, FONT, HEADING, INK, Plane, adopt, colour, styled, tidy};
 use super::rows::{Frame, Name, Rows};
 use crate::statistics::quantile;
 use plotters::prelude::*;

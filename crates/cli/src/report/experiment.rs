@@ -1,17 +1,17 @@
 //! The section on one experiment: who took part, what the paper says beside what was measured, its figures and means.
 
-use super::chart::ChartError;
+use super::canvas::ChartError;
 use super::group::{self, Group};
 use super::html::{self, legend};
 use super::overview::{claims, matrix};
 use super::sensitivity::sensitivity;
 use super::{figure, mesh, stills};
+use crate::means::metric_names;
 use crate::measured::Measured;
 use crate::metric::Series;
 use crate::record::{Outcome, PolicyRuns};
 use crate::scenario::model::{Figure, FigureKind};
 use crate::statistics::readable;
-use crate::summary::metric_names;
 use crate::verdict::{self, Verdict};
 use anabranch_routing::lanes::{LaneInterfaces, PathMode};
 use maud::{Markup, html};
@@ -166,7 +166,7 @@ fn one_figure(outcome: &Outcome, figure: &Figure) -> Result<Markup, ChartError> 
     };
     let settings = format!("{} Scenario {}{buffer}; policies as listed above.", drawn.reading, outcome.scenario.name);
     let sentence = agreement(outcome, figure).or_else(|| {
-        let none = "The paper gives neither a number nor an order to hold this against.";
+        let none = "The paper states neither a number nor an order to compare this with.";
         (!figure.published.is_empty()).then(|| none.to_owned())
     });
     if drawn.pictures.is_empty() {

@@ -12,7 +12,7 @@ pub fn schemes(outcome: &Outcome) -> Vec<&str> {
     distinct(outcome.policies.iter().map(PolicyRuns::scheme))
 }
 
-/// Combinations of one baseline, with the places of their schemes, which give colours.
+/// Combinations of one baseline, with the places of their schemes, which set the colours.
 #[derive(Clone, Debug)]
 pub struct Group<'a> {
     /// What stands above its picture; nothing if there are no baselines.

@@ -1,6 +1,6 @@
 //! The picture of the README: the published changes of the throughput beside what was measured on each baseline.
 
-use super::chart::ChartError;
+use super::canvas::ChartError;
 use super::intervals::{self, Row, intervals};
 use crate::measured::Measured;
 

@@ -1,9 +1,9 @@
 //! What every page has: its head and its end, legends and tables.
 
-use super::chart;
+use super::canvas;
 use super::marks::key;
 use super::picture::Picture;
-use crate::summary;
+use crate::build::commit;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("style.css");
@@ -21,7 +21,7 @@ pub fn page(title: &str, what: &str, body: &Markup) -> String {
             }
             body {
                 main {
-                    header { h1 { "Anabranch" } p { (what) " Commit " (summary::commit()) "." } }
+                    header { h1 { "Anabranch" } p { (what) " Commit " (commit()) "." } }
                     (body)
                 }
             }
@@ -37,7 +37,7 @@ pub fn picture(svg: &str) -> Markup {
 
 /// Which colour stands for what; nothing if there are none.
 pub fn legend<'a>(items: impl IntoIterator<Item = (&'a str, usize)>) -> Markup {
-    let items: Vec<(&str, String)> = items.into_iter().map(|(label, at)| (label, chart::css_colour(at))).collect();
+    let items: Vec<(&str, String)> = items.into_iter().map(|(label, at)| (label, canvas::css_colour(at))).collect();
     html! {
         @if !items.is_empty() {
             ul.legend {

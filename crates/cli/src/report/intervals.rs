@@ -1,7 +1,7 @@
 //! Draws changes as dots with intervals, a row each, beside zero and what was published: a comparison under several baselines,
 //! or at several values of a parameter.
 
-use super::chart::{Area, ChartError, FONT, HEADING, INK, PALETTE, Plane, TITLE_HEIGHT, adopt};
+use super::canvas::{Area, ChartError, FONT, HEADING, INK, PALETTE, Plane, TITLE_HEIGHT, adopt};
 use super::picture::{FULL, NARROW, Picture};
 use super::rows::{Frame, Name, Rows, longest};
 use crate::statistics::Estimate;

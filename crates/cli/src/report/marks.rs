@@ -1,6 +1,6 @@
 //! The marks on curves and in legends: a shape beside each colour, so that colours alone need not be told apart.
 
-use super::chart::{ChartError, Plane, colour, css_colour};
+use super::canvas::{ChartError, Plane, colour, css_colour};
 use maud::{Markup, html};
 use plotters::prelude::*;
 
@@ -59,7 +59,7 @@ pub fn key(at: usize) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::chart::PALETTE;
+    use crate::report::canvas::PALETTE;
 
     #[test]
     fn no_two_of_the_first_ten_marks_have_colour_and_shape_in_common() {

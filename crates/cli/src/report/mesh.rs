@@ -1,7 +1,7 @@
 //! Draws an ad-hoc network at a few moments: its nodes with their roles, and where they send what goes to the receiver on
 //! each path.
 
-use super::chart::{ChartError, FONT, INK, TEXT, adopt, colour};
+use super::canvas::{ChartError, FONT, INK, TEXT, adopt, colour};
 use anabranch_routing::neighborhood::Level;
 use anabranch_sim::mesh::NodeId;
 use anabranch_sim::mesh::snapshot::Snapshot;

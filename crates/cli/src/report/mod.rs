@@ -4,6 +4,7 @@
 mod average;
 mod bars;
 mod calibration;
+mod canvas;
 mod chart;
 mod distribution;
 mod experiment;
@@ -15,6 +16,7 @@ mod intervals;
 mod marks;
 mod mesh;
 mod overview;
+mod page;
 mod picture;
 mod rivals;
 mod rows;
@@ -25,14 +27,14 @@ mod sweep;
 
 pub use calibration::calibration_page;
 pub use headlines::headlines;
+pub use page::Page;
 pub use rivals::rivals_page;
 pub use sweep::sweep_page;
 
-use crate::command::Page;
 use crate::diagnostic::Diagnostic;
 use crate::measured::Measured;
 use crate::record::Outcome;
-use chart::ChartError;
+use canvas::ChartError;
 use maud::{Markup, PreEscaped, html};
 
 /// The whole page, of experiments that are done.

@@ -1,6 +1,6 @@
 //! A picture in the widths that a page shows it in: text in it keeps its size on a desktop and on a phone.
 
-use super::chart::ChartError;
+use super::canvas::ChartError;
 use maud::{Markup, PreEscaped, html};
 
 /// Width of what stands alone on a desktop, pixels; `style.css` has the page's.
@@ -22,7 +22,7 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// One of `columns` pictures beside each other, drawn at each width, which is given in pixels.
+    /// One of `columns` pictures beside each other, drawn at each width, in pixels.
     pub fn drawn(columns: usize, draw: impl Fn(u32) -> Result<String, ChartError>) -> Result<Self, ChartError> {
         let width = match columns {
             0 | 1 => FULL,

@@ -1,6 +1,6 @@
 //! The page on the runs in real time against the kernel: how the aggregation benefit of both is distributed, and who carried more.
 
-use super::chart::ChartError;
+use super::canvas::ChartError;
 use super::distribution::{Distribution, cumulated};
 use super::html::{self, legend, numbers};
 use super::scatter::{Cloud, scatter};

@@ -1,6 +1,6 @@
 //! The plane of pictures that have a name per row: beside its row where there is room, above it where there is not.
 
-use super::chart::{Area, ChartError, FONT, GROUND, HEADING, INK, Plane, TEXT, TITLE_HEIGHT, headed, styled, tidy};
+use super::canvas::{Area, ChartError, FONT, GROUND, HEADING, INK, Plane, TEXT, TITLE_HEIGHT, headed, styled, tidy};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 

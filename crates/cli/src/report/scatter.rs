@@ -1,6 +1,6 @@
 //! Draws one value against another on logarithmic axes, with the line on which both are equal.
 
-use super::chart::{ChartError, INK, adopt, colour, styled, tidy};
+use super::canvas::{ChartError, INK, adopt, colour, styled, tidy};
 use plotters::prelude::*;
 
 /// What belongs together: one colour, and points of the value expected and the value found.

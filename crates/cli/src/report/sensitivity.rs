@@ -1,6 +1,6 @@
 //! How a comparison depends on what a paper does not say: one parameter at a time, a picture per baseline.
 
-use super::chart::ChartError;
+use super::canvas::ChartError;
 use super::html::pictures;
 use super::intervals::{self, Panel, Row};
 use crate::measured::{SensitivityRow, SensitivityTable, change_text, column};

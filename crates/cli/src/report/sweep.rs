@@ -1,6 +1,6 @@
 //! The page on a sweep: how the aggregation benefit of each policy is distributed over the points, and the scores.
 
-use super::chart::{ChartError, PALETTE};
+use super::canvas::{ChartError, PALETTE};
 use super::distribution::{Distribution, boxes, cumulated};
 use super::html::{self, legend, numbers};
 use super::picture::{Picture, THIRD};
@@ -19,7 +19,7 @@ const SIZE: (u32, u32) = (THIRD, 300);
 
 /// A page of its own.
 pub fn sweep_page(outcome: &Outcome) -> Result<String, Diagnostic> {
-    let what = "Every policy on a space-filling set of networks, held against TCP on each single path.";
+    let what = "Every policy on a space-filling set of networks, compared with TCP on each single path.";
     let body = section(outcome).map_err(|error| Diagnostic::plain(format!("cannot draw the report: {error}")))?;
     Ok(html::page("sweep", what, &body))
 }

@@ -30,13 +30,13 @@ const HOLD: u32 = 40;
 pub enum Show {
     /// The router as a whole: interfaces, counters
     Status,
-    /// Who is heard, and what he is to us
+    /// The neighbours and their states
     Neighbors,
     /// The link-state database
     Lsdb,
     /// The routes, and whether the kernel has them
     Routes,
-    /// What is expected of the links
+    /// The forecasts of the links
     Forecast,
 }
 
@@ -65,11 +65,11 @@ pub enum FamilyOption {
 /// Which next hop a lane has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum LaneOption {
-    /// Neighbouring lanes spread over all
+    /// Spread adjacent lanes over all next hops
     Spread,
-    /// The paper's appendix C: in turn
+    /// In turn, as in appendix C of the paper
     Paper,
-    /// Planned by all routers alike, so that lanes keep out of each other's way; for tens of routers
+    /// Disjoint lanes, by a plan that all routers compute alike; for tens of routers
     Disjoint,
 }
 
@@ -78,7 +78,7 @@ pub enum LaneOption {
 pub enum Dialect {
     /// As RFC 5614 has it
     Rfc,
-    /// Read misplaced bits and sums too
+    /// Accept misplaced bits and checksums too
     Accept,
     /// Read and write them
     Misplaced,
@@ -87,48 +87,48 @@ pub enum Dialect {
 /// How to route.
 #[derive(Clone, Debug, Args)]
 pub struct RouteOptions {
-    /// Speak OSPF-MDR on this interface, with a cost of its own if one is given (repeatable)
+    /// Speak OSPF-MDR on this interface, optionally with a cost of its own (repeatable)
     #[arg(long = "interface", short, value_name = "NAME[=COST]", value_parser = interface)]
     pub interfaces: Vec<(String, Option<u16>)>,
-    /// Speak OSPFv3 with the one router at the other end of this interface, which may be any (repeatable)
+    /// Speak OSPFv3 with any one router at the other end of this point-to-point interface (repeatable)
     #[arg(long = "point-to-point", value_name = "NAME[=COST]", value_parser = interface)]
     pub point_to_point: Vec<(String, Option<u16>)>,
-    /// Copy the routes over the first --interface to this one, which is on a channel of its own and speaks nothing; each
-    /// router's address on it must be in one network (repeatable)
+    /// Copy the routes over the first --interface to this one, which has a channel of its own and no protocol traffic; the
+    /// routers' addresses on it must be in one network (repeatable)
     #[arg(long = "lane", value_name = "NAME", requires = "interfaces")]
     pub lanes: Vec<String>,
-    /// Lanes have all next hops that the first interface has, not one each
+    /// Lanes use all next hops of the first interface, not one each
     #[arg(long, requires = "lanes")]
     pub full_path: bool,
-    /// Which next hop a lane has of several [default: spread]
+    /// How each lane chooses its next hop [default: spread]
     #[arg(long, value_name = "POLICY", requires = "lanes")]
     pub lane_policy: Option<LaneOption>,
-    /// Tell others of this interface's networks, without a word on it (repeatable)
+    /// Advertise this interface's networks, but send nothing on it (repeatable)
     #[arg(long = "passive", value_name = "NAME")]
     pub passive: Vec<String>,
-    /// Tell others of this network too, e.g. 0.0.0.0/0 of a way to everywhere (repeatable)
+    /// Advertise this network too, e.g. 0.0.0.0/0 for a default route (repeatable)
     #[arg(long = "network", value_name = "PREFIX", value_parser = network)]
     pub networks: Vec<(IpAddr, u8)>,
     /// Route this family only (repeatable) [default: both]
     #[arg(long = "family", value_name = "FAMILY")]
     pub families: Vec<FamilyOption>,
-    /// The router's name in the mesh [default: the highest IPv4 address of the loopback, else of all interfaces, else made of
-    /// a hardware address]
+    /// The Router ID [default: the highest IPv4 address of the loopback, else of all interfaces, else derived from a
+    /// hardware address]
     #[arg(long, value_name = "A.B.C.D")]
     pub router_id: Option<Ipv4Addr>,
-    /// Number of the instance within each family; all routers of a mesh have the same
+    /// Instance number within each family, the same at all routers of a mesh
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=31))]
     pub instance: u8,
-    /// The kernel's routing table, a number or `main`; of a table of its own the host is told by two rules
+    /// The kernel's routing table, a number or `main`; for a table other than `main`, two rules are added
     #[arg(long, value_name = "TABLE", default_value_t = TABLE, value_parser = table)]
     pub table: u32,
     /// Leave the kernel's settings (forwarding, reverse path filter, redirects) as they are
     #[arg(long)]
     pub keep_settings: bool,
-    /// Where to note which settings are to be put back after a crash [default: /run/anabranch]
+    /// Directory for the journal that restores the settings after a crash [default: /run/anabranch]
     #[arg(long, value_name = "DIR")]
     pub journal: Option<PathBuf>,
-    /// Show what a router at work in this network namespace knows
+    /// Show the state of the router that runs in this network namespace
     #[arg(long, value_name = "WHAT", conflicts_with_all = ["interfaces", "point_to_point", "passive", "networks"])]
     pub show: Option<Show>,
     /// Print as JSON
@@ -142,7 +142,7 @@ pub struct RouteOptions {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Protocol")]
 pub struct ProtocolOptions {
-    /// Where the parameters begin that are not given
+    /// Defaults of the parameters
     #[arg(long, value_name = "NAME", default_value = "rfc")]
     pub profile: Profile,
     /// HelloInterval, whole seconds, e.g. "1 s" [default of RFC 5614: 2 s]
@@ -151,7 +151,7 @@ pub struct ProtocolOptions {
     /// RouterDeadInterval, whole seconds [default of RFC 5614: 6 s]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub dead_interval: Option<Duration>,
-    /// One of so many Hellos is full, the others tell of changes [default of RFC 5614: 1]
+    /// One of N Hellos is full, the others announce changes only [default of RFC 5614: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub two_hop_refresh: Option<u16>,
     /// AdjConnectivity: adjacencies with all (0), connected (1), biconnected (2) [default of RFC 5614: 1]
@@ -175,24 +175,24 @@ pub struct ProtocolOptions {
     /// MinLSInterval [default of RFC 2328: 5 s]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub min_ls_interval: Option<Duration>,
-    /// Router Priority: a larger one makes a router more likely to carry the mesh
+    /// Router Priority: a larger one makes a router more likely to become an MDR
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub priority: u8,
-    /// Most next hops of equal cost of a route
+    /// Most equal-cost next hops of a route
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub maximum_paths: u16,
-    /// Forecast links and choose among next hops by it: a name of `anabranch list`, with settings such as
+    /// Forecast links, and choose next hops by the forecasts: a name of `anabranch list`, with settings such as
     /// forward,forecaster.SETTING=VALUE
     #[arg(long, value_name = "NAME")]
     pub forecaster: Option<String>,
-    /// How far ahead is asked [default: 2 s]
+    /// The horizon of the forecasts [default: 2 s]
     #[arg(long, value_name = "TIME", value_parser = time, requires = "forecaster")]
     pub horizon: Option<Duration>,
-    /// What a link costs in addition while its forecast is bad, which all routers are told; 0: only neighbours are told, and it
-    /// is gone around by other next hops of equal cost and by neighbours that are as near
+    /// Additional cost of a link while its forecast is bad, flooded in LSAs; 0: announced to neighbours only, and avoided by
+    /// other next hops of equal cost and by neighbours that are as near
     #[arg(long, value_name = "N", default_value_t = 0, requires = "forecaster")]
     pub doubt_cost: u16,
-    /// The dialect of the routers around
+    /// The dialect of the other routers
     #[arg(long, value_name = "DIALECT", default_value = "rfc")]
     pub dialect: Dialect,
     /// Authenticate packets with this key (RFC 7166, HMAC-SHA-256); all routers have the same file (see `anabranch key`)
@@ -231,7 +231,7 @@ fn network(text: &str) -> Result<(IpAddr, u8), String> {
 }
 
 impl RouteOptions {
-    /// All that the router is told.
+    /// The configuration of the router.
     pub fn config(&self) -> Result<RouteConfig, Diagnostic> {
         let mut config = RouteConfig { table: self.table, ..RouteConfig::default() };
         let mesh = |point_to_point| {
@@ -353,7 +353,7 @@ impl ProtocolOptions {
             horizon: self.horizon.unwrap_or(Duration::from_secs(2)),
             usage: ForecastUse::Soft(usage),
             period: PERIOD,
-            doubt_cost: self.doubt_cost,
+            suspect_cost: self.doubt_cost,
             alternates: self.doubt_cost == 0,
             ..Forecast::new(build)
         })

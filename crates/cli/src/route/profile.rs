@@ -11,7 +11,7 @@ use anabranch_routing::lsa_fullness::LsaFullness;
 use anabranch_routing::next_hops::{ForecastUse, SoftUse};
 use clap::ValueEnum;
 
-/// Where the parameters begin that are not given.
+/// Defaults of the parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Profile {
     /// The defaults of RFC 5614
@@ -106,7 +106,7 @@ impl Combination {
             return Ok(None);
         }
         let chosen = Forecast::chosen(&Choice::new("viterbi")).map_err(|error| error.to_string())?;
-        let usage = SoftUse { trust: 0.5, doubt: 0.5, exclude: 0.5, readmit: 0.5, hold: 0, trusted_weight: 1 };
+        let usage = SoftUse { trust: 0.5, suspect: 0.5, exclude: 0.5, readmit: 0.5, hold: 0, trusted_weight: 1 };
         Ok(Some(Forecast { usage: ForecastUse::Soft(usage), period: Duration::from_secs(2), ..chosen }))
     }
 }
@@ -117,10 +117,10 @@ fn combine(config: &mut RouteConfig, profile: Profile) -> Result<(), Diagnostic>
     let name = value.as_ref().map_or("", |value| value.get_name());
     let (given, most) = (config.lanes.len() + 1, combination.lanes);
     if most == 1 && given > 1 {
-        return Err(Diagnostic::option(&format!("--profile {name}"), "it has no lanes, so --lane cannot be given"));
+        return Err(Diagnostic::option(&format!("--profile {name}"), "it has no lanes, so it takes no --lane"));
     }
     if given > most {
-        let text = format!("it has {most} lanes, the first interface being one, and {given} are given");
+        let text = format!("it has {most} lanes, the first interface being one, and the arguments have {given}");
         return Err(Diagnostic::option(&format!("--profile {name}"), text));
     }
     config.lane_settings = combination.lane_settings();

@@ -97,12 +97,12 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "charge_out_of_order",
-        summary: "bytes that wait out of order take from the window that is offered, as in Linux",
+        summary: "out-of-order bytes reduce the advertised window, as in Linux",
         kind: Kind::Flag(|config| &mut config.receiver.charge_out_of_order),
     },
     Setting {
         name: "data_in_subflow_order",
-        summary: "what lies behind a hole of its subflow waits there until the hole is filled, as in Linux, whatever came of it elsewhere",
+        summary: "data behind a hole in its subflow waits until the hole is filled, as in Linux, even if another subflow delivered it",
         kind: Kind::Flag(|config| &mut config.receiver.data_in_subflow_order),
     },
     Setting {
@@ -112,7 +112,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "data_reinjection",
-        summary: "when data that one subflow has outstanding goes on another: at that subflow's retransmission timeout; only at the connection's own; or only when the subflow is closed, given up or suspended. With the last two nothing else goes out a second time either, such as opportunistic retransmissions",
+        summary: "when outstanding data of a subflow is reinjected on another: at that subflow's retransmission timeout; only at the connection's own; or only when the subflow is closed, abandoned or suspended. The last two also prevent other duplicates, such as opportunistic retransmissions",
         kind: Kind::Reinjection,
     },
     Setting {
@@ -132,17 +132,17 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "max_timeouts",
-        summary: "retransmissions by timeout until a subflow is given up, which is when the timer runs out once more",
+        summary: "timeouts in a row that a subflow survives; at the next it is abandoned",
         kind: Kind::Count(1..=100, |config| &mut config.tcp.max_timeouts),
     },
     Setting {
         name: "user_timeout",
-        summary: "how long what was written may stay without progress of its acknowledgement at data level, on whatever subflow, until the connection is aborted (RFC 5482)",
+        summary: "how long written data may wait without progress of DATA_ACK until the connection is aborted (RFC 5482)",
         kind: Kind::Timeout(|config| &mut config.user_timeout),
     },
     Setting {
         name: "tail_loss_probe",
-        summary: "a lost tail is probed for after two round trips, before the timeout (RFC 8985, section 7)",
+        summary: "tail loss probe after two round trips, before the timeout (RFC 8985, section 7)",
         kind: Kind::Flag(|config| &mut config.tcp.tail_loss_probe),
     },
     Setting {
@@ -197,7 +197,7 @@ const TIMESTAMPS: u64 = 12;
 /// Bytes of the longest data sequence signal, padded (RFC 8684, section 3.3): 8-byte numbers, no checksum.
 const SIGNAL: u64 = 28;
 
-/// Payload of a full segment: the unit in which windows are given and shown.
+/// Payload of a full segment: the unit of windows in scenarios and tables.
 pub fn segment_size(multipath: bool, tcp: &TcpConfig) -> u64 {
     // A multipath segment leaves room for the longest signal beside the timestamps.
     let options = if tcp.options.timestamps { TIMESTAMPS } else { 0 } + if multipath { SIGNAL } else { 0 };

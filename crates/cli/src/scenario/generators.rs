@@ -47,12 +47,12 @@ fn routers(top: &Reader<'_>, paths: &[Path]) -> Result<Vec<Router>, Diagnostic> 
     for (path, item) in items.iter().enumerate() {
         let Some(names) = item.open("a path")?.get("routers") else { continue };
         let between = paths.get(path).map_or(0, |path| path.links.len().saturating_sub(1));
-        let given = names.texts()?;
-        if given.len() != between {
-            let message = format!("{} names for the {between} routers between the links of this path", given.len());
+        let listed = names.texts()?;
+        if listed.len() != between {
+            let message = format!("{} names for the {between} routers between the links of this path", listed.len());
             return Err(names.error(message));
         }
-        for (at, name) in given.into_iter().enumerate() {
+        for (at, name) in listed.into_iter().enumerate() {
             if routers.iter().any(|known| known.name == name) {
                 return Err(names.error(format!("there are two routers with the name '{name}'")));
             }

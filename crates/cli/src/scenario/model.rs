@@ -1,4 +1,4 @@
-//! What a scenario says, once read and found possible.
+//! The model of a scenario, after validation.
 
 mod generator;
 mod network;
@@ -81,7 +81,7 @@ pub struct Scenario {
     pub derived: Vec<Derived>,
     /// Figures of the report.
     pub figures: Vec<Figure>,
-    /// Which policy is held against all others.
+    /// Which policy is compared with all others.
     pub differences: Option<Differences>,
     /// What the paper says.
     pub claims: Vec<Claim>,

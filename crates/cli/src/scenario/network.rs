@@ -208,7 +208,7 @@ fn changes(link: &Reader<'_>, rate: &LinkRate) -> Result<Walk, Diagnostic> {
     let Some(item) = link.get("walk") else {
         return Ok(Walk {
             coverage: link.get("coverage").map_or(Ok(Vec::new()), |item| coverage(&item, rate))?,
-            down: link.list("down")?.iter().map(Item::stretch).collect::<Result<_, _>>()?,
+            down: link.list("down")?.iter().map(Item::range_of_time).collect::<Result<_, _>>()?,
         });
     };
     if let Some(other) = ["coverage", "down"].iter().find_map(|key| link.get(key)) {

@@ -1,4 +1,4 @@
-//! Reads what a scenario compares, and what it is run under.
+//! Reads the policies and baselines of a scenario.
 
 use super::choices::choices;
 use super::connection::ConnectionSettings;

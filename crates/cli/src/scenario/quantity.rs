@@ -200,8 +200,8 @@ pub fn parse_range<Q: Quantity>(text: &str) -> Result<(Q, Q), String> {
     Ok((low, high))
 }
 
-/// Reads a stretch of time, `"10..30 s"`, or one without end, `"50 s.."`.
-pub fn parse_stretch(text: &str) -> Result<(Duration, Option<Duration>), String> {
+/// Reads a range of time, `"10..30 s"`, or one without end, `"50 s.."`.
+pub fn parse_range_of_time(text: &str) -> Result<(Duration, Option<Duration>), String> {
     match text.trim().strip_suffix("..") {
         Some(start) => Ok((parse(start)?, None)),
         None => {
@@ -255,10 +255,10 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_of_time_may_have_no_end() {
-        assert_eq!(parse_stretch("50 s.."), Ok((Duration::from_secs(50), None)));
-        assert_eq!(parse_stretch("10..30 s"), Ok((Duration::from_secs(10), Some(Duration::from_secs(30)))));
-        assert!(parse_stretch("30..30 s").unwrap_err().contains("empty"));
+    fn a_range_of_time_may_have_no_end() {
+        assert_eq!(parse_range_of_time("50 s.."), Ok((Duration::from_secs(50), None)));
+        assert_eq!(parse_range_of_time("10..30 s"), Ok((Duration::from_secs(10), Some(Duration::from_secs(30)))));
+        assert!(parse_range_of_time("30..30 s").unwrap_err().contains("empty"));
     }
 
     proptest! {
@@ -267,7 +267,7 @@ mod tests {
             let _ = parse::<Duration>(&text);
             let _ = parse::<Share>(&text);
             let _ = parse_range::<Rate>(&text);
-            let _ = parse_stretch(&text);
+            let _ = parse_range_of_time(&text);
         }
     }
 }

@@ -163,9 +163,9 @@ impl<'a> Item<'a> {
         quantity::parse_range(self.text()?).map_err(|message| self.error(message))
     }
 
-    /// A stretch of time, `"10..30 s"`, or one without end, `"50 s.."`.
-    pub fn stretch(&self) -> Result<(Duration, Option<Duration>), Diagnostic> {
-        quantity::parse_stretch(self.text()?).map_err(|message| self.error(message))
+    /// A range of time, `"10..30 s"`, or one without end, `"50 s.."`.
+    pub fn range_of_time(&self) -> Result<(Duration, Option<Duration>), Diagnostic> {
+        quantity::parse_range_of_time(self.text()?).map_err(|message| self.error(message))
     }
 
     /// One of `words`, as its partner.

@@ -1,4 +1,4 @@
-//! How large a connection's receive buffer is.
+//! The size of a connection's receive buffer.
 
 use super::quantity::Size;
 

@@ -36,7 +36,7 @@ pub fn check(top: &Reader<'_>, scenario: &Scenario) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// The names that a scenario gives.
+/// The names that a scenario defines.
 struct Names<'a> {
     scenario: &'a Scenario,
     paths: Vec<&'a str>,

@@ -110,7 +110,7 @@ pub fn metrics(top: &Reader<'_>) -> Result<Vec<WindowMetric>, Diagnostic> {
             label: table.text_or("label", &name)?,
             name,
             series: series(&table.required("series")?)?,
-            window: table.required("window")?.stretch()?,
+            window: table.required("window")?.range_of_time()?,
             path: table.text("path")?.map(str::to_owned),
         })
     };
@@ -134,7 +134,7 @@ fn profile(table: &Reader<'_>) -> Result<Vec<(String, String)>, Diagnostic> {
 
 /// What a figure shows.
 fn shown(table: &Reader<'_>) -> Result<FigureKind, Diagnostic> {
-    let window = table.get("window").map(|item| item.stretch()).transpose()?;
+    let window = table.get("window").map(|item| item.range_of_time()).transpose()?;
     match (table.get("series"), table.text("metric")?, table.flag("sweep", false)?) {
         (None, None, false) if table.get("metrics").is_some() => Ok(FigureKind::Profile { metrics: profile(table)? }),
         (None, None, false) if table.flag("segment_delays", false)? => Ok(FigureKind::SegmentDelays { window }),

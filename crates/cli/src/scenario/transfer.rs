@@ -1,4 +1,4 @@
-//! Reads what is carried.
+//! Reads `[transfer]`.
 
 use super::model::{Heading, Transfer};
 use super::reader::Reader;

@@ -185,7 +185,7 @@ fn place(source: &Source, here: &mut Node, origin: &Origin, steps: &[&str], valu
     }
 }
 
-/// The value that an option of the command line gives: TOML, or a string if it is not TOML.
+/// The value of an option of the command line: TOML, or a string if it is not TOML.
 pub fn option_value(origin: &Origin, text: &str) -> Value {
     // A one-line document lets the TOML parser judge the value; what it refuses is a bare word or a quantity.
     let document = format!("v = {text}");

@@ -1,6 +1,6 @@
 //! Reads a walk, out of the coverage of a transmitter and back, as what it does to a link: coverage over time, and outages.
 //!
-//! Somebody walks away in given stretches of time, always at the same speed, and back in between, until they are where
+//! Somebody walks away in some ranges of time, always at the same speed, and back in between, until they are where
 //! they began. So a distance is counted in seconds of walking. On the way to the edge of the coverage what is left of the
 //! link falls along a straight line; beyond the edge nothing is left, or what was left there.
 
@@ -10,8 +10,8 @@ use super::reader::Item;
 use crate::diagnostic::Diagnostic;
 use anabranch_policy::time::Duration;
 
-/// Stretches of time, the last one maybe without end.
-type Stretches = Vec<(Duration, Option<Duration>)>;
+/// Ranges of time, the last one maybe without end.
+type Ranges = Vec<(Duration, Option<Duration>)>;
 
 /// What a walk does to its link.
 #[derive(Clone, PartialEq, Debug)]
@@ -19,17 +19,17 @@ pub struct Walk {
     /// How its quality changes.
     pub coverage: Vec<CoveragePoint>,
     /// When it carries nothing.
-    pub down: Stretches,
+    pub down: Ranges,
 }
 
 /// Reads it.
 pub fn walk(item: &Item<'_>) -> Result<Walk, Diagnostic> {
     let table = item.table("a walk", &["away", "edge", "rate", "loss", "beyond"])?;
     let away_item = table.required("away")?;
-    let away = away_item.list()?.iter().map(Item::stretch).collect::<Result<Stretches, _>>()?;
+    let away = away_item.list()?.iter().map(Item::range_of_time).collect::<Result<Ranges, _>>()?;
     let ordered = |pair: &[(Duration, Option<Duration>)]| pair[0].1.is_some_and(|end| end <= pair[1].0);
     if away.is_empty() || !away.windows(2).all(ordered) {
-        return Err(away_item.error("stretches of walking away stand in order of time and do not overlap"));
+        return Err(away_item.error("ranges of walking away must be in order of time and must not overlap"));
     }
     let edge_item = table.required("edge")?;
     let edge: Duration = edge_item.quantity()?;

@@ -1,4 +1,4 @@
-//! How both ends come to their connection: what it runs on, and who waits for whom.
+//! How both ends of a stream open their connection.
 
 use super::options::{EndOptions, address};
 use super::policy;
@@ -57,7 +57,7 @@ pub async fn open(options: &EndOptions, remote: Option<&str>) -> Result<Option<O
     let mut config = open.connection;
     config.framing = framing;
     notice_silence(&mut config);
-    if policy::gives_up(&stack.policy) {
+    if policy::abandons(&stack.policy) {
         // A mapping with a hole cannot be verified.
         config.checksum = false;
     }
@@ -71,7 +71,7 @@ fn notice_silence(config: &mut ConnectionConfig) {
     config.tcp.keepalive = Some(Duration::from_secs(5));
     config.tcp.keepalive_interval = Duration::from_secs(2);
     config.tcp.keepalive_probes = 5;
-    // What follows when the last path is given up; until then a lost path is tried again.
+    // What follows when the last path is abandoned; until then a lost path is tried again.
     config.survive_without_subflows = Duration::from_secs(10);
 }
 

@@ -1,4 +1,4 @@
-//! When a piece of a stream is sent, what it says of its time, and what is counted.
+//! Sending of a stream: when each piece is sent, its time stamps, and counters.
 
 use super::paths::{PathReport, shares};
 use anabranch_media::FrameType;
@@ -88,7 +88,7 @@ pub struct EmissionReport {
 /// What the receiver told us in its notices.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Told {
-    /// Bytes that it gave up.
+    /// Bytes that it abandoned.
     pub given_up_bytes: u64,
     /// The path that it called its worst, by its last word; none if it does not measure them.
     pub worst_path: Option<WorstPath>,
@@ -253,7 +253,8 @@ impl EmissionReport {
             let _ = writeln!(text, "unknown   {} pictures do not say what they are", self.unknown_pictures);
         }
         if self.told.given_up_bytes > 0 {
-            let _ = writeln!(text, "told      the receiver gave up {} bytes{}", self.told.given_up_bytes, self.worst());
+            let _ =
+                writeln!(text, "told      the receiver abandoned {} bytes{}", self.told.given_up_bytes, self.worst());
         }
         let _ = writeln!(text, "paths     {}", shares(&self.paths));
         text

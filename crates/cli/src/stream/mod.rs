@@ -1,4 +1,4 @@
-//! `anabranch stream`: live streams over several paths, with an end to the waiting.
+//! `anabranch stream`: live streams over several paths with a delivery deadline.
 
 #[cfg(feature = "lab")]
 mod compare;
@@ -24,45 +24,45 @@ use options::{ReceiveOptions, SendOptions};
 /// What to do with a stream.
 #[derive(Clone, Debug, Subcommand)]
 pub enum StreamCommand {
-    /// Send what comes in on standard input, an MPEG transport stream or a raw H.264 or MPEG-4 stream, picture by picture
+    /// Send standard input, an MPEG transport stream or a raw H.264 or MPEG-4 stream, picture by picture
     #[command(after_help = SEND_EXAMPLES)]
     Send {
         #[command(flatten)]
         options: Box<SendOptions>,
     },
-    /// Receive a stream and write it to standard output, without what did not come in time
+    /// Receive a stream and write it to standard output, without data that missed its deadline
     #[command(after_help = RECEIVE_EXAMPLES)]
     Receive {
         #[command(flatten)]
         options: Box<ReceiveOptions>,
     },
     #[cfg(feature = "lab")]
-    /// Carry the same made stream over emulated paths in real time with the kernel's TCP and MPTCP, SRT, RIST and our ends, and
-    /// count the frames that are on time; as root
+    /// Carry a synthetic stream over emulated paths in real time with the kernel's TCP and MPTCP, SRT, RIST and our ends, and
+    /// count the frames that are on time; needs root
     Compare {
         #[command(flatten)]
         options: Box<CompareOptions>,
     },
 }
 
-/// What stands below the help of `send`.
+/// The end of the help of `send`.
 const SEND_EXAMPLES: &str = "\
 Examples:
   ffmpeg -re -i video.mp4 -c copy -f mpegts -flush_packets 1 -pes_payload_size 0 - | anabranch stream send server.example:5004
   ffmpeg -f v4l2 -i /dev/video0 -c:v libx264 -tune zerolatency -f mpegts -flush_packets 1 - | anabranch stream send server.example:5004
 
-Exit codes: 0 the stream went out to its end, or was ended by a signal; 1 it broke off; 2 something given is wrong.
+Exit codes: 0 the whole stream was sent, or a signal ended it; 1 the connection broke; 2 an argument is wrong.
 See docs/stream.md.";
 
-/// What stands below the help of `receive`.
+/// The end of the help of `receive`.
 const RECEIVE_EXAMPLES: &str = "\
 Examples:
   anabranch stream receive --listen 5004 --latency 300ms | ffplay -fflags nobuffer -i -
   anabranch stream receive --listen 5004 --latency 1s > video.ts
   anabranch stream receive --listen 5004 --raw > video.ts      # the other end: mptcpize run ffmpeg ... -f mpegts tcp://HOST:5004
 
-Exit codes: 0 the stream came to its end, was ended by a signal, or nobody read what came out any more; 1 it broke off; 2 something
-given is wrong. See docs/stream.md.";
+Exit codes: 0 the stream ended, a signal ended it, or standard output was closed; 1 the connection broke; 2 an argument is wrong.
+See docs/stream.md.";
 
 /// Does it; returns whether it came to its end.
 pub fn stream(command: &StreamCommand) -> Result<bool, Diagnostic> {

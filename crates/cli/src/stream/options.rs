@@ -1,4 +1,4 @@
-//! What can be asked of `anabranch stream send` and `receive`.
+//! Options of `anabranch stream send` and `receive`.
 
 use super::policy;
 use crate::attachment::StackOptions;
@@ -13,7 +13,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 /// What a stream is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Input {
-    /// Found out from its first bytes
+    /// Detect it from the first bytes
     Auto,
     /// MPEG transport stream
     Mpegts,
@@ -42,17 +42,17 @@ pub struct EndOptions {
     /// Wait on this port for the other end to connect
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub listen: Option<u16>,
-    /// How long a message may take beyond the way of the fastest: after this the receiver waits no more for what is missing, and
-    /// the sender drops what would come later
+    /// How long a message may take beyond the delay of the fastest: then the receiver abandons what is missing, and the sender
+    /// drops what would come later
     #[arg(long, value_name = "TIME", default_value = "300 ms", value_parser = latency)]
     pub latency: Duration,
-    /// Bare bytes, not messages: for another end that is not `anabranch stream`, such as ffmpeg
+    /// Send or receive bytes without messages, for a peer that is not `anabranch stream`, such as ffmpeg
     #[arg(long)]
     pub raw: bool,
-    /// Use the kernel's sockets instead of the stack; nothing is given up at this end then
+    /// Use the kernel's sockets instead of the stack; nothing is abandoned at this end then
     #[arg(long, value_name = "PROTOCOL", conflicts_with_all = ["uplinks", "local", "udp", "policy", "mtu", "dry_run"])]
     pub kernel: Option<Kernel>,
-    /// Say each second on standard error how it goes
+    /// Print a line of progress per second on standard error
     #[arg(long, conflicts_with = "json")]
     pub live: bool,
     /// Print the report at the end as JSON on standard error, and nothing else there unless something is wrong
@@ -68,7 +68,7 @@ pub struct SendOptions {
     /// The receiver to connect to
     #[arg(value_name = "HOST:PORT", conflicts_with = "listen")]
     pub to: Option<String>,
-    /// What comes in on standard input
+    /// The format of standard input
     #[arg(long, value_enum, default_value_t = Input::Auto)]
     pub input: Input,
     #[command(flatten)]

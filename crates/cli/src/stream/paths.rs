@@ -1,4 +1,4 @@
-//! What each path carried, kept beyond the path's end.
+//! Bytes per path, kept after a path has ended.
 
 use anabranch_perf::PathReading;
 use anabranch_perf::messages::Messages;

@@ -1,4 +1,4 @@
-//! Which policies a stream has: those that `--policy` names, and of reliability, unless it is named, giving up at both ends.
+//! The policies of a stream: those of `--policy`; without a reliability policy there, `both_ends`.
 
 use crate::contender::{self, Contender};
 use crate::diagnostic::Diagnostic;
@@ -7,7 +7,7 @@ use anabranch_policy::reliability;
 use anabranch_policy::table;
 use std::time::Duration;
 
-/// What `--policy` is if it is not given.
+/// The default of `--policy`.
 pub const DEFAULT: &str = "anabranch";
 /// What reliability is if nothing is said of it.
 const RELIABILITY: &str = "reliability=both_ends";
@@ -40,14 +40,14 @@ pub fn complete(text: &str, latency: Duration) -> Result<String, Diagnostic> {
     Ok(said)
 }
 
-/// Whether it begins with the name of a combination that says what is given up: `sme` gives up nothing.
+/// Whether it begins with the name of a combination that says what is abandoned: `sme` abandons nothing.
 fn is_whole(text: &str) -> bool {
     let first = text.split(',').next().unwrap_or_default().trim();
     Combination::NAMED.iter().any(|(name, _)| *name == first)
 }
 
-/// Whether something may be given up.
-pub fn gives_up(text: &str) -> bool {
+/// Whether something may be abandoned.
+pub fn abandons(text: &str) -> bool {
     contender::from_option(text).is_ok_and(|chosen| chosen.policies.reliability.name != "full")
 }
 
@@ -62,12 +62,12 @@ mod tests {
         assert_eq!(complete("spe"), "spe,reliability.latency=300");
         assert_eq!(complete("plain,reliability=full"), "plain,reliability=full");
         assert_eq!(complete("mo_pr"), "mo_pr,reliability.lifetime=300");
-        assert_eq!((complete("sme"), gives_up("sme")), ("sme".to_owned(), false));
+        assert_eq!((complete("sme"), abandons("sme")), ("sme".to_owned(), false));
         let said = "congestion=olia,reliability=spe,reliability.latency=50";
         assert_eq!(complete(said), said);
         let chosen = of("anabranch", Duration::from_millis(300)).expect("it can be understood");
         assert_eq!(chosen.policies.scheduler.name, "anabranch");
-        assert!(gives_up(&complete("anabranch")) && !gives_up("anabranch,reliability=full"));
+        assert!(abandons(&complete("anabranch")) && !abandons("anabranch,reliability=full"));
         assert!(of("anabrnch", Duration::ZERO).unwrap_err().to_string().contains("did you mean 'anabranch'"));
     }
 }

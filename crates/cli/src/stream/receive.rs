@@ -1,4 +1,4 @@
-//! `stream receive`: a stream comes in and goes out on standard output.
+//! `stream receive`: receives a stream and writes it to standard output.
 
 use super::connection::{self, Opened};
 use super::options::ReceiveOptions;

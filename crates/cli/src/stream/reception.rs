@@ -1,4 +1,4 @@
-//! What is counted of a stream that comes in.
+//! Counters of a received stream.
 
 use super::histogram::Histogram;
 use super::paths::{PathReport, shares};
@@ -31,7 +31,7 @@ pub struct Reception {
     longest: Duration,
 }
 
-/// What was given up for a reason.
+/// What was abandoned for a reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct GivenUp {
     /// Gaps in the stream.
@@ -47,7 +47,7 @@ pub struct ReceptionReport {
     pub schema: u32,
     /// `mptcp` or `tcp`.
     pub protocol: String,
-    /// Why it is plain TCP although MPTCP was offered; nothing is given up then.
+    /// Why it is plain TCP although MPTCP was offered; nothing is abandoned then.
     pub fallback: Option<String>,
     /// From the first record to the last.
     pub seconds: f64,
@@ -61,7 +61,7 @@ pub struct ReceptionReport {
     pub late: u64,
     /// Those between others that never came.
     pub missing: u64,
-    /// What was given up, by reason.
+    /// What was abandoned, by reason.
     pub given_up: BTreeMap<&'static str, GivenUp>,
     /// Payload that was handed over.
     pub bytes: u64,
@@ -142,7 +142,7 @@ impl Reception {
         self.bytes += length as u64;
     }
 
-    /// Something was given up.
+    /// Something was abandoned.
     pub fn gap(&mut self, length: u64, reason: Reason) {
         let [gaps, bytes] = self.given_up.entry(reason).or_default();
         (*gaps, *bytes) = (*gaps + 1, *bytes + length);
@@ -167,7 +167,7 @@ impl Reception {
         )
     }
 
-    /// All of it; `abandoned` is what the connection says it gave up.
+    /// All of it; `abandoned` is what the connection says it abandoned.
     pub fn report(
         mut self,
         (protocol, fallback): (&'static str, Option<String>),
@@ -220,7 +220,7 @@ impl ReceptionReport {
         let mut text = format!("{:.1} s over {}", self.seconds, self.protocol.to_uppercase());
         if let Some(reason) = &self.fallback {
             // Writing to a text cannot fail, here and below.
-            let _ = write!(text, " ({reason}, so that nothing was given up)");
+            let _ = write!(text, " ({reason}, so that nothing was abandoned)");
         }
         text.push('\n');
         if self.messages > 0 {
@@ -246,7 +246,7 @@ impl ReceptionReport {
         let reasons: Vec<String> =
             reasons.map(|(name, given_up)| format!("{name} {} ({} bytes)", given_up.gaps, given_up.bytes)).collect();
         let given_up = if reasons.is_empty() { "nothing".to_owned() } else { reasons.join(", ") };
-        let _ = writeln!(text, "given up  {given_up}");
+        let _ = writeln!(text, "abandoned {given_up}");
         let torn = if self.torn_bytes > 0 { format!(", {} torn by gaps", self.torn_bytes) } else { String::new() };
         let _ = writeln!(text, "bytes     {} handed over{torn}", self.bytes);
         let _ = writeln!(text, "paths     {}", shares(&self.paths));

@@ -1,4 +1,4 @@
-//! `stream send`: a stream comes in on standard input and goes out as messages.
+//! `stream send`: reads a stream from standard input and sends it as messages.
 
 use super::connection::{self, Opened};
 use super::emission::{Emission, Plan};
@@ -70,7 +70,7 @@ async fn run(options: &SendOptions, opened: &mut Opened) -> Result<bool, Diagnos
         remark(&format!("sending to {} over {}", messages.peer(), messages.protocol().0.to_uppercase()));
     }
     let stack = options.end.stack()?;
-    let patience = policy::gives_up(&stack.policy).then(|| options.end.latency());
+    let patience = policy::abandons(&stack.policy).then(|| options.end.latency());
     let mut sender = Sender {
         emission: Emission::new(patience),
         paths: Paths::new(End::Sender),

@@ -1,4 +1,4 @@
-//! Who takes part in a sweep: the policies, and plain TCP that they are held against.
+//! Participants of a sweep: the policies, and plain TCP, with which they are compared.
 
 use crate::calibrate::kernel_model;
 use crate::contender::{self, Contender, Route};

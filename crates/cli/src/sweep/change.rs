@@ -1,4 +1,4 @@
-//! What changes on a point of the class of that name, within the counted part of its runs.
+//! The change of a point of class `change`, within the measured part of its runs.
 
 use super::point::{Change, Place, Point};
 use crate::spread::rounded;

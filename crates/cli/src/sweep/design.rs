@@ -9,7 +9,7 @@ use super::change;
 use super::point::{Class, Place, Point, PointPath, Span};
 use crate::spread::{logarithmic, rounded};
 
-/// Points that a sequence has: more the crate does not give.
+/// Points that a sequence has: the crate has no more.
 pub const MOST: u32 = 1 << 16;
 /// Bytes of the packet in which queues are counted.
 const PACKET: f64 = 1500.0;
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_gives_the_same_points_and_another_seed_or_range_others() {
+    fn the_same_seed_repeats_the_points_and_another_seed_or_range_does_not() {
         assert_eq!(points(1, 0, 64), points(1, 0, 64));
         assert_eq!(points(1, 16, 16), points(1, 0, 32).split_off(16));
         let numbers = |seed| points(seed, 0, 64).iter().map(|point| point.paths[0].rate).collect::<Vec<_>>();

@@ -14,7 +14,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// What a run gave.
+/// The results of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Line {
     /// Which run it is.
@@ -107,7 +107,7 @@ pub fn program() -> String {
     let bytes = own.iter().find_map(|path: &PathBuf| std::fs::read(path).ok());
     match bytes {
         Some(bytes) => hexadecimal(&Sha256::digest(&bytes)[..6]),
-        None => format!("{} {}", env!("CARGO_PKG_VERSION"), crate::summary::commit()),
+        None => format!("{} {}", env!("CARGO_PKG_VERSION"), crate::build::commit()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `sweep`: every policy on the same space-filling set of networks, held against TCP on each single path.
+//! `sweep`: every policy on the same space-filling set of networks, compared with TCP on each single path.
 
 mod assess;
 mod cast;
@@ -72,7 +72,7 @@ pub fn sweep(options: &SweepOptions) -> Result<bool, Diagnostic> {
             .into_iter()
             .collect(),
         program: journal.program().to_owned(),
-        commit: crate::summary::commit(),
+        commit: crate::build::commit(),
         policies,
     };
     finish(options, &outcome, &points)?;

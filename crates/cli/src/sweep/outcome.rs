@@ -1,4 +1,4 @@
-//! What a sweep found out: the scores of each policy, as a table and for machines.
+//! Results of a sweep: the scores of each policy, as a table and as JSON.
 
 use super::point::Class;
 use super::score::{Group, PointScore, Score};

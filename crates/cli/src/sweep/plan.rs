@@ -1,4 +1,4 @@
-//! Which runs a sweep is made of.
+//! The runs of a sweep.
 
 use super::cast::Entrant;
 use super::network::{Load, MESSAGE};
@@ -20,7 +20,7 @@ const LEAST_GOODPUT: f64 = 0.02;
 pub struct Plan {
     /// Plain TCP that everybody's messages are measured out by.
     pub tcp: Entrant,
-    /// Plain TCP that the policies are held against; where it is the same, it is run once.
+    /// Plain TCP that the policies are compared with; where it is the same, it is run once.
     pub references: Vec<Entrant>,
     /// The policies.
     pub cast: Vec<Entrant>,

@@ -1,4 +1,4 @@
-//! A point of the design: a network, what its ends are set to, and what changes.
+//! A point of the design: a network, the settings of its ends, and what changes.
 
 use serde::Serialize;
 

@@ -85,12 +85,12 @@ impl Task<'_> {
 /// How a batch of runs ended.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Batch {
-    /// What each gave, in the order of the tasks; none for those that were not done any more.
+    /// The results of each, in the order of the tasks; none for those that were not done any more.
     lines: Vec<Option<Line>>,
 }
 
 impl Batch {
-    /// What each run gave, if all were done.
+    /// The results of each run, if all were done.
     pub fn complete(self) -> Option<Vec<Line>> {
         self.lines.into_iter().collect()
     }

@@ -1,7 +1,8 @@
 //! Judges a claim on each baseline.
 
+use super::compare;
+use super::model::{Agreement, Cell, Verdict};
 use super::words::{percent, signed, times, with_interval};
-use super::{Agreement, Cell, Verdict, compare};
 use crate::record::{Outcome, PolicyRuns};
 use crate::scenario::model::{Claim, Order, Statement};
 use crate::statistics::{Estimate, readable, rounded};

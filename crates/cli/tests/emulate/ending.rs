@@ -112,7 +112,7 @@ fn what_the_programs_leave_behind_is_ended() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Starts a run whose command writes its number down and stays; gives both.
+/// Starts a run whose command writes its number down and stays; returns both.
 fn start(stage: &Stage, command: &str) -> (std::process::Child, String) {
     let mut emulate = stage.command(&[], &["sh", "-c", command]);
     let child = emulate.stderr(Stdio::null()).stdout(Stdio::null()).process_group(0).spawn().expect("it runs");

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 /// A directory of a test's own with a scenario in it.
 pub struct Stage(PathBuf);
 
-/// What a run gave.
+/// The results of a run.
 pub struct Ran {
     /// Exit code.
     pub code: i32,

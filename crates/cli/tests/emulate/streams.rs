@@ -1,4 +1,4 @@
-//! Live streams over lossy paths: what comes is whole and in order, and what was given up is counted.
+//! Live streams over lossy paths: what comes is whole and in order, and what was abandoned is counted.
 
 use crate::agent::{self, packet, picture};
 use crate::stage::{Stage, path};
@@ -9,7 +9,7 @@ use serde_json::Value;
 const PICTURES: u32 = 250;
 /// Packets of a transport stream.
 const PACKETS: u32 = 3_500;
-/// Less than a retransmission takes on these paths, so that what is lost is given up.
+/// Less than a retransmission takes on these paths, so that what is lost is abandoned.
 const LATENCY: &str = "30ms";
 
 pub fn trials() -> Vec<Trial> {
@@ -72,8 +72,8 @@ fn check_pictures(out: &[u8], report: &Value) {
     assert_eq!(number(report, "/messages"), came, "{report}");
     assert!(came + number(report, "/missing") <= u64::from(PICTURES), "{report}");
     let given_up = number(report, "/given_up/expired/gaps") + number(report, "/given_up/overtaken/gaps");
-    assert!(given_up > 0 && came < u64::from(PICTURES), "nothing was given up: {report}");
-    assert!(came > u64::from(PICTURES) / 3, "most was given up: {report}");
+    assert!(given_up > 0 && came < u64::from(PICTURES), "nothing was abandoned: {report}");
+    assert!(came > u64::from(PICTURES) / 3, "most was abandoned: {report}");
     let paths = report["paths"].as_array().expect("there are paths");
     assert!(paths.len() > 1, "{report}");
 }

@@ -39,7 +39,7 @@ impl Running {
         line.trim().to_owned()
     }
 
-    /// Asks it to end; gives what else it prints.
+    /// Asks it to end; returns what else it prints.
     fn end(mut self) -> String {
         run("kill", &["-TERM", &self.child.id().to_string()]);
         let mut rest = String::new();
@@ -57,7 +57,7 @@ impl Drop for Running {
     }
 }
 
-/// Runs a program that must succeed; gives what it prints.
+/// Runs a program that must succeed; returns what it prints.
 fn run(program: &str, words: &[&str]) -> String {
     let output = Command::new(program).args(words).output().expect("the program is there");
     assert!(output.status.success(), "{program} {words:?}: {}", text(&output.stderr));

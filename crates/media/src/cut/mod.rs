@@ -1,8 +1,8 @@
 //! Cuts a stream of bytes that is just coming in into pieces that can be lost one by one, without changing a byte: coded
 //! pictures of an elementary stream, PES packets of an MPEG transport stream.
 //!
-//! [`Cutter`] takes bytes as they come and gives [`Piece`]s as soon as they are whole, which is when the next one begins. What
-//! a piece is to others is read from its own headers; nothing is decoded. Input can be anything: what fits no format is an
+//! [`Cutter`] takes bytes as they come and returns [`Piece`]s as soon as they are whole, which is when the next one begins.
+//! What a piece is to others is read from its own headers; nothing is decoded. Input can be anything: what fits no format is an
 //! error at the beginning, and skipped and counted later; a piece is never longer than [`MOST`].
 
 mod elementary;
@@ -125,7 +125,7 @@ impl Cutter {
         }
     }
 
-    /// More came: gives what is whole now.
+    /// Takes more bytes; returns the pieces that are whole now.
     ///
     /// # Errors
     /// [`CutError`], at the beginning of a stream that cannot be understood; nothing is known of it later.
@@ -163,7 +163,7 @@ impl Cutter {
         }
     }
 
-    /// Nothing more comes: gives what is left.
+    /// The input has ended; returns what is left.
     ///
     /// # Errors
     /// [`CutError`] if there never was anything of use.

@@ -1,4 +1,4 @@
-//! What coded pictures say of themselves: type, and whether others are predicted from them.
+//! Properties of coded pictures: type, and whether others are predicted from them.
 
 use crate::frame::FrameType;
 use anabranch_policy::reliability::{DEPENDED_ON, ESSENTIAL, EXPENDABLE};
@@ -13,7 +13,7 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// The class by which it may be given up, as [`crate::frame::Frame::importance`] has it.
+    /// The class by which it may be abandoned, as [`crate::frame::Frame::importance`] has it.
     pub const fn importance(self) -> u8 {
         match (self.frame_type, self.referenced) {
             (FrameType::I, _) => ESSENTIAL,

@@ -1,4 +1,4 @@
-//! The pieces into which a stream is cut, and what is counted beside them.
+//! The pieces into which a stream is cut, and their counters.
 
 use crate::frame::FrameType;
 use anabranch_policy::Duration;
@@ -34,7 +34,7 @@ pub struct Piece {
     pub bytes: Vec<u8>,
     /// What picture it is, if it is one and says so.
     pub picture: Option<FrameType>,
-    /// By what it may be given up: [`ESSENTIAL`] for I pictures, sound, tables and all that is not understood,
+    /// By what it may be abandoned: [`ESSENTIAL`] for I pictures, sound, tables and all that is not understood,
     /// [`DEPENDED_ON`] for what others are predicted from, [`EXPENDABLE`] for what nobody needs.
     ///
     /// [`ESSENTIAL`]: anabranch_policy::reliability::ESSENTIAL

@@ -14,12 +14,12 @@ const LONGEST_STEP: u64 = 10;
 pub struct Times {
     /// The last stamp, and what it came to in ticks since the first.
     last: Option<(u64, i64)>,
-    /// The largest time given.
+    /// The largest time returned.
     largest: i64,
 }
 
 impl Times {
-    /// The time of a stamp. Stamps may wrap and may go back a little from one part of the stream to the next; what is given
+    /// The time of a stamp. Stamps may wrap and may go back a little from one part of the stream to the next; what is returned
     /// never falls below 0. A stream that begins anew goes on where the old one ended.
     pub fn of(&mut self, stamp: u64) -> Duration {
         let stamp = stamp % WRAP;

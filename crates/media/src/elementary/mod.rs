@@ -1,7 +1,7 @@
 //! Reads elementary streams of video: MPEG-4 part 2 and H.264 in byte stream format (Annex B): where pictures begin, their
 //! types, order and times. Pixels are not decoded.
 //!
-//! [`Reader`] takes bytes as they come and gives pictures in coding order; [`ElementaryStream`] is a whole file. What is
+//! [`Reader`] takes bytes as they come and returns pictures in coding order; [`ElementaryStream`] is a whole file. What is
 //! read can be anything: every fault is a [`StreamError`], memory is bounded by the input and by [`LONGEST_PICTURE`].
 
 mod bits;
@@ -32,7 +32,7 @@ enum Machine {
     H264(h264::H264),
 }
 
-/// Takes the bytes of a stream as they come, gives its pictures in coding order. Pictures before the first header are
+/// Takes the bytes of a stream as they come, returns its pictures in coding order. Pictures before the first header are
 /// dropped and counted.
 #[derive(Debug)]
 pub struct Reader {
@@ -145,7 +145,7 @@ impl Reader {
     }
 }
 
-/// What codec a unit gives away. H.264 never has the highest bit of the byte behind the start code set; MPEG-4 begins with
+/// The codec that a unit reveals. H.264 never has the highest bit of the byte behind the start code set; MPEG-4 begins with
 /// a unit that has. The other units of MPEG-4 look like some of H.264, but come behind those.
 fn codec_of(unit: &[u8]) -> Option<Codec> {
     match *unit.get(3)? {

@@ -2,7 +2,7 @@
 
 use super::{LONGEST_PICTURE, StreamError};
 
-/// Takes bytes as they come, gives units that begin with a start code.
+/// Takes bytes as they come, returns units that begin with a start code.
 #[derive(Debug, Default)]
 pub(super) struct StartCodes {
     buffer: Vec<u8>,

@@ -1,7 +1,7 @@
 //! Judges what arrived when: which frames are lost, late, decodable on time, where the picture stands still.
 //!
 //! The deadline is the one of [`anabranch_policy::reliability`]: its play-out clock is fed with first bytes in the order of
-//! their arrival, and a frame is on time if it is whole by the time that the clock gives at that moment. The time that goes
+//! their arrival, and a frame is on time if it is whole by the time that the clock shows at that moment. The time that goes
 //! into the clock (and into the header of the frame's message) is [`Frame::at`](crate::Frame::at), when the decoder takes the
 //! frame in, not when it is shown: an I or P frame must be there for the B frames that are shown before it, and every frame
 //! has the same latency from the moment the encoder has it. With a deadline per group of pictures it is that of the group's

@@ -1,4 +1,4 @@
-//! How good a video is after its journey: what arrived when, and how far the pictures are from the original.
+//! Quality of a video after transmission: arrival times, and distance of the pictures from the original.
 //!
 //! Everything here is our own code, so that a figure means the same whatever ffmpeg is installed; the tests hold it
 //! against ffmpeg's filters.
@@ -15,7 +15,7 @@ pub enum WrongSize {
     /// A plane of 8-bit samples that does not have the size it should have.
     #[error("a plane of {got} samples is no picture of {width} x {height}")]
     Plane {
-        /// Samples given.
+        /// Samples passed.
         got: usize,
         /// Pixels across.
         width: usize,
@@ -27,7 +27,7 @@ pub enum WrongSize {
     Video {
         /// Samples of the original.
         original: usize,
-        /// Samples of what is held against it.
+        /// Samples of what is compared with it.
         coded: usize,
         /// Pixels across.
         width: usize,

@@ -33,7 +33,7 @@ impl FrameScore {
     }
 }
 
-/// A frame of the original, prepared for several that are held against it.
+/// A frame of the original, prepared for several that are compared with it.
 #[derive(Clone, Debug)]
 pub struct Reference<'a> {
     original: Plane<'a>,
@@ -140,7 +140,7 @@ impl Scorer {
         Ok(Self { size, original, undamaged, scores, grey: vec![128; plane], vqm })
     }
 
-    /// The same video held against another original.
+    /// The same video compared with another original.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -186,7 +186,7 @@ impl Scorer {
         &self.grey
     }
 
-    /// A frame of the original, prepared for several that are held against it.
+    /// A frame of the original, prepared for several that are compared with it.
     ///
     /// # Panics
     /// If there is none.
@@ -202,7 +202,7 @@ impl Scorer {
         Plane::new(&planes[self.range(display)], self.size.0, self.size.1).expect("the range is a plane long")
     }
 
-    /// The figures of a frame as shown, given by place in display order; the original begins anew after its last frame.
+    /// The figures of a frame as shown, named by place in display order; the original begins anew after its last frame.
     ///
     /// # Errors
     /// If it has not the original's size.

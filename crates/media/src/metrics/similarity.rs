@@ -1,4 +1,4 @@
-//! Structural similarity (SSIM) in the two forms that are met, which give different numbers for the same pictures.
+//! Structural similarity (SSIM) in the two forms that are met, which have different values for the same pictures.
 //!
 //! Wang, Bovik, Sheikh, Simoncelli: "Image quality assessment: from error visibility to structural similarity", IEEE
 //! Transactions on Image Processing 13(4), 2004, equation 13 with K1 = 0.01, K2 = 0.03, L = 255:
@@ -67,7 +67,7 @@ pub fn gaussian(one: Plane<'_>, other: Plane<'_>) -> f64 {
 
 const SPAN: usize = 11;
 
-/// What windows of one picture weigh alone: computed once for a picture that several are held against.
+/// What windows of one picture weigh alone: computed once for a picture that several are compared with.
 #[derive(Clone, Debug)]
 pub struct Filtered {
     weights: [f64; SPAN],
@@ -96,7 +96,7 @@ impl Filtered {
         filtered
     }
 
-    /// [`gaussian`] of that picture, which is given again, and another.
+    /// [`gaussian`] of that picture, which is passed again, and another.
     ///
     /// # Panics
     /// If the planes differ in size.
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_against_its_negative_is_what_the_formula_gives() {
+    fn a_picture_against_its_negative_scores_what_the_formula_says() {
         // A chessboard of 0 and 255 against its negative: means 127.5 both, so the first factor is 1. In 8x8: sum of squares
         // 32*255^2, variance 127.5^2 * 64/63 = 16514.286; covariance its negative:
         // (-33028.571 + 58.5225) / (33028.571 + 58.5225) = -0.996462.
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_side_by_side_and_blocks_that_are_shared_give_what_each_window_alone_does_to_the_last_bit() {
+    fn windows_side_by_side_and_shared_blocks_score_as_each_window_alone_to_the_last_bit() {
         let (width, height) = (29, 23);
         let [a, b] = noise(width, height);
         let weights = weights();

@@ -43,7 +43,7 @@ pub struct Vqm {
 /// A block of samples, of coefficients, or of their weights.
 type Block = [[f64; BLOCK]; BLOCK];
 
-/// Weighted local contrast of all blocks of a picture: computed once for a picture that several are held against.
+/// Weighted local contrast of all blocks of a picture: computed once for a picture that several are compared with.
 #[derive(Clone, Debug)]
 pub struct Contrasts(Vec<Block>);
 

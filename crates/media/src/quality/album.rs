@@ -1,4 +1,4 @@
-//! Decoded pictures that are not as they were coded, each once.
+//! Decoded pictures that differ from the coded ones, each stored once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,7 +16,7 @@ pub(super) enum Shown {
     Other(u32),
 }
 
-/// What a decoder gave.
+/// What a decoder returned.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Given {
     /// The frame at this place in display order, as it was coded.
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(numbers, [0, 1, 0]);
         album.keep([Shown::Coded(0), Shown::Other(1)].into_iter());
         assert_eq!((album.picture(0), album.picture(1)), (&[][..], &[3, 4][..]));
-        // A number is never given twice, since figures are kept by it.
+        // A number is never used again, since figures are kept by it.
         assert_eq!(album.number(vec![1, 2]), 2);
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! Passes that lost the same I and P frames of a stretch have the same pictures there ([`super::history`]). Those of many
 //! stretches are decoded in one run of ffmpeg. What a pass shows is then looked up: at each place in display order the picture
-//! of the frame there, if it arrived and the decoder gave it, or else the one shown before. The figures are those of decoding
-//! each pass by itself; the tests hold both against each other.
+//! of the frame there, if it arrived and the decoder returned it, or else the one shown before. The figures are those of
+//! decoding each pass by itself; the tests hold both against each other.
 
 use super::album::{Album, Given, Shown};
 use super::comparison::Comparison;
@@ -206,7 +206,7 @@ struct Decoded<'a> {
 
 /// Where a pass stands.
 struct Walk<'a> {
-    /// Which frames its decoder is given, in coding order.
+    /// Which frames its decoder gets, in coding order.
     arrived: &'a [bool],
     pass: &'a Pass,
     /// The numbers of its histories, and which is next.

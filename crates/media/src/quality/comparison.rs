@@ -1,4 +1,4 @@
-//! A video as it was sent, what it is compared with, and a decoder.
+//! A video as sent, its reference, and a decoder.
 
 use super::album::Given;
 use crate::elementary::ElementaryStream;

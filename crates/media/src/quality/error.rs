@@ -1,4 +1,4 @@
-//! Why there are no figures.
+//! Errors of scoring.
 
 use crate::ffmpeg::FfmpegError;
 use crate::lossy::LossyError;

@@ -1,4 +1,4 @@
-//! What a decoder's pictures depend on: the frames that came before, as far back as it remembers.
+//! The frames on which the pictures of a decoder depend.
 //!
 //! Of MPEG-4 part 2 a decoder keeps two pictures, the last two I or P frames in coding order. A B frame leaves no trace, and an I
 //! frame that arrives makes it forget what was before it, but for the B frames between it and the next I or P frame, which
@@ -30,13 +30,13 @@ impl History {
     }
 }
 
-/// The histories of a pass, and what of its beginning a decoder must be given as it was.
+/// The histories of a pass, and what of its beginning a decoder must get as it was.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Pass {
     /// One behind the other.
     pub histories: Vec<History>,
-    /// Which frames a decoder is given up to the first I or P frame behind the first I frame; the places in display order are the same.
-    /// Empty if none but that I frame did.
+    /// Which frames a decoder gets up to the first I or P frame behind the first I frame; the places in display order are the
+    /// same. Empty if none but that I frame did.
     pub opening: Vec<bool>,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn has_histories(stream: &ElementaryStream) -> bool {
     stream.format.codec == Codec::Mpeg4 && display.iter().enumerate().all(&mut falls)
 }
 
-/// What a pass's pictures depend on; `arrived` are the frames that a decoder is given ([`crate::lossy`]).
+/// What a pass's pictures depend on; `arrived` are the frames that a decoder gets ([`crate::lossy`]).
 pub(super) fn histories(stream: &ElementaryStream, arrived: &[bool]) -> Pass {
     let anchors = |range: Range<usize>| range.filter(|index| arrived[*index] && kind(stream, *index) != FrameType::B);
     let mut begins: Vec<usize> =
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_goes_from_an_i_frame_to_the_next_that_arrived() {
+    fn a_segment_of_the_stream_goes_from_an_i_frame_to_the_next_that_arrived() {
         let whole = without(&[]);
         let of = |range, before: &[usize], own: &[usize]| History { range, before: before.to_vec(), own: own.to_vec() };
         let (first, second, third) = ([0, 1, 4], [7, 10, 13], [16, 19, 22]);
@@ -118,14 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_before_the_first_i_frame_is_given_to_a_decoder_as_it_was() {
+    fn what_comes_before_the_first_i_frame_goes_to_a_decoder_as_it_was() {
         // P B B P B B without their I frame, then I, two B frames, up to the next P frame at 10.
         let no_i = without(&[0]);
         assert_eq!(no_i.opening.len(), 10);
         assert_eq!(no_i.histories[0].range, (7, 16));
         assert!(no_i.histories[0].before.is_empty());
         assert!(!no_i.histories[0].tells(8) && no_i.histories[0].tells(11));
-        // B frames alone are not given to it.
+        // B frames alone are not passed to it.
         assert_eq!(without(&[0, 1, 4, 8, 9]).opening, Vec::<bool>::new());
         assert_eq!(without(&[0, 1, 4, 8]).opening.len(), 10);
         let nothing: Vec<usize> = (0..25).collect();

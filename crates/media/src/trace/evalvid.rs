@@ -8,7 +8,7 @@
 //!
 //! Both forms are met: with words and milliseconds, and bare with seconds. `H` is the header of the stream, which is not
 //! part of the trace here (it goes out of band). Display order is that of plain I, P and B frames, and the rate is the mean
-//! rate of the times given; a trace of one time is taken to have 30 frames per second.
+//! rate of the times in it; a trace of one time is taken to have 30 frames per second.
 
 use super::words::shortened;
 use super::{FrameRate, MOST_FRAMES, Trace, TraceError};

@@ -1,4 +1,4 @@
-//! Traces that nobody coded: the frames of one with other sizes, for loads that its clip does not have.
+//! Scaled traces: the frames of a coded trace with other sizes, for loads without a clip.
 //!
 //! What stays is what matters to a transport: order, times, and how sizes vary from frame to frame and between I, P and B
 //! frames. A real clip at a higher rate has relatively larger P and B frames; where that matters, read one with

@@ -24,7 +24,7 @@ use core::str::{FromStr, SplitWhitespace};
 const MAGIC: &str = "anabranch video trace 1";
 
 impl Trace {
-    /// The trace as text. [`Self::from_text`] gives the same trace again if its times are whole microseconds, as all are
+    /// The trace as text. [`Self::from_text`] reads the same trace again if its times are whole microseconds, as all are
     /// that this crate makes.
     pub fn to_text(&self) -> String {
         let mut text = format!("{MAGIC}\nframes {}\nlength {} us\n", self.frames.len(), self.length.as_micros());

@@ -5,7 +5,7 @@ use super::identity::ConnectionIdentity;
 use super::life::Life;
 use super::measurement::Measurement;
 use super::opening::{Joins, Opening};
-use super::output::Output;
+use super::output::{Output, Workspace};
 use super::partial::Partial;
 use super::receiver::DataReceiver;
 use super::scheduling::Scheduling;
@@ -192,7 +192,7 @@ impl Connection {
     }
 
     pub(super) fn subflow_mut(&mut self, id: SubflowId) -> Option<&mut Subflow> {
-        self.subflows.iter_mut().find(|subflow| subflow.id() == id)
+        self.subflows.handle_of(id).map(|handle| &mut self.subflows[handle])
     }
 
     /// Window scale that lets the largest buffer be advertised (RFC 7323, section 2.3).
@@ -237,6 +237,18 @@ impl Connection {
     pub fn subflow_views(&self, views: &mut Vec<SubflowView>) {
         views.clear();
         views.extend(self.subflows.iter().map(|subflow| subflow.view(&*self.congestion, &self.config.tcp)));
+    }
+
+    /// The same at an opportunity to send: what cannot have changed since the last one is not looked at again.
+    pub(super) fn refresh_views(&mut self, workspace: &mut Workspace) {
+        let known = workspace.views_of.replace(self.id) == Some(self.id);
+        let (congestion, config) = (&*self.congestion, &self.config.tcp);
+        self.subflows.refresh(known, &mut workspace.views, |subflow| subflow.view(congestion, config));
+        #[cfg(debug_assertions)]
+        {
+            let anew: Vec<SubflowView> = self.subflows.iter().map(|subflow| subflow.view(congestion, config)).collect();
+            assert_eq!(workspace.views, anew, "a change was not marked");
+        }
     }
 
     /// The longest smoothed round trip of the subflows that carry data, at least 10 ms.

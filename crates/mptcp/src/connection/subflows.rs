@@ -13,28 +13,53 @@ pub(super) struct Handle(usize);
 #[derive(Debug)]
 pub(super) struct Subflows {
     slots: Vec<Subflow>,
+    changed: Changed,
+}
+
+/// Which subflows may have changed since somebody looked: a bit for each slot, the last but one for all further ones.
+#[derive(Clone, Copy, Debug)]
+struct Changed(u64);
+
+impl Changed {
+    /// The bit of slots from here on is shared.
+    const REST: usize = 62;
+    /// Subflows were added or removed.
+    const MEMBERS: u64 = 1 << 63;
+    const ALL: Self = Self(u64::MAX);
+
+    fn mark(&mut self, slot: usize) {
+        self.0 |= 1 << slot.min(Self::REST);
+    }
+
+    fn has(self, slot: usize) -> bool {
+        self.0 & (1 << slot.min(Self::REST)) != 0
+    }
 }
 
 impl Subflows {
     /// None, and room for so many.
     pub fn with_capacity(room: usize) -> Self {
-        Self { slots: Vec::with_capacity(room) }
+        Self { slots: Vec::with_capacity(room), changed: Changed::ALL }
     }
 
     /// Adds one.
     pub fn push(&mut self, subflow: Subflow) -> Handle {
         self.slots.push(subflow);
+        self.changed = Changed::ALL;
         Handle(self.slots.len() - 1)
     }
 
     /// Removes one.
     pub fn remove(&mut self, handle: Handle) {
         self[handle].liveness.removed = true;
+        self.changed = Changed::ALL;
     }
 
     /// An input has been handled: forgets what was removed, and all handles with it.
     pub fn sweep(&mut self) {
-        self.slots.retain(|subflow| !subflow.liveness.removed);
+        if self.changed.0 & Changed::MEMBERS != 0 && self.slots.iter().any(|subflow| subflow.liveness.removed) {
+            self.slots.retain(|subflow| !subflow.liveness.removed);
+        }
     }
 
     /// One of them; none if it has been removed.
@@ -44,6 +69,7 @@ impl Subflows {
 
     /// One of them, to change; none if it has been removed.
     pub fn live_mut(&mut self, handle: Handle) -> Option<&mut Subflow> {
+        self.changed.mark(handle.0);
         self.slots.get_mut(handle.0).filter(|subflow| !subflow.liveness.removed)
     }
 
@@ -59,7 +85,7 @@ impl Subflows {
 
     /// The first of which this is true.
     pub fn find(&self, of: impl Fn(&Subflow) -> bool) -> Option<Handle> {
-        self.slots.iter().position(|subflow| !subflow.liveness.removed && of(subflow)).map(Handle)
+        self.find_behind(None, of)
     }
 
     /// The first of them.
@@ -69,9 +95,14 @@ impl Subflows {
 
     /// The one after this, which may have been removed: for loops that add or remove some.
     pub fn after(&self, handle: Handle) -> Option<Handle> {
-        let next = handle.0 + 1;
+        self.find_behind(Some(handle), |_| true)
+    }
+
+    /// The first of which this is true behind this one, or of all.
+    pub fn find_behind(&self, handle: Option<Handle>, of: impl Fn(&Subflow) -> bool) -> Option<Handle> {
+        let next = handle.map_or(0, |handle| handle.0 + 1);
         let rest = self.slots.get(next..).unwrap_or_default();
-        rest.iter().position(|subflow| !subflow.liveness.removed).map(|at| Handle(next + at))
+        rest.iter().position(|subflow| !subflow.liveness.removed && of(subflow)).map(|at| Handle(next + at))
     }
 
     /// All.
@@ -81,7 +112,27 @@ impl Subflows {
 
     /// All, to change.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Subflow> {
+        self.changed.0 |= !Changed::MEMBERS;
+        self.iter_mut_unseen()
+    }
+
+    /// All, to change what [`Subflow::view`] does not show.
+    pub fn iter_mut_unseen(&mut self) -> impl Iterator<Item = &mut Subflow> {
         self.slots.iter_mut().filter(|subflow| !subflow.liveness.removed)
+    }
+
+    /// Does something to all, which returns whether [`Subflow::view`] shows it.
+    pub fn each_mut(&mut self, mut change: impl FnMut(&mut Subflow) -> bool) {
+        for (slot, subflow) in self.slots.iter_mut().enumerate() {
+            if !subflow.liveness.removed && change(subflow) {
+                self.changed.mark(slot);
+            }
+        }
+    }
+
+    /// One of them, to change what [`Subflow::view`] does not show.
+    pub fn unseen_mut(&mut self, handle: Handle) -> Option<&mut Subflow> {
+        self.slots.get_mut(handle.0).filter(|subflow| !subflow.liveness.removed)
     }
 
     /// All, with their handles.
@@ -97,7 +148,26 @@ impl Subflows {
 
     /// The first, to change.
     pub fn first_mut(&mut self) -> Option<&mut Subflow> {
-        self.iter_mut().next()
+        self.first_handle().map(|handle| &mut self[handle])
+    }
+
+    /// Brings what was derived from each subflow up to date, in order: all of it, or, where `known` says that it is of these
+    /// subflows, what may have changed since the last call.
+    pub fn refresh<T>(&mut self, known: bool, derived: &mut Vec<T>, derive: impl Fn(&Subflow) -> T) {
+        if !known || self.changed.0 & Changed::MEMBERS != 0 {
+            derived.clear();
+            derived.extend(self.iter().map(derive));
+            let swept = derived.len() == self.slots.len();
+            self.changed = if swept { Changed(0) } else { Changed::ALL };
+            return;
+        }
+        if self.changed.0 != 0 {
+            let places = derived.iter_mut().zip(&self.slots).enumerate();
+            for (_, (place, subflow)) in places.filter(|(slot, _)| self.changed.has(*slot)) {
+                *place = derive(subflow);
+            }
+            self.changed = Changed(0);
+        }
     }
 
     /// The only one, if there is just one.
@@ -129,6 +199,7 @@ impl Index<Handle> for Subflows {
 impl IndexMut<Handle> for Subflows {
     fn index_mut(&mut self, handle: Handle) -> &mut Subflow {
         debug_assert!(self.has(handle), "a subflow that was removed is not used any more");
+        self.changed.mark(handle.0);
         self.slots.get_mut(handle.0).expect("a handle is not kept beyond the input in which it was taken")
     }
 }

@@ -84,13 +84,15 @@ impl Connection {
     }
 
     fn handle_subflow_timeout(&mut self, now: Instant, handle: Handle) {
-        let subflow = &mut self.subflows[handle];
-        if subflow.acknowledgement_deadline() <= now {
-            subflow.receiver.acknowledge_now();
+        let subflow = &self.subflows[handle];
+        let (acknowledges, due) = (subflow.acknowledgement_deadline() <= now, subflow.next_timeout() <= now);
+        if acknowledges {
+            self.subflows[handle].receiver.acknowledge_now();
         }
-        if subflow.next_timeout() > now {
+        if !due {
             return;
         }
+        let subflow = &self.subflows[handle];
         let timers = subflow.timers;
         let suspected = subflow.suspicion.as_ref().is_some_and(|suspicion| suspicion.until <= now);
         if timers.is_due(SubflowTimer::Linger, now) {

@@ -20,6 +20,7 @@ use super::state::Connection;
 use super::subflows::Handle;
 use super::timer_table::Timer;
 use crate::event::{SendKind, TraceRecord};
+use crate::subflow::Subflow;
 use crate::subflow::scoreboard::Joined;
 use crate::subflow::transmit::Outgoing;
 use anabranch_policy::ids::SubflowId;
@@ -59,12 +60,13 @@ impl Connection {
             self.assign(now, workspace); // a probe is new data, if there is some
         }
         loop {
-            let mut next = self.subflows.first_handle();
+            let has_something = |subflow: &Subflow| subflow.handshake.due || subflow.has_something_to_send();
+            let mut next = self.subflows.find(has_something);
             while let Some(handle) = next {
                 if let Some(packet) = self.handshake_or_data(now, handle, workspace) {
                     return Some(packet);
                 }
-                next = self.subflows.after(handle);
+                next = self.subflows.find_behind(next, has_something);
             }
             if !self.assign(now, workspace) {
                 return None;
@@ -84,6 +86,10 @@ impl Connection {
         if subflow.handshake.due {
             let segment = self.handshake_packet(now, handle)?;
             return Some(packet(local, remote, segment));
+        }
+        if subflow.is_paced_out(now) {
+            self.subflows.unseen_mut(handle).into_iter().for_each(Subflow::wait_for_pacing);
+            return None;
         }
         let silence = self.scheduling.needs.silence.filter(|_| self.association.protocol == Protocol::Multipath);
         let (subflow, mut cx) = self.subflow_in_context(now, handle);
@@ -117,7 +123,7 @@ impl Connection {
         {
             return;
         }
-        self.subflows.iter_mut().for_each(|subflow| subflow.record_limit(&*self.congestion));
+        self.subflows.each_mut(|subflow| subflow.record_limit(&*self.congestion));
     }
 
     fn account(&mut self, now: Instant, subflow: SubflowId, outgoing: &Outgoing) {
@@ -147,8 +153,8 @@ impl Connection {
     /// Segments left as one packet: their records keep its mapping.
     pub fn handle_joined(&mut self, joined: &JoinedSegments) {
         let JoinedSegments { local, remote, seq, length, data_fin } = *joined;
-        let found = self.subflows.iter_mut().find(|s| s.identity.local == local && s.identity.remote == remote);
-        let Some(subflow) = found else { return };
+        let found = self.subflows.find(|s| s.identity.local == local && s.identity.remote == remote);
+        let Some(subflow) = found.map(|handle| &mut self.subflows[handle]) else { return };
         let end = seq + length;
         for record in subflow.scoreboard.sent_between(seq, end) {
             if !record.retransmitted {

@@ -173,6 +173,7 @@ impl Endpoint {
         let Some(connection) = self.connections.get(id) else { return };
         let view = connection.view(now);
         connection.subflow_views_with_delays(&mut self.workspace.views);
+        self.workspace.views_of = None;
         self.path_manager.handle(now, &event(&view, &self.workspace.views), &mut self.path_actions);
     }
 

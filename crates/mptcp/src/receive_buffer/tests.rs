@@ -44,7 +44,7 @@ fn bytes_in_order_come_out_as_they_came_without_a_copy() {
 }
 
 #[test]
-fn reading_nothing_gives_nothing_and_loses_nothing() {
+fn reading_nothing_returns_nothing_and_loses_nothing() {
     let mut buffer = fixed(SIZE);
     insert(&mut buffer, 0, 10);
     assert_eq!(buffer.read(NOW, 0), None);
@@ -82,7 +82,7 @@ fn a_filled_gap_makes_everything_behind_it_readable() {
 }
 
 #[test]
-fn no_more_is_given_up_than_lies_before_something_that_is_here() {
+fn no_more_is_abandoned_than_lies_before_received_data() {
     let mut buffer = fixed(SIZE);
     insert(&mut buffer, 100, 50);
     insert(&mut buffer, 300, 50);

@@ -178,4 +178,6 @@ pub struct Rates {
     pub(super) delivery_rate: Rate,
     /// When pacing lets the next segment go.
     pub(super) pace_until: Instant,
+    /// How many bytes more may leave without pacing: the rest of a quantum.
+    pub(super) released: u32,
 }

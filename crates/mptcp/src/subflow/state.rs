@@ -107,7 +107,7 @@ impl Subflow {
             liveness: Liveness::new(now),
             due: Due::default(),
             recovery: Recovery::new(initial),
-            rates: Rates { loss_rate: 0.0, delivery_rate: Rate::ZERO, pace_until: Instant::ZERO },
+            rates: Rates { loss_rate: 0.0, delivery_rate: Rate::ZERO, pace_until: Instant::ZERO, released: 0 },
             mss: 536,
             path_mtu: None,
             signals: Signals::Never,

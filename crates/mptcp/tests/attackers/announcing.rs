@@ -66,9 +66,9 @@ fn of_a_flood_of_announcements_32_are_remembered() {
     goes_on(&mut peer);
 }
 
-// An identifier that is given to one address after another without being withdrawn stays with the first.
+// An identifier that is announced for one address after another without being withdrawn stays with the first.
 #[test]
-fn an_identifier_given_to_a_hundred_addresses_stays_with_the_first() {
+fn an_identifier_announced_for_a_hundred_addresses_stays_with_the_first() {
     let mut peer = warm();
     for last in 1..=100 {
         announce(&mut peer, 7, IpAddr::from([10, 9, 9, last]), Some(80), 0);

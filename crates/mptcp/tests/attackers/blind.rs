@@ -137,7 +137,7 @@ fn forgeries_in_syn_sent_do_not_keep_the_server_out() {
 
 // A bare SYN is an attempt of the other side to open at once (RFC 9293, section 3.5), and nothing tells that of a stranger from
 // one of the peer: who knows the port in the round trip of the handshake can keep it from succeeding, and no more than that. The
-// server refuses the SYN/ACK to the forged SYN, or the client gives up.
+// server refuses the SYN/ACK to the forged SYN, or the client aborts.
 #[test]
 fn a_forged_syn_in_syn_sent_costs_the_attempt_and_brings_no_byte() {
     let mut pair = Pair::new(1);

@@ -80,7 +80,7 @@ fn joins_that_are_begun_and_not_finished_hold_eight_places_for_63_seconds() {
     assert_eq!(subflows(&peer), 2);
 }
 
-// They do not keep out who can finish: the oldest attempt gives its place.
+// They do not keep out who can finish: the oldest attempt is evicted.
 #[test]
 fn a_join_that_is_finished_finds_a_place_among_those_that_are_not() {
     let mut peer = warm();
@@ -93,7 +93,7 @@ fn a_join_that_is_finished_finds_a_place_among_those_that_are_not() {
     assert_eq!(subflows(&peer), 9);
     peer.send_data(joined, 5, b" world");
     assert_eq!(peer.received, b"hello world");
-    // Those that are finished keep theirs: with nine of them there is none to give.
+    // Those that are finished keep theirs: with nine of them none can be evicted.
     (0..7).for_each(|port| join_from(&mut peer, 1, 30_000 + port));
     peer.syn(1, 31_000, join_syn(token));
     let last = peer.take().pop().expect("an answer");
@@ -133,7 +133,7 @@ fn a_third_segment_again_and_again_is_answered_and_changes_nothing() {
     goes_on(&mut peer);
 }
 
-// Addresses of the peer's are told apart by what they are, not by what number it gives them.
+// Addresses of the peer's are told apart by what they are, not by the identifiers it announces.
 #[test]
 fn joins_with_the_same_address_identifier_are_subflows_of_their_own() {
     let mut peer = warm();

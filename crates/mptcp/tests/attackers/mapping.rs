@@ -74,7 +74,7 @@ fn two_mappings_of_the_same_bytes_of_a_subflow_put_each_byte_of_the_stream_in_on
 
 // RFC 8684, section 3.3.1: bytes that no mapping covers are not taken. 8 for each that is next on its subflow, 32 in all.
 #[test]
-fn a_mapping_that_lies_elsewhere_on_its_subflow_does_not_map_the_bytes_beside_it() {
+fn a_mapping_of_another_range_of_its_subflow_does_not_map_the_bytes_beside_it() {
     for elsewhere in [1_000_000, u32::MAX - 5, 1 << 31] {
         let mut peer = warm();
         peer.join(1);

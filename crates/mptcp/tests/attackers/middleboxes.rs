@@ -34,8 +34,8 @@ fn transfer(settings: &ConnectionConfig, judge: impl FnMut(usize, Instant, &Pack
     pair.judge = Box::new(judge);
     let data = [pattern(LENGTH), pattern(LENGTH).into_iter().rev().collect::<Vec<u8>>()];
     pair.write_all(0, id, &data[0], Duration::from_secs(60));
-    let give_up = pair.now + Duration::from_secs(300);
-    while pair.accepted().is_none() && pair.step(give_up) {}
+    let end = pair.now + Duration::from_secs(300);
+    while pair.accepted().is_none() && pair.step(end) {}
     if let Some(server) = pair.accepted() {
         pair.write_all(1, server, &data[1], Duration::from_secs(600));
         let _ = pair.hosts[1].close(pair.now, server);
@@ -170,7 +170,7 @@ fn segments_cut_in_two_are_whole_again() {
 #[test]
 fn segments_put_together_lose_a_mapping_and_no_byte() {
     each(|settings| {
-        // Two of five that follow each other leave as one: more, and the path is given up.
+        // Two of five that follow each other leave as one: more, and the path is abandoned.
         let held: Rc<RefCell<BTreeMap<(usize, u8), Packet>>> = Rc::default();
         let mut count = 0;
         let outcome = transfer(&settings, move |from, _, packet| {
@@ -244,7 +244,7 @@ fn without_any_fin_all_data_arrives_and_the_connections_end_by_their_timers() {
 }
 
 #[test]
-fn every_syn_twice_opens_each_subflow_once() {
+fn duplicates_of_every_syn_open_each_subflow_once() {
     each(|settings| {
         let outcome =
             transfer(

@@ -30,7 +30,7 @@ fn whatever_selective_acknowledgements_say_every_byte_is_sent_again_when_it_is_m
         "sack 1-4294967295",                  // nearly all numbers there are
         "sack 2147483649-1",                  // half of them
         "sack 1501-1502,2501-2502,3501-3502", // bytes in the middle of segments
-        "sack 1-2,1-10001",                   // a report of what came twice, which did not
+        "sack 1-2,1-10001",                   // a report of a duplicate that never came
         "sack 4294967000-1,1001-2001",        // the same of before
     ] {
         let mut t = ten_out();

@@ -10,7 +10,7 @@ use anabranch_wire::tcp::TcpOptions;
 use anabranch_wire::{Flags, Packet};
 
 // Neither what the path manager tries again nor what the application still has to say keeps a connection whose peer is gone:
-// 60 seconds after its last subflow was given up it ends.
+// 60 seconds after its last subflow was abandoned it ends.
 #[test]
 fn a_peer_that_vanishes_ends_the_connection_though_the_path_manager_goes_on_trying() {
     for manager in ["full_mesh", "same_subnet", "anabranch"] {
@@ -21,17 +21,17 @@ fn a_peer_that_vanishes_ends_the_connection_though_the_path_manager_goes_on_tryi
         pair.keep = false;
         pair.judge = Box::new(|_, _, _| Fate::Drop);
         let _ = pair.write_all(0, id, &pattern(50_000), Duration::ZERO);
-        let mut given_up = None;
+        let mut abandoned = None;
         let end = pair.now + Duration::from_secs(3600);
         while pair.now < end && pair.hosts[0].connection_count() > 0 {
             pair.run(Duration::from_secs(1));
             let established = pair.hosts[0].subflow_views(pair.now, id).iter().any(|view| view.cwnd > 0);
             if !established {
-                given_up.get_or_insert(pair.now);
+                abandoned.get_or_insert(pair.now);
             }
         }
         assert!(pair.events[0].contains(&Event::Closed(id, CloseCause::TimedOut)), "{manager}");
-        let waited = pair.now.since(given_up.expect("all subflows were given up")).as_secs_f64();
+        let waited = pair.now.since(abandoned.expect("all subflows were abandoned")).as_secs_f64();
         assert!((59.0..=62.0).contains(&waited), "{manager}: {waited} s");
         assert_eq!(pair.hosts[0].connection_count(), 0);
     }
@@ -90,7 +90,7 @@ fn a_fin_does_not_wait_for_ever_for_a_peer_that_has_not_heard_of_the_fallback() 
 // RFC 8684, appendix D, M_FIN-WAIT-2: a peer that acknowledges our DATA_FIN and never sends its own holds a connection of which the
 // application wants nothing more for as long as one of plain TCP: 60 s.
 #[test]
-fn a_peer_that_never_ends_its_stream_holds_what_was_given_up_for_60_seconds() {
+fn a_peer_that_never_ends_its_stream_holds_an_abandoned_connection_for_60_seconds() {
     for discard_first in [true, false] {
         let mut peer = Peer::connected(config());
         peer.send_data(0, 0, b"hello");
@@ -121,7 +121,7 @@ fn a_peer_that_never_ends_its_stream_holds_what_was_given_up_for_60_seconds() {
     }
 }
 
-/// A peer that acknowledges each segment on its subflow, and never at data level, for so long; gives the moment at which the
+/// A peer that acknowledges each segment on its subflow, and never at data level, for so long; returns the moment at which the
 /// connection ended, and the most segments that came in one minute after the first two. A length of 0 is the end of the stream.
 fn never_acknowledged_at_data_level(length: usize, span: Duration) -> (Option<Instant>, usize) {
     let mut peer = Peer::connected(config());
@@ -172,7 +172,7 @@ fn data_that_is_never_acknowledged_at_data_level_costs_a_window_in_26_seconds_an
 }
 
 #[test]
-fn an_end_that_is_never_acknowledged_at_data_level_is_given_up() {
+fn an_end_that_is_never_acknowledged_at_data_level_is_abandoned() {
     let (ended, _) = never_acknowledged_at_data_level(0, Duration::from_secs(4 * 3600));
     assert!(ended.is_some(), "it goes on for ever");
 }

@@ -70,7 +70,7 @@ pub struct Tcp {
     pub initial_window: u32,
     /// Most bytes of congestion window.
     pub max_window: Option<u64>,
-    /// Timeouts in a row before a subflow is given up.
+    /// Timeouts in a row before a subflow is abandoned.
     pub max_timeouts: u32,
     /// Keepalive, seconds.
     pub keepalive: Option<u64>,

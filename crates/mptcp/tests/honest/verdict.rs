@@ -16,7 +16,7 @@ pub enum Outcome {
     Failed,
     /// The client failed before the server had a connection.
     NeverAccepted,
-    /// One side failed and the other could not know: it waits without keepalive, until its application gives up.
+    /// One side failed and the other could not know: it waits without keepalive, until its application aborts.
     Abandoned,
 }
 
@@ -38,7 +38,7 @@ pub fn run(case: &Case) -> Result<(Outcome, u64), String> {
     if !world.is_over() && excuse.is_some() {
         world.run_to_end(BEREAVED)?;
     }
-    let abandoned = give_up(&mut world, excuse)?;
+    let abandoned = abort_waiting(&mut world, excuse)?;
     world.run_out(AFTERMATH)?;
     let left = [0, 1].map(|host| world.pair.hosts[host].connection_count());
     if left != [0, 0] {
@@ -66,7 +66,7 @@ fn excuse(world: &World<'_>) -> Option<&'static str> {
 
 /// One end is gone and the other waits for it: without keepalive, for ever (RFC 9293, section 3.8.4). Its application
 /// gives up.
-fn give_up(world: &mut World<'_>, excuse: Option<&str>) -> Result<bool, String> {
+fn abort_waiting(world: &mut World<'_>, excuse: Option<&str>) -> Result<bool, String> {
     if world.is_over() {
         return Ok(false);
     }

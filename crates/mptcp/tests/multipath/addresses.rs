@@ -162,7 +162,7 @@ fn an_announced_port_is_echoed_and_used_and_without_one_it_is_that_of_the_subflo
 }
 
 #[test]
-fn an_identifier_cannot_be_given_to_another_address_but_may_get_another_port() {
+fn an_identifier_cannot_move_to_another_address_but_may_get_another_port() {
     let mut peer = warm_peer();
     let announce = |peer: &mut Peer, ip: &str, port| {
         let ip = ip.parse().unwrap();

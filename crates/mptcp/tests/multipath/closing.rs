@@ -78,7 +78,7 @@ fn data_fin_alone_has_subflow_sequence_0_and_length_1_and_goes_on_every_subflow(
 }
 
 #[test]
-fn data_fin_is_sent_again_until_it_is_acknowledged_and_gives_up_in_the_end() {
+fn data_fin_is_sent_again_until_it_is_acknowledged_or_abandoned_in_the_end() {
     let mut peer = two_subflows();
     peer.close();
     peer.take();
@@ -292,7 +292,7 @@ fn an_address_that_goes_down_and_up_again_interrupts_the_connection_but_does_not
 }
 
 #[test]
-fn a_reset_closes_its_subflow_only_and_its_data_goes_elsewhere() {
+fn a_reset_closes_its_subflow_only_and_its_data_is_reinjected() {
     let mut peer = two_subflows();
     peer.acknowledge(1, 0);
     peer.take();
@@ -356,7 +356,7 @@ fn mp_fastclose_on_an_ack_or_a_reset_ends_the_connection_and_resets_all_subflows
     }
 }
 
-/// What the peer has been told is here is not lost; Linux keeps it, too.
+/// What has been acknowledged is not lost; Linux keeps it, too.
 #[test]
 fn data_acknowledged_before_mp_fastclose_can_still_be_read() {
     for flags in [Flags::ACK, Flags::RST | Flags::ACK] {

@@ -130,7 +130,7 @@ fn a_mapping_with_a_checksum_may_have_hundreds_of_short_segments() {
     config.checksum = true;
     let mut peer = two_subflows(config);
     let dss = peer.map(0, 1, &data, false);
-    // The first comes last, so that no part of the other 599 can be given away before.
+    // The first comes last, so that no part of the other 599 can be delivered before.
     for i in (1..600).chain([0]) {
         peer.send_at(1, 1 + i as u32 * 100, Flags::ACK, with_dss(dss), &data[i * 100..(i + 1) * 100]);
     }
@@ -144,7 +144,7 @@ fn segments_of_a_mapping_with_a_checksum_may_overlap() {
     config.checksum = true;
     let mut peer = two_subflows(config);
     let dss = peer.map(0, 1, &data, false);
-    // Each octet that is acknowledged on the subflow has been kept: what comes twice does not come a third time.
+    // Each octet that is acknowledged on the subflow has been kept: a duplicate does not come a third time.
     for (from, to) in [(100, 200), (50, 120), (180, 260), (10, 290), (0, 10), (290, 300)] {
         peer.send_at(1, 1 + from as u32, Flags::ACK, with_dss(dss), &data[from..to]);
     }
@@ -298,7 +298,7 @@ fn data_of_a_silent_subflow_goes_out_on_another_and_again_on_its_own() {
 }
 
 #[test]
-fn a_lossy_path_and_a_reordering_one_still_give_the_stream() {
+fn a_lossy_path_and_a_reordering_one_still_deliver_the_stream() {
     let mut pair = Pair::new(2);
     let mut count = 0_u32;
     pair.judge = Box::new(move |_, _, packet| {

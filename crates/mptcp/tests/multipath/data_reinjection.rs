@@ -1,4 +1,4 @@
-//! When the data level sends again on another subflow what one has outstanding, if the connection is told so:
+//! When the data level sends again on another subflow what one has outstanding, if the connection is configured so:
 //! [`ConnectionConfig::data_reinjection`].
 
 use super::orders::Orders;
@@ -34,7 +34,7 @@ fn never(config: &mut ConnectionConfig) {
 }
 
 #[test]
-fn what_is_never_sent_elsewhere_waits_for_its_subflow_however_long() {
+fn what_is_never_reinjected_waits_for_its_subflow_however_long() {
     let (mut pair, id, dead, _) = outstanding_on_a_dead_path(never, THREE);
     let before = pair.sent[0].len();
     pair.run(Duration::from_secs(30));
@@ -88,13 +88,13 @@ fn what_was_handed_over_by_a_suspended_subflow_is_not_lost_with_the_second_one()
 }
 
 #[test]
-fn what_a_subflow_held_that_is_given_up_goes_elsewhere() {
+fn outstanding_data_of_an_abandoned_subflow_is_reinjected() {
     let change = |config: &mut ConnectionConfig| {
         never(config);
         config.tcp.max_timeouts = 2;
     };
     let (mut pair, ..) = outstanding_on_a_dead_path(change, THREE);
-    // 200 ms and more, twice, and four times as long: it is given up when the timer runs out for the third time.
+    // 200 ms and more, twice, and four times as long: it is abandoned when the timer runs out for the third time.
     pair.run(Duration::from_millis(1_000));
     assert!(pair.received[1].is_empty());
     pair.run(Duration::from_secs(2));

@@ -214,7 +214,7 @@ fn what_the_subflow_has_acknowledged_counts_from_the_fallback_on() {
 }
 
 #[test]
-fn an_infinite_mapping_that_meets_a_join_on_its_way_gives_up_the_join_and_not_the_connection() {
+fn an_infinite_mapping_that_meets_a_join_on_its_way_ends_the_join_and_not_the_connection() {
     let mut peer = one_subflow(config());
     let (flow, _) = peer.begin_join(1, false);
     let dss = infinite(&peer, 3, peer.flows[0].nxt);

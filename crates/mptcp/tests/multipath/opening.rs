@@ -207,7 +207,7 @@ fn a_peer_that_leaves_the_keys_out_of_its_answer_to_the_syn_ack_sent_again_is_an
 }
 
 #[test]
-fn mp_capable_with_data_may_come_twice() {
+fn mp_capable_with_data_may_be_duplicated() {
     let mut peer = Peer::new(config());
     peer.open(vec![capable(CapableKeys::None)]);
     let (sender, receiver) = (peer.keys.local.0, peer.keys.remote.0);

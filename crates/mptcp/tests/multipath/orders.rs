@@ -1,4 +1,4 @@
-//! A path manager that does what a test tells it, and nothing else.
+//! A path manager that does what a test orders, and nothing else.
 
 use crate::pair::Pair;
 use anabranch_mptcp::{Endpoint, Event};

@@ -75,8 +75,9 @@ fn a_path_that_swallows_long_packets_is_used_again_with_shorter_ones() {
 
 #[test]
 fn segments_under_a_shared_mapping_are_cut_and_stay_under_it() {
-    let trains = First { silence: None, shares: false, train: 8, reinjection: Reinjection::OnSubflowTimeout };
-    let (mut pair, id, _, _) = two_paths_with(Duration::from_millis(20), trains, |_| ());
+    let sharing =
+        First { silence: None, shares: false, segments_per_mapping: 8, reinjection: Reinjection::OnSubflowTimeout };
+    let (mut pair, id, _, _) = two_paths_with(Duration::from_millis(20), sharing, |_| ());
     let before = pair.received[1].len();
     transfer(&mut pair, id, before);
 }

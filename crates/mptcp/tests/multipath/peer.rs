@@ -147,7 +147,7 @@ impl Peer {
         flow
     }
 
-    /// The first two segments of a join; gives the flow and the endpoint's random number.
+    /// The first two segments of a join; returns the flow and the endpoint's random number.
     pub fn begin_join(&mut self, path: usize, backup: bool) -> (usize, u32) {
         let token = self.remote.token;
         let join = MptcpOption::JoinSyn { backup, address_id: path as u8, token, nonce: 77 };
@@ -330,7 +330,7 @@ impl Peer {
     }
 }
 
-/// The reason that a reset gives, if it is one and gives any.
+/// The reason in a reset, if it is one and has any.
 pub fn reset_reason(packet: &Packet) -> Option<u8> {
     let reason = |option: &MptcpOption| match option {
         MptcpOption::TcpReset { reason, .. } => Some(*reason),

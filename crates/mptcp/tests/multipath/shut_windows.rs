@@ -142,7 +142,7 @@ impl Scheduler for Picky {
 }
 
 #[test]
-fn what_has_nowhere_to_go_does_not_keep_back_what_is_to_be_sent_again_elsewhere() {
+fn data_that_no_subflow_takes_does_not_hold_back_reinjections() {
     let mut config = config();
     config.policies.scheduler = Arc::new(|| Box::new(Picky(0)));
     let mut peer = Peer::new(config);

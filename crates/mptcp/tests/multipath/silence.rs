@@ -23,14 +23,14 @@ pub(super) struct First {
     pub silence: Option<f32>,
     /// What the first has sent goes on the second as well.
     pub shares: bool,
-    pub train: u32,
+    pub segments_per_mapping: u32,
     pub reinjection: Reinjection,
 }
 
 impl Scheduler for First {
     fn schedule(&mut self, _: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
         let can_take = |s: &&SubflowView| s.usable() && !s.stale && Some(s.id) != chunk.last_sent_on;
-        let first = subflows.iter().find(can_take).filter(|s| s.queued < u64::from(self.train * s.mss));
+        let first = subflows.iter().find(can_take).filter(|s| s.queued < u64::from(self.segments_per_mapping * s.mss));
         first.map_or(Decision::Wait(None), |subflow| Decision::Send(subflow.id))
     }
     fn next(&mut self, connection: &ConnectionView, work: &mut dyn Work, subflows: &[SubflowView]) -> Answer {
@@ -55,7 +55,7 @@ impl Scheduler for First {
         Needs {
             outstanding: self.shares,
             silence: self.silence,
-            segments_per_mapping: self.train,
+            segments_per_mapping: self.segments_per_mapping,
             reinjection: self.reinjection,
             ..Needs::default()
         }
@@ -78,7 +78,7 @@ pub(super) fn two_paths_with(
     let mut client = config();
     client.policies.scheduler = Arc::new(move || Box::new(scheduler));
     client.tcp.nagle = false;
-    client.tcp.pacing = scheduler.train > 1;
+    client.tcp.pacing = scheduler.segments_per_mapping > 1;
     change(&mut client);
     let id = pair.connect(client, config());
     pair.run(Duration::from_millis(200));
@@ -108,7 +108,7 @@ pub(super) fn on_second(pair: &Pair) -> Vec<(Instant, usize)> {
 }
 
 pub(super) const THREE: First =
-    First { silence: Some(3.0), shares: false, train: 1, reinjection: Reinjection::OnSubflowTimeout };
+    First { silence: Some(3.0), shares: false, segments_per_mapping: 1, reinjection: Reinjection::OnSubflowTimeout };
 
 #[test]
 fn what_a_silent_subflow_holds_is_sent_once_on_another_after_three_smoothed_round_trips() {
@@ -179,7 +179,7 @@ fn who_does_not_ask_for_it_waits_for_the_timeout() {
 #[test]
 fn a_segment_without_a_mapping_is_shared_whole_though_it_is_longer_than_one_with() {
     let (mut pair, id, dead, _) =
-        two_paths(Duration::from_millis(10), First { silence: None, shares: true, train: 8, ..THREE });
+        two_paths(Duration::from_millis(10), First { silence: None, shares: true, segments_per_mapping: 8, ..THREE });
     dead.set(true);
     pair.hosts[0].write(pair.now, id, pattern(12_000).into()).unwrap();
     pair.settle();
@@ -267,7 +267,7 @@ fn what_the_peer_says_by_itself_when_the_path_is_back_does_not_make_the_round_tr
 }
 
 #[test]
-fn what_lies_behind_a_hole_of_a_dead_subflow_goes_elsewhere_all_at_once() {
+fn what_lies_behind_a_hole_of_a_dead_subflow_is_reinjected_all_at_once() {
     for (silence, reinjection) in [
         (None, Reinjection::OnSubflowTimeout),
         (Some(3.0), Reinjection::OnSubflowTimeout),
@@ -286,7 +286,7 @@ fn what_lies_behind_a_hole_of_a_dead_subflow_goes_elsewhere_all_at_once() {
         peer.take();
         peer.write(&pattern(10_000));
         let [hole, .., last] = data_from(&mut peer, 0)[..] else { panic!("all goes on the first subflow") };
-        // A peer that gives nothing of a subflow to the data level before it has all up to there: the kernel of Linux is one.
+        // A peer that passes nothing of a subflow to the data level before it has all up to there: the kernel of Linux is one.
         let initial = peer.flows[0].host_initial;
         peer.flows[0].ack = 1;
         let mut sack = SackBlocks::new();
@@ -332,7 +332,7 @@ fn what_two_silent_subflows_hold_does_not_go_from_one_to_the_other_without_end()
     pair.settle();
     pair.run(Duration::from_millis(800));
     // Each is silent after 150 ms, the second from 300 ms on. The first, silent for 300 ms, has the byte again for as long, and
-    // the second, which gets it at 600 ms, for 450 ms more: four times it is given, and besides each is asked by a probe of the
+    // the second, which gets it at 600 ms, for 450 ms more: four times it is sent, and besides each is asked by a probe of the
     // tail, and by the timeouts of 250 and 500 ms at most.
     let sent = pair.sent[0][before..].iter().filter(|(_, packet)| !packet.segment.payload.is_empty()).count();
     assert!((4..=10).contains(&sent), "{sent}");
@@ -351,7 +351,7 @@ impl Scheduler for Heap {
 }
 
 #[test]
-fn what_waits_on_a_dead_subflow_and_was_never_sent_goes_elsewhere_with_what_was() {
+fn unsent_data_of_a_dead_subflow_is_reinjected_with_what_was_sent() {
     let mut config = config();
     config.policies.scheduler = Arc::new(|| Box::new(Heap));
     let mut peer = Peer::new(config);
@@ -377,11 +377,11 @@ fn what_waits_on_a_dead_subflow_and_was_never_sent_goes_elsewhere_with_what_was(
     assert_eq!(in_order(&arrived), 60_000);
 }
 
-/// The stretches of the stream that the endpoint has sent on a path since the last look.
+/// The ranges of the stream that the endpoint has sent on a path since the last look.
 fn data_from(peer: &mut Peer, path: usize) -> Vec<(u32, u32)> {
     let first = peer.remote.initial_data_seq.wrapping_add(1) as u32;
     let sent = peer.take().into_iter().filter(|packet| packet.ip.source == address(1, path));
-    let stretch = |packet: Packet| {
+    let range = |packet: Packet| {
         let start = match mapping(&packet)?.data_seq {
             DataSequence::Long(number) => number as u32,
             DataSequence::Short(number) => number,
@@ -389,7 +389,7 @@ fn data_from(peer: &mut Peer, path: usize) -> Vec<(u32, u32)> {
         let start = start.wrapping_sub(first);
         Some((start, start + packet.segment.payload.len() as u32))
     };
-    sent.filter_map(stretch).collect()
+    sent.filter_map(range).collect()
 }
 
 /// Waits for the first subflow, whatever the others could do.
@@ -414,7 +414,7 @@ fn an_idle_subflow_that_did_not_hear_of_the_open_window_is_asked() {
     let data = pattern(20_000);
     assert_eq!(pair.write_all(0, id, &data, Duration::ZERO), 0);
     pair.run(Duration::from_millis(300));
-    // The reader makes room; who is told of it on the first path does not hear.
+    // The reader makes room; the first path loses the window update.
     let deaf = Rc::new(Cell::new(true));
     let hears = Rc::clone(&deaf);
     pair.judge = Box::new(move |from, _, packet| {

@@ -1,4 +1,4 @@
-//! A receiver that gives data to the data level in the order of its subflow only, as the kernel of Linux does.
+//! A receiver that passes data to the data level in the order of its subflow only, as the kernel of Linux does.
 
 use super::peer::Peer;
 use crate::pair::{config, pattern};

@@ -17,7 +17,7 @@ fn check(page: &str, least: usize) {
         ("joining", include_str!("joining.rs")),
         ("manners", include_str!("manners.rs")),
         ("opening", include_str!("opening.rs")),
-        ("trains", include_str!("trains.rs")),
+        ("shared_mapping", include_str!("shared_mapping.rs")),
     ];
     let mut named = 0;
     for code in page.split('`').skip(1).step_by(2).filter(|code| !code.ends_with('*')) {

@@ -34,7 +34,7 @@ fn closed(pair: &Pair, host: usize) -> Option<CloseCause> {
 }
 
 #[test]
-fn a_subflow_that_fails_does_not_end_a_connection_that_goes_on_elsewhere() {
+fn a_subflow_that_fails_does_not_end_a_connection_that_goes_on_on_another() {
     let (mut pair, id, dead) = two_paths();
     dead[0].set(true);
     for _ in 0..20 {

@@ -60,7 +60,7 @@ pub struct Pair {
     count: u64,
     /// Keep what was sent in `sent`.
     pub keep: bool,
-    /// Most packets that a host may send at one moment without being given anything: more is an endless loop.
+    /// Most packets that a host may send at one moment without any input: more is an endless loop.
     pub burst_limit: usize,
 }
 
@@ -237,7 +237,7 @@ impl Pair {
         while self.step(end) {}
     }
 
-    /// Writes all of `data` as the buffer takes it, letting up to `limit` pass; gives what was left.
+    /// Writes all of `data` as the buffer takes it, letting up to `limit` pass; returns what was left.
     pub fn write_all(&mut self, host: usize, id: ConnectionId, data: &[u8], limit: Duration) -> usize {
         let end = self.now + limit;
         let mut rest = Bytes::copy_from_slice(data);

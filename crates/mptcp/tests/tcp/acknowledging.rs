@@ -119,7 +119,7 @@ fn data_segments_carry_sack_blocks_only_as_far_as_their_packet_has_room() {
 
 // RFC 2883, section 4.1.1.
 #[test]
-fn a_segment_that_comes_twice_is_reported_once() {
+fn a_duplicate_segment_is_reported_once() {
     let mut t = Transcript::accepted(plain());
     t.peer("A 1:1001 ack 1");
     t.peer("A 1001:2001 ack 1");

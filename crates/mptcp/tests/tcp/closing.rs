@@ -253,7 +253,7 @@ fn unread_data_keeps_the_connection_until_it_is_read() {
 
 // RFC 1122, section 4.2.2.13: a process that is gone will read no more.
 #[test]
-fn after_both_directions_are_given_up_new_data_is_answered_with_a_reset() {
+fn after_both_directions_are_closed_new_data_is_answered_with_a_reset() {
     let mut t = Transcript::accepted(plain());
     t.discard();
     t.expect("FA 1:1 ack 1");
@@ -265,7 +265,7 @@ fn after_both_directions_are_given_up_new_data_is_answered_with_a_reset() {
 }
 
 #[test]
-fn giving_up_with_data_unread_resets_at_once() {
+fn closing_with_data_unread_resets_at_once() {
     let mut t = Transcript::accepted(plain());
     t.peer("A 1:101 ack 1");
     t.discard();
@@ -274,7 +274,7 @@ fn giving_up_with_data_unread_resets_at_once() {
 }
 
 #[test]
-fn giving_up_both_directions_waits_for_the_peers_fin_for_a_limited_time_only() {
+fn closing_both_directions_waits_for_the_peers_fin_for_a_limited_time_only() {
     let mut t = Transcript::accepted(plain_with(|c| c.tcp.fin_wait_2 = Duration::from_secs(20)));
     t.discard();
     t.expect("FA 1:1 ack 1");
@@ -289,7 +289,7 @@ fn giving_up_both_directions_waits_for_the_peers_fin_for_a_limited_time_only() {
 }
 
 #[test]
-fn giving_up_after_a_half_close_begins_the_limited_wait() {
+fn closing_the_rest_after_a_half_close_begins_the_limited_wait() {
     let mut t = Transcript::accepted(plain());
     t.close();
     t.expect("FA 1:1 ack 1");
@@ -328,7 +328,7 @@ fn a_lost_fin_is_sent_again_by_the_tail_loss_probe() {
 }
 
 #[test]
-fn a_connection_whose_peer_is_silent_is_given_up_and_reset() {
+fn a_connection_whose_peer_is_unresponsive_is_abandoned_and_reset() {
     let mut t = Transcript::accepted(plain_with(|c| (c.tcp.max_timeouts, c.tcp.options.sack) = (3, false)));
     t.write(1000);
     t.expect("A 1:1001 ack 1");

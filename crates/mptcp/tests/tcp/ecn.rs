@@ -12,7 +12,7 @@ fn with_ecn() -> Transcript {
     Transcript::accepted_from(plain(), "SEW 0:0 mss 1000 sackok")
 }
 
-// RFC 3168, section 6.1.1: who is asked answers, unless it is told not to; who is not told to does not ask.
+// RFC 3168, section 6.1.1: an end that is asked for ECN answers, unless configured not to; it asks only if configured to.
 #[test]
 fn ecn_is_used_if_both_sides_set_up_for_it() {
     for (mode, syn, answer) in [

@@ -14,7 +14,7 @@ fn without_keepalive_an_idle_connection_is_left_alone() {
 
 // MUST-26 (only when idle), MUST-29 (no answer to one probe means nothing).
 #[test]
-fn keepalive_asks_after_the_idle_time_and_every_75_seconds_and_gives_up_after_nine() {
+fn keepalive_probes_after_the_idle_time_and_every_75_seconds_and_aborts_after_nine() {
     let mut t = Transcript::accepted(plain_with(|c| c.tcp.keepalive = Some(Duration::from_secs(7200))));
     t.silence(7_199_999);
     t.expect_in(1, "A 0:0 ack 1");

@@ -21,7 +21,7 @@ fn ten_out_without_sack() -> Transcript {
     t
 }
 
-// RFC 8985, section 6.2: three segments' worth beyond the hole leave no doubt.
+// RFC 8985, section 6.2: three segments' worth beyond the hole prove the loss.
 #[test]
 fn a_segment_is_lost_when_three_after_it_are_selectively_acknowledged() {
     let mut t = ten_out();
@@ -204,7 +204,7 @@ fn the_retransmission_timeout_doubles_and_sends_the_first_segment_only() {
         t.expect_nothing();
     }
     assert_eq!(t.cwnd(), 1);
-    assert_eq!(t.counted(), (0, 11, 0), "what a timeout gives up was not found lost");
+    assert_eq!(t.counted(), (0, 11, 0), "what a timeout sends again was not found lost");
 }
 
 // RFC 6298, section 3 (Karn) and 5.7: an acknowledgement of a retransmission says nothing of the round trip, and the

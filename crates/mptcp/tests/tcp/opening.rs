@@ -75,7 +75,7 @@ fn a_lost_third_segment_is_made_good_by_data() {
 
 // RFC 6298, sections 2.1 and 5.5: one second, then doubled.
 #[test]
-fn a_syn_is_repeated_after_1_2_4_and_so_on_seconds_and_given_up_after_more_than_three_minutes() {
+fn a_syn_is_repeated_after_1_2_4_and_so_on_seconds_and_abandoned_after_more_than_three_minutes() {
     let mut t = Transcript::connecting(plain());
     t.expect("S 0:0");
     for seconds in [1, 2, 4, 8, 16, 32, 64] {
@@ -229,7 +229,7 @@ fn an_abort_in_syn_sent_says_nothing() {
 
 // RFC 9293, section 3.10.4: CLOSE in SYN-SENT deletes the TCB; what comes later belongs to nothing.
 #[test]
-fn a_connection_that_is_given_up_in_syn_sent_sends_no_more_syns() {
+fn a_connection_that_is_abandoned_in_syn_sent_sends_no_more_syns() {
     let mut t = Transcript::connecting(plain());
     t.expect("S 0:0");
     t.discard();

@@ -163,7 +163,7 @@ fn over_ipv6_no_packet_is_shorter_than_1280_bytes() {
     assert!(!t.host.handle_packet_too_big(t.now, &too_big(&t, 1, 1279)));
 }
 
-/// A transfer of 14 long segments meets a path that passes 1300 bytes of payload; gives what is known of it after the search.
+/// A transfer of 14 long segments meets a path that passes 1300 bytes of payload; returns what is known of it after the search.
 fn fallen() -> Narrow {
     let mut path = Narrow::new(long(|_| ()), 1300);
     path.carry(14 * 1400, 60);
@@ -187,7 +187,7 @@ fn the_size_that_a_path_passes_is_found_by_probes_of_new_data_whose_loss_is_no_c
     for _ in 0..60 {
         path.carry(10_000, 12);
     }
-    // Sizes that fail are asked for three times: first the old one, then each in the middle of what is in doubt.
+    // Sizes that fail are asked for three times: first the old one, then each in the middle of what is left.
     let probes: Vec<usize> = path.lengths.iter().copied().filter(|length| *length > 1160).collect();
     let mut asked = Vec::new();
     probes.iter().for_each(|size| {
@@ -200,7 +200,7 @@ fn the_size_that_a_path_passes_is_found_by_probes_of_new_data_whose_loss_is_no_c
     assert_eq!(views(&path).mss, 1295);
     let after = views(&path);
     assert_eq!((after.counters.timeouts, after.ssthresh), (before.counters.timeouts, before.ssthresh));
-    // Nothing in doubt any more: no more probes.
+    // Nothing is left: no more probes.
     path.lengths.clear();
     path.carry(100_000, 20);
     assert!(path.lengths.iter().all(|length| *length <= 1295));

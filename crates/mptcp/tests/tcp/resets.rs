@@ -55,7 +55,7 @@ fn a_reset_at_the_next_sequence_number_ends_the_connection_in_every_state() {
 
 // RFC 5961, section 3.2: in the window but not exact.
 #[test]
-fn a_reset_elsewhere_in_the_window_is_challenged_in_every_state() {
+fn a_reset_within_the_window_is_challenged_in_every_state() {
     for (state, mut t, next, ours, _) in states() {
         t.wait(200);
         t.peer(&format!("R {}:{}", next + 1, next + 1));

@@ -209,7 +209,7 @@ impl Transcript {
         self.host.abort(self.now, self.id()).unwrap();
         self.drain();
     }
-    /// Why the connection ended, if the application was told that it did.
+    /// Why the connection ended, if the application was informed.
     pub fn closed(&self) -> Option<CloseCause> {
         self.events.iter().find_map(|event| match event {
             Event::Closed(id, cause) if Some(*id) == self.id => Some(*cause),

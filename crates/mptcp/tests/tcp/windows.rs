@@ -160,9 +160,9 @@ fn a_probe_is_one_number_below_the_window_so_that_the_peer_must_answer() {
     t.peer("A 1:1 ack 1001");
 }
 
-// Section 3.8.3 and 3.8.6.1: the connection is kept while the peer answers, and given up when it does not.
+// Section 3.8.3 and 3.8.6.1: the connection is kept while the peer answers, and aborted when it does not.
 #[test]
-fn a_peer_that_answers_no_probe_is_given_up() {
+fn a_peer_that_answers_no_probe_is_abandoned() {
     let mut t = Transcript::accepted(plain_with(|c| c.tcp.max_timeouts = 3));
     t.peer("A 1:1 ack 1 win 0");
     t.write(1000);

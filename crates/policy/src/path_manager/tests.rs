@@ -461,7 +461,7 @@ fn whatever_happens_actions_name_what_exists_and_the_last_usable_subflow_is_neve
 }
 
 #[test]
-fn the_same_events_give_the_same_actions() {
+fn the_same_events_lead_to_the_same_actions() {
     let run = || {
         let mut model = Model {
             manager: build(TABLE, "lm3", &Settings::new()).unwrap(),

@@ -24,7 +24,7 @@ mod tests {
     use crate::time::{Duration, Instant};
 
     #[test]
-    fn nothing_is_given_up_however_long_it_is_missing_and_however_full_the_buffer() {
+    fn nothing_is_abandoned_however_long_it_is_missing_and_however_full_the_buffer() {
         let missing = Missing {
             data_seq: 0,
             length: u64::MAX,

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blocked_buffer_gives_up_the_unimportant_first_and_never_importance_0() {
+    fn a_blocked_buffer_abandons_the_unimportant_first_and_never_importance_0() {
         let mut spe = spe(&Settings::new());
         let mut at_fullness = |held, importance| {
             let buffer = BufferState { size: 100_000, held, room: 100_000 - held };

@@ -110,7 +110,7 @@ mod tests {
     use crate::table::Settings;
 
     #[test]
-    fn each_word_chooses_who_is_penalised_and_none_leaves_it_as_given() {
+    fn each_word_chooses_the_penalised_subflow_and_none_leaves_all_as_they_were() {
         let chosen = |word: &str| {
             let settings = Settings::new().with(PENALISE.name, word);
             settings.read(|reader| BlockedWindow::read(reader, true, Penalise::Never)).map(|built| built.penalise)

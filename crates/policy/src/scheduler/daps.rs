@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_is_given_up_when_a_delay_or_a_window_is_off_by_more_than_half() {
+    fn a_schedule_is_discarded_when_a_delay_or_a_window_is_off_by_more_than_half() {
         let change = |scheduler: &mut Daps, rtt: u64, window: u64| {
             next(scheduler, &[path(0, 10, 4), path(1, 20, 4)], 6);
             next(scheduler, &[path(0, 10, 4), path(1, rtt, window)], 6)

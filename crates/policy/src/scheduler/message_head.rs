@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_head_of_a_message_goes_twice_before_new_data_and_the_rest_once() {
+    fn the_head_of_a_message_is_duplicated_before_new_data_and_the_rest_is_not() {
         let mut scheduler = build(TABLE, "message_head", &Settings::new().with("head", 2)).unwrap();
         let paths = [subflow(0, 10), subflow(1, 50)];
         let mut next = |view: &ConnectionView, outstanding: &[Outstanding]| {

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reinjection_queues_elsewhere() {
+    fn a_reinjection_queues_on_another_subflow() {
         let mut paths = [subflow(0, 20), subflow(1, 100)];
         paths[1].queued = 50_000;
         assert_eq!(otias(Settings::new()).schedule(&connection(0), &reinjection_from(0), &paths), send(1));

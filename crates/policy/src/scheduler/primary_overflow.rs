@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_given_order_comes_before_that_of_the_identifiers() {
+    fn a_configured_order_comes_before_that_of_the_identifiers() {
         let mut paths = paths();
         let mut scheduler = ordered("3:1");
         for expected in [2, 0, 1] {

@@ -254,7 +254,7 @@ fn segments_go_in_turn_and_a_full_subflow_is_skipped() {
 }
 
 #[test]
-fn redundant_asks_for_copies_and_gives_the_first_one_to_the_fastest() {
+fn redundant_asks_for_duplicates_and_assigns_the_first_to_the_fastest() {
     let mut scheduler = build(TABLE, "redundant", &Settings::new()).unwrap();
     assert!(scheduler.needs().whole_stream && !everyone()[0].needs().whole_stream);
     let paths = [subflow(0, 50), subflow(1, 20)];

@@ -98,7 +98,7 @@ fn an_unknown_setting_is_told_before_a_bad_value() {
 }
 
 #[test]
-fn times_are_given_in_milliseconds_or_seconds() {
+fn times_are_written_in_milliseconds_or_seconds() {
     let number = |name| Number { name, unit: "", default: 500.0, range: 0.0..=1000.0, summary: "" };
     let read =
         |reader: &mut Reader<'_>| Ok((reader.read(&Milliseconds(number("ms")))?, reader.read(&Seconds(number("s")))?));

@@ -84,7 +84,7 @@ impl Negotiation {
 mod tests {
     use super::*;
 
-    /// Feeds `input` byte by byte, or at once; gives the last step and all that was written before it.
+    /// Feeds `input` byte by byte, or at once; returns the last step and all that was written before it.
     pub(super) fn converse(
         input: &[u8],
         whole: bool,

@@ -1,4 +1,4 @@
-//! What is to be done with a client.
+//! The next step with a client.
 
 use crate::target::Target;
 use bytes::Bytes;

@@ -140,7 +140,7 @@ async fn crowd(count: usize, served: bool) {
     let start = Instant::now();
     let mut clients = Actor::new(&format!("clients {count}")).await;
     let set_up = start.elapsed();
-    // Acknowledgements, and buffers that are given back.
+    // Acknowledgements, and buffers that are returned.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let each = |(actor, before): (&Actor, &u64)| actor.memory().saturating_sub(*before) / count as u64;
     let each: Vec<u64> = processes.iter().zip(&before).map(each).collect();

@@ -67,7 +67,7 @@ impl Way {
     }
 }
 
-/// Asks a proxy for a target; gives REP of the reply, if there is one.
+/// Asks a proxy for a target; returns REP of the reply, if there is one.
 async fn ask(proxy: SocketAddr, target: SocketAddr) -> (TcpStream, Option<u8>) {
     let mut socket = TcpStream::connect(proxy).await.expect("it listens");
     let SocketAddr::V4(target) = target else { panic!("these tests are about IPv4") };

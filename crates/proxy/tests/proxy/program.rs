@@ -69,7 +69,7 @@ pub async fn output(words: &[&str]) -> Output {
     output.unwrap_or_else(|error| panic!("{words:?}: {error}"))
 }
 
-/// Runs a program that must succeed; gives what it prints.
+/// Runs a program that must succeed; returns what it prints.
 pub async fn run(words: &[&str]) -> Vec<u8> {
     let output = output(words).await;
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -103,7 +103,7 @@ impl Directory {
         self.0.join(name).display().to_string()
     }
 
-    /// Writes a file of so many bytes that do not repeat; gives its SHA-256.
+    /// Writes a file of so many bytes that do not repeat; returns its SHA-256.
     pub fn fill(&self, name: &str, length: usize) -> String {
         let bytes = noise(length);
         std::fs::write(self.0.join(name), &bytes).expect("the file can be written");
@@ -147,7 +147,7 @@ pub async fn web(directory: &Path, port: u16, multipath: bool) -> Background {
     start(&words, port).await
 }
 
-/// `curl` of a URL by way of a proxy, e.g. `socks5h`; gives the body.
+/// `curl` of a URL by way of a proxy, e.g. `socks5h`; returns the body.
 pub async fn curl(scheme: &str, proxy: SocketAddr, url: &str) -> Vec<u8> {
     let proxy = format!("{scheme}://{proxy}");
     run(&["curl", "--silent", "--show-error", "--max-time", "50", "--proxytunnel", "--proxy", &proxy, url]).await

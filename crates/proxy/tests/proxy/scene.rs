@@ -77,7 +77,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Asks it to end, and gives its totals.
+    /// Asks it to end, and returns its totals.
     pub async fn stop(self) -> ProxyCounters {
         // It may have ended by itself.
         let _ = self.stop.send(());
@@ -90,7 +90,7 @@ pub fn limits() -> Limits {
     Limits { drain: Duration::from_millis(300), ..Limits::default() }
 }
 
-/// A proxy over `stack` that asks its clients; gives its address.
+/// A proxy over `stack` that asks its clients; returns its address.
 pub fn proxy(stack: &Stack, via: Via, limits: Limits) -> (SocketAddr, Running) {
     entrance(stack, via, Leads::WhereAsked, limits)
 }
@@ -123,7 +123,7 @@ pub fn server(stack: &Stack, key: Option<&Key>, destination: Destination, limits
     prioritising(stack, key, destination, limits, Priorities::default())
 }
 
-/// A server over `stack` that gives what comes from targets a priority.
+/// A server over `stack` that sets the priority of what comes from targets.
 pub fn prioritising(
     stack: &Stack,
     key: Option<&Key>,

@@ -146,7 +146,7 @@ fn forecasting(name: Option<&str>) -> RouteConfig {
     let mut config = config(Family::Ipv4, 1);
     // Another number of looks may be asked for.
     let hold = std::env::var("ANABRANCH_HOLD").ok().and_then(|text| text.parse().ok()).unwrap_or(HOLD);
-    // 0: ways around a doubted link without a word in LSAs.
+    // 0: alternates around a suspect link, not announced in LSAs.
     let doubt_cost = std::env::var("ANABRANCH_DOUBT_COST").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     config.router.forecast = name.map(|name| {
         let combination: Combination = format!("forecaster={name}").parse().expect("a forecaster of ours");
@@ -155,7 +155,7 @@ fn forecasting(name: Option<&str>) -> RouteConfig {
             horizon: Span::from_secs(2),
             usage: ForecastUse::Soft(SoftUse { hold, ..SoftUse::default() }),
             period: PERIOD,
-            doubt_cost,
+            suspect_cost: doubt_cost,
             alternates: doubt_cost == 0,
         }
     });

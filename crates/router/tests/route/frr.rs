@@ -63,7 +63,7 @@ impl Frr {
         let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("anabranch-frr-{}-{number}", std::process::id()));
         fs::create_dir(&directory).expect("there is room for a directory");
-        // The daemons give their rights up for those of a user of their own.
+        // The daemons drop their privileges to those of a user of their own.
         fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).expect("it is ours");
         fs::write(directory.join("zebra.conf"), "").expect("there is room for a file");
         fs::write(directory.join("ospf6d.conf"), CONFIGURATION).expect("there is room for a file");

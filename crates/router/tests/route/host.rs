@@ -254,7 +254,7 @@ fn wrong_interfaces_are_told_in_a_sentence() {
 fn no_privilege_is_told_in_a_sentence() {
     let namespace = namespace();
     inside(&namespace, || ip("link add e0 type veth peer name e1"));
-    // Capabilities belong to threads: this one gives its own up.
+    // Capabilities belong to threads: this one drops its own.
     let outcome = inside(&namespace, || {
         drop_capabilities();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -271,7 +271,7 @@ fn drop_capabilities() {
     let data = [0_u32; 6];
     // SAFETY: capset(2), version 3: a header and two sets of three words, which it reads.
     let outcome = unsafe { libc::syscall(libc::SYS_capset, header.as_mut_ptr(), data.as_ptr()) };
-    assert_eq!(outcome, 0, "capabilities can always be given up");
+    assert_eq!(outcome, 0, "capabilities can always be dropped");
 }
 
 fn an_interface_that_goes_and_comes_is_used_again() {

@@ -76,7 +76,7 @@ impl Drop for Running {
     }
 }
 
-/// The settings of the paper and of the measurements that these runs are held against: Hello 1 s, dead 3 s, 2HopRefresh 3,
+/// The settings of the paper and of the measurements that these runs are compared with: Hello 1 s, dead 3 s, 2HopRefresh 3,
 /// full LSAs, one address family; `ANABRANCH_2HOP_REFRESH` says another 2HopRefresh.
 pub fn config(family: Family, channels: usize) -> RouteConfig {
     let mut config = RouteConfig { families: vec![family], keep_settings: true, ..RouteConfig::default() };

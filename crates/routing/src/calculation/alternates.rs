@@ -6,15 +6,16 @@
 //!
 //! ```text
 //! distance(N, D) < distance(S, D),  or
-//! distance(N, D) = distance(S, D)  and N has told of no link that it doubts
+//! distance(N, D) = distance(S, D)  and N has announced no suspect link
 //! ```
 //!
 //! These are RFC 5286's downstream paths, and half a step more. A packet comes nearer to D with every hop, but for steps
-//! between two equally far, which lead from who doubts to who does not: no packet comes back. So that the other knows, doubts
-//! are told in Hellos (a cost of [`DOUBTED`](crate::hello::DOUBTED) in the MDR-Metric TLV), which goes one hop far, and this router goes around a
-//! link only from the Hello on in which it said so. If that Hello is lost at a neighbour that begins to doubt in the same
-//! second, both may give each other packets until the next one; the TLV is repeated as all news in Hellos is. If N has just
-//! lost its own way, packets that are led there by a false alarm may come back until N's next Hello says so.
+//! between two equally far, which lead from the router that suspects its link to the one that does not: no packet comes back.
+//! So that the other knows, suspect links are announced in Hellos (a cost of [`MAX_LINK_METRIC`](crate::hello::MAX_LINK_METRIC)
+//! in the MDR-Metric TLV), which goes one hop far, and this router goes around a link only from the Hello on in which it said
+//! so. If that Hello is lost at a neighbour that begins to suspect in the same second, both may give each other packets until
+//! the next one; the TLV is repeated as all news in Hellos is. If N has just lost its own way, packets that are led there by a
+//! false alarm may come back until N's next Hello says so.
 
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -38,7 +39,7 @@ struct Candidate {
     hop: NextHop,
     /// Cost of the link to it.
     cost: u32,
-    doubts: bool,
+    suspects: bool,
     distances: Distances,
 }
 
@@ -101,11 +102,11 @@ impl Alternates<'_> {
         }
     }
 
-    /// The one interface of these next hops, if all who listen there have been told that the links to them are doubted.
+    /// The one interface of these next hops, if all who listen there have heard that the links to them are suspect.
     fn told_of(&self, next_hops: &[NextHop]) -> Option<InterfaceId> {
         let id = next_hops.first()?.interface;
         let interface = &self.interfaces[self.interfaces.find(id)?];
-        let told = |hop: &NextHop| hop.interface == id && interface.doubts_told.contains(&hop.router);
+        let told = |hop: &NextHop| hop.interface == id && interface.suspects_announced.contains(&hop.router);
         next_hops.iter().all(told).then_some(id)
     }
 
@@ -118,7 +119,7 @@ impl Alternates<'_> {
             let cost = self.interfaces[at.interface].cost_to(at.router).into();
             let hears = |router| neighbor.manet.said.sets.hears(router);
             let distances = distances(&self.calculation.graph, at.router, hears);
-            Some(Candidate { hop, cost, doubts: !neighbor.manet.said.doubts.is_empty(), distances })
+            Some(Candidate { hop, cost, suspects: !neighbor.manet.said.suspects.is_empty(), distances })
         };
         all.filter_map(candidate).collect()
     }
@@ -134,7 +135,7 @@ impl Alternates<'_> {
         let Some(index) = self.calculation.graph.index(Vertex::Router(destination)) else { return Vec::new() };
         let costs = candidates.iter().filter(|one| one.hop.interface == interface).filter_map(|one| {
             let distance = one.distances.get(index as usize).copied().flatten()?;
-            let safe = distance < route.cost || distance == route.cost && !one.doubts;
+            let safe = distance < route.cost || distance == route.cost && !one.suspects;
             safe.then_some((one.cost.saturating_add(distance), one.hop))
         });
         let costs: Vec<(u32, NextHop)> = costs.collect();

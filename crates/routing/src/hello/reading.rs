@@ -4,7 +4,7 @@ use anabranch_policy::Instant;
 use anabranch_wire::ospf::lls::{MdrHello, MdrMetric, MdrMetrics};
 use anabranch_wire::ospf::{Hello, Lls, Options, RouterId};
 
-use super::{DOUBTED, seconds};
+use super::{MAX_LINK_METRIC, seconds};
 use crate::config::{Acceptance, HELLO_REPEAT_COUNT, InterfaceConfig, InterfaceKind};
 use crate::counters::DropReason;
 use crate::neighbor::manet::{ManetNeighbor, NeighborSets, Said};
@@ -94,8 +94,8 @@ pub(crate) struct Changes {
     pub advertised: bool,
     /// The costs of its links.
     pub metrics: bool,
-    /// Whether it doubts any of its links.
-    pub doubts: bool,
+    /// Whether it suspects any of its links.
+    pub suspects: bool,
 }
 
 impl Changes {
@@ -159,7 +159,7 @@ impl ManetHello<'_> {
         let mut changes = self.read_roles_and_sets(reader, router, neighbor);
         let manet = &mut neighbor.manet;
         changes.metrics = self.update_metrics(&mut manet.said);
-        changes.doubts = self.update_doubts(&mut manet.said);
+        changes.suspects = self.update_suspects(&mut manet.said);
         let hears_us = manet.said.sets.hears(reader.own);
         manet.hears_us = if hears_us { manet.hears_us.saturating_add(1) } else { 0 };
         let may_become_routable = hears_us && !manet.chosen.routable;
@@ -251,23 +251,23 @@ impl ManetHello<'_> {
         sets
     }
 
-    /// Updates which of its links the sender doubts: of those to the neighbours that the Hello lists, the ones whose cost is
-    /// a last resort. True if whether it doubts any changed.
-    fn update_doubts(&self, said: &mut Said) -> bool {
-        let doubted = !said.doubts.is_empty();
+    /// Updates which of its links the sender suspects: of those to the neighbours that the Hello lists, the ones whose cost is
+    /// a last resort. True if the answer to whether it suspects any changed.
+    fn update_suspects(&self, said: &mut Said) -> bool {
+        let suspects = !said.suspects.is_empty();
         for (place, router) in self.lists.bidirectional().enumerate() {
-            if self.metric.is_some_and(|metric| cost_in(metric, place, router) == DOUBTED) {
-                said.doubts.insert(router);
+            if self.metric.is_some_and(|metric| cost_in(metric, place, router) == MAX_LINK_METRIC) {
+                said.suspects.insert(router);
             } else {
-                said.doubts.remove(&router);
+                said.suspects.remove(&router);
             }
         }
         let sets = &said.sets;
-        said.doubts.retain(|router| sets.hears(*router));
-        doubted == said.doubts.is_empty()
+        said.suspects.retain(|router| sets.hears(*router));
+        suspects == said.suspects.is_empty()
     }
 
-    /// Updates the costs of the sender's links (RFC 5614, 4.2.3 and A.2.5). True if that changes any. That a link is doubted
+    /// Updates the costs of the sender's links (RFC 5614, 4.2.3 and A.2.5). True if that changes any. That a link is suspect
     /// is no cost.
     fn update_metrics(&self, said: &mut Said) -> bool {
         let before = said.metrics.clone();
@@ -277,7 +277,7 @@ impl ManetHello<'_> {
         };
         for (place, router) in self.lists.bidirectional().enumerate() {
             let cost = cost_in(metric, place, router);
-            if cost != DOUBTED {
+            if cost != MAX_LINK_METRIC {
                 said.metrics.insert(router, cost);
             }
         }
@@ -298,7 +298,7 @@ fn put(set: &mut Vec<RouterId>, router: RouterId, member: bool) {
     }
 }
 
-/// The cost that a TLV gives the link to a neighbour, which is listed at this place.
+/// The cost that a TLV has for the link to a neighbour, which is listed at this place.
 fn cost_in(metric: &MdrMetric, place: usize, router: RouterId) -> u16 {
     match &metric.metrics {
         MdrMetrics::Named(named) => {
@@ -412,16 +412,17 @@ mod tests {
     }
 
     #[test]
-    fn costs_and_doubts_are_told_in_the_metric_tlv() {
+    fn costs_and_suspect_links_are_announced_in_the_metric_tlv() {
         let mut neighbor = neighbor(NeighborState::TwoWay);
         let metric = |costs: &[u16]| Some(MdrMetric { default: 1, metrics: MdrMetrics::InOrder(costs.to_vec()) });
         let lists: [&[u32]; 5] = [&[], &[], &[3], &[], &[4]];
-        let first = read(&mut neighbor, &hello(1, false, lists, metric(&[9, DOUBTED])), Acceptance::default()).unwrap();
-        assert!(first.changes.metrics && first.changes.doubts);
+        let first =
+            read(&mut neighbor, &hello(1, false, lists, metric(&[9, MAX_LINK_METRIC])), Acceptance::default()).unwrap();
+        assert!(first.changes.metrics && first.changes.suspects);
         assert_eq!(neighbor.manet.said.metrics.get(&RouterId(3)), Some(&9));
-        assert!(neighbor.manet.said.doubts.contains(&RouterId(4)));
+        assert!(neighbor.manet.said.suspects.contains(&RouterId(4)));
         let second = read(&mut neighbor, &hello(2, false, lists, None), Acceptance::default()).unwrap();
-        assert!(second.changes.metrics && second.changes.doubts && neighbor.manet.said.metrics.is_empty());
+        assert!(second.changes.metrics && second.changes.suspects && neighbor.manet.said.metrics.is_empty());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use anabranch_wire::ospf::lls::{MdrHello, MdrMetric, MdrMetrics};
 use anabranch_wire::ospf::{Hello, Lls, Options, RouterId, Tlv};
 
-use super::{DOUBTED, seconds};
+use super::{MAX_LINK_METRIC, seconds};
 use crate::config::Manet;
 use crate::election::AdjConnectivity;
 use crate::interface::Interface;
@@ -33,13 +33,13 @@ fn list_of(neighbor: &Neighbor) -> Option<List> {
 /// Who is listed in the next Hello of an interface, in the order of the lists and of router IDs within them. Counts the
 /// Hello for each of them.
 fn listed(interface: &mut Interface, own: RouterId, differential: bool) -> Vec<(List, RouterId)> {
-    let Interface { neighbors, link_costs, config, doubts_told, .. } = interface;
+    let Interface { neighbors, link_costs, config, suspects_announced, .. } = interface;
     let mut all = Vec::with_capacity(neighbors.len());
     for (router, neighbor) in neighbors {
         let list = list_of(neighbor);
         let deaf = neighbor.is_bidirectional() && !neighbor.manet.said.sets.hears(own);
         let usual = link_costs.get(router).copied().unwrap_or(config.cost);
-        let cost = if doubts_told.contains(router) { DOUBTED } else { usual };
+        let cost = if suspects_announced.contains(router) { MAX_LINK_METRIC } else { usual };
         let announcement = &mut neighbor.manet.announcement;
         announcement.update(list, cost);
         let Some(list) = list else { continue };
@@ -67,11 +67,11 @@ fn metric_of(interface: &Interface, manet: &Manet, all: &[(List, RouterId)]) -> 
         }
         LsaFullness::Minimal | LsaFullness::MdrFull | LsaFullness::Full => false,
     };
-    if !costs_needed && !all.iter().any(|(_, router)| interface.doubts_told.contains(router)) {
+    if !costs_needed && !all.iter().any(|(_, router)| interface.suspects_announced.contains(router)) {
         return None;
     }
     let cost_to = |router: RouterId| {
-        if interface.doubts_told.contains(&router) { DOUBTED } else { interface.cost_to(router) }
+        if interface.suspects_announced.contains(&router) { MAX_LINK_METRIC } else { interface.cost_to(router) }
     };
     let default = interface.config.cost;
     let costs = || {

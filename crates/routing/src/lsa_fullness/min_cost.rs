@@ -176,7 +176,7 @@ mod tests {
 
     /// The matrices of random neighbourhoods, and the answer of the way that is for all costs.
     #[test]
-    fn the_quick_way_for_equal_costs_gives_the_answer_of_the_general_one() {
+    fn the_quick_way_for_equal_costs_has_the_answer_of_the_general_one() {
         let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
         let mut chance = |of: u64| {
             bits ^= bits << 13;

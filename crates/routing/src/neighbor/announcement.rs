@@ -1,4 +1,4 @@
-//! What Hellos say of a neighbour, and how often still (RFC 5614, 4.1).
+//! How a neighbour is listed in Hellos, and how often still (RFC 5614, 4.1).
 
 use crate::config::HELLO_REPEAT_COUNT;
 

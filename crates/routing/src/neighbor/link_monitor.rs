@@ -1,4 +1,4 @@
-//! What the forecaster of a link is told: packets that come, Hellos that do not, and what became of frames.
+//! The inputs of a link's forecaster: packets received, Hellos missed, and the fate of frames.
 
 use anabranch_policy::forecast::Observation;
 use anabranch_policy::{Duration, Instant, LinkForecaster};
@@ -49,7 +49,7 @@ impl LinkMonitor {
         self.observe(now, Observation::MISSED);
     }
 
-    /// The link layer delivered a frame, or gave up.
+    /// The link layer delivered a frame, or dropped it after its last attempt.
     pub fn transmitted(&mut self, now: Instant, delivered: bool) {
         self.observe(now, Observation::Transmitted { delivered });
     }

@@ -57,8 +57,8 @@ pub(crate) struct Said {
     pub sets: NeighborSets,
     /// Costs other than 1 of its links to its bidirectional neighbours, by router ID.
     pub metrics: BTreeMap<RouterId, u16>,
-    /// Those of its neighbours that it told to doubt the links to.
-    pub doubts: BTreeSet<RouterId>,
+    /// Those of its neighbours whose links it announced as suspect.
+    pub suspects: BTreeSet<RouterId>,
 }
 
 impl Said {

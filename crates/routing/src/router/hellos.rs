@@ -17,7 +17,7 @@ impl Router {
     pub(super) fn send_hello(&mut self, now: Instant, handle: InterfaceHandle) {
         self.refresh(now, handle);
         let interface = &mut self.interfaces[handle];
-        if self.forecasts.update_doubts_told(interface) {
+        if self.forecasts.update_suspects_announced(interface) {
             self.output.tell(Event::Routes);
         }
         let (interval, jitter) = (interface.config.hello_interval, interface.config.hello_jitter);
@@ -100,7 +100,7 @@ impl Router {
         let interface = &mut self.interfaces[at.interface];
         interface.mdr_neighbor_change |= two_way && changes.election;
         interface.advertised_change |= two_way && changes.concern_selection();
-        if changes.doubts && self.forecasts.uses_alternates() {
+        if changes.suspects && self.forecasts.uses_alternates() {
             self.output.tell(Event::Routes);
         }
         if two_way && changes.adjacency {

@@ -49,7 +49,7 @@ impl Router {
         self.settle(now);
     }
 
-    /// The link layer delivered a unicast frame to a neighbour, or gave up.
+    /// The link layer delivered a unicast frame to a neighbour, or dropped it after its last attempt.
     pub fn handle_transmit_status(
         &mut self,
         now: Instant,

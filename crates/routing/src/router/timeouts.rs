@@ -100,7 +100,7 @@ impl Router {
             let foreign = self.table_maker().foreign_prefixes();
             foreign.into_iter().for_each(|reason| self.output.counters.drop(reason));
         }
-        // Ways around doubted links depend on more than the own paths.
+        // Ways around suspect links depend on more than the own paths.
         let around = self.forecasts.uses_alternates() && !self.forecasts.trusts_all();
         if changed.paths || changed.prefixes || around {
             self.output.tell(Event::Routes);

@@ -116,7 +116,7 @@ impl Net {
         }
     }
 
-    /// A network of routers that are on, with the links given, on all channels.
+    /// A network of routers that are on, with these links, on all channels.
     pub fn with_links(setup: Setup, links: &[(Node, Node)]) -> Self {
         let mut net = Self::new(setup);
         for (a, b) in links {

@@ -174,7 +174,7 @@ fn lsas_that_a_router_never_had_are_flushed_by_it() {
 #[test]
 fn nobody_says_what_is_behind_another_router() {
     let mut net = mesh(5);
-    // A router that is not there, and so never flushes it, gives M8 a prefix.
+    // A router that is not there, and so never flushes it, assigns M8 a prefix.
     let given = Prefix::host("fd00::bad".parse().unwrap());
     let entry = IntraAreaPrefix { prefix: given, options: PrefixOptions::NONE, metric: 0 };
     let referenced = key(LsaType::ROUTER, id(7), 0);

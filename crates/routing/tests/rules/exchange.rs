@@ -211,7 +211,7 @@ fn rfc5614_7_2_an_mdr_other_is_adjacent_with_its_parent_only_and_with_who_asks_b
 }
 
 #[test]
-fn rfc5614_7_3_an_adjacency_of_two_mdr_others_is_given_up() {
+fn rfc5614_7_3_an_adjacency_of_two_mdr_others_is_dropped() {
     let (mut bench, _) = other();
     assert_eq!(bench.state(9), NeighborState::ExStart);
     // 9 is an MDR no more.

@@ -21,7 +21,7 @@ pub enum Sending {
     Bytes(u64),
     /// These bytes, then it closes.
     File(Bytes),
-    /// As much as its pace gives, for ever.
+    /// As much as its pace allows, for ever.
     Paced(Pace),
     /// Messages, for ever: a Poisson process, so that it does not depend on what became of the ones before.
     Messages {
@@ -202,7 +202,7 @@ impl Writer {
         self.wake = Instant::NEVER;
         match &mut self.plan {
             Plan::Paced(paced) => {
-                // What the connection did not take in a second is given up.
+                // What the connection did not take in a second is dropped.
                 let most = (paced.rate.bytes_per_second()).max(1);
                 self.budget = self.budget.saturating_add(paced.produce(now)).min(most);
                 self.wake = paced.next(now);

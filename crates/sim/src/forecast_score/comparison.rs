@@ -47,7 +47,7 @@ pub fn contenders() -> Vec<Contender> {
     all
 }
 
-/// Runs all contenders on all seeds; the first is what the others are held against. The last row is the oracle's.
+/// Runs all contenders on all seeds; the others are compared with the first. The last row is the oracle's.
 pub fn compare(
     setting: &Setting,
     contenders: &[Contender],

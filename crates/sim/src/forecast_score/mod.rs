@@ -1,4 +1,4 @@
-//! How good forecasters are: nodes that move, Hellos over the radio, and each forecast held against what came.
+//! Scores of forecasters: nodes move and send Hellos over the radio, and each forecast is compared with what followed.
 //!
 //! [`run`](fn@run) moves nodes for one seed and lets each node hear the others' Hellos over a [`Medium`]; for every link that a node
 //! knows of, every contender forecasts once a second whether the link will be up `horizon` later. [`Score`] is what became of

@@ -1,4 +1,4 @@
-//! What fading makes of a packet: how strong it arrives around its mean signal, and how likely it is received.
+//! Fading: the signal strength of a packet around its mean, and the probability of reception.
 
 use crate::random::RandomStream;
 

@@ -1,4 +1,4 @@
-//! What a comparison is made on.
+//! The settings of a comparison.
 
 use super::reception::Fading;
 use crate::mobility::{Area, Model, Span};

@@ -1,4 +1,4 @@
-//! What a link or a node counts, and why packets are lost.
+//! Counters of links and nodes, and reasons of losses.
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! How good a link is as time goes on: its rate and its losses while somebody walks away from the transmitter and back.
+//! Coverage of a radio link: its rate and losses while a station moves away from the transmitter and back.
 
 use crate::random::{Chance, RandomStream};
 use anabranch_policy::rate::Rate;

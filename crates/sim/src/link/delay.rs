@@ -1,4 +1,4 @@
-//! How long a packet is under way after its last bit has left.
+//! Propagation delay of a link.
 
 use crate::random::RandomStream;
 use anabranch_policy::time::{Duration, Instant};

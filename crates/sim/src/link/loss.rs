@@ -1,4 +1,4 @@
-//! Which packets are lost on the way.
+//! Random loss on a link.
 
 use crate::random::{Chance, RandomStream};
 use anabranch_policy::time::{Duration, Instant};

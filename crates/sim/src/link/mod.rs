@@ -1,4 +1,4 @@
-//! A link in one direction: what it does to the packets given to it, and when it gives them back.
+//! A link in one direction: queue, rate, delay, loss, schedule.
 //!
 //! A link is a sans-IO machine: [`Link::handle_packet`] and [`Link::handle_timeout`] are its inputs,
 //! [`Link::poll_delivery`] and [`Link::poll_timeout`] its outputs. It carries anything for which there is a [`Cargo`]:
@@ -62,7 +62,7 @@ pub trait Cargo {
 /// What happens to single packets on the way, each with a probability; for tests of protocols.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Impairments {
-    /// Is delivered twice.
+    /// Is duplicated.
     pub duplication: f64,
     /// Is damaged.
     pub corruption: f64,
@@ -114,7 +114,7 @@ impl LinkConfig {
             ..Self::default()
         }
     }
-    /// Whether everything passes at once, so that a driver need not give packets to the link at all.
+    /// Whether everything passes at once, so that a driver need not pass packets to the link at all.
     pub fn is_transparent(&self) -> bool {
         matches!(self.rate, RateModel::Unlimited)
             && self.delay == DelayModel::Fixed(Duration::ZERO)

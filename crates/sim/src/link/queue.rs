@@ -1,4 +1,4 @@
-//! Which packets wait for a link, and which of them are dropped: drop-tail, or CoDel (RFC 8289).
+//! The queue of a link: drop-tail, or CoDel (RFC 8289).
 
 use anabranch_policy::time::{Duration, Instant};
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! How fast a link serves its queue: when the next packet may start, and when its last bit has left.
+//! The rate of a link: when the next packet starts, and when its last bit has left.
 
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};

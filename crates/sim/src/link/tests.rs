@@ -453,7 +453,7 @@ fn coverage_loses_its_share_beside_the_loss_models() {
 }
 
 #[test]
-fn a_trace_says_how_much_can_leave_in_a_stretch_of_time() {
+fn a_trace_says_how_much_can_leave_in_an_interval() {
     // Opportunities at 1, 1 and 4 ms, again and again: after 1 and up to 5 ms come those of 4 and 5 (twice).
     let trace = RateTrace::parse("1\n1\n4\n").unwrap();
     assert_eq!(trace.bytes_between(us(1_000), us(5_000)), 3 * 1500);

@@ -76,7 +76,7 @@ impl World {
         self.network.mesh.nodes[node.index()].local.insert(interface, into);
         interface
     }
-    /// Attaches a host to a node with an interface whose index, and thereby address, is given: as the paper's
+    /// Attaches a host to a node with an interface whose index, and thereby address, is chosen: as the paper's
     /// network has them, where the address says lane and node.
     ///
     /// # Panics

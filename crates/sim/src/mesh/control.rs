@@ -39,7 +39,7 @@ impl Network {
             agent.started = true;
             for radio in 0..place.radios.len() {
                 let interface = interface_id(RadioId(radio as u8));
-                // A radio that the router was not given is none of its own.
+                // A radio that was not assigned to the router is none of its own.
                 let _ = agent.router.handle_interface(now, interface, InterfaceChange::Up);
             }
         }
@@ -76,7 +76,7 @@ impl Network {
         agent.router.handle_transmit_status(now, interface_id(radio), router_id(neighbor), status.delivered);
         self.drain_router(now, node);
     }
-    /// Takes everything that a router gives after an input.
+    /// Takes all outputs of a router after an input.
     fn drain_router(&mut self, now: Instant, node: NodeId) {
         while let Some(outgoing) = self.mesh.agent(node).and_then(|agent| agent.router.poll_transmit()) {
             self.send_control(now, node, &outgoing);

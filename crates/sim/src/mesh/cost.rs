@@ -1,4 +1,4 @@
-//! What a mesh has cost so far: the energy of its radios, and the work of its routers.
+//! Cost of a mesh so far: the energy of its radios, and the work of its routers.
 
 use crate::world::World;
 use core::ops::Sub;

@@ -86,8 +86,8 @@ pub struct CutsSeen {
     pub trace_hash: u64,
 }
 
-/// Probes that were sent, and those of them that did not arrive, in stretches of time. One that is under way at the end of a
-/// stretch counts where it arrives.
+/// Probes that were sent, and those of them that did not arrive, in intervals of time. One that is under way at the end of an
+/// interval counts where it arrives.
 #[derive(Clone, Copy, Default)]
 struct Lost {
     sent: u64,

@@ -17,7 +17,7 @@ pub(crate) enum Freight {
     Packet(PacketId),
     /// A packet of a router, for whoever receives it.
     Control(Control),
-    /// It has been received, or given up.
+    /// It has been received, or dropped.
     Gone,
 }
 

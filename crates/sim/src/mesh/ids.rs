@@ -1,4 +1,4 @@
-//! What nodes, channels and radios are called.
+//! Identifiers of nodes, channels and radios.
 
 /// A node of the mesh; counts up from 0 in the world.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

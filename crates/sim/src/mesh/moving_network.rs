@@ -74,9 +74,9 @@ impl MovingNetwork {
     /// HelloInterval 2 s, RouterDeadInterval 6 s, differential Hellos with 2HopRefresh 3. `range` in metres: 200 or 250 there.
     ///
     /// "(Maximum) velocity 10 m/s" with no least one, and counted from 1,800 s on: so all speeds up to 10 m/s are equally
-    /// likely for a leg, and nodes have moved for half an hour when the warm-up ends. The rates of 802.11b are not given. Its
-    /// 160 nodes say 1,310 kbit/s on one channel, in 352 packets per second and 69 of 159 nodes in range of each other: more
-    /// than frames for all at 1 Mbit/s can carry. So all frames are at 11 Mbit/s.
+    /// likely for a leg, and nodes have moved for half an hour when the warm-up ends. The paper does not say the rates of
+    /// 802.11b. Its 160 nodes say 1,310 kbit/s on one channel, in 352 packets per second and 69 of 159 nodes in range of each
+    /// other: more than frames for all at 1 Mbit/s can carry. So all frames are at 11 Mbit/s.
     pub fn appendix_e(nodes: usize, range: f64, fullness: LsaFullness, seed: u64) -> Self {
         let warm_up = Duration::from_secs(60);
         let rate = Rate::from_bits_per_second(11_000_000);
@@ -266,7 +266,7 @@ pub struct Seen {
     pub hops: f64,
     /// Probes dropped at a node that knew no way.
     pub no_route: u64,
-    /// Probes given up since the next hop did not acknowledge them.
+    /// Probes dropped since the next hop did not acknowledge them.
     pub not_acknowledged: u64,
     /// Probes that went round until their hop limit was used up.
     pub looped: u64,

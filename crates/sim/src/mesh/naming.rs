@@ -1,4 +1,4 @@
-//! What routers call nodes and radios.
+//! Names of nodes and radios in routers.
 
 use super::ids::{NodeId, RadioId};
 use anabranch_wire::ospf::{self, RouterId};

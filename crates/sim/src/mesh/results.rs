@@ -1,4 +1,4 @@
-//! What the nodes of a mesh count.
+//! Counters of the nodes of a mesh.
 
 use crate::link::Drops;
 

@@ -1,4 +1,4 @@
-//! Routes that are worked out once from who hears whom: what a routing protocol would find if nothing ever changed.
+//! Static routes, computed once from which nodes hear each other.
 
 use super::NodeId;
 

@@ -76,7 +76,7 @@ impl Network {
         }
         self.mesh.touch(channel);
     }
-    /// Takes everything that channels give after an input.
+    /// Takes all outputs of channels after an input.
     fn drain_mesh(&mut self, now: Instant) {
         while let Some(id) = self.mesh.touched.pop_front() {
             while let Some(delivery) = self.mesh.channels[id.index()].medium.poll_delivery() {

@@ -1,4 +1,4 @@
-//! Why there is no movement.
+//! Errors of movement files and models.
 
 /// Why there is no movement.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -8,7 +8,7 @@ pub enum MobilityError {
     BadValue {
         /// What is wrong.
         name: &'static str,
-        /// What was given.
+        /// What was passed.
         value: f64,
         /// What it must be.
         expected: &'static str,

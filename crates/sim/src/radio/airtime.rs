@@ -12,7 +12,7 @@ pub const RTS_BYTES: u32 = 20;
 pub const ANSWER_BYTES: u32 = 14;
 
 /// The time that a frame of so many bytes, MAC header and frame check sequence included, is on the air. The part behind
-/// the preamble is rounded up to whole microseconds (16.3.4), since the header gives it so.
+/// the preamble is rounded up to whole microseconds (16.3.4), since the header has it so.
 pub fn airtime(bytes: u32, rate: Rate, preamble: Preamble) -> Duration {
     let slow = rate.bits_per_second() <= 1_000_000;
     let preamble = if preamble == Preamble::Long || slow { 192 } else { 96 };

@@ -70,7 +70,7 @@ pub struct MediumConfig {
     pub rts_threshold: u32,
     /// Most frames that wait at a station, the one being sent included; what comes on top is refused.
     pub queue_frames: usize,
-    /// A packet that has waited for longer when its turn comes is given up (dot11MaxTransmitMSDULifetime).
+    /// A packet that has waited for longer when its turn comes is dropped (dot11MaxTransmitMSDULifetime).
     pub lifetime: Option<Duration>,
     /// Who reaches whom.
     pub reach: Reach,

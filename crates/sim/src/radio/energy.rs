@@ -1,4 +1,4 @@
-//! What an interface draws while it sends, receives and waits.
+//! Energy of an interface that sends, receives and waits.
 
 use anabranch_policy::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What one station is to another, and where they stand.
+//! Relations between stations: positions, and who receives whom.
 
 /// A place on the ground, in metres.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]

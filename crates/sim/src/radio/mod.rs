@@ -1,4 +1,4 @@
-//! A radio channel: who may send when, who hears it, and what becomes of it.
+//! A radio channel: medium access, propagation and collisions.
 //!
 //! [`Medium`] is one channel with all its stations, each with the distributed coordination function (DCF) of IEEE
 //! 802.11 in it. It is a sans-IO machine: [`Medium::enqueue`] and [`Medium::handle_timeout`] are its inputs,
@@ -7,7 +7,7 @@
 //!
 //! What a station hears is `carrier`, its queue and the exchange it is in are `station`, the rules by which an
 //! exchange goes on are `exchange`, who reaches whom is `reach`. `docs/radio.md` has the model, its sources and the
-//! tables that it was held against.
+//! tables that it was compared with.
 
 mod airtime;
 mod carrier;
@@ -186,11 +186,11 @@ impl<C: Clone> Medium<C> {
         self.airtime_use(station).joules(now.since(Instant::ZERO), &self.config.power)
     }
 
-    /// A packet of so many bytes (IP header included) is given to a station, for one other or, without destination,
+    /// A packet of so many bytes (IP header included) is queued at a station, for one other or, without destination,
     /// for all that hear it. What happens then is due at once: see [`Self::poll_timeout`].
     ///
     /// # Errors
-    /// The packet is given back if the station's queue is full or the station is off.
+    /// The packet is returned if the station's queue is full or the station is off.
     pub fn enqueue(
         &mut self,
         now: Instant,
@@ -216,7 +216,7 @@ impl<C: Clone> Medium<C> {
         }
         Ok(())
     }
-    /// Switches a station off or on. What waits at a station that is switched off is given back as not delivered; the
+    /// Switches a station off or on. What waits at a station that is switched off is returned as not delivered; the
     /// frame that it sends goes on to its end.
     pub fn set_on(&mut self, now: Instant, station: StationId, on: bool) {
         self.advance(now, Due::Timeout);

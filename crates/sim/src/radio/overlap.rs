@@ -1,4 +1,4 @@
-//! What becomes of a frame that others overlap.
+//! Reception of frames that overlap.
 
 use anabranch_policy::rate::Rate;
 use std::f64::consts::{PI, SQRT_2};
@@ -125,7 +125,7 @@ impl Despreading {
 mod tests {
     use super::*;
 
-    /// What ns-3.37's `DsssErrorRateModel` gave for 1000 bits (the phase shift keyings) and one symbol (the others).
+    /// What ns-3.37's `DsssErrorRateModel` computed for 1000 bits (the phase shift keyings) and one symbol (the others).
     #[test]
     fn errors_are_those_of_pei_and_henderson() {
         let near = |seen: f64, expected: f64| assert!((seen / expected - 1.0).abs() < 0.01, "{seen} {expected}");

@@ -1,4 +1,4 @@
-//! A station's own business: its queue, the exchange that it is in, its retries and its luck.
+//! A station: its queue, its exchange, its retries and its random numbers.
 
 use crate::random::RandomStream;
 use anabranch_policy::time::{Duration, Instant};
@@ -10,7 +10,7 @@ pub struct Waiting<C> {
     pub destination: Option<u32>,
     pub cargo: C,
     pub bytes: u32,
-    /// When it is given up.
+    /// When it is dropped.
     pub expires: Instant,
     /// The destination has it already and will know repetitions as such.
     pub received: bool,
@@ -77,11 +77,11 @@ pub struct StationCounters {
     pub data_failed: u64,
     /// Packets acknowledged.
     pub acknowledged: u64,
-    /// Packets given up after the last attempt.
+    /// Packets dropped after the last attempt.
     pub given_up: u64,
-    /// Packets given up because they had waited for too long.
+    /// Packets dropped because they had waited for too long.
     pub expired: u64,
-    /// Packets given to it as receiver, without repetitions.
+    /// Packets delivered to it as receiver, without repetitions.
     pub received: u64,
     /// Data frames received a second time.
     pub repetitions: u64,

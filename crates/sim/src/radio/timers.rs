@@ -1,4 +1,4 @@
-//! What happens next on the channel: a heap of (time, kind, order of entry).
+//! Pending events of the channel: a heap of (time, kind, order of entry).
 //!
 //! At the same time what ends comes before what begins, so that a frame does not disturb one that follows it at once.
 

@@ -187,7 +187,7 @@ impl World {
             }
         }
         let client = flow.config.client;
-        self.note_if_finished(index);
+        self.record_if_finished(index);
         self.drain(client);
     }
     fn stop_flow(&mut self, index: usize) {
@@ -222,7 +222,7 @@ impl World {
         }
     }
 
-    /// Takes everything that an endpoint gives after an input.
+    /// Takes all outputs of an endpoint after an input.
     fn drain(&mut self, id: HostId) {
         loop {
             let endpoint = &mut self.hosts[id.index()].endpoint;
@@ -290,10 +290,10 @@ impl World {
         }
         self.arm_application(index, side);
         if matches!(event, Event::EndOfStream(_) | Event::Closed(..) | Event::Writable(_) | Event::Readable(_)) {
-            self.note_if_finished(index);
+            self.record_if_finished(index);
         }
     }
-    fn note_if_finished(&mut self, index: usize) {
+    fn record_if_finished(&mut self, index: usize) {
         let flow = &mut self.flows[index];
         if !flow.finished && flow.is_over() {
             flow.finished = true;

@@ -68,7 +68,7 @@ struct Case {
     latency: u64,
     /// Path A is down from the eighth second to the thirteenth.
     fails: bool,
-    /// What both ends may give up.
+    /// What both ends may abandon.
     reliability: &'static str,
 }
 

@@ -86,7 +86,8 @@ fn captures_of_neighbouring_columns_agree_where_nothing_is_lost_between_them() {
         };
         let (sent, received) = (|one: &Captured| one.sent, |one: &Captured| one.received);
         assert!(of(0..1, sent) > 20);
-        // All that is sent by a column is received by its neighbours; the rest are frames given up, and those under way.
+        // All that is sent by a column is received by its neighbours; the rest are frames that were dropped, and those under
+        // way.
         assert!(of(0..8, sent) >= of(0..8, received));
         assert!(of(0..8, sent) - of(0..8, received) <= of(0..8, sent) / 10, "{:?}", seen.captured);
         assert!(of(0..1, sent) + of(0..1, received) >= of(7..8, received));

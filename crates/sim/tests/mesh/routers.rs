@@ -32,7 +32,7 @@ fn nodes_that_stand_still_lose_nothing_and_say_little_once_all_is_known() {
 #[test]
 fn nodes_that_move_are_found_again() {
     let seen = run(&network(120));
-    // Runs of 1,800 s give 0.96 to 0.98 and 18 to 27 kbit/s.
+    // Runs of 1,800 s have 0.96 to 0.98 and 18 to 27 kbit/s.
     assert!(seen.delivery() > 0.91, "{seen:?}");
     assert!((15_000.0..45_000.0).contains(&seen.overhead), "{seen:?}");
     assert!((1.1..1.7).contains(&seen.hops), "{seen:?}");

@@ -18,7 +18,7 @@ pub fn seconds(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
 }
 
-/// Nodes with a radio on each of the channels, who hear each other over the given links and no others.
+/// Nodes with a radio on each of the channels, who hear each other over these links and no others.
 pub fn mesh(seed: u64, nodes: usize, links: &[(u32, u32)], channels: &[MediumConfig]) -> World {
     let mut world = World::new(WorldConfig { seed, ..WorldConfig::default() });
     let made: Vec<NodeId> =

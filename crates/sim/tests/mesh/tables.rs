@@ -1,7 +1,7 @@
 //! TCP over chains and over the paper's mesh, against tables that were made with ns-3 3.37 (NewReno, segments of 1448 bytes, long
 //! preamble, range 150 m for decoding, disturbing and sensing, 100 m from node to node, 60 s; kB/s of 1000 bytes).
-//! One figure is another than in the design: over one hop at 11 Mbit/s ns-3 gave 570.3 with an application that wrote 512
-//! bytes at a time into a buffer that was always full, so that half of the segments were not. With full segments it gave
+//! One figure is another than in the design: over one hop at 11 Mbit/s ns-3 measured 570.3 with an application that wrote 512
+//! bytes at a time into a buffer that was always full, so that half of the segments were not. With full segments it measured
 //! 663.5. `docs/measurements/radio.md` has the settings and all figures.
 
 use crate::scene::{FIGURE_8, flow, host, lanes, mesh_at, route, seconds};
@@ -173,7 +173,7 @@ fn four_planes_on_one_channel(seed: u64, medium: &MediumConfig) -> Vec<f64> {
     world.results().flows.iter().map(|flow| flow.server.read as f64 / 60e3).collect()
 }
 
-/// ns-3 gave 137 to 195 kB/s in all, unevenly: one channel is one channel, however many radios there are.
+/// ns-3 measured 137 to 195 kB/s in all, unevenly: one channel is one channel, however many radios there are.
 #[test]
 fn four_planes_on_one_channel_carry_no_more_than_one() {
     for with_rts in [false, true] {

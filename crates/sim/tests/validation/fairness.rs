@@ -176,7 +176,7 @@ fn weighted_vegas_shares_a_bottleneck_with_its_like_and_loses_against_reno() {
         let bottleneck = Bottleneck::new(30, 20, queue);
         let alike = share_against("wvegas", 2, "wvegas", 2, &bottleneck);
         assert!((0.75..=1.1).contains(&alike), "queue {queue}: {alike}");
-        // Reno fills the queue, which Vegas takes for a reason to give way.
+        // Reno fills the queue, which Vegas takes for a reason to slow down.
         let reno = share_in(2, "wvegas", 2, &bottleneck);
         assert!(reno < 0.7, "queue {queue}: {reno}");
     }

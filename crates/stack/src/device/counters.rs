@@ -1,13 +1,13 @@
-//! What a device carried and dropped.
+//! Counters of a device.
 
 /// Totals since the device was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DeviceCounters {
-    /// Packets given to the network.
+    /// Packets sent to the network.
     pub packets_sent: u64,
-    /// Bytes of IP given to the network.
+    /// Bytes of IP sent to the network.
     pub bytes_sent: u64,
-    /// Writes that took them: fewer than packets where trains of segments went as one.
+    /// Writes that took them: fewer than packets with segmentation offload.
     pub writes: u64,
     /// Packets received and understood; a long one that the device did not cut counts once.
     pub packets_received: u64,

@@ -1,11 +1,11 @@
-//! What carries packets: a TUN device, a tunnel in UDP, or a pipe to a relay in the same process.
+//! Devices that carry packets: a TUN device, a tunnel in UDP, or a pipe to a relay in the same process.
 
 mod counters;
+mod gso;
 mod id;
 mod packets;
 mod peers;
 mod received;
-mod train;
 mod tun;
 mod tun_config;
 mod tunnel;
@@ -31,7 +31,7 @@ use std::task::{Context, Poll};
 pub enum Device {
     /// One packet per read and write.
     Packets(Packets),
-    /// Trains of packets per read and write.
+    /// GSO packets per read and write.
     Tun(Tun),
     /// Segments inside UDP.
     Tunnel(Box<Tunnel>),
@@ -47,8 +47,8 @@ impl Device {
         if config.offload { Tun::new(config).map(Self::Tun) } else { Packets::tun(config).map(Self::Packets) }
     }
 
-    /// A device, and the other end of its pipe: each read gives one IP packet that the device was given, each write one that
-    /// it receives. To be called within a runtime.
+    /// A device, and the other end of its pipe: each read returns one IP packet that was written to the device, each write one
+    /// that it receives. To be called within a runtime.
     ///
     /// # Errors
     /// What the kernel says.
@@ -84,7 +84,7 @@ impl Device {
     }
 
     /// Takes a packet to send; it has left for certain after [`Self::flush`]. It may leave as one with others, unless it must
-    /// be `alone`; [`Self::joined`] gives those that have.
+    /// be `alone`; [`Self::joined`] returns those that have.
     ///
     /// Returns whether packets left that had waited for this one: then those that wait elsewhere should leave as well, so that a
     /// stream over several devices stays nearly in order.
@@ -122,7 +122,7 @@ impl Device {
         }
     }
 
-    /// Largest IP packet that the engine may give it, bytes; none: whatever the connection's settings say.
+    /// Largest IP packet that the engine may send through it, bytes; none: whatever the connection's settings say.
     pub(crate) fn mtu(&self) -> Option<u16> {
         match self {
             Self::Packets(_) | Self::Tun(_) => None,

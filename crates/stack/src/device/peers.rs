@@ -1,4 +1,4 @@
-//! Where the clients of a tunnel are: the last address each was heard from, in bounded memory.
+//! Addresses of the clients of a tunnel: the last source address of each, in bounded memory.
 
 use anabranch_wire::encapsulation::Place;
 use core::net::{IpAddr, SocketAddr};

@@ -1,9 +1,9 @@
-//! What a device gives the engine.
+//! What a device delivers to the engine.
 
 use anabranch_wire::{Packet, PacketTooBig, ParseError, ip};
 use bytes::Bytes;
 
-/// What a device gives the engine.
+/// What a device delivers to the engine.
 #[allow(clippy::large_enum_variant, reason = "nearly all that comes is packets, and each is used at once")]
 pub(crate) enum Received {
     /// A TCP segment in its packet.

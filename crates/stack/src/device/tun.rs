@@ -1,7 +1,7 @@
 //! A TUN device with offloads: checksums are left to the kernel in both directions, and long packets pass whole.
 
+use super::gso::{GsoPacket, MAX_PIECES};
 use super::received::Received;
-use super::train::{MAX_PIECES, Train};
 use super::tun_config::{TUN_QUEUE, TunConfig};
 use super::{DeviceCounters, virtio};
 use crate::slots::{Slot, Slots};
@@ -22,8 +22,8 @@ const LARGEST: usize = virtio::LENGTH + 65_535;
 /// holds more than four.
 const KEEPS_SLOT: usize = 16 * 1024;
 
-/// Subflows that can have a train at a time.
-const MAX_TRAINS: usize = 4;
+/// Subflows that can have a GSO packet waiting.
+const MAX_WAITING: usize = 4;
 
 /// A TUN device with offloads.
 pub struct Tun {
@@ -32,7 +32,7 @@ pub struct Tun {
     /// The slot of the next read.
     inbox: Slot,
     /// What has not left yet, the oldest first.
-    trains: Vec<Train>,
+    waiting: Vec<GsoPacket>,
     /// What left as one, until the engine is told.
     joined: Vec<JoinedSegments>,
     headers: Vec<u8>,
@@ -54,7 +54,7 @@ impl Tun {
             descriptor: watch(device.as_fd().try_clone_to_owned()?)?,
             inbox: slots.take(),
             slots,
-            trains: Vec::with_capacity(MAX_TRAINS),
+            waiting: Vec::with_capacity(MAX_WAITING),
             joined: Vec::new(),
             headers: Vec::new(),
             counters: DeviceCounters::default(),
@@ -92,48 +92,48 @@ impl Tun {
         Bytes::copy_from_slice(self.inbox.bytes.get(virtio::LENGTH..length).unwrap_or_default())
     }
 
-    /// What has been sent before leaves `alone`: nothing of its mapping may change. Returns whether trains have left.
+    /// What has been sent before leaves `alone`: nothing of its mapping may change. Returns whether GSO packets have left.
     pub(super) fn transmit(&mut self, mut packet: Packet, alone: bool) -> bool {
-        let of_flow = self.trains.iter_mut().find(|train| train.is_of_flow(&packet));
-        let follows = of_flow.map(|train| !alone && train.push(&mut packet));
+        let of_flow = self.waiting.iter_mut().find(|gso| gso.is_of_flow(&packet));
+        let follows = of_flow.map(|gso| !alone && gso.push(&mut packet));
         if follows == Some(true) {
             return false;
         }
         // In order on its subflow, behind what was there. All leave: what another subflow carries of the same stream must not
-        // come later than the next train of this one.
-        let leave = follows.is_some() || self.trains.len() >= MAX_TRAINS;
+        // come later than the next GSO packet of this one.
+        let leave = follows.is_some() || self.waiting.len() >= MAX_WAITING;
         if leave {
             self.flush();
         }
-        let train = Train::new(packet);
-        if alone || train.is_bare() {
-            self.write(&train);
+        let gso = GsoPacket::new(packet);
+        if alone || gso.is_bare() {
+            self.write(&gso);
         } else {
-            self.trains.push(train);
+            self.waiting.push(gso);
         }
         leave
     }
 
-    fn write(&mut self, train: &Train) {
+    fn write(&mut self, gso: &GsoPacket) {
         let descriptor = self.descriptor.get_ref();
-        let written = train.emit(&mut self.headers, |pieces| write_joined::<MAX_PIECES>(descriptor, pieces));
-        self.joined.extend(train.joined_segments());
-        let packets = train.packets() as u64;
+        let written = gso.emit(&mut self.headers, |pieces| write_joined::<MAX_PIECES>(descriptor, pieces));
+        self.joined.extend(gso.joined_segments());
+        let packets = gso.packets() as u64;
         match written {
             Ok(true) => {
                 self.counters.writes += 1;
                 self.counters.packets_sent += packets;
-                self.counters.bytes_sent += train.bytes() as u64;
+                self.counters.bytes_sent += gso.bytes() as u64;
             }
             Ok(false) | Err(_) => self.counters.not_taken += packets,
         }
     }
 
     pub(super) fn flush(&mut self) {
-        let mut trains = std::mem::take(&mut self.trains);
-        trains.drain(..).for_each(|train| self.write(&train));
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.drain(..).for_each(|gso| self.write(&gso));
         // Its room is for the next ones.
-        self.trains = trains;
+        self.waiting = waiting;
     }
 
     /// What has left as one since the last call.

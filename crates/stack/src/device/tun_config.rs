@@ -1,4 +1,4 @@
-//! What to ask of a new TUN device.
+//! Settings of a new TUN device.
 
 /// Packets of the kernel's that may wait to be read from a TUN device. The usual 500 run over when thousands of connections
 /// answer at once.

@@ -21,15 +21,15 @@ use tokio::net::UdpSocket;
 /// A client says something at least this often: NATs forget a UDP flow after two minutes at the earliest (RFC 4787, REQ-5),
 /// and many of them do not obey.
 const KEEPALIVE: Duration = Duration::from_secs(20);
-/// Bytes asked for in the socket's buffers; the operating system may give less.
+/// Bytes asked for in the socket's buffers; the operating system may grant less.
 const SOCKET_BUFFER: usize = 4 << 20;
 /// Datagrams that are copied together, so that what waits in the receive buffer holds on to no more than three others that came
 /// with it.
 const COPIED_TOGETHER: usize = 4;
 /// Most bytes handed over in one call.
-const LARGEST_TRAIN: usize = 65_000;
+const LARGEST_BATCH: usize = 65_000;
 
-/// Largest IP packet that the engine may give a tunnel, so that the datagram fits into 1500 bytes: headers of IP, UDP and our
+/// Largest IP packet that the engine may send through a tunnel, so that the datagram fits into 1500 bytes: headers of IP, UDP and our
 /// own are added, and the IPv6 header that the engine counts is left out.
 pub const MAX_TUNNEL_PACKET: u16 = (1_500 - udp::HEADER - encapsulation::HEADER) as u16;
 
@@ -58,7 +58,7 @@ enum End {
 
 /// Datagrams of one size to one destination, handed over together (UDP_SEGMENT).
 #[derive(Default)]
-struct Train {
+struct Batch {
     /// The datagrams; behind them the next, until it is known whether it goes with them.
     contents: Vec<u8>,
     /// Bytes of those that go together.
@@ -70,12 +70,12 @@ struct Train {
     count: usize,
 }
 
-impl Train {
+impl Batch {
     /// Whether a datagram of `length` bytes can go with those that wait.
     fn takes(&self, destination: Whereabouts, ecn: Ecn, length: usize, most: usize) -> bool {
         self.count == 0
             || (self.count < most
-                && self.length + length <= LARGEST_TRAIN
+                && self.length + length <= LARGEST_BATCH
                 && length <= self.size
                 && self.length == self.count * self.size
                 && self.destination == Some(destination)
@@ -94,7 +94,7 @@ pub struct Tunnel {
     next: usize,
     /// Copies of the next datagrams.
     copies: Bytes,
-    train: Train,
+    batch: Batch,
     counters: DeviceCounters,
 }
 
@@ -118,7 +118,7 @@ impl Tunnel {
     fn over(socket: Socket, bind: SocketAddr, end: End) -> io::Result<Self> {
         socket.bind(&bind.into())?;
         socket.set_nonblocking(true)?;
-        // As much as there is: nothing to do if the system gives less.
+        // As much as there is: nothing to do if the system grants less.
         let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
         let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
         let socket = UdpSocket::from_std(socket.into())?;
@@ -132,7 +132,7 @@ impl Tunnel {
             received: None,
             next: 0,
             copies: Bytes::new(),
-            train: Train::default(),
+            batch: Batch::default(),
             counters: DeviceCounters::default(),
         })
     }
@@ -208,7 +208,7 @@ impl Tunnel {
     }
 
     pub(super) fn transmit(&mut self, packet: &Packet) {
-        let destination = match (encapsulation::emit(packet, &mut self.train.contents), &mut self.end) {
+        let destination = match (encapsulation::emit(packet, &mut self.batch.contents), &mut self.end) {
             (Ok(_), End::Client { server, spoke, .. }) => {
                 *spoke = true;
                 Some(Whereabouts { client: *server, ours: None })
@@ -219,47 +219,47 @@ impl Tunnel {
         match destination {
             Some(destination) => self.push(destination, packet.ip.ecn),
             None => {
-                self.train.contents.truncate(self.train.length);
+                self.batch.contents.truncate(self.batch.length);
                 self.counters.not_taken += 1;
             }
         }
     }
 
-    /// Adds the datagram that was written behind the train.
+    /// Adds the datagram that was written behind the batch.
     fn push(&mut self, destination: Whereabouts, ecn: Ecn) {
-        let length = self.train.contents.len() - self.train.length;
-        if !self.train.takes(destination, ecn, length, self.udp.max_gso_segments()) {
+        let length = self.batch.contents.len() - self.batch.length;
+        if !self.batch.takes(destination, ecn, length, self.udp.max_gso_segments()) {
             self.flush();
         }
-        let train = &mut self.train;
-        if train.count == 0 {
-            (train.destination, train.ecn, train.size) = (Some(destination), ecn, length);
+        let batch = &mut self.batch;
+        if batch.count == 0 {
+            (batch.destination, batch.ecn, batch.size) = (Some(destination), ecn, length);
         }
-        train.count += 1;
-        train.length = train.contents.len();
+        batch.count += 1;
+        batch.length = batch.contents.len();
     }
 
     pub(super) fn flush(&mut self) {
-        let Some(destination) = self.train.destination.take() else { return };
+        let Some(destination) = self.batch.destination.take() else { return };
         let transmit = Transmit {
             destination: destination.client,
-            ecn: to_codepoint(self.train.ecn),
-            contents: self.train.contents.get(..self.train.length).unwrap_or_default(),
-            segment_size: (self.train.count > 1).then_some(self.train.size),
+            ecn: to_codepoint(self.batch.ecn),
+            contents: self.batch.contents.get(..self.batch.length).unwrap_or_default(),
+            segment_size: (self.batch.count > 1).then_some(self.batch.size),
             src_ip: destination.ours,
         };
         // Not through the runtime's readiness: a full socket buffer is a full queue, and the engine sees a loss.
         let sent = self.udp.try_send((&self.socket).into(), &transmit).is_ok();
-        let count = self.train.count as u64;
+        let count = self.batch.count as u64;
         if sent {
             self.counters.packets_sent += count;
-            self.counters.bytes_sent += self.train.length as u64;
+            self.counters.bytes_sent += self.batch.length as u64;
         } else {
             self.counters.not_taken += count;
         }
         // What was written behind it, if anything, begins the next.
-        self.train.contents.drain(..self.train.length);
-        (self.train.count, self.train.length) = (0, 0);
+        self.batch.contents.drain(..self.batch.length);
+        (self.batch.count, self.batch.length) = (0, 0);
     }
 
     /// When a keepalive may be due.
@@ -279,7 +279,7 @@ impl Tunnel {
         *due = now + KEEPALIVE;
         if !core::mem::take(spoke) {
             let (server, place) = (*server, *place);
-            encapsulation::emit_keepalive(place, &mut self.train.contents);
+            encapsulation::emit_keepalive(place, &mut self.batch.contents);
             self.push(Whereabouts { client: server, ours: None }, Ecn::NotCapable);
             self.flush();
         }

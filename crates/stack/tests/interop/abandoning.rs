@@ -1,4 +1,4 @@
-//! Our receiver gives up what an unmodified kernel sends too late: at data level, and on the subflow as well. The kernel
+//! Our receiver abandons what an unmodified kernel sends too late: at data level, and on the subflow as well. The kernel
 //! sees the loss, and its connection goes on.
 
 use crate::field::in_both_families;
@@ -169,7 +169,7 @@ fn check(outcome: &Outcome) {
     let Outcome { loss, stats, gaps, ssthresh, written, read } = outcome;
     let (start, end) = loss.range.expect("a segment was lost");
     let [(_, length, Reason::Expired, at)] = gaps[..] else { panic!("{gaps:?}") };
-    assert_eq!(length, u64::from(end - start), "only what was lost is given up");
+    assert_eq!(length, u64::from(end - start), "only what was lost is abandoned");
     assert_eq!((stats.abandoned.expired.gaps, stats.abandoned.expired.bytes), (1, length));
     assert_eq!(stats.bytes_delivered, (CHUNK * CHUNKS) as u64 - length);
     // 150 ms after what came behind it, with time for a busy machine.
@@ -247,7 +247,7 @@ fn three_paths(v6: bool, level: &str) -> ConnectionStats {
         let stats = stream.stats().expect("it is there until it is dropped");
         assert_eq!((stats.abandoned.total().gaps, stats.abandoned.total().bytes), (gaps, bytes));
         assert_eq!(stats.bytes_delivered + bytes, MUCH as u64);
-        assert!(gaps > 0, "nothing was given up");
+        assert!(gaps > 0, "nothing was abandoned");
         let used = stream.paths().iter().filter(|path| path.subflow.bytes_received > MUCH as u64 / 20).count();
         assert_eq!(used, 3, "each path carries its part");
         // Each subflow has seen losses, and gets rid of all that it has.

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Who gives up, and how.
+/// Who aborts, and how.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Abort {
     /// The kernel's application closes and has not read all.

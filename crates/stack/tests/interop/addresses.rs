@@ -26,7 +26,7 @@ pub fn trials() -> Vec<Trial> {
             ("what_we_announce_as_a_client_is_echoed_and_joined", |v6| we_announce(v6, true)),
             ("the_kernel_repeats_what_seems_not_echoed_and_gets_another_echo", our_echo_is_lost),
             ("we_repeat_what_seems_not_echoed_and_the_kernel_echoes_again", the_kernels_echo_is_lost),
-            ("both_give_up_after_four_announcements", no_echo_ever),
+            ("both_stop_after_four_announcements", no_echo_ever),
             ("the_kernel_withdraws_an_address", |v6| the_kernel_withdraws(v6, 5)),
             ("the_kernel_withdraws_its_initial_address", |v6| the_kernel_withdraws(v6, 0)),
             ("we_withdraw_an_address", |v6| we_withdraw(v6, 2)),

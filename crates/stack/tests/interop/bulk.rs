@@ -56,7 +56,7 @@ pub fn trials() -> Vec<Trial> {
         [("cubic", 0.0, "a_perfect"), ("bbr", 0.0, "a_steady"), ("cubic", 0.0005, "a_lossy")]
     {
         let name = format!("the_kernel_takes_several_segments_under_one_mapping_over_{words}_path");
-        add(name, Box::new(move || trains(congestion, loss)));
+        add(name, Box::new(move || bulk_with_shared_mappings(congestion, loss)));
     }
     for (v6, family) in [(false, "ipv4"), (true, "ipv6")] {
         add(format!("mappings_of_64_kb_over_devices_with_offloads_{family}"), Box::new(move || offloaded(v6)));
@@ -64,7 +64,7 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// Writes a long stream into `take` piece by piece, and gives its SHA-256.
+/// Writes a long stream into `take` piece by piece, and returns its SHA-256.
 fn long_stream(length: u64, mut take: impl FnMut(&[u8])) -> [u8; 32] {
     let (mut block, mut sum, mut left) = (pattern(64 * 1024), Sha256::new(), length);
     while left > 0 {
@@ -216,7 +216,7 @@ fn scales(role: Role) {
     }
 }
 
-/// Moves data both ways; gives the scales in the kernel's SYN and in ours.
+/// Moves data both ways; returns the scales in the kernel's SYN and in ours.
 async fn transfer_and_scales(hosts: &Hosts, role: Role, scaling: bool, most: u64) -> [Option<u8>; 2] {
     let mut config = hosts.config();
     config.tcp.options.window_scaling = scaling;
@@ -246,7 +246,7 @@ fn long_mappings(role: Role) {
 }
 
 /// Segments that wait for pacing have one mapping, which only the first carries.
-fn trains(congestion: &'static str, loss: f64) {
+fn bulk_with_shared_mappings(congestion: &'static str, loss: f64) {
     let mut scene = slow(Scene::new(1, false).links(5, loss), 40);
     let words = format!("scheduler=anabranch,congestion={congestion}");
     scene.combination.apply(&words).expect("policies of ours");
@@ -264,7 +264,7 @@ fn trains(congestion: &'static str, loss: f64) {
     });
 }
 
-/// The kernel gives segments of a whole mapping at once where the device takes them.
+/// The kernel sends segments of a whole mapping at once where the device takes them.
 fn offloaded(v6: bool) {
     pair::with_paths(2, v6, move |stack| async move {
         let address = std::net::SocketAddr::new(pair::ours(0, v6), 7);

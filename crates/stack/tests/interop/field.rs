@@ -43,7 +43,7 @@ pub enum Heard {
 #[derive(Clone, Default)]
 pub struct Orders(Arc<Mutex<(Vec<PathAction>, Vec<Heard>)>>);
 
-/// A path manager, or none, that also does what a test tells it.
+/// A path manager, or none, that also does what a test orders.
 struct Obedient {
     orders: Orders,
     inner: Option<Box<dyn PathManager>>,
@@ -194,7 +194,7 @@ impl Field {
         self.heard(&fits)[0]
     }
 
-    /// Waits for the news of a subflow besides the first; gives its id.
+    /// Waits for the news of a subflow besides the first; returns its id.
     pub async fn joined(&self) -> SubflowId {
         match self.hear(|heard| matches!(heard, Heard::Open(SubflowId(1..), ..))).await {
             Heard::Open(subflow, ..) => subflow,

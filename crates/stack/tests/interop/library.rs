@@ -42,7 +42,7 @@ pub fn trials() -> Vec<Trial> {
         trial("what_comes_for_a_dropped_stream_resets_it", dropped_before_reading),
         trial("halves_are_used_by_two_tasks_and_end_on_their_own", halves),
         trial("path_changes_are_told_with_addresses_and_names", path_changes),
-        trial("blocking_operations_give_up_when_their_time_is_over", timeouts),
+        trial("blocking_operations_end_when_their_time_is_over", timeouts),
         trial("one_thread_reads_while_another_writes", two_threads),
         trial("a_blocking_stack_leaves_nothing_behind", nothing_left),
     ]

@@ -49,7 +49,7 @@ pub struct Seen {
 /// Packets that are remembered; a long transfer goes on without being written down.
 const MEMORY: usize = 4_096;
 
-/// Decides on each packet: what it gives goes on.
+/// Decides on each packet: what it returns goes on.
 type Rule = Box<dyn FnMut(Way, Packet) -> Vec<Packet> + Send>;
 
 /// Packets as bytes that no host sent.
@@ -135,7 +135,7 @@ impl Middlebox {
         self.memory.lock().expect("nobody panicked with it").iter().filter(|seen| fits(seen)).cloned().collect()
     }
 
-    /// Waits until `count` packets that fit have come by; gives them.
+    /// Waits until `count` packets that fit have come by; returns them.
     pub async fn wait(&self, count: usize, fits: impl Fn(&Seen) -> bool) -> Vec<Seen> {
         loop {
             let fitting = self.seen(&fits);

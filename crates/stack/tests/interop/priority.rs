@@ -27,7 +27,7 @@ pub fn trials() -> Vec<Trial> {
     )
 }
 
-/// A connection with a subflow on each of two paths; gives the second's id. Joins go to what was announced, so that paths
+/// A connection with a subflow on each of two paths; returns the second's id. Joins go to what was announced, so that paths
 /// are addresses on both sides.
 async fn two_paths(field: &Field, we: bool) -> (Stream, Kernel, SubflowId) {
     two_paths_with(field, we, field.config()).await

@@ -439,7 +439,7 @@ fn fast_close(v6: bool) {
     assert_eq!(resets(true), expected, "we");
 }
 
-/// Ends a connection at once; gives our stream back, which must live a little longer.
+/// Ends a connection at once; returns our stream back, which must live a little longer.
 fn abort(stream: Stream, kernel: Kernel, we_abort: bool) -> Stream {
     if we_abort {
         stream.abort();

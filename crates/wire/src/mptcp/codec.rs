@@ -1,4 +1,4 @@
-//! How the MPTCP options lie on the wire (RFC 8684, section 3, figures 4 to 16).
+//! Parsing and emitting of the MPTCP options (RFC 8684, section 3, figures 4 to 16).
 
 use super::{CapableFlags, CapableKeys, DataAck, DataSequence, Dss, KIND, Mapping, MptcpOption, VERSION};
 use crate::error::EmitError;

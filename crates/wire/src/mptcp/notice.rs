@@ -1,4 +1,4 @@
-//! What two of our own ends tell each other about data that is given up: MP_EXPERIMENTAL (RFC 8684, section 7.2) with an
+//! Notices between two Anabranch ends about abandoned data: MP_EXPERIMENTAL (RFC 8684, section 7.2) with an
 //! identifier of ours. Who does not know it ignores it (section 3).
 //!
 //! ```text
@@ -46,16 +46,16 @@ pub enum Notice {
     Hello {
         /// And have heard that the other does.
         heard: bool,
-        /// Who says so wants to be told what is missing on a subflow ([`Self::Missing`]), to send it elsewhere.
+        /// The sender wants reports of what is missing on a subflow ([`Self::Missing`]), to reinject it on another.
         repairs: bool,
     },
-    /// The receiver gave data up, and has acknowledged it.
+    /// The receiver abandoned data, and has acknowledged it.
     Abandoned {
         /// The first byte.
         data_seq: u32,
         /// Bytes.
         length: u32,
-        /// All bytes given up so far, modulo 2^32.
+        /// All bytes abandoned so far, modulo 2^32.
         total: u32,
         /// Why, by its place among the reasons.
         reason: u8,

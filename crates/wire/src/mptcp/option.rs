@@ -1,4 +1,4 @@
-//! What the MPTCP options say (RFC 8684, section 3).
+//! The MPTCP options as types (RFC 8684, section 3).
 
 use core::net::IpAddr;
 
@@ -170,7 +170,7 @@ pub enum MptcpOption {
         /// Reason.
         reason: u8,
     },
-    /// MP_EXPERIMENTAL (subtype 0xf). RFC 8684 (section 7.2) reserves the subtype for private use and gives it no
+    /// MP_EXPERIMENTAL (subtype 0xf). RFC 8684 (section 7.2) reserves the subtype for private use and defines no
     /// format. This one is ours: an identifier tells unlike experiments apart.
     Experimental {
         /// The four bits behind the subtype, with the experiment's meaning.

@@ -112,7 +112,7 @@ pub enum AuthenticationError {
     /// Its type is not HMAC.
     #[error("unknown authentication type")]
     UnknownType,
-    /// Its length is not what the algorithm gives.
+    /// Its length is not that of the algorithm.
     #[error("bad length of the authentication trailer")]
     BadLength,
     /// The digest is another one: another key, or something was changed.

@@ -1,4 +1,4 @@
-//! How to get on with implementations that do not keep to the RFCs.
+//! Interoperation with implementations that deviate from the RFCs.
 
 /// How to get on with implementations that do not keep to the RFCs; by default everything is as the RFCs have it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

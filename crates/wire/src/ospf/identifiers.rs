@@ -1,4 +1,4 @@
-//! The numbers by which routers, areas, interfaces and advertisements are known.
+//! Identifiers of routers, areas, interfaces and LSAs.
 
 use core::fmt;
 use core::net::Ipv4Addr;

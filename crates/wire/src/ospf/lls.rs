@@ -17,7 +17,7 @@ const LONGEST: usize = 4 * u16::MAX as usize;
 /// A block of link-local signalling.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Lls {
-    /// Its values in the order of the wire. Where one stands twice, the first counts.
+    /// Its values in the order of the wire. Of duplicates the first counts.
     pub tlvs: Vec<Tlv>,
 }
 
@@ -99,10 +99,6 @@ impl Lls {
     /// The first MDR-Metric in it.
     pub fn mdr_metric(&self) -> Option<&MdrMetric> {
         self.tlvs.iter().find_map(|tlv| if let Tlv::MdrMetric(value) = tlv { Some(value) } else { None })
-    }
-    /// The first MTU of IPv6 in it, bytes.
-    pub fn ipv6_mtu(&self) -> Option<u32> {
-        self.tlvs.iter().find_map(|tlv| if let Tlv::Ipv6Mtu(value) = tlv { Some(*value) } else { None })
     }
 
     /// Length as encoded, bytes.

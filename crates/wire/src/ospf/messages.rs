@@ -1,8 +1,8 @@
-//! What the five types of packets say (RFC 5340, section A.3).
+//! The bodies of the five packet types (RFC 5340, section A.3).
 
 use super::{AgedLsa, InterfaceId, LsaHeader, LsaKey, Options, RouterId};
 
-/// A Hello (section A.3.2), in the meaning that ad-hoc networks give to it (RFC 5614, section A.3).
+/// A Hello (section A.3.2), as ad-hoc networks use it (RFC 5614, section A.3).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Hello {
     /// The interface it leaves by.

@@ -1,4 +1,4 @@
-//! Bits by which routers say what they can do, and what a prefix is for.
+//! Option bits of routers and prefixes.
 
 use core::fmt;
 use core::ops::BitOr;

@@ -27,7 +27,7 @@ fn a_file_of_one_packet_is_three_blocks() {
 }
 
 #[test]
-fn a_packet_without_note_has_no_options() {
+fn a_packet_without_comment_has_no_options() {
     let mut writer = Writer::new(Vec::new(), "ab").unwrap();
     let interface = writer.add_interface("eth0", "").unwrap();
     writer.write_packet(interface, 0, &[0x45; 20], PacketNote::default()).unwrap();

@@ -1,4 +1,4 @@
-//! The options of a segment, and how they lie in its header.
+//! The TCP options of a segment, and their layout in the header.
 //!
 //! The layout is Linux's: every option padded to four bytes, NOPs before those of plain TCP and behind those of
 //! MPTCP, SACK-permitted in the place of two of them. Where that takes more than the 40 bytes there are, the same

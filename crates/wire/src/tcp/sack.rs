@@ -2,7 +2,8 @@
 
 use crate::seq::SeqNumber;
 
-/// A block of bytes that arrived out of order (RFC 2018); or twice, if first and below the acknowledgement (RFC 2883).
+/// A block of bytes that arrived out of order (RFC 2018); or a duplicate (D-SACK), if first and below the acknowledgement (RFC
+/// 2883).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SackBlock {
     /// First byte.
@@ -25,7 +26,7 @@ impl SackBlocks {
     pub const fn new() -> Self {
         Self { blocks: [SackBlock { start: SeqNumber(0), end: SeqNumber(0) }; 4], count: 0 }
     }
-    /// Adds a block; gives false if there is no place.
+    /// Adds a block; returns false if there is no place.
     pub fn push(&mut self, block: SackBlock) -> bool {
         match self.blocks.get_mut(usize::from(self.count)) {
             Some(place) => {

@@ -199,7 +199,7 @@ pub fn write_until(mut socket: &Socket, end: Instant) -> io::Result<()> {
     }
 }
 
-/// Tries until it can be done or the run is over, which gives nothing.
+/// Tries until it can be done or the run is over, which returns none.
 fn retry<T>(end: Instant, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<Option<T>> {
     while Instant::now() < end {
         match attempt() {

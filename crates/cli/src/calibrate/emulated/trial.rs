@@ -1,4 +1,4 @@
-//! A run in real time: what is asked of it, what it gives, and the addresses and links between its ends.
+//! A run in real time: its settings, its results, and the addresses and links between its ends.
 
 use crate::calibrate::cases::{Case, Span, Stack};
 use crate::calibrate::meter::Reading;
@@ -45,7 +45,7 @@ pub fn start_links(scenario: &Scenario, seed: u64, clients: Vec<OwnedFd>, server
     start_some_links(scenario, &paths, seed, clients, server)
 }
 
-/// The same of those `paths`, given by their places.
+/// The same of those `paths`, by their places.
 pub fn start_some_links(
     scenario: &Scenario,
     paths: &[usize],

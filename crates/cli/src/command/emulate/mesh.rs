@@ -79,7 +79,7 @@ pub fn emulate(options: &EmulateOptions, scenario: &Scenario, network: &model::M
     if !options.quiet {
         let counters = &report.air;
         remark(&format!(
-            "{}, seed {}: {} frames on the air, {} reached a host, {} refused by full queues, {} given up",
+            "{}, seed {}: {} frames on the air, {} reached a host, {} refused by full queues, {} dropped",
             scenario.name, options.seed, counters.frames, counters.landed, counters.refused, counters.undelivered
         ));
     }

@@ -1,4 +1,4 @@
-//! What can be asked of `emulate`.
+//! Options of `emulate`.
 
 use crate::diagnostic::Diagnostic;
 use crate::scenario::quantity;
@@ -25,7 +25,7 @@ Examples:
   anabranch emulate wifi-lte --set paths.wifi.links.air.loss='3 %' --seed 7 --pcap wifi.pcapng -- bash
 
 Exit codes: that of COMMAND; 128 and the signal that ended it; 124 after --duration; 127 if there is no such program, 126 if it
-cannot be run; 2 if something given is wrong.";
+cannot be run; 2 if an argument is wrong.";
 
 /// What to run on which paths.
 #[derive(Clone, Debug, Args)]
@@ -35,17 +35,17 @@ pub struct EmulateOptions {
     /// The program and its arguments; it runs at the client's end of the paths
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
-    /// Run this at the server's end first (by `sh -c`, its output goes to standard error), wait until it listens, and end
-    /// it at the end
+    /// Run this at the server's end first (by `sh -c`, its output goes to standard error), wait until it listens, and
+    /// stop it at the end
     #[arg(long, value_name = "COMMAND")]
     pub server: Option<OsString>,
     /// The port, TCP or UDP, that the server must have before COMMAND starts [default: any]
     #[arg(long, value_name = "PORT", requires = "server")]
     pub port: Option<u16>,
-    /// End COMMAND after this time, e.g. "30 s"; the exit code is 124 then
+    /// Stop COMMAND after this time, e.g. "30 s"; the exit code is 124 then
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub duration: Option<Duration>,
-    /// The run's luck: packet by packet the same losses as in the lab with this seed
+    /// The seed: the same losses, packet by packet, as in the lab with this seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Change a value of the scenario: a dotted path, list elements by number or name, e.g.
@@ -58,16 +58,16 @@ pub struct EmulateOptions {
     /// A setting of the kernel in both namespaces, e.g. --sysctl net.ipv4.tcp_rmem="4096 131072 262144" (repeatable)
     #[arg(long = "sysctl", value_name = "KEY=VALUE")]
     pub sysctls: Vec<String>,
-    /// Leave the kernel's MPTCP as it is in a new namespace: it uses one path
+    /// Keep the kernel's default MPTCP settings, which use one path
     #[arg(long)]
     pub no_mptcp_setup: bool,
-    /// Write what leaves and reaches the hosts (pcapng, for Wireshark): an interface per path, and one for the server
+    /// Write the packets that the hosts send and receive (pcapng, for Wireshark): an interface per path, and one for the server
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
-    /// Write what the links did and how late the emulation was, as JSON
+    /// Write counters of the links and the lateness of the emulation, as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Say nothing at the end, unless the emulation was late
+    /// Print no summary, unless the emulation was late
     #[arg(long)]
     pub quiet: bool,
 }

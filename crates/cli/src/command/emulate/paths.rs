@@ -78,10 +78,10 @@ fn programs(options: &EmulateOptions, hosts: &Hosts) -> Programs {
 
 /// The scenario's links in both directions, in its order: their names in the network, and for people.
 fn links(scenario: &Scenario) -> Vec<(String, String)> {
-    let stretches = scenario.paths.iter().map(|path| (path.name.as_str(), path.links.as_slice()));
-    let stretches = stretches.chain([("shared", scenario.shared.as_slice())]);
-    let links = stretches.flat_map(|(stretch, links)| {
-        links.iter().enumerate().map(move |(at, link)| (format!("{stretch}/{at}"), format!("{stretch}/{}", link.name)))
+    let parts = scenario.paths.iter().map(|path| (path.name.as_str(), path.links.as_slice()));
+    let parts = parts.chain([("shared", scenario.shared.as_slice())]);
+    let links = parts.flat_map(|(part, links)| {
+        links.iter().enumerate().map(move |(at, link)| (format!("{part}/{at}"), format!("{part}/{}", link.name)))
     });
     let both = |(name, label): (String, String)| {
         [("forward", "to the server"), ("backward", "to the client")]

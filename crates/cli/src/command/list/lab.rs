@@ -1,4 +1,4 @@
-//! What the lab has to choose from: scenarios, metrics, series.
+//! The lab's part of `list`: scenarios, metrics, series.
 
 use crate::diagnostic::Diagnostic;
 use crate::library::SCENARIOS;

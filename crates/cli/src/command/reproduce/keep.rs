@@ -5,6 +5,7 @@ use crate::diagnostic::Diagnostic;
 use crate::files::write;
 use crate::measured::Measured;
 use crate::record::Outcome;
+use crate::report::Page;
 use crate::scenario::Document;
 use crate::sweep::{key, program};
 use crate::{report, timeseries};
@@ -22,6 +23,13 @@ pub struct Kept {
     pub section: String,
     /// Its part of what is printed.
     pub text: String,
+}
+
+impl Kept {
+    /// As the report has it.
+    pub fn page(&self) -> Page<'_> {
+        Page { measured: &self.measured, section: &self.section }
+    }
 }
 
 /// Finds and keeps experiments for one set of options.

@@ -1,6 +1,6 @@
 //! What `reproduce` prints.
 
-use crate::command::results::heading;
+use crate::command::heading::heading;
 use crate::measured::{Measured, change_text, column, published_text};
 use crate::record::{Outcome, PolicyRuns};
 use crate::scenario::model::FigureKind;
@@ -18,7 +18,7 @@ pub fn experiment(outcome: &Outcome, measured: &Measured) -> String {
 /// The metrics to be told first: throughput, or what the figures show where there is none or it says nothing.
 fn foremost(outcome: &Outcome) -> Vec<&str> {
     let measured = |metric: &&str| outcome.policies.iter().any(|runs| runs.estimate(metric).is_some());
-    // All of a video comes sooner or later, or is given up: its rate says nothing.
+    // All of a video comes sooner or later, or is abandoned: its rate says nothing.
     if measured(&"throughput") && outcome.scenario.video.is_none() {
         return vec!["throughput"];
     }

@@ -1,10 +1,12 @@
 //! A metric of each combination: its mean as a bar, its change as a bar, or its distribution over the runs as a box; small
 //! multiples where there are several baselines.
 
-use super::{Drawn, capital, seeds_text, with_unit};
+use super::drawn::Drawn;
+use super::words::{capital, seeds_text, with_unit};
 use crate::record::{Outcome, PolicyRuns};
 use crate::report::bars::{self, Bar, Mark};
-use crate::report::chart::{self, ChartError, Point};
+use crate::report::canvas::{self, ChartError};
+use crate::report::chart::Point;
 use crate::report::distribution::{Distribution, boxes};
 use crate::report::group::{self, Group, by_baseline};
 use crate::report::picture::Picture;
@@ -184,7 +186,7 @@ pub fn metric_boxes(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: &s
     let (label, unit) = outcome.scenario.metric(metric).unwrap_or_default();
     let axis = with_unit(&label, unit);
     let names = runs.iter().map(|(_, runs)| group::label(outcome, runs).chars().count());
-    let range = (0.0, chart::nice_top(highest));
+    let range = (0.0, canvas::nice_top(highest));
     let frame = Frame { axis: &axis, range, longest: names.max().unwrap_or(0) };
     let panel = |group: &Group<'_>| {
         let of = |(at, runs): &(usize, &PolicyRuns)| Distribution {

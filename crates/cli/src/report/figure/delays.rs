@@ -1,8 +1,8 @@
 //! The delays of single segments over time, a dot each, in the colour of its path; a picture per combination.
 
-use super::Drawn;
+use super::drawn::Drawn;
 use crate::record::{Outcome, PolicyRuns, SegmentDelay};
-use crate::report::chart::{ChartError, TITLE_HEIGHT, adopt, css_colour, headed, styled, tidy};
+use crate::report::canvas::{ChartError, TITLE_HEIGHT, adopt, css_colour, headed, styled, tidy};
 use crate::report::picture::{Picture, columns};
 use anabranch_policy::time::Duration;
 use plotters::prelude::*;

@@ -2,36 +2,19 @@
 
 mod bars;
 mod delays;
+mod drawn;
 mod profile;
 mod sweep;
 mod time;
+mod words;
 
-use super::chart::{self, ChartError};
+pub use drawn::Drawn;
+
+use super::canvas::{self, ChartError};
 use super::group;
-use super::picture::Picture;
 use crate::record::{Outcome, PolicyRuns};
 use crate::scenario::model::{Figure, FigureKind};
 use time::Span;
-
-/// A figure ready for the page.
-#[derive(Clone, Debug)]
-pub struct Drawn {
-    /// The pictures, row by row.
-    pub pictures: Vec<Picture>,
-    /// How many are beside each other where there is room.
-    pub columns: usize,
-    /// Label and colour of each curve.
-    pub legend: Vec<(String, usize)>,
-    /// How to read what the legend does not say.
-    pub reading: String,
-}
-
-impl Drawn {
-    /// A figure without a picture, and why.
-    fn nothing(reading: &str) -> Self {
-        Self { pictures: Vec::new(), columns: 1, legend: Vec::new(), reading: reading.to_owned() }
-    }
-}
 
 /// Draws a figure.
 pub fn draw(outcome: &Outcome, figure: &Figure) -> Result<Drawn, ChartError> {
@@ -59,7 +42,7 @@ pub fn draw(outcome: &Outcome, figure: &Figure) -> Result<Drawn, ChartError> {
     }
 }
 
-/// The combinations that a figure shows, with the places of their schemes among all, which give the colours.
+/// The combinations that a figure shows, with the places of their schemes among all, which set the colours.
 fn chosen<'a>(outcome: &'a Outcome, figure: &Figure) -> Vec<(usize, &'a PolicyRuns)> {
     let schemes = group::schemes(outcome);
     let wanted = |runs: &&PolicyRuns| {
@@ -82,19 +65,9 @@ fn chosen<'a>(outcome: &'a Outcome, figure: &Figure) -> Vec<(usize, &'a PolicyRu
     chosen.into_iter().map(|runs| (colour(runs), runs)).collect()
 }
 
-/// How many runs there are, and of which seeds.
-fn seeds_text(outcome: &Outcome) -> String {
-    let seeds = || outcome.policies.iter().flat_map(|runs| &runs.records).map(|record| record.seed);
-    match (outcome.seeds(), seeds().min(), seeds().max()) {
-        (1, Some(seed), _) => format!("one run (seed {seed})"),
-        (count, Some(first), Some(last)) => format!("{count} runs (seeds {first} to {last})"),
-        _ => "no run".to_owned(),
-    }
-}
-
 /// The same, where two of a figure would have one colour, with another for the second while there is one.
 fn apart<T>(mut chosen: Vec<(usize, T)>) -> Vec<(usize, T)> {
-    let count = chart::PALETTE.len();
+    let count = canvas::PALETTE.len();
     let mut used: Vec<usize> = Vec::new();
     for at in 0..chosen.len() {
         let own = chosen[at].0 % count;
@@ -106,34 +79,18 @@ fn apart<T>(mut chosen: Vec<(usize, T)>) -> Vec<(usize, T)> {
     chosen
 }
 
-/// What an axis says of a metric.
-fn with_unit(label: &str, unit: &str) -> String {
-    // A mere number has none.
-    if unit == "1" { capital(label) } else { format!("{} ({unit})", capital(label)) }
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn no_two_curves_of_a_figure_have_one_colour_while_there_are_others() {
-        let places = |given: &[usize]| apart(given.iter().map(|at| (*at, ())).collect()).into_iter().map(|(at, ())| at);
+        let places =
+            |wanted: &[usize]| apart(wanted.iter().map(|at| (*at, ())).collect()).into_iter().map(|(at, ())| at);
         assert_eq!(places(&[0, 3, 9]).collect::<Vec<_>>(), [0, 3, 9]);
         // The eleventh would have the first's.
         assert_eq!(places(&[0, 1, 4, 10, 11]).collect::<Vec<_>>(), [0, 1, 4, 2, 3]);
         let all: Vec<usize> = (0..14).collect();
         assert_eq!(places(&all).skip(10).collect::<Vec<_>>(), [0, 1, 2, 3]);
-    }
-
-    #[test]
-    fn a_mere_number_has_no_unit_on_an_axis() {
-        assert_eq!(with_unit("segments", "1"), "Segments");
-        assert_eq!(with_unit("time", "s"), "Time (s)");
     }
 }

@@ -1,8 +1,10 @@
 //! Several metrics side by side, a curve per combination: what each node of an ad-hoc network captured.
 
-use super::{Drawn, capital, seeds_text};
+use super::drawn::Drawn;
+use super::words::{capital, seeds_text};
 use crate::record::{Outcome, PolicyRuns};
-use crate::report::chart::{Axis, Chart, ChartError, Line, Point};
+use crate::report::canvas::ChartError;
+use crate::report::chart::{Axis, Chart, Line, Point};
 use crate::report::group::{self, Group, by_baseline};
 use crate::report::picture::Picture;
 

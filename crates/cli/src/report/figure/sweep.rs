@@ -1,8 +1,10 @@
 //! A metric over the points of the scenario's sweep; small multiples where there are several baselines.
 
-use super::{Drawn, with_unit};
+use super::drawn::Drawn;
+use super::words::with_unit;
 use crate::record::{Outcome, PolicyRuns, SweepPoint};
-use crate::report::chart::{self, Axis, Chart, ChartError, Line, Point};
+use crate::report::canvas::{self, ChartError};
+use crate::report::chart::{Axis, Chart, Line, Point};
 use crate::report::group::{self, Group, by_baseline};
 use crate::report::picture::Picture;
 
@@ -48,7 +50,7 @@ pub fn sweep(outcome: &Outcome, runs: &[(usize, &PolicyRuns)], metric: Option<&s
     };
     for chart in &mut charts {
         chart.top = Some(top);
-        chart.most = all_of_it.then(|| chart::nice_top(top).min(100.0));
+        chart.most = all_of_it.then(|| canvas::nice_top(top).min(100.0));
     }
     let pictures = charts.iter().map(|chart| Picture::drawn(groups.len(), |width| chart.svg(width)));
     let seeds =

@@ -1,11 +1,13 @@
 //! Series over time: a curve per combination, or a picture per combination with a curve per path; small multiples where
 //! there are several baselines.
 
-use super::{Drawn, seeds_text};
+use super::drawn::Drawn;
+use super::words::seeds_text;
 use crate::metric::Series;
 use crate::record::{Outcome, PolicyRuns};
 use crate::report::average::{averaged, usual_window};
-use crate::report::chart::{Axis, Chart, ChartError, Line, Point};
+use crate::report::canvas::ChartError;
+use crate::report::chart::{Axis, Chart, Line, Point};
 use crate::report::group::{self, by_baseline};
 use crate::report::picture::{Picture, columns};
 use crate::statistics::{Estimate, median, quantile, readable};
@@ -17,7 +19,7 @@ pub struct Span<'a> {
     pub series: &'a [Series],
     /// From when to when, seconds.
     pub time: (f64, f64),
-    /// The window of the moving average, seconds: 0 is none; if not given, the usual one.
+    /// The window of the moving average, seconds: 0 is none; without one, the usual one.
     pub average: Option<f64>,
     /// From one sample to the next, seconds.
     pub sample: f64,

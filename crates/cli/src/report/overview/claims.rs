@@ -30,7 +30,7 @@ fn several(baselines: &[Option<&str>]) -> bool {
     baselines.len() > 1
 }
 
-/// The baselines on which verdicts were given, in the order of their first mention; one without a name if there are none.
+/// The baselines that have verdicts, in the order of their first mention; one without a name if there are none.
 fn baselines(verdicts: &[Verdict]) -> Vec<Option<&str>> {
     let mut found = Vec::new();
     for baseline in verdicts.iter().flat_map(|verdict| &verdict.cells).filter_map(|cell| cell.baseline.as_deref()) {

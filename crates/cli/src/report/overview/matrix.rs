@@ -1,7 +1,7 @@
 //! What each scheme changes on each baseline: a picture per metric, and the numbers.
 
 use crate::measured::{MatrixCell, MatrixRow, Measured, change_text, column, published_text};
-use crate::report::chart::ChartError;
+use crate::report::canvas::ChartError;
 use crate::report::html::pictures;
 use crate::report::intervals::{self, Panel, Row};
 use crate::statistics::{Estimate, readable};

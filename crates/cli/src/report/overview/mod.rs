@@ -7,7 +7,7 @@ mod matrix;
 pub use claims::claims;
 pub use matrix::matrix;
 
-use super::chart::ChartError;
+use super::canvas::ChartError;
 use crate::measured::Measured;
 use crate::verdict::{Agreement, Verdict};
 use maud::{Markup, html};
@@ -86,7 +86,7 @@ pub fn overview(all: &[&Measured]) -> Result<Markup, ChartError> {
         section #overview {
             h2 { "What came out" }
             p {
-                (statements) " statements of the papers were held against runs. Each counts as what it is on the baseline \
+                (statements) " statements of the papers were compared with runs. Each counts as what it is on the baseline \
                  that bears it out best; a baseline is what the schemes run on."
             }
             (tally(&counts.collect::<Vec<_>>()))

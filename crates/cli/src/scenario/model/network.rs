@@ -1,4 +1,4 @@
-//! What a scenario says of its network: links, paths, and nodes with radios.
+//! The network part of a scenario: links, paths, and nodes with radios.
 
 use crate::scenario::quantity::{Packets, Share, Size};
 use anabranch_policy::rate::Rate;
@@ -8,7 +8,7 @@ use anabranch_sim::link::RateTrace;
 use anabranch_sim::mesh::paper::network::LANES;
 use std::sync::Arc;
 
-/// When a value that is given as a range is drawn from it. All draws are uniform over the range and come from
+/// When a value is drawn from its range. All draws are uniform over the range and come from
 /// the run's seed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Drawn {
@@ -110,7 +110,7 @@ pub struct Link {
     pub burst_loss: Option<BurstLoss>,
     /// Which direction loses packets.
     pub loss_direction: Direction,
-    /// Share of packets delivered twice.
+    /// Share of packets duplicated.
     pub duplication: Option<Share>,
     /// Share of packets held back, and by how much.
     pub reordering: Option<(Share, Duration)>,

@@ -1,4 +1,4 @@
-//! What a scenario says of its results: what is measured, drawn, swept over and claimed.
+//! The results part of a scenario: metrics, figures, sweeps and claims.
 
 use crate::scenario::quantity::{Change, Share};
 use anabranch_policy::time::Duration;
@@ -78,7 +78,7 @@ pub struct Parameter {
     pub ours: String,
 }
 
-/// What is made of a series over a stretch of time.
+/// What is computed from a series over a range of time.
 #[derive(Clone, PartialEq, Debug)]
 pub enum WindowKind {
     /// Its mean.
@@ -94,7 +94,7 @@ pub enum WindowKind {
     ShareAbove(String),
 }
 
-/// A number from a stretch of time, beside the built-in ones over the whole run.
+/// A number from a range of time, beside the built-in ones over the whole run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WindowMetric {
     /// Its name.
@@ -222,7 +222,7 @@ pub struct Figure {
     pub published: String,
 }
 
-/// Which policy is held against all others, paired by seed.
+/// Which policy is compared with all others, paired by seed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Differences {
     /// The policy.
@@ -276,7 +276,7 @@ impl Statement {
     }
 }
 
-/// A statement of a paper that a run can be held against.
+/// A statement of a paper that a run can be compared with.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Claim {
     /// The figure it belongs to.

@@ -1,4 +1,4 @@
-//! What a scenario says of what is carried, and into what buffer.
+//! The traffic part of a scenario: what is sent, and the receive buffer.
 
 use crate::scenario::quantity::Size;
 use anabranch_media::Trace;

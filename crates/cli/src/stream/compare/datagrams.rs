@@ -19,7 +19,7 @@ const IN: u16 = 5000;
 const OUT: u16 = 7000;
 /// Between the two, the first of a few.
 const BETWEEN: u16 = 6000;
-/// What nice(1) gives the programs.
+/// The niceness of the programs.
 const URGENCY: &str = "-15";
 /// How often the judge looks whether all is over.
 const TICK: Duration = Duration::from_millis(50);
@@ -27,7 +27,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// A pair of programs that carry datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Programs {
-    /// srt-live-transmit on one path, given by its place.
+    /// srt-live-transmit on one path, by its place.
     Srt(usize),
     /// ristsender and ristreceiver on so many paths, each datagram on one of them.
     Rist(usize),
@@ -35,7 +35,7 @@ pub enum Programs {
     RistTwice(usize),
 }
 
-/// The server's address on a path, given by its place.
+/// The server's address on a path, by its place.
 fn on(place: usize) -> IpAddr {
     address::server_on(place as u8 + 1)[0]
 }

@@ -1,4 +1,4 @@
-//! Our engine at the receiving end, with Linux or with ourselves at the other.
+//! Our engine as receiver, with Linux or our engine as sender.
 
 use super::ends::{Lasts, PORT, failed};
 use super::judge::Judge;

@@ -1,4 +1,4 @@
-//! A frame as a message of ours, as a program on any socket can write it.
+//! A frame as a message, as a program on any socket can write it.
 
 use super::schedule::Frame;
 use anabranch_wire::message::HEADER;

@@ -26,6 +26,7 @@ use crate::stream::policy;
 use anabranch_policy::combination::Combination;
 use datagrams::Programs;
 use outcome::{Entry, Outcome};
+use schedule::Frame;
 use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -40,8 +41,8 @@ const ENGINES: [(&str, &str, &str); 5] = [
         ",reliability=both_ends,reliability.level=subflow",
     ),
     ("ours", "Anabranch at both ends", ""),
-    ("ours_spe", "Anabranch, the receiver gives up", ",reliability=spe"),
-    ("ours_full", "Anabranch, nothing given up", ",reliability=full"),
+    ("ours_spe", "Anabranch, the receiver abandons", ",reliability=spe"),
+    ("ours_full", "Anabranch, nothing abandoned", ",reliability=full"),
 ];
 /// What asks for all combinations of [`Combination::NAMED`] together.
 const SCHEMES: &str = "schemes";
@@ -83,8 +84,8 @@ fn candidates(scenario: &Scenario, policy: &str) -> Vec<Candidate> {
     }
     let rist = Who::Programs(Programs::Rist(all.len()));
     known.push(make("rist", "RIST, paths shared", rist, true, &all));
-    let twice = Who::Programs(Programs::RistTwice(all.len()));
-    known.push(make("rist_twice", "RIST, all on every path", twice, true, &all));
+    let on_all = Who::Programs(Programs::RistTwice(all.len()));
+    known.push(make("rist_twice", "RIST, all on every path", on_all, true, &all));
     for (name, label, more) in ENGINES {
         let ours = Who::Ours(Ours { policy: format!("{policy}{more}"), linux_sends: name.starts_with("mptcp") });
         known.push(make(name, label, ours, !more.contains("full"), &all));
@@ -99,16 +100,7 @@ fn candidates(scenario: &Scenario, policy: &str) -> Vec<Candidate> {
 
 /// Does it; returns whether it came to its end.
 pub fn compare(options: &CompareOptions) -> Result<bool, Diagnostic> {
-    if let Some(reason) = emulated::missing() {
-        return Err(Diagnostic::plain(format!("no paths can be emulated: {reason}")));
-    }
-    let scenario = library::open(&options.scenario, &options.set)?.scenario()?;
-    if scenario.mesh.is_some() || scenario.moving.is_some() {
-        let message = format!("{} is an ad-hoc network: this needs paths from one host to another", scenario.name);
-        return Err(Diagnostic::plain(message));
-    }
-    let places: Vec<usize> = (0..scenario.paths.len()).collect();
-    emulation::build(&scenario, &places, 1)?;
+    let scenario = emulated_scenario(options)?;
     let chosen = choose(&scenario, options)?;
     let (latencies, seeds) = (options.latencies(), options.seeds());
     for ours in chosen.iter().filter_map(|contender| contender.who.ours()) {
@@ -119,19 +111,7 @@ pub fn compare(options: &CompareOptions) -> Result<bool, Diagnostic> {
         .map_err(|error| Diagnostic::file(&options.out, "make the directory", &error))?;
     let path = options.out.join("stream.jsonl");
     let mut file = std::fs::File::create(&path).map_err(|error| Diagnostic::file(&path, "write", &error))?;
-    let mut trials = Vec::new();
-    for (contender, seed) in chosen.iter().flat_map(|contender| (1..=seeds).map(move |seed| (contender, seed))) {
-        let wanted: Vec<Option<Duration>> =
-            if contender.by_latency { latencies.iter().copied().map(Some).collect() } else { vec![None] };
-        trials.extend(wanted.into_iter().map(|latency| Trial {
-            who: contender.who.clone(),
-            name: contender.name.clone(),
-            seed: u64::from(seed),
-            latency,
-            scenario: &scenario,
-            frames: &frames,
-        }));
-    }
+    let trials = trials(&chosen, seeds, &latencies, &scenario, &frames);
     remark(&format!("{} runs of {} frames in real time", trials.len(), frames.len()));
     let stop = crate::ending::watch()?;
     let mut entries = Vec::new();
@@ -157,6 +137,45 @@ pub fn compare(options: &CompareOptions) -> Result<bool, Diagnostic> {
         print(&format!("{}written: {}, {}\n", outcome.table(), results.display(), path.display()));
     }
     Ok(!stop.load(Ordering::Relaxed))
+}
+
+/// The scenario, if its paths can be emulated here.
+fn emulated_scenario(options: &CompareOptions) -> Result<Scenario, Diagnostic> {
+    if let Some(reason) = emulated::missing() {
+        return Err(Diagnostic::plain(format!("no paths can be emulated: {reason}")));
+    }
+    let scenario = library::open(&options.scenario, &options.set)?.scenario()?;
+    if scenario.mesh.is_some() || scenario.moving.is_some() {
+        let message = format!("{} is an ad-hoc network: this needs paths from one host to another", scenario.name);
+        return Err(Diagnostic::plain(message));
+    }
+    let places: Vec<usize> = (0..scenario.paths.len()).collect();
+    emulation::build(&scenario, &places, 1)?;
+    Ok(scenario)
+}
+
+/// A run for each candidate, seed and latency; without a latency where none changes what is carried.
+fn trials<'a>(
+    chosen: &[Candidate],
+    seeds: u32,
+    latencies: &[Duration],
+    scenario: &'a Scenario,
+    frames: &'a [Frame],
+) -> Vec<Trial<'a>> {
+    let mut trials = Vec::new();
+    for (contender, seed) in chosen.iter().flat_map(|contender| (1..=seeds).map(move |seed| (contender, seed))) {
+        let wanted: Vec<Option<Duration>> =
+            if contender.by_latency { latencies.iter().copied().map(Some).collect() } else { vec![None] };
+        trials.extend(wanted.into_iter().map(|latency| Trial {
+            who: contender.who.clone(),
+            name: contender.name.clone(),
+            seed: u64::from(seed),
+            latency,
+            scenario,
+            frames,
+        }));
+    }
+    trials
 }
 
 /// Those that are asked for, or all whose programs are there.

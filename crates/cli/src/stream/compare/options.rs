@@ -1,4 +1,4 @@
-//! What can be asked of `anabranch stream compare`.
+//! Options of `anabranch stream compare`.
 
 use crate::scenario::quantity;
 use crate::stream::options::latency;
@@ -24,10 +24,10 @@ pub struct CompareOptions {
     /// recpr, sme, pr_mptcp and mo_pr [default: all whose programs are there, without schemes]
     #[arg(long, value_name = "NAME")]
     pub who: Vec<String>,
-    /// Policies of our engine; of reliability, unless it is said, giving up at both ends
+    /// Policies of our engine; reliability defaults to both_ends
     #[arg(long, value_name = "POLICY", default_value = crate::stream::policy::DEFAULT)]
     pub policy: String,
-    /// Time between a frame's being sent and its being shown, beyond the paths' least delay (repeatable) [default: 120 ms, 300 ms
+    /// Time from sending a frame to showing it, beyond the paths' least delay (repeatable) [default: 120 ms, 300 ms
     /// and 500 ms]
     #[arg(long, value_name = "TIME", value_parser = latency)]
     latency: Vec<Duration>,

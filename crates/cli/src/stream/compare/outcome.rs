@@ -1,4 +1,4 @@
-//! What the runs say together.
+//! Results of all runs.
 
 use super::judge::{Delays, GRACE};
 use super::schedule::Frame;
@@ -110,7 +110,7 @@ impl Outcome {
             frames: frames.len(),
             bits_per_second: bytes * 8.0 / seconds,
             grace_ms: GRACE.as_secs_f64() * 1e3,
-            commit: crate::summary::commit(),
+            commit: crate::build::commit(),
             release: release.trim().to_owned(),
             repeated: tally.repeated,
             given_up: tally.given_up,
@@ -139,7 +139,7 @@ impl Outcome {
         let repeated = match (self.repeated, self.given_up) {
             (0, 0) => String::new(),
             (repeated, given_up) => {
-                format!("; {repeated} runs repeated and {given_up} given up, as the machine was busy")
+                format!("; {repeated} runs repeated and {given_up} abandoned, as the machine was busy")
             }
         };
         format!(

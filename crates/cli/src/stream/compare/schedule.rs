@@ -32,7 +32,7 @@ impl Kind {
         }
     }
 
-    /// By what it may be given up: 0 last.
+    /// Its class for abandonment: 0 last.
     pub const fn importance(self) -> u8 {
         match self {
             Self::I => ESSENTIAL,

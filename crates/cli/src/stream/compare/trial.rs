@@ -1,4 +1,4 @@
-//! One run: who carries the stream, over which paths, with which luck and latency.
+//! One run: sender, paths, seed and latency.
 
 use super::datagrams::{self, Programs};
 use super::ends::{Lasts, failed};
@@ -60,7 +60,7 @@ pub struct Trial<'a> {
     pub name: String,
     /// The luck of the links.
     pub seed: u64,
-    /// For those that hold back or give up; none if the run is good for all of them.
+    /// For those that delay or abandon; none if the run is good for all of them.
     pub latency: Option<Duration>,
     /// The paths.
     pub scenario: &'a Scenario,

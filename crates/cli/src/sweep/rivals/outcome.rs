@@ -103,7 +103,7 @@ impl Rivals {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
         Self {
             policy: policy.to_owned(),
-            commit: crate::summary::commit(),
+            commit: crate::build::commit(),
             release: read("/proc/sys/kernel/osrelease"),
             load: read("/proc/loadavg"),
             repeated: tally.repeated,
@@ -124,8 +124,8 @@ impl Rivals {
     /// What was measured, in a sentence.
     pub fn heading(&self) -> String {
         format!(
-            "{} points in real time, Linux {} as receiver, load {}; {} runs repeated because the machine was too busy, {} given \
-             up; ours ahead on {}",
+            "{} points in real time, Linux {} as receiver, load {}; {} runs repeated because the machine was too busy, {} \
+             abandoned; ours ahead on {}",
             self.rows.len(),
             self.release,
             self.load,

@@ -1,4 +1,4 @@
-//! Who takes part in real time.
+//! Participants of runs in real time.
 
 /// Who sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

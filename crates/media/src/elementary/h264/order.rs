@@ -1,4 +1,4 @@
-//! Slice headers of H.264 up to the order of their picture, and the order they give (7.3.3, 8.2.1).
+//! Slice headers of H.264 up to the order of their picture, and the order they define (7.3.3, 8.2.1).
 
 use super::parameters::{OrderType, PictureParameters, SequenceParameters};
 use super::unit_type;

@@ -78,7 +78,8 @@ impl Connection {
         let una = self.sender.una();
         let Some(partial) = self.partial.as_mut() else { return };
         for (id, start, end) in core::mem::take(&mut partial.notices.missing) {
-            let Some(subflow) = self.subflows.iter_mut().find(|subflow| subflow.id() == id) else { continue };
+            let Some(handle) = self.subflows.handle_of(id) else { continue };
+            let subflow = &mut self.subflows[handle];
             for record in subflow.scoreboard.sent_between(start, end) {
                 let outstanding = record.fate != Fate::Sacked && record.data_end() > una && !record.payload.is_empty();
                 if outstanding && !record.reinjected {

@@ -81,7 +81,7 @@ fn start_up_ends_after_three_rounds_without_a_quarter_more() {
 }
 
 #[test]
-fn rounds_that_were_limited_elsewhere_do_not_end_start_up_unless_a_queue_stands() {
+fn rounds_not_limited_by_the_window_do_not_end_start_up_unless_a_queue_stands() {
     let mut flow = Flow::new();
     flow.pass(1, 8.0, BDP);
     // More in flight than the bandwidth-delay product of 100 000 bytes, and a tenth over the least round-trip time.

@@ -212,7 +212,7 @@ fn viterbi_and_its_pseudo_code_find_the_paths_of_the_vectors() {
 }
 
 #[test]
-fn the_filter_gives_the_probabilities_of_the_vectors() {
+fn the_filter_computes_the_probabilities_of_the_vectors() {
     for vector in VECTORS {
         let mut filter = Filter::new(PAPER);
         let mut likelihood = 0.0;

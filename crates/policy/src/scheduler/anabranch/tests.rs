@@ -73,7 +73,7 @@ fn planned(window: f64, paths: &[(f64, f64)]) -> (Vec<u32>, f64) {
         ready: true,
     };
     let forecasts: Vec<Forecast> = paths.iter().enumerate().map(forecast).collect();
-    let plan = Plan::best(window, &forecasts);
+    let plan = Plan::best(window, &forecasts, &mut Vec::new());
     ((0..paths.len() as u32).filter(|id| plan.members & bit(SubflowId(*id)) != 0).collect(), plan.carried)
 }
 
@@ -153,10 +153,10 @@ fn a_path_whose_repairs_outlast_the_window_is_not_worth_a_little_more() {
         Forecast { id: SubflowId(0), rate: 1e6, answer: 0.01, stay: 0.01, repaired: 0.03, losses: 0.0, ready: true };
     let tiny =
         Forecast { id: SubflowId(1), rate: 10e3, answer: 0.02, stay: 0.02, repaired: 0.2, losses: 0.0, ready: true };
-    assert_eq!(Plan::best(100e3, &[fast, tiny]).members, 0b11);
+    assert_eq!(Plan::best(100e3, &[fast, tiny], &mut Vec::new()).members, 0b11);
     // 100 000 bytes last for 99 ms; it loses a segment every two seconds, whose repair takes 101 ms longer than that:
     // in 5 % of the windows all stands still for as long again.
-    assert_eq!(Plan::best(100e3, &[fast, Forecast { losses: 0.5, ..tiny }]).members, 0b01);
+    assert_eq!(Plan::best(100e3, &[fast, Forecast { losses: 0.5, ..tiny }], &mut Vec::new()).members, 0b01);
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn duplicated(waited: u64, outstanding: u64, paths: &[SubflowView]) -> Option<u3
 }
 
 #[test]
-fn what_arrives_earlier_elsewhere_or_is_overdue_goes_twice() {
+fn data_that_arrives_earlier_on_another_subflow_or_is_overdue_is_duplicated() {
     let paths = [subflow(0, 50), subflow(1, 20)];
     // The other answers after 22 ms, the sender is expected to after 50.
     assert_eq!(duplicated(27, 100, &paths), Some(1));
@@ -215,7 +215,7 @@ fn what_arrives_earlier_elsewhere_or_is_overdue_goes_twice() {
 }
 
 #[test]
-fn the_tail_goes_twice_where_its_path_loses() {
+fn the_tail_is_duplicated_where_its_path_loses() {
     let mut paths = [subflow(0, 50), subflow(1, 100)];
     assert_eq!(duplicated(0, TAIL, &paths), None);
     paths[0].loss_rate = LOSSY * 1.01;
@@ -259,7 +259,7 @@ fn what_a_slower_path_lost_goes_before_new_data_unless_the_application_is_ahead(
 }
 
 #[test]
-fn what_the_peer_misses_goes_elsewhere_at_once_unless_the_application_is_ahead_of_the_buffer() {
+fn reported_losses_are_reinjected_at_once_unless_the_application_is_ahead_of_the_buffer() {
     let mut scheduler = Anabranch::default();
     let [live, ahead] = [false, true].map(|backlogged| ConnectionView { backlogged, ..connection(0) });
     assert!(scheduler.repairs_elsewhere(&live) && !scheduler.repairs_elsewhere(&ahead));
@@ -311,7 +311,7 @@ fn goes_twice_with(
 }
 
 #[test]
-fn what_could_not_be_repaired_in_time_goes_twice() {
+fn what_could_not_be_repaired_in_time_is_duplicated() {
     let as_it_is = |_: &mut ConnectionView, _: &mut Outstanding| ();
     let mut paths = [subflow(0, 50), subflow(1, 200)];
     paths[1].loss_rate = LOSSY * 1.01;

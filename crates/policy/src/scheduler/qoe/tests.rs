@@ -148,7 +148,7 @@ fn outstanding_data_is_spread_over_a_small_receive_window_in_proportion_to_bandw
 }
 
 #[test]
-fn what_a_timeout_gave_up_does_not_wait_for_the_bucket() {
+fn data_reinjected_after_a_timeout_does_not_wait_for_the_bucket() {
     let mut scheduler = Qoe::default();
     let mut paths = [subflow(0, 10), subflow(1, 100)];
     paths[1].counters.timeouts = 5;

@@ -13,7 +13,7 @@ pub struct FrameToSend {
     pub at: Duration,
     /// When it is to be played, on the same clock.
     pub play_out: Duration,
-    /// 0: never given up for lack of room; the larger, the sooner.
+    /// 0: never abandoned for lack of room; the larger, the sooner.
     pub importance: u8,
     /// Until when after `at` it is of use: what the sender is told; none: it is not told.
     pub lifetime: Option<Duration>,
@@ -24,7 +24,7 @@ pub struct FrameToSend {
 /// Frames in the order in which they are written; `at` does not fall.
 pub type Schedule = Arc<[FrameToSend]>;
 
-/// A stretch of the stream that the receiver was told will not come.
+/// A range of the stream that will not come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GapRead {
     /// When it was read.
@@ -51,13 +51,13 @@ pub struct MessageRead {
 pub struct VideoReceived {
     /// When each message came, by its number; shorter than the schedule if the last did not.
     pub messages: Vec<Option<MessageRead>>,
-    /// What was given up.
+    /// What was abandoned.
     pub gaps: Vec<GapRead>,
     /// The first message whose payload is not what was written, if there is one; or one that came twice or out of order.
     pub wrong: Option<u32>,
 }
 
-/// The payload of a message: a stretch of the pattern that depends on its number.
+/// The payload of a message: a range of the pattern that depends on its number.
 pub(super) fn payload(number: u32, length: u32) -> Bytes {
     // A prime, so that neighbours differ everywhere.
     let mut offset = u64::from(number) * 7919;

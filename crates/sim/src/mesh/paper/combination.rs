@@ -5,7 +5,7 @@
 //! | TM | TCP over plain routes, all next hops of equal cost |
 //! | MF.M, MP.M | MPTCP over full path, part path |
 //! | m, x | four virtual interfaces on one radio, four radios |
-//! | MMF.M | the next hops are those that the hidden Markov model gives out as connected |
+//! | MMF.M | the next hops are those that the hidden Markov model predicts as connected |
 //! | PM... | subflows only on the two fastest interfaces, paired by subnet, QoE scheduling |
 //! | 100, 200, 300 | least retransmission timeout in milliseconds; the others have Linux's 200 |
 //!
@@ -103,7 +103,7 @@ const IMPROVED: Published =
 
 /// A link counts or does not.
 const THE_MODEL_S_WORD: SoftUse =
-    SoftUse { trust: 0.5, doubt: 0.5, exclude: 0.5, readmit: 0.5, hold: 0, trusted_weight: 1 };
+    SoftUse { trust: 0.5, suspect: 0.5, exclude: 0.5, readmit: 0.5, hold: 0, trusted_weight: 1 };
 
 /// All of them, in the order of the paper; the last three are those of its figure 24.
 const PUBLISHED: [Published; 11] = [

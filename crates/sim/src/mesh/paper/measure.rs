@@ -99,7 +99,7 @@ pub struct Measured {
     pub bytes: u64,
     /// How long a file took; none: it was no file, or was not there in time.
     pub duration: Option<Duration>,
-    /// Bytes sent at data level: new, again on the same subflow, again on another, twice on purpose.
+    /// Bytes sent at data level: new, retransmitted, reinjected, duplicated on purpose.
     pub bytes_sent_as: [u64; 4],
     /// The interfaces, by lane.
     pub lanes: Vec<LaneMeasured>,

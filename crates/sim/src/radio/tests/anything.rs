@@ -1,4 +1,4 @@
-//! Whatever is done to a channel, its books balance.
+//! Invariants of a channel under random inputs.
 
 use super::*;
 use proptest::prelude::*;

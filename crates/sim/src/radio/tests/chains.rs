@@ -1,4 +1,4 @@
-//! Packets over several hops of one channel, held against ns-3.37 (`docs/measurements/radio.md` has the settings).
+//! Packets over several hops of one channel, compared with ns-3.37 (`docs/measurements/radio.md` has the settings).
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn udp(config: MediumConfig, hops: u32, seconds: f64) -> f64 {
     f64::from(arrived) / seconds
 }
 
-/// In kB/s: ns-3.37 gave 782.0, 421.2, 256.5 and 232 (seeds 1 and 2).
+/// In kB/s: ns-3.37 measured 782.0, 421.2, 256.5 and 232 (seeds 1 and 2).
 #[test]
 fn udp_over_one_to_four_hops_is_as_fast_as_in_ns3() {
     let seen: Vec<f64> = (1..=4).map(|hops| udp(MediumConfig::as_in_ns3(), hops, 60.0) / 1000.0).collect();

@@ -24,7 +24,7 @@ fn a_unicast_packet_is_delivered_acknowledged_and_reported() {
 }
 
 #[test]
-fn a_packet_for_a_station_out_of_range_is_tried_seven_times_and_given_up() {
+fn a_packet_for_a_station_out_of_range_is_tried_seven_times_and_dropped() {
     let mut medium = chain(MediumConfig::default(), 3);
     enqueue(&mut medium, 0, 0, Some(2), 7, 100);
     let log = run(&mut medium, 10_000_000);

@@ -1,4 +1,4 @@
-//! The channel held against formulas, against small cases worked by hand, and against itself.
+//! The channel compared with formulas, against small cases worked by hand, and against itself.
 
 mod anything;
 mod bianchi;

@@ -1,10 +1,10 @@
-//! A channel as a whole: the same seed gives the same run, chains carry what they should, queues and switches.
+//! A channel as a whole: the same seed repeats the run, chains carry what they should, queues and switches.
 
 use super::*;
 use crate::random::RandomStream;
 
 #[test]
-fn the_same_seed_gives_the_same_run_and_another_a_different_one() {
+fn the_same_seed_repeats_the_run_and_another_does_not() {
     let hash = |seed| {
         let mut medium = Medium::new(MediumConfig::default(), seed, "channel");
         let mut random = RandomStream::new(1, "places");
@@ -29,7 +29,7 @@ fn a_full_queue_refuses_and_counts() {
 }
 
 #[test]
-fn what_waits_at_a_station_that_is_switched_off_is_given_back() {
+fn packets_queued_at_a_station_that_is_switched_off_are_returned() {
     let mut medium = chain(MediumConfig::default(), 3);
     for packet in 0..3 {
         enqueue(&mut medium, 1000, 0, Some(1), packet, 1000);
@@ -73,7 +73,7 @@ fn energy_is_power_by_time_in_each_state() {
 }
 
 #[test]
-fn what_has_waited_for_longer_than_its_lifetime_is_given_up() {
+fn packets_queued_for_longer_than_their_lifetime_are_dropped() {
     let mut medium = chain(MediumConfig { lifetime: Some(micros(3000)), ..MediumConfig::default() }, 2);
     // A packet takes 50 to 670 us of waiting and 1624 of exchange: the second begins before 3000 us, the third after.
     for packet in 0..4 {

@@ -1,4 +1,4 @@
-//! What advertisements say, by type (RFC 5340, sections A.4.3 to A.4.10).
+//! The bodies of LSAs, by type (RFC 5340, sections A.4.3 to A.4.10).
 
 use crate::ospf::{InterfaceId, LinkStateId, LsaKey, LsaType, Options, Prefix, PrefixOptions, RouterId};
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! Which advertisement, and which instance of it (RFC 5340, section A.4.2).
+//! The LSA header: identity and instance (RFC 5340, section A.4.2).
 
 use crate::ospf::{LinkStateId, RouterId};
 use core::cmp::Ordering;

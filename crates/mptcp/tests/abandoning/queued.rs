@@ -72,7 +72,7 @@ fn of_a_message_that_is_withdrawn_while_it_waits_for_its_turn_nothing_more_is_se
 }
 
 #[test]
-fn copies_that_wait_on_another_subflow_when_their_data_is_given_up_are_not_sent() {
+fn duplicates_queued_on_another_subflow_are_not_sent_when_their_data_is_abandoned() {
     let settings = Settings::new().with("latency", 15).with("reserve", 0);
     let (mut pair, id) = connected(2, &paced("redundant", "spe", settings));
     pair.delay[1] = Duration::from_millis(100);
@@ -113,11 +113,11 @@ fn what_goes_again_on_another_subflow_ends_where_a_withdrawn_message_begins() {
     write(&mut pair, id, 2_976, 100);
     pair.run(Duration::from_millis(3_000));
     assert_eq!(pair.hosts[0].stats(id).unwrap().messages_withdrawn, 1);
-    let stretch = |packet: &Packet| data_seq(packet).map(|start| (start, packet.segment.payload.len() as u64));
+    let range = |packet: &Packet| data_seq(packet).map(|start| (start, packet.segment.payload.len() as u64));
     let first = pair.sent[0].iter().filter_map(|(_, packet)| data_seq(packet)).min().unwrap();
     let again = pair.sent[0].iter().filter(|(_, packet)| path_of(packet) == 1);
-    let mut again: Vec<_> = again.filter_map(|(_, packet)| stretch(packet)).collect();
-    again.iter_mut().for_each(|stretch| stretch.0 -= first);
+    let mut again: Vec<_> = again.filter_map(|(_, packet)| range(packet)).collect();
+    again.iter_mut().for_each(|range| range.0 -= first);
     again.dedup();
     // The whole of the one, and the last byte of the other.
     assert_eq!(again, [(0, 400), (400 + 2_999, 1)]);

@@ -1,4 +1,4 @@
-//! What switches skipping on subflows off, and what a fallback in mid-stream does to giving up.
+//! What switches skipping on subflows off, and what a fallback in mid-stream changes.
 
 use crate::bench::{Bench, SEGMENT, at, latency, spe};
 use crate::pair::{Fate, config, pattern};
@@ -63,7 +63,7 @@ fn after_a_subflow_that_falls_silent_behind_a_skip_nothing_is_skipped_any_more()
     let (mut bench, losses) = subflow_bench(2, 300);
     losses.countdown.set(Some(2));
     bench.stream(15);
-    // The sender has acted on the loss; it is given up, and gone over, when nothing comes on that path any more.
+    // The sender has acted on the loss; it is abandoned and skipped when nothing comes on that path any more.
     losses.black.set(true);
     bench.stream(50);
     assert_eq!(bench.stats().skipped_bytes, SEGMENT);
@@ -142,7 +142,7 @@ fn after_a_fallback_in_mid_stream_a_hole_is_waited_for() {
 }
 
 #[test]
-fn bytes_given_up_before_a_fallback_are_not_taken_for_the_next_of_the_stream_after_it() {
+fn bytes_abandoned_before_a_fallback_are_not_taken_for_the_next_of_the_stream_after_it() {
     let mut bench = Bench::new(1, config(), spe(config(), latency(300)));
     let losses = Losses::of(&mut bench);
     losses.countdown.set(Some(2));

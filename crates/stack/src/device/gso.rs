@@ -1,9 +1,9 @@
-//! Trains: consecutive segments of one subflow on their way to a device that takes them as one long packet and cuts it
-//! again (segmentation offload).
+//! Generic segmentation offload: consecutive segments of one subflow go to the device as one long packet, which the kernel or
+//! the network card segments again.
 //!
-//! Whoever cuts a long packet copies its options onto each segment, so its mapping must be that of the whole (as it is with
-//! Linux, which sends so itself). Segments whose mappings cannot be joined, because they lie elsewhere in the stream or have
-//! checksums, travel alone.
+//! Segmentation copies the options onto each segment, so the mapping must be that of the whole packet, as in what Linux itself
+//! sends. Segments whose mappings cannot be joined, because they are not consecutive in the stream or have checksums, are sent
+//! alone.
 
 use super::virtio::{LENGTH, Offload};
 use anabranch_mptcp::JoinedSegments;
@@ -13,17 +13,17 @@ use bytes::Bytes;
 use std::io::IoSlice;
 use std::net::SocketAddr;
 
-/// Most segments in a train.
+/// Most segments in a GSO packet.
 const MAX_SEGMENTS: usize = 64;
-/// Most pieces of memory that a train is written from: headers and payloads.
+/// Most pieces of memory that a GSO packet is written from: headers and payloads.
 pub(super) const MAX_PIECES: usize = MAX_SEGMENTS + 1;
 
 /// Bytes of the largest IP packet.
 const LARGEST: usize = 65_535;
 
-/// A train; empty between two of them.
-pub(super) struct Train {
-    /// The first segment, whose mapping and flags grow with the train; its payload is the first of `payloads`.
+/// Segments that are sent as one packet.
+pub(super) struct GsoPacket {
+    /// The first segment, whose mapping and flags grow with the packet; its payload is the first of `payloads`.
     head: Packet,
     payloads: Vec<Bytes>,
     /// Bytes of all payloads.
@@ -34,8 +34,8 @@ pub(super) struct Train {
     complete: bool,
 }
 
-impl Train {
-    /// A train of one packet.
+impl GsoPacket {
+    /// One segment.
     pub(super) fn new(mut packet: Packet) -> Self {
         let payload = std::mem::take(&mut packet.segment.payload);
         let (length, complete) = (payload.len(), !may_be_followed(&packet.segment));
@@ -81,7 +81,7 @@ impl Train {
         self.length + self.packets() * (self.head.ip.encoded_len() + self.head.segment.header_len())
     }
 
-    /// Adds a packet of the same subflow, and takes its payload; returns false if it does not continue the train.
+    /// Adds a packet of the same subflow, and takes its payload; returns false if it does not continue this one.
     pub(super) fn push(&mut self, packet: &mut Packet) -> bool {
         let Some(dss) = self.joined(packet) else { return false };
         let length = packet.segment.payload.len();
@@ -93,7 +93,7 @@ impl Train {
         true
     }
 
-    /// The data sequence signal of the train with this packet behind it, if it can be there.
+    /// The data sequence signal of the GSO packet with this packet behind it, if it can be there.
     fn joined(&self, packet: &Packet) -> Option<Option<Dss>> {
         let (head, next) = (&self.head.segment, &packet.segment);
         let length = next.payload.len();
@@ -119,7 +119,7 @@ impl Train {
         }
     }
 
-    /// Writes what goes before the payload, and gives the pieces of the whole to `write`.
+    /// Writes what goes before the payload, and passes the pieces of the whole to `write`.
     ///
     /// # Errors
     /// [`EmitError`] if a header cannot be written.
@@ -144,7 +144,7 @@ impl Train {
     }
 }
 
-/// Whether a train can begin with this segment, its payload aside: nothing on it that belongs to it alone.
+/// Whether a GSO packet can begin with this segment, its payload aside: nothing on it that belongs to it alone.
 fn may_be_followed(segment: &Segment) -> bool {
     let joinable = |dss: &Dss| {
         !dss.data_fin && dss.mapping.is_some_and(|mapping| mapping.checksum.is_none() && mapping.length > 0)
@@ -159,7 +159,7 @@ fn without_push(flags: Flags) -> Flags {
     Flags(flags.0 & !Flags::PSH.0)
 }
 
-/// The signal for `first_length` bytes under `first` and `length` under `second`, if they are one stretch of the stream.
+/// The signal for `first_length` bytes under `first` and `length` under `second`, if they are one range of the stream.
 fn join(first: &Dss, second: &Dss, first_length: usize, length: usize) -> Option<Dss> {
     let (one, other) = (first.mapping?, second.mapping?);
     let continues = match (one.data_seq, other.data_seq) {

@@ -1,4 +1,4 @@
-//! Trains cut again, as the kernel or a network card would, by a cutter that knows nothing of how they were made.
+//! GSO packets segmented again, as the kernel or a network card would, by code that knows nothing of how they were made.
 
 use super::*;
 use anabranch_wire::mptcp::DataAck;
@@ -51,18 +51,18 @@ fn row(v6: bool, lengths: &[usize]) -> Vec<Packet> {
     lengths.iter().map(packet_at).collect()
 }
 
-/// The packets put into as few trains as they make, each as the bytes that are written.
+/// The packets put into as few GSO packets as possible, each as the bytes that are written.
 fn written(packets: Vec<Packet>) -> Vec<Vec<u8>> {
-    let mut trains: Vec<Train> = Vec::new();
+    let mut made: Vec<GsoPacket> = Vec::new();
     for mut packet in packets {
-        let follows = trains.last_mut().is_some_and(|train| train.push(&mut packet));
-        trains.extend((!follows).then(|| Train::new(packet)));
+        let follows = made.last_mut().is_some_and(|gso| gso.push(&mut packet));
+        made.extend((!follows).then(|| GsoPacket::new(packet)));
     }
-    let bytes = |train: &Train| {
+    let bytes = |gso: &GsoPacket| {
         let whole = |pieces: &[IoSlice<'_>]| pieces.iter().flat_map(|piece| piece.to_vec()).collect();
-        train.emit(&mut Vec::new(), whole).expect("what fits one by one has headers that fit")
+        gso.emit(&mut Vec::new(), whole).expect("what fits one by one has headers that fit")
     };
-    trains.iter().map(bytes).collect()
+    made.iter().map(bytes).collect()
 }
 
 fn be16(bytes: &[u8], at: usize) -> u16 {
@@ -79,7 +79,7 @@ fn ones_complement(bytes: impl IntoIterator<Item = u8>) -> u16 {
     sum as u16
 }
 
-/// Does what the header before a packet asks for, and gives the packets that then go over the network.
+/// Does what the header before a packet asks for, and returns the packets that then go over the network.
 fn cut(written: &[u8]) -> Vec<Vec<u8>> {
     let ne16 = |at: usize| usize::from(u16::from_ne_bytes([written[at], written[at + 1]]));
     let (flags, kind) = (written[0], written[1]);
@@ -162,7 +162,7 @@ fn parsed(bytes: Vec<u8>) -> Packet {
 }
 
 #[test]
-fn full_segments_and_a_shorter_last_one_are_one_train_and_nothing_follows_it() {
+fn full_segments_and_a_shorter_last_one_are_one_gso_packet_and_nothing_follows_it() {
     let written = written(row(false, &[1_400, 1_400, 1_400, 900, 1_400]));
     assert_eq!(written.len(), 2);
     assert_eq!(cut(&written[0]).len(), 4);
@@ -171,7 +171,7 @@ fn full_segments_and_a_shorter_last_one_are_one_train_and_nothing_follows_it() {
 }
 
 #[test]
-fn no_train_is_longer_than_an_ip_packet() {
+fn no_gso_packet_is_longer_than_an_ip_packet() {
     // Headers of 20 + 20 and options of 12 + 24: 65,459 bytes are left, 45 times 1,448 and a rest. IPv6: 65,439.
     for v6 in [false, true] {
         let written = written(row(v6, &[1_448; 100]));
@@ -233,7 +233,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn a_train_cut_again_is_the_packets_that_went_in(
+    fn a_gso_packet_segmented_again_is_the_packets_that_went_in(
         v6: bool,
         size in 1_usize..2_000,
         runs in prop::collection::vec((0_usize..70, 0_usize..2_000), 1..4),

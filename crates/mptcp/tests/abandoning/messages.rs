@@ -1,4 +1,4 @@
-//! Messages are given up whole, for each of the reasons.
+//! Messages are abandoned whole, for each of the reasons.
 
 use crate::bench::{LARGE, latency, message, message_bench, put};
 use crate::pair::pattern;
@@ -9,7 +9,7 @@ use anabranch_wire::MessageHeader;
 use bytes::Bytes;
 
 #[test]
-fn a_message_of_which_a_segment_is_missing_is_given_up_whole_at_its_time() {
+fn a_message_of_which_a_segment_is_missing_is_abandoned_whole_at_its_time() {
     let mut bench = message_bench(latency(300), LARGE);
     // The first message was sent at 50 ms and came at 60: the base.
     bench.lost.borrow_mut().push(100 + 2_000);
@@ -50,7 +50,7 @@ fn a_message_whose_header_is_lost_is_a_gap_up_to_the_next_header() {
 }
 
 #[test]
-fn what_looks_like_a_header_within_a_message_that_is_given_up_is_none() {
+fn what_looks_like_a_header_within_an_abandoned_message_is_none() {
     let mut bench = message_bench(latency(300), LARGE);
     bench.lost.borrow_mut().push(100 + 2_000);
     let mut payload = pattern(4_000);
@@ -64,7 +64,7 @@ fn what_looks_like_a_header_within_a_message_that_is_given_up_is_none() {
 }
 
 #[test]
-fn while_1024_messages_wait_to_be_read_nothing_is_given_up() {
+fn while_1024_messages_wait_to_be_read_nothing_is_abandoned() {
     let mut bench = message_bench(latency(300), LARGE);
     for _ in 0..1_100 {
         put(&mut bench, 0, 9, 60);
@@ -118,8 +118,8 @@ fn a_hole_over_the_end_of_one_message_and_the_header_of_the_next_takes_both_and_
 }
 
 #[test]
-fn a_blocked_buffer_gives_up_what_is_unimportant_and_keeps_what_must_come() {
-    for (importance, given_up) in [(255, true), (0, false)] {
+fn a_blocked_buffer_abandons_what_is_unimportant_and_keeps_what_must_come() {
+    for (importance, abandoned) in [(255, true), (0, false)] {
         let mut bench = message_bench(latency(60_000), BufferSize::Fixed(30_000));
         bench.lost.borrow_mut().push(100 + 2_000);
         message(&mut bench, 4_000, importance, 0);
@@ -128,16 +128,16 @@ fn a_blocked_buffer_gives_up_what_is_unimportant_and_keeps_what_must_come() {
         }
         bench.run(2_000);
         let blocked = bench.stats().abandoned.blocked;
-        assert_eq!((blocked.gaps, blocked.bytes), if given_up { (1, 4_024) } else { (0, 0) });
+        assert_eq!((blocked.gaps, blocked.bytes), if abandoned { (1, 4_024) } else { (0, 0) });
         // What is lost on its subflow for good keeps that slow; what comes at last is dropped, or was waited for.
         bench.lost.borrow_mut().clear();
         bench.run(20_000);
-        assert_eq!(bench.stats().bytes_delivered, 100 + 40 * 1_024 + if given_up { 0 } else { 4_024 });
+        assert_eq!(bench.stats().bytes_delivered, 100 + 40 * 1_024 + if abandoned { 0 } else { 4_024 });
     }
 }
 
 #[test]
-fn when_several_messages_are_torn_each_is_given_up_for_itself() {
+fn when_several_messages_are_torn_each_is_abandoned_for_itself() {
     let mut bench = message_bench(latency(300), LARGE);
     bench.lost.borrow_mut().extend([100 + 2_000, 100 + 2 * 4_024 + 3_000]);
     for number in 0..4 {

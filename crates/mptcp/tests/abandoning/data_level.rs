@@ -1,4 +1,4 @@
-//! Bytes that are given up: what is acknowledged, read, counted and offered.
+//! Bytes that are abandoned: what is acknowledged, read, counted and offered.
 
 use crate::bench::{Bench, SEGMENT, at, data_ack, latency, spe};
 use crate::pair::{Fate, Pair, config, pattern};
@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 #[test]
-fn a_hole_is_given_up_when_its_lifetime_is_over_and_what_follows_is_read() {
+fn a_hole_is_abandoned_when_its_lifetime_is_over_and_what_follows_is_read() {
     let mut bench = Bench::new(1, config(), spe(config(), latency(300)));
     bench.lost.borrow_mut().push(at(2));
     let began = bench.now();
@@ -27,7 +27,7 @@ fn a_hole_is_given_up_when_its_lifetime_is_over_and_what_follows_is_read() {
 }
 
 #[test]
-fn what_is_given_up_is_acknowledged_at_data_level_and_not_on_the_subflow() {
+fn abandoned_data_is_acknowledged_at_data_level_and_not_on_the_subflow() {
     let mut bench = Bench::new(1, config(), spe(config(), latency(300)));
     bench.lost.borrow_mut().push(at(2));
     bench.write(&pattern(10 * SEGMENT as usize));
@@ -86,7 +86,7 @@ fn the_window_counts_from_the_new_data_ack_and_what_waits_out_of_order_stays_wit
     let mut edge = 0;
     bench.write(&pattern(60 * SEGMENT as usize));
     bench.run(3_000);
-    // Nobody was told of more than the buffer holds beyond what was read or given up.
+    // No window goes further beyond what was read or abandoned than the buffer.
     let first = data_ack(&bench.pair.sent[1][0].1).unwrap();
     for (_, packet) in &bench.pair.sent[1] {
         let Some(ack) = data_ack(packet) else { continue };
@@ -101,7 +101,7 @@ fn the_window_counts_from_the_new_data_ack_and_what_waits_out_of_order_stays_wit
 }
 
 #[test]
-fn while_nobody_reads_the_window_ends_where_the_buffer_does_whatever_is_given_up() {
+fn while_nobody_reads_the_window_ends_where_the_buffer_does_whatever_is_abandoned() {
     let size = 20 * SEGMENT;
     let server = ConnectionConfig { receive_buffer: BufferSize::Fixed(size), buffers_per_subflow: false, ..config() };
     let mut bench = Bench::new(2, config(), spe(server, latency(200)));
@@ -141,7 +141,7 @@ fn a_gap_among_bytes_that_are_kept_together_stands_where_it_was() {
 }
 
 #[test]
-fn under_full_reliability_nothing_is_given_up() {
+fn under_full_reliability_nothing_is_abandoned() {
     let mut bench = Bench::new(1, config(), config());
     bench.lost.borrow_mut().push(at(2));
     bench.write(&pattern(10 * SEGMENT as usize));
@@ -151,7 +151,7 @@ fn under_full_reliability_nothing_is_given_up() {
 }
 
 #[test]
-fn where_the_sender_wants_checksums_nothing_is_given_up_and_ours_asks_for_none() {
+fn where_the_sender_wants_checksums_nothing_is_abandoned_and_ours_asks_for_none() {
     let wants = ConnectionConfig { checksum: true, ..config() };
     // We ask for none.
     let bench = Bench::new(1, config(), spe(wants.clone(), latency(100)));
@@ -171,7 +171,7 @@ fn where_the_sender_wants_checksums_nothing_is_given_up_and_ours_asks_for_none()
 }
 
 #[test]
-fn in_plain_tcp_nothing_is_given_up() {
+fn in_plain_tcp_nothing_is_abandoned() {
     let plain = ConnectionConfig { multipath: false, ..config() };
     let mut pair = Pair::new(1);
     pair.reading = [false, false];

@@ -1,5 +1,5 @@
-//! What a slow path lost is told on a quick one, and sent again there: earlier than the slow one's sender could know, once, and
-//! only between two ends that agreed to it.
+//! The receiver reports losses of a slow path on a fast one, and the sender reinjects there, once, before the slow subflow
+//! could detect them. Both ends must have agreed to it.
 
 use crate::pair::{Fate, Pair, config, pattern};
 use anabranch_mptcp::{ConnectionConfig, Framing, MessageOptions, Record};
@@ -138,7 +138,7 @@ impl Bench {
 }
 
 #[test]
-fn a_loss_on_a_slow_path_is_repaired_on_a_quick_one_after_half_a_round_trip_of_each() {
+fn a_loss_on_a_slow_path_is_reinjected_on_a_fast_one_after_half_a_round_trip_of_each() {
     let mut bench = bench(with(SLOW, true, "spe"), with(SLOW, true, "spe"));
     let [quick, slow] = bench.lose_one_of_eight();
     // 100 ms there, 10 ms back; the slow path itself knows after 200 ms and sends it again as well.
@@ -151,7 +151,7 @@ fn a_loss_on_a_slow_path_is_repaired_on_a_quick_one_after_half_a_round_trip_of_e
 }
 
 #[test]
-fn a_word_that_is_lost_costs_the_time_it_would_have_saved() {
+fn a_lost_report_costs_the_time_it_would_have_saved() {
     let mut bench = bench(with(SLOW, true, "spe"), with(SLOW, true, "spe"));
     bench.notices_are_lost.set(true);
     let [quick, slow] = bench.lose_one_of_eight();
@@ -160,7 +160,7 @@ fn a_word_that_is_lost_costs_the_time_it_would_have_saved() {
 }
 
 #[test]
-fn nothing_is_told_of_the_quick_path_nor_to_who_does_not_ask_nor_where_nothing_is_given_up() {
+fn losses_are_not_reported_of_the_fast_path_nor_unasked_nor_under_full_reliability() {
     for (new, client, server) in [
         (QUICK, (true, "spe"), "spe"),
         (SLOW, (false, "spe"), "spe"),
@@ -174,7 +174,7 @@ fn nothing_is_told_of_the_quick_path_nor_to_who_does_not_ask_nor_where_nothing_i
 }
 
 #[test]
-fn a_peer_that_lies_of_what_is_missing_gets_each_outstanding_segment_once_more_and_no_other() {
+fn a_peer_that_reports_false_losses_gets_each_outstanding_segment_once_more_and_no_other() {
     let mut bench = bench(with(SLOW, true, "spe"), with(SLOW, true, "spe"));
     let before = bench.pair.sent[0].len();
     bench.write(8 * 1_400);

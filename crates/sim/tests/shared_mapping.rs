@@ -28,9 +28,9 @@ impl Scheduler for Queueing {
 }
 
 /// CUBIC, paced, in packets of 1500 bytes.
-fn paced(multipath: bool, train: u32) -> ConnectionConfig {
+fn paced(multipath: bool, segments: u32) -> ConnectionConfig {
     let base = connection("cubic", multipath);
-    let scheduler = Arc::new(move || Box::new(Queueing(train)) as Box<dyn Scheduler>);
+    let scheduler = Arc::new(move || Box::new(Queueing(segments)) as Box<dyn Scheduler>);
     let mut config = ConnectionConfig { policies: Policies { scheduler, ..base.policies.clone() }, ..base };
     config.tcp.pacing = true;
     config.tcp.mtu = 1500;
@@ -43,8 +43,8 @@ fn at(seconds: f64) -> Instant {
 
 #[test]
 fn sharing_mappings_makes_up_for_nearly_all_that_they_cost() {
-    let megabits = |multipath, train| {
-        let (mut world, _) = direct(1, &[PATH], &paced(multipath, train));
+    let megabits = |multipath, segments| {
+        let (mut world, _) = direct(1, &[PATH], &paced(multipath, segments));
         goodput(&mut world, 0, at(5.0), at(65.0))
     };
     let (plain, alone, shared) = (megabits(false, 1), megabits(true, 1), megabits(true, 16));

@@ -114,7 +114,7 @@ impl Bench {
 }
 
 #[test]
-fn two_ends_that_give_up_say_so_to_each_other_and_stop_saying_it() {
+fn two_ends_that_abandon_data_say_so_to_each_other_and_stop_saying_it() {
     let mut bench = bench(1, with("spe", Settings::new()), with("pr_mptcp", Settings::new()));
     bench.run(10_000);
     for sent in &bench.pair.sent {
@@ -125,7 +125,7 @@ fn two_ends_that_give_up_say_so_to_each_other_and_stop_saying_it() {
 }
 
 #[test]
-fn who_gives_nothing_up_says_nothing_and_to_who_does_not_answer_it_is_said_a_few_times() {
+fn under_full_reliability_nothing_is_offered_and_an_unanswered_offer_is_repeated_a_few_times() {
     let mut bench = bench(1, with("full", Settings::new()), with("spe", Settings::new()));
     bench.run(60_000);
     let experimental = |packet: &Packet| {
@@ -248,7 +248,7 @@ fn what_the_peer_has_of_a_message_does_not_count_as_withdrawn() {
 fn a_peer_that_hears_no_withdrawal_gets_the_data_after_all_and_nothing_that_was_sent_is_withdrawn_any_more() {
     let mut bench = bench(1, with("mo_pr", lifetime(60_000)), with("mo_pr", lifetime(60_000)));
     bench.notices_to_lose.set(usize::MAX);
-    // More than the window takes at once: of what is withdrawn most was not given to the subflow.
+    // More than the window takes at once: of what is withdrawn most was not assigned to the subflow.
     for first in [true, false] {
         bench.write(60_000, Some(15));
         bench.run(26);
@@ -266,7 +266,7 @@ fn a_peer_that_hears_no_withdrawal_gets_the_data_after_all_and_nothing_that_was_
 }
 
 #[test]
-fn the_sender_counts_what_the_receiver_gave_up_even_if_a_notice_is_lost() {
+fn the_sender_counts_what_the_receiver_abandoned_even_if_a_notice_is_lost() {
     let spe = || with("spe", Settings::new().with("latency", 100).with("reserve", 0));
     let mut bench = bench(2, spe(), spe());
     bench.notices_to_lose.set(1);
@@ -435,7 +435,7 @@ fn each_message_is_begun_or_taken_out_when_its_turn_has_come() {
 #[test]
 fn of_many_withdrawals_the_peer_hears_those_first_that_it_comes_to_first() {
     let mut bench = bench(2, with("mo_pr", lifetime(60_000)), with("mo_pr", lifetime(60_000)));
-    // All of it is lost on the first path, and not given to the second before it is withdrawn: the first message last.
+    // All of it is lost on the first path, and not assigned to the second before it is withdrawn: the first message last.
     bench.black.set(Some(EVERYWHERE));
     bench.write(1_396, Some(120));
     for _ in 0..9 {

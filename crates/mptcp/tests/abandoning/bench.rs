@@ -1,4 +1,4 @@
-//! A sender that knows nothing of it, a receiver that gives up, and bytes of the stream that are lost for good.
+//! A sender without partial reliability, a receiver that abandons data, and bytes of the stream that are lost for good.
 
 use crate::pair::{Fate, Pair, config, pattern};
 use anabranch_mptcp::{BufferSize, ConnectionConfig, Framing, MessageOptions, Record};
@@ -28,7 +28,7 @@ pub fn framed(config: ConnectionConfig) -> ConnectionConfig {
     ConnectionConfig { framing: Framing::Messages, ..config }
 }
 
-/// A sender that knows nothing of it, and a receiver that gives up.
+/// A sender without partial reliability, and a receiver that abandons data.
 pub struct Bench {
     pub pair: Pair,
     pub id: ConnectionId,

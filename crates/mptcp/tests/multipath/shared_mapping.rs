@@ -24,7 +24,7 @@ const BARE: usize = 1_448;
 /// The first subflow that answers carries all, and so many segments wait there; so many of them may have one mapping.
 struct Queueing {
     segments: u64,
-    train: u32,
+    per_mapping: u32,
 }
 
 impl Scheduler for Queueing {
@@ -37,14 +37,15 @@ impl Scheduler for Queueing {
         }
     }
     fn needs(&self) -> Needs {
-        Needs { segments_per_mapping: self.train, ..Needs::default() }
+        Needs { segments_per_mapping: self.per_mapping, ..Needs::default() }
     }
 }
 
-/// Paced, with so many segments waiting for that, and trains of as many.
+/// Paced; so many segments are queued, and as many may share a mapping.
 fn queueing(segments: u32) -> ConnectionConfig {
     let mut config = config();
-    config.policies.scheduler = Arc::new(move || Box::new(Queueing { segments: u64::from(segments), train: segments }));
+    config.policies.scheduler =
+        Arc::new(move || Box::new(Queueing { segments: u64::from(segments), per_mapping: segments }));
     config.tcp.pacing = true;
     config
 }
@@ -78,7 +79,7 @@ fn transfer(pair: &mut Pair, id: ConnectionId, bytes: usize) {
 }
 
 #[test]
-fn a_train_of_8_is_one_mapping_and_seven_bare_segments_of_full_size() {
+fn eight_segments_under_one_mapping_are_one_with_it_and_seven_bare_ones_of_full_size() {
     let mut pair = Pair::new(1);
     let id = warmed_up(&mut pair, queueing(8));
     transfer(&mut pair, id, 60_000);
@@ -99,7 +100,7 @@ fn a_train_of_8_is_one_mapping_and_seven_bare_segments_of_full_size() {
 }
 
 #[test]
-fn without_a_scheduler_that_wants_them_or_with_checksums_or_in_plain_tcp_there_are_no_trains() {
+fn unasked_or_with_checksums_or_in_plain_tcp_segments_share_no_mapping() {
     let checksums = |mut config: ConnectionConfig| {
         config.checksum = true;
         config
@@ -109,7 +110,7 @@ fn without_a_scheduler_that_wants_them_or_with_checksums_or_in_plain_tcp_there_a
         config
     };
     let alone = |mut config: ConnectionConfig| {
-        config.policies.scheduler = Arc::new(|| Box::new(Queueing { segments: 8, train: 1 }));
+        config.policies.scheduler = Arc::new(|| Box::new(Queueing { segments: 8, per_mapping: 1 }));
         config
     };
     for (client, multipath) in [(checksums(queueing(8)), true), (plain(queueing(8)), false), (alone(queueing(8)), true)]
@@ -123,7 +124,7 @@ fn without_a_scheduler_that_wants_them_or_with_checksums_or_in_plain_tcp_there_a
     }
 }
 
-/// Loses the nth data segment of the first train, the head being 0, for each n given; gives what the client said with data.
+/// Loses the nth data segment under the first shared mapping, for each n in `lost`; returns the client's segments with data.
 fn after_losing(lost: &'static [usize]) -> Vec<Packet> {
     let mut pair = Pair::new(1);
     let id = warmed_up(&mut pair, queueing(8));
@@ -133,7 +134,7 @@ fn after_losing(lost: &'static [usize]) -> Vec<Packet> {
             return Fate::Deliver;
         }
         count += 1;
-        // One left before the train.
+        // One left before the shared mapping.
         if count >= 2 && lost.contains(&(count - 2)) { Fate::Drop } else { Fate::Deliver }
     });
     transfer(&mut pair, id, 60_000);
@@ -142,7 +143,7 @@ fn after_losing(lost: &'static [usize]) -> Vec<Packet> {
 }
 
 #[test]
-fn what_is_lost_of_a_train_is_sent_again_as_it_went_at_first() {
+fn segments_under_a_shared_mapping_are_retransmitted_as_they_were_sent() {
     for lost in [&[0_usize][..], &[3], &[7], &[0, 3], &[0, 1, 2, 3, 4, 5, 6, 7], &[1, 2, 3, 4, 5, 6, 7]] {
         let sent = after_losing(lost);
         for index in lost {
@@ -155,7 +156,7 @@ fn what_is_lost_of_a_train_is_sent_again_as_it_went_at_first() {
 }
 
 #[test]
-fn segments_that_overtake_the_mapping_of_their_train_are_dropped_and_repaired() {
+fn segments_that_overtake_their_shared_mapping_are_dropped_and_sent_again() {
     let mut pair = Pair::new(1);
     let id = warmed_up(&mut pair, queueing(16));
     let mut count = 0_u64;
@@ -172,7 +173,7 @@ fn segments_that_overtake_the_mapping_of_their_train_are_dropped_and_repaired() 
 }
 
 #[test]
-fn every_tenth_segment_lost_does_not_end_a_connection_with_trains() {
+fn every_tenth_segment_lost_does_not_end_a_connection_with_shared_mappings() {
     for period in [10, 37, 151] {
         let mut pair = Pair::new(2);
         let id = warmed_up(&mut pair, queueing(16));
@@ -186,9 +187,9 @@ fn every_tenth_segment_lost_does_not_end_a_connection_with_trains() {
     }
 }
 
-/// On two paths, in the midst of a train on the first: how far the subflow's mapping goes, relative to where the train begins,
+/// On two paths, in the middle of a shared mapping on the first: how far the mapping goes, relative to where it begins,
 /// and how many segments have left.
-fn in_the_midst_of_a_train(pair: &mut Pair, id: ConnectionId) -> (Packet, usize) {
+fn within_a_shared_mapping(pair: &mut Pair, id: ConnectionId) -> (Packet, usize) {
     let rest = pattern(400_000);
     pair.hosts[0].write(pair.now, id, rest.into()).unwrap();
     pair.settle();
@@ -215,9 +216,9 @@ fn two_paths() -> (Pair, ConnectionId, impl FnMut(&mut Pair, PathAction)) {
 }
 
 #[test]
-fn a_suspended_subflow_finishes_the_train_that_it_began_and_no_more() {
+fn a_suspended_subflow_sends_what_its_last_mapping_covers_and_no_more() {
     let (mut pair, id, mut give) = two_paths();
-    let (head, _) = in_the_midst_of_a_train(&mut pair, id);
+    let (head, _) = within_a_shared_mapping(&mut pair, id);
     give(&mut pair, PathAction::Suspend { connection: id, subflow: SubflowId(0) });
     pair.run(Duration::from_secs(20));
     assert!(pair.received[1] == pattern(400_000), "{}", pair.received[1].len());
@@ -234,9 +235,9 @@ fn a_suspended_subflow_finishes_the_train_that_it_began_and_no_more() {
 }
 
 #[test]
-fn a_subflow_that_is_closed_in_the_midst_of_a_train_ends_behind_it() {
+fn a_subflow_that_is_closed_within_a_shared_mapping_ends_behind_it() {
     let (mut pair, id, mut give) = two_paths();
-    let (head, _) = in_the_midst_of_a_train(&mut pair, id);
+    let (head, _) = within_a_shared_mapping(&mut pair, id);
     give(&mut pair, PathAction::CloseSubflow { connection: id, subflow: SubflowId(0) });
     pair.run(Duration::from_secs(20));
     assert!(pair.received[1] == pattern(400_000), "{}", pair.received[1].len());
@@ -246,9 +247,9 @@ fn a_subflow_that_is_closed_in_the_midst_of_a_train_ends_behind_it() {
 }
 
 #[test]
-fn a_path_that_goes_in_the_midst_of_a_train_takes_no_byte_with_it() {
+fn a_path_that_goes_within_a_shared_mapping_loses_no_byte() {
     let (mut pair, id, _) = two_paths();
-    let (head, _) = in_the_midst_of_a_train(&mut pair, id);
+    let (head, _) = within_a_shared_mapping(&mut pair, id);
     let gone = head.ip.source;
     pair.judge = Box::new(move |from, _, packet| {
         let path = if from == 0 { packet.ip.source } else { packet.ip.destination };
@@ -259,7 +260,7 @@ fn a_path_that_goes_in_the_midst_of_a_train_takes_no_byte_with_it() {
 }
 
 #[test]
-fn the_end_of_the_stream_is_told_with_the_mapping_of_a_train_or_by_itself_if_it_comes_later() {
+fn data_fin_goes_with_a_shared_mapping_or_by_itself_if_it_comes_later() {
     for early in [true, false] {
         let mut pair = Pair::new(1);
         let id = warmed_up(&mut pair, queueing(8));
@@ -292,11 +293,11 @@ fn the_end_of_the_stream_is_told_with_the_mapping_of_a_train_or_by_itself_if_it_
 }
 
 #[test]
-fn who_receives_too_sends_his_acknowledgements_at_data_level_without_delay() {
+fn a_sender_that_receives_too_sends_data_acks_without_delay() {
     let mut pair = Pair::new(1);
     let id = warmed_up(&mut pair, queueing(16));
     let server = pair.accepted().unwrap();
-    // When the client was given a byte, and when it acknowledged one: numbers of bytes at data level.
+    // When the client received a byte, and when it acknowledged one: numbers of bytes at data level.
     type Log = Vec<(Instant, usize)>;
     let log: Rc<RefCell<(Log, Log)>> = Rc::default();
     let inner = Rc::clone(&log);
@@ -325,28 +326,28 @@ fn who_receives_too_sends_his_acknowledgements_at_data_level_without_delay() {
 }
 
 #[test]
-fn bytes_that_overtake_the_mapping_of_a_train_do_not_end_their_subflow() {
+fn bytes_that_overtake_a_shared_mapping_do_not_end_their_subflow() {
     let mut peer = Peer::connected(config());
     peer.join(1);
     peer.take();
-    let train = pattern(3_000);
-    let dss = peer.map(0, 1, &train, false);
+    let bytes = pattern(3_000);
+    let dss = peer.map(0, 1, &bytes, false);
     for _ in 0..3 {
         for at in (100..3_000).step_by(100) {
-            peer.send_at(1, 1 + at as u32, Flags::ACK, TcpOptions::default(), &train[at..at + 100]);
+            peer.send_at(1, 1 + at as u32, Flags::ACK, TcpOptions::default(), &bytes[at..at + 100]);
         }
     }
     assert!(peer.take().iter().all(|packet| reset_reason(packet).is_none()));
-    peer.send_at(1, 1, Flags::ACK, TcpOptions { dss: Some(dss), ..TcpOptions::default() }, &train[..100]);
+    peer.send_at(1, 1, Flags::ACK, TcpOptions { dss: Some(dss), ..TcpOptions::default() }, &bytes[..100]);
     for at in (100..3_000).step_by(100) {
-        peer.send_at(1, 1 + at as u32, Flags::ACK, TcpOptions::default(), &train[at..at + 100]);
+        peer.send_at(1, 1 + at as u32, Flags::ACK, TcpOptions::default(), &bytes[at..at + 100]);
     }
-    assert_eq!(peer.received, train);
+    assert_eq!(peer.received, bytes);
 }
 
-/// Trains of two segments of ten bytes, behind one missing byte.
-fn send_train(peer: &mut Peer, bytes: &[u8], train: usize) {
-    let at = 1 + 20 * train;
+/// Mappings of two segments of ten bytes, behind one missing byte.
+fn send_two_segments(peer: &mut Peer, bytes: &[u8], pair: usize) {
+    let at = 1 + 20 * pair;
     let dss = peer.map(at as u64, 1 + at as u32, &bytes[at..at + 20], false);
     let with = TcpOptions { dss: Some(dss), ..TcpOptions::default() };
     peer.send_at(1, 1 + at as u32, Flags::ACK, with, &bytes[at..at + 10]);
@@ -354,12 +355,12 @@ fn send_train(peer: &mut Peer, bytes: &[u8], train: usize) {
 }
 
 #[test]
-fn behind_a_missing_byte_more_trains_may_come_than_mappings_are_remembered() {
+fn behind_a_missing_byte_more_mappings_may_come_than_are_remembered() {
     let mut peer = Peer::connected(config());
     peer.join(1);
     peer.take();
     let bytes = pattern(12_001);
-    (0..600).for_each(|train| send_train(&mut peer, &bytes, train));
+    (0..600).for_each(|pair| send_two_segments(&mut peer, &bytes, pair));
     let state = peer.host.receive_state(peer.id()).unwrap();
     assert_eq!(state.out_of_order, 12_000);
     let dss = peer.map(0, 1, &bytes[..1], false);
@@ -382,7 +383,7 @@ fn a_mapping_that_cannot_be_remembered_is_not_acknowledged_but_that_of_the_next_
     let dss = peer.map(35_000, 35_001, &bytes[35_000..35_020], false);
     peer.send_at(1, 35_001, Flags::ACK, with(dss), &bytes[35_000..35_010]);
     assert_eq!(peer.host.receive_state(peer.id()).unwrap().out_of_order, 0);
-    // What waits first is a train too.
+    // What waits first is a shared mapping too.
     let dss = peer.map(0, 1, &bytes[..10_000], false);
     for at in (0..10_000).step_by(1_000) {
         let options = if at == 0 { with(dss) } else { TcpOptions::default() };

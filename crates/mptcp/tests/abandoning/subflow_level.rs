@@ -1,4 +1,4 @@
-//! The subflow's acknowledgement goes over what was given up, and the guards around that.
+//! The subflow's acknowledgement goes over abandoned data, and the guards around that.
 
 use crate::bench::{Bench, LARGE, SEGMENT, at, latency, message, message_bench, put, spe};
 use crate::pair::{Fate, config, pattern};
@@ -33,7 +33,7 @@ fn retransmitted(bench: &Bench) -> u64 {
 }
 
 #[test]
-fn the_subflow_goes_over_what_was_given_up_the_sender_has_seen_the_loss_and_goes_on_at_its_rate() {
+fn the_subflow_skips_abandoned_data_and_the_sender_which_has_seen_the_loss_goes_on_at_its_rate() {
     let mut bench = warmed_up(Bench::new(1, config(), spe(config(), subflow(150))), 40);
     bench.lost.borrow_mut().push(at(42));
     let before = ssthresh(&bench);
@@ -169,7 +169,7 @@ fn no_more_is_skipped_than_the_share_of_what_came() {
     let skipped = bench.stats().skipped_bytes;
     assert!((SEGMENT..=2 * SEGMENT).contains(&skipped), "{skipped}");
     assert_eq!(bench.stats().abandoned.expired.bytes, 4 * SEGMENT);
-    // The others come in the end, and nothing is lost that was not given up.
+    // The others come in the end, and nothing is lost that was not abandoned.
     bench.lost.borrow_mut().clear();
     bench.run(30_000);
     assert_eq!(bench.pair.hosts[0].subflow_views(bench.now(), bench.id)[0].in_flight, 0);
@@ -205,14 +205,14 @@ fn a_gap_of_which_a_part_is_still_waited_for_is_not_skipped() {
     put(&mut bench, 2_000, 9, play_out - 200);
     put(&mut bench, 2_000, 9, play_out);
     bench.pair.settle();
-    let given_up = |bench: &Bench| (bench.stats().abandoned.total().bytes, bench.stats().skipped_bytes);
+    let abandoned = |bench: &Bench| (bench.stats().abandoned.total().bytes, bench.stats().skipped_bytes);
     let mut seen = Vec::new();
     for step in 0..60 {
         message(&mut bench, 1_000, 9, play_out + 10 * step);
         bench.run(10);
-        seen.push(given_up(&bench));
+        seen.push(abandoned(&bench));
     }
-    // From 110 ms on the first is given up; as long as the second is not, its bytes are waited for.
+    // From 110 ms on the first is abandoned; as long as the second is not, its bytes are waited for.
     assert!(seen[12..28].iter().all(|seen| seen.0 == 2_024 && seen.1 == 0), "{seen:?}");
     assert_eq!(seen.last(), Some(&(2 * 2_024, SEGMENT)), "{seen:?}");
 }
@@ -244,7 +244,7 @@ fn what_came_by_another_path_leaves_a_gap_that_is_not_skipped() {
 }
 
 #[test]
-fn what_was_skipped_and_comes_late_is_not_reported_as_having_come_twice() {
+fn what_was_skipped_and_comes_late_is_not_reported_as_a_duplicate() {
     let mut bench = warmed_up(Bench::new(1, config(), spe(config(), subflow(1))), 40);
     let mut first = true;
     let missing = at(42);

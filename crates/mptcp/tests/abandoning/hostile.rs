@@ -161,7 +161,7 @@ fn who_has_not_said_that_it_knows_of_notices_withdraws_nothing() {
 }
 
 #[test]
-fn the_peer_cannot_have_given_up_more_than_it_acknowledged_whatever_it_says() {
+fn the_peer_cannot_have_abandoned_more_than_it_acknowledged_whatever_it_says() {
     let mut bench = Bench::new(1, spe(config(), latency(100)), spe(config(), latency(100)));
     bench.write(&pattern(4 * SEGMENT as usize));
     bench.run(100);
@@ -179,7 +179,7 @@ fn the_peer_cannot_have_given_up_more_than_it_acknowledged_whatever_it_says() {
 }
 
 #[test]
-fn a_data_ack_beyond_what_was_given_is_ignored() {
+fn a_data_ack_beyond_what_was_assigned_is_ignored() {
     let mut bench = Bench::new(1, spe(config(), latency(100)), spe(config(), latency(100)));
     bench.write(&pattern(4 * SEGMENT as usize));
     bench.run(100);
@@ -234,7 +234,7 @@ fn numbers_that_go_backward_and_play_out_times_of_years_are_handed_over_as_they_
 }
 
 #[test]
-fn after_a_play_out_time_of_years_the_time_of_all_later_is_over_but_only_what_is_missing_is_given_up() {
+fn after_a_play_out_time_of_years_the_time_of_all_later_is_over_but_only_what_is_missing_is_abandoned() {
     let mut bench = message_bench(latency(300), LARGE);
     message(&mut bench, 76, 1, (1 << 48) / 1_000 - 1);
     bench.run(100);
@@ -264,7 +264,7 @@ fn the_stream_ends_behind_a_gap_once_all_behind_it_is_here() {
 }
 
 #[test]
-fn an_abort_with_a_gap_open_ends_the_connection_and_gives_up_nothing_more() {
+fn an_abort_with_a_gap_open_ends_the_connection_and_abandons_nothing_more() {
     let mut bench = with_a_hole(200);
     bench.pair.hosts[0].abort(bench.now(), bench.id).unwrap();
     bench.run(3_000);
@@ -326,7 +326,7 @@ fn a_sender_does_not_fall_back_while_the_peer_may_wait_for_what_was_withdrawn() 
     };
     put(&mut pair, 76, 60_000);
     pair.run(Duration::from_millis(300));
-    // More than the window takes at once: most is withdrawn before it is given to the subflow, and nothing of what was given
+    // More than the window takes at once: most is withdrawn before it is assigned to the subflow, and nothing of what was assigned
     // is lost. What is outstanding on the subflow follows on in the stream once the rest is acknowledged.
     put(&mut pair, 60_000, 15);
     pair.run(Duration::from_millis(26));

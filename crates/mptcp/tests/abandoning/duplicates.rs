@@ -1,4 +1,4 @@
-//! Data with a deadline goes twice on its own subflow where the scheduler wants that.
+//! Data with a deadline is sent again on its own subflow at once where the scheduler asks for duplicates.
 
 use crate::pair::{Fate, Pair, config, pattern};
 use anabranch_mptcp::{ConnectionConfig, Framing, MessageOptions, Record};
@@ -16,13 +16,13 @@ use std::sync::{Arc, Mutex};
 /// What it was asked about: the first byte, and the milliseconds that are left.
 type Asked = Arc<Mutex<Vec<(u64, u64)>>>;
 
-/// Sends on the first subflow, and, if `wants`, twice.
-struct Twice {
+/// Sends on the first subflow, and a duplicate there if `wants`.
+struct Duplicating {
     wants: bool,
     asked: Asked,
 }
 
-impl Scheduler for Twice {
+impl Scheduler for Duplicating {
     fn schedule(&mut self, _: &ConnectionView, _: &Chunk, subflows: &[SubflowView]) -> Decision {
         Decision::Send(subflows[0].id)
     }
@@ -59,7 +59,7 @@ fn bench(wants: bool, reliability: &'static str) -> Bench {
     let asked = Asked::default();
     let mut config = ConnectionConfig { framing: Framing::Messages, ..config() };
     let seen = Arc::clone(&asked);
-    config.policies.scheduler = Arc::new(move || Box::new(Twice { wants, asked: Arc::clone(&seen) }));
+    config.policies.scheduler = Arc::new(move || Box::new(Duplicating { wants, asked: Arc::clone(&seen) }));
     let settings = if reliability == "full" { Settings::new() } else { Settings::new().with("latency", 400) };
     config.policies.reliability =
         Arc::new(move || table::build(reliability::TABLE, reliability, &settings).expect("in the table"));
@@ -97,7 +97,7 @@ impl Bench {
         assert!(records.iter().all(|record| matches!(record, Record::Message { .. })), "{records:?}");
         records.len()
     }
-    /// Writes three segments of which the first is lost; gives the milliseconds until the message could be read.
+    /// Writes three segments of which the first is lost; returns the milliseconds until the message could be read.
     fn three_segments(&mut self) -> u64 {
         let began = self.pair.now;
         self.loses.set(true);
