@@ -77,7 +77,7 @@ pub enum Ports {
     /// One after the other with small random steps, of all in this range, so that each rests for as long as can be (RFC 6056,
     /// algorithm 3 with the steps of algorithm 5). The timestamps of all connections between two hosts are of one clock, so that
     /// a peer in TIME-WAIT sees that a SYN is new (RFC 6191).
-    InTurn {
+    HashBased {
         /// The first of the range.
         low: u16,
         /// The last.

@@ -53,7 +53,7 @@ impl StackConfig {
     /// The defaults, with this path manager.
     pub fn new(path_manager: Box<dyn PathManager>) -> Self {
         // All but those of well-known services (RFC 6056, section 3.2): a busy proxy goes through them in half a minute.
-        let ports = Ports::InTurn { low: 1_024, high: u16::MAX };
+        let ports = Ports::HashBased { low: 1_024, high: u16::MAX };
         Self { endpoint: EndpointConfig { ports, ..EndpointConfig::default() }, path_manager, backlog: 1_024 }
     }
 }

@@ -1,7 +1,7 @@
 //! Segments that belong to no connection: SYNs for a listener, joins by token, and strangers.
 
 use super::state::{Endpoint, LocalAddress, is_one_host};
-use crate::connection::{Connection, Joining, REASON_MPTCP, REASON_PROHIBITED, Resting, RestingVerdict, packet};
+use crate::connection::{Connection, Joining, REASON_MPTCP, REASON_PROHIBITED, TimeWait, TimeWaitVerdict, packet};
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::time::Instant;
 use anabranch_wire::{Flags, MptcpOption, Packet, Segment};
@@ -22,18 +22,18 @@ struct JoinRequest {
 impl Endpoint {
     /// A segment for a TIME-WAIT of which only its place in the table is left, or for nobody.
     pub(super) fn handle_unrouted(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr, packet: &Packet) {
-        let Some(resting) = self.time_waits.get_mut(local, remote) else {
+        let Some(time_wait) = self.time_waits.get_mut(local, remote) else {
             return self.handle_stranger(now, (local, remote), packet, None);
         };
-        if resting.gives_way_to(&packet.segment) {
+        if time_wait.accepts_syn(&packet.segment) {
             let last = self.time_waits.remove(local, remote);
             return self.handle_stranger(now, (local, remote), packet, last);
         }
-        match resting.handle_segment(now, &packet.segment) {
-            RestingVerdict::Drop => {}
-            RestingVerdict::Answer(answer) if self.answers.len() < MAX_ANSWERS => self.answers.push_back(answer),
-            RestingVerdict::Answer(_) => self.counters.unknown += 1,
-            RestingVerdict::Reset => drop(self.time_waits.remove(local, remote)),
+        match time_wait.handle_segment(now, &packet.segment) {
+            TimeWaitVerdict::Drop => {}
+            TimeWaitVerdict::Answer(answer) if self.answers.len() < MAX_ANSWERS => self.answers.push_back(answer),
+            TimeWaitVerdict::Answer(_) => self.counters.unknown += 1,
+            TimeWaitVerdict::Reset => drop(self.time_waits.remove(local, remote)),
         }
     }
 
@@ -43,7 +43,7 @@ impl Endpoint {
         now: Instant,
         (local, remote): (SocketAddr, SocketAddr),
         packet: &Packet,
-        last: Option<Resting>,
+        last: Option<TimeWait>,
     ) {
         // RFC 9293, MUST-57 and MUST-63: without a word.
         if !is_one_host(local.ip()) || !is_one_host(remote.ip()) {
@@ -76,7 +76,7 @@ impl Endpoint {
         ours: LocalAddress,
         (local, remote): (SocketAddr, SocketAddr),
         syn: &Packet,
-        last: Option<Resting>,
+        last: Option<TimeWait>,
     ) {
         let listener = self.listeners.iter().find(|(port, _)| *port == local.port());
         let Some((_, config)) = listener.cloned() else {
@@ -122,7 +122,7 @@ impl Endpoint {
         (local, remote): (SocketAddr, SocketAddr),
         join: &JoinRequest,
         syn: &Packet,
-        last: Option<Resting>,
+        last: Option<TimeWait>,
     ) {
         let id = self.connections.by_token(join.token);
         let allowed = id.and_then(|id| self.connections.get(id)).map(Connection::may_accept_join);

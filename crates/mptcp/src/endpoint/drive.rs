@@ -18,7 +18,7 @@ impl Endpoint {
             Some(id) => {
                 let mut last = None;
                 if let Some(connection) = self.connections.get_mut(id) {
-                    last = connection.give_way(local, remote, &packet.segment);
+                    last = connection.end_time_wait(local, remote, &packet.segment);
                     if last.is_none() {
                         connection.handle_segment(now, local, remote, packet.ip.ecn, &mut packet.segment);
                     }
@@ -85,7 +85,7 @@ impl Endpoint {
             }
             self.ready.pop_front();
             self.pass_on_notices(now, id);
-            self.lay_to_rest(now, id);
+            self.keep_time_wait(now, id);
             if !self.forget_if_over(now, id) {
                 self.arm(id);
             }

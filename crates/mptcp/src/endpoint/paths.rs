@@ -55,14 +55,16 @@ impl Endpoint {
     }
 
     /// Forgets a connection of which nothing is left but subflows in TIME-WAIT, and nobody asks for; keeps those.
-    pub(super) fn lay_to_rest(&mut self, now: Instant, id: ConnectionId) {
-        let Some(connection) = self.connections.get_mut(id).filter(|connection| connection.rests()) else { return };
-        let resting = connection.lay_to_rest();
+    pub(super) fn keep_time_wait(&mut self, now: Instant, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id).filter(|connection| connection.is_in_time_wait()) else {
+            return;
+        };
+        let time_wait = connection.keep_time_wait();
         connection.sweep();
         // Its routes go first.
         self.pass_on_notices(now, id);
-        for resting in resting {
-            self.counters.shortened_time_waits += u64::from(self.time_waits.insert(resting));
+        for time_wait in time_wait {
+            self.counters.shortened_time_waits += u64::from(self.time_waits.insert(time_wait));
         }
     }
 

@@ -3,9 +3,9 @@
 use super::connections::{Connections, keyed_hash};
 use super::error::OperationError;
 use super::random::Random;
-use super::time_waits::TimeWaits;
+use super::time_wait_table::TimeWaitTable;
 use crate::config::{ConnectionConfig, EndpointConfig, Ports};
-use crate::connection::{Connection, Opening, Resting, Workspace};
+use crate::connection::{Connection, Opening, TimeWait, Workspace};
 use crate::event::Event;
 use crate::keys::{Derived, Key};
 use crate::stats::EndpointCounters;
@@ -41,7 +41,7 @@ pub struct Endpoint {
     pub(super) addresses: Vec<LocalAddress>,
     pub(super) listeners: Vec<(u16, Arc<ConnectionConfig>)>,
     pub(super) connections: Connections,
-    pub(super) time_waits: TimeWaits,
+    pub(super) time_waits: TimeWaitTable,
     /// How far the ports have been gone through.
     pub(super) next_port: u32,
     /// Connections that came in and may still be in their handshake.
@@ -66,7 +66,7 @@ impl Endpoint {
         Self {
             random: Random::new(config.seed),
             connections: Connections::new(hash.clone()),
-            time_waits: TimeWaits::new(config.max_time_waits, hash),
+            time_waits: TimeWaitTable::new(config.max_time_waits, hash),
             next_port: 0,
             config,
             addresses: Vec::new(),
@@ -92,7 +92,7 @@ impl Endpoint {
         local: SocketAddr,
         remote: SocketAddr,
         local_address: AddressId,
-        last: Option<Resting>,
+        last: Option<TimeWait>,
     ) -> Opening {
         let (key, derived) = self.fresh_key(config.multipath);
         Opening {
@@ -102,7 +102,7 @@ impl Endpoint {
             initial: self.initial_sequence(now, local, remote, last),
             stamp_offset: match self.config.ports {
                 Ports::Random => self.random.next_u32(),
-                Ports::InTurn { .. } => self.random.stamp_offset(local.ip(), remote.ip()),
+                Ports::HashBased { .. } => self.random.stamp_offset(local.ip(), remote.ip()),
             },
             local,
             remote,
@@ -133,10 +133,10 @@ impl Endpoint {
         now: Instant,
         local: SocketAddr,
         remote: SocketAddr,
-        last: Option<Resting>,
+        last: Option<TimeWait>,
     ) -> SeqNumber {
         let proposed = self.random.initial_sequence(now, local, remote);
-        last.map_or(proposed, |last| last.next_initial(proposed))
+        last.map_or(proposed, |last| last.initial_after(proposed))
     }
 
     /// A free port to connect from, and what is left of the connection that had it last.
@@ -145,10 +145,10 @@ impl Endpoint {
         now: Instant,
         local: IpAddr,
         remote: SocketAddr,
-    ) -> Option<(u16, Option<Resting>)> {
+    ) -> Option<(u16, Option<TimeWait>)> {
         let (low, high, start) = match self.config.ports {
             Ports::Random => (DYNAMIC_PORTS, u16::MAX, self.random.next_u32()),
-            Ports::InTurn { low, high } => {
+            Ports::HashBased { low, high } => {
                 self.next_port = self.next_port.wrapping_add(1 + self.random.next_u32() % LARGEST_STEP);
                 (low, high, self.next_port.wrapping_add(self.random.port_offset(local, remote)))
             }
@@ -162,7 +162,7 @@ impl Endpoint {
             }
             match self.time_waits.get(local, remote) {
                 None => Some((port, None)),
-                Some(last) if last.may_be_followed(now) => Some((port, self.time_waits.remove(local, remote))),
+                Some(last) if last.allows_reuse(now) => Some((port, self.time_waits.remove(local, remote))),
                 Some(_) => None,
             }
         })

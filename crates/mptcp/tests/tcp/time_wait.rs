@@ -140,7 +140,7 @@ fn a_reset_at_the_next_number_ends_the_wait() {
 
 /// A host that opens connections from ports in turn.
 fn in_turn(low: u16, high: u16) -> Transcript {
-    let ports = Ports::InTurn { low, high };
+    let ports = Ports::HashBased { low, high };
     let host = EndpointConfig { seed: [7; 32], max_time_waits: 3, ports, ..EndpointConfig::default() };
     Transcript::on(stamped(), host, [10, 0, 0, 1].into())
 }

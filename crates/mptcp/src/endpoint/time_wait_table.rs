@@ -1,7 +1,7 @@
 //! Subflows in TIME-WAIT whose connections nobody asks for any more. A busy host has many times as many of them as open
 //! connections, so each takes a small place and no timer of its own.
 
-use crate::connection::Resting;
+use crate::connection::TimeWait;
 use anabranch_policy::time::{Duration, Instant};
 use core::net::SocketAddr;
 use foldhash::quality::FixedState;
@@ -15,27 +15,27 @@ type Pair = (SocketAddr, SocketAddr);
 
 /// One, and the time under which it is in the queue: what else the queue has of its pair is of those before it.
 struct Entry {
-    resting: Resting,
+    time_wait: TimeWait,
     queued: Instant,
 }
 
 /// Subflows in TIME-WAIT, by address pairs.
-pub struct TimeWaits {
+pub struct TimeWaitTable {
     waits: HashMap<Pair, Entry, FixedState>,
     /// When to look at each: in order, but for connections whose settings differ.
     queue: VecDeque<(Instant, Pair)>,
     most: usize,
 }
 
-impl TimeWaits {
+impl TimeWaitTable {
     /// None yet, and never more than `most`. The hash is keyed, as that of the connections.
     pub fn new(most: usize, hash: FixedState) -> Self {
         Self { waits: HashMap::with_hasher(hash), queue: VecDeque::new(), most }
     }
 
     /// Adds one. Returns whether another had to go for it, which is the oldest.
-    pub fn insert(&mut self, resting: Resting) -> bool {
-        let pair = (resting.local, resting.remote);
+    pub fn insert(&mut self, time_wait: TimeWait) -> bool {
+        let pair = (time_wait.local, time_wait.remote);
         let full = self.waits.len() >= self.most;
         while self.waits.len() >= self.most {
             let Some((at, oldest)) = self.queue.pop_front() else { return true };
@@ -43,24 +43,24 @@ impl TimeWaits {
                 self.waits.remove(&oldest);
             }
         }
-        self.waits.insert(pair, Entry { resting, queued: resting.until });
-        self.queue.push_back((resting.until, pair));
+        self.waits.insert(pair, Entry { time_wait, queued: time_wait.until });
+        self.queue.push_back((time_wait.until, pair));
         full
     }
 
     /// The one between these addresses.
-    pub fn get(&self, local: SocketAddr, remote: SocketAddr) -> Option<&Resting> {
-        self.waits.get(&(local, remote)).map(|entry| &entry.resting)
+    pub fn get(&self, local: SocketAddr, remote: SocketAddr) -> Option<&TimeWait> {
+        self.waits.get(&(local, remote)).map(|entry| &entry.time_wait)
     }
 
     /// The same, to change.
-    pub fn get_mut(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<&mut Resting> {
-        self.waits.get_mut(&(local, remote)).map(|entry| &mut entry.resting)
+    pub fn get_mut(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<&mut TimeWait> {
+        self.waits.get_mut(&(local, remote)).map(|entry| &mut entry.time_wait)
     }
 
     /// It is over.
-    pub fn remove(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<Resting> {
-        self.waits.remove(&(local, remote)).map(|entry| entry.resting)
+    pub fn remove(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<TimeWait> {
+        self.waits.remove(&(local, remote)).map(|entry| entry.time_wait)
     }
 
     /// Forgets those whose time is over.
@@ -68,9 +68,9 @@ impl TimeWaits {
         while let Some(&(at, pair)) = self.queue.front().filter(|(at, _)| *at <= now) {
             self.queue.pop_front();
             let Some(entry) = self.waits.get_mut(&pair).filter(|entry| entry.queued == at) else { continue };
-            if entry.resting.until > now {
+            if entry.time_wait.until > now {
                 // A late FIN has prolonged it.
-                entry.queued = entry.resting.until;
+                entry.queued = entry.time_wait.until;
                 self.queue.push_back((entry.queued, pair));
             } else {
                 self.waits.remove(&pair);

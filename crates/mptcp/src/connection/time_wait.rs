@@ -22,7 +22,7 @@ const AFTER_THE_LAST: u32 = 1 << 16;
 
 /// A subflow in TIME-WAIT.
 #[derive(Clone, Copy, Debug)]
-pub struct Resting {
+pub struct TimeWait {
     /// Our address and port.
     pub local: SocketAddr,
     /// The peer's.
@@ -42,7 +42,7 @@ pub struct Resting {
 
 /// What a segment means to a subflow in TIME-WAIT.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum RestingVerdict {
+pub enum TimeWaitVerdict {
     /// Nothing.
     Drop,
     /// This is to be sent.
@@ -51,9 +51,9 @@ pub enum RestingVerdict {
     Reset,
 }
 
-impl Resting {
+impl TimeWait {
     /// Whether a SYN of the peer's begins its next connection (RFC 6191, section 2).
-    pub fn gives_way_to(&self, segment: &Segment) -> bool {
+    pub fn accepts_syn(&self, segment: &Segment) -> bool {
         let newer_number = segment.seq.at_or_after(self.receive_next);
         match (self.stamps, segment.options.timestamps) {
             _ if !opens(segment) => false,
@@ -68,45 +68,45 @@ impl Resting {
 
     /// Whether a connection of ours may be opened between the ports: the peer may be in TIME-WAIT too, and what tells it
     /// that ours is new is a later timestamp (RFC 6191), of which there is one each millisecond.
-    pub fn may_be_followed(&self, now: Instant) -> bool {
+    pub fn allows_reuse(&self, now: Instant) -> bool {
         let since = self.wait - self.until.since(now);
         self.stamps.is_some() && since >= Duration::from_secs(1)
     }
 
     /// The initial sequence number of the next connection between the ports, if it would else be `proposed` (RFC 9293,
     /// section 3.10.7.4: larger than the largest that was used).
-    pub fn next_initial(&self, proposed: SeqNumber) -> SeqNumber {
+    pub fn initial_after(&self, proposed: SeqNumber) -> SeqNumber {
         if proposed.after(self.send_next) { proposed } else { self.send_next + AFTER_THE_LAST }
     }
 
     /// A segment came that does not begin anything.
-    pub fn handle_segment(&mut self, now: Instant, segment: &Segment) -> RestingVerdict {
+    pub fn handle_segment(&mut self, now: Instant, segment: &Segment) -> TimeWaitVerdict {
         if segment.flags.contains(Flags::RST) {
             return match segment.seq == self.receive_next {
-                true => RestingVerdict::Reset,
+                true => TimeWaitVerdict::Reset,
                 false => self.challenge(now),
             };
         }
         if segment.flags.contains(Flags::FIN) && segment.seq + segment.sequence_length() == self.receive_next {
             // The peer lost our last acknowledgement.
             self.until = now + self.wait;
-            return RestingVerdict::Answer(self.acknowledgement(now));
+            return TimeWaitVerdict::Answer(self.acknowledgement(now));
         }
         let expected = segment.seq == self.receive_next && segment.sequence_length() == 0;
         let old =
             self.stamps.zip(segment.options.timestamps).is_some_and(|((_, last), its)| is_before(its.value, last));
         if expected && !old && segment.ack.at_or_before(self.send_next) {
-            return RestingVerdict::Drop;
+            return TimeWaitVerdict::Drop;
         }
         self.challenge(now)
     }
 
-    fn challenge(&mut self, now: Instant) -> RestingVerdict {
+    fn challenge(&mut self, now: Instant) -> TimeWaitVerdict {
         if now < self.next_challenge {
-            return RestingVerdict::Drop;
+            return TimeWaitVerdict::Drop;
         }
         self.next_challenge = now + CHALLENGE_INTERVAL;
-        RestingVerdict::Answer(self.acknowledgement(now))
+        TimeWaitVerdict::Answer(self.acknowledgement(now))
     }
 
     fn acknowledgement(&self, now: Instant) -> Packet {
@@ -138,7 +138,7 @@ fn is_before(stamp: u32, last: u32) -> bool {
 
 impl Connection {
     /// Whether nothing is left of it but subflows in TIME-WAIT, and nobody asks for more.
-    pub fn rests(&self) -> bool {
+    pub fn is_in_time_wait(&self) -> bool {
         self.life.closed.is_some()
             && self.life.discarded()
             && !self.subflows.is_empty()
@@ -146,9 +146,9 @@ impl Connection {
             && self.subflows.iter().all(|subflow| subflow.state == State::TimeWait)
     }
 
-    /// Takes its subflows, which [`Self::rests`], out of it.
-    pub fn lay_to_rest(&mut self) -> Vec<Resting> {
-        let all = self.subflows.iter().map(|subflow| self.resting(subflow)).collect();
+    /// Takes its subflows, which [`Self::is_in_time_wait`], out of it.
+    pub fn keep_time_wait(&mut self) -> Vec<TimeWait> {
+        let all = self.subflows.iter().map(|subflow| self.time_wait(subflow)).collect();
         while let Some(handle) = self.subflows.first_handle() {
             self.remove_subflow(handle, CloseReason::Normal);
         }
@@ -156,23 +156,23 @@ impl Connection {
     }
 
     /// Ends the TIME-WAIT between these addresses if the segment begins the peer's next connection there; gives what was left of it.
-    pub fn give_way(&mut self, local: SocketAddr, remote: SocketAddr, segment: &Segment) -> Option<Resting> {
+    pub fn end_time_wait(&mut self, local: SocketAddr, remote: SocketAddr, segment: &Segment) -> Option<TimeWait> {
         if !opens(segment) {
             return None;
         }
         let between = |s: &Subflow| s.identity.local == local && s.identity.remote == remote;
         let handle = self.subflows.find(|subflow| subflow.state == State::TimeWait && between(subflow))?;
-        let resting = self.resting(&self.subflows[handle]);
-        resting.gives_way_to(segment).then(|| {
+        let time_wait = self.time_wait(&self.subflows[handle]);
+        time_wait.accepts_syn(segment).then(|| {
             self.remove_subflow(handle, CloseReason::Normal);
-            resting
+            time_wait
         })
     }
 
-    fn resting(&self, subflow: &Subflow) -> Resting {
+    fn time_wait(&self, subflow: &Subflow) -> TimeWait {
         let multipath = self.association.protocol == Protocol::Multipath;
         let window = self.receiver.buffer.window() >> subflow.negotiated.receive_scale;
-        Resting {
+        TimeWait {
             local: subflow.identity.local,
             remote: subflow.identity.remote,
             until: subflow.timers.at(SubflowTimer::Linger),
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn the_next_connection_begins_beyond_the_last_also_where_that_was_faster_than_the_clock() {
         let end = |port| SocketAddr::from(([10, 0, 0, 1], port));
-        let resting = Resting {
+        let time_wait = TimeWait {
             local: end(1),
             remote: end(2),
             until: Instant::ZERO,
@@ -206,8 +206,8 @@ mod tests {
             data_ack: None,
             next_challenge: Instant::ZERO,
         };
-        assert_eq!(resting.next_initial(SeqNumber(5)), SeqNumber(5));
-        assert_eq!(resting.next_initial(SeqNumber(u32::MAX - 10)), SeqNumber(65_525));
-        assert_eq!(resting.next_initial(SeqNumber(u32::MAX - 1_000)), SeqNumber(65_525));
+        assert_eq!(time_wait.initial_after(SeqNumber(5)), SeqNumber(5));
+        assert_eq!(time_wait.initial_after(SeqNumber(u32::MAX - 10)), SeqNumber(65_525));
+        assert_eq!(time_wait.initial_after(SeqNumber(u32::MAX - 1_000)), SeqNumber(65_525));
     }
 }
