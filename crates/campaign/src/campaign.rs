@@ -63,7 +63,7 @@ impl Tally {
 /// The number of a history, with its kind and seed.
 pub fn history(kinds: &[Kind], seed: u64, number: u64) -> History {
     let kind = kinds[(number % kinds.len() as u64) as usize];
-    History::draw(kind, seed.wrapping_mul(0x9e37_79b9).wrapping_add(number) & 0xffff_ffff_ffff)
+    History::draw_changing(kind, seed.wrapping_mul(0x9e37_79b9).wrapping_add(number) & 0xffff_ffff_ffff)
 }
 
 /// A failing history as it goes to the corpus, with its transcript.

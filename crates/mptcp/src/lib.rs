@@ -18,6 +18,7 @@ pub mod keys;
 mod receive_buffer;
 mod record;
 mod send_buffer;
+mod sorted_ring;
 pub mod stats;
 mod subflow;
 mod timer_table;

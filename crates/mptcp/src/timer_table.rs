@@ -13,13 +13,15 @@ pub trait Timers: Copy {
 #[derive(Clone, Copy, Debug)]
 pub struct TimerTable<T, const N: usize> {
     deadlines: [Instant; N],
+    /// The earliest of them: it is asked for far more often than it changes.
+    earliest: Instant,
     timers: PhantomData<T>,
 }
 
 impl<T: Timers, const N: usize> TimerTable<T, N> {
     /// None runs.
     pub const fn new() -> Self {
-        Self { deadlines: [Instant::NEVER; N], timers: PhantomData }
+        Self { deadlines: [Instant::NEVER; N], earliest: Instant::NEVER, timers: PhantomData }
     }
 
     /// When a timer is due; [`Instant::NEVER`] if it does not run.
@@ -29,8 +31,12 @@ impl<T: Timers, const N: usize> TimerTable<T, N> {
 
     /// Starts a timer, or moves it.
     pub fn set(&mut self, timer: T, at: Instant) {
-        if let Some(deadline) = self.deadlines.get_mut(timer.place()) {
-            *deadline = at;
+        let Some(deadline) = self.deadlines.get_mut(timer.place()) else { return };
+        let before = core::mem::replace(deadline, at);
+        if at <= self.earliest {
+            self.earliest = at;
+        } else if before == self.earliest {
+            self.earliest = self.deadlines.iter().copied().min().unwrap_or(Instant::NEVER);
         }
     }
 
@@ -56,7 +62,7 @@ impl<T: Timers, const N: usize> TimerTable<T, N> {
 
     /// The earliest deadline.
     pub fn next(&self) -> Instant {
-        self.deadlines.iter().copied().min().unwrap_or(Instant::NEVER)
+        self.earliest
     }
 }
 

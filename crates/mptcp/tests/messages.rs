@@ -98,6 +98,24 @@ fn a_message_on_a_connection_of_bytes_is_the_callers_mistake() {
 }
 
 #[test]
+fn the_play_out_clock_starts_with_the_first_message_and_is_for_messages_only() {
+    let (mut pair, id, server) = open(framed(), framed());
+    let clock = pair.hosts[1].play_out_clock(server).unwrap();
+    assert_eq!(clock.at(Duration::ZERO), None);
+    pair.hosts[0].write_message(pair.now, id, Bytes::from(pattern(500)), &options(0, 40)).unwrap();
+    let written = pair.now;
+    pair.settle();
+    pair.run(Duration::from_secs(1));
+    let clock = pair.hosts[1].play_out_clock(server).unwrap();
+    // It arrives after the path's 10 ms, and is to be played the latency later; one of 60 ms more comes 60 ms behind it.
+    let played = written + Duration::from_millis(10) + clock.latency();
+    assert_eq!(clock.at(Duration::from_millis(40)), Some(played));
+    assert_eq!(clock.at(Duration::from_millis(100)), Some(played + Duration::from_millis(60)));
+    let (pair, _, server) = open(config(), config());
+    assert!(pair.hosts[1].play_out_clock(server).is_none());
+}
+
+#[test]
 fn bytes_of_a_stream_without_gaps_are_records_with_their_offsets() {
     let (mut pair, id, server) = open(config(), config());
     let data = pattern(10_000);

@@ -33,9 +33,28 @@ impl fmt::Debug for AddressId {
 /// What a policy remembers per subflow.
 pub type SubflowMap<T> = ShortMap<SubflowId, T>;
 
+/// A key of a [`ShortMap`].
+pub trait Key: Copy + Ord {
+    /// Where its entry is if keys count up from 0 and none was removed.
+    fn place(self) -> usize {
+        usize::MAX
+    }
+}
+
+impl Key for SubflowId {
+    fn place(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl Key for AddressId {}
+
+impl Key for (AddressId, AddressId) {}
+
 /// A short list in order of its keys, with room for no more than it holds.
 ///
-/// A connection has a handful of subflows and addresses, so a scan of one cache line or two beats every hash and tree.
+/// A connection has a handful of subflows and addresses, so a look at the likely place, and else a scan of one cache line or two,
+/// beats every hash and tree.
 #[derive(Clone, Debug)]
 pub struct ShortMap<K, T> {
     entries: Vec<(K, T)>,
@@ -55,7 +74,7 @@ impl<K, T> IntoIterator for ShortMap<K, T> {
     }
 }
 
-impl<K: Copy + Ord, T> ShortMap<K, T> {
+impl<K: Key, T> ShortMap<K, T> {
     /// An empty map.
     pub fn new() -> Self {
         Self::default()
@@ -66,11 +85,18 @@ impl<K: Copy + Ord, T> ShortMap<K, T> {
     }
     /// The entry of `id`.
     pub fn get(&self, id: K) -> Option<&T> {
-        self.entries.iter().find(|(have, _)| *have == id).map(|(_, entry)| entry)
+        match self.entries.get(id.place()) {
+            Some((have, entry)) if *have == id => Some(entry),
+            _ => self.entries.iter().find(|(have, _)| *have == id).map(|(_, entry)| entry),
+        }
     }
     /// The entry of `id`, to change.
     pub fn get_mut(&mut self, id: K) -> Option<&mut T> {
-        self.entries.iter_mut().find(|(have, _)| *have == id).map(|(_, entry)| entry)
+        let at = match self.entries.get(id.place()) {
+            Some((have, _)) if *have == id => id.place(),
+            _ => self.entries.iter().position(|(have, _)| *have == id)?,
+        };
+        self.entries.get_mut(at).map(|(_, entry)| entry)
     }
     /// Sets the entry of `id`; returns back the one it replaces.
     pub fn insert(&mut self, id: K, entry: T) -> Option<T> {

@@ -41,6 +41,10 @@ impl Rate {
         if self.0 == 0 {
             return Duration::MAX;
         }
+        // Anything up to 2 GB: a division of 128 bits costs as much as the rest of a segment's pacing.
+        if let Some(bit_nanos) = bytes.checked_mul(8_000_000_000) {
+            return Duration::from_nanos(bit_nanos.div_ceil(self.0));
+        }
         let bit_nanos = u128::from(bytes) * 8_000_000_000;
         Duration::from_nanos(u64::try_from(bit_nanos.div_ceil(u128::from(self.0))).unwrap_or(u64::MAX))
     }

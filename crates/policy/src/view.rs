@@ -63,7 +63,7 @@ pub struct Counters {
 }
 
 /// One subflow as a scheduler or path manager sees it. Sizes are payload bytes.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct SubflowView {
     /// The subflow.
     pub id: SubflowId,

@@ -119,19 +119,6 @@ pub struct Advertised {
     pub selected: bool,
 }
 
-/// A neighbour on an interface that is no MANET.
-#[derive(Clone, Copy, Debug)]
-pub struct WiredNeighbor {
-    /// Router ID.
-    pub id: RouterId,
-    /// Its Router Priority.
-    pub priority: u8,
-    /// Metric of the link to it.
-    pub metric: u16,
-    /// Metric of its link to the router, from its router-LSA.
-    pub metric_back: u16,
-}
-
 /// Selects the neighbours to advertise. Filled anew each time, into the same memory: [`clear`](Self::clear);
 /// [`add_interface`](Self::add_interface), each followed by [`add_neighbor`](Self::add_neighbor) for all its neighbours;
 /// [`select`](Self::select).
@@ -139,8 +126,6 @@ pub struct WiredNeighbor {
 pub struct AdvertisedNeighbors {
     interfaces: Vec<ManetInterface>,
     views: Vec<View>,
-    wired: Vec<WiredNeighbor>,
-    wired_links: Vec<(RouterId, RouterId, u16)>,
     /// Lists of Router IDs that views refer to.
     ids: Vec<RouterId>,
     metrics: Vec<(RouterId, u16)>,
@@ -167,8 +152,6 @@ impl AdvertisedNeighbors {
     pub fn clear(&mut self) {
         self.interfaces.clear();
         self.views.clear();
-        self.wired.clear();
-        self.wired_links.clear();
         self.ids.clear();
         self.metrics.clear();
     }
@@ -205,16 +188,6 @@ impl AdvertisedNeighbors {
         let metrics = [start, self.metrics.len()];
         let rank = neighbor.rank;
         self.views.push(View { interface, rank, advertised, connected, dependent, selected, metrics, outcome: false });
-    }
-
-    /// Adds a neighbour on an interface that is no MANET.
-    pub fn add_wired_neighbor(&mut self, neighbor: WiredNeighbor) {
-        self.wired.push(neighbor);
-    }
-
-    /// Adds a link between two neighbours on such interfaces that the link-state database has.
-    pub fn add_wired_link(&mut self, from: RouterId, to: RouterId, metric: u16) {
-        self.wired_links.push((from, to, metric));
     }
 
     /// Selects for the router `id`.
@@ -255,8 +228,7 @@ impl AdvertisedNeighbors {
 impl AdvertisedNeighbors {
     /// Steps 1 to 4.
     fn fill_matrices(&mut self, own: RouterId) {
-        let ids = self.views.iter().map(|view| view.advertised.id).chain(self.wired.iter().map(|one| one.id));
-        self.costs.begin(own, ids);
+        self.costs.begin(own, self.views.iter().map(|view| view.advertised.id));
         self.fill_costs(own);
         self.fill_backbone();
         self.fill_selected(own);
@@ -264,7 +236,7 @@ impl AdvertisedNeighbors {
 
     /// Steps 1 and 2, and the priorities.
     fn fill_costs(&mut self, own: RouterId) {
-        let Self { costs, views, ids, metrics, wired, wired_links, interfaces } = self;
+        let Self { costs, views, ids, metrics, interfaces } = self;
         for view in views.iter() {
             let Advertised { id, metric, default_metric, .. } = view.advertised;
             costs.raise_priority(id, view.rank.priority);
@@ -277,14 +249,6 @@ impl AdvertisedNeighbors {
             for to in range(ids, view.connected) {
                 costs.link(id, *to, metric_to(*to));
             }
-        }
-        for neighbor in wired.iter() {
-            costs.raise_priority(neighbor.id, neighbor.priority);
-            costs.link(own, neighbor.id, neighbor.metric);
-            costs.link(neighbor.id, own, neighbor.metric_back);
-        }
-        for (from, to, metric) in wired_links.iter() {
-            costs.link(*from, *to, *metric);
         }
     }
 
@@ -337,10 +301,9 @@ impl AdvertisedNeighbors {
         let Some(view) = self.views.get(index) else { return false };
         let id = view.advertised.id;
         let others = || self.views.iter().enumerate().filter(|(_, one)| one.advertised.id == id);
-        let wired = self.wired.iter().filter(|one| one.id == id);
-        let least = others().map(|(_, one)| one.advertised.metric).chain(wired.clone().map(|one| one.metric)).min();
+        let least = others().map(|(_, one)| one.advertised.metric).min();
         let candidates = || others().filter(|(_, one)| Some(one.advertised.metric) == least);
-        if wired.clone().any(|one| Some(one.metric) == least) || candidates().any(|(_, one)| one.advertised.backbone) {
+        if candidates().any(|(_, one)| one.advertised.backbone) {
             // It is advertised anyway.
             return false;
         }

@@ -90,6 +90,13 @@ mod tests {
     }
 
     #[test]
+    fn what_is_added_in_place_wraps_too() {
+        let mut number = SeqNumber(u32::MAX);
+        number += 2;
+        assert_eq!((number, format!("{number:?}")), (SeqNumber(1), "1".to_owned()));
+    }
+
+    #[test]
     fn a_number_is_neither_before_nor_after_itself() {
         let number = SeqNumber(7);
         assert!(!number.before(number) && !number.after(number));

@@ -20,6 +20,31 @@ impl History {
         history
     }
 
+    /// The same, and in some octets are changed on their way, and addresses go and come back.
+    pub fn draw_changing(kind: Kind, seed: u64) -> Self {
+        let mut history = Self::draw(kind, seed);
+        let mut luck = Luck::new(seed ^ 0x00c4_a96e);
+        let last = history.ops.last().map_or(0, |(at, _)| *at);
+        let at = |luck: &mut Luck| luck.below(u64::from(last) + 200) as u32;
+        if luck.one_in(8) {
+            for _ in 0..luck.between(1, 3) {
+                let op = Op::Change(luck.below(2) as usize, luck.pick(&[1, 1, 2, 10, 200]));
+                history.ops.push((at(&mut luck), op));
+            }
+        }
+        if luck.one_in(6) {
+            for _ in 0..luck.between(1, 4) {
+                let (side, path) = (luck.below(2) as usize, luck.below(history.delays.len() as u64) as u8);
+                let down = at(&mut luck);
+                history.ops.push((down, Op::Down(side, path)));
+                let away = luck.pick(&[1, 20, 300, 2_000, 20_000]);
+                history.ops.push((down + luck.between(1, away) as u32, Op::Up(side, path)));
+            }
+        }
+        history.ops.sort_by_key(|(at, _)| *at);
+        history
+    }
+
     fn draw_ops(&mut self, luck: &mut Luck) {
         let mut at = 0;
         let stormy = luck.one_in(3);

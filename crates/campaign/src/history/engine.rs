@@ -3,10 +3,13 @@
 use super::opposite::{Ending, Side};
 use crate::literal::{Action, Nanos};
 use crate::settings::{Settings, settings};
-use anabranch_mptcp::{BufferSize, CloseCause, ConnectionConfig, EcnMode, Endpoint, EndpointConfig, Event, Policies};
+use anabranch_mptcp::{
+    BufferSize, CloseCause, ConnectionConfig, EcnMode, Endpoint, EndpointConfig, Event, Policies, Protocol,
+};
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::table::{self, Settings as PolicySettings};
 use anabranch_policy::time::{Duration, Instant};
+use anabranch_policy::view::{SubflowState, SubflowView};
 use anabranch_policy::{congestion, path_manager, scheduler};
 use anabranch_wire::Packet;
 use bytes::Bytes;
@@ -125,6 +128,7 @@ pub struct EngineSide {
     id: Option<ConnectionId>,
     cause: Option<CloseCause>,
     end_of_stream: bool,
+    is_plain: bool,
     complaint: Option<String>,
 }
 
@@ -157,6 +161,7 @@ impl EngineSide {
             id: None,
             cause: None,
             end_of_stream: false,
+            is_plain: false,
             complaint: None,
         }
     }
@@ -178,13 +183,22 @@ impl EngineSide {
             match event {
                 Event::Accepted { connection, .. } if !self.client && self.id.is_none() => self.id = Some(connection),
                 Event::Accepted { .. } => self.complaint = Some("a second connection was accepted".into()),
+                Event::FellBack(id, _) if self.id == Some(id) => self.is_plain = true,
                 Event::EndOfStream(id) if self.id == Some(id) => self.on_end_of_stream(),
                 Event::Closed(id, cause) if self.id == Some(id) => self.on_closed(cause),
                 _ => {}
             }
         }
         while self.endpoint.poll_trace().is_some() {}
+        // The rest is also read of a connection that is gone, and has no protocol any more.
+        self.is_plain |= self.id.and_then(|id| self.endpoint.protocol(id)) == Some(Protocol::Tcp);
     }
+}
+
+/// A host of the engine's that only listens, with the plainest settings.
+pub(super) fn listener(seed: u64, addresses: &[IpAddr]) -> Endpoint {
+    let settings = Settings::plain(ENGINE);
+    EngineSide::new(&settings, seed, addresses, false).endpoint
 }
 
 fn at(now: Nanos) -> Instant {
@@ -225,6 +239,26 @@ impl Side for EngineSide {
         self.endpoint.read(at(now), self.id?, usize::try_from(most).unwrap_or(usize::MAX))
     }
     fn act(&mut self, _now: Nanos, _action: Action) {}
+    fn address_down(&mut self, now: Nanos, path: u8) {
+        self.endpoint.handle_address_down(at(now), AddressId(1 + path));
+    }
+    fn address_up(&mut self, now: Nanos, path: u8, address: IpAddr) {
+        self.endpoint.handle_address_up(at(now), AddressId(1 + path), address);
+    }
+    fn lives_beside(&self, ours: Option<u8>, theirs: Option<u8>) -> bool {
+        let Some(id) = self.id.filter(|id| self.endpoint.protocol(*id) == Some(Protocol::Multipath)) else {
+            return false;
+        };
+        // The address of the initial subflow has the identifier 0 for the peer.
+        let on = |id: AddressId, path: Option<u8>| path.is_some_and(|p| id.0 == 1 + p || (p == 0 && id.0 == 0));
+        let carries = |view: &SubflowView| {
+            view.state == SubflowState::Established && !on(view.local_address, ours) && !on(view.remote_address, theirs)
+        };
+        self.endpoint.subflow_views(Instant::ZERO, id).iter().any(carries)
+    }
+    fn is_plain(&self) -> bool {
+        self.is_plain
+    }
     fn is_open(&self) -> bool {
         self.id.is_some()
     }

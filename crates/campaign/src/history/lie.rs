@@ -9,11 +9,13 @@ use anabranch_wire::{Flags, Packet, Segment, SeqNumber, TcpOptions};
 use bytes::Bytes;
 
 /// What the text of a segment consists of that maps other octets over those of the stream.
-pub const OVERLAID: u8 = 0xee;
+const OVERLAID: u8 = 0xee;
 /// What a forged segment consists of.
 const FORGED: u8 = 0xff;
 /// Further away than any window of the engine's.
 const OUT_OF_WINDOW: u32 = 1 << 26;
+/// No window is larger (RFC 7323, section 2.3).
+const LARGEST_WINDOW: u32 = 1 << 30;
 /// Joins that are begun beside one that the peer begins.
 const FLOOD: u64 = 20;
 
@@ -55,7 +57,8 @@ pub enum Lie {
 pub enum Sent {
     /// It is that.
     AsWritten,
-    /// It is that, or [`OVERLAID`].
+    /// The peer mapped other octets over it; or, where such a segment was lost and then sent as it should be, octets of the stream
+    /// where its mapping had put the others. There are no more than were written.
     Overlaid,
     /// The peer said where it belongs, and lied.
     Anything,
@@ -103,10 +106,12 @@ impl Lie {
                 let mut forged = packet.clone();
                 let segment = &mut forged.segment;
                 segment.payload = Bytes::from(vec![FORGED; segment.payload.len()]);
-                let far = luck.pick(&[OUT_OF_WINDOW, 1 << 30, 1 << 31, OUT_OF_WINDOW.wrapping_neg()]);
                 if self == Self::BlindNumber {
+                    let far = luck.pick(&[OUT_OF_WINDOW, 1 << 30, 1 << 31, OUT_OF_WINDOW.wrapping_neg()]);
                     segment.seq = SeqNumber(segment.seq.0.wrapping_add(far));
                 } else {
+                    // As far back as the largest window that the peer ever told, an old one is taken (RFC 5961, section 5.2).
+                    let far = luck.pick(&[OUT_OF_WINDOW, 1 << 30, 1 << 31, LARGEST_WINDOW.wrapping_neg()]);
                     segment.ack = SeqNumber(segment.ack.0.wrapping_add(far));
                     if let Some(timestamps) = &mut segment.options.timestamps {
                         timestamps.value = timestamps.value.wrapping_add(luck.pick(&[0, 1, 2_000_000]));

@@ -8,6 +8,7 @@ pub mod network;
 pub mod opposite;
 mod text;
 pub mod transcript;
+pub mod twins;
 pub mod verdict;
 pub mod world;
 
@@ -68,6 +69,12 @@ pub enum Op {
     Weather(usize, Weather),
     /// What a side sends loses its MPTCP options from now on.
     Strip(usize),
+    /// In so many packets of a side's an octet of the payload is changed.
+    Change(usize, u32),
+    /// A side loses its address on a path.
+    Down(usize, u8),
+    /// It has it again.
+    Up(usize, u8),
     /// The literal peer does something of its own accord.
     Act(usize, Action),
     /// The next packets of the literal peer's, so many, are changed on their way.
@@ -93,4 +100,21 @@ pub struct History {
     pub fates: Vec<(usize, u32, Fate)>,
     /// What happens when, in milliseconds.
     pub ops: Vec<(u32, Op)>,
+}
+
+impl History {
+    /// Whether mappings have checksums where MPTCP is spoken: a side asks for them.
+    pub fn checksums(&self) -> bool {
+        self.is_set("checksum")
+    }
+
+    /// Whether a setting of either side's is not the plainest.
+    pub fn is_set(&self, name: &str) -> bool {
+        self.sides.iter().any(|side| side.odd().any(|(odd, _)| odd == name))
+    }
+
+    /// Whether the literal peer maps octets again that need not be.
+    pub fn repeats(&self) -> bool {
+        self.is_set("again") || self.ops.iter().any(|(_, op)| matches!(op, Op::Act(_, Action::Again)))
+    }
 }

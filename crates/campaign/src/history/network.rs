@@ -4,7 +4,8 @@ use super::lie::Lie;
 use crate::literal::{MILLI, Nanos};
 use crate::luck::Luck;
 use anabranch_wire::Packet;
-use std::collections::BTreeMap;
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// What a path does to packets, in parts of 256.
@@ -43,10 +44,19 @@ pub struct Network {
     pub lie: Option<(usize, Lie, u32)>,
     /// Whether what each side sends loses its MPTCP options.
     pub strip: [bool; 2],
+    /// In how many more packets of each side's an octet of the payload is changed.
+    pub changes: [u32; 2],
+    /// The addresses that are gone: side and path.
+    away: BTreeSet<(usize, usize)>,
     fates: Vec<(usize, u32, Fate)>,
     sent: [u32; 2],
     in_flight: BTreeMap<(Nanos, u64), (usize, Packet)>,
     count: u64,
+}
+
+/// What becomes of an octet that is changed on its way.
+pub fn changed(octet: u8) -> u8 {
+    octet.wrapping_add(1)
 }
 
 /// The path that an address is on.
@@ -75,6 +85,8 @@ impl Network {
             weather: vec![Weather::default(); delays.len()],
             lie: None,
             strip,
+            changes: [0; 2],
+            away: BTreeSet::new(),
             fates,
             sent: [0, 0],
             in_flight: BTreeMap::new(),
@@ -101,6 +113,11 @@ impl Network {
             packet.segment.options.dss = None;
             packet.segment.options.mptcp.clear();
         }
+        let source = path_of(packet.ip.source);
+        if self.away.contains(&(from, source)) {
+            return "from nowhere";
+        }
+        let changed = self.change(from, &mut packet);
         let due = now + self.delays[path];
         let fate = self.fates.iter().find(|(side, which, _)| (*side, *which) == (from, number));
         let weather = self.weather[path];
@@ -117,13 +134,17 @@ impl Network {
             }
             None => {}
         }
-        if weather.down || self.weather[path_of(packet.ip.source).min(self.delays.len() - 1)].down {
+        if weather.down || self.weather[source.min(self.delays.len() - 1)].down {
             return "lost";
         }
         if self.luck.parts(weather.loss) {
             return "lost";
         }
-        let mut word = if self.strip[from] { "stripped" } else { "" };
+        let mut word = match (changed, self.strip[from]) {
+            (true, _) => "changed",
+            (false, true) => "stripped",
+            (false, false) => "",
+        };
         if self.luck.parts(weather.twice) {
             let later = self.luck.below(u64::from(weather.late_by) * MILLI);
             self.put(due + later, from, packet.clone());
@@ -133,6 +154,35 @@ impl Network {
         let later = if late { self.luck.below(u64::from(weather.late_by) * MILLI) } else { 0 };
         self.put(due + later, from, packet);
         if late { "late" } else { word }
+    }
+
+    /// Changes an octet of the payload, as a middlebox does that knows nothing of MPTCP: TCP's own checksum is right again.
+    fn change(&mut self, from: usize, packet: &mut Packet) -> bool {
+        let payload = &mut packet.segment.payload;
+        if payload.is_empty() || self.changes[from] == 0 {
+            return false;
+        }
+        self.changes[from] -= 1;
+        let mut octets = payload.to_vec();
+        let place = self.luck.below(octets.len() as u64) as usize;
+        octets[place] = changed(octets[place]);
+        *payload = Bytes::from(octets);
+        true
+    }
+
+    /// An address is gone: nothing leaves from it, and nothing arrives there.
+    pub fn take_away(&mut self, side: usize, path: usize) -> bool {
+        self.away.insert((side, path))
+    }
+
+    /// It is back.
+    pub fn bring_back(&mut self, side: usize, path: usize) -> bool {
+        self.away.remove(&(side, path))
+    }
+
+    /// All that are gone.
+    pub fn away(&self) -> Vec<(usize, usize)> {
+        self.away.iter().copied().collect()
     }
 
     fn put(&mut self, due: Nanos, from: usize, packet: Packet) {
@@ -145,14 +195,16 @@ impl Network {
         self.in_flight.first_key_value().map_or(Nanos::MAX, |((due, _), _)| *due)
     }
 
-    /// The next packet, and to whom.
+    /// The next packet, and to whom. There is none if nobody has its address any more.
     pub fn take(&mut self) -> Option<(usize, Packet)> {
-        self.in_flight.pop_first().map(|(_, arrival)| arrival)
+        let (_, (to, packet)) = self.in_flight.pop_first()?;
+        (!self.away.contains(&(to, path_of(packet.ip.destination)))).then_some((to, packet))
     }
 
     /// Nothing is lost from now on; options stay stripped.
     pub fn calm(&mut self) {
         self.weather.fill(Weather::default());
         self.lie = None;
+        self.changes = [0; 2];
     }
 }

@@ -1,9 +1,10 @@
 //! The side of a history: the engine, the literal peer, or any other TCP.
 
-use crate::literal::{Action, End, Nanos, Peer};
+use super::network::path_of;
+use crate::literal::{Action, End, Nanos, Peer, Protocol};
 use anabranch_wire::Packet;
 use bytes::Bytes;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// How a side's connection ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,6 +37,14 @@ pub trait Side {
     fn read(&mut self, now: Nanos, most: u64) -> Option<Bytes>;
     /// It does something that only some sides can.
     fn act(&mut self, now: Nanos, action: Action);
+    /// Its address on a path is gone.
+    fn address_down(&mut self, now: Nanos, path: u8);
+    /// Its address on a path is back.
+    fn address_up(&mut self, now: Nanos, path: u8, address: IpAddr);
+    /// Whether a subflow in use is not from its address on `ours`, nor to the peer's on `theirs`.
+    fn lives_beside(&self, ours: Option<u8>, theirs: Option<u8>) -> bool;
+    /// Whether it speaks plain TCP.
+    fn is_plain(&self) -> bool;
     /// Whether there is a connection, or was one.
     fn is_open(&self) -> bool;
     /// Whether the peer's stream has ended and been read.
@@ -84,6 +93,19 @@ impl Side for Peer {
     }
     fn act(&mut self, now: Nanos, action: Action) {
         Self::act(self, now, action);
+    }
+    fn address_down(&mut self, now: Nanos, path: u8) {
+        Self::leave(self, now, usize::from(path));
+    }
+    fn address_up(&mut self, now: Nanos, path: u8, _address: IpAddr) {
+        Self::come_back(self, now, usize::from(path));
+    }
+    fn lives_beside(&self, ours: Option<u8>, theirs: Option<u8>) -> bool {
+        let on = |end: IpAddr, path: Option<u8>| path.is_some_and(|path| path_of(end) == usize::from(path));
+        self.in_use().any(|(local, remote)| !on(local.ip(), ours) && !on(remote.ip(), theirs))
+    }
+    fn is_plain(&self) -> bool {
+        self.protocol() == Protocol::Plain
     }
     fn is_open(&self) -> bool {
         self.has_begun()

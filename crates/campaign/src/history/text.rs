@@ -43,6 +43,9 @@ fn op_text(op: &Op) -> String {
         Op::Close(side) => format!("close {side}"),
         Op::Abort(side) => format!("abort {side}"),
         Op::Strip(side) => format!("strip {side}"),
+        Op::Change(side, count) => format!("change {side} {count}"),
+        Op::Down(side, path) => format!("down {side} {path}"),
+        Op::Up(side, path) => format!("up {side} {path}"),
         Op::Weather(path, w) => {
             format!("weather {path} {} {} {} {} {}", w.loss, w.twice, w.late, w.late_by, u8::from(w.down))
         }
@@ -82,8 +85,11 @@ type ByName<T, const N: usize> = [(&'static str, T); N];
 const OF_A_SIDE: ByName<fn(usize) -> Op, 5> =
     [("pause", Op::Pause), ("resume", Op::Resume), ("close", Op::Close), ("abort", Op::Abort), ("strip", Op::Strip)];
 
-/// What a side does with so many octets, by name.
-const WITH_OCTETS: ByName<fn(usize, u32) -> Op, 2> = [("write", Op::Write), ("read", Op::Read)];
+/// What happens with so many octets of a side's, or packets, by name.
+const WITH_OCTETS: ByName<fn(usize, u32) -> Op, 3> = [("write", Op::Write), ("read", Op::Read), ("change", Op::Change)];
+
+/// What becomes of its address on a path, by name.
+const WITH_PATH: ByName<fn(usize, u8) -> Op, 2> = [("down", Op::Down), ("up", Op::Up)];
 
 /// Actions of the literal peer with a number, by name.
 const NUMBERED: ByName<fn(u8) -> Action, 7> = [
@@ -110,6 +116,9 @@ fn op(words: &[&str]) -> Result<Op, String> {
         return Ok(make(side(words, 1)?));
     }
     if let Some(make) = named(&WITH_OCTETS, name) {
+        return Ok(make(side(words, 1)?, number(words, 2)?));
+    }
+    if let Some(make) = named(&WITH_PATH, name) {
         return Ok(make(side(words, 1)?, number(words, 2)?));
     }
     if let Some(make) = named(&NUMBERED, name) {
@@ -203,7 +212,7 @@ mod tests {
     fn a_history_written_and_read_is_the_same() {
         for (_, kind) in Kind::NAMES {
             for seed in 0..300 {
-                for history in [History::draw(kind, seed), History::draw_hostile(seed)] {
+                for history in [History::draw_changing(kind, seed), History::draw_hostile(seed)] {
                     assert_eq!(history.to_string().parse(), Ok(history));
                 }
             }

@@ -1,8 +1,8 @@
 //! Plays a history, and checks after every step what must hold at every moment.
 
 use super::engine::{EngineSide, PORT};
-use super::lie::{OVERLAID, Sent};
-use super::network::{Network, address};
+use super::lie::Sent;
+use super::network::{self, Network, address};
 use super::opposite::{Ending, Side};
 use super::transcript;
 use super::{History, Op};
@@ -68,6 +68,13 @@ pub struct World {
     sent: Sent,
     /// A side read what nobody wrote.
     pub misread: bool,
+    /// A side lost an address, and with it all that it used.
+    pub cut: bool,
+    /// Octets are changed on their way.
+    changes: bool,
+    /// Mappings have checksums as long as MPTCP is spoken.
+    checksums: bool,
+    v6: bool,
     steps: u64,
     at_once: u32,
     second: Second,
@@ -75,7 +82,7 @@ pub struct World {
 }
 
 /// What a side writes: octets that differ from place to place.
-fn pattern(side: usize) -> &'static Bytes {
+pub(super) fn pattern(side: usize) -> &'static Bytes {
     static PATTERNS: OnceLock<[Bytes; 2]> = OnceLock::new();
     let make = |side: u64| {
         (0..300_000_u64).map(move |at| (at.wrapping_mul(2_654_435_761).wrapping_add(side * 77) >> 13) as u8)
@@ -108,6 +115,10 @@ impl World {
             liar: (0..2).find(|side| history.kind.is_literal(*side)),
             sent: history.sent(),
             misread: false,
+            cut: false,
+            changes: false,
+            checksums: history.checksums(),
+            v6: history.v6,
             steps: 0,
             at_once: 0,
             second: Second::default(),
@@ -128,19 +139,22 @@ impl World {
             let due = u64::from(*due) * MILLI;
             while self.step(due)? {}
             self.note(&format!("{op:?}"));
-            self.act(*op);
+            self.act(*op)?;
             self.settle()?;
         }
         Ok(())
     }
 
-    /// Calm paths, willing readers, and both sides close when they have written all.
+    /// Calm paths, all addresses, willing readers, and both sides close when they have written all.
     ///
     /// # Errors
     /// As [`Self::step`].
     pub fn heal(&mut self) -> Result<(), String> {
         self.note("calm, all read and close");
         self.network.calm();
+        for (side, path) in self.network.away() {
+            self.bring_back(side, path);
+        }
         for app in &mut self.apps {
             (app.paused, app.closing) = (false, true);
         }
@@ -153,7 +167,7 @@ impl World {
         }
     }
 
-    fn act(&mut self, op: Op) {
+    fn act(&mut self, op: Op) -> Result<(), String> {
         match op {
             Op::Write(side, length) if !self.apps[side].closing => {
                 let room = 290_000 - (self.apps[side].written + self.apps[side].waiting).min(290_000);
@@ -163,7 +177,7 @@ impl World {
             Op::Pause(side) => self.apps[side].paused = true,
             Op::Read(side, length) => {
                 if let Some(bytes) = self.sides[side].read(self.now, u64::from(length)) {
-                    self.apps[side].read += bytes.len() as u64;
+                    self.compare(side, &bytes)?;
                 }
             }
             Op::Resume(side) => self.apps[side].paused = false,
@@ -176,6 +190,28 @@ impl World {
             Op::Strip(side) => self.network.strip[side] = true,
             Op::Act(side, action) => self.sides[side].act(self.now, action),
             Op::Lie(lie, count) => self.network.lie = self.liar.map(|side| (side, lie, count)),
+            Op::Change(side, count) => (self.network.changes[side], self.changes) = (count, true),
+            Op::Down(side, path) => self.take_away(side, path),
+            Op::Up(side, path) => self.bring_back(side, usize::from(path) % self.network.weather.len()),
+        }
+        Ok(())
+    }
+
+    /// A side loses an address. Whoever has no other subflow may not live on.
+    fn take_away(&mut self, side: usize, path: u8) {
+        let path = path % self.network.weather.len() as u8;
+        if !self.network.take_away(side, usize::from(path)) {
+            return;
+        }
+        let (ours, theirs) =
+            (self.sides[side].lives_beside(Some(path), None), self.sides[1 - side].lives_beside(None, Some(path)));
+        self.cut |= !(ours && theirs);
+        self.sides[side].address_down(self.now, path);
+    }
+
+    fn bring_back(&mut self, side: usize, path: usize) {
+        if self.network.bring_back(side, path) {
+            self.sides[side].address_up(self.now, path as u8, address(self.v6, side, path));
         }
     }
 
@@ -281,27 +317,36 @@ impl World {
         }
         let mut busy = false;
         while let Some(bytes) = self.sides[side].read(self.now, u64::MAX) {
-            let (from, to) = (self.apps[side].read, self.apps[side].read + bytes.len() as u64);
-            let sent = if self.liar == Some(1 - side) { self.sent } else { Sent::AsWritten };
-            if sent == Sent::Anything {
-                self.apps[side].read = to;
-                busy = true;
-                continue;
-            }
-            if to > self.apps[1 - side].written {
-                self.misread = true;
-                return Err(format!("side {side} read {to} bytes of {} written", self.apps[1 - side].written));
-            }
-            let overlaid = |octet: u8| sent == Sent::Overlaid && octet == OVERLAID;
-            let written = &pattern(1 - side)[from as usize..to as usize];
-            if !written.iter().zip(&bytes).all(|(written, read)| written == read || overlaid(*read)) {
-                self.misread = true;
-                return Err(format!("side {side} read wrong bytes between {from} and {to}"));
-            }
-            self.apps[side].read = to;
+            self.compare(side, &bytes)?;
             busy = true;
         }
         Ok(busy)
+    }
+
+    /// Compares what an application read with what the other wrote.
+    fn compare(&mut self, side: usize, bytes: &Bytes) -> Result<(), String> {
+        let (from, to) = (self.apps[side].read, self.apps[side].read + bytes.len() as u64);
+        let sent = if self.liar == Some(1 - side) { self.sent } else { Sent::AsWritten };
+        if sent == Sent::Anything {
+            self.apps[side].read = to;
+            return Ok(());
+        }
+        if to > self.apps[1 - side].written {
+            self.misread = true;
+            return Err(format!("side {side} read {to} bytes of {} written", self.apps[1 - side].written));
+        }
+        // With checksums no mapping is taken that was changed; in plain TCP, also after a fallback, nobody would know.
+        let unnoticed = self.changes && (!self.checksums || self.sides[side].is_plain());
+        let is_right = |(written, read): (&u8, &u8)| {
+            written == read || sent == Sent::Overlaid || (unnoticed && *read == network::changed(*written))
+        };
+        let written = &pattern(1 - side)[from as usize..to as usize];
+        if !written.iter().zip(bytes).all(is_right) {
+            self.misread = true;
+            return Err(format!("side {side} read wrong bytes between {from} and {to}"));
+        }
+        self.apps[side].read = to;
+        Ok(())
     }
 
     fn write(&mut self, side: usize) -> bool {

@@ -63,4 +63,6 @@ settings! {
     Updates "updates" [0, 1];
     /// What is retransmitted is cut anew.
     Recut "recut" [0, 1];
+    /// A client's key is 0 its own, 1 the server's: both tokens are the same.
+    SameKey "same_key" [0, 1];
 }

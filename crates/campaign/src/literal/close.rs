@@ -140,8 +140,9 @@ impl Peer {
             return;
         }
         let single = self.protocol != Protocol::Multipath;
-        // Before any DSS nothing can be joined.
-        if (single || !self.heard_dss) && self.flows[index].kind == Kind::Initial {
+        // Before any DSS we cannot join, but the peer may have.
+        let alone = !self.flows.iter().any(|flow| flow.usable && flow.is_open());
+        if (single || (!self.heard_dss && alone)) && self.flows[index].kind == Kind::Initial {
             self.finish(if by_reset { End::Reset } else { End::GaveUp("silence") });
             return;
         }
@@ -224,7 +225,9 @@ impl Peer {
     /// Plain TCP from here on. `infinite` is the peer's infinite mapping: a number of the subflow, and its offset.
     pub(super) fn fall_back(&mut self, infinite: Option<(u32, u64)>) {
         let shifted = infinite.is_some_and(|(start, offset)| offset.wrapping_add(1) != u64::from(start));
-        if self.protocol != Protocol::Multipath || self.flows.len() > 1 || self.crooked || shifted {
+        // FIN of the subflow would end the stream.
+        let cut = self.flows[0].fin.is_some() && !(self.data.closed && self.data.nxt >= self.data.length());
+        if self.protocol != Protocol::Multipath || self.flows.len() > 1 || self.crooked || shifted || cut {
             if self.protocol == Protocol::Multipath {
                 self.abort_with("it cannot go on as plain TCP");
             }
@@ -239,6 +242,7 @@ impl Peer {
         // The DATA_FIN that was sent counts no more: FIN says it.
         self.data.fin_sent = false;
         self.data.nxt = self.data.nxt.min(self.data.length());
+        self.data.una = self.data.una.min(self.data.length());
         self.data.fin_at = None;
         if !self.data.fin_taken {
             self.data.state = DataState::Established;
@@ -246,6 +250,13 @@ impl Peer {
         self.infinite = Some((self.flows[0].una.max(1), self.flows[0].nxt + 1));
         let flow = &mut self.flows[0];
         flow.signals.retain(|signal| matches!(signal, Signal::Alone(MptcpOption::Fail { .. })));
+        // What is acknowledged of a mapping that waited for its rest counts without its checksum.
+        let held = std::mem::take(&mut flow.held);
+        let from = flow.rcv_nxt - held.len() as u32;
+        let offset = flow.heard_at(from).map(|heard| heard.offset + u64::from(from - heard.start));
+        if let Some(offset) = offset.filter(|_| !held.is_empty()) {
+            self.data.receive(offset, Bytes::from(held));
+        }
         self.plain_edges();
     }
 
@@ -288,12 +299,12 @@ impl Peer {
         if !able || !self.heard_dss || self.flows.iter().any(enough) {
             return;
         }
+        let Some(path) = self.any_path() else { return };
         self.rejoins += 1;
         if self.rejoins > 8 {
             return self.abort_with("no subflow is left");
         }
         self.rejoin_at = self.now + 3_000 * super::MILLI;
-        let path = self.luck.below(self.addresses.len() as u64) as usize;
         if let Some(remote) = self.join_target() {
             self.join(path, remote, self.secrets.peer_token);
         }

@@ -1,8 +1,9 @@
 //! Opening: MP_CAPABLE (RFC 8684, section 3.1), MP_JOIN (section 3.2), and the fall back to TCP where they fail (3.7).
 
+use super::addresses::id_of;
 use super::choices::Choice;
 use super::tcp::{Flow, Heard, Kind, Signal, State};
-use super::{Peer, Protocol, keys};
+use super::{Peer, Protocol, Secrets, keys};
 use anabranch_wire::mptcp::{CapableFlags, CapableKeys, MptcpOption};
 use anabranch_wire::tcp::{TcpOptions, Timestamps};
 use anabranch_wire::{Flags, Packet, Segment, SeqNumber};
@@ -30,12 +31,11 @@ impl Peer {
 
     /// Opens a subflow from a path of ours; `token` is the peer's unless it is to be refused.
     pub fn join(&mut self, path: usize, remote: SocketAddr, token: u32) {
-        let Some(address) = self.addresses.get(path).copied() else { return };
+        let Some(address) = self.addresses.get(path).copied().filter(|_| self.has(path)) else { return };
         self.next_port += 1;
         let local = SocketAddr::new(address, self.next_port);
         let iss = self.initial_number();
-        let id = if path == 0 { 0 } else { path as u8 + 1 };
-        let mut flow = Flow::new(local, remote, id, Kind::JoinedByUs, iss);
+        let mut flow = Flow::new(local, remote, id_of(path), Kind::JoinedByUs, iss);
         flow.nonce = self.luck.number() as u32;
         flow.peer_nonce = token;
         flow.backup = self.luck.one_in(6);
@@ -189,8 +189,7 @@ impl Peer {
     ) {
         let path = self.addresses.iter().position(|address| *address == local.ip()).unwrap_or(0);
         let iss = self.initial_number();
-        let id = if path == 0 { 0 } else { path as u8 + 1 };
-        let mut flow = Flow::new(local, remote, id, kind, iss);
+        let mut flow = Flow::new(local, remote, id_of(path), kind, iss);
         flow.state = State::SynReceived;
         flow.backup = backup;
         flow.peer_nonce = nonce;
@@ -244,6 +243,9 @@ impl Peer {
                 self.protocol = Protocol::Multipath;
                 self.checksum = flags.checksum_required || self.choice(Choice::Checksum) == 1;
                 self.peer_denies = flags.deny_join_initial;
+                if self.choice(Choice::SameKey) == 1 {
+                    self.secrets = Secrets::of(*key);
+                }
                 self.learn_key(*key);
             }
         }

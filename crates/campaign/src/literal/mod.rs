@@ -4,6 +4,7 @@
 #![allow(missing_docs)]
 
 mod action;
+mod addresses;
 mod arrives;
 pub mod choices;
 mod close;
@@ -25,7 +26,7 @@ use anabranch_wire::Packet;
 use bytes::Bytes;
 use choices::Choice;
 use data_level::DataLevel;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use tcp::{Flow, State};
 pub use time::{MILLI, NEVER, Nanos};
@@ -65,6 +66,13 @@ pub struct Secrets {
     pub peer_token: u32,
 }
 
+impl Secrets {
+    fn of(key: u64) -> Self {
+        let first = keys::initial_data_sequence(key).wrapping_add(1);
+        Self { key, first, token: keys::token(key), ..Self::default() }
+    }
+}
+
 /// The literal peer.
 pub struct Peer {
     style: Settings,
@@ -73,6 +81,8 @@ pub struct Peer {
     client: bool,
     /// Our addresses, by path.
     addresses: Vec<IpAddr>,
+    /// The paths on which they are gone.
+    away: BTreeSet<usize>,
     port: u16,
     /// Where the peer's connection was opened from, or to.
     initial_remote: Option<SocketAddr>,
@@ -109,12 +119,7 @@ impl Peer {
     pub fn new(style: Settings, seed: u64, addresses: Vec<IpAddr>, client: bool) -> Self {
         let mut luck = Luck::new(seed);
         let key = luck.number();
-        let secrets = Secrets {
-            key,
-            first: keys::initial_data_sequence(key).wrapping_add(1),
-            token: keys::token(key),
-            ..Secrets::default()
-        };
+        let secrets = Secrets::of(key);
         let buffer = u64::from(style.value(Choice::Buffer as usize));
         Self {
             style,
@@ -122,6 +127,7 @@ impl Peer {
             now: 0,
             client,
             addresses,
+            away: BTreeSet::new(),
             port: 4_433,
             initial_remote: None,
             protocol: Protocol::Opening,
@@ -144,6 +150,13 @@ impl Peer {
             end: None,
             out: VecDeque::new(),
         }
+    }
+
+    /// The same host, which happens to choose the key of another.
+    #[must_use]
+    pub fn with_key_of(mut self, other: &Self) -> Self {
+        self.secrets = Secrets::of(other.secrets.key);
+        self
     }
 
     fn choice(&self, choice: Choice) -> u32 {

@@ -221,7 +221,9 @@ impl Peer {
         }
         self.flows[index].signals.push_back(Signal::Alone(MptcpOption::Fail { data_seq: number }));
         self.fall_back(None);
-        self.give(offset, held);
+        if self.protocol == Protocol::Plain {
+            self.give(offset, held);
+        }
     }
 
     /// The window field, and the edge that it stands for.

@@ -26,8 +26,11 @@ impl Peer {
                 let target = SocketAddr::new(*address, port.unwrap_or(self.flows[index].remote.port()));
                 if !self.known.contains(&target) && self.known.len() < 8 {
                     self.known.push(target);
-                    if self.choice(Choice::Joins) == 0 && self.heard_dss && self.end.is_none() {
-                        let path = self.luck.below(self.addresses.len() as u64) as usize;
+                    if self.choice(Choice::Joins) == 0
+                        && self.heard_dss
+                        && self.end.is_none()
+                        && let Some(path) = self.any_path()
+                    {
                         self.join(path, target, self.secrets.peer_token);
                     }
                 }
@@ -110,9 +113,9 @@ impl Peer {
         }
     }
 
-    fn announce_path(&mut self, path: u8) {
+    pub(super) fn announce_path(&mut self, path: u8) {
         let path = usize::from(path) % self.addresses.len();
-        if path > 0 && !self.announced.iter().any(|known| known.path == path) {
+        if path > 0 && self.has(path) && !self.announced.iter().any(|known| known.path == path) {
             self.announced.push(Announced { id: path as u8 + 1, path, tries: 0, again_at: NEVER });
             self.announce(self.announced.len() - 1);
         }

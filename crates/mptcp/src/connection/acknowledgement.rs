@@ -3,6 +3,7 @@
 use super::association::Protocol;
 use super::packets::packet;
 use super::state::Connection;
+use super::subflows::Handle;
 use crate::subflow::receiver::AckDue;
 use anabranch_policy::path_manager::Role;
 use anabranch_policy::time::Instant;
@@ -13,18 +14,18 @@ use anabranch_wire::{MptcpOption, Packet};
 impl Connection {
     /// A bare acknowledgement where one is due.
     pub(super) fn next_acknowledgement(&mut self, now: Instant) -> Option<Packet> {
-        let index = self.subflows.iter().position(|subflow| subflow.wants_acknowledgement(now))?;
-        let subflow = self.subflows.get(index)?;
+        let handle = self.subflows.find(|subflow| subflow.wants_acknowledgement(now))?;
+        let subflow = &self.subflows[handle];
         let (local, remote) = (subflow.identity.local, subflow.identity.remote);
         let was_due = subflow.receiver.due != AckDue::No;
-        let (dss, options) = self.acknowledgement_options(index);
+        let (dss, options) = self.acknowledgement_options(handle);
         // What an option took the place of follows it.
         let takes_place =
             |option: &MptcpOption| matches!(option, MptcpOption::AddAddress { .. } | MptcpOption::Experimental { .. });
         let owes_data_ack = was_due && dss.is_none() && options.as_ref().is_some_and(takes_place);
         let space = dss.as_ref().map_or(0, Dss::encoded_len) + options.as_ref().map_or(0, MptcpOption::encoded_len);
         let window = self.receiver.offer_window();
-        let (subflow, cx) = self.subflow_in_context(now, index)?;
+        let (subflow, cx) = self.subflow_in_context(now, handle);
         let mut segment = subflow.acknowledgement(&cx, window, space);
         // A bare acknowledgement is all there is: what did not fit does not hold it back.
         subflow.receiver.acknowledged(true);
@@ -37,33 +38,34 @@ impl Connection {
         Some(packet(local, remote, segment))
     }
 
-    fn acknowledgement_options(&mut self, index: usize) -> (Option<Dss>, Option<MptcpOption>) {
-        if let Some(proof) = self.join_proof(index) {
+    fn acknowledgement_options(&mut self, handle: Handle) -> (Option<Dss>, Option<MptcpOption>) {
+        if let Some(proof) = self.join_proof(handle) {
             return (None, Some(proof));
         }
-        let control = self.subflows.get_mut(index).and_then(|subflow| subflow.control.pop());
+        let control = self.subflows[handle].control.pop();
         if self.association.protocol != Protocol::Multipath {
             return (None, control.filter(|option| matches!(option, MptcpOption::Fail { .. })));
         }
         let data_ack = Dss { data_ack: Some(self.wire_data_ack()), mapping: None, data_fin: false };
         if let Some(option) = control {
-            let stamps = if self.subflows.get(index).is_some_and(|s| s.negotiated.timestamps) { 12 } else { 0 };
+            let stamps = if self.subflows[handle].negotiated.timestamps { 12 } else { 0 };
             // ADD_ADDR and its echo go alone, as Linux sends them: with IPv6 there is no room for more.
             let fits = stamps + option.encoded_len() + data_ack.encoded_len() <= OPTION_SPACE;
             let alone = !fits || matches!(option, MptcpOption::AddAddress { .. });
             return ((!alone).then_some(data_ack), Some(option));
         }
         // A DATA_FIN does not fit beside the keys: it follows them.
-        let end_waits = self.subflows.get(index).is_some_and(|s| s.due.data_fin && s.receiver.due != AckDue::Now);
+        let subflow = &self.subflows[handle];
+        let end_waits = subflow.due.data_fin && subflow.receiver.due != AckDue::Now;
         let keys_wait = self.role == Role::Client
             && !self.association.confirmed
-            && self.is_initial(index)
+            && self.is_initial(handle)
             && self.sender.data_nxt == 0;
         if keys_wait && !end_waits {
             let keys = CapableKeys::Both { sender: self.identity.keys.local.0, receiver: self.identity.keys.remote.0 };
             return (None, Some(MptcpOption::Capable { version: VERSION, flags: self.capable_flags(), keys }));
         }
-        let fin = self.subflows.get_mut(index).is_some_and(|subflow| subflow.due.take_data_fin());
+        let fin = self.subflows[handle].due.take_data_fin();
         if fin && self.life.write_closed() && self.sender.all_assigned() {
             return (Some(self.data_fin_signal(data_ack)), None);
         }

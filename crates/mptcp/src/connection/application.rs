@@ -2,8 +2,9 @@
 
 use super::association::Protocol;
 use super::state::Connection;
-use crate::subflow::State;
 use crate::subflow::timers::SubflowTimer;
+use crate::subflow::{State, Subflow};
+use anabranch_policy::ids::SubflowId;
 use anabranch_policy::time::{Duration, Instant};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -28,8 +29,8 @@ impl Connection {
     /// The application will neither write nor read.
     pub fn discard(&mut self, now: Instant) {
         // RFC 9293, section 3.10.4: CLOSE in SYN-SENT deletes the TCB.
-        let syn_sent = self.subflows.first().is_some_and(|subflow| subflow.state == State::SynSent);
-        let unanswered = syn_sent && self.is_initial(0) && self.sender.buffer.end() == 0;
+        let initial = |subflow: &Subflow| subflow.state == State::SynSent && subflow.id() == SubflowId(0);
+        let unanswered = self.subflows.first().is_some_and(initial) && self.sender.buffer.end() == 0;
         if self.receiver.buffer.readable() > 0 || unanswered {
             return self.abort(now);
         }

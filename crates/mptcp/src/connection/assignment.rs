@@ -9,7 +9,8 @@ use anabranch_policy::time::Instant;
 impl Connection {
     /// How much new data a probe of a subflow's path would carry, if one is wanted.
     pub(super) fn probe_length(&mut self, now: Instant, id: SubflowId) -> Option<u64> {
-        let subflow = self.subflows.iter_mut().find(|subflow| subflow.id() == id && subflow.has_narrow_path())?;
+        let handle = self.subflows.find(|subflow| subflow.id() == id && subflow.has_narrow_path())?;
+        let subflow = &mut self.subflows[handle];
         let window = subflow.window(&*self.congestion, &self.config.tcp);
         let unsent = self.sender.unsent();
         let available = unsent.min(self.sender.window_left()).min(window);

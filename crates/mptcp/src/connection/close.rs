@@ -92,8 +92,8 @@ impl Connection {
     pub(super) fn answer_subflow_fins(&mut self) {
         let end = self.sender.buffer.end();
         let unanswered = |s: &Subflow| s.state == State::CloseWait && !s.fin_queued();
-        while let Some(index) = self.subflows.iter().position(|s| unanswered(s) && !self.needs_half_of(s)) {
-            self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.close(end));
+        while let Some(handle) = self.subflows.find(|s| unanswered(s) && !self.needs_half_of(s)) {
+            self.subflows[handle].close(end);
             self.output.pending = true;
         }
     }

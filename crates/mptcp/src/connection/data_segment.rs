@@ -2,6 +2,7 @@
 
 use super::association::Protocol;
 use super::state::Connection;
+use super::subflows::Handle;
 use crate::subflow::scoreboard::{Joined, Record};
 use anabranch_policy::path_manager::Role;
 use anabranch_policy::time::Instant;
@@ -9,15 +10,15 @@ use anabranch_wire::mptcp::{CapableKeys, DataSequence, Dss, Mapping, VERSION, ds
 use anabranch_wire::{MptcpOption, Segment, SeqNumber};
 
 impl Connection {
-    pub(super) fn data_segment(&mut self, now: Instant, index: usize, record: Record) -> Option<Segment> {
-        let initial = self.subflows.get(index)?.send.initial;
-        let (dss, capable) = self.data_options(index, initial, &record);
+    pub(super) fn data_segment(&mut self, now: Instant, handle: Handle, record: Record) -> Option<Segment> {
+        let initial = self.subflows[handle].send.initial;
+        let (dss, capable) = self.data_options(handle, initial, &record);
         let space = dss.as_ref().map_or(0, Dss::encoded_len) + capable.as_ref().map_or(0, MptcpOption::encoded_len);
         // The peer knows of a window by the DATA_ACK beside it.
         let bare = space == 0 && self.association.protocol == Protocol::Multipath;
         let window = if bare { self.receiver.buffer.window() } else { self.receiver.offer_window() };
         let push = record.data_end() == self.sender.buffer.end();
-        let (subflow, cx) = self.subflow_in_context(now, index)?;
+        let (subflow, cx) = self.subflow_in_context(now, handle);
         let mut segment = subflow.data_segment(&cx, record, window, space, push);
         segment.options.dss = dss;
         self.association.dss_sent |= segment.options.dss.is_some();
@@ -29,11 +30,11 @@ impl Connection {
     /// peer has shown that it got the keys (RFC 8684, section 3.1).
     fn data_options(
         &mut self,
-        index: usize,
+        handle: Handle,
         initial: SeqNumber,
         record: &Record,
     ) -> (Option<Dss>, Option<MptcpOption>) {
-        if self.subflows.get(index).is_some_and(|subflow| subflow.is_bare(record)) {
+        if self.subflows[handle].is_bare(record) {
             return (None, None);
         }
         if self.association.protocol != Protocol::Multipath {
@@ -48,11 +49,11 @@ impl Connection {
             && record.data_seq == 0
             && self.role == Role::Client
             && !self.association.confirmed
-            && self.is_initial(index);
+            && self.is_initial(handle);
         if first {
             // MP_CAPABLE has no F flag: a DATA_FIN follows by itself.
             let ends = self.life.write_closed() && record.data_end() == self.sender.buffer.end();
-            self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.due.data_fin |= ends);
+            self.subflows[handle].due.data_fin |= ends;
             let length = record.payload.len() as u16;
             let relative = record.seq - initial;
             let checksum = self

@@ -3,11 +3,12 @@
 use super::association::Protocol;
 use super::output::Notice;
 use super::state::Connection;
+use super::subflows::Handle;
 use super::timer_table::Timer;
 use crate::config::BufferSize;
 use crate::event::Event;
+use crate::subflow::Setup;
 use crate::subflow::timers::SubflowTimer;
-use crate::subflow::{Setup, Subflow};
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::path_manager::Role;
 use anabranch_policy::time::Instant;
@@ -15,18 +16,17 @@ use anabranch_wire::Segment;
 
 impl Connection {
     /// The window of a SYN is never scaled (RFC 7323, section 2.2).
-    pub(super) fn take_syn_window(&mut self, index: usize, segment: &Segment) {
-        if self.is_initial(index) {
+    pub(super) fn take_syn_window(&mut self, handle: Handle, segment: &Segment) {
+        if self.is_initial(handle) {
             self.sender.window_edge = self.sender.window_edge.max(u64::from(segment.window));
         }
-        if let Some(subflow) = self.subflows.get_mut(index) {
-            subflow.record_window(u32::from(segment.window));
-            subflow.window.edge = subflow.send.initial + 1 + u32::from(segment.window);
-        }
+        let subflow = &mut self.subflows[handle];
+        subflow.record_window(u32::from(segment.window));
+        subflow.window.edge = subflow.send.initial + 1 + u32::from(segment.window);
     }
 
-    pub(super) fn announce_subflow(&mut self, now: Instant, index: usize) {
-        let Some(id) = self.subflows.get(index).map(Subflow::id) else { return };
+    pub(super) fn announce_subflow(&mut self, now: Instant, handle: Handle) {
+        let id = self.subflows[handle].id();
         // It carries nothing any more but its own end.
         if self.life.closed.is_some() {
             return;
@@ -45,9 +45,9 @@ impl Connection {
     }
 
     /// Both SYNs are exchanged: the segment size is settled and congestion control begins.
-    pub(super) fn establish(&mut self, now: Instant, index: usize) {
+    pub(super) fn establish(&mut self, now: Instant, handle: Handle) {
         let space = self.mptcp_option_space();
-        let Some((subflow, cx)) = self.subflow_in_context(now, index) else { return };
+        let (subflow, cx) = self.subflow_in_context(now, handle);
         let setup = Setup { config: cx.config, mptcp_option_space: space };
         subflow.establish(now, cx.congestion, &setup);
         if subflow.handshake.confirmed {

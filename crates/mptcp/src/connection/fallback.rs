@@ -4,8 +4,9 @@ use super::association::Protocol;
 use super::packets::REASON_MIDDLEBOX;
 use super::resolved::Resolved;
 use super::state::Connection;
+use super::subflows::Handle;
 use crate::event::FallbackCause;
-use crate::subflow::{Signals, Subflow};
+use crate::subflow::Signals;
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Instant;
 use anabranch_wire::mptcp::{DataSequence, Dss};
@@ -16,11 +17,10 @@ impl Connection {
     /// Whether the peer will not say its key any more: nothing goes before the stream's first byte, and the answer to a
     /// SYN/ACK sent again is new. Linux leaves the key out once it has a DATA_FIN to send, and goes on as plain TCP when
     /// it is answered so.
-    pub(super) fn withholds_key(&self, index: usize, segment: &Segment) -> bool {
-        self.subflows.get(index).is_some_and(|subflow| {
-            let again = subflow.liveness.timeouts_in_row > 0;
-            segment.seq == subflow.receiver.next && (again || !segment.payload.is_empty())
-        })
+    pub(super) fn withholds_key(&self, handle: Handle, segment: &Segment) -> bool {
+        let subflow = &self.subflows[handle];
+        let again = subflow.liveness.timeouts_in_row > 0;
+        segment.seq == subflow.receiver.next && (again || !segment.payload.is_empty())
     }
 
     /// A peer that speaks MPTCP although we have not got its key is told. Its first mapping names the stream's first byte, so that
@@ -37,29 +37,29 @@ impl Connection {
 
     /// MPTCP does not work on this subflow: if it is the only one and all it carries is contiguous, the connection
     /// goes on as plain TCP; otherwise the subflow is reset.
-    pub(super) fn fall_back_or_reset(&mut self, now: Instant, index: usize, cause: FallbackCause) {
+    pub(super) fn fall_back_or_reset(&mut self, now: Instant, handle: Handle, cause: FallbackCause) {
         if self.association.protocol != Protocol::Multipath {
             return;
         }
         // The peer knows what it has in flight; otherwise we do only if there has been no other subflow.
-        let alone = self.is_only_carrier(index) && (cause == FallbackCause::Peer || !self.association.joined);
-        if alone && self.is_initial(index) && self.is_contiguous(index) {
-            let index = self.leave_joins(now, index);
-            self.fall_back(now, index, cause);
+        let alone = self.is_only_carrier(handle) && (cause == FallbackCause::Peer || !self.association.joined);
+        if alone && self.is_initial(handle) && self.is_contiguous(handle) {
+            self.abandon_joins(now);
+            self.fall_back(now, handle, cause);
         } else {
-            self.reset_subflow(now, index, CloseReason::ProtocolError, REASON_MIDDLEBOX);
+            self.reset_subflow(now, handle, CloseReason::ProtocolError, REASON_MIDDLEBOX);
         }
     }
 
     /// Whether no other subflow carries data: joins that have not come to their end do not.
-    fn is_only_carrier(&self, index: usize) -> bool {
-        self.subflows.iter().enumerate().all(|(other, subflow)| other == index || subflow.state.is_opening())
+    fn is_only_carrier(&self, handle: Handle) -> bool {
+        self.subflows.entries().all(|(other, subflow)| other == handle || subflow.state.is_opening())
     }
 
     /// Whether what the subflow holds follows on in the stream, from what is acknowledged to what was given to it: bytes that
     /// were withdrawn may never have been.
-    fn is_contiguous(&self, index: usize) -> bool {
-        let Some(subflow) = self.subflows.get(index) else { return false };
+    fn is_contiguous(&self, handle: Handle) -> bool {
+        let subflow = &self.subflows[handle];
         let first = subflow.scoreboard.first_data_seq().unwrap_or(self.sender.data_nxt);
         let mut next = first;
         let follows = subflow.scoreboard.records().all(|record| {
@@ -67,13 +67,13 @@ impl Connection {
             next = record.data_end();
             follows
         });
-        follows && next == self.sender.data_nxt && !self.waits_to_be_gone_over() && self.receive_is_aligned(index)
+        follows && next == self.sender.data_nxt && !self.waits_to_be_gone_over() && self.receive_is_aligned(handle)
     }
 
     /// Whether the subflow's next expected byte is the stream's, counting what checksums hold back. The stream may have gone
     /// over a gap that the subflow still waits for.
-    fn receive_is_aligned(&self, index: usize) -> bool {
-        let Some(subflow) = self.subflows.get(index) else { return false };
+    fn receive_is_aligned(&self, handle: Handle) -> bool {
+        let subflow = &self.subflows[handle];
         let has_gap = subflow.receiver.has_gap();
         let ahead = has_gap && self.misses_what_was_given_up();
         !ahead && (self.receiver.buffer.out_of_order() == 0 || has_gap || self.association.checksum)
@@ -85,19 +85,19 @@ impl Connection {
     pub(super) fn leaves_options_behind(&mut self, now: Instant) -> bool {
         let una = self.sender.una();
         let alone = self.subflows.iter().filter(|subflow| subflow.handshake.confirmed).count() == 1;
-        let Some(index) =
-            self.subflows.iter().position(|s| s.handshake.confirmed && s.signals == Signals::Gone).filter(|_| alone)
+        let Some(handle) =
+            self.subflows.find(|s| s.handshake.confirmed && s.signals == Signals::Gone).filter(|_| alone)
         else {
             return false;
         };
         if una >= self.sender.data_nxt || self.find_sender(una).is_some() {
             return false;
         }
-        self.fall_back_or_reset(now, index, FallbackCause::OptionsStripped);
+        self.fall_back_or_reset(now, handle, FallbackCause::OptionsStripped);
         true
     }
 
-    fn fall_back(&mut self, now: Instant, index: usize, cause: FallbackCause) {
+    fn fall_back(&mut self, now: Instant, handle: Handle, cause: FallbackCause) {
         self.association.protocol = Protocol::Tcp;
         self.sender.reinjections.clear();
         self.joins.open.clear();
@@ -109,20 +109,19 @@ impl Connection {
             self.association.fallback.announce();
         }
         self.report_fallback(cause);
-        if let Some(subflow) = self.subflows.get_mut(index) {
-            subflow.priority.suspended = false;
-            subflow.mappings.clear();
-            subflow.due.data_fin = false;
-            let answer = matches!(cause, FallbackCause::Peer | FallbackCause::Checksum);
-            subflow.control.retain(|option| answer && matches!(option, MptcpOption::Fail { .. }));
-        }
+        let subflow = &mut self.subflows[handle];
+        subflow.priority.suspended = false;
+        subflow.mappings.clear();
+        subflow.due.data_fin = false;
+        let answer = matches!(cause, FallbackCause::Peer | FallbackCause::Checksum);
+        subflow.control.retain(|option| answer && matches!(option, MptcpOption::Fail { .. }));
         // The subflow has acknowledged these: from here on they are taken as a middlebox left them.
-        let held = self.subflows.get(index).map(Subflow::id).map(|id| self.receiver.pending_mappings.release(id));
-        for (data_seq, bytes) in held.into_iter().flatten() {
-            self.insert(now, index, data_seq, bytes);
+        let id = subflow.id();
+        for (data_seq, bytes) in self.receiver.pending_mappings.release(id) {
+            self.insert(now, handle, data_seq, bytes);
         }
         // Acknowledgements of the subflow count now, those that came before too: there may be no other.
-        let held = self.subflows.get(index).and_then(|subflow| subflow.scoreboard.first_data_seq());
+        let held = self.subflows.live(handle).and_then(|subflow| subflow.scoreboard.first_data_seq());
         self.acknowledge_data(now, held.unwrap_or(self.sender.data_nxt).min(self.sender.data_nxt));
         if self.life.write_closed() {
             self.close_plain();
@@ -131,27 +130,33 @@ impl Connection {
     }
 
     /// A mapping arrived whole and its checksum is wrong. `parts` are its bytes, already acknowledged on the subflow.
-    pub(super) fn checksum_failed(&mut self, now: Instant, index: usize, mapping: &Resolved, parts: Vec<(u64, Bytes)>) {
+    pub(super) fn checksum_failed(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        mapping: &Resolved,
+        parts: Vec<(u64, Bytes)>,
+    ) {
         let number = self.identity.remote.data_seq(mapping.data_seq);
         let fail = MptcpOption::Fail { data_seq: number };
-        if self.subflows.len() == 1 && !self.association.joined && self.is_initial(index) && self.is_contiguous(index) {
-            if let Some(subflow) = self.subflows.get_mut(index) {
-                subflow.push_control(fail);
-            }
+        if self.subflows.len() == 1 && !self.association.joined && self.is_initial(handle) && self.is_contiguous(handle)
+        {
+            let subflow = &mut self.subflows[handle];
+            subflow.push_control(fail);
             self.association.fallback.fail(number);
-            self.fall_back(now, index, FallbackCause::Checksum);
+            self.fall_back(now, handle, FallbackCause::Checksum);
             for (data_seq, bytes) in parts {
-                self.insert(now, index, data_seq, bytes);
+                self.insert(now, handle, data_seq, bytes);
             }
         } else {
-            self.reset_subflow_with(now, index, CloseReason::ProtocolError, fail, REASON_MIDDLEBOX);
+            self.reset_subflow_with(now, handle, CloseReason::ProtocolError, fail, REASON_MIDDLEBOX);
         }
     }
 
     /// After our fallback, a segment of a peer that speaks MPTCP still shows that our MP_FAIL was lost or is under way: it
     /// is sent again, and our FIN waits, since to such a peer it ends the subflow and not the stream. Any other segment
     /// shows that the peer knows.
-    pub(super) fn watch_fallback(&mut self, now: Instant, index: usize, segment: &Segment) {
+    pub(super) fn watch_fallback(&mut self, now: Instant, handle: Handle, segment: &Segment) {
         let infinite = |dss: &Dss| dss.mapping.is_some_and(|mapping| mapping.length == 0);
         let speaks = segment.options.dss.as_ref().is_some_and(|dss| !infinite(dss));
         let fell_back = self.association.protocol == Protocol::Tcp && self.config.multipath;
@@ -165,8 +170,10 @@ impl Connection {
         match &segment.options.dss {
             Some(dss) if speaks && !answers => {
                 let waits = segment.sequence_length() > 0 || dss.mapping.is_some();
-                let subflow = self.subflows.get_mut(index).filter(|s| waits && !s.control.contains(&fail));
-                subflow.into_iter().for_each(|subflow| _ = subflow.push_control(fail.clone()));
+                let subflow = &mut self.subflows[handle];
+                if waits && !subflow.control.contains(&fail) {
+                    subflow.push_control(fail);
+                }
                 self.arm_data_retransmit(now);
             }
             None if !answers && !segment.options.mptcp.is_empty() => {} // no place for DSS beside another option
@@ -183,15 +190,12 @@ impl Connection {
     }
 
     /// MP_FAIL on an acknowledgement: answer with MP_FAIL and leave MPTCP.
-    pub(super) fn handle_failure(&mut self, now: Instant, index: usize, data_seq: u64) {
+    pub(super) fn handle_failure(&mut self, now: Instant, handle: Handle, data_seq: u64) {
         self.record_failure(data_seq);
-        if self.association.protocol == Protocol::Multipath
-            && self.is_only_carrier(index)
-            && let Some(subflow) = self.subflows.get_mut(index)
-        {
+        if self.association.protocol == Protocol::Multipath && self.is_only_carrier(handle) {
             let number = self.identity.remote.data_seq(self.receiver.buffer.next());
-            subflow.push_control(MptcpOption::Fail { data_seq: number });
+            self.subflows[handle].push_control(MptcpOption::Fail { data_seq: number });
         }
-        self.fall_back_or_reset(now, index, FallbackCause::Peer);
+        self.fall_back_or_reset(now, handle, FallbackCause::Peer);
     }
 }

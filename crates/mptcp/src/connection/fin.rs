@@ -2,6 +2,7 @@
 
 use super::association::Protocol;
 use super::state::Connection;
+use super::subflows::Handle;
 use crate::event::CloseCause;
 use crate::subflow::State;
 use crate::subflow::timers::SubflowTimer;
@@ -10,8 +11,8 @@ use anabranch_wire::SeqNumber;
 
 impl Connection {
     /// The peer's FIN, once everything before it is here.
-    pub(super) fn handle_fin(&mut self, now: Instant, index: usize, fin: Option<SeqNumber>) {
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
+    pub(super) fn handle_fin(&mut self, now: Instant, handle: Handle, fin: Option<SeqNumber>) {
+        let subflow = &mut self.subflows[handle];
         subflow.peer.fin = subflow.peer.fin.or(fin);
         if fin.is_some_and(|fin| fin.after(subflow.receiver.next)) {
             subflow.receiver.acknowledge_now(); // out of order (RFC 5681, section 4.2)
@@ -29,12 +30,12 @@ impl Connection {
             }
             self.take_in_records(now);
         } else {
-            self.remove_if_closed(now, index);
+            self.remove_if_closed(now, handle);
         }
     }
 
-    pub(super) fn handle_fin_acknowledged(&mut self, now: Instant, index: usize) {
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
+    pub(super) fn handle_fin_acknowledged(&mut self, now: Instant, handle: Handle) {
+        let subflow = &mut self.subflows[handle];
         subflow.handle_fin_acknowledged(now, &self.config.tcp);
         let plain = self.association.protocol == Protocol::Tcp;
         if plain {
@@ -46,6 +47,6 @@ impl Connection {
             // said before a fallback that it had ended.
             subflow.timers.set(SubflowTimer::Linger, now + self.config.tcp.fin_wait_2);
         }
-        self.remove_if_closed(now, index);
+        self.remove_if_closed(now, handle);
     }
 }

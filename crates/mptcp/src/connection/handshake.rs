@@ -4,6 +4,7 @@ use super::association::Protocol;
 use super::opening::{Opening, usable_capable};
 use super::output::Notice;
 use super::state::Connection;
+use super::subflows::Handle;
 use crate::event::{CloseCause, Event, FallbackCause};
 use crate::subflow::{Identity, State, Subflow};
 use anabranch_policy::ids::{AddressId, SubflowId};
@@ -44,25 +45,25 @@ impl Connection {
         let identity = Identity { id: SubflowId(0), local, remote, local_address, remote_address: AddressId(0) };
         let mut subflow = Subflow::new(identity, State::SynReceived, initial, now);
         subflow.handle_syn(now, &syn.segment, &connection.config.tcp, connection.receive_scale());
-        connection.subflows.push(subflow);
+        let handle = connection.subflows.push(subflow);
         connection.joins.next_subflow = 1;
-        connection.take_syn_window(0, &syn.segment);
+        connection.take_syn_window(handle, &syn.segment);
         connection
     }
 
     /// A segment in SYN-SENT (RFC 9293, section 3.10.7.3).
-    pub(super) fn handle_in_syn_sent(&mut self, now: Instant, index: usize, segment: &Segment) {
-        let Some(subflow) = self.subflows.get(index) else { return };
+    pub(super) fn handle_in_syn_sent(&mut self, now: Instant, handle: Handle, segment: &Segment) {
+        let subflow = &self.subflows[handle];
         let acknowledges = segment.flags.contains(Flags::ACK);
         if acknowledges && segment.ack != subflow.send.nxt {
             if !segment.flags.contains(Flags::RST) {
-                self.refuse_acknowledgement(index, segment.ack);
+                self.refuse_acknowledgement(handle, segment.ack);
             }
             return;
         }
         if segment.flags.contains(Flags::RST) {
             if acknowledges {
-                self.subflow_refused(now, index);
+                self.subflow_refused(now, handle);
             }
             return;
         }
@@ -70,44 +71,43 @@ impl Connection {
             return;
         }
         if acknowledges {
-            self.handle_syn_ack(now, index, segment);
+            self.handle_syn_ack(now, handle, segment);
         } else {
-            self.handle_simultaneous_open(now, index, segment);
+            self.handle_simultaneous_open(now, handle, segment);
         }
     }
 
-    fn subflow_refused(&mut self, now: Instant, index: usize) {
-        if self.is_initial(index) {
-            self.remove_subflow(index, CloseReason::Reset);
+    fn subflow_refused(&mut self, now: Instant, handle: Handle) {
+        if self.is_initial(handle) {
+            self.remove_subflow(handle, CloseReason::Reset);
             self.conclude(CloseCause::Refused);
         } else {
-            self.drop_subflow(now, index, CloseReason::ProtocolError);
+            self.drop_subflow(now, handle, CloseReason::ProtocolError);
         }
     }
 
-    fn handle_syn_ack(&mut self, now: Instant, index: usize, segment: &Segment) {
-        let initial = self.is_initial(index);
-        if !initial && !self.verify_join_syn_ack(index, segment) {
-            self.reset_subflow(now, index, CloseReason::ProtocolError, super::packets::REASON_MPTCP);
+    fn handle_syn_ack(&mut self, now: Instant, handle: Handle, segment: &Segment) {
+        let initial = self.is_initial(handle);
+        if !initial && !self.verify_join_syn_ack(handle, segment) {
+            self.reset_subflow(now, handle, CloseReason::ProtocolError, super::packets::REASON_MPTCP);
             return;
         }
         let (config, scale) = (self.config.clone(), self.receive_scale());
-        if let Some(subflow) = self.subflows.get_mut(index) {
-            subflow.handle_syn(now, segment, &config.tcp, scale);
-            subflow.handle_syn_acknowledged(now, segment.ack, config.tcp.rto);
-            subflow.state = State::Established;
-            subflow.receiver.acknowledge_now();
-        }
+        let subflow = &mut self.subflows[handle];
+        subflow.handle_syn(now, segment, &config.tcp, scale);
+        subflow.handle_syn_acknowledged(now, segment.ack, config.tcp.rto);
+        subflow.state = State::Established;
+        subflow.receiver.acknowledge_now();
         if initial {
             self.agree_on_protocol(segment);
-        } else if let Some(subflow) = self.subflows.get_mut(index) {
-            subflow.handshake.due = true;
+        } else {
+            self.subflows[handle].handshake.due = true;
         }
-        self.take_syn_window(index, segment);
-        self.establish(now, index);
+        self.take_syn_window(handle, segment);
+        self.establish(now, handle);
         if initial {
             self.output.notify(Event::Connected(self.id));
-            self.announce_subflow(now, index);
+            self.announce_subflow(now, handle);
             self.resume_close(now);
         }
     }
@@ -130,9 +130,9 @@ impl Connection {
     }
 
     /// Both ends open at once (RFC 9293, section 3.5): plain TCP, since neither key has been acknowledged.
-    fn handle_simultaneous_open(&mut self, now: Instant, index: usize, segment: &Segment) {
-        if !self.is_initial(index) {
-            self.reset_subflow(now, index, CloseReason::ProtocolError, super::packets::REASON_MPTCP);
+    fn handle_simultaneous_open(&mut self, now: Instant, handle: Handle, segment: &Segment) {
+        if !self.is_initial(handle) {
+            self.reset_subflow(now, handle, CloseReason::ProtocolError, super::packets::REASON_MPTCP);
             return;
         }
         if self.association.protocol == Protocol::Negotiating {
@@ -140,36 +140,34 @@ impl Connection {
             self.report_fallback(FallbackCause::NotCapable);
         }
         let (config, scale) = (self.config.clone(), self.receive_scale());
-        if let Some(subflow) = self.subflows.get_mut(index) {
-            subflow.handle_syn(now, segment, &config.tcp, scale);
-            subflow.state = State::SynReceived;
-            subflow.handshake.due = true;
-        }
-        self.take_syn_window(index, segment);
+        let subflow = &mut self.subflows[handle];
+        subflow.handle_syn(now, segment, &config.tcp, scale);
+        subflow.state = State::SynReceived;
+        subflow.handshake.due = true;
+        self.take_syn_window(handle, segment);
     }
 
     /// The acknowledgement of our SYN/ACK came in. Returns whether its segment is to be processed further.
-    pub(super) fn handle_in_syn_received(&mut self, now: Instant, index: usize, segment: &Segment) -> bool {
-        let initial = self.is_initial(index);
+    pub(super) fn handle_in_syn_received(&mut self, now: Instant, handle: Handle, segment: &Segment) -> bool {
+        let initial = self.is_initial(handle);
         let accepted =
-            if initial { self.complete_capable(index, segment) } else { self.complete_join(now, index, segment) };
+            if initial { self.complete_capable(handle, segment) } else { self.complete_join(now, handle, segment) };
         if !accepted {
             return false;
         }
         let rule = self.config.tcp.rto;
-        if let Some(subflow) = self.subflows.get_mut(index) {
-            subflow.handle_syn_acknowledged(now, segment.ack, rule);
-            subflow.state = State::Established;
-            subflow.handshake.confirmed = true;
-            subflow.handshake.due = !initial; // the fourth segment of a join
-        }
-        self.establish(now, index);
+        let subflow = &mut self.subflows[handle];
+        subflow.handle_syn_acknowledged(now, segment.ack, rule);
+        subflow.state = State::Established;
+        subflow.handshake.confirmed = true;
+        subflow.handshake.due = !initial; // the fourth segment of a join
+        self.establish(now, handle);
         if initial {
             let event = match self.role {
                 Role::Client => Event::Connected(self.id),
                 Role::Server => Event::Accepted {
                     connection: self.id,
-                    port: self.subflows.get(index).map_or(0, |subflow| subflow.identity.local.port()),
+                    port: self.subflows[handle].identity.local.port(),
                     remote: self.identity.initial_remote,
                 },
             };
@@ -182,18 +180,18 @@ impl Connection {
                 self.output.notices.push_back(Notice::Established);
             }
         }
-        self.announce_subflow(now, index);
+        self.announce_subflow(now, handle);
         self.resume_close(now);
         true
     }
 
     /// The third segment of the first subflow brings the peer's key (RFC 8684, section 3.1), or shows that MPTCP
     /// options are being stripped. What has a DSS but no key overtook what carries the key, if that can still come: drop it.
-    fn complete_capable(&mut self, index: usize, segment: &Segment) -> bool {
+    fn complete_capable(&mut self, handle: Handle, segment: &Segment) -> bool {
         if self.association.protocol != Protocol::Negotiating {
             return true;
         }
-        let overtook = segment.options.dss.is_some() && !self.withholds_key(index, segment);
+        let overtook = segment.options.dss.is_some() && !self.withholds_key(handle, segment);
         let keys = segment.options.mptcp.iter().find_map(usable_capable).map(|(_, keys)| keys);
         // On data it stands for a DSS; alone it does not show that those get through (RFC 8684, sections 3.1, 3.7).
         self.association.confirmed = matches!(keys, Some(CapableKeys::BothWithData { .. }));

@@ -2,6 +2,7 @@
 
 use super::association::Protocol;
 use super::state::Connection;
+use super::subflows::Handle;
 use crate::event::FallbackCause;
 use crate::subflow::State;
 use crate::subflow::timers::SubflowTimer;
@@ -16,13 +17,12 @@ pub(super) const CAPABLE_SYN_ATTEMPTS: u32 = 3;
 
 impl Connection {
     /// The SYN, SYN/ACK or join acknowledgement of a subflow, and its timer. None if it has been tried too often.
-    pub(super) fn handshake_packet(&mut self, now: Instant, index: usize) -> Option<Segment> {
-        let id = self.subflows.get(index)?.id();
-        let state = self.subflows.get(index)?.state;
+    pub(super) fn handshake_packet(&mut self, now: Instant, handle: Handle) -> Option<Segment> {
+        let (id, state) = (self.subflows[handle].id(), self.subflows[handle].state);
         if state.is_synchronised() {
-            return self.join_acknowledgement(now, index);
+            return self.join_acknowledgement(now, handle);
         }
-        let attempts = self.subflows.get(index)?.liveness.timeouts_in_row;
+        let attempts = self.subflows[handle].liveness.timeouts_in_row;
         if self.association.protocol == Protocol::Negotiating
             && self.role == Role::Client
             && attempts >= CAPABLE_SYN_ATTEMPTS
@@ -35,7 +35,7 @@ impl Connection {
         let window = self.receiver.buffer.window();
         self.receiver.advertised_edge = self.receiver.buffer.right_edge();
         let config = self.config.clone();
-        let subflow = self.subflows.get_mut(index)?;
+        let subflow = &mut self.subflows[handle];
         let mut segment = subflow.syn(&config.tcp, stamp, scale, window);
         segment.options.mptcp.extend(option);
         subflow.handshake.due = false;
@@ -86,20 +86,23 @@ impl Connection {
     }
 
     /// The proof that every acknowledgement carries while a join that we opened is not confirmed.
-    pub(super) fn join_proof(&self, index: usize) -> Option<MptcpOption> {
-        let subflow = self.subflows.get(index).filter(|s| !s.handshake.confirmed && s.state.is_synchronised())?;
+    pub(super) fn join_proof(&self, handle: Handle) -> Option<MptcpOption> {
+        let subflow = &self.subflows[handle];
+        if subflow.handshake.confirmed || !subflow.state.is_synchronised() {
+            return None;
+        }
         let join = self.joins.open.iter().find(|join| join.subflow == subflow.id())?;
         Some(MptcpOption::JoinAck { hmac: self.identity.keys.sign_join_ack(join.local_nonce, join.remote_nonce) })
     }
 
     /// The third segment of a join, sent again until the peer answers, or the fourth, that answer (RFC 8684, section 3.2). It goes
     /// before all data: if what comes first at Linux is not the first byte, it resets the join.
-    fn join_acknowledgement(&mut self, now: Instant, index: usize) -> Option<Segment> {
+    fn join_acknowledgement(&mut self, now: Instant, handle: Handle) -> Option<Segment> {
         let window = self.receiver.offer_window();
-        let proof = self.join_proof(index);
+        let proof = self.join_proof(handle);
         self.association.dss_sent |= proof.is_none();
         let data_ack = Dss { data_ack: Some(self.wire_data_ack()), mapping: None, data_fin: false };
-        let (subflow, cx) = self.subflow_in_context(now, index)?;
+        let (subflow, cx) = self.subflow_in_context(now, handle);
         subflow.handshake.due = false;
         let due = if subflow.handshake.confirmed { Instant::NEVER } else { now + subflow.rtt.rto(cx.config) };
         subflow.timers.set(SubflowTimer::Handshake, due);

@@ -2,6 +2,7 @@
 
 use super::state::Connection;
 use super::subflow_order::{FACTOR, Piece};
+use super::subflows::Handle;
 use crate::event::{Event, TraceRecord};
 use crate::receive_buffer::Inserted;
 use crate::subflow::Subflow;
@@ -13,11 +14,8 @@ use bytes::{Buf, Bytes};
 
 impl Connection {
     /// In plain TCP, positions in the stream and on the subflow move together.
-    pub(super) fn place_unmapped(&mut self, now: Instant, index: usize, seq: SeqNumber, mut payload: Bytes) {
-        let next = match self.subflows.get(index) {
-            Some(subflow) => subflow.receiver.next,
-            None => return,
-        };
+    pub(super) fn place_unmapped(&mut self, now: Instant, handle: Handle, seq: SeqNumber, mut payload: Bytes) {
+        let next = self.subflows[handle].receiver.next;
         let ahead = i64::from(seq.distance(next));
         let mut end = seq + payload.len() as u32;
         let position = i64::try_from(self.receiver.buffer.next()).unwrap_or(i64::MAX).saturating_add(ahead);
@@ -34,34 +32,35 @@ impl Connection {
         if excess > 0 {
             payload.truncate(payload.len() - excess);
             end = end - excess as u32;
-            self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.receiver.acknowledge_now());
+            self.subflows[handle].receiver.acknowledge_now();
             if payload.is_empty() {
                 return;
             }
         }
-        self.place(now, index, (seq, end), data_seq, payload);
+        self.place(now, handle, (seq, end), data_seq, payload);
     }
 
     /// Puts bytes with a known position into the receive buffer; only what it takes is acknowledged on the subflow.
     pub(super) fn place(
         &mut self,
         now: Instant,
-        index: usize,
+        handle: Handle,
         range: (SeqNumber, SeqNumber),
         data_seq: u64,
         payload: Bytes,
     ) {
         let length = payload.len() as u64;
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        let subflow = &mut self.subflows[handle];
         if range.1.after(subflow.receiver.next) && !subflow.receiver.has_place(range.0) {
             subflow.receiver.acknowledge_now();
             return;
         }
-        if self.receiver.subflow_order.is_some() && self.waits_for_hole(index, range.0) {
-            return self.hold_behind_hole(now, index, range, data_seq, payload);
+        if self.receiver.subflow_order.is_some() && self.waits_for_hole(handle, range.0) {
+            return self.hold_behind_hole(now, handle, range, data_seq, payload);
         }
-        let inserted = self.insert(now, index, data_seq, payload);
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        let inserted = self.insert(now, handle, data_seq, payload);
+        // What nobody reads any more resets the connection.
+        let Some(subflow) = self.subflows.live_mut(handle) else { return };
         if inserted.dropped > 0 {
             // Not acknowledged anywhere: the peer sends it again, when there is room.
             subflow.receiver.acknowledge_now();
@@ -74,17 +73,17 @@ impl Connection {
                 subflow.receiver.acknowledge_now();
             }
             if self.partial.is_some() {
-                self.record_placed(now, index, range, data_seq);
-                self.tell_of_missing(index);
+                self.record_placed(now, handle, range, data_seq);
+                self.tell_of_missing(handle);
             }
             if self.receiver.subflow_order.is_some() {
-                self.release_in_order(now, index);
+                self.release_in_order(now, handle);
             }
         }
     }
 
     /// Puts bytes into the receive buffer and tells the application.
-    pub(super) fn insert(&mut self, now: Instant, index: usize, data_seq: u64, payload: Bytes) -> Inserted {
+    pub(super) fn insert(&mut self, now: Instant, handle: Handle, data_seq: u64, payload: Bytes) -> Inserted {
         let (length, expected) = (payload.len() as u32, self.receiver.buffer.next());
         let mut inserted = self.receiver.buffer.insert(now, data_seq, payload);
         if self.partial.is_some() {
@@ -92,10 +91,12 @@ impl Connection {
         }
         self.stats.duplicate_bytes_received += inserted.duplicate;
         let fresh = u64::from(length).saturating_sub(inserted.duplicate + inserted.dropped);
-        self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.counters.bytes_received += fresh);
+        if let Some(subflow) = self.subflows.live_mut(handle) {
+            subflow.counters.bytes_received += fresh;
+        }
         let advanced = inserted.in_order_advance > 0;
         if self.output.traces()
-            && let Some(subflow) = self.subflows.get(index).map(Subflow::id)
+            && let Some(subflow) = self.subflows.live(handle).map(Subflow::id)
         {
             let connection = self.id;
             self.output.record(TraceRecord::Arrived { connection, subflow, data_seq, length, expected });
@@ -113,13 +114,14 @@ impl Connection {
     }
 
     /// The round trip as a receiver sees it (RFC 7323 echoes), for the automatic buffer.
-    pub(super) fn record_receive_round_trip(&mut self, now: Instant, index: usize, segment: &Segment) {
+    pub(super) fn record_receive_round_trip(&mut self, now: Instant, handle: Handle, segment: &Segment) {
         let stamp = self.stamp(now);
         let Some(stamps) = segment.options.timestamps.filter(|stamps| stamps.echo != 0) else { return };
         let millis = stamp.wrapping_sub(stamps.echo);
-        let Some(subflow) = self.subflows.get_mut(index).filter(|s| s.negotiated.timestamps && millis < 60_000) else {
+        let subflow = &mut self.subflows[handle];
+        if !subflow.negotiated.timestamps || millis >= 60_000 {
             return;
-        };
+        }
         let sample = Duration::from_millis(u64::from(millis.max(1)));
         let old = subflow.receiver.round_trip;
         subflow.receiver.round_trip = if old.is_zero() { sample } else { old - old / 8 + sample / 8 };
@@ -128,23 +130,22 @@ impl Connection {
     }
 
     /// Whether a range of a subflow waits until all before it is here.
-    pub(super) fn waits_for_hole(&self, index: usize, start: SeqNumber) -> bool {
-        self.subflows.get(index).is_some_and(|subflow| start.after(subflow.receiver.next))
+    pub(super) fn waits_for_hole(&self, handle: Handle, start: SeqNumber) -> bool {
+        self.subflows.live(handle).is_some_and(|subflow| start.after(subflow.receiver.next))
     }
 
     /// Takes in payload behind a hole of its subflow: it gets its place there, and waits.
     pub(super) fn hold_behind_hole(
         &mut self,
         now: Instant,
-        index: usize,
+        handle: Handle,
         (start, end): (SeqNumber, SeqNumber),
         data_seq: u64,
         bytes: Bytes,
     ) {
         let limit = self.receiver.buffer.size().saturating_mul(FACTOR);
-        let (Some(order), Some(subflow)) = (self.receiver.subflow_order.as_mut(), self.subflows.get_mut(index)) else {
-            return;
-        };
+        let Some(order) = self.receiver.subflow_order.as_mut() else { return };
+        let subflow = &mut self.subflows[handle];
         let piece = Piece { seq: start, data_seq, bytes };
         match order.make_room(subflow.id(), &piece, limit) {
             Ok(dropped) => dropped.into_iter().for_each(|from| subflow.receiver.forget_from(from)),
@@ -155,8 +156,8 @@ impl Connection {
             order.hold(subflow.id(), piece);
         }
         if self.partial.is_some() {
-            self.record_placed(now, index, (start, end), data_seq);
-            self.tell_of_missing(index);
+            self.record_placed(now, handle, (start, end), data_seq);
+            self.tell_of_missing(handle);
         }
     }
 
@@ -164,25 +165,26 @@ impl Connection {
     pub(super) fn insert_in_order(
         &mut self,
         now: Instant,
-        index: usize,
+        handle: Handle,
         seq: SeqNumber,
         (data_seq, bytes): (u64, Bytes),
     ) {
         let end = seq + bytes.len() as u32;
-        if self.receiver.subflow_order.is_none() || !self.waits_for_hole(index, end) {
-            self.insert(now, index, data_seq, bytes);
-        } else if let (Some(order), Some(subflow)) = (self.receiver.subflow_order.as_mut(), self.subflows.get(index)) {
+        if self.receiver.subflow_order.is_none() || !self.waits_for_hole(handle, end) {
+            self.insert(now, handle, data_seq, bytes);
+        } else if let (Some(order), Some(subflow)) = (self.receiver.subflow_order.as_mut(), self.subflows.live(handle))
+        {
             order.hold(subflow.id(), Piece { seq, data_seq, bytes });
         }
     }
 
     /// Returns the data level what waited for the holes of a subflow that are filled.
-    pub(super) fn release_in_order(&mut self, now: Instant, index: usize) {
-        let (Some(order), Some(subflow)) = (self.receiver.subflow_order.as_mut(), self.subflows.get(index)) else {
+    pub(super) fn release_in_order(&mut self, now: Instant, handle: Handle) {
+        let (Some(order), Some(subflow)) = (self.receiver.subflow_order.as_mut(), self.subflows.live(handle)) else {
             return;
         };
         for piece in order.take_ready(subflow.id(), subflow.receiver.next) {
-            self.insert(now, index, piece.data_seq, piece.bytes);
+            self.insert(now, handle, piece.data_seq, piece.bytes);
         }
     }
 
@@ -190,8 +192,8 @@ impl Connection {
     pub(super) fn insert_released(&mut self, now: Instant) -> bool {
         let mut any = false;
         while let Some((id, piece)) = self.receiver.subflow_order.as_mut().and_then(|order| order.pop_released()) {
-            if let Some(index) = self.index_of(id) {
-                self.insert(now, index, piece.data_seq, piece.bytes);
+            if let Some(handle) = self.subflows.handle_of(id) {
+                self.insert(now, handle, piece.data_seq, piece.bytes);
                 any = true;
             }
         }

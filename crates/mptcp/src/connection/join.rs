@@ -3,6 +3,7 @@
 use super::association::Protocol;
 use super::opening::{Join, Joining};
 use super::state::Connection;
+use super::subflows::Handle;
 use crate::subflow::timers::SubflowTimer;
 use crate::subflow::{Identity, State, Subflow};
 use anabranch_policy::ids::SubflowId;
@@ -16,7 +17,8 @@ impl Connection {
         if !self.may_join() {
             return None;
         }
-        Some(self.begin_join(now, joining, State::SynSent, 0))
+        let handle = self.begin_join(now, joining, State::SynSent, 0);
+        Some(self.subflows[handle].id())
     }
 
     /// Whether we may begin another subflow: not before a DSS option came in (RFC 8684, section 3.1).
@@ -36,8 +38,8 @@ impl Connection {
     }
 
     /// The oldest join of the peer's whose proof has not come.
-    fn unproven_join(&self) -> Option<usize> {
-        self.subflows.iter().position(|s| s.state == State::SynReceived && s.id() != SubflowId(0))
+    fn unproven_join(&self) -> Option<Handle> {
+        self.subflows.find(|s| s.state == State::SynReceived && s.id() != SubflowId(0))
     }
 
     /// A peer's SYN with our token opens another subflow; the endpoint has checked the token and
@@ -49,20 +51,17 @@ impl Connection {
         {
             self.drop_subflow(now, oldest, CloseReason::TimedOut);
         }
-        let id = self.begin_join(now, joining, State::SynReceived, remote_nonce);
-        let (config, scale) = (self.config.clone(), self.receive_scale());
-        if let Some(subflow) = self.subflow_mut(id) {
-            subflow.handle_syn(now, &syn.segment, &config.tcp, scale);
-            subflow.priority.backup_remote = joining.backup;
-            subflow.priority.backup_local = false;
-            subflow.handshake.came_in = true;
-        }
-        if let Some(index) = self.index_of(id) {
-            self.take_syn_window(index, &syn.segment);
-        }
+        let handle = self.begin_join(now, joining, State::SynReceived, remote_nonce);
+        let scale = self.receive_scale();
+        let subflow = &mut self.subflows[handle];
+        subflow.handle_syn(now, &syn.segment, &self.config.tcp, scale);
+        subflow.priority.backup_remote = joining.backup;
+        subflow.priority.backup_local = false;
+        subflow.handshake.came_in = true;
+        self.take_syn_window(handle, &syn.segment);
     }
 
-    fn begin_join(&mut self, now: Instant, joining: Joining, state: State, remote_nonce: u32) -> SubflowId {
+    fn begin_join(&mut self, now: Instant, joining: Joining, state: State, remote_nonce: u32) -> Handle {
         let id = SubflowId(self.joins.next_subflow);
         self.joins.next_subflow += 1;
         let identity = Identity {
@@ -76,15 +75,15 @@ impl Connection {
         subflow.handshake.confirmed = false;
         subflow.priority.backup_local = joining.backup;
         subflow.cursor = self.sender.una();
-        self.subflows.push(subflow);
+        let handle = self.subflows.push(subflow);
         self.joins.open.reserve_exact(1);
         self.joins.open.push(Join { subflow: id, local_nonce: joining.nonce, remote_nonce });
         self.output.pending = true;
-        id
+        handle
     }
 
-    pub(super) fn verify_join_syn_ack(&mut self, index: usize, segment: &Segment) -> bool {
-        let Some(id) = self.subflows.get(index).map(Subflow::id) else { return false };
+    pub(super) fn verify_join_syn_ack(&mut self, handle: Handle, segment: &Segment) -> bool {
+        let id = self.subflows[handle].id();
         let answer = segment.options.mptcp.iter().find_map(|option| match option {
             MptcpOption::JoinSynAck { backup, truncated_hmac, nonce, .. } => Some((*backup, *truncated_hmac, *nonce)),
             _ => None,
@@ -97,23 +96,22 @@ impl Connection {
         };
         join.remote_nonce = nonce;
         let genuine = keys.verify_join_syn_ack(join.local_nonce, nonce, hmac);
-        if let Some(subflow) = self.subflows.get_mut(index) {
-            subflow.priority.backup_remote = backup;
-        }
+        let subflow = &mut self.subflows[handle];
+        subflow.priority.backup_remote = backup;
         genuine
     }
 
     /// The third segment of a join must prove that the peer has both keys; without MP_JOIN it is reset like with a wrong
     /// one (RFC 8684, section 3.2).
-    pub(super) fn complete_join(&mut self, now: Instant, index: usize, segment: &Segment) -> bool {
-        let Some(id) = self.subflows.get(index).map(Subflow::id) else { return false };
+    pub(super) fn complete_join(&mut self, now: Instant, handle: Handle, segment: &Segment) -> bool {
+        let id = self.subflows[handle].id();
         let proof = segment.options.mptcp.iter().find_map(|option| match option {
             MptcpOption::JoinAck { hmac } => Some(*hmac),
             _ => None,
         });
         let Some(join) = self.joins.open.iter().find(|join| join.subflow == id) else { return false };
         if !proof.is_some_and(|hmac| self.identity.keys.verify_join_ack(join.local_nonce, join.remote_nonce, &hmac)) {
-            self.reset_subflow(now, index, CloseReason::ProtocolError, super::packets::REASON_MPTCP);
+            self.reset_subflow(now, handle, CloseReason::ProtocolError, super::packets::REASON_MPTCP);
             return false;
         }
         self.joins.open.retain(|join| join.subflow != id);
@@ -121,8 +119,8 @@ impl Connection {
     }
 
     /// The peer answered on a join that we opened: data may be sent.
-    pub(super) fn confirm_join(&mut self, now: Instant, index: usize) {
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
+    pub(super) fn confirm_join(&mut self, now: Instant, handle: Handle) {
+        let subflow = &mut self.subflows[handle];
         if subflow.handshake.confirmed {
             return;
         }
@@ -134,6 +132,6 @@ impl Connection {
         subflow.rtt.end_back_off();
         let id = subflow.id();
         self.joins.open.retain(|join| join.subflow != id);
-        self.announce_subflow(now, index);
+        self.announce_subflow(now, handle);
     }
 }

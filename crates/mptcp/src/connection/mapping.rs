@@ -8,8 +8,9 @@ use super::numbers::EXPECTED_NEXT;
 use super::packets::REASON_MIDDLEBOX;
 use super::resolved::Resolved;
 use super::state::Connection;
+use super::subflows::Handle;
 use crate::event::FallbackCause;
-use crate::subflow::{StoredMapping, Subflow};
+use crate::subflow::Subflow;
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Instant;
 use anabranch_wire::{Segment, SeqNumber};
@@ -20,46 +21,46 @@ const MAX_UNMAPPED: u8 = 32;
 
 impl Connection {
     /// A DSS on a segment without payload: a DATA_FIN, or a mapping for bytes to come.
-    pub(super) fn handle_mapping_alone(&mut self, now: Instant, index: usize, segment: &Segment) {
-        let Some(initial) = self.subflows.get(index).map(|subflow| subflow.peer.initial) else { return };
+    pub(super) fn handle_mapping_alone(&mut self, now: Instant, handle: Handle, segment: &Segment) {
+        let initial = self.subflows[handle].peer.initial;
         let Some(mapping) = self.mapping_of(initial, segment) else { return };
-        if self.is_infinite(now, index, &mapping) || self.breaks_checksum_agreement(now, index, &mapping) {
+        if self.is_infinite(now, handle, &mapping) || self.breaks_checksum_agreement(now, handle, &mapping) {
             return;
         }
         if mapping.length > 0 && mapping.wire.subflow_seq != 0 {
-            self.store(index, &mapping);
+            self.store(handle, &mapping);
         }
         // Last, since the end of the stream closes subflows: places move.
         if mapping.data_fin && self.is_verified_alone(&mapping) {
-            self.take_data_fin(now, index, &mapping);
+            self.take_data_fin(now, handle, &mapping);
         }
     }
 
     /// A checksum that was not agreed on, or none where one was, closes the subflow (RFC 8684, section 3.3).
-    fn breaks_checksum_agreement(&mut self, now: Instant, index: usize, mapping: &Resolved) -> bool {
+    fn breaks_checksum_agreement(&mut self, now: Instant, handle: Handle, mapping: &Resolved) -> bool {
         let breaks = mapping.wire.checksum.is_some() != self.association.checksum;
         if breaks {
-            self.reset_subflow(now, index, CloseReason::ProtocolError, super::packets::REASON_MPTCP);
+            self.reset_subflow(now, handle, CloseReason::ProtocolError, super::packets::REASON_MPTCP);
         }
         breaks
     }
 
     /// An infinite mapping: the peer has fallen back (RFC 8684, section 3.7).
-    fn is_infinite(&mut self, now: Instant, index: usize, mapping: &Resolved) -> bool {
+    fn is_infinite(&mut self, now: Instant, handle: Handle, mapping: &Resolved) -> bool {
         let infinite = mapping.wire.length == 0 && !mapping.data_fin;
         if infinite {
-            self.fall_back_or_reset(now, index, FallbackCause::Peer);
+            self.fall_back_or_reset(now, handle, FallbackCause::Peer);
         }
         infinite
     }
 
     /// The stream ends behind the mapping.
-    fn take_data_fin(&mut self, now: Instant, index: usize, mapping: &Resolved) {
+    fn take_data_fin(&mut self, now: Instant, handle: Handle, mapping: &Resolved) {
         let end = mapping.data_seq.wrapping_add(u64::from(mapping.length));
         // An impossible end is ignored, as any number out of the window is (RFC 8684, section 3.8): one before the beginning.
         let before = end > u64::MAX / 2;
         if !before && self.receiver.buffer.set_end(end).is_ok() {
-            self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.receiver.acknowledge_now());
+            self.subflows.live_mut(handle).into_iter().for_each(|subflow| subflow.receiver.acknowledge_now());
             self.acknowledge_end_everywhere();
         }
         self.take_in_records(now);
@@ -76,54 +77,54 @@ impl Connection {
     }
 
     /// Payload on a subflow of an MPTCP connection.
-    pub(super) fn place_mapped(&mut self, now: Instant, index: usize, segment: &Segment, payload: Bytes) {
-        let Some(initial) = self.subflows.get(index).map(|subflow| subflow.peer.initial) else { return };
+    pub(super) fn place_mapped(&mut self, now: Instant, handle: Handle, segment: &Segment, payload: Bytes) {
+        let initial = self.subflows[handle].peer.initial;
         let own = self.mapping_of(initial, segment);
         if let Some(mapping) = own
-            && self.is_infinite(now, index, &mapping)
+            && self.is_infinite(now, handle, &mapping)
         {
-            return self.place_after_fallback(now, segment.seq, payload);
+            return self.place_after_fallback(now, handle, segment.seq, payload);
         }
-        if own.is_some_and(|mapping| self.breaks_checksum_agreement(now, index, &mapping)) {
+        if own.is_some_and(|mapping| self.breaks_checksum_agreement(now, handle, &mapping)) {
             return;
         }
         if self.association.checksum {
-            return self.place_all_checked(now, index, own, segment.seq, payload);
+            return self.place_all_checked(now, handle, own, segment.seq, payload);
         }
-        let Some(mapping) = own else { return self.place_by_stored(now, index, segment.seq, payload) };
+        let Some(mapping) = own else { return self.place_by_stored(now, handle, segment.seq, payload) };
         let whole = segment.seq == mapping.seq && payload.len() as u32 == mapping.length;
-        self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.liveness.unmapped = 0);
+        self.subflows[handle].liveness.unmapped = 0;
         if whole {
-            self.place(now, index, Subflow::range_of(segment.seq, &payload), mapping.data_seq, payload);
-        } else if self.store(index, &mapping) {
-            self.place_by_stored(now, index, segment.seq, payload);
+            self.place(now, handle, Subflow::range_of(segment.seq, &payload), mapping.data_seq, payload);
+        } else if self.store(handle, &mapping) {
+            self.place_by_stored(now, handle, segment.seq, payload);
         } else {
             // Acknowledged, it would not come again, and what relies on it never had a place.
-            self.subflows.get_mut(index).into_iter().for_each(|subflow| subflow.receiver.acknowledge_now());
+            self.subflows[handle].receiver.acknowledge_now();
         }
         if mapping.data_fin {
-            self.take_data_fin(now, index, &mapping);
+            self.take_data_fin(now, handle, &mapping);
         }
     }
 
     /// Payload in plain TCP. A peer that has not heard of our fallback still says where it belongs, and sends data again
     /// under new numbers of the subflow.
-    pub(super) fn place_plain(&mut self, now: Instant, index: usize, segment: &Segment, payload: Bytes) {
-        let Some(initial) = self.subflows.get(index).map(|subflow| subflow.peer.initial) else { return };
+    pub(super) fn place_plain(&mut self, now: Instant, handle: Handle, segment: &Segment, payload: Bytes) {
+        let initial = self.subflows[handle].peer.initial;
         let mapping =
             if self.association.fallback.unheard().is_some() { self.mapping_of(initial, segment) } else { None };
         match mapping.filter(|mapping| segment.seq == mapping.seq && payload.len() as u32 == mapping.length) {
             Some(mapping) => {
-                self.place(now, index, Subflow::range_of(segment.seq, &payload), mapping.data_seq, payload);
+                self.place(now, handle, Subflow::range_of(segment.seq, &payload), mapping.data_seq, payload);
             }
-            None => self.place_unmapped(now, index, segment.seq, payload),
+            None => self.place_unmapped(now, handle, segment.seq, payload),
         }
     }
 
-    fn place_after_fallback(&mut self, now: Instant, seq: SeqNumber, payload: Bytes) {
+    fn place_after_fallback(&mut self, now: Instant, handle: Handle, seq: SeqNumber, payload: Bytes) {
         // The subflow may have been closed instead.
-        if self.association.protocol == super::Protocol::Tcp && self.subflows.len() == 1 {
-            self.place_unmapped(now, 0, seq, payload);
+        if self.association.protocol == super::Protocol::Tcp && self.subflows.has(handle) {
+            self.place_unmapped(now, handle, seq, payload);
         }
     }
 
@@ -131,32 +132,32 @@ impl Connection {
     fn place_all_checked(
         &mut self,
         now: Instant,
-        index: usize,
+        handle: Handle,
         own: Option<Resolved>,
         mut seq: SeqNumber,
         mut payload: Bytes,
     ) {
-        let Some(id) = self.subflows.get(index).map(Subflow::id) else { return };
-        while !payload.is_empty() && self.index_of(id) == Some(index) {
+        let id = self.subflows[handle].id();
+        while !payload.is_empty() && self.subflows.has(handle) {
             if self.association.protocol == super::Protocol::Tcp {
-                return self.place_after_fallback(now, seq, payload);
+                return self.place_after_fallback(now, handle, seq, payload);
             }
             let covers = |m: &Resolved| seq.at_or_after(m.seq) && seq.before(m.seq + m.length);
             let Some(mapping) = own.filter(covers).or_else(|| self.receiver.pending_mappings.find(id, seq)) else {
-                return self.record_unmapped(now, index, seq, payload);
+                return self.record_unmapped(now, handle, seq, payload);
             };
             let left = (mapping.length - (seq - mapping.seq)) as usize;
             let part = payload.split_to(payload.len().min(left));
             let start = seq;
             seq += part.len() as u32;
-            self.place_checked(now, index, &mapping, start, part);
+            self.place_checked(now, handle, &mapping, start, part);
         }
     }
 
     /// With DSS checksums, bytes reach the stream only when their whole mapping is here and right. The subflow
     /// acknowledges them at once: a mapping may be longer than its window.
-    fn place_checked(&mut self, now: Instant, index: usize, mapping: &Resolved, seq: SeqNumber, payload: Bytes) {
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
+    fn place_checked(&mut self, now: Instant, handle: Handle, mapping: &Resolved, seq: SeqNumber, payload: Bytes) {
+        let subflow = &mut self.subflows[handle];
         subflow.liveness.unmapped = 0;
         let (id, next, range) = (subflow.id(), subflow.receiver.next, Subflow::range_of(seq, &payload));
         if subflow.range_is_old(seq, &payload) {
@@ -170,40 +171,39 @@ impl Connection {
         }
         match verification {
             Verification::Incomplete | Verification::Refused => {}
-            Verification::Failed(parts) => self.checksum_failed(now, index, mapping, parts),
+            Verification::Failed(parts) => self.checksum_failed(now, handle, mapping, parts),
             Verification::Passed(parts) => {
                 for (data_seq, bytes) in parts {
                     let seq = mapping.seq + data_seq.wrapping_sub(mapping.data_seq) as u32;
-                    self.insert_in_order(now, index, seq, (data_seq, bytes));
+                    self.insert_in_order(now, handle, seq, (data_seq, bytes));
                 }
-                self.release_in_order(now, index);
+                self.release_in_order(now, handle);
                 if mapping.data_fin {
-                    self.take_data_fin(now, index, mapping);
+                    self.take_data_fin(now, handle, mapping);
                 }
             }
         }
     }
 
     /// Payload that relies on mappings stored before, possibly several.
-    fn place_by_stored(&mut self, now: Instant, index: usize, mut seq: SeqNumber, mut payload: Bytes) {
+    fn place_by_stored(&mut self, now: Instant, handle: Handle, mut seq: SeqNumber, mut payload: Bytes) {
         while !payload.is_empty() {
-            let Some(subflow) = self.subflows.get_mut(index) else { return };
-            let covers = |m: &&StoredMapping| seq.at_or_after(m.seq) && seq.before(m.seq + m.length);
-            let Some(mapping) = subflow.mappings.iter().rev().find(covers).copied() else {
-                return self.record_unmapped(now, index, seq, payload);
+            let Some(subflow) = self.subflows.live(handle) else { return };
+            let Some(mapping) = subflow.mappings.find(seq).copied() else {
+                return self.record_unmapped(now, handle, seq, payload);
             };
             let skipped = seq - mapping.seq;
             let part = payload.split_to(payload.len().min((mapping.length - skipped) as usize));
             let range = Subflow::range_of(seq, &part);
             seq = range.1;
-            self.place(now, index, range, mapping.data_seq.wrapping_add(u64::from(skipped)), part);
+            self.place(now, handle, range, mapping.data_seq.wrapping_add(u64::from(skipped)), part);
         }
     }
 
     /// Bytes that nothing maps are not taken; the peer sends them again. Options that never come mean a middlebox
     /// (RFC 8684, section 3.7).
-    fn record_unmapped(&mut self, now: Instant, index: usize, seq: SeqNumber, payload: Bytes) {
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
+    fn record_unmapped(&mut self, now: Instant, handle: Handle, seq: SeqNumber, payload: Bytes) {
+        let subflow = &mut self.subflows[handle];
         if subflow.range_is_old(seq, &payload) {
             subflow.receiver.acknowledge_now();
             return;
@@ -213,13 +213,13 @@ impl Connection {
         subflow.liveness.unmapped += if beyond_gap { u8::from(subflow.liveness.unmapped > 0) } else { EXPECTED_NEXT };
         let gives_up = subflow.liveness.unmapped >= MAX_UNMAPPED;
         let first_data = self.receiver.buffer.next() == 0 && self.receiver.buffer.out_of_order() == 0;
-        if first_data && self.is_initial(index) && !self.association.dss_sent {
-            self.fall_back_or_reset(now, index, FallbackCause::NoMapping);
-            self.place_after_fallback(now, seq, payload);
+        if first_data && self.is_initial(handle) && !self.association.dss_sent {
+            self.fall_back_or_reset(now, handle, FallbackCause::NoMapping);
+            self.place_after_fallback(now, handle, seq, payload);
         } else if gives_up {
             // The peer has seen our DSS and goes on repeating data at data level: in a stream taken as plain TCP those
             // bytes would appear twice.
-            self.reset_subflow(now, index, CloseReason::ProtocolError, REASON_MIDDLEBOX);
+            self.reset_subflow(now, handle, CloseReason::ProtocolError, REASON_MIDDLEBOX);
         }
     }
 }

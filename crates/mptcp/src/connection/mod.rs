@@ -51,6 +51,7 @@ mod silence;
 mod stamp_clock;
 mod state;
 mod subflow_order;
+mod subflows;
 mod teardown;
 mod timer_table;
 mod timers;

@@ -3,12 +3,17 @@
 use super::checksum::is_right;
 use super::resolved::Resolved;
 use super::state::Connection;
+use super::subflows::Handle;
 use crate::subflow::StoredMapping;
 use anabranch_wire::mptcp::{CapableKeys, DataAck, DataSequence, Mapping};
 use anabranch_wire::{Segment, SeqNumber};
 
-/// Most mappings that wait for their bytes on a subflow, beside one for the byte expected next.
-pub(super) const MAX_STORED: usize = 512;
+/// A subflow stores one mapping for so many bytes of the receive buffer, ...
+const BYTES_PER_MAPPING: u64 = 256;
+/// ... though always so many, ...
+const LEAST_STORED: usize = 512;
+/// ... and never more: each takes 16 bytes.
+const MOST_STORED: usize = 65_536;
 
 /// As how many of them one counts that holds the byte expected next: nothing on the subflow goes on without it, and a peer with
 /// little to say sends it again once per timeout.
@@ -46,9 +51,9 @@ impl Connection {
     }
 
     /// Where the payload of a segment begins in the stream, by the mapping that it carries in DSS.
-    pub(super) fn mapped_to(&self, index: usize, segment: &Segment) -> Option<u64> {
+    pub(super) fn mapped_to(&self, handle: Handle, segment: &Segment) -> Option<u64> {
         let mapping = segment.options.dss.as_ref()?.mapping?;
-        let begins = self.subflows.get(index)?.peer.initial + mapping.subflow_seq;
+        let begins = self.subflows[handle].peer.initial + mapping.subflow_seq;
         let ahead = i64::from(segment.seq.distance(begins));
         self.data_seq_offset(mapping.data_seq).checked_add_signed(ahead)
     }
@@ -87,29 +92,13 @@ impl Connection {
     }
 
     /// Remembers a mapping for segments that come without one. Returns false if there is no room, though never to that
-    /// of the byte expected next: the subflow would wait for it for good. Behind a missing byte a window of mappings may
-    /// arrive; those of which all bytes are here have done their work.
-    pub(super) fn store(&mut self, index: usize, mapping: &Resolved) -> bool {
-        let Some(subflow) = self.subflows.get_mut(index) else { return false };
+    /// of the byte expected next.
+    pub(super) fn store(&mut self, handle: Handle, mapping: &Resolved) -> bool {
+        let most = self.receiver.buffer.size() / BYTES_PER_MAPPING;
+        let most = usize::try_from(most).unwrap_or(usize::MAX).clamp(LEAST_STORED, MOST_STORED);
+        let subflow = &mut self.subflows[handle];
         let stored = StoredMapping { seq: mapping.seq, length: mapping.length, data_seq: mapping.data_seq };
-        let next = subflow.receiver.next;
-        subflow.mappings.retain(|old| (old.seq + old.length).after(next));
-        if subflow.mappings.contains(&stored) {
-            return true;
-        }
-        if subflow.mappings.len() >= MAX_STORED {
-            let receiver = &subflow.receiver;
-            subflow.mappings.retain(|old| !receiver.has(old.seq, old.seq + old.length));
-        }
-        let is_next = stored.seq.at_or_before(next) && (stored.seq + stored.length).after(next);
-        let room = subflow.mappings.len() < MAX_STORED;
-        if is_next && !room {
-            subflow.mappings.retain(|old| old.seq.after(next));
-        }
-        if is_next || room {
-            subflow.mappings.push_back(stored);
-        }
-        is_next || room
+        subflow.mappings.store(stored, subflow.receiver.next, most)
     }
 }
 

@@ -28,8 +28,8 @@ pub(super) struct Opportunity<'a> {
 impl<'a> Opportunity<'a> {
     /// Nothing looked at. `views` are those of all subflows now.
     pub fn new(connection: &'a mut Connection, now: Instant, workspace: &'a mut Workspace) -> Self {
+        connection.refresh_views(workspace);
         let Workspace { views, refused, .. } = workspace;
-        connection.subflow_views(views);
         refused.clear();
         let shares = connection.duplicates() && connection.sender.una() < connection.sender.data_nxt;
         Self { connection, now, views, refused, again: None, unsent: None, shares }

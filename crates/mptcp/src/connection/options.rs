@@ -6,6 +6,7 @@ use super::packets::REASON_UNSPECIFIED;
 use super::reinjections::Extent;
 use super::signalling::RemoteAddress;
 use super::state::Connection;
+use super::subflows::Handle;
 use crate::subflow::{Subflow, Suspicion};
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::path_manager::{CloseReason, Role};
@@ -21,19 +22,21 @@ const MAX_REMOTE_ADDRESSES: usize = 32;
 
 impl Connection {
     /// Handles what options a segment has besides DSS. Returns true if the connection ended or the subflow is gone.
-    pub(super) fn handle_mptcp_options(&mut self, now: Instant, index: usize, segment: &Segment) -> bool {
+    pub(super) fn handle_mptcp_options(&mut self, now: Instant, handle: Handle, segment: &Segment) -> bool {
         if segment.options.mptcp.is_empty() || self.association.protocol != Protocol::Multipath {
             return false;
         }
-        let Some(id) = self.subflows.get(index).map(Subflow::id) else { return true };
+        let id = self.subflows[handle].id();
         for option in &segment.options.mptcp {
-            let Some(index) = self.index_of(id) else { return true };
+            if !self.subflows.has(handle) {
+                return true;
+            }
             match option {
                 MptcpOption::FastClose { .. } if self.is_our_fast_close(option) => {
                     self.close_fast(now);
                     return true;
                 }
-                MptcpOption::Fail { data_seq } => self.handle_failure(now, index, *data_seq),
+                MptcpOption::Fail { data_seq } => self.handle_failure(now, handle, *data_seq),
                 MptcpOption::Priority { backup } => self.handle_priority(id, *backup),
                 MptcpOption::AddAddress { address_id, address, port, truncated_hmac } => {
                     self.handle_add_address(id, *address_id, *address, *port, *truncated_hmac);
@@ -52,7 +55,7 @@ impl Connection {
                 MptcpOption::Experimental { .. } => self.handle_notice(now, option),
             }
         }
-        self.index_of(id).is_none()
+        !self.subflows.has(handle)
     }
 
     /// MP_PRIO speaks of the subflow that it comes on.
@@ -120,24 +123,24 @@ impl Connection {
 
     /// Asks by keepalive whether a path lives whose address the peer withdrew. Meanwhile its data goes elsewhere.
     fn suspicion(&mut self, now: Instant, id: SubflowId) {
-        let Some(index) = self.index_of(id) else { return };
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        let Some(handle) = self.subflows.handle_of(id) else { return };
+        let subflow = &mut self.subflows[handle];
         if !subflow.state.is_synchronised() {
-            return self.reset_subflow(now, index, CloseReason::AddressGone, REASON_UNSPECIFIED);
+            return self.reset_subflow(now, handle, CloseReason::AddressGone, REASON_UNSPECIFIED);
         }
         if subflow.suspicion.is_some() {
             return;
         }
         subflow.suspicion = Some(Box::new(Suspicion { since: now, probes: 0, until: Instant::NEVER }));
-        self.take_back_queued(index);
-        self.reinject_outstanding(index, Extent::All);
-        self.probe_suspect(now, index);
+        self.take_back_queued(handle);
+        self.reinject_outstanding(handle, Extent::All);
+        self.probe_suspect(now, handle);
     }
 
     /// Probes a doubtful path again, or decides. Returns false when it is given up.
-    pub(super) fn probe_suspect(&mut self, now: Instant, index: usize) -> bool {
-        let rto = self.subflows.get(index).map(|subflow| subflow.rtt.base_rto(&self.config.tcp));
-        let (Some(rto), Some(subflow)) = (rto, self.subflows.get_mut(index)) else { return false };
+    pub(super) fn probe_suspect(&mut self, now: Instant, handle: Handle) -> bool {
+        let subflow = &mut self.subflows[handle];
+        let rto = subflow.rtt.base_rto(&self.config.tcp);
         let Some(mut suspicion) = subflow.suspicion.take() else { return true };
         // What was on its way before the first probe is no answer.
         let earliest = suspicion.since + subflow.rtt.min() / 2;
@@ -147,7 +150,7 @@ impl Connection {
             return true;
         }
         if suspicion.probes >= SUSPICION_PROBES {
-            self.reset_subflow(now, index, CloseReason::AddressGone, REASON_UNSPECIFIED);
+            self.reset_subflow(now, handle, CloseReason::AddressGone, REASON_UNSPECIFIED);
             return false;
         }
         suspicion.probes += 1;

@@ -2,7 +2,7 @@
 
 use crate::event::{Event, TraceRecord};
 use crate::subflow::Identity;
-use anabranch_policy::ids::{AddressId, SubflowId};
+use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Instant;
 use anabranch_policy::view::SubflowView;
@@ -45,6 +45,8 @@ pub enum Notice {
 pub struct Workspace {
     /// Views of the subflows at hand.
     pub views: Vec<SubflowView>,
+    /// Of which connection they are, as far as nobody else has changed them.
+    pub views_of: Option<ConnectionId>,
     /// Subflows whose data the scheduler has no other subflow for now.
     pub refused: Vec<SubflowId>,
     /// The packet given last must leave by itself: it is data that had been sent before, or a probe of the path.

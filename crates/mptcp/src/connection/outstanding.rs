@@ -17,7 +17,7 @@ impl Connection {
     /// Of what each subflow has outstanding and shares with nobody the oldest; of these the one with the lowest data
     /// sequence beyond `after`.
     pub(super) fn next_outstanding(&mut self, una: u64, after: Option<u64>) -> Option<Outstanding> {
-        let oldest = self.subflows.iter_mut().filter_map(|subflow| {
+        let oldest = self.subflows.iter_mut_unseen().filter_map(|subflow| {
             let sender = subflow.id();
             let record = subflow.scoreboard.next_unshared(una)?;
             let length = record.payload.len() as u32;

@@ -96,9 +96,9 @@ impl Connection {
 
     /// The subflows of an address that is gone are gone too.
     pub fn leave_address(&mut self, now: Instant, id: AddressId) {
-        while let Some(index) = self.subflows.iter().position(|s| s.identity.local_address == id) {
+        while let Some(handle) = self.subflows.find(|s| s.identity.local_address == id) {
             // The address cannot send any more, so no reset.
-            self.drop_subflow(now, index, CloseReason::AddressGone);
+            self.drop_subflow(now, handle, CloseReason::AddressGone);
         }
         self.output.pending = true;
     }
@@ -106,9 +106,9 @@ impl Connection {
     /// Closes a subflow with a FIN behind what it carries.
     pub fn close_subflow(&mut self, id: SubflowId) -> bool {
         let end = self.sender.buffer.end();
-        let Some(index) = self.index_of(id) else { return false };
-        self.take_back_queued(index);
-        let Some(subflow) = self.subflows.get_mut(index) else { return false };
+        let Some(handle) = self.subflows.handle_of(id) else { return false };
+        self.take_back_queued(handle);
+        let subflow = &mut self.subflows[handle];
         subflow.close(end);
         self.output.pending = true;
         true
@@ -125,13 +125,13 @@ impl Connection {
 
     /// Puts a subflow aside: no new data, and what it holds is sent elsewhere too.
     pub fn suspend(&mut self, id: SubflowId) -> bool {
-        let Some(index) = self.index_of(id) else { return false };
-        let Some(subflow) = self.subflows.get_mut(index) else { return false };
+        let Some(handle) = self.subflows.handle_of(id) else { return false };
+        let subflow = &mut self.subflows[handle];
         if core::mem::replace(&mut subflow.priority.suspended, true) {
             return false;
         }
-        self.take_back_queued(index);
-        self.reinject_outstanding(index, Extent::Missing);
+        self.take_back_queued(handle);
+        self.reinject_outstanding(handle, Extent::Missing);
         self.output.pending = true;
         true
     }
@@ -148,8 +148,8 @@ impl Connection {
 
     /// Sends one segment of data that is in flight elsewhere, so that a subflow that carries nothing is measured.
     pub fn probe(&mut self, id: SubflowId) -> bool {
-        let Some(index) = self.index_of(id) else { return false };
-        let Some(subflow) = self.subflows.get_mut(index) else { return false };
+        let Some(handle) = self.subflows.handle_of(id) else { return false };
+        let subflow = &mut self.subflows[handle];
         let una = self.sender.buffer.start();
         if !subflow.scoreboard.is_idle() {
             // Now, window or not, and not at the end of a back-off.
@@ -162,9 +162,8 @@ impl Connection {
         }
         let length = u64::from(subflow.mss).min(self.sender.data_nxt - una) as usize;
         let Some(payload) = self.sender.buffer.slice(una, length) else { return false };
-        if let Some(subflow) = self.subflows.get_mut(index) {
-            subflow.push(una, payload, SendKind::Duplicate);
-        }
+        let subflow = &mut self.subflows[handle];
+        subflow.push(una, payload, SendKind::Duplicate);
         self.output.pending = true;
         true
     }
@@ -172,8 +171,8 @@ impl Connection {
     /// A router says that a packet of ours was too big. Returns false if that is not believed, or no news.
     pub fn handle_packet_too_big(&mut self, now: Instant, message: &PacketTooBig) -> bool {
         let of_it = |s: &Subflow| s.identity.local == message.source && s.identity.remote == message.destination;
-        let Some(index) = self.subflows.iter().position(of_it) else { return false };
-        let Some((subflow, mut cx)) = self.subflow_in_context(now, index) else { return false };
+        let Some(handle) = self.subflows.find(of_it) else { return false };
+        let (subflow, mut cx) = self.subflow_in_context(now, handle);
         let believed = subflow.handle_packet_too_big(&mut cx, message.seq, message.mtu);
         self.output.pending = true;
         believed

@@ -3,6 +3,7 @@
 use super::association::Protocol;
 use super::output::Notice;
 use super::state::Connection;
+use super::subflows::Handle;
 use crate::event::FallbackCause;
 use crate::subflow::acknowledge::Progress;
 use crate::subflow::{Signals, State, Subflow};
@@ -11,60 +12,58 @@ use anabranch_policy::time::Instant;
 use anabranch_wire::{Flags, Segment};
 
 impl Connection {
-    pub(super) fn process(&mut self, now: Instant, index: usize, segment: &mut Segment, acknowledges: bool) {
-        let Some(subflow) = self.subflows.get(index) else { return };
-        let id = subflow.id();
-        if subflow.state == State::SynReceived && !self.handle_in_syn_received(now, index, segment) {
+    pub(super) fn process(&mut self, now: Instant, handle: Handle, segment: &mut Segment, acknowledges: bool) {
+        if self.subflows[handle].state == State::SynReceived && !self.handle_in_syn_received(now, handle, segment) {
             return;
         }
-        if subflow_is(self, index, State::TimeWait) {
+        if subflow_is(self, handle, State::TimeWait) {
             return;
         }
-        self.confirm_join(now, index);
-        if self.handle_mptcp_options(now, index, segment) {
+        self.confirm_join(now, handle);
+        if self.handle_mptcp_options(now, handle, segment) {
             return;
         }
-        // Options may have closed other subflows: places have moved.
-        let Some(index) = self.index_of(id) else { return };
-        self.watch_fallback(now, index, segment);
-        let progress = if acknowledges { self.handle_ack(now, index, segment) } else { Progress::default() };
-        self.handle_window(now, index, segment, acknowledges);
-        if self.lost_its_options(index, segment) || self.is_plain_end(segment) {
-            self.fall_back_or_reset(now, index, FallbackCause::OptionsStripped);
+        self.watch_fallback(now, handle, segment);
+        let progress = if acknowledges { self.handle_ack(now, handle, segment) } else { Progress::default() };
+        self.handle_window(now, handle, segment, acknowledges);
+        if self.subflows.has(handle) && (self.lost_its_options(handle, segment) || self.is_plain_end(segment)) {
+            self.fall_back_or_reset(now, handle, FallbackCause::OptionsStripped);
         }
         let payload_end = Subflow::payload_range(segment).1;
         // Handling so far may have closed the subflow.
-        let Some(index) = self.index_of(id) else { return };
-        self.handle_payload(now, index, segment);
-        if let Some(index) = self.index_of(id) {
+        if !self.subflows.has(handle) {
+            return;
+        }
+        self.handle_payload(now, handle, segment);
+        if self.subflows.has(handle) {
             let fin = segment.flags.contains(Flags::FIN).then_some(payload_end);
-            self.handle_fin(now, index, fin);
-            if self.association.protocol == Protocol::Multipath && subflow_is(self, index, State::CloseWait) {
+            self.handle_fin(now, handle, fin);
+            if self.association.protocol == Protocol::Multipath && subflow_is(self, handle, State::CloseWait) {
                 self.answer_subflow_fins();
             }
         }
-        if let (true, Some(index)) = (progress.fin, self.index_of(id)) {
-            self.handle_fin_acknowledged(now, index);
+        if progress.fin && self.subflows.has(handle) {
+            self.handle_fin_acknowledged(now, handle);
         }
         self.announce_end();
         self.finish_if_done(now);
     }
 
-    fn handle_ack(&mut self, now: Instant, index: usize, segment: &Segment) -> Progress {
-        let Some((subflow, mut cx)) = self.subflow_in_context(now, index) else { return Progress::default() };
+    fn handle_ack(&mut self, now: Instant, handle: Handle, segment: &Segment) -> Progress {
+        let (subflow, mut cx) = self.subflow_in_context(now, handle);
         let una = subflow.send.una;
         let progress = subflow.handle_acknowledgement(&mut cx, segment);
         let advanced = subflow.send.una != una;
         self.sender.delivered_end = self.sender.delivered_end.max(progress.data_end);
         if advanced && self.measurement.watch.is_some() {
-            self.record_acknowledged_delay(now, index, segment);
+            self.record_acknowledged_delay(now, handle, segment);
         }
         progress
     }
 
     /// What the segment says of windows and of data acknowledged at data level.
-    fn handle_window(&mut self, now: Instant, index: usize, segment: &Segment, acknowledges: bool) {
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
+    fn handle_window(&mut self, now: Instant, handle: Handle, segment: &Segment, acknowledges: bool) {
+        let subflow = &mut self.subflows[handle];
         let window = u32::from(segment.window) << subflow.negotiated.send_scale;
         subflow.record_window(window);
         let is_news = acknowledges && subflow.takes_window(segment.seq, segment.ack);
@@ -110,10 +109,10 @@ impl Connection {
     /// An answer to data of ours without any MPTCP option, before the peer has ever shown one on this subflow; on the
     /// first subflow its data counts too, and what it has shown does not before it has acknowledged something of ours at
     /// data level: a peer that our options do not reach falls back in silence (RFC 8684, section 3.7).
-    fn lost_its_options(&mut self, index: usize, segment: &Segment) -> bool {
-        let (initial, confirmed) = (self.is_initial(index), self.association.confirmed);
+    fn lost_its_options(&mut self, handle: Handle, segment: &Segment) -> bool {
+        let (initial, confirmed) = (self.is_initial(handle), self.association.confirmed);
         let unseen = initial && !self.association.joined && self.sender.una() == 0;
-        let Some(subflow) = self.subflows.get_mut(index) else { return false };
+        let subflow = &mut self.subflows[handle];
         let bare = is_bare(segment);
         let signalled = subflow.signals != Signals::Never || segment.options.dss.is_some() || (initial && confirmed);
         subflow.signals = subflow.signals.after(signalled, segment);
@@ -138,27 +137,27 @@ impl Connection {
     }
 
     /// Payload: where it belongs in the stream, into the buffer, and a place on the subflow.
-    fn handle_payload(&mut self, now: Instant, index: usize, segment: &mut Segment) {
+    fn handle_payload(&mut self, now: Instant, handle: Handle, segment: &mut Segment) {
         let payload = core::mem::take(&mut segment.payload);
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        let subflow = &mut self.subflows[handle];
         if payload.is_empty() {
-            return self.handle_mapping_alone(now, index, segment);
+            return self.handle_mapping_alone(now, handle, segment);
         }
         if !subflow.state.can_receive() {
             subflow.receiver.acknowledge_now();
             return;
         }
-        self.record_receive_round_trip(now, index, segment);
+        self.record_receive_round_trip(now, handle, segment);
         if self.partial.is_some() {
-            self.record_stamps(index, segment);
+            self.record_stamps(handle, segment);
         }
         if self.measurement.watch.is_some() {
-            self.record_arrival_delay(now, index, segment);
+            self.record_arrival_delay(now, handle, segment);
         }
         if self.association.protocol == Protocol::Tcp {
-            self.place_plain(now, index, segment, payload);
+            self.place_plain(now, handle, segment, payload);
         } else {
-            self.place_mapped(now, index, segment, payload);
+            self.place_mapped(now, handle, segment, payload);
         }
         if self.measurement.watch.is_some() {
             self.watch_receive_buffer(now);
@@ -171,6 +170,6 @@ pub(super) fn is_bare(segment: &Segment) -> bool {
     segment.options.mptcp.is_empty() && segment.options.dss.is_none()
 }
 
-pub(super) fn subflow_is(connection: &Connection, index: usize, state: State) -> bool {
-    connection.subflows.get(index).is_some_and(|subflow| subflow.state == state)
+pub(super) fn subflow_is(connection: &Connection, handle: Handle, state: State) -> bool {
+    connection.subflows[handle].state == state
 }

@@ -4,6 +4,7 @@
 use super::association::Protocol;
 use super::output::Notice;
 use super::state::Connection;
+use super::subflows::Handle;
 use crate::subflow::delay_meter::DelayMeter;
 use anabranch_policy::path_manager::ForwardDelays;
 use anabranch_policy::time::Instant;
@@ -11,24 +12,27 @@ use anabranch_wire::Segment;
 
 impl Connection {
     /// Data came in: our clock less the timestamp that it carries.
-    pub(super) fn record_arrival_delay(&mut self, now: Instant, index: usize, segment: &Segment) {
+    pub(super) fn record_arrival_delay(&mut self, now: Instant, handle: Handle, segment: &Segment) {
         if let Some(stamps) = segment.options.timestamps {
             let difference = self.stamp(now).wrapping_sub(stamps.value);
-            self.record_delay(now, index, ForwardDelays::OfArrivals, difference, self.stamp_clock().micros_into(now));
+            self.record_delay(now, handle, ForwardDelays::OfArrivals, difference, self.stamp_clock().micros_into(now));
         }
     }
 
     /// Data of ours was acknowledged: the peer's clock then less ours when it left, both whole milliseconds.
-    pub(super) fn record_acknowledged_delay(&mut self, now: Instant, index: usize, segment: &Segment) {
+    pub(super) fn record_acknowledged_delay(&mut self, now: Instant, handle: Handle, segment: &Segment) {
         if let Some(stamps) = segment.options.timestamps.filter(|stamps| stamps.echo != 0) {
             let difference = stamps.value.wrapping_sub(stamps.echo);
-            self.record_delay(now, index, ForwardDelays::OfAcknowledgements, difference, 0);
+            self.record_delay(now, handle, ForwardDelays::OfAcknowledgements, difference, 0);
         }
     }
 
-    fn record_delay(&mut self, now: Instant, index: usize, of: ForwardDelays, difference: u32, micros: i64) {
+    fn record_delay(&mut self, now: Instant, handle: Handle, of: ForwardDelays, difference: u32, micros: i64) {
         let Some(watch) = self.measurement.watch.as_mut().filter(|watch| watch.of == of) else { return };
-        let Some(subflow) = self.subflows.get(index).filter(|s| s.negotiated.timestamps) else { return };
+        let subflow = &self.subflows[handle];
+        if !subflow.negotiated.timestamps {
+            return;
+        }
         let reference = *watch.reference.get_or_insert(difference);
         if let Some(meter) = watch.meters.get_mut(subflow.id()) {
             return meter.include(now, difference, micros);

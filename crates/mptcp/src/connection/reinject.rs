@@ -3,6 +3,7 @@
 use super::association::Protocol;
 use super::reinjections::{Extent, NOBODY, ReinjectedRange};
 use super::state::Connection;
+use super::subflows::Handle;
 use crate::subflow::Subflow;
 use crate::subflow::scoreboard::Fate;
 use anabranch_policy::ids::SubflowId;
@@ -47,10 +48,11 @@ impl Connection {
     }
 
     /// Has everything that a subflow holds sent elsewhere: it is gone.
-    pub(super) fn reinject_all_of(&mut self, subflow: &mut Subflow) {
+    pub(super) fn reinject_all_of(&mut self, handle: Handle) {
         if self.association.protocol != Protocol::Multipath || self.life.closed.is_some() {
             return;
         }
+        let subflow = &self.subflows[handle];
         let id = subflow.id();
         for record in subflow.scoreboard.records().filter(|record| !record.reinjected) {
             self.sender.reinjections.add(record.data_seq, record.data_end(), id);
@@ -58,9 +60,9 @@ impl Connection {
     }
 
     /// Has what a subflow has outstanding sent elsewhere too: it does not answer.
-    pub(super) fn reinject_outstanding(&mut self, index: usize, extent: Extent) {
+    pub(super) fn reinject_outstanding(&mut self, handle: Handle, extent: Extent) {
         let una = self.sender.una();
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        let subflow = &mut self.subflows[handle];
         let id = subflow.id();
         for record in subflow.scoreboard.assigned_mut() {
             let wanted = extent == Extent::All || record.fate != Fate::Sacked;
@@ -71,8 +73,8 @@ impl Connection {
     }
 
     /// Takes back what a subflow has not sent yet; it may get it again.
-    pub(super) fn take_back_queued(&mut self, index: usize) {
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
+    pub(super) fn take_back_queued(&mut self, handle: Handle) {
+        let subflow = &mut self.subflows[handle];
         let mut taken = Vec::new();
         while let Some(record) = subflow.take_unsent() {
             taken.push((record.data_seq, record.data_end()));
@@ -88,17 +90,15 @@ impl Connection {
     pub(super) fn reinject_first(&mut self) {
         let una = self.sender.una();
         let stale = |s: &Subflow| s.is_stale() && s.scoreboard.holds(una).is_some();
-        let silent = self.subflows.iter().position(stale);
-        silent.into_iter().for_each(|index| self.take_back_queued(index));
+        let silent = self.subflows.find(stale);
+        silent.into_iter().for_each(|handle| self.take_back_queued(handle));
         if let Some((id, length)) = self.find_sender(una) {
             let end = una + length;
             self.reinject_at_once(una, end.min(self.sender.data_nxt), id);
-            if let Some(index) = silent.filter(|index| self.index_of(id) == Some(*index))
-                && let Some(sender) = self.subflows.get_mut(index)
-            {
-                let first = sender.scoreboard.assigned_mut().find(|record| record.data_end() == end);
+            if let Some(handle) = silent.filter(|handle| self.subflows[*handle].id() == id) {
+                let first = self.subflows[handle].scoreboard.assigned_mut().find(|record| record.data_end() == end);
                 first.into_iter().for_each(|record| record.reinjected = true);
-                self.reinject_outstanding(index, Extent::All);
+                self.reinject_outstanding(handle, Extent::All);
             }
             return;
         }

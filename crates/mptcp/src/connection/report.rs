@@ -45,7 +45,7 @@ impl Connection {
     pub fn subflow_views_with_delays(&self, views: &mut Vec<SubflowView>) {
         self.subflow_views(views);
         let Some(watch) = &self.measurement.watch else { return };
-        for (view, subflow) in views.iter_mut().zip(&self.subflows).filter(|(_, s)| s.negotiated.timestamps) {
+        for (view, subflow) in views.iter_mut().zip(self.subflows.iter()).filter(|(_, s)| s.negotiated.timestamps) {
             view.forward_delay = Some(watch.meters.get(subflow.id()).map(|meter| meter.delay).unwrap_or_default());
         }
     }

@@ -3,6 +3,7 @@
 use super::association::Protocol;
 use super::packets::REASON_UNSPECIFIED;
 use super::state::Connection;
+use super::subflows::Handle;
 use crate::event::{CloseCause, FallbackCause};
 use crate::subflow::State;
 use crate::subflow::segment_arrives::Verdict;
@@ -21,23 +22,23 @@ impl Connection {
         ecn: Ecn,
         segment: &mut Segment,
     ) {
-        let found = self.subflows.iter().position(|s| s.identity.local == local && s.identity.remote == remote);
-        let Some(index) = found else { return };
+        let found = self.subflows.find(|s| s.identity.local == local && s.identity.remote == remote);
+        let Some(handle) = found else { return };
         self.stats.segments_received += 1;
         self.wake_measurement(now);
         self.output.pending = true;
         let acceptance = self.acceptance_window();
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        let subflow = &mut self.subflows[handle];
         if subflow.state == State::SynSent {
-            return self.handle_in_syn_sent(now, index, segment);
+            return self.handle_in_syn_sent(now, handle, segment);
         }
         match subflow.judge(now, segment, acceptance) {
-            Verdict::Drop => self.record_dropped(now, segment, index),
-            Verdict::Reset => self.handle_reset(now, index, segment),
-            Verdict::Refuse => self.refuse_acknowledgement(index, segment.ack),
+            Verdict::Drop => self.record_dropped(now, segment, handle),
+            Verdict::Reset => self.handle_reset(now, handle, segment),
+            Verdict::Refuse => self.refuse_acknowledgement(handle, segment.ack),
             Verdict::Process { acknowledges } => {
                 subflow.handle_ecn(ecn, segment);
-                self.process(now, index, segment, acknowledges);
+                self.process(now, handle, segment, acknowledges);
                 if self.insert_released(now) {
                     self.announce_end();
                     self.finish_if_done(now);
@@ -60,11 +61,11 @@ impl Connection {
     }
 
     /// A SYN again without MP_CAPABLE: the peer has given MPTCP up.
-    fn record_dropped(&mut self, now: Instant, segment: &Segment, index: usize) {
-        let initial = self.is_initial(index);
-        self.record_late_fin(now, index, segment);
-        self.record_late_on_subflow(index, segment);
-        let repeated = self.subflows.get(index).is_some_and(|subflow| subflow.is_repeated_syn(segment));
+    fn record_dropped(&mut self, now: Instant, segment: &Segment, handle: Handle) {
+        let initial = self.is_initial(handle);
+        self.record_late_fin(now, handle, segment);
+        self.record_late_on_subflow(handle, segment);
+        let repeated = self.subflows[handle].is_repeated_syn(segment);
         if initial && repeated && segment.options.mptcp.is_empty() && self.association.protocol == Protocol::Negotiating
         {
             self.association.protocol = Protocol::Tcp;
@@ -73,15 +74,15 @@ impl Connection {
     }
 
     /// The peer's FIN again in TIME-WAIT: it lost our last acknowledgement (RFC 9293, section 3.10.7.4).
-    fn record_late_fin(&mut self, now: Instant, index: usize, segment: &Segment) {
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
+    fn record_late_fin(&mut self, now: Instant, handle: Handle, segment: &Segment) {
+        let subflow = &mut self.subflows[handle];
         let end = segment.seq + segment.sequence_length();
         if segment.flags.contains(Flags::FIN) && end == subflow.receiver.next {
             subflow.restart_time_wait(now, &self.config.tcp);
         }
     }
 
-    fn handle_reset(&mut self, now: Instant, index: usize, segment: &Segment) {
+    fn handle_reset(&mut self, now: Instant, handle: Handle, segment: &Segment) {
         let fast_close = segment.options.mptcp.iter().any(|option| self.is_our_fast_close(option));
         if fast_close {
             return self.close_fast(now);
@@ -91,7 +92,7 @@ impl Connection {
                 self.record_failure(*data_seq);
             }
         }
-        let state = self.subflows.get(index).map(|subflow| subflow.state);
+        let state = self.subflows[handle].state;
         if self.association.protocol == Protocol::Multipath {
             // A permanent condition: not to be tried again on this path (RFC 8684, section 3.6). A reset without a
             // reason says nothing of that: Linux never sets the flag T.
@@ -101,9 +102,9 @@ impl Connection {
             };
             let permanent = segment.options.mptcp.iter().any(permanent);
             let reason = if permanent { CloseReason::ProtocolError } else { CloseReason::Reset };
-            return self.drop_subflow(now, index, reason);
+            return self.drop_subflow(now, handle, reason);
         }
-        self.remove_subflow(index, CloseReason::Reset);
+        self.remove_subflow(handle, CloseReason::Reset);
         let unread = self.receiver.buffer.readable() > 0;
         if self.both_ended() && unread {
             return; // the application hears of the end after its last read
@@ -111,10 +112,10 @@ impl Connection {
         // Between the two FINs nothing is missing but the acknowledgement of ours, if it is only that.
         let all_there = self.sender.una() == self.sender.buffer.end() && !unread;
         self.conclude(match state {
-            Some(State::TimeWait) => CloseCause::Finished,
-            Some(State::Closing | State::LastAck) if all_there => CloseCause::Finished,
+            State::TimeWait => CloseCause::Finished,
+            State::Closing | State::LastAck if all_there => CloseCause::Finished,
             _ if self.both_ended() => CloseCause::Finished,
-            Some(State::SynReceived) => CloseCause::Refused,
+            State::SynReceived => CloseCause::Refused,
             _ => CloseCause::AbortedByPeer,
         });
     }

@@ -6,6 +6,7 @@
 
 use super::association::Protocol;
 use super::state::Connection;
+use super::subflows::Handle;
 use crate::subflow::MAPPING_SPACE;
 use crate::subflow::scoreboard::{Place, Record};
 use anabranch_policy::ids::SubflowId;
@@ -47,11 +48,11 @@ impl Connection {
     }
 
     /// A record leaves for the first time: if others wait behind it in its shared mapping, its mapping is for them too.
-    pub(super) fn bind_to_mapping(&mut self, index: usize, record: &mut Record) {
+    pub(super) fn bind_to_mapping(&mut self, handle: Handle, record: &mut Record) {
         let (closed, end) = (self.life.write_closed(), self.sender.buffer.end());
         let multipath = self.association.protocol == Protocol::Multipath;
-        if let Some(subflow) = self.subflows.get_mut(index).filter(|_| multipath && record.joined.is_none()) {
-            record.joined = subflow.scoreboard.bind_to_mapping(|last| closed && last == end);
+        if multipath && record.joined.is_none() {
+            record.joined = self.subflows[handle].scoreboard.bind_to_mapping(|last| closed && last == end);
         }
     }
 }

@@ -5,13 +5,14 @@ use super::identity::ConnectionIdentity;
 use super::life::Life;
 use super::measurement::Measurement;
 use super::opening::{Joins, Opening};
-use super::output::Output;
+use super::output::{Output, Workspace};
 use super::partial::Partial;
 use super::receiver::DataReceiver;
 use super::scheduling::Scheduling;
 use super::sender::DataSender;
 use super::signalling::Signalling;
 use super::stamp_clock::StampClock;
+use super::subflows::{Handle, Subflows};
 use super::timer_table::ConnectionTimers;
 use crate::config::{BufferSize, ConnectionConfig};
 use crate::event::{CloseCause, Event, FallbackCause};
@@ -33,7 +34,7 @@ pub struct Connection {
     pub(super) config: Arc<ConnectionConfig>,
     pub(super) identity: ConnectionIdentity,
     pub(super) association: Association,
-    pub(super) subflows: Vec<Subflow>,
+    pub(super) subflows: Subflows,
     pub(super) joins: Joins,
     pub(super) congestion: Box<dyn CongestionControl>,
     pub(super) scheduling: Scheduling,
@@ -61,8 +62,8 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Connection {
-    pub(super) fn is_initial(&self, index: usize) -> bool {
-        self.subflows.get(index).is_some_and(|subflow| subflow.id() == SubflowId(0))
+    pub(super) fn is_initial(&self, handle: Handle) -> bool {
+        self.subflows[handle].id() == SubflowId(0)
     }
 
     /// As a receiver knows it, from echoed timestamps or handshakes; at least 10 ms.
@@ -82,7 +83,7 @@ impl Connection {
             identity: ConnectionIdentity::new(&opening),
             association: Association::new(protocol, checksum),
             // As many as there mostly are: room that is never used is most of what an idle connection costs.
-            subflows: Vec::with_capacity(if opening.config.multipath { 2 } else { 1 }),
+            subflows: Subflows::with_capacity(if opening.config.multipath { 2 } else { 1 }),
             joins: Joins::default(),
             congestion: (policies.congestion)(),
             scheduling: Scheduling::new((policies.scheduler)()),
@@ -179,18 +180,19 @@ impl Connection {
     }
 
     /// One of its subflows, and what that subflow's input and output needs of the rest.
-    pub(super) fn subflow_in_context(&mut self, now: Instant, index: usize) -> Option<(&mut Subflow, Context<'_>)> {
+    pub(super) fn subflow_in_context(&mut self, now: Instant, handle: Handle) -> (&mut Subflow, Context<'_>) {
         let stamp = self.stamp(now);
-        let subflow = self.subflows.get_mut(index)?;
-        Some((subflow, Context { now, config: &self.config.tcp, congestion: &mut *self.congestion, stamp }))
+        let subflow = &mut self.subflows[handle];
+        (subflow, Context { now, config: &self.config.tcp, congestion: &mut *self.congestion, stamp })
     }
 
-    pub(super) fn index_of(&self, id: SubflowId) -> Option<usize> {
-        self.subflows.iter().position(|subflow| subflow.id() == id)
+    /// An input has been handled: subflows that it closed are forgotten.
+    pub(crate) fn sweep(&mut self) {
+        self.subflows.sweep();
     }
 
     pub(super) fn subflow_mut(&mut self, id: SubflowId) -> Option<&mut Subflow> {
-        self.subflows.iter_mut().find(|subflow| subflow.id() == id)
+        self.subflows.handle_of(id).map(|handle| &mut self.subflows[handle])
     }
 
     /// Window scale that lets the largest buffer be advertised (RFC 7323, section 2.3).
@@ -235,6 +237,18 @@ impl Connection {
     pub fn subflow_views(&self, views: &mut Vec<SubflowView>) {
         views.clear();
         views.extend(self.subflows.iter().map(|subflow| subflow.view(&*self.congestion, &self.config.tcp)));
+    }
+
+    /// The same at an opportunity to send: what cannot have changed since the last one is not looked at again.
+    pub(super) fn refresh_views(&mut self, workspace: &mut Workspace) {
+        let known = workspace.views_of.replace(self.id) == Some(self.id);
+        let (congestion, config) = (&*self.congestion, &self.config.tcp);
+        self.subflows.refresh(known, &mut workspace.views, |subflow| subflow.view(congestion, config));
+        #[cfg(debug_assertions)]
+        {
+            let anew: Vec<SubflowView> = self.subflows.iter().map(|subflow| subflow.view(congestion, config)).collect();
+            assert_eq!(workspace.views, anew, "a change was not marked");
+        }
     }
 
     /// The longest smoothed round trip of the subflows that carry data, at least 10 ms.

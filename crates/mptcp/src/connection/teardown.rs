@@ -4,10 +4,10 @@ use super::association::Protocol;
 use super::output::Notice;
 use super::packets::{REASON_UNSPECIFIED, packet};
 use super::state::Connection;
+use super::subflows::Handle;
 use super::timer_table::Timer;
 use crate::event::{CloseCause, Event};
 use crate::subflow::{State, Subflow};
-use anabranch_policy::ids::SubflowId;
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Instant;
 use anabranch_wire::tcp::OPTION_SPACE;
@@ -22,7 +22,7 @@ impl Connection {
         let end = self.sender.buffer.end();
         if self.association.protocol == Protocol::Multipath {
             self.abandon_joins(now);
-            for subflow in &mut self.subflows {
+            for subflow in self.subflows.iter_mut() {
                 // All data is acknowledged: copies that were never sent would only keep back the FIN.
                 subflow.drop_unsent(end);
                 subflow.close(end);
@@ -30,21 +30,20 @@ impl Connection {
             self.output.pending = true;
         }
         self.conclude(CloseCause::Finished);
-        let ids: Vec<SubflowId> = self.subflows.iter().map(Subflow::id).collect();
-        for id in ids {
-            if let Some(index) = self.index_of(id) {
-                self.remove_if_closed(now, index);
-            }
+        let mut next = self.subflows.first_handle();
+        while let Some(handle) = next {
+            self.remove_if_closed(now, handle);
+            next = self.subflows.after(handle);
         }
     }
 
     /// Joins whose handshake is not over come to nothing when the stream has ended.
     pub(super) fn abandon_joins(&mut self, now: Instant) {
-        while let Some(index) = self.subflows.iter().position(|subflow| subflow.state.is_opening()) {
-            if self.subflows.get(index).is_some_and(|subflow| subflow.state == State::SynReceived) {
-                self.send_reset(now, index, REASON_UNSPECIFIED);
+        while let Some(handle) = self.subflows.find(|subflow| subflow.state.is_opening()) {
+            if self.subflows[handle].state == State::SynReceived {
+                self.send_reset(now, handle, REASON_UNSPECIFIED);
             }
-            self.remove_subflow(index, CloseReason::Normal);
+            self.remove_subflow(handle, CloseReason::Normal);
         }
     }
 
@@ -68,14 +67,14 @@ impl Connection {
         let whole = matches!(cause, CloseCause::Aborted | CloseCause::UserTimeout);
         let with_option = whole && self.association.protocol == Protocol::Multipath;
         let fast_close = with_option.then_some(fast_close);
-        while let Some(subflow) = self.subflows.first() {
-            if !matches!(subflow.state, State::TimeWait | State::SynSent) {
-                self.send_reset_with(now, 0, fast_close.clone(), REASON_UNSPECIFIED);
+        while let Some(handle) = self.subflows.first_handle() {
+            if !matches!(self.subflows[handle].state, State::TimeWait | State::SynSent) {
+                self.send_reset_with(now, handle, fast_close.clone(), REASON_UNSPECIFIED);
                 if with_option {
-                    self.repeat_reset_at_hole(0);
+                    self.repeat_reset_at_hole(handle);
                 }
             }
-            self.remove_subflow(0, CloseReason::Reset);
+            self.remove_subflow(handle, CloseReason::Reset);
         }
         self.conclude(cause);
     }
@@ -83,8 +82,8 @@ impl Connection {
     /// A peer that misses something takes a reset only at the byte that it waits for (RFC 5961, section 3.2), which should be the
     /// first that it has not acknowledged. Of a later reset, in answer to its challenge, only this subflow would end: the keys
     /// are forgotten by then, and a peer whose other subflows are on dead paths would wait for ever.
-    fn repeat_reset_at_hole(&mut self, index: usize) {
-        let (Some(subflow), Some(reset)) = (self.subflows.get(index), self.output.packets.back()) else { return };
+    fn repeat_reset_at_hole(&mut self, handle: Handle) {
+        let (subflow, Some(reset)) = (&self.subflows[handle], self.output.packets.back()) else { return };
         if !subflow.scoreboard.is_idle() {
             let mut again = reset.clone();
             again.segment.seq = subflow.send.una;
@@ -93,15 +92,15 @@ impl Connection {
     }
 
     /// Puts a reset of a subflow in the outbox.
-    pub(super) fn send_reset(&mut self, now: Instant, index: usize, reason: u8) {
-        self.send_reset_with(now, index, None, reason);
+    pub(super) fn send_reset(&mut self, now: Instant, handle: Handle, reason: u8) {
+        self.send_reset_with(now, handle, None, reason);
     }
 
     /// A reset with MP_TCPRST, as Linux adds it to every reset of a subflow, and perhaps another option before that.
-    fn send_reset_with(&mut self, now: Instant, index: usize, option: Option<MptcpOption>, reason: u8) {
+    fn send_reset_with(&mut self, now: Instant, handle: Handle, option: Option<MptcpOption>, reason: u8) {
         let window = self.receiver.buffer.window();
         let multipath = self.association.protocol == Protocol::Multipath;
-        let Some((subflow, cx)) = self.subflow_in_context(now, index) else { return };
+        let (subflow, cx) = self.subflow_in_context(now, handle);
         let mut segment = subflow.acknowledgement(&cx, window, OPTION_SPACE);
         segment.flags |= Flags::RST;
         // In the place of a keepalive probe it would lie before the window.
@@ -117,8 +116,8 @@ impl Connection {
 
     /// Answers a segment that acknowledges what was never sent: its acknowledgement names the sequence number (RFC 9293,
     /// section 3.10.7).
-    pub(super) fn refuse_acknowledgement(&mut self, index: usize, ack: SeqNumber) {
-        let Some(subflow) = self.subflows.get(index) else { return };
+    pub(super) fn refuse_acknowledgement(&mut self, handle: Handle, ack: SeqNumber) {
+        let subflow = &self.subflows[handle];
         let segment = Segment {
             source_port: subflow.identity.local.port(),
             destination_port: subflow.identity.remote.port(),
@@ -132,32 +131,34 @@ impl Connection {
     }
 
     /// Resets a subflow and forgets it.
-    pub(super) fn reset_subflow(&mut self, now: Instant, index: usize, why: CloseReason, reason: u8) {
-        self.send_reset(now, index, reason);
-        self.drop_subflow(now, index, why);
+    pub(super) fn reset_subflow(&mut self, now: Instant, handle: Handle, why: CloseReason, reason: u8) {
+        self.send_reset(now, handle, reason);
+        self.drop_subflow(now, handle, why);
     }
 
     /// The same with an option more.
     pub(super) fn reset_subflow_with(
         &mut self,
         now: Instant,
-        index: usize,
+        handle: Handle,
         why: CloseReason,
         option: MptcpOption,
         reason: u8,
     ) {
-        self.send_reset_with(now, index, Some(option), reason);
-        self.drop_subflow(now, index, why);
+        self.send_reset_with(now, handle, Some(option), reason);
+        self.drop_subflow(now, handle, why);
     }
 
     /// The handshake of a connection that came in is given up without a word to anybody.
     pub(crate) fn give_up_handshake(&mut self, now: Instant) {
-        self.drop_subflow(now, 0, CloseReason::TimedOut);
+        if let Some(handle) = self.subflows.first_handle() {
+            self.drop_subflow(now, handle, CloseReason::TimedOut);
+        }
     }
 
     /// Forgets a subflow; if it was the last, the connection ends or waits for another.
-    pub(super) fn drop_subflow(&mut self, now: Instant, index: usize, why: CloseReason) {
-        self.remove_subflow(index, why);
+    pub(super) fn drop_subflow(&mut self, now: Instant, handle: Handle, why: CloseReason) {
+        self.remove_subflow(handle, why);
         let carries = |s: &Subflow| s.state.is_synchronised() && s.handshake.confirmed;
         // Attempts are no subflows: whoever goes on trying would else wait for ever.
         if !self.subflows.iter().any(carries) && self.life.closed.is_none() {
@@ -166,20 +167,18 @@ impl Connection {
     }
 
     /// Takes a subflow out: its data goes to the others, and policies hear of it.
-    pub(super) fn remove_subflow(&mut self, index: usize, why: CloseReason) {
-        if index >= self.subflows.len() {
-            return;
-        }
-        let mut subflow = self.subflows.remove(index);
-        let id = subflow.id();
-        self.reinject_all_of(&mut subflow);
+    pub(super) fn remove_subflow(&mut self, handle: Handle, why: CloseReason) {
+        self.reinject_all_of(handle);
+        let identity = self.subflows[handle].identity;
+        let id = identity.id;
+        self.subflows.remove(handle);
         self.joins.open.retain(|join| join.subflow() != id);
         self.receiver.pending_mappings.forget(id);
         self.receiver.subflow_order.iter_mut().for_each(|order| order.forget(id));
         self.record_subflow_gone(id, why);
         self.congestion.on_subflow_removed(id);
         self.scheduling.scheduler.on_subflow_removed(id);
-        self.output.notices.push_back(Notice::SubflowClosed(subflow.identity, why));
+        self.output.notices.push_back(Notice::SubflowClosed(identity, why));
         if self.life.introduced() {
             self.output.notify(Event::SubflowClosed(self.id, id, why));
         }
@@ -205,21 +204,14 @@ impl Connection {
     }
 
     /// A subflow whose FINs are exchanged, or whose last wait is over, goes.
-    pub(super) fn remove_if_closed(&mut self, now: Instant, index: usize) {
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
+    pub(super) fn remove_if_closed(&mut self, now: Instant, handle: Handle) {
+        let subflow = &mut self.subflows[handle];
         match subflow.state {
-            State::Closed => self.drop_subflow(now, index, CloseReason::Normal),
+            State::Closed => self.drop_subflow(now, handle, CloseReason::Normal),
             // An MPTCP subflow in TIME-WAIT needs only its sequence numbers.
             State::TimeWait => subflow.scoreboard.shrink(),
             _ => {}
         }
-    }
-
-    /// Returns up joins that have not come to their end; returns where this subflow is then.
-    pub(super) fn leave_joins(&mut self, now: Instant, index: usize) -> usize {
-        let Some(id) = self.subflows.get(index).map(Subflow::id) else { return index };
-        self.abandon_joins(now);
-        self.index_of(id).unwrap_or(index)
     }
 
     /// Whether an option is MP_FASTCLOSE with our key (RFC 8684, section 3.5).

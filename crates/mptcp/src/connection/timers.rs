@@ -5,10 +5,11 @@ use super::output::Notice;
 use super::packets::REASON_UNSPECIFIED;
 use super::reinjections::Extent;
 use super::state::Connection;
+use super::subflows::Handle;
 use super::timer_table::Timer;
 use crate::event::CloseCause;
+use crate::subflow::State;
 use crate::subflow::timers::{Retransmit, SubflowTimer};
-use crate::subflow::{State, Subflow};
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::scheduler::Reinjection;
@@ -22,12 +23,11 @@ impl Connection {
     pub(in crate::connection) fn handle_missing_timeout(&mut self, now: Instant) {
         self.judge_missing(now);
         self.insert_released(now);
-        let ids: Vec<_> = self.subflows.iter().map(crate::subflow::Subflow::id).collect();
-        for id in ids {
+        let mut next = self.subflows.first_handle();
+        while let Some(handle) = next {
             // A skipped gap may have been all that kept the peer's FIN waiting.
-            if let Some(index) = self.index_of(id) {
-                self.handle_fin(now, index, None);
-            }
+            self.handle_fin(now, handle, None);
+            next = self.subflows.after(handle);
         }
         self.announce_end();
         self.finish_if_done(now);
@@ -36,13 +36,10 @@ impl Connection {
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.output.pending = true;
-        let mut index = 0;
-        while let Some(id) = self.subflows.get(index).map(Subflow::id) {
-            self.handle_subflow_timeout(now, index);
-            // It may have removed itself.
-            if self.subflows.get(index).is_some_and(|subflow| subflow.id() == id) {
-                index += 1;
-            }
+        let mut next = self.subflows.first_handle();
+        while let Some(handle) = next {
+            self.handle_subflow_timeout(now, handle);
+            next = self.subflows.after(handle);
         }
         self.fire(now, &[Timer::DataRetransmit, Timer::Persist, Timer::Blocked]);
         self.look_at_receive_buffer_again(now);
@@ -86,38 +83,40 @@ impl Connection {
         }
     }
 
-    fn handle_subflow_timeout(&mut self, now: Instant, index: usize) {
-        let Some(subflow) = self.subflows.get_mut(index) else { return };
-        if subflow.acknowledgement_deadline() <= now {
-            subflow.receiver.acknowledge_now();
+    fn handle_subflow_timeout(&mut self, now: Instant, handle: Handle) {
+        let subflow = &self.subflows[handle];
+        let (acknowledges, due) = (subflow.acknowledgement_deadline() <= now, subflow.next_timeout() <= now);
+        if acknowledges {
+            self.subflows[handle].receiver.acknowledge_now();
         }
-        if subflow.next_timeout() > now {
+        if !due {
             return;
         }
+        let subflow = &self.subflows[handle];
         let timers = subflow.timers;
         let suspected = subflow.suspicion.as_ref().is_some_and(|suspicion| suspicion.until <= now);
         if timers.is_due(SubflowTimer::Linger, now) {
-            let waits_for_fin = self.subflows.get(index).is_some_and(|subflow| subflow.state == State::FinWait2);
+            let waits_for_fin = self.subflows[handle].state == State::FinWait2;
             let gave_up = self.association.protocol == Protocol::Tcp && waits_for_fin;
             let why = if gave_up { CloseReason::TimedOut } else { CloseReason::Normal };
-            return self.drop_subflow(now, index, why);
+            return self.drop_subflow(now, handle, why);
         }
-        if timers.is_due(SubflowTimer::Handshake, now) && !self.handle_handshake_timeout(now, index) {
+        if timers.is_due(SubflowTimer::Handshake, now) && !self.handle_handshake_timeout(now, handle) {
             return;
         }
-        if suspected && !self.probe_suspect(now, index) {
+        if suspected && !self.probe_suspect(now, handle) {
             return;
         }
-        if timers.is_due(SubflowTimer::Retransmit, now) && !self.handle_retransmit_timeout(now, index) {
+        if timers.is_due(SubflowTimer::Retransmit, now) && !self.handle_retransmit_timeout(now, handle) {
             return;
         }
-        if timers.is_due(SubflowTimer::Keepalive, now) && !self.handle_keepalive(now, index) {
+        if timers.is_due(SubflowTimer::Keepalive, now) && !self.handle_keepalive(now, handle) {
             return;
         }
         if timers.is_due(SubflowTimer::Silence, now) {
-            self.handle_silence(now, index);
+            self.handle_silence(now, handle);
         }
-        let Some((subflow, mut cx)) = self.subflow_in_context(now, index) else { return };
+        let (subflow, mut cx) = self.subflow_in_context(now, handle);
         if timers.is_due(SubflowTimer::Reordering, now) {
             subflow.handle_reordering_timeout(&mut cx);
         }
@@ -127,9 +126,9 @@ impl Connection {
     }
 
     /// A SYN, SYN/ACK or join acknowledgement was not answered. Returns false when the subflow is given up.
-    fn handle_handshake_timeout(&mut self, now: Instant, index: usize) -> bool {
+    fn handle_handshake_timeout(&mut self, now: Instant, handle: Handle) -> bool {
         let limit = self.config.tcp.syn_attempts;
-        let Some(subflow) = self.subflows.get_mut(index) else { return false };
+        let subflow = &mut self.subflows[handle];
         subflow.timers.stop(SubflowTimer::Handshake);
         subflow.liveness.timeouts_in_row += 1;
         subflow.rtt.back_off();
@@ -141,50 +140,50 @@ impl Connection {
         }
         let synchronised = subflow.state.is_synchronised();
         if synchronised {
-            self.send_reset(now, index, REASON_UNSPECIFIED);
+            self.send_reset(now, handle, REASON_UNSPECIFIED);
         }
-        self.drop_subflow(now, index, CloseReason::TimedOut);
+        self.drop_subflow(now, handle, CloseReason::TimedOut);
         false
     }
 
-    fn handle_retransmit_timeout(&mut self, now: Instant, index: usize) -> bool {
-        let Some((subflow, mut cx)) = self.subflow_in_context(now, index) else { return false };
+    fn handle_retransmit_timeout(&mut self, now: Instant, handle: Handle) -> bool {
+        let (subflow, mut cx) = self.subflow_in_context(now, handle);
         let (id, kind) = (subflow.id(), subflow.timers.retransmit_kind);
         if !subflow.handle_retransmit_timeout(&mut cx) {
-            self.reset_subflow(now, index, CloseReason::TimedOut, REASON_UNSPECIFIED);
+            self.reset_subflow(now, handle, CloseReason::TimedOut, REASON_UNSPECIFIED);
             return false;
         }
         if kind == Retransmit::Timeout {
             self.stats.timeouts += 1;
-            self.record_timeout(index, id);
+            self.record_timeout(handle, id);
         }
         true
     }
 
-    fn record_timeout(&mut self, index: usize, id: SubflowId) {
+    fn record_timeout(&mut self, handle: Handle, id: SubflowId) {
         if self.association.protocol != Protocol::Multipath {
             return;
         }
         if self.reinjection() == Reinjection::OnSubflowTimeout {
-            self.reinject_outstanding(index, Extent::All);
-            self.take_back_queued(index);
+            self.reinject_outstanding(handle, Extent::All);
+            self.take_back_queued(handle);
         }
         self.output.notices.push_back(Notice::SubflowTimeout(id));
     }
 
     /// Keepalive (RFC 9293, section 3.8.4). Returns false when the subflow is given up.
-    fn handle_keepalive(&mut self, now: Instant, index: usize) -> bool {
+    fn handle_keepalive(&mut self, now: Instant, handle: Handle) -> bool {
         let tcp = &self.config.tcp;
         let Some(idle) = tcp.keepalive else { return true };
         let (interval, probes) = (tcp.keepalive_interval, tcp.keepalive_probes);
-        let Some(subflow) = self.subflows.get_mut(index) else { return false };
+        let subflow = &mut self.subflows[handle];
         let silence = subflow.unheard(now);
         if silence < idle {
             subflow.timers.set(SubflowTimer::Keepalive, now + (idle - silence));
             return true;
         }
         if silence >= idle + interval * u64::from(probes) {
-            self.reset_subflow(now, index, CloseReason::TimedOut, REASON_UNSPECIFIED);
+            self.reset_subflow(now, handle, CloseReason::TimedOut, REASON_UNSPECIFIED);
             return false;
         }
         subflow.due.keepalive = subflow.scoreboard.is_idle();

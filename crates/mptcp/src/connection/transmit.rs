@@ -17,8 +17,10 @@ use super::joined::JoinedSegments;
 use super::output::Workspace;
 use super::packets::packet;
 use super::state::Connection;
+use super::subflows::Handle;
 use super::timer_table::Timer;
 use crate::event::{SendKind, TraceRecord};
+use crate::subflow::Subflow;
 use crate::subflow::scoreboard::Joined;
 use crate::subflow::transmit::Outgoing;
 use anabranch_policy::ids::SubflowId;
@@ -58,10 +60,13 @@ impl Connection {
             self.assign(now, workspace); // a probe is new data, if there is some
         }
         loop {
-            for index in 0..self.subflows.len() {
-                if let Some(packet) = self.handshake_or_data(now, index, workspace) {
+            let has_something = |subflow: &Subflow| subflow.handshake.due || subflow.has_something_to_send();
+            let mut next = self.subflows.find(has_something);
+            while let Some(handle) = next {
+                if let Some(packet) = self.handshake_or_data(now, handle, workspace) {
                     return Some(packet);
                 }
+                next = self.subflows.find_behind(next, has_something);
             }
             if !self.assign(now, workspace) {
                 return None;
@@ -75,15 +80,19 @@ impl Connection {
         }
     }
 
-    fn handshake_or_data(&mut self, now: Instant, index: usize, workspace: &mut Workspace) -> Option<Packet> {
-        let subflow = self.subflows.get(index)?;
+    fn handshake_or_data(&mut self, now: Instant, handle: Handle, workspace: &mut Workspace) -> Option<Packet> {
+        let subflow = &self.subflows[handle];
         let (local, remote) = (subflow.identity.local, subflow.identity.remote);
         if subflow.handshake.due {
-            let segment = self.handshake_packet(now, index)?;
+            let segment = self.handshake_packet(now, handle)?;
             return Some(packet(local, remote, segment));
         }
+        if subflow.is_paced_out(now) {
+            self.subflows.unseen_mut(handle).into_iter().for_each(Subflow::wait_for_pacing);
+            return None;
+        }
         let silence = self.scheduling.needs.silence.filter(|_| self.association.protocol == Protocol::Multipath);
-        let (subflow, mut cx) = self.subflow_in_context(now, index)?;
+        let (subflow, mut cx) = self.subflow_in_context(now, handle);
         let ecn = subflow.negotiated.ecn.marks();
         let mut outgoing = subflow.next_transmission(&mut cx)?;
         if let Some(silence) = silence {
@@ -92,13 +101,13 @@ impl Connection {
         let id = subflow.id();
         let alone = outgoing.record.retransmitted || subflow.is_probe(&outgoing.record);
         if outgoing.kind != SendKind::Retransmission {
-            self.bind_to_mapping(index, &mut outgoing.record);
+            self.bind_to_mapping(handle, &mut outgoing.record);
         }
         self.account(now, id, &outgoing);
         workspace.resends = alone;
         // Only new data is marked as ECN-capable (RFC 3168, section 6.1.5).
         let ecn = ecn && outgoing.kind != SendKind::Retransmission && !outgoing.record.payload.is_empty();
-        let segment = self.data_segment(now, index, outgoing.record)?;
+        let segment = self.data_segment(now, handle, outgoing.record)?;
         let mut packet = packet(local, remote, segment);
         if ecn {
             packet.ip.ecn = Ecn::Capable0;
@@ -109,12 +118,12 @@ impl Connection {
     /// Nothing more can be sent: what does a subflow lack, if it has room? The peer's window is the network's business where
     /// there is only one subflow, since nobody else can have filled it.
     fn record_limits(&mut self) {
-        if let [only] = self.subflows.as_slice()
+        if let Some(only) = self.subflows.only()
             && self.sender.unsent() >= u64::from(only.mss)
         {
             return;
         }
-        self.subflows.iter_mut().for_each(|subflow| subflow.record_limit(&*self.congestion));
+        self.subflows.each_mut(|subflow| subflow.record_limit(&*self.congestion));
     }
 
     fn account(&mut self, now: Instant, subflow: SubflowId, outgoing: &Outgoing) {
@@ -144,8 +153,8 @@ impl Connection {
     /// Segments left as one packet: their records keep its mapping.
     pub fn handle_joined(&mut self, joined: &JoinedSegments) {
         let JoinedSegments { local, remote, seq, length, data_fin } = *joined;
-        let found = self.subflows.iter_mut().find(|s| s.identity.local == local && s.identity.remote == remote);
-        let Some(subflow) = found else { return };
+        let found = self.subflows.find(|s| s.identity.local == local && s.identity.remote == remote);
+        let Some(subflow) = found.map(|handle| &mut self.subflows[handle]) else { return };
         let end = seq + length;
         for record in subflow.scoreboard.sent_between(seq, end) {
             if !record.retransmitted {

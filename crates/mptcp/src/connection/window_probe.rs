@@ -118,15 +118,17 @@ impl Connection {
 
     /// Asks on each subflow that only its own window keeps idle. One that did not answer gives back what waits there.
     fn ask_shut_subflows(&mut self, now: Instant) {
-        for index in 0..self.subflows.len() {
-            if !self.subflows.get(index).is_some_and(|subflow| self.is_shut_alone(subflow)) {
+        let mut next = self.subflows.first_handle();
+        while let Some(handle) = next {
+            next = self.subflows.after(handle);
+            if !self.is_shut_alone(&self.subflows[handle]) {
                 continue;
             }
-            let Some(subflow) = self.subflows.get_mut(index) else { continue };
+            let subflow = &mut self.subflows[handle];
             subflow.due.keepalive = true;
             subflow.liveness.unanswered_probes = subflow.liveness.unanswered_probes.saturating_add(1);
             if subflow.is_stale() {
-                self.take_back_queued(index);
+                self.take_back_queued(handle);
             }
         }
         self.give_up_unanswered(now);
@@ -135,8 +137,8 @@ impl Connection {
 
     fn give_up_unanswered(&mut self, now: Instant) {
         let most = self.config.tcp.max_timeouts;
-        while let Some(index) = self.subflows.iter().position(|s| u32::from(s.liveness.unanswered_probes) > most) {
-            self.reset_subflow(now, index, CloseReason::TimedOut, REASON_UNSPECIFIED);
+        while let Some(handle) = self.subflows.find(|s| u32::from(s.liveness.unanswered_probes) > most) {
+            self.reset_subflow(now, handle, CloseReason::TimedOut, REASON_UNSPECIFIED);
         }
     }
 

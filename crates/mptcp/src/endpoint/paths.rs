@@ -47,6 +47,7 @@ impl Endpoint {
     /// After anything happened to a connection: passes on its notices, lists it for output, and forgets it when it is
     /// over.
     pub(super) fn settle(&mut self, now: Instant, id: ConnectionId) {
+        self.connections.get_mut(id).into_iter().for_each(Connection::sweep);
         self.pass_on_notices(now, id);
         if !self.forget_if_over(now, id) {
             self.list(id);
@@ -160,6 +161,7 @@ impl Endpoint {
         let Some(connection) = self.connections.get(id) else { return };
         let view = connection.view(now);
         connection.subflow_views_with_delays(&mut self.workspace.views);
+        self.workspace.views_of = None;
         self.path_manager.handle(now, &event(&view, &self.workspace.views), &mut self.path_actions);
     }
 

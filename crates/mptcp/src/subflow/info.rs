@@ -72,6 +72,7 @@ impl Subflow {
     pub fn view(&self, congestion: &dyn CongestionControl, config: &TcpConfig) -> SubflowView {
         let smoothed_rtt = self.rtt.smoothed();
         let cwnd = if self.state.is_opening() { 0 } else { self.window(congestion, config) };
+        let ssthresh = congestion.ssthresh(self.id());
         let (pacing, bandwidth) = (congestion.pacing_rate(self.id()), congestion.bandwidth(self.id()));
         // A division for each view: once, and only for those that say nothing themselves.
         let window_rate = match (pacing, bandwidth) {
@@ -86,10 +87,10 @@ impl Subflow {
             backup: self.is_backup(),
             suspended: self.priority.suspended || self.suspicion.is_some(),
             stale: self.is_stale(),
-            phase: self.view_phase(congestion),
+            phase: self.view_phase(congestion.window(self.id()), ssthresh),
             mss: self.mss,
             cwnd,
-            ssthresh: congestion.ssthresh(self.id()),
+            ssthresh,
             in_flight: self.scoreboard.in_flight(),
             queued: self.scoreboard.queued() + self.scoreboard.lost(),
             window_left: u64::try_from(self.window.edge.distance(self.send.nxt)).unwrap_or(0),
@@ -129,11 +130,11 @@ impl Subflow {
         }
     }
 
-    fn view_phase(&self, congestion: &dyn CongestionControl) -> PhaseView {
+    fn view_phase(&self, window: u64, ssthresh: u64) -> PhaseView {
         match self.recovery.phase {
             Phase::Fast { .. } => PhaseView::FastRecovery,
             Phase::Timeout { .. } => PhaseView::TimeoutRecovery,
-            Phase::Open if congestion.window(self.id()) < congestion.ssthresh(self.id()) => PhaseView::SlowStart,
+            Phase::Open if window < ssthresh => PhaseView::SlowStart,
             Phase::Open => PhaseView::CongestionAvoidance,
         }
     }

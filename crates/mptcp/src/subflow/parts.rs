@@ -17,17 +17,6 @@ pub struct SendSequence {
     pub end: SeqNumber,
 }
 
-/// A mapping of subflow sequence to data sequence that later segments rely on (RFC 8684, section 3.3.1).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct StoredMapping {
-    /// First subflow sequence number.
-    pub seq: SeqNumber,
-    /// Bytes, without a DATA_FIN.
-    pub length: u32,
-    /// Data sequence of the first byte.
-    pub data_seq: u64,
-}
-
 /// Keepalive probes on a path whose address the peer withdrew.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Suspicion {
@@ -147,6 +136,8 @@ pub struct Liveness {
     pub unmapped: u8,
     /// Nothing was acknowledged for longer than the scheduler allows ([`anabranch_policy::scheduler::Needs::silence`]).
     pub silent: bool,
+    /// It was removed, and is forgotten when the input that did it has been handled.
+    pub removed: bool,
     /// When an acknowledgement made progress last.
     pub(super) last_progress: Instant,
     /// When data was sent last.
@@ -168,6 +159,7 @@ impl Liveness {
             unanswered_probes: 0,
             unmapped: 0,
             silent: false,
+            removed: false,
             last_progress: now,
             last_sent: Instant::ZERO,
             last_heard: now,
@@ -186,4 +178,6 @@ pub struct Rates {
     pub(super) delivery_rate: Rate,
     /// When pacing lets the next segment go.
     pub(super) pace_until: Instant,
+    /// How many bytes more may leave without pacing: the rest of a quantum.
+    pub(super) released: u32,
 }

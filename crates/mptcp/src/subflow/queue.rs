@@ -12,13 +12,16 @@ use bytes::Bytes;
 pub(super) const MOST_LOSS_IN_TRAINS: f64 = 0.001;
 
 impl Subflow {
-    /// Notes whether congestion control would let a segment go and there is none: samples of the delivery rate then say
-    /// nothing of the network. To be called when everything that may be sent has been.
-    pub fn record_limit(&mut self, congestion: &dyn CongestionControl) {
+    /// Records whether congestion control would let a segment go and there is none: samples of the delivery rate then say
+    /// nothing of the network. To be called when everything that may be sent has been. Returns whether that is new.
+    pub fn record_limit(&mut self, congestion: &dyn CongestionControl) -> bool {
         let nothing_waits = self.scoreboard.queued() == 0 && self.scoreboard.lost() == 0;
-        if nothing_waits && self.pipe() + u64::from(self.mss) <= congestion.window(self.id()) {
-            self.scoreboard.sampler.limit(self.scoreboard.in_flight());
+        if !nothing_waits || self.pipe() + u64::from(self.mss) > congestion.window(self.id()) {
+            return false;
         }
+        let known = self.scoreboard.sampler.is_application_limited();
+        self.scoreboard.sampler.limit(self.scoreboard.in_flight());
+        !known
     }
 
     /// Puts a range of data in the queue of this subflow.

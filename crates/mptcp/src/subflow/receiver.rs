@@ -2,12 +2,14 @@
 //! beyond it, and the state of delayed acknowledgements. The bytes themselves are already at data level.
 
 use crate::config::TcpConfig;
+use crate::sorted_ring::{Place, SortedRing};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::SeqNumber;
 use anabranch_wire::tcp::{SackBlock, SackBlocks};
 
-/// Most ranges beyond the next expected byte; a segment that would add one more is dropped.
-const MAX_RANGES: usize = 256;
+/// Most ranges beyond the next expected byte; a segment that would add one more is dropped. As many as there are losses in the
+/// window of a path of 1 Gbit/s and 600 ms; what the bytes take is bounded by the receive buffer.
+const MAX_RANGES: usize = 65_536;
 
 /// When an acknowledgement is owed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +41,7 @@ pub struct Receiver {
     /// Next sequence number expected (RCV.NXT).
     pub next: SeqNumber,
     /// What arrived beyond it, in order, not touching.
-    ranges: Vec<SackBlock>,
+    ranges: SortedRing<SackBlock>,
     /// The ranges to report, the most recent first (RFC 2018, section 4).
     recent: SackBlocks,
     /// What arrived twice, to be reported once (RFC 2883).
@@ -67,7 +69,7 @@ impl Receiver {
     pub fn new(next: SeqNumber) -> Self {
         Self {
             next,
-            ranges: Vec::new(),
+            ranges: SortedRing::default(),
             recent: SackBlocks::new(),
             duplicate: None,
             due: AckDue::No,
@@ -84,13 +86,6 @@ impl Receiver {
     /// Whether something beyond a gap is here.
     pub fn has_gap(&self) -> bool {
         !self.ranges.is_empty()
-    }
-
-    /// Whether all of `start..end` is here.
-    pub fn has(&self, start: SeqNumber, end: SeqNumber) -> bool {
-        let start = start.max(self.next);
-        end.at_or_before(start)
-            || self.ranges.iter().any(|range| range.start.at_or_before(start) && range.end.at_or_after(end))
     }
 
     /// Whether a segment from `start` could be placed; a cheap test before its bytes are used.
@@ -145,13 +140,13 @@ impl Receiver {
 
     /// The first gap: the byte that is expected next, and the first beyond that is here.
     pub fn first_gap(&self) -> Option<(SeqNumber, SeqNumber)> {
-        self.ranges.first().map(|range| (self.next, range.start))
+        self.ranges.front().map(|range| (self.next, range.start))
     }
 
     /// The gaps that are losses by the rule of RFC 6675 (IsLost, section 4: more than two full segments have come behind
     /// them), but for those that were told of, which end at `told` at the latest.
     pub fn lost_gaps(&self, told: Option<SeqNumber>) -> impl Iterator<Item = (SeqNumber, SeqNumber)> {
-        let highest = self.ranges.last().map_or(self.next, |range| range.end);
+        let highest = self.ranges.back().map_or(self.next, |range| range.end);
         // An old one means nothing any more, and may even look like one that is ahead.
         let from = told.filter(|told| told.after(self.next) && told.at_or_before(highest)).unwrap_or(self.next);
         let mut behind: u32 = self.ranges.iter().map(|range| range.end - range.start).sum();
@@ -178,8 +173,12 @@ impl Receiver {
     /// What is here from `from` on, beyond the first gap, is not here any more: the receiver dropped it though it was reported
     /// (RFC 2018, section 8).
     pub fn forget_from(&mut self, from: SeqNumber) {
-        self.ranges.retain(|range| range.start.before(from));
-        self.ranges.iter_mut().for_each(|range| range.end = range.end.min(from));
+        while self.ranges.back().is_some_and(|range| range.start.at_or_after(from)) {
+            self.ranges.pop_back();
+        }
+        if let Some(last) = self.ranges.back_mut() {
+            last.end = last.end.min(from);
+        }
         let mut recent = SackBlocks::new();
         for block in self.recent.as_slice().iter().filter(|block| block.start.before(from)) {
             recent.push(SackBlock { start: block.start, end: block.end.min(from) });
@@ -201,45 +200,45 @@ impl Receiver {
 
     /// In-order bytes reached the first ranges: take them over.
     fn absorb(&mut self) {
-        let reached = self.ranges.iter().take_while(|range| range.start.at_or_before(self.next)).count();
-        for range in self.ranges.drain(..reached) {
+        while let Some(range) = self.ranges.front().filter(|range| range.start.at_or_before(self.next)) {
             self.next = self.next.max(range.end);
+            self.ranges.pop_front();
         }
         let next = self.next;
         self.keep_recent(|block| block.end.after(next));
-        if self.ranges.is_empty() {
-            self.ranges = Vec::new();
-        }
     }
 
     fn place_beyond_gap(&mut self, start: SeqNumber, end: SeqNumber) -> Placement {
         self.due = AckDue::Now;
-        let from = self.ranges.partition_point(|range| range.end.before(start));
-        let touching = self.ranges.iter().skip(from).take_while(|range| range.start.at_or_before(end)).count();
         let mut merged = SackBlock { start, end };
-        if touching == 0 {
-            if self.ranges.len() >= MAX_RANGES {
-                return Placement::Refused;
+        let place = self.ranges.partition_point(|range| range.end.before(start));
+        match self.ranges.at(place).copied().filter(|range| range.start.at_or_before(end)) {
+            None if self.ranges.len() >= MAX_RANGES => return Placement::Refused,
+            None => _ = self.ranges.insert(place, merged),
+            Some(range) if range.start.at_or_before(start) && range.end.at_or_after(end) => {
+                self.duplicate = Some(merged);
+                self.report(range);
+                return Placement::Duplicate;
             }
-            self.ranges.insert(from, merged);
-        } else {
-            let mut placement = Placement::OutOfOrder;
-            for range in self.ranges.drain(from..from + touching) {
-                if range.start.at_or_before(start) && range.end.at_or_after(end) {
-                    placement = Placement::Duplicate;
-                }
-                merged.start = merged.start.min(range.start);
-                merged.end = merged.end.max(range.end);
-            }
-            self.ranges.insert(from, merged);
-            if placement == Placement::Duplicate {
-                self.duplicate = Some(SackBlock { start, end });
-                self.report(merged);
-                return placement;
+            Some(range) => {
+                merged = SackBlock { start: start.min(range.start), end: self.join_behind(place, end.max(range.end)) };
+                self.ranges.at_mut(place).into_iter().for_each(|range| *range = merged);
             }
         }
         self.report(merged);
         Placement::OutOfOrder
+    }
+
+    /// Removes the ranges behind a place that begin at `end` or before; returns where the last of them ends.
+    fn join_behind(&mut self, place: Place, mut end: SeqNumber) -> SeqNumber {
+        loop {
+            let behind = self.ranges.after(place);
+            match self.ranges.at(behind) {
+                Some(range) if range.start.at_or_before(end) => end = end.max(range.end),
+                Some(_) | None => return end,
+            }
+            self.ranges.remove(behind);
+        }
     }
 
     fn report(&mut self, block: SackBlock) {

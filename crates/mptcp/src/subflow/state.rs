@@ -2,10 +2,10 @@
 
 use super::control::ControlOptions;
 use super::identity::Identity;
+use super::mappings::Mappings;
 use super::negotiated::{Negotiated, Notification, Signals};
 use super::parts::{
-    Counters, Due, Handshake, Liveness, PeerSequence, PeerWindow, Priority, Rates, SendSequence, StoredMapping,
-    Suspicion,
+    Counters, Due, Handshake, Liveness, PeerSequence, PeerWindow, Priority, Rates, SendSequence, Suspicion,
 };
 use super::path_mtu_search::PathMtu;
 use super::receiver::Receiver;
@@ -21,7 +21,6 @@ use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::SeqNumber;
 use bytes::Bytes;
-use std::collections::VecDeque;
 
 /// One TCP of a connection.
 #[derive(Debug)]
@@ -73,7 +72,7 @@ pub struct Subflow {
     /// End of the data that was put on it in order: where a redundant scheduler goes on.
     pub cursor: u64,
     /// Mappings that cover more than the segment they came with.
-    pub mappings: VecDeque<StoredMapping>,
+    pub mappings: Mappings,
 }
 
 impl Subflow {
@@ -108,14 +107,14 @@ impl Subflow {
             liveness: Liveness::new(now),
             due: Due::default(),
             recovery: Recovery::new(initial),
-            rates: Rates { loss_rate: 0.0, delivery_rate: Rate::ZERO, pace_until: Instant::ZERO },
+            rates: Rates { loss_rate: 0.0, delivery_rate: Rate::ZERO, pace_until: Instant::ZERO, released: 0 },
             mss: 536,
             path_mtu: None,
             signals: Signals::Never,
             suspicion: None,
             control: ControlOptions::default(),
             cursor: 0,
-            mappings: VecDeque::new(),
+            mappings: Mappings::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use super::state::Subflow;
 use super::tcp_state::State;
 use super::timers::SubflowTimer;
 use crate::event::SendKind;
-use anabranch_policy::congestion::Sent;
+use anabranch_policy::congestion::{Sent, send_quantum};
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Instant;
 
@@ -22,19 +22,26 @@ pub struct Outgoing {
 }
 
 impl Subflow {
-    /// The next record that window and pacing let go, already marked as sent.
+    /// Whether data waits that its state lets go.
+    pub fn has_something_to_send(&self) -> bool {
+        let open = self.state.is_synchronised() && self.state != State::TimeWait && self.handshake.confirmed;
+        open && (self.scoreboard.lost() > 0 || self.scoreboard.next_unsent().is_some() || self.due.probe)
+    }
+
+    /// Whether pacing lets nothing go now.
+    pub fn is_paced_out(&self, now: Instant) -> bool {
+        self.rates.pace_until > now && self.rates.released == 0
+    }
+
+    /// Has a timeout come when pacing lets the next segment go.
+    pub fn wait_for_pacing(&mut self) {
+        self.timers.set(SubflowTimer::Pace, self.rates.pace_until);
+    }
+
+    /// The next record that the window lets go, already marked as sent. Its state ([`Self::has_something_to_send`]) and pacing
+    /// ([`Self::is_paced_out`]) do.
     pub fn next_transmission(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
-        if !self.state.is_synchronised() || self.state == State::TimeWait || !self.handshake.confirmed {
-            return None;
-        }
         let lost = self.scoreboard.lost() > 0;
-        if !lost && self.scoreboard.next_unsent().is_none() && !self.due.probe {
-            return None;
-        }
-        if self.rates.pace_until > cx.now {
-            self.timers.set(SubflowTimer::Pace, self.rates.pace_until);
-            return None;
-        }
         let window = self.window(cx.congestion, cx.config);
         let pipe = self.pipe();
         let fits = |length: u32| pipe == 0 || pipe + u64::from(length) <= window;
@@ -130,11 +137,7 @@ impl Subflow {
         let id = self.identity.id;
         let rate = match cx.congestion.pacing_rate(id) {
             Some(rate) if rate > Rate::ZERO => {
-                // Two segments may leave together, as acknowledgements come for two (send_quantum, draft-ietf-ccwg-bbr,
-                // section 5.6.3); and who was woken late catches up.
-                let span = rate.time_for(bytes);
-                self.rates.pace_until = self.rates.pace_until.max(cx.now - span) + span;
-                return;
+                return self.pace_quantum(cx.now, rate, bytes);
             }
             None if cx.config.pacing => {
                 let window = cx.congestion.window(id);
@@ -146,6 +149,19 @@ impl Subflow {
         if rate > Rate::ZERO {
             self.rates.pace_until = self.rates.pace_until.max(cx.now) + rate.time_for(bytes);
         }
+    }
+
+    /// A quantum leaves together (send_quantum, draft-ietf-ccwg-bbr, section 5.6.3), and who was woken late catches up with
+    /// half of one. A quantum of two segments is spread, as their acknowledgements are.
+    fn pace_quantum(&mut self, now: Instant, rate: Rate, bytes: u64) {
+        let quantum = send_quantum(rate, self.mss);
+        let together = quantum > 2 * u64::from(self.mss);
+        if self.rates.pace_until <= now {
+            self.rates.released = if together { quantum as u32 } else { 0 };
+        }
+        let late = rate.time_for(if together { quantum / 2 } else { bytes });
+        self.rates.released = self.rates.released.saturating_sub(bytes as u32);
+        self.rates.pace_until = self.rates.pace_until.max(now - late) + rate.time_for(bytes);
     }
 
     /// Whether a bare acknowledgement must go now: one is due, an option waits, or a probe.

@@ -3,7 +3,7 @@
 use super::orders::{create, obedient_pair};
 use super::peer::{Peer, mapping, reset_reason};
 use crate::pair::{Fate, Pair, config, pattern};
-use anabranch_mptcp::{CloseCause, ConnectionConfig, Event};
+use anabranch_mptcp::{BufferSize, CloseCause, ConnectionConfig, Event};
 use anabranch_policy::ids::{ConnectionId, SubflowId};
 use anabranch_policy::path_manager::PathAction;
 use anabranch_policy::scheduler::{Chunk, Decision, Needs, Scheduler};
@@ -370,18 +370,18 @@ fn behind_a_missing_byte_more_mappings_may_come_than_are_remembered() {
 
 #[test]
 fn a_mapping_that_cannot_be_remembered_is_not_acknowledged_but_that_of_the_next_byte_always_can_be() {
-    let mut peer = Peer::connected(config());
+    let mut peer = Peer::connected(ConnectionConfig { receive_buffer: BufferSize::Fixed(100_000), ..config() });
     peer.join(1);
     peer.take();
-    let bytes = pattern(30_000);
+    let bytes = pattern(40_000);
     let with = |dss| TcpOptions { dss: Some(dss), ..TcpOptions::default() };
-    // 600 mappings of what is to come from byte 10,000 on; 512 are remembered.
-    for at in (10_000..22_000).step_by(20) {
+    // 600 mappings of what is to come from byte 10,000 on, none of which continues another; 512 are remembered.
+    for at in (10_000..34_000).step_by(40) {
         let dss = peer.map(at as u64, 1 + at as u32, &bytes[at..at + 20], false);
         peer.send_at(1, 1, Flags::ACK, with(dss), &[]);
     }
-    let dss = peer.map(25_000, 25_001, &bytes[25_000..25_020], false);
-    peer.send_at(1, 25_001, Flags::ACK, with(dss), &bytes[25_000..25_010]);
+    let dss = peer.map(35_000, 35_001, &bytes[35_000..35_020], false);
+    peer.send_at(1, 35_001, Flags::ACK, with(dss), &bytes[35_000..35_010]);
     assert_eq!(peer.host.receive_state(peer.id()).unwrap().out_of_order, 0);
     // What waits first is a shared mapping too.
     let dss = peer.map(0, 1, &bytes[..10_000], false);

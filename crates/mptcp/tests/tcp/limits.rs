@@ -83,7 +83,8 @@ fn a_peer_that_sends_single_bytes_with_gaps_is_held_to_a_bounded_number_of_range
     }
     t.take();
     let state = t.host.receive_state(t.id()).unwrap();
-    assert!(state.out_of_order <= 256, "{state:?}");
+    // Each costs 256 bytes of a receive buffer, twice of which may be taken so.
+    assert!(state.out_of_order <= 2 * state.buffer / 256, "{state:?}");
     assert_eq!(state.next, 0);
     t.peer("A 1:3 ack 1"); // what is next in order is always taken
     t.read(3);

@@ -43,6 +43,7 @@
 //! docs/measurements/default-policy.md has figures.
 
 use super::path_model::{Draws, MinRtt, RoundCounter, WindowedMax};
+use super::quantum::offload_budget;
 use super::uncoupled::{SinglePath, Uncoupled};
 use super::window::LARGEST_WINDOW;
 use super::{Ack, Congestion, CongestionControl, CongestionEvent, Start};
@@ -285,8 +286,9 @@ impl Anabranch {
             // Fewer than usually: on a slow path four segments are a queue by themselves.
             return wanted.max(self.least() / 2);
         }
-        // Room for the acknowledgements of two segments that are delayed.
-        let wanted = wanted + 2 * u64::from(self.mss);
+        // Room for the acknowledgements of two segments that are delayed, and for what is released together.
+        let bandwidth = Rate::from_bits_per_second(self.bandwidth.max());
+        let wanted = (wanted + 2 * u64::from(self.mss)).max(offload_budget(bandwidth, u64::from(self.mss)));
         let wanted = if self.start_up.untried { wanted.max(self.initial_window) } else { wanted };
         wanted.min(self.ceiling.bytes).clamp(self.least(), LARGEST_WINDOW)
     }

@@ -18,6 +18,7 @@ mod lia;
 mod new_reno;
 mod olia;
 mod path_model;
+mod quantum;
 mod slow_start;
 mod table;
 #[cfg(test)]
@@ -29,5 +30,6 @@ mod wvegas;
 pub use api::{Ack, Congestion, CongestionControl, CongestionEvent, Lost, Sent, Start};
 pub use cubic::{Cubic, CubicSettings};
 pub use new_reno::{NewReno, NewRenoSettings};
+pub use quantum::send_quantum;
 pub use table::TABLE;
 pub use uncoupled::{SinglePath, Uncoupled};

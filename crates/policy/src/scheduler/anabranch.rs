@@ -58,7 +58,7 @@
 //!
 //! No window is halved as a punishment: a path that is not asked for what it would deliver late does no harm.
 
-use super::candidates::{excluded, preferred};
+use super::candidates::{excluded, preferred, preferred_with_room};
 use super::{Answer, Chunk, ChunkKind, Decision, Needs, Outstanding, Scheduler, Work, again, unsent};
 use crate::ids::SubflowId;
 use crate::table::{Number, Reader, SettingError, Settings, Switch};
@@ -168,30 +168,46 @@ impl Plan {
 
     /// The set of paths with which a window of so many bytes carries most: of sets that are as good, within
     /// [`AS_GOOD`], the one with the shortest stay.
-    fn best(window: f64, paths: &[Forecast]) -> Self {
+    ///
+    /// `sets` is room for rate and longest stay of each set.
+    fn best(window: f64, paths: &[Forecast], sets: &mut Vec<(f64, f64)>) -> Self {
         let mut best = Self::NONE;
-        for set in 1..1_u32 << paths.len().min(MOST_PLANNED) {
-            let chosen = paths.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1).map(|(_, path)| path);
-            let (mut rate, mut longest, mut members) = (0.0, 0.0, 0);
-            for path in chosen {
-                rate += path.rate;
-                longest = f64::max(longest, path.stay);
-                members |= bit(path.id);
-            }
+        sets.clear();
+        sets.push((0.0, 0.0));
+        for set in 1..1_usize << paths.len().min(MOST_PLANNED) {
+            let last = set.ilog2() as usize;
+            let (Some(path), Some((rate, longest))) = (paths.get(last), sets.get(set & !(1 << last)).copied()) else {
+                continue;
+            };
+            let (rate, longest) = (rate + path.rate, f64::max(longest, path.stay));
+            sets.push((rate, longest));
             let usable = if set.count_ones() > 1 { window * MIXED } else { window };
             let carried = f64::min(rate, usable / f64::max(longest, 1e-9));
+            // A standstill only takes from it.
+            if carried * AS_GOOD <= best.carried {
+                continue;
+            }
             let carried = carried / (1.0 + Self::standstill(window / carried.max(1.0), set, paths));
             let better = carried > best.carried * AS_GOOD;
             if better || (carried * AS_GOOD > best.carried && longest < best.longest) {
-                best = Self { members, carried: carried.max(best.carried), longest, ..best };
+                best = Self { carried: carried.max(best.carried), longest, members: Self::members(set, paths), ..best };
             }
         }
         best
     }
 
+    /// The paths of a set.
+    fn chosen(set: usize, paths: &[Forecast]) -> impl Iterator<Item = &Forecast> {
+        paths.iter().enumerate().filter(move |(at, _)| set >> at & 1 == 1).map(|(_, path)| path)
+    }
+
+    fn members(set: usize, paths: &[Forecast]) -> u64 {
+        Self::chosen(set, paths).fold(0, |members, path| members | bit(path.id))
+    }
+
     /// How long the window stands still for repairs that take longer than it lasts, per time that it lasts.
-    fn standstill(lasts: f64, set: u32, paths: &[Forecast]) -> f64 {
-        let chosen = paths.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1).map(|(_, path)| path);
+    fn standstill(lasts: f64, set: usize, paths: &[Forecast]) -> f64 {
+        let chosen = Self::chosen(set, paths);
         chosen.map(|path| (path.losses * lasts).min(1.0) * (path.repaired - lasts).max(0.0) / lasts).sum()
     }
 }
@@ -210,6 +226,8 @@ pub struct Anabranch {
     plan: Plan,
     /// The subflows at a decision: kept for its memory.
     paths: Vec<Forecast>,
+    /// The sets of them at a plan, likewise.
+    sets: Vec<(f64, f64)>,
 }
 
 impl Default for Anabranch {
@@ -231,6 +249,7 @@ impl Anabranch {
             silence: reader.read(&SILENCE)? as f32,
             plan: Plan::NONE,
             paths: Vec::new(),
+            sets: Vec::new(),
         })
     }
 
@@ -250,7 +269,7 @@ impl Anabranch {
         if connection.now >= self.plan.until || among != self.plan.among {
             let shortest = self.paths.iter().map(|path| path.stay).fold(f64::INFINITY, f64::min);
             let until = connection.now + Duration::from_secs_f64((shortest / 8.0).clamp(0.001, 0.1));
-            self.plan = Plan { until, among, ..Plan::best(connection.window as f64, &self.paths) };
+            self.plan = Plan { until, among, ..Plan::best(connection.window as f64, &self.paths, &mut self.sets) };
         }
         let members = self.plan.members;
         self.paths.retain(|path| members & bit(path.id) != 0);
@@ -385,7 +404,11 @@ fn goes_twice(
 
 impl Scheduler for Anabranch {
     fn schedule(&mut self, connection: &ConnectionView, chunk: &Chunk, subflows: &[SubflowView]) -> Decision {
-        self.look(connection, chunk.length, preferred(subflows, excluded(chunk)));
+        // Most questions come when all windows are full: the answer to those costs no forecast.
+        let Some(candidates) = preferred_with_room(subflows, excluded(chunk), chunk.length) else {
+            return Decision::Wait(None);
+        };
+        self.look(connection, chunk.length, candidates);
         match self
             .choose(connection, chunk.time_left)
             .filter(|id| chunk.kind != ChunkKind::New || !gathers(connection, *id, subflows))

@@ -100,10 +100,6 @@ impl Lls {
     pub fn mdr_metric(&self) -> Option<&MdrMetric> {
         self.tlvs.iter().find_map(|tlv| if let Tlv::MdrMetric(value) = tlv { Some(value) } else { None })
     }
-    /// The first MTU of IPv6 in it, bytes.
-    pub fn ipv6_mtu(&self) -> Option<u32> {
-        self.tlvs.iter().find_map(|tlv| if let Tlv::Ipv6Mtu(value) = tlv { Some(*value) } else { None })
-    }
 
     /// Length as encoded, bytes.
     pub fn encoded_len(&self) -> usize {

@@ -109,6 +109,43 @@ fn a_database_description_is_as_in_rfc_5340_a_3_3_and_its_mdr_dd_as_in_rfc_5614_
 }
 
 #[test]
+fn the_first_of_each_kind_of_signalling_is_found() {
+    let roles = |last| MdrDescription { designated_router: router(last), backup_designated_router: RouterId::NONE };
+    let metric = |default| MdrMetric { default, metrics: MdrMetrics::InOrder(vec![1]) };
+    let tlvs = vec![
+        Tlv::MdrDescription(roles(1)),
+        Tlv::MdrMetric(metric(2)),
+        Tlv::MdrDescription(roles(3)),
+        Tlv::MdrMetric(metric(4)),
+    ];
+    let lls = Lls { tlvs };
+    assert_eq!((lls.mdr_description(), lls.mdr_metric()), (Some(&roles(1)), Some(&metric(2))));
+    assert_eq!(lls.mdr_hello(), None);
+    let hello = Lls { tlvs: vec![mdr_hello()] };
+    assert!(hello.mdr_hello().is_some_and(|hello| hello.sequence == 7));
+    assert_eq!((hello.mdr_description(), hello.mdr_metric()), (None, None));
+}
+
+#[test]
+fn numbers_are_printed_as_routers_and_rfcs_write_them() {
+    assert_eq!(format!("{} {:?}", router(3), AreaId::BACKBONE), "192.1.1.3 0.0.0.0");
+    assert_eq!(format!("{:?} {:?}", LsaType::LINK, LsaSequence::INITIAL), "0x0008 0x80000001");
+    assert_eq!(format!("{:?} {:?}", Options::AF | Options::V6, PrefixOptions::LA), "0x000101 0x02");
+    let prefix = Prefix::v6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1), 32).unwrap();
+    assert_eq!(
+        (format!("{prefix:?}"), prefix.address_v6().segments()[..3].to_vec()),
+        ("2001:db8::/32".to_owned(), vec![0x2001, 0xdb8, 0])
+    );
+}
+
+#[test]
+fn options_hold_others_only_whole() {
+    let options = Options::V6 | Options::R;
+    assert!(options.contains(Options::R) && options.contains(Options::NONE));
+    assert!(!options.contains(Options::R | Options::E) && !options.contains(Options::E));
+}
+
+#[test]
 fn requests_and_acknowledgments_are_as_in_rfc_5340_a_3_4_and_a_3_6() {
     let key = LsaKey { kind: LsaType::LINK, advertising: router(9), id: LinkStateId(2) };
     let request = LinkStateRequest { keys: vec![key, LsaKey { kind: LsaType::INTRA_AREA_PREFIX, ..key }] };

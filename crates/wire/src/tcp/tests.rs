@@ -51,6 +51,23 @@ const CAPABLE: MptcpOption = MptcpOption::Capable {
 };
 
 #[test]
+fn syn_and_fin_take_a_sequence_number_each() {
+    let length = |flags, payload| packet(flags, TcpOptions::default(), payload).segment.sequence_length();
+    assert_eq!((length(Flags::ACK, b""), length(Flags::ACK | Flags::PSH, b"payload")), (0, 7));
+    assert_eq!((length(SYN_ACK, b""), length(Flags::SYN | Flags::FIN, b"payload")), (1, 9));
+}
+
+#[test]
+fn flags_are_added_and_one_of_several_is_found() {
+    let mut flags = Flags::FIN;
+    flags |= Flags::ACK;
+    flags |= Flags::ACK;
+    assert_eq!(flags, Flags(0x11));
+    assert!(flags.intersects(Flags::SYN | Flags::FIN) && !flags.intersects(Flags::SYN | Flags::RST));
+    assert!(!flags.contains(Flags::SYN | Flags::FIN) && !flags.intersects(Flags::NONE));
+}
+
+#[test]
 fn headers_for_offload_are_those_of_the_packet_but_for_the_checksum() {
     let options = TcpOptions { timestamps: timestamps(), ..TcpOptions::default() };
     let packet = packet(Flags::ACK, options, b"payload");

@@ -12,6 +12,7 @@
 
 use crate::connection::association::Protocol;
 use crate::connection::state::Connection;
+use crate::connection::subflows::Handle;
 use crate::subflow::Subflow;
 use crate::subflow::scoreboard::Fate;
 use anabranch_wire::SeqNumber;
@@ -24,11 +25,12 @@ const MAX_REPORTS: usize = 64;
 
 impl Connection {
     /// A segment found its place on a subflow: the peer hears of what is missing there.
-    pub(in crate::connection) fn tell_of_missing(&mut self, index: usize) {
+    pub(in crate::connection) fn tell_of_missing(&mut self, handle: Handle) {
         let wanted = self.partial.as_deref().is_some_and(|partial| partial.notices.peer_repairs);
-        let Some(subflow) = self.subflows.get(index).filter(|subflow| wanted && subflow.receiver.has_gap()) else {
+        let subflow = &self.subflows[handle];
+        if !wanted || !subflow.receiver.has_gap() {
             return;
-        };
+        }
         let open = |s: &&Subflow| s.state.can_receive() && s.handshake.confirmed;
         let quicker = |s: &Subflow| s.rtt.smoothed() < subflow.rtt.smoothed();
         if self.association.protocol != Protocol::Multipath || !self.subflows.iter().filter(open).any(quicker) {
@@ -51,8 +53,8 @@ impl Connection {
     /// The peer says that this is missing on a subflow of ours: the scheduler decides on it at the next opportunity.
     pub(in crate::connection) fn record_missing(&mut self, addresses: (u8, u8), subflow_seq: u32, length: u32) {
         let asks = self.association.protocol == Protocol::Multipath && self.duplicates();
-        let index = self.named_by_peer(addresses).filter(|_| asks);
-        let subflow = index.and_then(|index| self.subflows.get(index));
+        let handle = self.named_by_peer(addresses).filter(|_| asks);
+        let subflow = handle.map(|handle| &self.subflows[handle]);
         let (Some(subflow), Some(partial)) = (subflow, self.partial.as_mut()) else { return };
         if partial.notices.missing.len() < MAX_REPORTS {
             let start = subflow.send.initial + subflow_seq;
@@ -76,7 +78,8 @@ impl Connection {
         let una = self.sender.una();
         let Some(partial) = self.partial.as_mut() else { return };
         for (id, start, end) in core::mem::take(&mut partial.notices.missing) {
-            let Some(subflow) = self.subflows.iter_mut().find(|subflow| subflow.id() == id) else { continue };
+            let Some(handle) = self.subflows.handle_of(id) else { continue };
+            let subflow = &mut self.subflows[handle];
             for record in subflow.scoreboard.sent_between(start, end) {
                 let outstanding = record.fate != Fate::Sacked && record.data_end() > una && !record.payload.is_empty();
                 if outstanding && !record.reinjected {

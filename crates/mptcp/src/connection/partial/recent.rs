@@ -1,6 +1,7 @@
 //! Data with a deadline that was sent, of which the scheduler is asked once whether it goes a second time at once.
 
 use crate::connection::state::Connection;
+use crate::connection::subflows::Handle;
 use crate::subflow::scoreboard::Fate;
 use anabranch_policy::scheduler::Outstanding;
 use anabranch_policy::time::{Duration, Instant};
@@ -8,23 +9,25 @@ use anabranch_policy::time::{Duration, Instant};
 impl Connection {
     /// The next of it, subflow by subflow, and how long it may wait. Of what begins withdrawn nothing goes again.
     pub(in crate::connection) fn next_recent(&mut self, now: Instant) -> Option<(Outstanding, Duration)> {
-        for index in 0..self.subflows.len() {
-            while let Some(held) = self.next_unasked(index) {
+        let mut next = self.subflows.first_handle();
+        while let Some(handle) = next {
+            while let Some(held) = self.next_unasked(handle) {
                 if let Some(time_left) = self.time_left(now, held.data_seq)
                     && self.useful_length(held.data_seq, u64::from(held.length)) > 0
                 {
                     return Some((held, time_left));
                 }
             }
+            next = self.subflows.after(handle);
         }
         None
     }
 
     /// The oldest segment of a subflow that the scheduler was not asked about.
-    fn next_unasked(&mut self, index: usize) -> Option<Outstanding> {
+    fn next_unasked(&mut self, handle: Handle) -> Option<Outstanding> {
         let una = self.sender.una();
         let partial = self.partial.as_mut().filter(|partial| partial.terms.sender.is_some())?;
-        let subflow = self.subflows.get(index)?;
+        let subflow = &self.subflows[handle];
         let sender = subflow.id();
         let from = partial.asked_until.get(sender).copied().unwrap_or(subflow.send.initial);
         let record = subflow.scoreboard.sent_from(from).find(|record| record.is_alone(una))?;

@@ -13,6 +13,7 @@
 use super::side::{DUPLICATES, MAX_REPEATS, Side, is_later};
 use crate::connection::stamp_clock::StampClock;
 use crate::connection::state::Connection;
+use crate::connection::subflows::Handle;
 use crate::connection::timer_table::Timer;
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::path_manager::CloseReason;
@@ -36,8 +37,9 @@ impl Connection {
     }
 
     /// A segment with data came in on a subflow: what its timestamps say.
-    pub(in crate::connection) fn record_stamps(&mut self, index: usize, segment: &Segment) {
-        let (Some(partial), Some(subflow)) = (self.partial.as_mut(), self.subflows.get(index)) else { return };
+    pub(in crate::connection) fn record_stamps(&mut self, handle: Handle, segment: &Segment) {
+        let Some(partial) = self.partial.as_mut() else { return };
+        let subflow = &self.subflows[handle];
         let half = (subflow.receiver.round_trip.max(subflow.rtt.smoothed()).as_millis() / 2) as u32;
         let (Some(side), Some(stamps)) = (partial.skips.sides.get_mut(subflow.id()), segment.options.timestamps) else {
             return;
@@ -55,14 +57,15 @@ impl Connection {
     pub(in crate::connection) fn record_placed(
         &mut self,
         now: Instant,
-        index: usize,
+        handle: Handle,
         (start, end): (SeqNumber, SeqNumber),
         data_seq: u64,
     ) {
         if !self.skips() {
             return;
         }
-        let (Some(partial), Some(subflow)) = (self.partial.as_mut(), self.subflows.get_mut(index)) else { return };
+        let Some(partial) = self.partial.as_mut() else { return };
+        let subflow = &mut self.subflows[handle];
         let stamp =
             StampClock { offset: self.identity.stamp_offset, drift: self.config.tcp.timestamp_drift }.stamp(now);
         let (id, next, length) = (subflow.id(), subflow.receiver.next, u64::from(end - start));
@@ -91,21 +94,22 @@ impl Connection {
         if !self.skips() {
             return;
         }
-        for index in 0..self.subflows.len() {
-            let due = self.skip_due(index);
+        let mut next = self.subflows.first_handle();
+        while let Some(handle) = next {
+            let due = self.skip_due(handle);
             if due <= now {
-                self.skip(now, index);
+                self.skip(now, handle);
             } else {
                 self.timers.set_by(Timer::Missing, due);
             }
+            next = self.subflows.after(handle);
         }
     }
 
     /// When the first gap of a subflow may be skipped; never if nothing that is known makes it so.
-    fn skip_due(&self, index: usize) -> Instant {
-        let (Some(partial), Some(subflow)) = (self.partial.as_deref(), self.subflows.get(index)) else {
-            return Instant::NEVER;
-        };
+    fn skip_due(&self, handle: Handle) -> Instant {
+        let Some(partial) = self.partial.as_deref() else { return Instant::NEVER };
+        let subflow = &self.subflows[handle];
         let side = partial.skips.sides.get(subflow.id());
         let Some((side, (gap, since))) = side.and_then(|side| Some((side, side.gap?))) else { return Instant::NEVER };
         let Some((start, end)) = subflow.receiver.first_gap().filter(|first| first.0 == gap) else {
@@ -130,8 +134,9 @@ impl Connection {
         }
     }
 
-    fn skip(&mut self, now: Instant, index: usize) {
-        let (Some(partial), Some(subflow)) = (self.partial.as_mut(), self.subflows.get_mut(index)) else { return };
+    fn skip(&mut self, now: Instant, handle: Handle) {
+        let Some(partial) = self.partial.as_mut() else { return };
+        let subflow = &mut self.subflows[handle];
         let (Some(side), Some(skipped)) = (partial.skips.sides.get_mut(subflow.id()), subflow.receiver.skip_gap())
         else {
             return;
@@ -158,12 +163,13 @@ impl Connection {
     }
 
     /// A segment was not acceptable: perhaps it is what was skipped.
-    pub(in crate::connection) fn record_late_on_subflow(&mut self, index: usize, segment: &Segment) {
+    pub(in crate::connection) fn record_late_on_subflow(&mut self, handle: Handle, segment: &Segment) {
         if self.partial.is_none() {
             return;
         }
-        let data_seq = self.mapped_to(index, segment);
-        let (Some(partial), Some(subflow)) = (self.partial.as_mut(), self.subflows.get_mut(index)) else { return };
+        let data_seq = self.mapped_to(handle, segment);
+        let Some(partial) = self.partial.as_mut() else { return };
+        let subflow = &mut self.subflows[handle];
         let Some(side) = partial.skips.sides.get_mut(subflow.id()) else { return };
         let (start, end) = (segment.seq, segment.seq + segment.payload.len() as u32);
         let is_it = |skipped: &(SeqNumber, SeqNumber)| start.before(skipped.1) && end.after(skipped.0);

@@ -1,6 +1,7 @@
 //! Notices to the peer.
 
 use crate::connection::state::Connection;
+use crate::connection::subflows::Handle;
 use crate::connection::timer_table::Timer;
 use anabranch_policy::path_manager::ForwardDelays;
 use anabranch_policy::reliability::Reason;
@@ -68,10 +69,10 @@ impl Connection {
 
     /// The path of the largest forward delay, where delays are measured.
     fn worst_path(&self) -> Option<WorstPath> {
-        let delays: Vec<(usize, f64)> = self.forward_delays().collect();
-        let (index, worst) = delays.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let delays: Vec<(Handle, f64)> = self.forward_delays().collect();
+        let (handle, worst) = delays.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
         let least = delays.iter().map(|(_, delay)| *delay).fold(worst, f64::min);
-        let identity = self.subflows.get(index)?.identity;
+        let identity = self.subflows[handle].identity;
         Some(WorstPath {
             local_address: self.identity.wire_address(identity.local_address),
             remote_address: identity.remote_address.0,
@@ -82,25 +83,25 @@ impl Connection {
     /// The peer's worst path by its own word: the subflow, and how much longer than the shortest way it takes.
     pub fn worst_path_of_peer(&self) -> Option<(anabranch_policy::ids::SubflowId, Duration)> {
         let worst = self.partial.as_ref()?.notices.peer_worst?;
-        let index = self.named_by_peer((worst.local_address, worst.remote_address))?;
-        Some((self.subflows.get(index)?.id(), Duration::from_millis(u64::from(worst.behind))))
+        let handle = self.named_by_peer((worst.local_address, worst.remote_address))?;
+        Some((self.subflows[handle].id(), Duration::from_millis(u64::from(worst.behind))))
     }
 
     /// The subflow that the peer names by its address and ours.
-    pub(in crate::connection) fn named_by_peer(&self, (theirs, ours): (u8, u8)) -> Option<usize> {
-        self.subflows.iter().position(|subflow| {
+    pub(in crate::connection) fn named_by_peer(&self, (theirs, ours): (u8, u8)) -> Option<Handle> {
+        self.subflows.find(|subflow| {
             subflow.identity.remote_address.0 == theirs
                 && self.identity.wire_address(subflow.identity.local_address) == ours
         })
     }
 
     /// The places of the subflows whose forward delay is measured on arrivals, and the delays, microseconds on one scale.
-    pub(super) fn forward_delays(&self) -> impl Iterator<Item = (usize, f64)> {
+    pub(super) fn forward_delays(&self) -> impl Iterator<Item = (Handle, f64)> {
         let watch = self.measurement.watch.as_ref().filter(|watch| watch.of == ForwardDelays::OfArrivals);
         let meter = move |id| watch.and_then(|watch| watch.meters.get(id));
         let of = move |subflow: &crate::subflow::Subflow| {
             meter(subflow.id()).map(|meter| meter.delay.smoothed(meter.delay.latest_at(), 0.0))
         };
-        self.subflows.iter().enumerate().filter_map(move |(index, subflow)| Some((index, of(subflow)?)))
+        self.subflows.entries().filter_map(move |(handle, subflow)| Some((handle, of(subflow)?)))
     }
 }

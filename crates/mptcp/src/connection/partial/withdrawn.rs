@@ -45,7 +45,7 @@ impl Connection {
         }
         let is_withdrawn =
             |from, to| partial.withdrawals.withdrawn.iter().any(|range| range.0 <= from && to <= range.1);
-        for subflow in &mut self.subflows {
+        for subflow in self.subflows.iter_mut() {
             subflow.drop_useless(|from, to| to < end && (to <= una || is_withdrawn(from, to)));
         }
     }

@@ -22,7 +22,8 @@
 //!
 //! Decisions, where the draft leaves a choice:
 //!
-//! - Segments are released one by one, so send_quantum is one segment and offload_budget three.
+//! - offload_budget is three segments, not three quanta, where a quantum is two segments (below 22 Mbit/s): those are
+//!   released one by one, and a late wake-up catches up by one.
 //! - The "6 discontiguous sequence ranges lost" that end Startup are counted as acknowledgements that show a loss, as in
 //!   Linux.
 //! - What an error in loss detection restores is saved once, before the first loss of a recovery. (By the draft's letter the

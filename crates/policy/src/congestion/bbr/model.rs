@@ -2,6 +2,7 @@
 
 use super::super::Ack;
 use super::super::path_model::{MinRtt, WindowedMax};
+use super::super::quantum::offload_budget;
 use super::loss::Bounds;
 use super::state::{Sample, State};
 use crate::rate::Rate;
@@ -13,8 +14,6 @@ pub(super) const MIN_PIPE: u64 = 4;
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
 /// After this long without a new minimum it is looked for (ProbeRTTInterval).
 const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
-/// Quanta that sender and receiver may hold (section 5.5.8); a quantum is one segment.
-const OFFLOAD_QUANTA: u64 = 3;
 
 /// What came in beyond what the model expects since the last lull (ACK aggregation).
 #[derive(Clone, Debug)]
@@ -118,7 +117,7 @@ impl Model {
     }
 
     fn quantized(&self, state: State, volume: u64) -> u64 {
-        let volume = volume.max(OFFLOAD_QUANTA * self.mss).max(self.min_pipe());
+        let volume = volume.max(offload_budget(self.bw, self.mss)).max(self.min_pipe());
         if state == State::Up { volume.saturating_add(2 * self.mss) } else { volume }
     }
 

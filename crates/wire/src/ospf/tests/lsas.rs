@@ -11,12 +11,17 @@ use std::sync::Arc;
 /// An advertisement of router 3 with this body is these bytes, but for the checksum; and the other way round.
 fn assert_is(kind: LsaType, id: u32, body: LsaBody, text: &str) -> Arc<Lsa> {
     let key = LsaKey { kind, advertising: router(3), id: LinkStateId(id) };
+    let said = body.clone();
     let lsa = Lsa::new(key, LsaSequence::INITIAL, body).unwrap();
     let mut bytes = lsa.bytes().to_vec();
     assert_eq!(Lsa::decode(&bytes), Ok(AgedLsa { age: 0, lsa: lsa.clone() }));
     bytes[16..18].fill(0);
     assert_eq!(bytes, hex(text));
     assert_eq!(lsa.encoded_len(), bytes.len());
+    assert_eq!(usize::from(lsa.header(0).length), bytes.len());
+    assert_eq!((lsa.key(), lsa.sequence(), lsa.body()), (key, LsaSequence::INITIAL, &said));
+    let aged = AgedLsa { age: 7, lsa: lsa.clone() };
+    assert_eq!(aged.header(), LsaHeader { age: 7, ..lsa.header(0) });
     assert_eq!(usize::from(lsa.header(0).length), bytes.len());
     lsa
 }

@@ -1,0 +1,176 @@
+//! The mappings of a subflow that cover more than the segment they came with (RFC 8684, section 3.3.1).
+
+use crate::sorted_ring::{Place, SortedRing};
+use anabranch_wire::SeqNumber;
+
+/// A mapping of subflow sequence to data sequence that later segments rely on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StoredMapping {
+    /// First subflow sequence number.
+    pub seq: SeqNumber,
+    /// Bytes, without a DATA_FIN.
+    pub length: u32,
+    /// Data sequence of the first byte.
+    pub data_seq: u64,
+}
+
+impl StoredMapping {
+    fn end(&self) -> SeqNumber {
+        self.seq + self.length
+    }
+
+    /// Whether both say the same of every byte that both could cover.
+    fn agrees(&self, other: &Self) -> bool {
+        self.data_seq.wrapping_sub(other.data_seq) == self.seq.distance(other.seq) as u64
+    }
+
+    /// Without its first `bytes`.
+    fn skip(self, bytes: u32) -> Self {
+        Self {
+            seq: self.seq + bytes,
+            length: self.length - bytes,
+            data_seq: self.data_seq.wrapping_add(u64::from(bytes)),
+        }
+    }
+}
+
+/// Mappings in order of sequence numbers, without overlap: of two that differ, the later counts where both do.
+///
+/// What one costs does not depend on how many there are: whoever sends one that covers many has sent those before.
+#[derive(Clone, Debug, Default)]
+pub struct Mappings {
+    ring: SortedRing<StoredMapping>,
+}
+
+impl Mappings {
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.ring.clear();
+    }
+
+    /// The mapping that covers a byte.
+    pub fn find(&self, seq: SeqNumber) -> Option<&StoredMapping> {
+        let found = self.ring.at(self.ring.partition_point(|mapping| mapping.end().at_or_before(seq)))?;
+        found.seq.at_or_before(seq).then_some(found)
+    }
+
+    /// Stores a mapping, and forgets those that lie before `next`, the byte expected next. Returns false if there are `most`
+    /// already; though never for the mapping of that byte, which takes the place of what lies furthest ahead: the subflow would
+    /// wait for it for good.
+    pub fn store(&mut self, mapping: StoredMapping, next: SeqNumber, most: usize) -> bool {
+        while self.ring.front().is_some_and(|first| first.end().at_or_before(next)) {
+            self.ring.pop_front();
+        }
+        if mapping.end().at_or_before(next) || mapping.length == 0 {
+            return true;
+        }
+        let place = self.ring.partition_point(|other| other.end().before(mapping.seq));
+        if self.ring.at(place).is_some_and(|other| other.agrees(&mapping) && other.seq.at_or_before(mapping.seq)) {
+            self.extend(place, mapping.end());
+            return true;
+        }
+        while self.ring.len() >= most {
+            if mapping.seq.after(next) || self.ring.pop_back().is_none() {
+                return false;
+            }
+        }
+        self.cut_out(mapping.seq, mapping.end());
+        let place = self.ring.partition_point(|other| other.seq.before(mapping.seq));
+        self.ring.insert(place, mapping);
+        true
+    }
+
+    /// The mapping at a place reaches up to `end`, if it did not reach further.
+    fn extend(&mut self, place: Place, end: SeqNumber) {
+        let Some(from) = self.ring.at(place).map(StoredMapping::end).filter(|from| from.before(end)) else { return };
+        self.cut_out(from, end);
+        if let Some(mapping) = self.ring.at_mut(place) {
+            mapping.length = end - mapping.seq;
+        }
+    }
+
+    /// Has nothing map the bytes from `start` to `end`.
+    fn cut_out(&mut self, start: SeqNumber, end: SeqNumber) {
+        let mut place = self.ring.partition_point(|mapping| mapping.end().at_or_before(start));
+        if let Some(first) = self.ring.at(place).copied().filter(|first| first.seq.before(start)) {
+            self.ring.at_mut(place).into_iter().for_each(|first| first.length = start - first.seq);
+            place = self.ring.after(place);
+            if first.end().after(end) {
+                self.ring.insert(place, first.skip(end - first.seq));
+                return;
+            }
+        }
+        while let Some(next) = self.ring.at(place).copied().filter(|next| next.seq.before(end)) {
+            if next.end().after(end) {
+                self.ring.at_mut(place).into_iter().for_each(|mapping| *mapping = next.skip(end - next.seq));
+                return;
+            }
+            self.ring.remove(place);
+            place = self.ring.partition_point(|mapping| mapping.end().at_or_before(start));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Mappings, SeqNumber, StoredMapping};
+
+    fn mapping(seq: u32, length: u32, data_seq: u64) -> StoredMapping {
+        StoredMapping { seq: SeqNumber(seq), length, data_seq }
+    }
+
+    fn all(mappings: &Mappings) -> Vec<(u32, u32, u64)> {
+        mappings.ring.iter().map(|m| (m.seq.0, m.length, m.data_seq)).collect()
+    }
+
+    #[test]
+    fn those_that_agree_become_one() {
+        let mut mappings = Mappings::default();
+        for (seq, length, data_seq) in [(100, 50, 1_000), (150, 50, 1_050), (120, 60, 1_020), (300, 10, 1_200)] {
+            assert!(mappings.store(mapping(seq, length, data_seq), SeqNumber(50), 8));
+        }
+        assert_eq!(all(&mappings), [(100, 100, 1_000), (300, 10, 1_200)]);
+        // Up to one that differs, and over one that agrees.
+        assert!(mappings.store(mapping(180, 130, 1_080), SeqNumber(50), 8));
+        assert_eq!(all(&mappings), [(100, 210, 1_000)]);
+        assert_eq!(mappings.find(SeqNumber(309)), Some(&mapping(100, 210, 1_000)));
+        assert_eq!((mappings.find(SeqNumber(310)), mappings.find(SeqNumber(99))), (None, None));
+    }
+
+    #[test]
+    fn of_those_that_differ_the_later_counts() {
+        let mut mappings = Mappings::default();
+        mappings.store(mapping(100, 100, 1_000), SeqNumber(0), 8);
+        mappings.store(mapping(120, 10, 5_000), SeqNumber(0), 8);
+        assert_eq!(all(&mappings), [(100, 20, 1_000), (120, 10, 5_000), (130, 70, 1_030)]);
+        mappings.store(mapping(110, 40, 7_000), SeqNumber(0), 8);
+        assert_eq!(all(&mappings), [(100, 10, 1_000), (110, 40, 7_000), (150, 50, 1_050)]);
+        mappings.store(mapping(90, 200, 9_000), SeqNumber(0), 8);
+        assert_eq!(all(&mappings), [(90, 200, 9_000)]);
+    }
+
+    #[test]
+    fn what_lies_behind_is_forgotten_and_the_number_is_bounded_but_for_the_next() {
+        let mut mappings = Mappings::default();
+        for n in 1..=4 {
+            assert!(mappings.store(mapping(n * 100, 10, u64::from(n) * 7_000), SeqNumber(100), 4));
+        }
+        assert!(!mappings.store(mapping(600, 10, 1), SeqNumber(50), 4));
+        assert!(mappings.store(mapping(50, 10, 2), SeqNumber(50), 4));
+        assert_eq!(all(&mappings), [(50, 10, 2), (100, 10, 7_000), (200, 10, 14_000), (300, 10, 21_000)]);
+        assert!(mappings.store(mapping(305, 1, 21_005), SeqNumber(210), 4));
+        assert_eq!(all(&mappings), [(300, 10, 21_000)]);
+        // What was received before is not kept.
+        assert!(mappings.store(mapping(100, 50, 3), SeqNumber(210), 4));
+        assert_eq!(all(&mappings), [(300, 10, 21_000)]);
+    }
+
+    #[test]
+    fn sequence_numbers_wrap() {
+        let mut mappings = Mappings::default();
+        assert!(mappings.store(mapping(u32::MAX - 9, 20, 100), SeqNumber(u32::MAX - 20), 4));
+        assert!(mappings.store(mapping(10, 20, 120), SeqNumber(u32::MAX - 20), 4));
+        assert_eq!(all(&mappings), [(u32::MAX - 9, 40, 100)]);
+        assert_eq!(mappings.find(SeqNumber(3)).map(|m| m.data_seq), Some(100));
+    }
+}
