@@ -233,11 +233,13 @@ impl State {
     /// Nobody holds the connection any more.
     pub(super) fn forget(&mut self, id: ConnectionId) {
         let now = self.now();
-        if self.connections.remove(&id).is_some_and(|connection| connection.closed.is_none()) {
+        let Some(connection) = self.connections.remove(&id) else { return };
+        if connection.closed.is_none() {
             // It may have ended since: then there is nothing to abandon.
             let _ = self.endpoint.discard(now, id);
-            self.wake_driver();
         }
+        self.endpoint.forget(now, id);
+        self.wake_driver();
     }
 
     pub(super) fn shut_down(&mut self) {

@@ -39,6 +39,11 @@ impl Connection {
         self.limit_wait_for_end(now);
     }
 
+    /// The application of a connection that has ended asks for nothing more.
+    pub fn leave(&mut self) {
+        self.life.discard();
+    }
+
     /// Takes as much of `data` as the send buffer holds; returns the bytes taken.
     pub fn write(&mut self, data: Bytes) -> usize {
         let offered = data.len();

@@ -107,6 +107,15 @@ impl Endpoint {
         Ok(())
     }
 
+    /// The application will not ask for a connection again of which it has heard how it ended: in TIME-WAIT there is then less
+    /// left of it, and nothing to be asked.
+    pub fn forget(&mut self, now: Instant, id: ConnectionId) {
+        if let Some(connection) = self.connections.get_mut(id).filter(|connection| connection.closed().is_some()) {
+            connection.leave();
+            self.settle(now, id);
+        }
+    }
+
     /// Holds small segments back while data is in flight, or not ([`crate::TcpConfig::nagle`] says how it begins).
     ///
     /// # Errors

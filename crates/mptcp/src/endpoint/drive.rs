@@ -16,12 +16,19 @@ impl Endpoint {
         let remote = SocketAddr::new(packet.ip.source, packet.segment.source_port);
         match self.connections.route(local, remote) {
             Some(id) => {
+                let mut last = None;
                 if let Some(connection) = self.connections.get_mut(id) {
-                    connection.handle_segment(now, local, remote, packet.ip.ecn, &mut packet.segment);
+                    last = connection.end_time_wait(local, remote, &packet.segment);
+                    if last.is_none() {
+                        connection.handle_segment(now, local, remote, packet.ip.ecn, &mut packet.segment);
+                    }
                 }
                 self.settle(now, id);
+                if last.is_some() {
+                    self.handle_stranger(now, (local, remote), &packet, last);
+                }
             }
-            None => self.handle_stranger(now, local, remote, &packet),
+            None => self.handle_unrouted(now, local, remote, &packet),
         }
     }
 
@@ -53,6 +60,7 @@ impl Endpoint {
             }
             self.settle(now, id);
         }
+        self.time_waits.expire(now);
         if self.path_wake <= now {
             self.path_wake = Instant::NEVER;
             self.tell_path_manager(now, &PathEvent::Wake);
@@ -62,7 +70,7 @@ impl Endpoint {
 
     /// The next packet to send now.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
-        if let Some(packet) = self.resets.pop_front() {
+        if let Some(packet) = self.answers.pop_front() {
             return Some(packet);
         }
         while let Some(&id) = self.ready.front() {
@@ -77,6 +85,7 @@ impl Endpoint {
             }
             self.ready.pop_front();
             self.pass_on_notices(now, id);
+            self.keep_time_wait(now, id);
             if !self.forget_if_over(now, id) {
                 self.arm(id);
             }
@@ -111,7 +120,7 @@ impl Endpoint {
             }
         }
         let connections = self.timers.peek().map_or(Instant::NEVER, |Reverse((at, _))| *at);
-        connections.min(self.path_wake)
+        connections.min(self.path_wake).min(self.time_waits.next_timeout())
     }
 
     /// The next trace record of connections with [`crate::ConnectionConfig::trace`]; drain after every input.
