@@ -304,6 +304,7 @@ impl State {
     fn fitted(&self, mut config: ConnectionConfig) -> ConnectionConfig {
         let mtu = self.devices.iter().flatten().filter_map(Device::mtu).min();
         config.tcp.mtu = config.tcp.mtu.min(mtu.unwrap_or(u16::MAX));
+        config.shared_mappings &= !self.devices.iter().flatten().any(Device::segments);
         config
     }
 
