@@ -129,6 +129,16 @@ impl Connection {
         self.life.closed.is_some() && self.subflows.is_empty() && self.output.is_empty()
     }
 
+    /// Whether it has nothing to tell, and is not over.
+    pub fn is_quiet(&self) -> bool {
+        self.output.notices.is_empty() && self.life.closed.is_none()
+    }
+
+    /// Whether what was done to it has no consequence for anybody else: nothing is to be sent or told.
+    pub fn is_at_rest(&self) -> bool {
+        self.is_quiet() && !self.output.pending && !self.output.has_trace()
+    }
+
     /// Whether the handshake of its first subflow is not over.
     pub fn is_half_open(&self) -> bool {
         self.life.closed.is_none() && self.subflows.first().is_some_and(|subflow| subflow.state.is_opening())
