@@ -130,6 +130,11 @@ impl Device {
         }
     }
 
+    /// Whether it takes consecutive segments as one and cuts them again.
+    pub(crate) fn segments(&self) -> bool {
+        matches!(self, Self::Tun(_))
+    }
+
     /// Tells of all segments that have left as one since the last call.
     pub(crate) fn joined(&mut self, tell: impl FnMut(JoinedSegments)) {
         match self {
