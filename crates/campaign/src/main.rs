@@ -3,7 +3,7 @@
 
 use anabranch_campaign::campaign::{Orders, run};
 use anabranch_campaign::history::verdict::play;
-use anabranch_campaign::history::{History, Kind};
+use anabranch_campaign::history::{History, Kind, twins};
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,13 +20,15 @@ enum Pair {
     All,
     /// The engine meets a literal peer that lies.
     Hostile,
+    /// The engine listens, and meets two literal peers with the same key.
+    Twins,
 }
 
 impl Pair {
     fn kinds(self) -> Vec<Kind> {
         match self {
             Self::Engine => vec![Kind::Engines],
-            Self::Literal | Self::Hostile => vec![Kind::EngineClient, Kind::EngineServer],
+            Self::Literal | Self::Hostile | Self::Twins => vec![Kind::EngineClient, Kind::EngineServer],
             Self::All => vec![Kind::Engines, Kind::EngineClient, Kind::EngineServer],
         }
     }
@@ -79,8 +81,28 @@ fn replay(path: &PathBuf) -> Result<bool, String> {
     Ok(played.outcome.is_ok())
 }
 
+/// Plays pairs of twins, each from a seed of its own.
+fn play_twins(arguments: &Arguments) -> ExitCode {
+    let mut failed = 0;
+    for number in 0..arguments.histories {
+        let seed = arguments.seed.wrapping_mul(0x9e37_79b9).wrapping_add(number);
+        if let Err(why) = twins::play(seed) {
+            eprintln!("history {number} (twins, seed {seed}): {why}");
+            failed += 1;
+        }
+        if failed > 0 && !arguments.keep_going {
+            break;
+        }
+    }
+    println!("{} histories, {failed} failed", arguments.histories);
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if matches!(arguments.pair, Pair::Twins) {
+        return play_twins(&arguments);
+    }
     if let Some(path) = &arguments.replay {
         return match replay(path) {
             Ok(true) => ExitCode::SUCCESS,

@@ -2,7 +2,7 @@
 
 use anabranch_campaign::campaign::history;
 use anabranch_campaign::history::verdict::{Outcome, play};
-use anabranch_campaign::history::{History, Kind};
+use anabranch_campaign::history::{History, Kind, twins};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -41,6 +41,15 @@ fn the_engine_comes_through_histories_with_a_peer_that_lies() {
         let history = History::draw_hostile(seed);
         if let Err(why) = play(&history, false, false).outcome {
             panic!("{why}\n{history}");
+        }
+    }
+}
+
+#[test]
+fn two_clients_with_one_key_have_connections_of_their_own() {
+    for seed in 0..200 {
+        if let Err(why) = twins::play(seed) {
+            panic!("seed {seed}: {why}");
         }
     }
 }

@@ -161,7 +161,7 @@ impl Air {
     }
 
     /// A host sends a frame.
-    pub fn handle_frame(&mut self, now: Instant, antenna: AntennaId, frame: Bytes) {
+    pub(crate) fn handle_frame(&mut self, now: Instant, antenna: AntennaId, frame: Bytes) {
         self.counters.frames += 1;
         let Some(&(channel, station)) = self.places.get(antenna.0) else { return };
         let Some(place) = self.channels.get_mut(channel) else { return };
@@ -217,7 +217,7 @@ impl Air {
     }
 
     /// The next frame that has reached a host.
-    pub fn poll_landing(&mut self) -> Option<Landing> {
+    pub(crate) fn poll_landing(&mut self) -> Option<Landing> {
         for channel in &mut self.channels {
             let landed = match &mut channel.kind {
                 Kind::Radio(medium) => {

@@ -17,7 +17,7 @@ use thiserror::Error;
 pub const VARIABLE: &str = "ANABRANCH_FFMPEG";
 
 /// The oldest version with which the clip was seen to decode to the same pixels.
-pub const OLDEST: u32 = 5;
+pub(crate) const OLDEST: u32 = 5;
 
 /// How long a run may take that is not told otherwise.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -182,7 +182,7 @@ impl Ffmpeg {
     ///
     /// # Errors
     /// As [`Self::decode`].
-    pub fn decode_file(
+    pub(crate) fn decode_file(
         &self,
         file: &Path,
         filter: &str,
@@ -198,7 +198,7 @@ impl Ffmpeg {
     ///
     /// # Errors
     /// If the program cannot be started, fails or takes too long.
-    pub fn code_file(&self, file: &Path, arguments: &[&str], format: &str) -> Result<Vec<u8>, FfmpegError> {
+    pub(crate) fn code_file(&self, file: &Path, arguments: &[&str], format: &str) -> Result<Vec<u8>, FfmpegError> {
         let mut command = Command::new(&self.program);
         command.args(["-hide_banner", "-nostdin", "-loglevel", "fatal", "-i"]).arg(file).args(["-map", "0:v:0"]);
         command.args(arguments).args(["-f", format, "pipe:1"]);

@@ -29,7 +29,7 @@ pub const MEGABITS: [u32; 4] = [1, 2, 4, 8];
 /// The variable that names the film's file.
 pub const VARIABLE: &str = "ANABRANCH_FILM";
 /// SHA-256 of the film's file.
-pub const SHA256: &str = "475fbbf34c4c367998f80c29ea03b15a743941179b12da3373fc6706e68621d0";
+pub(crate) const SHA256: &str = "475fbbf34c4c367998f80c29ea03b15a743941179b12da3373fc6706e68621d0";
 
 /// One frame a line in coding order: its type, and its bytes at each of [`MEGABITS`].
 const SIZES: &str = include_str!("../assets/bbb_360p.sizes");

@@ -6,7 +6,7 @@ use core::num::NonZeroU32;
 
 /// The payload at which the packets of this crate's clip come to the paper's number: 1,024 bytes less 12 of header, which is
 /// EvalVid's usual packet.
-pub const PAPER_PAYLOAD: u32 = 1012;
+pub(crate) const PAPER_PAYLOAD: u32 = 1012;
 
 /// A piece of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -78,7 +78,7 @@ impl Keys {
     }
 
     /// Whether the peer's third ACK with MP_JOIN is genuine; in constant time.
-    pub fn verify_join_ack(&self, local_nonce: u32, remote_nonce: u32, hmac: &[u8; 20]) -> bool {
+    pub(crate) fn verify_join_ack(&self, local_nonce: u32, remote_nonce: u32, hmac: &[u8; 20]) -> bool {
         join_hmac(self.remote, self.local, remote_nonce, local_nonce).verify_truncated_left(hmac).is_ok()
     }
 

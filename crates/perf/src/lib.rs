@@ -26,7 +26,7 @@ pub use host::{Host, Ours};
 pub use kernel::{KernelProtocol, KernelSockets};
 pub(crate) use link::Link;
 pub use message::VERSION;
-pub use plan::{Direction, Length, MAX_STREAMS, Plan};
+pub use plan::{Direction, Length, Plan};
 pub use reading::PathReading;
 pub use report::{About, Interval, PathInterval, PathTotal, Report, SCHEMA, Side, StreamReport, Transfer};
 pub use server::{ServerConfig, ServerCounters, ServerEvent, serve};

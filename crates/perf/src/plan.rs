@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Most streams of a test.
-pub const MAX_STREAMS: u32 = 128;
+pub(crate) const MAX_STREAMS: u32 = 128;
 /// Longest test, seconds.
 const MAX_SECONDS: f64 = 86_400.0;
 /// Most intervals of a test: their report must stay within bounds.

@@ -18,7 +18,7 @@ impl Rate {
         Self(bits)
     }
     /// A rate in bytes per second; saturates.
-    pub const fn from_bytes_per_second(bytes: u64) -> Self {
+    pub(crate) const fn from_bytes_per_second(bytes: u64) -> Self {
         Self(bytes.saturating_mul(8))
     }
     /// The rate that carries `bytes` in `span`; unlimited if the span is zero.

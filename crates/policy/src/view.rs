@@ -130,15 +130,15 @@ impl SubflowView {
         (self.rates.bandwidth.bytes_per_second() as f64).max(1.0)
     }
     /// Whether so many bytes on the path fill it: they are more than its least round trip's worth.
-    pub fn is_filled_by(&self, bytes: u64) -> bool {
+    pub(crate) fn is_filled_by(&self, bytes: u64) -> bool {
         bytes as f64 / self.bytes_per_second() >= self.min_rtt.as_secs_f64() * FILLED
     }
     /// Whether a round-trip time has a queue in it: it is above the least by a tenth, and by a millisecond.
-    pub fn has_queue_in(&self, rtt: Duration) -> bool {
+    pub(crate) fn has_queue_in(&self, rtt: Duration) -> bool {
         rtt > self.min_rtt + (self.min_rtt / 10).max(Duration::from_millis(1))
     }
     /// Bytes per second that the path is trusted with: more than was seen if it was `never_filled`.
-    pub fn trusted_rate(&self, never_filled: bool) -> f64 {
+    pub(crate) fn trusted_rate(&self, never_filled: bool) -> f64 {
         self.bytes_per_second() * if never_filled { OPTIMISM } else { 1.0 }
     }
     /// Whether new data may go here at all: established, not put aside.

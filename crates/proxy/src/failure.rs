@@ -24,7 +24,7 @@ pub enum Failure {
 
 impl Failure {
     /// REP of a SOCKS5 reply.
-    pub fn socks_reply(self) -> u8 {
+    pub(crate) fn socks_reply(self) -> u8 {
         match self {
             Self::General => 1,
             Self::NotAllowed => 2,

@@ -122,7 +122,7 @@ impl Election {
     }
 
     /// Whether the neighbour of this index is dependent by the last run.
-    pub fn is_dependent(&self, index: usize) -> bool {
+    pub(crate) fn is_dependent(&self, index: usize) -> bool {
         bit_matrix::contains(&self.dependent, index)
     }
 

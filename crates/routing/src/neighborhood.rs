@@ -143,7 +143,7 @@ impl Neighborhood {
     }
 
     /// The neighbours that neighbour `j` is connected with by NCM, in ascending order.
-    pub fn connected_with(&self, j: usize) -> impl Iterator<Item = RouterId> + '_ {
+    pub(crate) fn connected_with(&self, j: usize) -> impl Iterator<Item = RouterId> + '_ {
         bit_matrix::ones(self.row(j)).filter_map(|k| self.get(k)).map(|neighbor| neighbor.rank.id)
     }
 

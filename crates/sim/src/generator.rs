@@ -98,9 +98,9 @@ impl Generator {
 }
 
 /// Bytes of data in a packet of ns-2's TCP (`packetSize_`).
-pub const NS2_PACKET: u16 = 1000;
+pub(crate) const NS2_PACKET: u16 = 1000;
 /// Bytes of headers of ns-2's TCP (`tcpip_base_hdr_size_`).
-pub const NS2_HEADERS: u16 = 40;
+pub(crate) const NS2_HEADERS: u16 = 40;
 
 /// TCP as ns-2.35 has it by default (`Agent/TCP` and `Agent/TCPSink` in its `tcl/lib/ns-default.tcl`): packets of 1000
 /// bytes and 40 of headers, a first window of two packets, retransmission timeouts of 6 s before the first sample and of

@@ -28,7 +28,7 @@ pub enum End {
 pub(crate) const LINK_EVENT: u32 = 0;
 
 /// IPv4 and UDP headers of cross traffic, bytes: what its packets cannot be shorter than.
-pub const UDP_OVERHEAD: u32 = 28;
+pub(crate) const UDP_OVERHEAD: u32 = 28;
 
 struct LinkSlot {
     name: String,

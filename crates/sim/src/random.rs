@@ -24,7 +24,7 @@ impl RandomStream {
         self.generator.next_u32()
     }
     /// The next 64 bits.
-    pub fn bits64(&mut self) -> u64 {
+    pub(crate) fn bits64(&mut self) -> u64 {
         self.generator.next_u64()
     }
     /// A number from 0 (included) to 1 (excluded), a multiple of 2^-53.
@@ -66,7 +66,7 @@ impl RandomStream {
 }
 
 /// The 32 bytes that belong to a name in a run: SHA-256 over the seed (8 bytes, little end first) and the name.
-pub fn derive_key(seed: u64, name: &str) -> [u8; 32] {
+pub(crate) fn derive_key(seed: u64, name: &str) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(b"anabranch random stream 1");
     hash.update(seed.to_le_bytes());

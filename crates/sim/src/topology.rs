@@ -101,7 +101,13 @@ pub fn attach_to_router(world: &mut World, name: &str, host: HostId, router: Rou
 }
 
 /// Adds an interface to a host, at a router, by a link of its own, the same in both directions.
-pub fn attach_by_link(world: &mut World, name: &str, host: HostId, router: RouterId, link: &LinkConfig) -> InterfaceId {
+pub(crate) fn attach_by_link(
+    world: &mut World,
+    name: &str,
+    host: HostId,
+    router: RouterId,
+    link: &LinkConfig,
+) -> InterfaceId {
     let out = world.add_link(&format!("{name}/out"), link, End::Hosts, End::Router(router));
     let into = world.add_link(&format!("{name}/in"), link, End::Router(router), End::Hosts);
     world.add_interface(host, out, &[into])

@@ -105,7 +105,7 @@ impl World {
         self.config.seed
     }
     /// Whether hosts have IPv6 addresses.
-    pub fn uses_ipv6(&self) -> bool {
+    pub(crate) fn uses_ipv6(&self) -> bool {
         self.config.ipv6
     }
     /// Adds a router.

@@ -32,12 +32,12 @@ impl Checksum {
     }
 
     /// Adds a number of 32 bits in the same way.
-    pub const fn add_u32(&mut self, value: u32) {
+    pub(crate) const fn add_u32(&mut self, value: u32) {
         self.sum += (value >> 16) as u64 + (value & 0xffff) as u64;
     }
 
     /// Adds a number of 64 bits in the same way.
-    pub const fn add_u64(&mut self, value: u64) {
+    pub(crate) const fn add_u64(&mut self, value: u64) {
         self.add_u32((value >> 32) as u32);
         self.add_u32(value as u32);
     }

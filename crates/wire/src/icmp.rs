@@ -8,9 +8,9 @@ use crate::seq::SeqNumber;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Protocol number of ICMP.
-pub const PROTOCOL_ICMP: u8 = 1;
+pub(crate) const PROTOCOL_ICMP: u8 = 1;
 /// Protocol number of ICMPv6.
-pub const PROTOCOL_ICMPV6: u8 = 58;
+pub(crate) const PROTOCOL_ICMPV6: u8 = 58;
 
 /// "Fragmentation needed and DF set", or "packet too big", about a TCP segment. Anybody can have sent it: the sequence number is to
 /// be compared with what is outstanding (RFC 5927, section 4.1).

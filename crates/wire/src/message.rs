@@ -25,7 +25,7 @@ use crate::reader::Reader;
 pub const HEADER: usize = 24;
 
 /// Play-out times are less than this, microseconds: almost nine years.
-pub const PLAY_OUT_LIMIT: u64 = 1 << 48;
+pub(crate) const PLAY_OUT_LIMIT: u64 = 1 << 48;
 
 const MAGIC: [u8; 2] = [0xab, 0x4d];
 /// Version 1, no flags.

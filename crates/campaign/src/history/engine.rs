@@ -195,6 +195,12 @@ impl EngineSide {
     }
 }
 
+/// A host of the engine's that only listens, with the plainest settings.
+pub(super) fn listener(seed: u64, addresses: &[IpAddr]) -> Endpoint {
+    let settings = Settings::plain(ENGINE);
+    EngineSide::new(&settings, seed, addresses, false).endpoint
+}
+
 fn at(now: Nanos) -> Instant {
     Instant::from_nanos(now)
 }

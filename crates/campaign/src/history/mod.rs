@@ -8,6 +8,7 @@ pub mod network;
 pub mod opposite;
 mod text;
 pub mod transcript;
+pub mod twins;
 pub mod verdict;
 pub mod world;
 

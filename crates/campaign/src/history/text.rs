@@ -212,7 +212,7 @@ mod tests {
     fn a_history_written_and_read_is_the_same() {
         for (_, kind) in Kind::NAMES {
             for seed in 0..300 {
-                for history in [History::draw(kind, seed), History::draw_hostile(seed)] {
+                for history in [History::draw_changing(kind, seed), History::draw_hostile(seed)] {
                     assert_eq!(history.to_string().parse(), Ok(history));
                 }
             }

@@ -1,6 +1,5 @@
 //! How a history may end.
 
-use super::lie::Lie;
 use super::opposite::Ending;
 use super::world::World;
 use super::{History, Op};
@@ -68,13 +67,12 @@ pub fn play(history: &History, record: bool, strict: bool) -> Played {
 
 /// Whether a failure is one that is known and not mended, of which there are histories in `corpus/known`. Options are lost on the
 /// way in the midst, and a side takes for plain TCP what the other still maps: it reads what nobody wrote, or takes the FIN of a
-/// subflow for the end. Or the fallback after a wrong checksum finds what the peer mapped elsewhere still out of order, or what it
-/// maps again under mappings of several segments before it hears of it, or, with `data_in_subflow_order`, what waits behind the
-/// hole: what follows is appended, and not put where it belongs.
+/// subflow for the end. Or, after a wrong checksum, the engine falls back while the peer, which has not heard of it, maps again what
+/// it sent, or while something waits behind a hole of the subflow (`data_in_subflow_order`): what follows is appended, and not put
+/// where it belongs.
 fn known(world: &World, history: &History) -> bool {
     let excuses = |op: &Op| match op {
         Op::Strip(_) => true,
-        Op::Lie(Lie::Overlay, _) => history.checksums(),
         Op::Change(..) => history.checksums() && (history.repeats() || history.is_set("data_in_subflow_order")),
         _ => false,
     };

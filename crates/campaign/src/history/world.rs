@@ -82,7 +82,7 @@ pub struct World {
 }
 
 /// What a side writes: octets that differ from place to place.
-fn pattern(side: usize) -> &'static Bytes {
+pub(super) fn pattern(side: usize) -> &'static Bytes {
     static PATTERNS: OnceLock<[Bytes; 2]> = OnceLock::new();
     let make = |side: u64| {
         (0..300_000_u64).map(move |at| (at.wrapping_mul(2_654_435_761).wrapping_add(side * 77) >> 13) as u8)

@@ -152,6 +152,13 @@ impl Peer {
         }
     }
 
+    /// The same host, which happens to choose the key of another.
+    #[must_use]
+    pub fn with_key_of(mut self, other: &Self) -> Self {
+        self.secrets = Secrets::of(other.secrets.key);
+        self
+    }
+
     fn choice(&self, choice: Choice) -> u32 {
         self.style.value(choice as usize)
     }

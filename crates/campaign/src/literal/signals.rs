@@ -26,10 +26,12 @@ impl Peer {
                 let target = SocketAddr::new(*address, port.unwrap_or(self.flows[index].remote.port()));
                 if !self.known.contains(&target) && self.known.len() < 8 {
                     self.known.push(target);
-                    if self.choice(Choice::Joins) == 0 && self.heard_dss && self.end.is_none() {
-                        if let Some(path) = self.any_path() {
-                            self.join(path, target, self.secrets.peer_token);
-                        }
+                    if self.choice(Choice::Joins) == 0
+                        && self.heard_dss
+                        && self.end.is_none()
+                        && let Some(path) = self.any_path()
+                    {
+                        self.join(path, target, self.secrets.peer_token);
                     }
                 }
             }

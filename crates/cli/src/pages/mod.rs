@@ -14,6 +14,8 @@
 //! `docs/results/`, a file for each experiment. Beside these are each statement and each sensitivity of all experiments, as CSV.
 
 mod blocks;
+#[cfg(test)]
+mod copied;
 mod data;
 mod record;
 mod tables;

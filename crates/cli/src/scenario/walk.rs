@@ -167,8 +167,8 @@ mod tests {
     fn walks_that_cannot_be_are_refused_with_the_reason() {
         let cases = [
             (r#"{ away = [], edge = "5 s" }"#, "in order of time"),
-            (r#"{ away = ["10 s..", "20..30 s"], edge = "5 s" }"#, "do not overlap"),
-            (r#"{ away = ["10..30 s", "20..40 s"], edge = "5 s" }"#, "do not overlap"),
+            (r#"{ away = ["10 s..", "20..30 s"], edge = "5 s" }"#, "must not overlap"),
+            (r#"{ away = ["10..30 s", "20..40 s"], edge = "5 s" }"#, "must not overlap"),
             (r#"{ away = ["10..30 s"], edge = "0 s" }"#, "cannot lie where the walk begins"),
             (r#"{ away = ["10..30 s"] }"#, "a walk has no 'edge', which it needs"),
             (r#"{ away = ["10..30 s"], edge = "5 s", rate = "0 %" }"#, "above 0 %"),

@@ -13,7 +13,8 @@ mod start_codes;
 #[cfg(test)]
 mod tests;
 
-pub use picture::{Codec, Format, LONGEST_PICTURE, Picture, StreamError};
+pub(crate) use picture::LONGEST_PICTURE;
+pub use picture::{Codec, Format, Picture, StreamError};
 
 use crate::frame::Frame;
 use crate::trace::{FrameRate, MOST_FRAMES, Trace, TraceError, display_order};

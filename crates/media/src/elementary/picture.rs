@@ -6,7 +6,7 @@ use anabranch_policy::Duration;
 use thiserror::Error;
 
 /// A picture that is longer than this is none: 16 MiB.
-pub const LONGEST_PICTURE: usize = 16 << 20;
+pub(crate) const LONGEST_PICTURE: usize = 16 << 20;
 
 /// Why a stream could not be read.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]

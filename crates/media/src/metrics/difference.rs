@@ -4,7 +4,7 @@ use super::Plane;
 
 /// What a PSNR is taken to be at most, in dB, so that a mean can be taken: identical pictures would have an infinite one. A
 /// single sample of a 176x144 picture that is wrong by one makes 92 dB.
-pub const HIGHEST_PSNR: f64 = 100.0;
+pub(crate) const HIGHEST_PSNR: f64 = 100.0;
 
 /// Samples whose squares are added up at a time.
 const ROW: usize = 4096;
@@ -39,7 +39,7 @@ pub fn psnr(mean_squared_error: f64) -> f64 {
 
 /// EvalVid's opinion score of a picture from its PSNR (Klaue, Rathke, Wolisz: "EvalVid - A Framework for Video Transmission and
 /// Quality Evaluation", 2003, table 1): 5 excellent above 37 dB, 4 good above 31, 3 fair above 25, 2 poor above 20, 1 bad.
-pub fn opinion_score(psnr: f64) -> u8 {
+pub(crate) fn opinion_score(psnr: f64) -> u8 {
     1 + [20.0, 25.0, 31.0, 37.0].iter().filter(|&&bound| psnr > bound).count() as u8
 }
 

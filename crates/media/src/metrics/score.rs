@@ -216,7 +216,7 @@ impl Scorer {
     }
 
     /// Whether a frame is shown exactly as it was coded.
-    pub fn is_undamaged(&self, display: usize, shown: &[u8]) -> bool {
+    pub(crate) fn is_undamaged(&self, display: usize, shown: &[u8]) -> bool {
         shown.get(..self.plane()) == Some(self.coded(display % self.scores.len()).samples)
     }
 }

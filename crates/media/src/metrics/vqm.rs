@@ -86,7 +86,7 @@ impl Vqm {
     }
 
     /// The contrasts of a picture.
-    pub fn contrasts(&self, plane: Plane<'_>) -> Contrasts {
+    pub(crate) fn contrasts(&self, plane: Plane<'_>) -> Contrasts {
         Contrasts(places(plane).map(|(x, y)| self.contrast(plane, x, y)).collect())
     }
 

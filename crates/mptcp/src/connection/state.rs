@@ -82,8 +82,7 @@ impl Connection {
             role,
             identity: ConnectionIdentity::new(&opening),
             association: Association::new(protocol, checksum),
-            // As many as there mostly are: room that is never used is most of what an idle connection costs.
-            subflows: Subflows::with_capacity(if opening.config.multipath { 2 } else { 1 }),
+            subflows: Subflows::default(),
             joins: Joins::default(),
             congestion: (policies.congestion)(),
             scheduling: Scheduling::new((policies.scheduler)()),

@@ -51,19 +51,19 @@ impl InterfaceQuality {
         self.0
     }
     /// A loss that was found by acknowledgements (line 5).
-    pub const fn on_loss(&mut self) {
+    pub(crate) const fn on_loss(&mut self) {
         if self.0 >= 100 {
             self.0 -= 100;
         }
     }
     /// A retransmission timeout (line 11).
-    pub const fn on_timeout(&mut self) {
+    pub(crate) const fn on_timeout(&mut self) {
         if self.0 >= 1000 {
             self.0 -= 1000;
         }
     }
     /// An acknowledgement (line 15).
-    pub const fn on_acknowledgement(&mut self) {
+    pub(crate) const fn on_acknowledgement(&mut self) {
         if self.0 < BEST {
             self.0 += 1;
         }

@@ -112,7 +112,7 @@ impl MeshSettings {
     }
 
     /// Reads all its settings.
-    pub fn read_with_backup(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
+    pub(crate) fn read_with_backup(reader: &mut Reader<'_>) -> Result<Self, SettingError> {
         let mesh = Self::read(reader)?;
         Ok(Self { backup: reader.read(&BACKUP)?, ..mesh })
     }

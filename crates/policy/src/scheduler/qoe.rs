@@ -108,7 +108,7 @@ impl Quality {
 }
 
 /// The delivery speed for a class and a priority, 1 (highest) to 6: none if it is the normal one.
-pub fn delivery_speed(normal: Rate, class: Class, priority: u8) -> Option<Rate> {
+pub(crate) fn delivery_speed(normal: Rate, class: Class, priority: u8) -> Option<Rate> {
     // NDS - NDS >> shift, as printed; the bad class subtracts halves one after the other.
     let less = |shift: u32| Some(normal.bytes_per_second() - (normal.bytes_per_second() >> shift));
     let part = |shift: u32| Some(normal.bytes_per_second() >> shift);

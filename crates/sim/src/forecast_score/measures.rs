@@ -34,7 +34,7 @@ impl Measure {
         }
     }
     /// Whether more is better.
-    pub const fn more_is_better(self) -> bool {
+    pub(crate) const fn more_is_better(self) -> bool {
         matches!(self, Self::Auc | Self::Lead)
     }
 }
@@ -45,7 +45,7 @@ const DOWN_AFTER: usize = 3;
 /// The most lead or delay that counts, in ticks.
 const MOST_LEAD: usize = 10;
 /// A forecast below this is an alarm: the link is thought to be down for sure enough to be left alone.
-pub const ALARM: f64 = 0.3;
+pub(crate) const ALARM: f64 = 0.3;
 
 /// The forecasts of one contender for one link while it was known, one per second, and what came.
 #[derive(Clone, Debug, Default)]

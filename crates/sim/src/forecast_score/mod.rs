@@ -20,7 +20,7 @@ mod setting;
 mod tests;
 
 pub use comparison::{Row, compare, contenders};
-pub use measures::{ALARM, Forecasts, Interval, Measure, Score, interval};
+pub use measures::{Forecasts, Interval, Measure, Score, interval};
 pub use reception::Fading;
 pub use run::{Contender, run};
 pub use setting::{Setting, settings};

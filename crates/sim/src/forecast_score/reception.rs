@@ -23,7 +23,7 @@ impl Fading {
 
     /// The share of packets that are received at a mean signal in dBm:
     /// P(gain >= x) = exp(-m x) sum over k < m of (m x)^k / k!, with x the gain that is needed.
-    pub fn reception_ratio(&self, mean: f64) -> f64 {
+    pub(crate) fn reception_ratio(&self, mean: f64) -> f64 {
         let shape = self.shape.max(1);
         let needed = f64::from(shape) * libm::pow(10.0, (self.sensitivity - mean) / 10.0);
         let (mut term, mut sum) = (1.0, 1.0);

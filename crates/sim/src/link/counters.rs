@@ -61,7 +61,7 @@ impl Drops {
         self.0[cause as usize] += 1;
     }
     /// Counts all of `other`.
-    pub fn add_all(&mut self, other: &Self) {
+    pub(crate) fn add_all(&mut self, other: &Self) {
         self.0.iter_mut().zip(other.0).for_each(|(sum, count)| *sum += count);
     }
     /// How many of this cause.

@@ -96,7 +96,7 @@ impl World {
     ///
     /// # Errors
     /// When the router refuses its configuration or that of an interface.
-    pub fn add_mesh_router(
+    pub(crate) fn add_mesh_router(
         &mut self,
         node: NodeId,
         start: Instant,
@@ -114,7 +114,7 @@ impl World {
     }
     /// The configuration of a node's router as the lab wants it: its name, the family of the lab's addresses, and a seed
     /// of its own; the rest are the RFCs' defaults.
-    pub fn router_config(&self, node: NodeId) -> Config {
+    pub(crate) fn router_config(&self, node: NodeId) -> Config {
         let name = format!("router/{}", self.network.mesh.nodes[node.index()].name);
         let key = derive_key(self.seed(), &name);
         Config {
@@ -125,7 +125,7 @@ impl World {
     }
     /// The configuration of a radio as an interface of its node's router: its number, link-local address, and the
     /// addresses of the hosts' interfaces that it is to advertise; the rest are RFC 5614's defaults.
-    pub fn radio_interface(&self, node: NodeId, radio: RadioId, addresses: &[InterfaceId]) -> InterfaceConfig {
+    pub(crate) fn radio_interface(&self, node: NodeId, radio: RadioId, addresses: &[InterfaceId]) -> InterfaceConfig {
         let host = |interface: &InterfaceId| (self.address(*interface), if self.uses_ipv6() { 128 } else { 32 });
         InterfaceConfig {
             addresses: addresses.iter().map(host).collect(),
@@ -133,20 +133,20 @@ impl World {
         }
     }
     /// The interfaces of hosts that are attached to a node.
-    pub fn attached_to_node(&self, node: NodeId) -> Vec<InterfaceId> {
+    pub(crate) fn attached_to_node(&self, node: NodeId) -> Vec<InterfaceId> {
         self.network.mesh.nodes[node.index()].local.keys().copied().collect()
     }
     /// The links between a host's interface and the node that it is attached to: out of the host, and into it.
-    pub fn node_links(&self, interface: InterfaceId) -> Option<(LinkId, LinkId)> {
+    pub(crate) fn node_links(&self, interface: InterfaceId) -> Option<(LinkId, LinkId)> {
         let into = self.network.mesh.nodes.iter().find_map(|node| node.local.get(&interface))?;
         Some((self.network.sends_on(interface)?, *into))
     }
     /// The router of a node, to look at.
-    pub fn mesh_router(&self, node: NodeId) -> Option<&Router> {
+    pub(crate) fn mesh_router(&self, node: NodeId) -> Option<&Router> {
         self.network.mesh.nodes[node.index()].agent.as_ref().map(|agent| &agent.router)
     }
     /// Moves a node, and all its radios with it.
-    pub fn move_node(&mut self, node: NodeId, position: Position) {
+    pub(crate) fn move_node(&mut self, node: NodeId, position: Position) {
         self.network.mesh.move_node(node, position);
     }
     /// Where a node is.
@@ -203,13 +203,13 @@ impl Mesh {
 
 impl World {
     /// Lets the interface `interface` be lane `lane` of the node where `base` is lane 0. Routers need not know it.
-    pub fn add_lane(&mut self, base: InterfaceId, interface: InterfaceId, lane: usize) {
+    pub(crate) fn add_lane(&mut self, base: InterfaceId, interface: InterfaceId, lane: usize) {
         let lanes = &mut self.network.mesh.lanes;
         lanes.members.insert(interface, (base, lane));
         lanes.count = lanes.count.max(lane + 1);
     }
     /// How lanes are routed, at every node.
-    pub fn set_lane_settings(&mut self, settings: LaneSettings) {
+    pub(crate) fn set_lane_settings(&mut self, settings: LaneSettings) {
         self.network.mesh.lanes.settings = settings;
     }
 }

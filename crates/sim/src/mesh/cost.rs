@@ -33,7 +33,7 @@ impl Sub for MeshCost {
 
 impl World {
     /// What the mesh has cost so far. Frames that are on the air count when they end.
-    pub fn mesh_cost(&self) -> MeshCost {
+    pub(crate) fn mesh_cost(&self) -> MeshCost {
         let mut cost = MeshCost::default();
         let on = self.now().as_secs_f64();
         for node in &self.network.mesh.nodes {

@@ -73,7 +73,7 @@ pub fn choose(hops: &[NextHop], flow: u32) -> Option<NextHop> {
 }
 
 /// The hash of a flow: source, destination, and both ports in one word (0 where there are none), with a node's salt.
-pub fn flow_hash(salt: u64, source: InterfaceId, destination: InterfaceId, ports: u32) -> u32 {
+pub(crate) fn flow_hash(salt: u64, source: InterfaceId, destination: InterfaceId, ports: u32) -> u32 {
     let mut digest = Digest::default();
     digest.add(salt);
     digest.add(u64::from(source.0) << 32 | u64::from(destination.0));

@@ -10,7 +10,7 @@ use anabranch_wire::ospf::{InterfaceId, RouterId};
 use std::collections::BTreeSet;
 
 /// The rules, in the order of [`LaneSurvey::rules`].
-pub const RULES: [LanePolicy; 3] = [LanePolicy::Paper, LanePolicy::Spread, LanePolicy::Disjoint];
+pub(crate) const RULES: [LanePolicy; 3] = [LanePolicy::Paper, LanePolicy::Spread, LanePolicy::Disjoint];
 
 /// Lanes between two nodes, as in the MANET paper's table 3.
 const LANES: usize = 3;
@@ -81,7 +81,7 @@ impl LaneSurvey {
         }
     }
     /// Looks at the lanes between two nodes.
-    pub fn look_between(&mut self, world: &World, from: NodeId, to: NodeId) {
+    pub(crate) fn look_between(&mut self, world: &World, from: NodeId, to: NodeId) {
         for (rule, sum) in RULES.into_iter().zip(&mut self.rules) {
             if rule == LanePolicy::Disjoint && world.nodes() > MOST_PLANNED {
                 continue;

@@ -74,7 +74,7 @@ impl MovingNetwork {
     /// HelloInterval 2 s, RouterDeadInterval 6 s, differential Hellos with 2HopRefresh 3. `range` in metres: 200 or 250 there.
     ///
     /// "(Maximum) velocity 10 m/s" with no least one, and counted from 1,800 s on: so all speeds up to 10 m/s are equally
-    /// likely for a leg, and nodes have moved for half an hour when the warm-up ends. The paper does not say the rates of
+    /// likely for a leg, and nodes have moved for half an hour when the warm-up ends. The RFC does not say the rates of
     /// 802.11b. Its 160 nodes say 1,310 kbit/s on one channel, in 352 packets per second and 69 of 159 nodes in range of each
     /// other: more than frames for all at 1 Mbit/s can carry. So all frames are at 11 Mbit/s.
     pub fn appendix_e(nodes: usize, range: f64, fullness: LsaFullness, seed: u64) -> Self {
@@ -109,9 +109,6 @@ impl MovingNetwork {
             wire: false,
         }
     }
-    /// The least speed of nodes that move up to 10 m/s in the steady state, metres per second. With 0 there is none: the
-    /// mean speed falls for ever.
-    pub const SLOWEST: f64 = 0.1;
 
     /// The same with so many nodes in as large an area as keeps their density.
     #[must_use]

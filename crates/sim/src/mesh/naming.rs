@@ -10,12 +10,12 @@ pub fn router_id(node: NodeId) -> RouterId {
 }
 
 /// The node of a router.
-pub fn node_of(router: RouterId) -> Option<NodeId> {
+pub(crate) fn node_of(router: RouterId) -> Option<NodeId> {
     router.0.checked_sub(1).map(NodeId)
 }
 
 /// The number that a node's router knows a radio by.
-pub fn interface_id(radio: RadioId) -> ospf::InterfaceId {
+pub(crate) fn interface_id(radio: RadioId) -> ospf::InterfaceId {
     ospf::InterfaceId(u32::from(radio.0) + 1)
 }
 

@@ -63,7 +63,7 @@ impl Snapshot {
 
 impl World {
     /// The mesh as it is now, with the next hops to these interfaces of hosts.
-    pub fn mesh_snapshot(&mut self, destinations: &[InterfaceId]) -> Snapshot {
+    pub(crate) fn mesh_snapshot(&mut self, destinations: &[InterfaceId]) -> Snapshot {
         let mesh = &mut self.network.mesh;
         // Tables are filled when a packet needs them.
         for node in (0..mesh.nodes.len() as u32).map(NodeId) {

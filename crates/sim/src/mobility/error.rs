@@ -27,4 +27,4 @@ pub enum MobilityError {
 }
 
 /// The most nodes of a movement.
-pub const MAX_NODES: usize = 100_000;
+pub(crate) const MAX_NODES: usize = 100_000;

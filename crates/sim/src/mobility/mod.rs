@@ -18,6 +18,6 @@ mod random_waypoint;
 mod tests;
 
 pub use area::{Area, Span};
-pub use error::{MAX_NODES, MobilityError};
+pub use error::MobilityError;
 pub use model::Model;
 pub use movement::{Movement, Waypoint};

@@ -91,7 +91,8 @@ impl Movement {
         }
     }
     /// The waypoints of a node.
-    pub fn waypoints(&self, node: usize) -> &[Waypoint] {
+    #[cfg(test)]
+    pub(crate) fn waypoints(&self, node: usize) -> &[Waypoint] {
         self.tracks.get(node).map_or(&[], |track| &track.waypoints)
     }
     /// The same movement elsewhere. BonnMotion's ns-2 files lie 10 m to the north-east of its own.

@@ -1,5 +1,6 @@
 //! Movements: by hand, from files, and whether the models are in their steady state from the start.
 
+use super::error::MAX_NODES;
 use super::*;
 use crate::radio::Position;
 use crate::random::RandomStream;

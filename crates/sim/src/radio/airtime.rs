@@ -5,15 +5,15 @@ use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Duration;
 
 /// What is sent beside a packet: LLC and SNAP 8 bytes, MAC header 24, frame check sequence 4.
-pub const DATA_OVERHEAD: u32 = 36;
+pub(crate) const DATA_OVERHEAD: u32 = 36;
 /// Bytes of an RTS frame.
-pub const RTS_BYTES: u32 = 20;
+pub(crate) const RTS_BYTES: u32 = 20;
 /// Bytes of a CTS or an ACK frame.
-pub const ANSWER_BYTES: u32 = 14;
+pub(crate) const ANSWER_BYTES: u32 = 14;
 
 /// The time that a frame of so many bytes, MAC header and frame check sequence included, is on the air. The part behind
 /// the preamble is rounded up to whole microseconds (16.3.4), since the header has it so.
-pub fn airtime(bytes: u32, rate: Rate, preamble: Preamble) -> Duration {
+pub(crate) fn airtime(bytes: u32, rate: Rate, preamble: Preamble) -> Duration {
     let slow = rate.bits_per_second() <= 1_000_000;
     let preamble = if preamble == Preamble::Long || slow { 192 } else { 96 };
     let bits_and_micros = u64::from(bytes) * 8 * 1_000_000;

@@ -23,7 +23,7 @@ mod station;
 mod tests;
 mod timers;
 
-pub use airtime::{ANSWER_BYTES, DATA_OVERHEAD, RTS_BYTES, Times, airtime};
+pub use airtime::Times;
 pub use config::{AnswerRate, Interrupted, MediumConfig, Preamble};
 pub use energy::{AirtimeUse, Power};
 pub use hearing::{Hears, Position};

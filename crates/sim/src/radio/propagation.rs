@@ -50,7 +50,7 @@ impl Default for PathLoss {
 impl PathLoss {
     /// The strength of the signal at a distance in metres, without shadowing, in dBm. Within the first metre it is as
     /// at one.
-    pub fn mean_signal(&self, distance: f64) -> f64 {
+    pub(crate) fn mean_signal(&self, distance: f64) -> f64 {
         self.transmit_power - self.reference_loss - 10.0 * self.exponent * libm::log10(distance.max(1.0))
     }
     /// The distance in metres beyond which nothing is heard however lucky the place.

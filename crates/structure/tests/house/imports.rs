@@ -90,7 +90,7 @@ fn defined_in(source: &Source, names: &BTreeMap<&str, Names>, path: &[String], d
 }
 
 /// The segments of a path from the crate's root, or nothing if it leads out of the crate.
-fn absolute(source: &Source, module: &str, path: &[String]) -> Option<Vec<String>> {
+pub fn absolute(source: &Source, module: &str, path: &[String]) -> Option<Vec<String>> {
     let here: Vec<String> = module.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect();
     let (first, rest) = path.split_first()?;
     let mut base = match first.as_str() {
@@ -122,7 +122,7 @@ fn absolute(source: &Source, module: &str, path: &[String]) -> Option<Vec<String
 }
 
 /// Every leaf of a `use`: its path, and the name it gets; no name for a glob.
-fn flatten(tree: &syn::UseTree) -> Vec<(Vec<String>, Option<String>)> {
+pub fn flatten(tree: &syn::UseTree) -> Vec<(Vec<String>, Option<String>)> {
     match tree {
         syn::UseTree::Path(path) => {
             let mut leaves = flatten(&path.tree);

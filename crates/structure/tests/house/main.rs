@@ -5,10 +5,12 @@
 mod calls;
 mod graph;
 mod imports;
+mod public;
 mod sizes;
 mod source;
 
 use source::Source;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 const MOST_LINES_OF_A_FILE: usize = 600;
@@ -92,6 +94,43 @@ fn structs_are_small() {
                     .push(format!("{name} {}: {} fields, {} of them bool", fields.name, fields.all, fields.bools));
             }
         }
+    }
+    fail_if_any(complaints);
+}
+
+/// Libraries that commands and other programs are built on: whatever they export must be used.
+const PRODUCTS: [&str; 9] = ["mptcp", "stack", "host", "attach", "proxy", "perf", "router", "emulate", "system"];
+/// For programs with futures of their own, which nobody here writes.
+const OFFERED: [&str; 3] = ["poll_read_record", "poll_write_message", "poll_path_change"];
+
+#[test]
+fn what_a_product_exports_is_used_outside() {
+    let all = crates();
+    let parts = ["src", "tests", "benches", "examples"];
+    let words: Vec<(&str, &str, BTreeSet<String>)> = all
+        .iter()
+        .flat_map(|(name, folder)| {
+            parts.iter().map(move |part| (name.as_str(), *part, public::words(&folder.join(part))))
+        })
+        .collect();
+    let mut complaints = Vec::new();
+    for (name, folder) in all.iter().filter(|(name, _)| PRODUCTS.contains(&name.as_str())) {
+        let source = Source::read(folder);
+        let exported = public::exported(&source);
+        let signatures = public::named_in_signatures(&source);
+        let is_used = |word: &str| {
+            let outside = words.iter().filter(|(of, part, _)| of != name || *part != "src");
+            outside.into_iter().any(|(_, _, words)| words.contains(word))
+        };
+        eprintln!("{name}: {} public items and methods", exported.len());
+        let unused = exported.iter().filter(|it| {
+            let named = it.of.is_none() && signatures.contains(&it.name);
+            !named && !OFFERED.contains(&it.name.as_str()) && !is_used(&it.name)
+        });
+        complaints.extend(unused.map(|it| {
+            let of = it.of.as_ref().map(|of| format!("{of}::")).unwrap_or_default();
+            format!("{name} {}::{of}{}: make it private", it.module, it.name)
+        }));
     }
     fail_if_any(complaints);
 }

@@ -70,7 +70,7 @@ fn only_for_tests(item: &syn::Item) -> bool {
     })
 }
 
-fn attributes(item: &syn::Item) -> &[syn::Attribute] {
+pub fn attributes(item: &syn::Item) -> &[syn::Attribute] {
     match item {
         syn::Item::Const(item) => &item.attrs,
         syn::Item::Enum(item) => &item.attrs,

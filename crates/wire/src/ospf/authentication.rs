@@ -30,7 +30,7 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// Length of the digest, bytes.
-    pub const fn digest_len(self) -> usize {
+    pub(crate) const fn digest_len(self) -> usize {
         match self {
             Self::HmacSha256 => 32,
             Self::HmacSha384 => 48,

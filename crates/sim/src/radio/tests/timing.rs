@@ -1,5 +1,6 @@
 //! Airtimes and saturated links against the formulas.
 
+use super::super::airtime::{ANSWER_BYTES, DATA_OVERHEAD, RTS_BYTES, airtime};
 use super::*;
 
 #[test]
