@@ -17,8 +17,7 @@ const MOST_BYTES: u32 = 65_534;
 impl Connection {
     /// The place that the next new data takes in a shared mapping on this subflow; none if there are to be none.
     pub(super) fn place_under_mapping(&mut self, id: SubflowId) -> Option<Place> {
-        let most = self.scheduling.needs.segments_per_mapping.min(self.config.segments_per_mapping);
-        let most = most.min(u32::from(u8::MAX));
+        let most = self.scheduling.needs.segments_per_mapping.min(u32::from(u8::MAX));
         let multipath = self.association.protocol == Protocol::Multipath
             && self.association.confirmed
             && !self.association.checksum;
