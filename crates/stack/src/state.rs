@@ -304,7 +304,9 @@ impl State {
     fn fitted(&self, mut config: ConnectionConfig) -> ConnectionConfig {
         let mtu = self.devices.iter().flatten().filter_map(Device::mtu).min();
         config.tcp.mtu = config.tcp.mtu.min(mtu.unwrap_or(u16::MAX));
-        config.shared_mappings &= !self.devices.iter().flatten().any(Device::segments);
+        if self.devices.iter().flatten().any(Device::segments) {
+            config.segments_per_mapping = 1;
+        }
         config
     }
 

@@ -39,11 +39,9 @@ pub(super) struct Blocked {
 
 impl Scheduling {
     /// Nothing is blocked.
-    pub fn new(scheduler: Box<dyn Scheduler>, shared_mappings: bool) -> Self {
+    pub fn new(scheduler: Box<dyn Scheduler>, segments_per_mapping: u32) -> Self {
         let mut needs = scheduler.needs();
-        if !shared_mappings {
-            needs.segments_per_mapping = 1;
-        }
+        needs.segments_per_mapping = needs.segments_per_mapping.min(segments_per_mapping);
         Self { needs, scheduler, blocked: None }
     }
 }

@@ -85,7 +85,7 @@ impl Connection {
             subflows: Subflows::default(),
             joins: Joins::default(),
             congestion: (policies.congestion)(),
-            scheduling: Scheduling::new((policies.scheduler)(), opening.config.shared_mappings),
+            scheduling: Scheduling::new((policies.scheduler)(), opening.config.segments_per_mapping),
             sender: DataSender::new(&opening.config),
             receiver: DataReceiver::new(&opening.config),
             life: Life::new(role),

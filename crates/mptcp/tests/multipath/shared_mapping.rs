@@ -114,7 +114,7 @@ fn unasked_forbidden_with_checksums_or_in_plain_tcp_segments_share_no_mapping() 
         config
     };
     let forbidden = |mut config: ConnectionConfig| {
-        config.shared_mappings = false;
+        config.segments_per_mapping = 1;
         config
     };
     let clients = [
