@@ -20,7 +20,7 @@ pub use ending::{asked_to_end, listen_for_the_end};
 /// The examples of `docs/library.md`, so that they are compiled.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/library.md")]
-pub struct LibraryPage;
+struct LibraryPage;
 
 use anabranch_host::{Prospect, ReservedPorts, Setup, Watch, prospect};
 use anabranch_stack::{Stack, StackConfig};

@@ -149,6 +149,10 @@ pub struct ConnectionConfig {
     /// out either: neither opportunistic retransmissions, nor what a silent subflow holds, nor duplicates of what is overdue.
     /// Only a scheduler by which every subflow carries the whole stream goes on to do that.
     pub data_reinjection: Option<Reinjection>,
+    /// Most consecutive segments under one mapping, where the scheduler wants several
+    /// ([`anabranch_policy::scheduler::Needs::segments_per_mapping`]). 1 where they leave put together, to be segmented by the kernel or
+    /// the network card: that copies the options onto each, so all must have the same.
+    pub segments_per_mapping: u32,
     /// Most subflows, both sides' together (Linux allows 8 besides the first).
     pub max_subflows: usize,
     /// How long a connection outlives the loss of its last subflow.
@@ -182,6 +186,7 @@ impl ConnectionConfig {
             send_buffer: 4 * 1024 * 1024,
             buffers_per_subflow: true,
             data_reinjection: None,
+            segments_per_mapping: u32::MAX,
             max_subflows: 9,
             survive_without_subflows: Duration::from_secs(60),
             user_timeout: None,

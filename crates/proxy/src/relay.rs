@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
 /// Bytes taken from the stream before they are written to the socket.
-const GATHERED: usize = 256 * 1024;
+const GATHERED: usize = 128 * 1024;
 /// Pieces written to the socket at once.
 const PIECES: usize = 64;
 /// Most reads in a turn, after which others have theirs.

@@ -1,5 +1,5 @@
-//! Memory for what is read from devices and sockets and written by applications: slots of one size that are used again, the one that was
-//! free last first, since it is in the processor's cache.
+//! Memory for what is read from devices and sockets and written by applications: slots of one size that are used again, the
+//! one that was free last first, since it is in the processor's cache.
 
 use bytes::Bytes;
 use std::ops::Range;

@@ -300,10 +300,13 @@ impl State {
         self.devices.iter_mut().flatten().for_each(|device| device.handle_timeout(now));
     }
 
-    /// Settings of a connection, with packets that fit all devices.
+    /// Settings of a connection, with packets that fit all devices, and that those can take together.
     fn fitted(&self, mut config: ConnectionConfig) -> ConnectionConfig {
         let mtu = self.devices.iter().flatten().filter_map(Device::mtu).min();
         config.tcp.mtu = config.tcp.mtu.min(mtu.unwrap_or(u16::MAX));
+        if self.devices.iter().flatten().any(Device::segments) {
+            config.segments_per_mapping = 1;
+        }
         config
     }
 

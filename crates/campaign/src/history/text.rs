@@ -54,19 +54,24 @@ fn op_text(op: &Op) -> String {
             format!("lie {name} {count}")
         }
         Op::Act(side, action) => {
-            let (name, number) = match action {
-                Action::Join(number) => ("join", *number),
-                Action::JoinUnknown(number) => ("join-unknown", *number),
-                Action::Announce(number) => ("announce", *number),
-                Action::Withdraw(number) => ("withdraw", *number),
-                Action::Priority(number) => ("priority", *number),
-                Action::Reset(number) => ("reset", *number),
-                Action::Fin(number) => ("fin", *number),
-                Action::Again => ("again", 0),
-                Action::Infinite => ("infinite", 0),
-            };
+            let (name, number) = action_text(*action);
             format!("{name} {side} {number}")
         }
+    }
+}
+
+/// How an action is called, and its number.
+fn action_text(action: Action) -> (&'static str, u8) {
+    match action {
+        Action::Join(number) => ("join", number),
+        Action::JoinUnknown(number) => ("join-unknown", number),
+        Action::Announce(number) => ("announce", number),
+        Action::Withdraw(number) => ("withdraw", number),
+        Action::Priority(number) => ("priority", number),
+        Action::Reset(number) => ("reset", number),
+        Action::Fin(number) => ("fin", number),
+        Action::Again => ("again", 0),
+        Action::Infinite => ("infinite", 0),
     }
 }
 

@@ -26,7 +26,7 @@ pub struct MeshRoutes {
     pub fullness: Option<LsaFullness>,
     /// One of so many Hellos is full; none: 3.
     pub two_hop_refresh: Option<u16>,
-    /// Whether all routers are told which links the forecaster doubts, instead of neighbours alone; moving nodes only.
+    /// Whether suspect links are announced to all routers in LSAs, instead of to neighbours alone; moving nodes only.
     pub flood_doubts: bool,
     /// Which radios and which next hops the paths have.
     pub lanes: LaneSettings,

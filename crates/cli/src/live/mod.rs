@@ -27,7 +27,7 @@ const SAMPLE: Duration = Duration::from_millis(500);
 /// Most connections that are looked at.
 const MAX_CONNECTIONS: usize = 256;
 
-/// The view; dropping it gives the terminal back.
+/// The view; dropping it restores the terminal.
 pub struct Live {
     over: Arc<AtomicBool>,
     /// Told when the user wants to end.

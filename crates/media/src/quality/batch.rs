@@ -1,8 +1,8 @@
 //! Scores many passes of one stream at once: each picture that can be shown is decoded once, and scored once at each place
 //! where it is shown.
 //!
-//! Passes that lost the same I and P frames of a stretch have the same pictures there ([`super::history`]). Those of many
-//! stretches are decoded in one run of ffmpeg. What a pass shows is then looked up: at each place in display order the picture
+//! Passes that lost the same I and P frames of a section have the same pictures there ([`super::history`]). Those of many
+//! sections are decoded in one run of ffmpeg. What a pass shows is then looked up: at each place in display order the picture
 //! of the frame there, if it arrived and the decoder returned it, or else the one shown before. The figures are those of
 //! decoding each pass by itself; the tests hold both against each other.
 
@@ -55,7 +55,7 @@ impl Scores {
     }
 }
 
-/// What is to be decoded: stretches by their histories, each with the B frames that somebody has.
+/// What is to be decoded: sections by their histories, each with the B frames that somebody has.
 type Wanted = BTreeMap<History, BTreeSet<usize>>;
 /// Decoded pictures, by the number of their history and their frame in coding order.
 type Pictures = BTreeMap<Place, Shown>;
@@ -82,12 +82,12 @@ pub(super) fn score(comparison: &Comparison, passes: &[Vec<bool>]) -> Result<Sco
     let opened = decode_openings(comparison, &openings)?;
     let opened: Vec<Vec<Shown>> =
         opened.into_iter().map(|given| given.into_iter().map(|given| album.shown(given)).collect()).collect();
-    let stretch = |(number, (history, b))| Stretch { number, history, b };
-    let stretches: Vec<Stretch<'_>> = wanted.iter().enumerate().map(stretch).collect();
-    let mut rest = &stretches[..];
+    let section = |(number, (history, b))| Section { number, history, b };
+    let sections: Vec<Section<'_>> = wanted.iter().enumerate().map(section).collect();
+    let mut rest = &sections[..];
     while let Some((first, later)) = fitting(rest, comparison) {
         let pictures = decode(comparison, first)?.into_iter().map(|(of, given)| (of, album.shown(given))).collect();
-        let end = first.len() + stretches.len() - rest.len();
+        let end = first.len() + sections.len() - rest.len();
         let decoded = Decoded { coded_at: &coded_at, opened: &opened, pictures: &pictures };
         walks.par_iter_mut().for_each(|walk| walk.go_on(end, &decoded));
         pool.score(&mut walks, &album)?;
@@ -120,9 +120,9 @@ fn wanted(comparison: &Comparison, passes: &[Vec<bool>], parsed: &[Pass]) -> Wan
     wanted
 }
 
-/// A stretch to be decoded.
+/// A section to be decoded.
 #[derive(Clone, Copy)]
-struct Stretch<'a> {
+struct Section<'a> {
     /// The number of its history.
     number: usize,
     history: &'a History,
@@ -130,7 +130,7 @@ struct Stretch<'a> {
     b: &'a BTreeSet<usize>,
 }
 
-impl Stretch<'_> {
+impl Section<'_> {
     /// Its frames in coding order, and whether their pictures are wanted or only what they leave in the decoder.
     fn frames(&self) -> Vec<(usize, bool)> {
         let mut own: Vec<usize> = self.history.own.iter().chain(self.b).copied().collect();
@@ -141,10 +141,10 @@ impl Stretch<'_> {
 }
 
 /// As many of them as may be kept at a time, one at least, and the others.
-fn fitting<'a, 'b>(rest: &'a [Stretch<'b>], comparison: &Comparison) -> Option<(&'a [Stretch<'b>], &'a [Stretch<'b>])> {
+fn fitting<'a, 'b>(rest: &'a [Section<'b>], comparison: &Comparison) -> Option<(&'a [Section<'b>], &'a [Section<'b>])> {
     let mut bytes = 0;
-    let fits = |stretch: &&Stretch<'_>| {
-        bytes += (stretch.history.own.len() + stretch.b.len()) * comparison.scorer.plane();
+    let fits = |section: &&Section<'_>| {
+        bytes += (section.history.own.len() + section.b.len()) * comparison.scorer.plane();
         bytes <= KEPT
     };
     let count = rest.iter().take_while(fits).count().max(1);
@@ -154,20 +154,20 @@ fn fitting<'a, 'b>(rest: &'a [Stretch<'b>], comparison: &Comparison) -> Option<(
 /// The number of a history, and a frame in coding order.
 type Place = (usize, usize);
 
-/// Decodes stretches, on all cores.
-fn decode(comparison: &Comparison, stretches: &[Stretch<'_>]) -> Result<Vec<(Place, Given)>, FfmpegError> {
+/// Decodes sections, on all cores.
+fn decode(comparison: &Comparison, sections: &[Section<'_>]) -> Result<Vec<(Place, Given)>, FfmpegError> {
     let display = comparison.stream.display();
-    let part = |stretches: &[Stretch<'_>]| {
+    let part = |sections: &[Section<'_>]| {
         let (mut file, mut of_time) = (Vec::new(), Vec::new());
-        for stretch in stretches {
-            let frames = stretch.frames();
+        for section in sections {
+            let frames = section.frames();
             // Only the order of the times matters.
             let mut order: Vec<usize> = (0..frames.len()).collect();
             order.sort_unstable_by_key(|at| display[frames[*at].0]);
             let mut times = vec![0; frames.len()];
             order.iter().zip(of_time.len() as u64..).for_each(|(at, time)| times[*at] = time);
             file.extend(times.iter().zip(&frames).map(|(time, (frame, _))| (*time, *frame)));
-            of_time.extend(order.iter().map(|at| (stretch.number, frames[*at])));
+            of_time.extend(order.iter().map(|at| (section.number, frames[*at])));
         }
         let mut given = Vec::new();
         comparison.ffmpeg.pictures(lossy::pictures(&comparison.stream, file.into_iter()), |time, luma| {
@@ -177,7 +177,7 @@ fn decode(comparison: &Comparison, stretches: &[Stretch<'_>]) -> Result<Vec<(Pla
         })?;
         Ok(given)
     };
-    let parts = stretches.par_chunks(stretches.len().div_ceil(rayon::current_num_threads()).max(1)).map(part);
+    let parts = sections.par_chunks(sections.len().div_ceil(rayon::current_num_threads()).max(1)).map(part);
     Ok(parts.collect::<Result<Vec<_>, FfmpegError>>()?.concat())
 }
 

@@ -2,28 +2,28 @@
 //!
 //! Of MPEG-4 part 2 a decoder keeps two pictures, the last two I or P frames in coding order. A B frame leaves no trace, and an I
 //! frame that arrives makes it forget what was before it, but for the B frames between it and the next I or P frame, which
-//! are predicted from the frame before it too. So a stream falls into stretches, each from an I frame that arrived up to the next
-//! that did, whose pictures depend on which I and P frames arrived in the stretch and in the one before it, and on nothing
+//! are predicted from the frame before it too. So a stream falls into sections, each from an I frame that arrived up to the next
+//! that did, whose pictures depend on which I and P frames arrived in the section and in the one before it, and on nothing
 //! else. There are few such histories, however many ways to lose frames.
 
 use crate::elementary::{Codec, ElementaryStream};
 use crate::frame::FrameType;
 use std::ops::Range;
 
-/// A stretch of a stream and what its pictures depend on. Frames are places in coding order.
+/// A section of a stream and what its pictures depend on. Frames are places in coding order.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct History {
     /// From an I frame that arrived up to the next that did; the places in display order are the same.
     pub range: (usize, usize),
-    /// I and P frames of the stretch before it that arrived; none before the first.
+    /// I and P frames of the section before it that arrived; none before the first.
     pub before: Vec<usize>,
     /// I and P frames of it that arrived.
     pub own: Vec<usize>,
 }
 
 impl History {
-    /// Whether a decoder that has nothing but this history shows that B frame of the stretch as one that had all of the
-    /// stream. Without a stretch before it, B frames that directly follow the first I frame are predicted from what
+    /// Whether a decoder that has nothing but this history shows that B frame of the section as one that had all of the
+    /// stream. Without a section before it, B frames that directly follow the first I frame are predicted from what
     /// happened to be in the decoder.
     pub fn tells(&self, frame: usize) -> bool {
         !self.before.is_empty() || self.own.get(1).is_some_and(|second| *second < frame)
@@ -65,11 +65,11 @@ pub(super) fn histories(stream: &ElementaryStream, arrived: &[bool]) -> Pass {
     let opening = if opening.any(|index| Some(index) != first) { arrived[..opening_ends].to_vec() } else { Vec::new() };
     begins.push(arrived.len());
     let mut before = Vec::new();
-    let stretch = |pair: &[usize]| {
+    let section = |pair: &[usize]| {
         let own: Vec<usize> = anchors(pair[0]..pair[1]).collect();
         History { range: (pair[0], pair[1]), before: std::mem::replace(&mut before, own.clone()), own }
     };
-    Pass { histories: begins.windows(2).map(stretch).collect(), opening }
+    Pass { histories: begins.windows(2).map(section).collect(), opening }
 }
 
 pub(super) fn kind(stream: &ElementaryStream, index: usize) -> FrameType {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_of_the_stream_goes_from_an_i_frame_to_the_next_that_arrived() {
+    fn a_section_goes_from_an_i_frame_to_the_next_that_arrived() {
         let whole = without(&[]);
         let of = |range, before: &[usize], own: &[usize]| History { range, before: before.to_vec(), own: own.to_vec() };
         let (first, second, third) = ([0, 1, 4], [7, 10, 13], [16, 19, 22]);

@@ -83,6 +83,11 @@ impl Connection {
         bytes
     }
 
+    /// Whether [`Self::read`] may give something; where something can be given up, only reading tells.
+    pub fn is_readable(&self) -> bool {
+        self.partial.is_some() || self.receiver.buffer.readable() > 0
+    }
+
     pub(super) fn after_read(&mut self, now: Instant) {
         if !self.has_something_to_read() {
             self.life.readable_announced = false;

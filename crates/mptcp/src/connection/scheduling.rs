@@ -39,8 +39,10 @@ pub(super) struct Blocked {
 
 impl Scheduling {
     /// Nothing is blocked.
-    pub fn new(scheduler: Box<dyn Scheduler>) -> Self {
-        Self { needs: scheduler.needs(), scheduler, blocked: None }
+    pub fn new(scheduler: Box<dyn Scheduler>, segments_per_mapping: u32) -> Self {
+        let mut needs = scheduler.needs();
+        needs.segments_per_mapping = needs.segments_per_mapping.min(segments_per_mapping);
+        Self { needs, scheduler, blocked: None }
     }
 }
 

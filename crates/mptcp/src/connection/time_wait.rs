@@ -41,12 +41,12 @@ pub struct TimeWait {
 }
 
 /// What a segment means to a subflow in TIME-WAIT.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TimeWaitVerdict {
     /// Nothing.
     Drop,
-    /// This is to be sent.
-    Answer(Packet),
+    /// It is answered with [`TimeWait::acknowledgement`].
+    Acknowledge,
     /// The peer has nothing of it left.
     Reset,
 }
@@ -90,7 +90,7 @@ impl TimeWait {
         if segment.flags.contains(Flags::FIN) && segment.seq + segment.sequence_length() == self.receive_next {
             // The peer lost our last acknowledgement.
             self.until = now + self.wait;
-            return TimeWaitVerdict::Answer(self.acknowledgement(now));
+            return TimeWaitVerdict::Acknowledge;
         }
         let expected = segment.seq == self.receive_next && segment.sequence_length() == 0;
         let old =
@@ -106,10 +106,11 @@ impl TimeWait {
             return TimeWaitVerdict::Drop;
         }
         self.next_challenge = now + CHALLENGE_INTERVAL;
-        TimeWaitVerdict::Answer(self.acknowledgement(now))
+        TimeWaitVerdict::Acknowledge
     }
 
-    fn acknowledgement(&self, now: Instant) -> Packet {
+    /// What is said to the peer now.
+    pub fn acknowledgement(&self, now: Instant) -> Packet {
         let mut segment = Segment {
             source_port: self.local.port(),
             destination_port: self.remote.port(),

@@ -56,9 +56,17 @@ impl Endpoint {
     /// The next bytes in order, at most `max`; none if there are none now. Where something was given up it gives none any
     /// more, and none at all where messages are written: [`Self::read_record`] reads those, [`Self::read_stops`] tells.
     pub fn read(&mut self, now: Instant, id: ConnectionId, max: usize) -> Option<Bytes> {
-        let bytes = self.connections.get_mut(id)?.read(now, max);
-        self.settle(now, id);
+        let connection = self.connections.get_mut(id)?;
+        let bytes = connection.read(now, max);
+        if !connection.is_at_rest() {
+            self.settle(now, id);
+        }
         bytes
+    }
+
+    /// Whether [`Self::read`] may give something now: false saves asking it, and is told for less.
+    pub fn is_readable(&self, id: ConnectionId) -> bool {
+        self.connections.get(id).is_some_and(Connection::is_readable)
     }
 
     /// The next record: bytes, a message, or a gap. In a stream of bytes of which nothing is given up it is

@@ -31,8 +31,10 @@ impl Endpoint {
         }
         match time_wait.handle_segment(now, &packet.segment) {
             TimeWaitVerdict::Drop => {}
-            TimeWaitVerdict::Answer(answer) if self.answers.len() < MAX_ANSWERS => self.answers.push_back(answer),
-            TimeWaitVerdict::Answer(_) => self.counters.unknown += 1,
+            TimeWaitVerdict::Acknowledge if self.answers.len() < MAX_ANSWERS => {
+                self.answers.push_back(time_wait.acknowledgement(now));
+            }
+            TimeWaitVerdict::Acknowledge => self.counters.unknown += 1,
             TimeWaitVerdict::Reset => drop(self.time_waits.remove(local, remote)),
         }
     }

@@ -47,11 +47,21 @@ impl Endpoint {
     /// After anything happened to a connection: passes on its notices, lists it for output, and forgets it when it is
     /// over.
     pub(super) fn settle(&mut self, now: Instant, id: ConnectionId) {
-        self.connections.get_mut(id).into_iter().for_each(Connection::sweep);
-        self.pass_on_notices(now, id);
-        if !self.forget_if_over(now, id) {
-            self.list(id);
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.sweep();
+        // After nearly every segment there is nothing to tell but that there is something to read.
+        let readable = connection.output.poll_readable();
+        let quiet = connection.is_quiet();
+        if let Some(event) = readable {
+            self.push_event(event);
         }
+        if !quiet {
+            self.pass_on_notices(now, id);
+            if self.forget_if_over(now, id) {
+                return;
+            }
+        }
+        self.list(id);
     }
 
     /// Forgets a connection of which nothing is left but subflows in TIME-WAIT, and nobody asks for; keeps those.

@@ -205,9 +205,7 @@ impl Endpoint {
     /// Arms the timer of a connection, if it is due before what is armed already.
     pub(super) fn arm(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let due = connection.next_timeout();
-        if due < connection.output.armed {
-            connection.output.armed = due;
+        if let Some(due) = connection.next_to_arm() {
             self.timers.push(Reverse((due, id)));
         }
     }

@@ -27,19 +27,19 @@ pub enum State {
 
 impl State {
     /// Whether the handshake is not over.
-    pub fn is_opening(self) -> bool {
+    pub(crate) fn is_opening(self) -> bool {
         matches!(self, Self::SynSent | Self::SynReceived)
     }
     /// Whether the SYNs have been exchanged.
-    pub fn is_synchronised(self) -> bool {
+    pub(crate) fn is_synchronised(self) -> bool {
         !matches!(self, Self::SynSent | Self::SynReceived | Self::Closed)
     }
     /// Whether data of ours may still be put on it.
-    pub fn can_send(self) -> bool {
+    pub(crate) fn can_send(self) -> bool {
         matches!(self, Self::Established | Self::CloseWait)
     }
     /// Whether data of the peer may still come.
-    pub fn can_receive(self) -> bool {
+    pub(crate) fn can_receive(self) -> bool {
         matches!(self, Self::Established | Self::FinWait1 | Self::FinWait2)
     }
 }

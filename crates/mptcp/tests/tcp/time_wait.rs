@@ -206,3 +206,16 @@ fn ports_in_turn_come_again_only_after_the_range_has_been_gone_through() {
     t.connect(plain());
     assert!(step(here, t.hear().segment.source_port) > 4);
 }
+
+#[test]
+fn a_port_that_was_taken_again_waits_for_its_own_time() {
+    let mut t = in_turn(2_000, 2_000);
+    come_and_go(&mut t);
+    t.wait(1_500);
+    come_and_go(&mut t);
+    // The first would have been over for 1.2 s.
+    t.wait(59_700);
+    assert_eq!(t.host.connection_count(), 1);
+    t.wait(1_400);
+    assert_eq!(t.host.connection_count(), 0);
+}

@@ -9,7 +9,8 @@
 mod cipher;
 mod records;
 
-pub use records::{Opened, Records, SEALED, Tampered};
+pub(crate) use records::SEALED;
+pub use records::{Opened, Records, Tampered};
 
 use super::key::Key;
 use snow::{Builder, HandshakeState};

@@ -15,7 +15,7 @@ const FULL: usize = LENGTH + LARGEST + TAG;
 const PLACES: usize = 4;
 
 /// Bytes of a buffer for [`Records::places`].
-pub const SEALED: usize = PLACES * FULL;
+pub(crate) const SEALED: usize = PLACES * FULL;
 
 /// A record was changed, left out, repeated or cut off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -73,14 +73,14 @@ impl Records {
 
     /// Where in a buffer of [`SEALED`] bytes the stream's bytes must be for [`Self::seal_places`]: one place after the other,
     /// each full but the last.
-    pub fn places(buffer: &mut [u8]) -> [IoSliceMut<'_>; PLACES] {
+    pub(crate) fn places(buffer: &mut [u8]) -> [IoSliceMut<'_>; PLACES] {
         let mut places = buffer.chunks_exact_mut(FULL).map(|record| &mut record[LENGTH..LENGTH + LARGEST]);
         [(); PLACES].map(|()| IoSliceMut::new(places.next().unwrap_or_default()))
     }
 
     /// Seals the first `length` bytes that are in the places of a buffer, where they are; gives how many bytes at its beginning
     /// are the records.
-    pub fn seal_places(&mut self, buffer: &mut [u8], length: usize) -> usize {
+    pub(crate) fn seal_places(&mut self, buffer: &mut [u8], length: usize) -> usize {
         let (mut left, mut end) = (length, 0);
         for record in buffer.chunks_exact_mut(FULL) {
             let plain = left.min(LARGEST);

@@ -107,12 +107,14 @@ const OFFERED: [&str; 3] = ["poll_read_record", "poll_write_message", "poll_path
 fn what_a_product_exports_is_used_outside() {
     let all = crates();
     let parts = ["src", "tests", "benches", "examples"];
-    let words: Vec<(&str, &str, BTreeSet<String>)> = all
+    let mut words: Vec<(&str, &str, BTreeSet<String>)> = all
         .iter()
         .flat_map(|(name, folder)| {
             parts.iter().map(move |part| (name.as_str(), *part, public::words(&folder.join(part))))
         })
         .collect();
+    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
+    words.push(("fuzz", "fuzz_targets", public::words(&fuzz.join("fuzz_targets"))));
     let mut complaints = Vec::new();
     for (name, folder) in all.iter().filter(|(name, _)| PRODUCTS.contains(&name.as_str())) {
         let source = Source::read(folder);

@@ -52,7 +52,7 @@ pub fn emulate(options: &EmulateOptions, scenario: &Scenario) -> Result<u8, Diag
     if !options.quiet {
         remark(summary(scenario, options.seed, &report).trim_end());
     }
-    doubts(&report, unread).iter().for_each(|doubt| remark(&format!("warning: {doubt}")));
+    warnings(&report, unread).iter().for_each(|warning| remark(&format!("warning: {warning}")));
     Ok(code)
 }
 
@@ -131,23 +131,23 @@ fn readable(time: Duration) -> String {
 }
 
 /// Why the run is perhaps not what the scenario says.
-fn doubts(report: &Report, unread: u64) -> Vec<String> {
-    let mut doubts = Vec::new();
+fn warnings(report: &Report, unread: u64) -> Vec<String> {
+    let mut warnings = Vec::new();
     if report.lateness.late_share() > MUCH {
         let share = report.lateness.late_share() * 100.0;
-        doubts.push(format!(
+        warnings.push(format!(
             "the machine was too busy: {share:.1} % of the packets were more than 1 ms late; run it again alone"
         ));
     }
     let not_taken: u64 = report.ports.iter().map(|port| port.not_taken).sum();
     let lost = unread + not_taken + report.network.overruns;
     if lost > 0 {
-        doubts.push(format!("{lost} packets were lost outside the links, since the machine was too busy"));
+        warnings.push(format!("{lost} packets were lost outside the links, since the machine was too busy"));
     }
     if let Some(missing) = report.not_captured.filter(|missing| *missing > 0) {
-        doubts.push(format!("{missing} packets are missing in the capture, since the disk was too slow"));
+        warnings.push(format!("{missing} packets are missing in the capture, since the disk was too slow"));
     }
-    doubts
+    warnings
 }
 
 fn as_json(scenario: &Scenario, seed: u64, report: &Report, unread: u64, ending: Option<Ending>) -> Value {
