@@ -56,17 +56,45 @@ pub struct EndpointConfig {
     /// Seeds keys, nonces, initial sequence numbers and ports. In the lab it is derived from the run's seed; on a real
     /// network it must come from the operating system's generator, so that none of them can be guessed.
     pub seed: [u8; 32],
-    /// Most connections, TIME-WAIT included; further SYNs are dropped and counted.
+    /// Most connections that applications may still ask for; further SYNs are dropped and counted.
     pub max_connections: usize,
+    /// Most subflows in TIME-WAIT of other connections; for further ones the oldest are forgotten and counted.
+    pub max_time_waits: usize,
     /// Most connections that came in and whose handshake is not over; for further SYNs the oldest are given up and counted.
     pub max_half_open: usize,
     /// Most events that wait for the application.
     pub max_events: usize,
+    /// From which ports connections are opened.
+    pub ports: Ports,
+}
+
+/// From which ports connections are opened, and how a host that has been told to wait knows the next connection between two ports
+/// from the last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ports {
+    /// Each at random, of the dynamic ports (RFC 6056, algorithm 1); its timestamps begin anywhere.
+    Random,
+    /// One after the other with small random steps, of all in this range, so that each rests for as long as can be (RFC 6056,
+    /// algorithm 3 with the steps of algorithm 5). The timestamps of all connections between two hosts are of one clock, so that
+    /// a peer in TIME-WAIT sees that a SYN is new (RFC 6191).
+    HashBased {
+        /// The first of the range.
+        low: u16,
+        /// The last.
+        high: u16,
+    },
 }
 
 impl Default for EndpointConfig {
     fn default() -> Self {
-        Self { seed: [0; 32], max_connections: 100_000, max_half_open: 4_096, max_events: 65_536 }
+        Self {
+            seed: [0; 32],
+            max_connections: 100_000,
+            max_time_waits: 262_144,
+            max_half_open: 4_096,
+            max_events: 65_536,
+            ports: Ports::Random,
+        }
     }
 }
 
@@ -121,6 +149,10 @@ pub struct ConnectionConfig {
     /// out either: neither opportunistic retransmissions, nor what a silent subflow holds, nor duplicates of what is overdue.
     /// Only a scheduler by which every subflow carries the whole stream goes on to do that.
     pub data_reinjection: Option<Reinjection>,
+    /// Consecutive segments may share one mapping, if the scheduler wants it
+    /// ([`anabranch_policy::scheduler::Needs::segments_per_mapping`]). Not where they leave put together, to be segmented by the kernel
+    /// or the network card: that copies the options onto each, so all must have the same.
+    pub shared_mappings: bool,
     /// Most subflows, both sides' together (Linux allows 8 besides the first).
     pub max_subflows: usize,
     /// How long a connection outlives the loss of its last subflow.
@@ -154,6 +186,7 @@ impl ConnectionConfig {
             send_buffer: 4 * 1024 * 1024,
             buffers_per_subflow: true,
             data_reinjection: None,
+            shared_mappings: true,
             max_subflows: 9,
             survive_without_subflows: Duration::from_secs(60),
             user_timeout: None,

@@ -8,8 +8,6 @@ use std::collections::VecDeque;
 
 /// Most items of a chunk.
 const CHUNK: usize = 256;
-/// An empty ring of more places than this gives its memory back.
-const IDLE_PLACES: usize = 8;
 
 /// Where an item is, or would be. Good until the next insertion or removal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -18,7 +16,7 @@ pub struct Place {
     at: usize,
 }
 
-/// Items in an order that those who insert them see to. No chunk is empty, except an only one.
+/// Items in an order that those who insert them see to. No chunk is empty.
 #[derive(Clone, Debug)]
 pub struct SortedRing<T> {
     inner: Option<Box<Inner<T>>>,
@@ -151,11 +149,10 @@ impl<T> SortedRing<T> {
         let chunk = inner.chunks.get_mut(place.chunk)?;
         let item = chunk.remove(place.at)?;
         inner.length -= 1;
-        let room = chunk.capacity();
-        if chunk.is_empty() && inner.chunks.len() > 1 {
+        if chunk.is_empty() {
             inner.chunks.remove(place.chunk);
         }
-        if inner.length == 0 && room > IDLE_PLACES {
+        if inner.length == 0 {
             self.inner = None;
         }
         Some(item)

@@ -196,6 +196,8 @@ pub struct EndpointCounters {
     pub refused_by_limit: u64,
     /// Handshakes of peers given up, the oldest first, because too many were not over.
     pub evicted_handshakes: u64,
+    /// Subflows in TIME-WAIT forgotten before their time because there were too many.
+    pub shortened_time_waits: u64,
     /// Joins with an unknown token, or where they were not allowed.
     pub refused_joins: u64,
     /// Messages of routers about packets too big that were not believed, or no news.

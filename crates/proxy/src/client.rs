@@ -202,8 +202,8 @@ async fn serve(shared: Arc<Shared>, mut socket: TcpStream, peer: SocketAddr, lea
     let Shared { service, .. } = &*shared;
     match opened {
         Ok((far, early, first, target)) => {
-            let scratch = service.scratch.clone();
-            let mut relay = Relay::new(socket, SocketIs::Client, far, early, scratch, service.limits.idle);
+            let slots = service.slots.clone();
+            let mut relay = Relay::new(socket, SocketIs::Client, far, early, slots, service.limits.idle);
             relay.push_down(first);
             let (outcome, up, down) = relay.await;
             service.ended(outcome, up, down, || format!("{peer} -> {}", describe(target.as_ref())));

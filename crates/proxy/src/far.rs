@@ -1,14 +1,19 @@
 //! The multipath side of a client's connection: a stream of ours as it is, or with a server's records on it.
 
 use super::key::Key;
-use super::noise::{self, Initiator, MESSAGE, Opened, Records};
-use anabranch_stack::Stream;
+use super::noise::{self, Initiator, MESSAGE, Opened, Records, SEALED};
+use anabranch_stack::{Slots, Stream};
 use bytes::{Buf as _, Bytes, BytesMut};
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncReadExt as _, AsyncWrite as _, AsyncWriteExt as _};
+
+/// Slots that sockets are read into.
+pub(super) fn slots() -> Slots {
+    Slots::new(SEALED)
+}
 
 /// Most bytes taken from the stream at once.
 const READ: usize = 64 * 1024;
@@ -93,22 +98,40 @@ impl Far {
         }
     }
 
-    /// What goes on the wire for the bytes in `buffer`, which is empty afterwards.
-    pub(super) fn wrap(&mut self, buffer: &mut BytesMut) -> Bytes {
+    /// What goes on the wire for these bytes.
+    pub(super) fn wrap(&mut self, bytes: Bytes) -> Bytes {
         match self {
-            Self::Plain(_) if buffer.len() >= COPIED => buffer.split().freeze(),
-            Self::Plain(_) => {
-                let bytes = Bytes::copy_from_slice(buffer);
-                buffer.clear();
-                bytes
-            }
+            Self::Plain(_) => bytes,
             Self::Sealed(Sealed { records, .. }) => {
                 let mut sealed = BytesMut::new();
-                records.seal(buffer, &mut sealed);
-                buffer.clear();
+                records.seal(&bytes, &mut sealed);
                 sealed.freeze()
             }
         }
+    }
+
+    /// Has `read` fill a slot, once; gives how many bytes it read, and what goes on the wire for them. They are encrypted where
+    /// they were read to.
+    pub(super) fn wrap_read(
+        &mut self,
+        slots: &Slots,
+        read: impl FnOnce(&mut [IoSliceMut<'_>]) -> io::Result<usize>,
+    ) -> io::Result<(usize, Bytes)> {
+        let mut slot = slots.take();
+        let (length, end) = match self {
+            Self::Plain(_) => {
+                let length = read(&mut [IoSliceMut::new(&mut slot.bytes)])?;
+                (length, length)
+            }
+            Self::Sealed(Sealed { records, .. }) => {
+                let length = read(&mut Records::places(&mut slot.bytes))?;
+                (length, records.seal_places(&mut slot.bytes, length))
+            }
+        };
+        if length >= COPIED {
+            return Ok((length, slot.share(0..end)));
+        }
+        Ok((length, Bytes::copy_from_slice(slot.bytes.get(..end).unwrap_or_default())))
     }
 
     /// What goes on the wire before the end of the stream.
@@ -146,7 +169,7 @@ impl Far {
 
     /// Writes all of `bytes`, wrapped.
     pub(super) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let mut pending = self.wrap(&mut BytesMut::from(bytes));
+        let mut pending = self.wrap(Bytes::copy_from_slice(bytes));
         poll_fn(|context| self.poll_write(context, &mut pending)).await
     }
 

@@ -6,31 +6,25 @@
 
 use super::counters::Outcome;
 use super::far::Far;
-use bytes::{Buf as _, Bytes, BytesMut};
+use anabranch_stack::Slots;
+use bytes::{Buf as _, Bytes};
 use socket2::SockRef;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::AsyncWrite as _;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Bytes read from a socket at once.
-const READ: usize = 64 * 1024;
 /// Bytes taken from the stream before they are written to the socket.
-const GATHERED: usize = 256 * 1024;
+const GATHERED: usize = 128 * 1024;
 /// Pieces written to the socket at once.
 const PIECES: usize = 64;
 /// Most reads in a turn, after which others have theirs.
 const TURN: usize = 16;
-
-/// The buffer that all connections of an event loop read into, one after the other.
-#[derive(Clone, Default)]
-pub(super) struct Scratch(Arc<Mutex<BytesMut>>);
 
 /// From the socket to the stream.
 struct Up {
@@ -65,7 +59,7 @@ pub(super) struct Relay {
     far: Far,
     up: Up,
     down: Down,
-    scratch: Scratch,
+    slots: Slots,
     idle: Pin<Box<Sleep>>,
     idle_limit: Duration,
     /// Something moved since the idle limit was last looked at.
@@ -90,17 +84,17 @@ impl Relay {
         socket_is: SocketIs,
         mut far: Far,
         early: Bytes,
-        scratch: Scratch,
+        slots: Slots,
         idle_limit: Duration,
     ) -> Self {
         let bytes = early.len() as u64;
-        let pending = if early.is_empty() { early } else { far.wrap(&mut BytesMut::from(early)) };
+        let pending = if early.is_empty() { early } else { far.wrap(early) };
         Self {
             socket,
             far,
             up: Up { pending, state: UpState::Open, bytes },
             down: Down::default(),
-            scratch,
+            slots,
             idle: Box::pin(sleep(idle_limit)),
             idle_limit,
             active: false,
@@ -153,16 +147,15 @@ impl Relay {
     fn poll_read_socket(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             ready!(self.socket.poll_read_ready(context))?;
-            let mut buffer = self.scratch.0.lock().unwrap_or_else(PoisonError::into_inner);
-            buffer.reserve(READ);
-            match self.socket.try_read_buf(&mut *buffer) {
-                Ok(0) => {
-                    self.up.pending = self.far.wrap_end();
-                    self.up.state = UpState::Ending;
+            let Self { socket, far, slots, up, .. } = self;
+            match far.wrap_read(slots, |places| socket.try_read_vectored(places)) {
+                Ok((0, _)) => {
+                    up.pending = far.wrap_end();
+                    up.state = UpState::Ending;
                 }
-                Ok(read) => {
-                    self.up.bytes += read as u64;
-                    self.up.pending = self.far.wrap(&mut buffer);
+                Ok((read, sealed)) => {
+                    up.bytes += read as u64;
+                    up.pending = sealed;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 Err(error) => return Poll::Ready(Err(error)),

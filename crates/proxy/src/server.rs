@@ -111,8 +111,8 @@ async fn serve(shared: Arc<Shared>, stream: Stream) {
         Ok((far, early, socket, target)) => {
             // It may have ended already; that will be seen.
             let _ = far.stream().set_priority(shared.priorities.of(&target));
-            let scratch = service.scratch.clone();
-            let mut relay = Relay::new(socket, SocketIs::Target, far, Bytes::new(), scratch, service.limits.idle);
+            let slots = service.slots.clone();
+            let mut relay = Relay::new(socket, SocketIs::Target, far, Bytes::new(), slots, service.limits.idle);
             relay.push_down(early);
             // The socket is the target's: what comes from it goes to the client.
             let (outcome, down, up) = relay.await;

@@ -2,10 +2,11 @@
 
 use super::counters::{Outcome, ProxyCounters};
 use super::failure::Failure;
+use super::far::slots;
 use super::inbound::{Negotiation, Refusal, Step};
-use super::relay::Scratch;
 use super::resolve::Resolver;
 use super::target::Target;
+use anabranch_stack::Slots;
 use bytes::Bytes;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,7 +52,8 @@ pub type Journal = Arc<dyn Fn(&str) + Send + Sync>;
 pub(super) struct Service {
     pub(super) limits: Limits,
     pub(super) resolver: Resolver,
-    pub(super) scratch: Scratch,
+    /// What all sockets are read into, one after the other.
+    pub(super) slots: Slots,
     counters: Mutex<ProxyCounters>,
     journal: Option<Journal>,
 }
@@ -72,7 +74,7 @@ impl From<Failure> for Refused {
 
 impl Service {
     pub(super) fn new(limits: Limits, journal: Option<Journal>) -> Self {
-        Self { limits, resolver: Resolver::new(), scratch: Scratch::default(), counters: Mutex::default(), journal }
+        Self { limits, resolver: Resolver::new(), slots: slots(), counters: Mutex::default(), journal }
     }
 
     pub(super) fn with_counters<T>(&self, act: impl FnOnce(&mut ProxyCounters) -> T) -> T {

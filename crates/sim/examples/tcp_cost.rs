@@ -1,12 +1,16 @@
 //! What transport costs in the lab, on the scenarios for which there are figures of ns-3, and as connections grow many.
 //!
-//! `tcp_cost [one|two|fifty|many CONNECTIONS|live] [SECONDS]`; without words the first three for 100 simulated seconds. The
-//! hash is that of the trace: what changes speed only leaves it as it is.
+//! `tcp_cost [one|two|fifty|many CONNECTIONS|live] [SECONDS]`; without words the first three for 100 simulated seconds, then the
+//! same with an access link of 1 Gbit/s at each host, as other simulators' topologies have them (`access-one` and so on). The hash
+//! is that of the trace: what changes speed only leaves it as it is.
 #![allow(clippy::print_stdout)]
 
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_sim::World;
-use anabranch_sim::reference::{Bottleneck, FIFTY_FLOWS, ONE_LINK, TWO_LINKS, connection, crowd, direct, live};
+use anabranch_sim::reference::{
+    Bottleneck, FIFTY_FLOWS, ONE_LINK, TWO_LINKS, access_link, behind_access, connection, crowd, crowd_behind, direct,
+    live,
+};
 
 fn run(name: &str, mut world: World, seconds: u64) {
     let began = std::time::Instant::now();
@@ -35,6 +39,15 @@ fn two() -> World {
 fn fifty() -> World {
     crowd(1, 50, &FIFTY_FLOWS, &connection("new_reno", false))
 }
+fn access_one() -> World {
+    behind_access(1, &[ONE_LINK], &connection("new_reno", false))
+}
+fn access_two() -> World {
+    behind_access(1, &TWO_LINKS, &connection("lia", true))
+}
+fn access_fifty() -> World {
+    crowd_behind(1, 50, (&access_link(), &FIFTY_FLOWS), &connection("new_reno", false))
+}
 /// The more connections, the wider the bottleneck: 1 Mbit/s for each.
 fn many(connections: usize) -> World {
     let bottleneck = Bottleneck::new(connections as u64, 20, 10 * connections);
@@ -48,6 +61,9 @@ fn main() {
         Some("one") => run("one flow", one(), number(1, 100)),
         Some("two") => run("two paths", two(), number(1, 100)),
         Some("fifty") => run("fifty flows", fifty(), number(1, 100)),
+        Some("access-one") => run("one flow behind access links", access_one(), number(1, 100)),
+        Some("access-two") => run("two paths behind access links", access_two(), number(1, 100)),
+        Some("access-fifty") => run("fifty flows behind access links", access_fifty(), number(1, 100)),
         Some("many") => {
             let connections = number(1, 100);
             run(&format!("{connections} flows"), many(connections as usize), number(2, 10));
@@ -58,6 +74,9 @@ fn main() {
             run("one flow", one(), 100);
             run("two paths", two(), 100);
             run("fifty flows", fifty(), 100);
+            run("one flow behind access links", access_one(), 100);
+            run("two paths behind access links", access_two(), 100);
+            run("fifty flows behind access links", access_fifty(), 100);
         }
     }
 }

@@ -88,6 +88,29 @@ pub struct WireCheck {
     pub first_mismatch: Option<String>,
 }
 
+impl WireCheck {
+    /// Writes a packet as bytes and reads it again.
+    fn through_bytes(&mut self, packet: &mut Packet, scratch: &mut Vec<u8>) {
+        scratch.clear();
+        let result = match packet.emit(scratch) {
+            Err(error) => Err(format!("cannot be written ({error}): {packet:?}")),
+            Ok(()) => match Packet::parse(&Bytes::copy_from_slice(scratch)) {
+                Err(error) => Err(format!("cannot be read ({error}): {packet:?}")),
+                Ok(read) if read != *packet => Err(format!("differs: sent {packet:?}, read {read:?}")),
+                Ok(read) => Ok(read),
+            },
+        };
+        self.packets += 1;
+        match result {
+            Ok(read) => *packet = read,
+            Err(mismatch) => {
+                self.mismatches += 1;
+                self.first_mismatch.get_or_insert(mismatch);
+            }
+        }
+    }
+}
+
 pub(crate) struct Network {
     pub(crate) events: EventQueue,
     pub(crate) hash: TraceHash,
@@ -204,9 +227,10 @@ impl Network {
         if !core::mem::take(&mut self.routes_are_stale) {
             return;
         }
+        // From router to router: a dumbbell has thousands of others, which would be looked at for each destination.
         let mut into: Vec<Vec<LinkId>> = vec![Vec::new(); self.routers.len()];
         for (index, slot) in self.links.iter().enumerate() {
-            if let End::Router(router) = slot.to {
+            if let (End::Router(_), End::Router(router)) = (slot.from, slot.to) {
                 into[router.0 as usize].push(LinkId(index as u32));
             }
         }
@@ -226,22 +250,24 @@ impl Network {
         }
     }
 
-    /// A host sends a TCP packet: it leaves on the link of the interface that it names as its source.
+    /// A host sends the TCP packet that it wrote to the pool's next place: it leaves on the link of the interface that it names
+    /// as its source.
     #[inline]
-    pub(crate) fn send_tcp(&mut self, now: Instant, host: HostId, mut packet: Packet) {
+    pub(crate) fn send_tcp(&mut self, now: Instant, host: HostId) {
+        let packet = self.pool.next_place();
         let ends = (InterfaceId::of(packet.ip.source), InterfaceId::of(packet.ip.destination));
         let (Some(source), Some(destination)) = ends else { return self.host_drops.add(DropCause::NoRoute) };
         let link = self.interfaces.get(source.index()).filter(|interface| interface.host == host);
         let Some(link) = link.map(|interface| interface.sends_on) else {
             return self.host_drops.add(DropCause::NoRoute);
         };
-        if self.wire.is_some() {
-            packet = self.through_bytes(packet);
+        if let Some(check) = &mut self.wire {
+            check.through_bytes(packet, &mut self.scratch);
         }
         let family = u64::from(packet.ip.source.is_ipv6()) << 63;
         let ends = family | u64::from(source.0) << 32 | u64::from(destination.0);
         let header = Header {
-            digest: digest_of(&packet, ends, &mut self.scratch),
+            digest: digest_of(packet, ends, &mut self.scratch),
             source,
             destination,
             length: packet.wire_len() as u32,
@@ -250,7 +276,7 @@ impl Network {
             corrupt: false,
             radio_hops: 0,
         };
-        let id = self.pool.insert_tcp(header, packet);
+        let id = self.pool.insert_tcp(header);
         self.offer(now, link, id);
     }
     /// Sends a UDP packet of cross traffic; its `number` within its source makes it distinct in the trace hash.
@@ -268,45 +294,33 @@ impl Network {
         let id = self.pool.insert_udp(header);
         self.offer(now, link, id);
     }
-    /// Writes a packet as bytes and reads it again.
-    fn through_bytes(&mut self, packet: Packet) -> Packet {
-        self.scratch.clear();
-        let result = match packet.emit(&mut self.scratch) {
-            Err(error) => Err(format!("cannot be written ({error}): {packet:?}")),
-            Ok(()) => match Packet::parse(&Bytes::copy_from_slice(&self.scratch)) {
-                Err(error) => Err(format!("cannot be read ({error}): {packet:?}")),
-                Ok(read) if read != packet => Err(format!("differs: sent {packet:?}, read {read:?}")),
-                Ok(read) => Ok(read),
-            },
-        };
-        if let Some(check) = &mut self.wire {
-            check.packets += 1;
-            if let Err(mismatch) = &result {
-                check.mismatches += 1;
-                check.first_mismatch.get_or_insert_with(|| mismatch.clone());
+    /// A packet is offered to a link. Over links that take no time it moves on at once.
+    #[inline]
+    pub(crate) fn offer(&mut self, now: Instant, mut link: LinkId, id: PacketId) {
+        loop {
+            let slot = &mut self.links[link.index()];
+            if !slot.transparent {
+                slot.link.handle_packet(now, id, &mut self.pool);
+                return Self::arm(&mut self.events, slot, link);
+            }
+            slot.link.pass(self.pool.header(id).length);
+            match self.deliver(now, link, id) {
+                Step::Link(next) => link = next,
+                Step::Host(host) => {
+                    let length = self.pool.header(id).length;
+                    return self.arrivals.push_back(Arrival { host, length, id });
+                }
+                Step::Elsewhere => return,
             }
         }
-        result.unwrap_or(packet)
-    }
-    #[inline]
-    pub(crate) fn offer(&mut self, now: Instant, link: LinkId, id: PacketId) {
-        let slot = &mut self.links[link.index()];
-        if slot.transparent {
-            slot.link.pass(self.pool.header(id).length);
-            let arrival = self.deliver(now, link, id);
-            return self.arrivals.extend(arrival);
-        }
-        self.links[link.index()].link.handle_packet(now, id, &mut self.pool);
-        self.arm(link);
     }
     /// Makes sure that an event comes when the link has something to do.
     #[inline]
-    fn arm(&mut self, link: LinkId) {
-        let slot = &mut self.links[link.index()];
+    fn arm(events: &mut EventQueue, slot: &mut LinkSlot, link: LinkId) {
         let due = slot.link.poll_timeout();
         if due < slot.armed {
             slot.armed = due;
-            self.events.put(due, Target::new(LINK_EVENT, link.index()));
+            events.put(due, Target::new(LINK_EVENT, link.index()));
         }
     }
     /// The event of a link has come; [`Self::poll_arrival`] follows until there is nothing more.
@@ -321,86 +335,78 @@ impl Network {
     /// Moves what the link delivers on to the next link; returns what has come to a host.
     pub(crate) fn poll_arrival(&mut self, now: Instant, link: LinkId) -> Option<Arrival> {
         while let Some(id) = self.links[link.index()].link.poll_delivery(now) {
-            if let Some(arrival) = self.deliver(now, link, id) {
-                return Some(arrival);
+            match self.deliver(now, link, id) {
+                Step::Link(next) => self.offer(now, next, id),
+                Step::Host(host) => return Some(Arrival { host, length: self.pool.header(id).length, id }),
+                Step::Elsewhere => {}
             }
         }
-        self.arm(link);
+        Self::arm(&mut self.events, &mut self.links[link.index()], link);
         None
     }
     /// What has come to a host over links that take no time.
     pub(crate) fn poll_immediate_arrival(&mut self) -> Option<Arrival> {
         self.arrivals.pop_front()
     }
-    /// A packet is at the far end of a link.
-    #[inline]
-    fn deliver(&mut self, now: Instant, link: LinkId, id: PacketId) -> Option<Arrival> {
+    /// A packet is at the far end of a link: a router (RFC 1812, section 5.3.1: the hop limit is counted down before it is sent
+    /// on), a node, or the hosts of the link, of which its destination takes it, whichever of its addresses the link has.
+    #[inline(always)]
+    fn deliver(&mut self, now: Instant, link: LinkId, id: PacketId) -> Step {
+        let slot = &self.links[link.index()];
         let header = self.pool.header(id);
         self.hash.add(now.as_nanos(), link.0, header.digest, header.changing());
-        let LinkSlot { to, tapped, .. } = self.links[link.index()];
-        if tapped {
-            self.show(now, link, id);
+        if slot.tapped {
+            show(self.tap.as_mut(), &self.pool, (now, link, id));
         }
-        match to {
-            End::Hosts => self.arrive(link, id),
+        let header = self.pool.header_mut(id);
+        let cause = match slot.to {
             End::Router(router) => {
-                self.forward(now, router, id);
-                None
+                let next = self.routers[router.0 as usize].next.get(header.destination.index()).copied().flatten();
+                match next {
+                    Some(next) if header.hop_limit > 1 => {
+                        header.hop_limit -= 1;
+                        return Step::Link(next);
+                    }
+                    Some(_) => DropCause::HopLimit,
+                    None => DropCause::NoRoute,
+                }
+            }
+            End::Hosts => {
+                let host = self.interfaces.get(header.destination.index()).map(|interface| interface.host);
+                match host.filter(|host| slot.hosts.contains(host)) {
+                    // Its checksum is wrong: the host's IP or TCP drops it, whether bytes were made of it or not.
+                    Some(_) if header.corrupt => DropCause::Corrupt,
+                    Some(host) => return Step::Host(host),
+                    None => DropCause::NoRoute,
+                }
             }
             End::Node(node) => {
                 self.handle_node_packet(now, node, id);
-                None
+                return Step::Elsewhere;
             }
+        };
+        let end = slot.to;
+        self.drop_at(end, id, cause);
+        Step::Elsewhere
+    }
+    /// A packet goes no further than this end of a link.
+    #[cold]
+    fn drop_at(&mut self, end: End, id: PacketId, cause: DropCause) {
+        match end {
+            End::Router(router) => self.routers[router.0 as usize].drops.add(cause),
+            End::Hosts | End::Node(_) => self.host_drops.add(cause),
         }
-    }
-    fn show(&mut self, now: Instant, link: LinkId, id: PacketId) {
-        let Some(tap) = &mut self.tap else { return };
-        let Header { source, destination, length, .. } = *self.pool.header(id);
-        let udp = Tapped::Udp { source, destination, length };
-        tap(now, link, self.pool.packet(id).map_or(udp, |packet| Tapped::Tcp(Box::new(packet))));
-    }
-    /// A packet is at a router (RFC 1812, section 5.3.1: the hop limit is counted down before it is sent on).
-    fn forward(&mut self, now: Instant, router: RouterId, id: PacketId) {
-        let Router { next, drops } = &mut self.routers[router.0 as usize];
-        let header = self.pool.header_mut(id);
-        let cause = match next.get(header.destination.index()).copied().flatten() {
-            Some(_) if header.hop_limit <= 1 => DropCause::HopLimit,
-            Some(link) => {
-                header.hop_limit -= 1;
-                return self.offer(now, link, id);
-            }
-            None => DropCause::NoRoute,
-        };
-        drops.add(cause);
         self.pool.discard(id, cause);
-    }
-    /// A packet is at the hosts of a link: its destination takes it, whichever of its addresses the link has.
-    fn arrive(&mut self, link: LinkId, id: PacketId) -> Option<Arrival> {
-        let Header { destination, length, corrupt, .. } = *self.pool.header(id);
-        let host = self.interfaces.get(destination.index()).map(|interface| interface.host);
-        let cause = match host.filter(|host| self.links[link.index()].hosts.contains(host)) {
-            // Its checksum is wrong: the host's IP or TCP drops it, whether bytes were made of it or not.
-            Some(_) if corrupt => DropCause::Corrupt,
-            Some(host) => return Some(Arrival { host, length, id }),
-            None => DropCause::NoRoute,
-        };
-        self.host_drops.add(cause);
-        self.pool.discard(id, cause);
-        None
-    }
-    /// Takes a packet that has come to a host out of the network; none if it is UDP.
-    pub(crate) fn take(&mut self, id: PacketId) -> Option<Packet> {
-        self.pool.remove(id)
     }
     pub(crate) fn set_link_state(&mut self, now: Instant, link: LinkId, up: bool) {
         self.links[link.index()].transparent = false;
         self.links[link.index()].link.handle_state(now, up, &mut self.pool);
-        self.arm(link);
+        Self::arm(&mut self.events, &mut self.links[link.index()], link);
     }
     pub(crate) fn set_link_rate(&mut self, now: Instant, link: LinkId, rate: Rate) {
         self.links[link.index()].transparent = false;
         self.links[link.index()].link.handle_rate(now, rate, &mut self.pool);
-        self.arm(link);
+        Self::arm(&mut self.events, &mut self.links[link.index()], link);
     }
     /// Brings all links up to date, so that their counters are those of `now`.
     pub(crate) fn settle(&mut self, now: Instant) {
@@ -417,4 +423,24 @@ pub(crate) struct Arrival {
     /// Whole packet, bytes.
     pub(crate) length: u32,
     pub(crate) id: PacketId,
+}
+
+/// Shows a packet that a tapped link delivers.
+#[cold]
+fn show(tap: Option<&mut Tap>, pool: &Pool, (now, link, id): (Instant, LinkId, PacketId)) {
+    let Some(tap) = tap else { return };
+    let Header { source, destination, length, .. } = *pool.header(id);
+    let udp = Tapped::Udp { source, destination, length };
+    tap(now, link, pool.packet(id).map_or(udp, |packet| Tapped::Tcp(Box::new(packet))));
+}
+
+/// Where a packet goes from the far end of a link.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// On this link.
+    Link(LinkId),
+    /// It has come to this host.
+    Host(HostId),
+    /// Into the mesh, or nowhere.
+    Elsewhere,
 }

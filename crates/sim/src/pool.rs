@@ -30,6 +30,18 @@ pub(crate) struct Header {
 }
 
 impl Header {
+    /// Of a place that has never held a packet.
+    const NOTHING: Self = Self {
+        digest: 0,
+        source: InterfaceId(0),
+        destination: InterfaceId(0),
+        length: 0,
+        hop_limit: 0,
+        ecn: Ecn::NotCapable,
+        corrupt: false,
+        radio_hops: 0,
+    };
+
     /// What changes on the way, for the trace hash.
     pub(crate) fn changing(&self) -> u32 {
         u32::from(self.hop_limit) | (self.ecn as u32) << 8 | u32::from(self.corrupt) << 16
@@ -40,34 +52,49 @@ impl Header {
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     headers: Vec<Header>,
-    /// None: free, or a UDP packet.
+    /// None: a UDP packet. In a free place it means nothing: what is left of a packet stays until the next one comes, since
+    /// packets are large to be moved and cleared.
     packets: Vec<Option<Packet>>,
     free: Vec<u32>,
 }
 
 impl Pool {
-    /// Puts a TCP packet in.
+    /// The place where a host writes the next TCP packet, so that it is never moved; free until [`Self::insert_tcp`].
     #[inline]
-    pub(crate) fn insert_tcp(&mut self, header: Header, packet: Packet) -> PacketId {
-        let id = self.insert_udp(header);
-        // Taken by value and put down once: packets are large, and each copy of one counts.
-        self.packets[id.0 as usize] = Some(packet);
-        id
+    pub(crate) fn next_place(&mut self) -> &mut Packet {
+        let place = self.free_place();
+        self.packets[place].get_or_insert_with(Packet::default)
+    }
+    /// Puts the TCP packet in that was written to the next place.
+    #[inline]
+    pub(crate) fn insert_tcp(&mut self, header: Header) -> PacketId {
+        let place = self.free_place();
+        self.free.pop();
+        self.headers[place] = header;
+        PacketId(place as u32)
     }
     /// Puts a UDP packet in.
-    #[inline]
     pub(crate) fn insert_udp(&mut self, header: Header) -> PacketId {
-        match self.free.pop() {
-            Some(place) => {
-                self.headers[place as usize] = header;
-                PacketId(place)
-            }
-            None => {
-                self.headers.push(header);
-                self.packets.push(None);
-                PacketId(self.headers.len() as u32 - 1)
-            }
+        let place = self.free_place();
+        self.packets[place] = None;
+        self.insert_tcp(header)
+    }
+    /// The place that is used next.
+    #[inline]
+    fn free_place(&mut self) -> usize {
+        match self.free.last() {
+            Some(place) => *place as usize,
+            None => self.add_place(),
         }
+    }
+    /// One place more, which is free.
+    #[cold]
+    fn add_place(&mut self) -> usize {
+        let place = self.packets.len();
+        self.headers.push(Header::NOTHING);
+        self.packets.push(None);
+        self.free.push(place as u32);
+        place
     }
     pub(crate) fn header(&self, id: PacketId) -> &Header {
         &self.headers[id.0 as usize]
@@ -88,15 +115,14 @@ impl Pool {
         (packet.ip.hop_limit, packet.ip.ecn) = (header.hop_limit, header.ecn);
         Some(packet)
     }
-    /// Takes a packet out, as it arrives; none for UDP.
-    pub(crate) fn remove(&mut self, id: PacketId) -> Option<Packet> {
+    /// Takes a packet out, as it arrives; none for UDP. It stays where it is, and whoever gets it takes what is of use.
+    #[inline]
+    pub(crate) fn remove(&mut self, id: PacketId) -> Option<&mut Packet> {
         self.free.push(id.0);
         let header = &self.headers[id.0 as usize];
-        let place = &mut self.packets[id.0 as usize];
-        // Changed in place, and nothing taken where there is nothing: the packet is copied once.
-        let packet = place.as_mut()?;
+        let packet = self.packets[id.0 as usize].as_mut()?;
         (packet.ip.hop_limit, packet.ip.ecn) = (header.hop_limit, header.ecn);
-        place.take()
+        Some(packet)
     }
     /// Packets in the network.
     pub(crate) fn len(&self) -> usize {
@@ -123,7 +149,10 @@ impl Cargo for Pool {
     fn duplicate(&mut self, id: &PacketId) -> PacketId {
         let (header, packet) = (*self.header(*id), self.packets[id.0 as usize].clone());
         match packet {
-            Some(packet) => self.insert_tcp(header, packet),
+            Some(packet) => {
+                *self.next_place() = packet;
+                self.insert_tcp(header)
+            }
             None => self.insert_udp(header),
         }
     }

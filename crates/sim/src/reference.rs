@@ -9,7 +9,8 @@ use crate::application::{Application, FrameToSend, Sending};
 use crate::flow::{FlowConfig, FlowId};
 use crate::identifiers::HostId;
 use crate::link::{LinkConfig, LossModel};
-use crate::topology::{NoPaths, Path, PathConfig, ServerAddresses, disjoint_paths, dumbbell};
+use crate::network::End;
+use crate::topology::{NoPaths, Path, PathConfig, ServerAddresses, attach_by_link, disjoint_paths, dumbbell};
 use crate::world::{World, WorldConfig};
 use anabranch_mptcp::{BufferSize, ConnectionConfig, EndpointConfig, Framing, Policies, TcpConfig};
 use anabranch_policy::path_manager::PathManager;
@@ -142,6 +143,31 @@ pub fn two_hosts(seed: u64, paths: &[Bottleneck]) -> (World, HostId, Vec<Path>) 
     (world, client, paths)
 }
 
+/// The access link of a host in other simulators' topologies: 1 Gbit/s, no delay, 100 packets.
+pub fn access_link() -> LinkConfig {
+    LinkConfig::new(Rate::from_bits_per_second(1_000_000_000), Duration::ZERO, 100)
+}
+
+/// One connection between two hosts as [`two_hosts`], with an [`access_link`] at the client's end of each path and one at the
+/// server's.
+pub fn behind_access(seed: u64, paths: &[Bottleneck], config: &ConnectionConfig) -> World {
+    let mut world = world(seed);
+    let client = world.add_host("client", &EndpointConfig::default(), full_mesh());
+    let server = world.add_host("server", &EndpointConfig::default(), full_mesh());
+    let far = world.add_router();
+    let to = attach_by_link(&mut world, "server", server, far, &access_link());
+    let mut interfaces = Vec::new();
+    for (index, path) in paths.iter().enumerate() {
+        let near = world.add_router();
+        let (left, right) = (End::Router(near), End::Router(far));
+        world.add_link(&format!("{index}/core up"), &path.forward(), left, right);
+        world.add_link(&format!("{index}/core down"), &path.backward(), right, left);
+        interfaces.push(attach_by_link(&mut world, &index.to_string(), client, near, &access_link()));
+    }
+    world.add_flow(upload("bulk", (client, interfaces[0]), to, Instant::ZERO, config));
+    world
+}
+
 /// One connection between [`two_hosts`].
 pub fn direct(seed: u64, paths: &[Bottleneck], config: &ConnectionConfig) -> (World, FlowId) {
     let (mut world, client, paths) = two_hosts(seed, paths);
@@ -180,14 +206,23 @@ pub fn live(seed: u64, seconds: u64) -> World {
 
 /// Plain TCP connections over one bottleneck, each between hosts of its own, one starting every 10 ms.
 pub fn crowd(seed: u64, flows: usize, bottleneck: &Bottleneck, config: &ConnectionConfig) -> World {
+    crowd_behind(seed, flows, (&LinkConfig::default(), bottleneck), config)
+}
+
+/// As [`crowd`], with an access link of this kind at each host.
+pub fn crowd_behind(
+    seed: u64,
+    flows: usize,
+    (access, bottleneck): (&LinkConfig, &Bottleneck),
+    config: &ConnectionConfig,
+) -> World {
     let mut world = world(seed);
     let mut hosts = |side: &str| -> Vec<HostId> {
         let endpoint = EndpointConfig::default();
         (0..flows).map(|n| world.add_host(&format!("{side} {n}"), &endpoint, Box::new(NoPaths))).collect()
     };
     let (left, right) = (hosts("left"), hosts("right"));
-    let free = LinkConfig::default();
-    let bell = dumbbell(&mut world, &left, &right, &free, &bottleneck.forward(), &bottleneck.backward());
+    let bell = dumbbell(&mut world, &left, &right, access, &bottleneck.forward(), &bottleneck.backward());
     for (n, (from, to)) in bell.left.iter().zip(&bell.right).enumerate() {
         let start = Instant::ZERO + Duration::from_millis(10) * n as u64;
         world.add_flow(upload(&format!("flow {n}"), (left[n], *from), *to, start, config));

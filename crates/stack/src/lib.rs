@@ -26,9 +26,10 @@ pub use error::{AttachError, ConnectError, ListenError};
 pub use halves::{ReadHalf, WriteHalf};
 pub use listener::Listener;
 pub use report::{ConnectionReport, PathReport, explain};
+pub use slots::{Slot, Slots};
 pub use stream::Stream;
 
-use anabranch_mptcp::{ConnectionConfig, Endpoint, EndpointConfig};
+use anabranch_mptcp::{ConnectionConfig, Endpoint, EndpointConfig, Ports};
 use anabranch_policy::ids::AddressId;
 use anabranch_policy::path_manager::PathManager;
 use anabranch_system::Clock;
@@ -51,7 +52,9 @@ pub struct StackConfig {
 impl StackConfig {
     /// The defaults, with this path manager.
     pub fn new(path_manager: Box<dyn PathManager>) -> Self {
-        Self { endpoint: EndpointConfig::default(), path_manager, backlog: 1_024 }
+        // All but those of well-known services (RFC 6056, section 3.2): a busy proxy goes through them in half a minute.
+        let ports = Ports::HashBased { low: 1_024, high: u16::MAX };
+        Self { endpoint: EndpointConfig { ports, ..EndpointConfig::default() }, path_manager, backlog: 1_024 }
     }
 }
 

@@ -1,5 +1,5 @@
-//! Memory for what is read from devices and written by applications: slots of one size that are used again, the one that was
-//! free last first, since it is in the processor's cache.
+//! Memory for what is read from devices and sockets and written by applications: slots of one size that are used again, the
+//! one that was free last first, since it is in the processor's cache.
 
 use bytes::Bytes;
 use std::ops::Range;
@@ -10,19 +10,19 @@ const MAX_FREE: usize = 64;
 
 /// Slots of one size.
 #[derive(Clone)]
-pub(crate) struct Slots {
+pub struct Slots {
     free: Arc<Mutex<Vec<Box<[u8]>>>>,
     size: usize,
 }
 
 impl Slots {
     /// None yet; each will have `size` bytes.
-    pub(crate) fn new(size: usize) -> Self {
+    pub fn new(size: usize) -> Self {
         Self { free: Arc::default(), size }
     }
 
     /// A slot, with what it held last in it.
-    pub(crate) fn take(&self) -> Slot {
+    pub fn take(&self) -> Slot {
         let old = self.lock().pop();
         let bytes = old.unwrap_or_else(|| vec![0; self.size].into_boxed_slice());
         Slot { bytes, home: self.clone() }
@@ -34,14 +34,15 @@ impl Slots {
 }
 
 /// A slot in somebody's hands; it goes home when it is dropped.
-pub(crate) struct Slot {
-    pub(crate) bytes: Box<[u8]>,
+pub struct Slot {
+    /// All of it.
+    pub bytes: Box<[u8]>,
     home: Slots,
 }
 
 impl Slot {
     /// A part of the slot without a copy, which keeps all of it. Empty if there is no such part.
-    pub(crate) fn share(self, part: Range<usize>) -> Bytes {
+    pub fn share(self, part: Range<usize>) -> Bytes {
         let part = part.start.min(self.bytes.len())..part.end.min(self.bytes.len());
         Bytes::from_owner(self).slice(part)
     }

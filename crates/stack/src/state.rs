@@ -233,11 +233,13 @@ impl State {
     /// Nobody holds the connection any more.
     pub(super) fn forget(&mut self, id: ConnectionId) {
         let now = self.now();
-        if self.connections.remove(&id).is_some_and(|connection| connection.closed.is_none()) {
+        let Some(connection) = self.connections.remove(&id) else { return };
+        if connection.closed.is_none() {
             // It may have ended since: then there is nothing to abandon.
             let _ = self.endpoint.discard(now, id);
-            self.wake_driver();
         }
+        self.endpoint.forget(now, id);
+        self.wake_driver();
     }
 
     pub(super) fn shut_down(&mut self) {
@@ -298,10 +300,11 @@ impl State {
         self.devices.iter_mut().flatten().for_each(|device| device.handle_timeout(now));
     }
 
-    /// Settings of a connection, with packets that fit all devices.
+    /// Settings of a connection, with packets that fit all devices, and that those can take together.
     fn fitted(&self, mut config: ConnectionConfig) -> ConnectionConfig {
         let mtu = self.devices.iter().flatten().filter_map(Device::mtu).min();
         config.tcp.mtu = config.tcp.mtu.min(mtu.unwrap_or(u16::MAX));
+        config.shared_mappings &= !self.devices.iter().flatten().any(Device::segments);
         config
     }
 

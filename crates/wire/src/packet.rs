@@ -1,9 +1,10 @@
 //! An IP packet with a TCP segment in it: the unit of the engine.
 
 use crate::error::{EmitError, ParseError};
-use crate::ip::{self, IpHeader, PROTOCOL_TCP};
+use crate::ip::{self, Ecn, IpHeader, PROTOCOL_TCP};
 use crate::tcp::Segment;
 use bytes::Bytes;
+use core::net::{IpAddr, Ipv4Addr};
 
 /// An IP packet that carries TCP.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -12,6 +13,15 @@ pub struct Packet {
     pub ip: IpHeader,
     /// The TCP segment.
     pub segment: Segment,
+}
+
+impl Default for Packet {
+    /// From nowhere to nowhere: a place for a packet.
+    fn default() -> Self {
+        let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let ip = IpHeader { source: nowhere, destination: nowhere, ecn: Ecn::NotCapable, dscp: 0, hop_limit: 0 };
+        Self { ip, segment: Segment::default() }
+    }
 }
 
 impl Packet {

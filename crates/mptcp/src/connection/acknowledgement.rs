@@ -1,7 +1,7 @@
 //! Acknowledgements without data, and the MPTCP options on them.
 
 use super::association::Protocol;
-use super::packets::packet;
+use super::packets::ip_header;
 use super::state::Connection;
 use super::subflows::Handle;
 use crate::subflow::receiver::AckDue;
@@ -12,11 +12,11 @@ use anabranch_wire::tcp::OPTION_SPACE;
 use anabranch_wire::{MptcpOption, Packet};
 
 impl Connection {
-    /// A bare acknowledgement where one is due.
-    pub(super) fn next_acknowledgement(&mut self, now: Instant) -> Option<Packet> {
-        let handle = self.subflows.find(|subflow| subflow.wants_acknowledgement(now))?;
+    /// A bare acknowledgement where one is due, written into `place`. Returns whether one is.
+    pub(super) fn next_acknowledgement(&mut self, now: Instant, place: &mut Packet) -> bool {
+        let Some(handle) = self.subflows.find(|subflow| subflow.wants_acknowledgement(now)) else { return false };
         let subflow = &self.subflows[handle];
-        let (local, remote) = (subflow.identity.local, subflow.identity.remote);
+        place.ip = ip_header(&subflow.identity);
         let was_due = subflow.receiver.due != AckDue::No;
         let (dss, options) = self.acknowledgement_options(handle);
         // What an option took the place of follows it.
@@ -26,7 +26,8 @@ impl Connection {
         let space = dss.as_ref().map_or(0, Dss::encoded_len) + options.as_ref().map_or(0, MptcpOption::encoded_len);
         let window = self.receiver.offer_window();
         let (subflow, cx) = self.subflow_in_context(now, handle);
-        let mut segment = subflow.acknowledgement(&cx, window, space);
+        let segment = &mut place.segment;
+        subflow.acknowledgement(&cx, window, space, segment);
         // A bare acknowledgement is all there is: what did not fit does not hold it back.
         subflow.receiver.acknowledged(true);
         if owes_data_ack {
@@ -35,7 +36,7 @@ impl Connection {
         segment.options.dss = dss;
         self.association.dss_sent |= segment.options.dss.is_some();
         segment.options.mptcp.extend(options);
-        Some(packet(local, remote, segment))
+        true
     }
 
     fn acknowledgement_options(&mut self, handle: Handle) -> (Option<Dss>, Option<MptcpOption>) {

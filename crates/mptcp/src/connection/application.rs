@@ -43,6 +43,11 @@ impl Connection {
         self.limit_wait_for_end(now);
     }
 
+    /// The application of a connection that has ended asks for nothing more.
+    pub fn leave(&mut self) {
+        self.life.discard();
+    }
+
     /// Takes as much of `data` as the send buffer holds; returns the bytes taken.
     pub fn write(&mut self, data: Bytes) -> usize {
         let offered = data.len();
@@ -80,6 +85,11 @@ impl Connection {
         let bytes = self.receiver.buffer.read(now, max);
         self.after_read(now);
         bytes
+    }
+
+    /// Whether [`Self::read`] may give something; where something can be given up, only reading tells.
+    pub fn is_readable(&self) -> bool {
+        self.partial.is_some() || self.receiver.buffer.readable() > 0
     }
 
     pub(super) fn after_read(&mut self, now: Instant) {

@@ -10,7 +10,8 @@ use anabranch_wire::mptcp::{CapableKeys, DataSequence, Dss, Mapping, VERSION, ds
 use anabranch_wire::{MptcpOption, Segment, SeqNumber};
 
 impl Connection {
-    pub(super) fn data_segment(&mut self, now: Instant, handle: Handle, record: Record) -> Option<Segment> {
+    /// Writes the segment that carries a record into `segment`, whatever was in it.
+    pub(super) fn data_segment(&mut self, now: Instant, handle: Handle, record: Record, segment: &mut Segment) {
         let initial = self.subflows[handle].send.initial;
         let (dss, capable) = self.data_options(handle, initial, &record);
         let space = dss.as_ref().map_or(0, Dss::encoded_len) + capable.as_ref().map_or(0, MptcpOption::encoded_len);
@@ -19,11 +20,10 @@ impl Connection {
         let window = if bare { self.receiver.buffer.window() } else { self.receiver.offer_window() };
         let push = record.data_end() == self.sender.buffer.end();
         let (subflow, cx) = self.subflow_in_context(now, handle);
-        let mut segment = subflow.data_segment(&cx, record, window, space, push);
+        subflow.data_segment(&cx, record, window, (space, push), segment);
         segment.options.dss = dss;
         self.association.dss_sent |= segment.options.dss.is_some();
         segment.options.mptcp.extend(capable);
-        Some(segment)
     }
 
     /// The MPTCP option of a segment with data (or of a FIN): DSS, or MP_CAPABLE on the first data of a client until the

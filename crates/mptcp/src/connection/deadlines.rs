@@ -44,9 +44,17 @@ impl Connection {
 
     /// The earliest deadline.
     pub fn next_timeout(&self) -> Instant {
-        let subflows = self.subflows.iter().map(|s| s.next_timeout().min(s.acknowledgement_deadline())).min();
         let watch = self.measurement.watch.as_ref().map_or(Instant::NEVER, |watch| watch.repeat_at);
-        self.timers.next().min(watch).min(subflows.unwrap_or(Instant::NEVER))
+        let own = self.timers.next().min(watch);
+        self.subflows.iter().fold(own, |least, s| least.min(s.next_timeout()).min(s.acknowledgement_deadline()))
+    }
+
+    /// The earliest deadline, if the endpoint knows of none as early; it does from now on.
+    pub fn next_to_arm(&mut self) -> Option<Instant> {
+        let due = self.next_timeout();
+        let earlier = due < self.output.armed;
+        self.output.armed = self.output.armed.min(due);
+        earlier.then_some(due)
     }
 
     /// Starts the user timeout where something waits for an acknowledgement at data level and it does not run (RFC 5482;

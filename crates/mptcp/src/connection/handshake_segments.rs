@@ -106,7 +106,8 @@ impl Connection {
         subflow.handshake.due = false;
         let due = if subflow.handshake.confirmed { Instant::NEVER } else { now + subflow.rtt.rto(cx.config) };
         subflow.timers.set(SubflowTimer::Handshake, due);
-        let mut segment = subflow.acknowledgement(&cx, window, 24);
+        let mut segment = Segment::default();
+        subflow.acknowledgement(&cx, window, 24, &mut segment);
         segment.options.dss = proof.is_none().then_some(data_ack);
         segment.options.mptcp.extend(proof);
         Some(segment)

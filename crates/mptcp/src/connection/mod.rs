@@ -53,6 +53,7 @@ mod state;
 mod subflow_order;
 mod subflows;
 mod teardown;
+mod time_wait;
 mod timer_table;
 mod timers;
 
@@ -66,3 +67,4 @@ pub(crate) use output::{Notice, Workspace};
 pub(crate) use packets::{REASON_MPTCP, REASON_PROHIBITED, packet};
 pub use partial::MessageError;
 pub use state::Connection;
+pub(crate) use time_wait::{TimeWait, TimeWaitVerdict};

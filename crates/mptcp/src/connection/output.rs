@@ -93,6 +93,13 @@ impl Output {
         notice
     }
 
+    /// The next notice, if it is that there is something to read, as it is with nearly every segment of data.
+    pub fn poll_readable(&mut self) -> Option<Event> {
+        let Some(&Notice::Application(event @ Event::Readable(_))) = self.notices.front() else { return None };
+        self.poll_notice();
+        Some(event)
+    }
+
     /// Something for the application.
     pub fn notify(&mut self, event: Event) {
         self.notices.push_back(Notice::Application(event));

@@ -1,7 +1,8 @@
 //! Packets, and the reasons in MP_TCPRST (RFC 8684, section 3.6).
 
+use crate::subflow::Identity;
 use anabranch_wire::{Ecn, IpHeader, Packet, Segment};
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 
 /// MP_TCPRST: nothing is said of the reason (RFC 8684, section 3.6).
 pub const REASON_UNSPECIFIED: u8 = 0x00;
@@ -20,14 +21,14 @@ pub const HOP_LIMIT: u8 = 64;
 
 /// A segment in an IP packet.
 pub(crate) fn packet(local: SocketAddr, remote: SocketAddr, segment: Segment) -> Packet {
-    Packet {
-        ip: IpHeader {
-            source: local.ip(),
-            destination: remote.ip(),
-            ecn: Ecn::NotCapable,
-            dscp: 0,
-            hop_limit: HOP_LIMIT,
-        },
-        segment,
-    }
+    Packet { ip: header(local.ip(), remote.ip()), segment }
+}
+
+/// The header of a subflow's packets.
+pub(super) fn ip_header(identity: &Identity) -> IpHeader {
+    header(identity.local.ip(), identity.remote.ip())
+}
+
+fn header(source: IpAddr, destination: IpAddr) -> IpHeader {
+    IpHeader { source, destination, ecn: Ecn::NotCapable, dscp: 0, hop_limit: HOP_LIMIT }
 }

@@ -39,8 +39,12 @@ pub(super) struct Blocked {
 
 impl Scheduling {
     /// Nothing is blocked.
-    pub fn new(scheduler: Box<dyn Scheduler>) -> Self {
-        Self { needs: scheduler.needs(), scheduler, blocked: None }
+    pub fn new(scheduler: Box<dyn Scheduler>, shared_mappings: bool) -> Self {
+        let mut needs = scheduler.needs();
+        if !shared_mappings {
+            needs.segments_per_mapping = 1;
+        }
+        Self { needs, scheduler, blocked: None }
     }
 }
 

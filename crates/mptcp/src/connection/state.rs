@@ -82,11 +82,10 @@ impl Connection {
             role,
             identity: ConnectionIdentity::new(&opening),
             association: Association::new(protocol, checksum),
-            // As many as there mostly are: room that is never used is most of what an idle connection costs.
-            subflows: Subflows::with_capacity(if opening.config.multipath { 2 } else { 1 }),
+            subflows: Subflows::default(),
             joins: Joins::default(),
             congestion: (policies.congestion)(),
-            scheduling: Scheduling::new((policies.scheduler)()),
+            scheduling: Scheduling::new((policies.scheduler)(), opening.config.shared_mappings),
             sender: DataSender::new(&opening.config),
             receiver: DataReceiver::new(&opening.config),
             life: Life::new(role),
@@ -128,6 +127,16 @@ impl Connection {
     /// Whether nothing is left to do: it may be forgotten.
     pub fn is_over(&self) -> bool {
         self.life.closed.is_some() && self.subflows.is_empty() && self.output.is_empty()
+    }
+
+    /// Whether it has nothing to tell, and is not over.
+    pub fn is_quiet(&self) -> bool {
+        self.output.notices.is_empty() && self.life.closed.is_none()
+    }
+
+    /// Whether what was done to it has no consequence for anybody else: nothing is to be sent or told.
+    pub fn is_at_rest(&self) -> bool {
+        self.is_quiet() && !self.output.pending && !self.output.has_trace()
     }
 
     /// Whether the handshake of its first subflow is not over.

@@ -36,14 +36,17 @@ impl Changed {
     }
 }
 
-impl Subflows {
-    /// None, and room for so many.
-    pub fn with_capacity(room: usize) -> Self {
-        Self { slots: Vec::with_capacity(room), changed: Changed::ALL }
+impl Default for Subflows {
+    fn default() -> Self {
+        Self { slots: Vec::new(), changed: Changed::ALL }
     }
+}
 
+impl Subflows {
     /// Adds one.
     pub fn push(&mut self, subflow: Subflow) -> Handle {
+        // One more, not twice as many: room that is never used is most of what an idle connection costs.
+        self.slots.reserve_exact(1);
         self.slots.push(subflow);
         self.changed = Changed::ALL;
         Handle(self.slots.len() - 1)

@@ -101,7 +101,8 @@ impl Connection {
         let window = self.receiver.buffer.window();
         let multipath = self.association.protocol == Protocol::Multipath;
         let (subflow, cx) = self.subflow_in_context(now, handle);
-        let mut segment = subflow.acknowledgement(&cx, window, OPTION_SPACE);
+        let mut segment = Segment::default();
+        subflow.acknowledgement(&cx, window, OPTION_SPACE, &mut segment);
         segment.flags |= Flags::RST;
         // In the place of a keepalive probe it would lie before the window.
         segment.seq = subflow.send.nxt;

@@ -15,7 +15,7 @@
 use super::association::Protocol;
 use super::joined::JoinedSegments;
 use super::output::Workspace;
-use super::packets::packet;
+use super::packets::{ip_header, packet};
 use super::state::Connection;
 use super::subflows::Handle;
 use super::timer_table::Timer;
@@ -28,34 +28,31 @@ use anabranch_policy::time::Instant;
 use anabranch_wire::{Ecn, Packet};
 
 impl Connection {
-    /// The next packet to send now.
-    pub fn poll_transmit(&mut self, now: Instant, workspace: &mut Workspace) -> Option<Packet> {
+    /// Writes the next packet to send now into `place`, whatever was in it. Returns false if there is none.
+    pub fn poll_transmit(&mut self, now: Instant, workspace: &mut Workspace, place: &mut Packet) -> bool {
         workspace.resends = false;
         if let Some(packet) = self.output.packets.pop_front() {
             self.stats.segments_sent += 1;
-            return Some(packet);
+            *place = packet;
+            return true;
         }
         if !self.output.pending {
-            return None;
+            return false;
         }
-        let packet = self.next_data(now, workspace).or_else(|| self.next_acknowledgement(now));
-        match &packet {
-            Some(_) => {
-                self.stats.segments_sent += 1;
-                self.wake_measurement(now);
-            }
-            None => {
-                self.output.pending = false;
-                self.record_limits();
-                self.watch_window(now);
-                self.watch_user_timeout(now);
-            }
+        if self.next_data(now, workspace, place) || self.next_acknowledgement(now, place) {
+            self.stats.segments_sent += 1;
+            self.wake_measurement(now);
+            return true;
         }
-        packet
+        self.output.pending = false;
+        self.record_limits();
+        self.watch_window(now);
+        self.watch_user_timeout(now);
+        false
     }
 
     /// Handshakes, data to be sent again and queued data on every subflow; then new data, as long as there is some.
-    fn next_data(&mut self, now: Instant, workspace: &mut Workspace) -> Option<Packet> {
+    fn next_data(&mut self, now: Instant, workspace: &mut Workspace, place: &mut Packet) -> bool {
         if self.probing_subflow().is_some() {
             self.assign(now, workspace); // a probe is new data, if there is some
         }
@@ -63,13 +60,13 @@ impl Connection {
             let has_something = |subflow: &Subflow| subflow.handshake.due || subflow.has_something_to_send();
             let mut next = self.subflows.find(has_something);
             while let Some(handle) = next {
-                if let Some(packet) = self.handshake_or_data(now, handle, workspace) {
-                    return Some(packet);
+                if self.handshake_or_data(now, handle, workspace, place) {
+                    return true;
                 }
                 next = self.subflows.find_behind(next, has_something);
             }
             if !self.assign(now, workspace) {
-                return None;
+                return false;
             }
             // What can go now is given before the first leaves, so that it can share a mapping.
             for _ in 1..self.scheduling.needs.segments_per_mapping {
@@ -80,24 +77,33 @@ impl Connection {
         }
     }
 
-    fn handshake_or_data(&mut self, now: Instant, handle: Handle, workspace: &mut Workspace) -> Option<Packet> {
+    fn handshake_or_data(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        workspace: &mut Workspace,
+        place: &mut Packet,
+    ) -> bool {
         let subflow = &self.subflows[handle];
-        let (local, remote) = (subflow.identity.local, subflow.identity.remote);
         if subflow.handshake.due {
-            let segment = self.handshake_packet(now, handle)?;
-            return Some(packet(local, remote, segment));
+            let (local, remote) = (subflow.identity.local, subflow.identity.remote);
+            let segment = self.handshake_packet(now, handle);
+            let sent = segment.is_some();
+            segment.into_iter().for_each(|segment| *place = packet(local, remote, segment));
+            return sent;
         }
         if subflow.is_paced_out(now) {
             self.subflows.unseen_mut(handle).into_iter().for_each(Subflow::wait_for_pacing);
-            return None;
+            return false;
         }
         let silence = self.scheduling.needs.silence.filter(|_| self.association.protocol == Protocol::Multipath);
         let (subflow, mut cx) = self.subflow_in_context(now, handle);
         let ecn = subflow.negotiated.ecn.marks();
-        let mut outgoing = subflow.next_transmission(&mut cx)?;
+        let Some(mut outgoing) = subflow.next_transmission(&mut cx) else { return false };
         if let Some(silence) = silence {
             subflow.watch_silence(now, silence, cx.config);
         }
+        place.ip = ip_header(&subflow.identity);
         let id = subflow.id();
         let alone = outgoing.record.retransmitted || subflow.is_probe(&outgoing.record);
         if outgoing.kind != SendKind::Retransmission {
@@ -107,12 +113,11 @@ impl Connection {
         workspace.resends = alone;
         // Only new data is marked as ECN-capable (RFC 3168, section 6.1.5).
         let ecn = ecn && outgoing.kind != SendKind::Retransmission && !outgoing.record.payload.is_empty();
-        let segment = self.data_segment(now, handle, outgoing.record)?;
-        let mut packet = packet(local, remote, segment);
         if ecn {
-            packet.ip.ecn = Ecn::Capable0;
+            place.ip.ecn = Ecn::Capable0;
         }
-        Some(packet)
+        self.data_segment(now, handle, outgoing.record, &mut place.segment);
+        true
     }
 
     /// Nothing more can be sent: what does a subflow lack, if it has room? The peer's window is the network's business where

@@ -53,6 +53,9 @@ impl Connection {
 
     /// Whether data waits only for the peer's window, with nothing in flight whose acknowledgement could open it.
     fn is_shut_out(&self) -> bool {
+        if self.sender.all_assigned() && !self.waits_for_subflow() {
+            return false; // who only receives has nothing that could wait
+        }
         // What is in flight on a subflow that does not answer opens nothing.
         let waits = self.subflows.iter().all(|subflow| subflow.scoreboard.is_idle() || subflow.is_stale());
         let idle = self.subflows.iter().any(|subflow| subflow.scoreboard.is_idle());
@@ -69,11 +72,12 @@ impl Connection {
     /// Whether new data could go and the scheduler has no subflow for it: with none busy, all it can wait for is a window of
     /// a subflow's own, of which we may not have heard.
     fn waits_for_scheduler(&self) -> bool {
-        let mss = self.subflows.iter().filter(|subflow| subflow.is_usable()).map(|subflow| subflow.mss).max();
         let waits = !self.sender.all_assigned() && !self.timers.runs(Timer::Schedule);
-        waits
-            && self.association.protocol == Protocol::Multipath
-            && mss.is_some_and(|mss| self.next_length(mss).is_some())
+        if !waits || self.association.protocol != Protocol::Multipath {
+            return false;
+        }
+        let mss = self.subflows.iter().filter(|subflow| subflow.is_usable()).map(|subflow| subflow.mss).max();
+        mss.is_some_and(|mss| self.next_length(mss).is_some())
     }
 
     /// Arms the timer of the window probe where it is needed: called when nothing more can be sent.

@@ -78,9 +78,9 @@ impl Endpoint {
         if self.connections.len() >= self.config.max_connections {
             return Err(OperationError::LimitReached);
         }
-        let port = self.free_port(from.address, remote).ok_or(OperationError::PortInUse)?;
+        let (port, last) = self.free_port(now, from.address, remote).ok_or(OperationError::PortInUse)?;
         let local = SocketAddr::new(from.address, port);
-        let opening = self.opening(now, Arc::new(config), local, remote, from.id);
+        let opening = self.opening(now, Arc::new(config), local, remote, from.id, last);
         let id = self.connections.insert(Connection::connect(now, opening));
         self.connections.add_route(local, remote, id);
         self.settle(now, id);

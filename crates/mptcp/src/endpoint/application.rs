@@ -56,9 +56,17 @@ impl Endpoint {
     /// The next bytes in order, at most `max`; none if there are none now. Where something was given up it gives none any
     /// more, and none at all where messages are written: [`Self::read_record`] reads those, [`Self::read_stops`] tells.
     pub fn read(&mut self, now: Instant, id: ConnectionId, max: usize) -> Option<Bytes> {
-        let bytes = self.connections.get_mut(id)?.read(now, max);
-        self.settle(now, id);
+        let connection = self.connections.get_mut(id)?;
+        let bytes = connection.read(now, max);
+        if !connection.is_at_rest() {
+            self.settle(now, id);
+        }
         bytes
+    }
+
+    /// Whether [`Self::read`] may give something now: false saves asking it, and is told for less.
+    pub fn is_readable(&self, id: ConnectionId) -> bool {
+        self.connections.get(id).is_some_and(Connection::is_readable)
     }
 
     /// The next record: bytes, a message, or a gap. In a stream of bytes of which nothing is given up it is
@@ -105,6 +113,15 @@ impl Endpoint {
         self.open(id)?.discard(now);
         self.settle(now, id);
         Ok(())
+    }
+
+    /// The application will not ask for a connection again of which it has heard how it ended: in TIME-WAIT there is then less
+    /// left of it, and nothing to be asked.
+    pub fn forget(&mut self, now: Instant, id: ConnectionId) {
+        if let Some(connection) = self.connections.get_mut(id).filter(|connection| connection.closed().is_some()) {
+            connection.leave();
+            self.settle(now, id);
+        }
     }
 
     /// Holds small segments back while data is in flight, or not ([`crate::TcpConfig::nagle`] says how it begins).

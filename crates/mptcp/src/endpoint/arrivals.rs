@@ -1,14 +1,14 @@
 //! Segments that belong to no connection: SYNs for a listener, joins by token, and strangers.
 
 use super::state::{Endpoint, LocalAddress, is_one_host};
-use crate::connection::{Connection, Joining, REASON_MPTCP, REASON_PROHIBITED, packet};
+use crate::connection::{Connection, Joining, REASON_MPTCP, REASON_PROHIBITED, TimeWait, TimeWaitVerdict, packet};
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::time::Instant;
 use anabranch_wire::{Flags, MptcpOption, Packet, Segment};
 use core::net::SocketAddr;
 
-/// Most resets to strangers that wait to be sent.
-pub(super) const MAX_RESETS: usize = 256;
+/// Most answers to strangers and in TIME-WAIT that wait to be sent.
+pub(super) const MAX_ANSWERS: usize = 256;
 
 /// What a SYN with MP_JOIN says.
 #[derive(Clone, Copy)]
@@ -20,7 +20,33 @@ struct JoinRequest {
 }
 
 impl Endpoint {
-    pub(super) fn handle_stranger(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr, packet: &Packet) {
+    /// A segment for a TIME-WAIT of which only its place in the table is left, or for nobody.
+    pub(super) fn handle_unrouted(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr, packet: &Packet) {
+        let Some(time_wait) = self.time_waits.get_mut(local, remote) else {
+            return self.handle_stranger(now, (local, remote), packet, None);
+        };
+        if time_wait.accepts_syn(&packet.segment) {
+            let last = self.time_waits.remove(local, remote);
+            return self.handle_stranger(now, (local, remote), packet, last);
+        }
+        match time_wait.handle_segment(now, &packet.segment) {
+            TimeWaitVerdict::Drop => {}
+            TimeWaitVerdict::Acknowledge if self.answers.len() < MAX_ANSWERS => {
+                self.answers.push_back(time_wait.acknowledgement(now));
+            }
+            TimeWaitVerdict::Acknowledge => self.counters.unknown += 1,
+            TimeWaitVerdict::Reset => drop(self.time_waits.remove(local, remote)),
+        }
+    }
+
+    /// A segment that no connection has. If it ended a TIME-WAIT, `last` is what was left of that.
+    pub(super) fn handle_stranger(
+        &mut self,
+        now: Instant,
+        (local, remote): (SocketAddr, SocketAddr),
+        packet: &Packet,
+        last: Option<TimeWait>,
+    ) {
         // RFC 9293, MUST-57 and MUST-63: without a word.
         if !is_one_host(local.ip()) || !is_one_host(remote.ip()) {
             self.counters.unknown += 1;
@@ -40,13 +66,20 @@ impl Endpoint {
             _ => None,
         });
         match join {
-            Some(join) => self.accept_join(now, ours, (local, remote), &join, packet),
-            None => self.accept(now, ours, (local, remote), packet),
+            Some(join) => self.accept_join(now, ours, (local, remote), &join, packet, last),
+            None => self.accept(now, ours, (local, remote), packet, last),
         }
     }
 
     /// A new connection, if somebody listens on the port.
-    fn accept(&mut self, now: Instant, ours: LocalAddress, (local, remote): (SocketAddr, SocketAddr), syn: &Packet) {
+    fn accept(
+        &mut self,
+        now: Instant,
+        ours: LocalAddress,
+        (local, remote): (SocketAddr, SocketAddr),
+        syn: &Packet,
+        last: Option<TimeWait>,
+    ) {
         let listener = self.listeners.iter().find(|(port, _)| *port == local.port());
         let Some((_, config)) = listener.cloned() else {
             return self.refuse(local, remote, &syn.segment, None);
@@ -56,7 +89,7 @@ impl Endpoint {
             return;
         }
         self.make_room_for_a_handshake(now);
-        let opening = self.opening(now, config, local, remote, ours.id);
+        let opening = self.opening(now, config, local, remote, ours.id, last);
         let id = self.connections.insert(Connection::accept(now, opening, syn));
         self.connections.add_route(local, remote, id);
         self.half_open.push(id);
@@ -91,6 +124,7 @@ impl Endpoint {
         (local, remote): (SocketAddr, SocketAddr),
         join: &JoinRequest,
         syn: &Packet,
+        last: Option<TimeWait>,
     ) {
         let id = self.connections.by_token(join.token);
         let allowed = id.and_then(|id| self.connections.get(id)).map(Connection::may_accept_join);
@@ -104,7 +138,7 @@ impl Endpoint {
             remote,
             local_address: ours.id,
             remote_address: AddressId(join.address_id),
-            initial: self.random.initial_sequence(now, local, remote),
+            initial: self.initial_sequence(now, local, remote, last),
             nonce: self.random.next_u32(),
             backup: join.backup,
         };
@@ -118,7 +152,7 @@ impl Endpoint {
     /// Answers a segment that belongs nowhere with a reset (RFC 9293, section 3.10.7.1).
     fn refuse(&mut self, local: SocketAddr, remote: SocketAddr, segment: &Segment, reason: Option<u8>) {
         self.counters.unknown += 1;
-        if segment.flags.contains(Flags::RST) || self.resets.len() >= MAX_RESETS {
+        if segment.flags.contains(Flags::RST) || self.answers.len() >= MAX_ANSWERS {
             return;
         }
         let mut reset = Segment {
@@ -134,6 +168,6 @@ impl Endpoint {
             reset.ack = segment.seq + segment.sequence_length();
         }
         reset.options.mptcp.extend(reason.map(|reason| MptcpOption::TcpReset { transient: false, flags: 0, reason }));
-        self.resets.push_back(packet(local, remote, reset));
+        self.answers.push_back(packet(local, remote, reset));
     }
 }

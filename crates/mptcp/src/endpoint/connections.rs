@@ -25,9 +25,7 @@ pub struct Connections {
 
 impl Connections {
     /// None yet.
-    pub fn new(seed: [u8; 32]) -> Self {
-        let key = seed.iter().fold(0_u64, |key, byte| key.rotate_left(8) ^ u64::from(*byte));
-        let hash = FixedState::with_seed(key);
+    pub fn new(hash: FixedState) -> Self {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
@@ -127,6 +125,12 @@ impl Connections {
     pub fn by_token(&self, token: u32) -> Option<ConnectionId> {
         self.tokens.get(&token).copied()
     }
+}
+
+/// A hash that is keyed from a seed.
+pub fn keyed_hash(seed: [u8; 32]) -> FixedState {
+    let key = seed.iter().fold(0_u64, |key, byte| key.rotate_left(8) ^ u64::from(*byte));
+    FixedState::with_seed(key)
 }
 
 fn slot(id: ConnectionId) -> usize {

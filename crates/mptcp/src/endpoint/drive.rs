@@ -12,16 +12,28 @@ use core::net::SocketAddr;
 impl Endpoint {
     /// A packet came in.
     pub fn handle_packet(&mut self, now: Instant, mut packet: Packet) {
+        self.handle_packet_in_place(now, &mut packet);
+    }
+
+    /// A packet came in, which stays where it is, without its payload if that was of use: packets are large to be moved.
+    pub fn handle_packet_in_place(&mut self, now: Instant, packet: &mut Packet) {
         let local = SocketAddr::new(packet.ip.destination, packet.segment.destination_port);
         let remote = SocketAddr::new(packet.ip.source, packet.segment.source_port);
         match self.connections.route(local, remote) {
             Some(id) => {
+                let mut last = None;
                 if let Some(connection) = self.connections.get_mut(id) {
-                    connection.handle_segment(now, local, remote, packet.ip.ecn, &mut packet.segment);
+                    last = connection.end_time_wait(local, remote, &packet.segment);
+                    if last.is_none() {
+                        connection.handle_segment(now, local, remote, packet.ip.ecn, &mut packet.segment);
+                    }
                 }
                 self.settle(now, id);
+                if last.is_some() {
+                    self.handle_stranger(now, (local, remote), packet, last);
+                }
             }
-            None => self.handle_stranger(now, local, remote, &packet),
+            None => self.handle_unrouted(now, local, remote, packet),
         }
     }
 
@@ -53,6 +65,7 @@ impl Endpoint {
             }
             self.settle(now, id);
         }
+        self.time_waits.expire(now);
         if self.path_wake <= now {
             self.path_wake = Instant::NEVER;
             self.tell_path_manager(now, &PathEvent::Wake);
@@ -62,26 +75,42 @@ impl Endpoint {
 
     /// The next packet to send now.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
-        if let Some(packet) = self.resets.pop_front() {
-            return Some(packet);
+        let mut packet = Packet::default();
+        self.poll_transmit_into(now, &mut packet).then_some(packet)
+    }
+
+    /// Writes the next packet to send now into `place`, whatever was in it: packets are large to be moved. Returns false if
+    /// there is none; what is in `place` then means nothing.
+    pub fn poll_transmit_into(&mut self, now: Instant, place: &mut Packet) -> bool {
+        if let Some(packet) = self.answers.pop_front() {
+            *place = packet;
+            return true;
         }
         while let Some(&id) = self.ready.front() {
             if let Some(connection) = self.connections.get_mut(id) {
-                if let Some(packet) = connection.poll_transmit(now, &mut self.workspace) {
+                if connection.poll_transmit(now, &mut self.workspace, place) {
                     if connection.output.has_trace() && self.traces.back() != Some(&id) {
                         self.traces.push_back(id);
                     }
-                    return Some(packet);
+                    return true;
                 }
                 connection.output.listed = false;
+                if connection.is_quiet() {
+                    self.ready.pop_front();
+                    if let Some(due) = connection.next_to_arm() {
+                        self.timers.push(Reverse((due, id)));
+                    }
+                    continue;
+                }
             }
             self.ready.pop_front();
             self.pass_on_notices(now, id);
+            self.keep_time_wait(now, id);
             if !self.forget_if_over(now, id) {
                 self.arm(id);
             }
         }
-        None
+        false
     }
 
     /// Whether the packet given last must leave by itself: it is data that had been sent before, whose mapping is known to the
@@ -111,7 +140,7 @@ impl Endpoint {
             }
         }
         let connections = self.timers.peek().map_or(Instant::NEVER, |Reverse((at, _))| *at);
-        connections.min(self.path_wake)
+        connections.min(self.path_wake).min(self.time_waits.next_timeout())
     }
 
     /// The next trace record of connections with [`crate::ConnectionConfig::trace`]; drain after every input.

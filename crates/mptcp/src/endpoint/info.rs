@@ -59,6 +59,6 @@ impl Endpoint {
 
     /// How many connections there are, those in TIME-WAIT included.
     pub fn connection_count(&self) -> usize {
-        self.connections.len()
+        self.connections.len() + self.time_waits.len()
     }
 }

@@ -12,6 +12,7 @@ mod random;
 mod state;
 #[cfg(test)]
 mod tests;
+mod time_wait_table;
 
 pub use error::OperationError;
 pub use state::Endpoint;

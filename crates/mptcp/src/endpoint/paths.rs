@@ -26,14 +26,14 @@ impl Endpoint {
         if ours.address.is_ipv4() != theirs.is_ipv4() || !is_one_host(theirs.ip()) {
             return false;
         }
-        let Some(port) = self.free_port(ours.address, theirs) else { return false };
+        let Some((port, last)) = self.free_port(now, ours.address, theirs) else { return false };
         let from = SocketAddr::new(ours.address, port);
         let joining = Joining {
             local: from,
             remote: theirs,
             local_address: local,
             remote_address: remote,
-            initial: self.random.initial_sequence(now, from, theirs),
+            initial: self.initial_sequence(now, from, theirs, last),
             nonce: self.random.next_u32(),
             backup,
         };
@@ -47,10 +47,34 @@ impl Endpoint {
     /// After anything happened to a connection: passes on its notices, lists it for output, and forgets it when it is
     /// over.
     pub(super) fn settle(&mut self, now: Instant, id: ConnectionId) {
-        self.connections.get_mut(id).into_iter().for_each(Connection::sweep);
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.sweep();
+        // After nearly every segment there is nothing to tell but that there is something to read.
+        let readable = connection.output.poll_readable();
+        let quiet = connection.is_quiet();
+        if let Some(event) = readable {
+            self.push_event(event);
+        }
+        if !quiet {
+            self.pass_on_notices(now, id);
+            if self.forget_if_over(now, id) {
+                return;
+            }
+        }
+        self.list(id);
+    }
+
+    /// Forgets a connection of which nothing is left but subflows in TIME-WAIT, and nobody asks for; keeps those.
+    pub(super) fn keep_time_wait(&mut self, now: Instant, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id).filter(|connection| connection.is_in_time_wait()) else {
+            return;
+        };
+        let time_wait = connection.keep_time_wait();
+        connection.sweep();
+        // Its routes go first.
         self.pass_on_notices(now, id);
-        if !self.forget_if_over(now, id) {
-            self.list(id);
+        for time_wait in time_wait {
+            self.counters.shortened_time_waits += u64::from(self.time_waits.insert(time_wait));
         }
     }
 

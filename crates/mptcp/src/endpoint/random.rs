@@ -31,19 +31,36 @@ impl Random {
     /// this host can compute for the pair (RFC 9293, section 3.4.1; RFC 6528, section 3). So the numbers of a pair's
     /// next incarnation lie beyond those of the last, and nobody else can foretell them.
     pub fn initial_sequence(&self, now: Instant, local: SocketAddr, remote: SocketAddr) -> SeqNumber {
+        let offset = self.of_pair("initial sequence number", [local, remote].map(|end| (end.ip(), Some(end.port()))));
+        let clock = now.as_nanos() / 4_000;
+        SeqNumber(offset.wrapping_add(clock as u32))
+    }
+
+    /// Where the timestamps of all connections between two hosts begin, so that those of the next lie beyond those of the last,
+    /// and other hosts learn nothing of them (RFC 7323, section 5.4).
+    pub fn stamp_offset(&self, local: IpAddr, remote: IpAddr) -> u32 {
+        self.of_pair("timestamp", [(local, None), (remote, None)])
+    }
+
+    /// Where the ports to a remote address begin, so that those to one tell nothing of those to another (RFC 6056, section 3.3.3).
+    pub fn port_offset(&self, local: IpAddr, remote: SocketAddr) -> u32 {
+        self.of_pair("port", [(local, None), (remote.ip(), Some(remote.port()))])
+    }
+
+    /// A number that only this host can compute for two addresses.
+    fn of_pair(&self, what: &str, ends: [(IpAddr, Option<u16>); 2]) -> u32 {
         let mut hash = Sha256::new();
         hash.update(self.secret);
-        hash.update(b"initial sequence number");
-        for end in [local, remote] {
-            match end.ip() {
+        hash.update(what.as_bytes());
+        for (address, port) in ends {
+            match address {
                 IpAddr::V4(address) => hash.update(address.octets()),
                 IpAddr::V6(address) => hash.update(address.octets()),
             }
-            hash.update(end.port().to_be_bytes());
+            port.into_iter().for_each(|port| hash.update(port.to_be_bytes()));
         }
         let digest: [u8; 32] = hash.finalize().into();
         let [a, b, c, d, ..] = digest;
-        let clock = now.as_nanos() / 4_000;
-        SeqNumber(u32::from_be_bytes([a, b, c, d]).wrapping_add(clock as u32))
+        u32::from_be_bytes([a, b, c, d])
     }
 }

@@ -1,21 +1,29 @@
 //! A host's state: addresses, listeners, connections, and what waits to be passed on.
 
-use super::connections::Connections;
+use super::connections::{Connections, keyed_hash};
 use super::error::OperationError;
 use super::random::Random;
-use crate::config::{ConnectionConfig, EndpointConfig};
-use crate::connection::{Connection, Opening, Workspace};
+use super::time_wait_table::TimeWaitTable;
+use crate::config::{ConnectionConfig, EndpointConfig, Ports};
+use crate::connection::{Connection, Opening, TimeWait, Workspace};
 use crate::event::Event;
 use crate::keys::{Derived, Key};
 use crate::stats::EndpointCounters;
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::path_manager::{PathAction, PathManager};
 use anabranch_policy::time::Instant;
-use anabranch_wire::Packet;
+use anabranch_wire::{Packet, SeqNumber};
 use core::cmp::Reverse;
 use core::net::{IpAddr, SocketAddr};
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
+
+/// Where the dynamic ports begin (RFC 6335, section 6).
+const DYNAMIC_PORTS: u16 = 49_152;
+
+/// Most by which the next port is beyond the last (RFC 6056, section 3.3.5, N). The more, the less can be foretold; the less,
+/// the longer a port rests.
+const LARGEST_STEP: u32 = 4;
 
 /// A local address.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +41,9 @@ pub struct Endpoint {
     pub(super) addresses: Vec<LocalAddress>,
     pub(super) listeners: Vec<(u16, Arc<ConnectionConfig>)>,
     pub(super) connections: Connections,
+    pub(super) time_waits: TimeWaitTable,
+    /// How far the ports have been gone through.
+    pub(super) next_port: u32,
     /// Connections that came in and may still be in their handshake.
     pub(super) half_open: Vec<ConnectionId>,
     pub(super) path_manager: Box<dyn PathManager>,
@@ -42,7 +53,7 @@ pub struct Endpoint {
     /// Connections that may have something to send, each once.
     pub(super) ready: VecDeque<ConnectionId>,
     pub(super) timers: BinaryHeap<Reverse<(Instant, ConnectionId)>>,
-    pub(super) resets: VecDeque<Packet>,
+    pub(super) answers: VecDeque<Packet>,
     pub(super) events: VecDeque<Event>,
     pub(super) traces: VecDeque<ConnectionId>,
     pub(super) counters: EndpointCounters,
@@ -51,9 +62,12 @@ pub struct Endpoint {
 impl Endpoint {
     /// A host without addresses.
     pub fn new(config: EndpointConfig, path_manager: Box<dyn PathManager>) -> Self {
+        let hash = keyed_hash(config.seed);
         Self {
             random: Random::new(config.seed),
-            connections: Connections::new(config.seed),
+            connections: Connections::new(hash.clone()),
+            time_waits: TimeWaitTable::new(config.max_time_waits, hash),
+            next_port: 0,
             config,
             addresses: Vec::new(),
             listeners: Vec::new(),
@@ -64,7 +78,7 @@ impl Endpoint {
             workspace: Workspace::default(),
             ready: VecDeque::new(),
             timers: BinaryHeap::new(),
-            resets: VecDeque::new(),
+            answers: VecDeque::new(),
             events: VecDeque::new(),
             traces: VecDeque::new(),
             counters: EndpointCounters::default(),
@@ -78,14 +92,18 @@ impl Endpoint {
         local: SocketAddr,
         remote: SocketAddr,
         local_address: AddressId,
+        last: Option<TimeWait>,
     ) -> Opening {
         let (key, derived) = self.fresh_key(config.multipath);
         Opening {
             id: self.connections.next_id(),
             key,
             derived,
-            initial: self.random.initial_sequence(now, local, remote),
-            stamp_offset: self.random.next_u32(),
+            initial: self.initial_sequence(now, local, remote, last),
+            stamp_offset: match self.config.ports {
+                Ports::Random => self.random.next_u32(),
+                Ports::HashBased { .. } => self.random.stamp_offset(local.ip(), remote.ip()),
+            },
             local,
             remote,
             local_address,
@@ -109,12 +127,44 @@ impl Endpoint {
         }
     }
 
-    /// A free port from the dynamic range, at random (RFC 6056, algorithm 1).
-    pub(super) fn free_port(&mut self, local: IpAddr, remote: SocketAddr) -> Option<u16> {
-        let first = self.random.next_u32();
-        (0..16_384_u32).find_map(|step| {
-            let port = 49_152 + (first.wrapping_add(step) % 16_384) as u16;
-            (!self.connections.has_route(SocketAddr::new(local, port), remote)).then_some(port)
+    /// The initial sequence number between these addresses, where `last` was the connection before.
+    pub(super) fn initial_sequence(
+        &self,
+        now: Instant,
+        local: SocketAddr,
+        remote: SocketAddr,
+        last: Option<TimeWait>,
+    ) -> SeqNumber {
+        let proposed = self.random.initial_sequence(now, local, remote);
+        last.map_or(proposed, |last| last.initial_after(proposed))
+    }
+
+    /// A free port to connect from, and what is left of the connection that had it last.
+    pub(super) fn free_port(
+        &mut self,
+        now: Instant,
+        local: IpAddr,
+        remote: SocketAddr,
+    ) -> Option<(u16, Option<TimeWait>)> {
+        let (low, high, start) = match self.config.ports {
+            Ports::Random => (DYNAMIC_PORTS, u16::MAX, self.random.next_u32()),
+            Ports::HashBased { low, high } => {
+                self.next_port = self.next_port.wrapping_add(1 + self.random.next_u32() % LARGEST_STEP);
+                (low, high, self.next_port.wrapping_add(self.random.port_offset(local, remote)))
+            }
+        };
+        let count = u32::from(high.saturating_sub(low)) + 1;
+        (0..count).find_map(|step| {
+            let port = low + (start.wrapping_add(step) % count) as u16;
+            let local = SocketAddr::new(local, port);
+            if self.connections.has_route(local, remote) {
+                return None;
+            }
+            match self.time_waits.get(local, remote) {
+                None => Some((port, None)),
+                Some(last) if last.allows_reuse(now) => Some((port, self.time_waits.remove(local, remote))),
+                Some(_) => None,
+            }
         })
     }
 
@@ -155,9 +205,7 @@ impl Endpoint {
     /// Arms the timer of a connection, if it is due before what is armed already.
     pub(super) fn arm(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let due = connection.next_timeout();
-        if due < connection.output.armed {
-            connection.output.armed = due;
+        if let Some(due) = connection.next_to_arm() {
             self.timers.push(Reverse((due, id)));
         }
     }

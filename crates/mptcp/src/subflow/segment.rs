@@ -12,16 +12,16 @@ use bytes::Bytes;
 const TIMESTAMPS_SPACE: usize = 12;
 
 impl Subflow {
-    /// The segment that carries a record, pushed if it is the last of what was written so far (`push`; RFC 9293,
+    /// Makes `segment` the one that carries a record, pushed if it is the last of what was written so far (`push`; RFC 9293,
     /// section 3.9.1.2). `mptcp_space` bytes of option space are spoken for.
     pub fn data_segment(
         &mut self,
         cx: &Context<'_>,
         record: Record,
         window: u64,
-        mptcp_space: usize,
-        push: bool,
-    ) -> Segment {
+        (mptcp_space, push): (usize, bool),
+        segment: &mut Segment,
+    ) {
         let mut flags = Flags::ACK;
         if record.fin {
             flags |= Flags::FIN;
@@ -34,54 +34,51 @@ impl Subflow {
         }
         // Without a DATA_ACK it settles no acknowledgement that is due.
         let owed = self.receiver.due != AckDue::No && mptcp_space == 0 && self.is_bare(&record);
-        let (segment, complete) = self.segment(cx, flags, record.seq, record.payload, window, mptcp_space);
+        segment.payload = record.payload;
+        let complete = self.write_header(cx, (flags, record.seq), window, mptcp_space, segment);
         self.receiver.acknowledged(complete && !owed);
-        segment
     }
 
-    /// A bare acknowledgement. With `keepalive_due` it lies one before the window, so that the peer must answer; on a join that
+    /// Makes `segment` a bare acknowledgement. With `keepalive_due` it lies one before the window, so that the peer must answer; on a join that
     /// came in it is the fourth segment of the handshake again, until something is acknowledged.
-    pub fn acknowledgement(&mut self, cx: &Context<'_>, window: u64, mptcp_space: usize) -> Segment {
+    pub fn acknowledgement(&mut self, cx: &Context<'_>, window: u64, mptcp_space: usize, segment: &mut Segment) {
         let seq = match core::mem::take(&mut self.due.keepalive) {
             true => self.send.una - 1,
             false if self.awaits_first_ack() => self.send.una,
             false => self.send.nxt,
         };
-        let (segment, complete) = self.segment(cx, Flags::ACK, seq, Bytes::new(), window, mptcp_space);
+        segment.payload = Bytes::new();
+        let complete = self.write_header(cx, (Flags::ACK, seq), window, mptcp_space, segment);
         self.receiver.acknowledged(complete);
-        segment
     }
 
-    /// A segment of a synchronised subflow: acknowledgement, window, timestamps and what SACK blocks fit. Returns also
-    /// whether all fitted that there was to say.
-    fn segment(
+    /// Writes all but the payload of a segment of a synchronised subflow: acknowledgement, window, timestamps and what SACK
+    /// blocks fit. Returns whether all fitted that there was to say.
+    ///
+    /// Field by field, where the segment will be: a segment is large, and each copy of one on its way out counts.
+    fn write_header(
         &mut self,
         cx: &Context<'_>,
-        mut flags: Flags,
-        seq: SeqNumber,
-        payload: Bytes,
+        (mut flags, seq): (Flags, SeqNumber),
         window: u64,
         mptcp_space: usize,
-    ) -> (Segment, bool) {
+        segment: &mut Segment,
+    ) -> bool {
         if self.receiver.echo_congestion {
             flags |= Flags::ECE;
         }
-        let scaled = (window >> self.negotiated.receive_scale).min(0xffff) as u16;
-        let mut segment = Segment {
-            source_port: self.identity.local.port(),
-            destination_port: self.identity.remote.port(),
-            seq,
-            ack: self.receiver.next,
-            flags,
-            window: scaled,
-            payload,
-            ..Segment::default()
-        };
+        segment.source_port = self.identity.local.port();
+        segment.destination_port = self.identity.remote.port();
+        segment.seq = seq;
+        segment.ack = self.receiver.next;
+        segment.flags = flags;
+        segment.window = (window >> self.negotiated.receive_scale).min(0xffff) as u16;
+        segment.urgent = 0;
+        segment.options.clear();
         if self.negotiated.timestamps {
             segment.options.timestamps = Some(Timestamps { value: cx.stamp, echo: self.receiver.timestamp });
         }
-        let complete = self.add_sack(&mut segment, mptcp_space);
-        (segment, complete)
+        self.add_sack(segment, mptcp_space)
     }
 
     /// Adds what SACK blocks fit; returns whether a report of duplicates went along, if there was one.

@@ -100,7 +100,7 @@ fn eight_segments_under_one_mapping_are_one_with_it_and_seven_bare_ones_of_full_
 }
 
 #[test]
-fn unasked_or_with_checksums_or_in_plain_tcp_segments_share_no_mapping() {
+fn unasked_forbidden_with_checksums_or_in_plain_tcp_segments_share_no_mapping() {
     let checksums = |mut config: ConnectionConfig| {
         config.checksum = true;
         config
@@ -113,8 +113,17 @@ fn unasked_or_with_checksums_or_in_plain_tcp_segments_share_no_mapping() {
         config.policies.scheduler = Arc::new(|| Box::new(Queueing { segments: 8, per_mapping: 1 }));
         config
     };
-    for (client, multipath) in [(checksums(queueing(8)), true), (plain(queueing(8)), false), (alone(queueing(8)), true)]
-    {
+    let forbidden = |mut config: ConnectionConfig| {
+        config.shared_mappings = false;
+        config
+    };
+    let clients = [
+        (checksums(queueing(8)), true),
+        (plain(queueing(8)), false),
+        (alone(queueing(8)), true),
+        (forbidden(queueing(8)), true),
+    ];
+    for (client, multipath) in clients {
         let mut pair = Pair::new(1);
         let id = warmed_up(&mut pair, client);
         transfer(&mut pair, id, 60_000);

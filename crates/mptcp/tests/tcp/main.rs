@@ -14,6 +14,7 @@ mod path_mtu;
 mod resets;
 mod status;
 mod table;
+mod time_wait;
 mod transcript;
 mod user_timeout;
 mod windows;

@@ -77,11 +77,14 @@ fn a_reset_outside_the_window_is_dropped_without_a_word_in_every_state() {
     }
 }
 
-// RFC 5961, section 4.2: whatever its sequence number.
+// RFC 5961, section 4.2: whatever its sequence number. One that is new ends TIME-WAIT (RFC 6191): see `time_wait`.
 #[test]
 fn a_syn_is_challenged_in_every_state() {
     for ahead in [-1, 0, 100, 100_000] {
         for (state, mut t, next, ours, _) in states() {
+            if state == "TIME-WAIT" && ahead >= 0 {
+                continue;
+            }
             t.wait(100);
             let seq = i64::from(next) + ahead;
             t.peer(&format!("S {seq}:{seq} mss 1000"));

@@ -196,6 +196,11 @@ impl Transcript {
         self.host.discard(self.now, self.id()).unwrap();
         self.drain();
     }
+    /// Asks for nothing more after the end.
+    pub fn forget(&mut self) {
+        self.host.forget(self.now, self.id());
+        self.drain();
+    }
     pub fn set_nagle(&mut self, on: bool) {
         self.host.set_nagle(self.now, self.id(), on).unwrap();
         self.drain();

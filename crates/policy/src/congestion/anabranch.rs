@@ -2,7 +2,7 @@
 //!
 //! A model of the path, as BBR has it: `bandwidth`, the largest delivery rate of the last ten rounds; `min_rtt`, the
 //! least round-trip time of 15 seconds; bdp = bandwidth min_rtt. Segments are paced at gain x bandwidth, at most
-//! 2 bdp (in start-up 2.77 bdp) are in flight, never fewer than four segments.
+//! 2 bdp (in start-up 2.77 bdp), or what is sent in 3 ms beside one, are in flight, never fewer than four segments.
 //!
 //! | state | gain | until |
 //! |---|---|---|
@@ -65,6 +65,9 @@ fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, Setting
 
 /// Least window, segments.
 const LEAST_WINDOW: u64 = 4;
+/// How long hosts may hold data or acknowledgements back: they put them together, and have other things to do. On a path of less
+/// delay the least round-trip time says nothing of that.
+const HOLD: Duration = Duration::from_millis(3);
 /// Window of the least round-trip time, and after how long without it it is looked for.
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(15);
 const LOOK_AFTER: Duration = Duration::from_secs(10);
@@ -288,7 +291,8 @@ impl Anabranch {
         }
         // Room for the acknowledgements of two segments that are delayed, and for what is released together.
         let bandwidth = Rate::from_bits_per_second(self.bandwidth.max());
-        let wanted = (wanted + 2 * u64::from(self.mss)).max(offload_budget(bandwidth, u64::from(self.mss)));
+        let held = self.bdp() + (bandwidth.bytes_per_second() as f64 * HOLD.as_secs_f64()) as u64;
+        let wanted = (wanted + 2 * u64::from(self.mss)).max(offload_budget(bandwidth, u64::from(self.mss))).max(held);
         let wanted = if self.start_up.untried { wanted.max(self.initial_window) } else { wanted };
         wanted.min(self.ceiling.bytes).clamp(self.least(), LARGEST_WINDOW)
     }

@@ -60,6 +60,7 @@
 
 use super::candidates::{excluded, preferred, preferred_with_room};
 use super::{Answer, Chunk, ChunkKind, Decision, Needs, Outstanding, Scheduler, Work, again, unsent};
+use crate::congestion::send_quantum;
 use crate::ids::SubflowId;
 use crate::table::{Number, Reader, SettingError, Settings, Switch};
 use crate::time::{Duration, Instant};
@@ -126,6 +127,8 @@ struct Forecast {
     losses: f64,
     /// A segment given to it now leaves at once, or nearly.
     ready: bool,
+    /// Seconds that what it releases together takes; 0 if it releases segments one by one.
+    together: f64,
 }
 
 impl Forecast {
@@ -142,9 +145,12 @@ impl Forecast {
         let queue = if never_filled { 0.0 } else { behind as f64 / known };
         let answer = alone.max(queue);
         let losses = known / mss.max(1) as f64 * subflow.loss_rate;
-        let most = (known * QUEUED).clamp((BURST * mss) as f64, (TRAIN * mss) as f64);
+        // What is released together is queued together.
+        let quantum = send_quantum(subflow.rates.bandwidth, subflow.mss);
+        let most = (known * QUEUED).clamp((BURST * mss) as f64, (TRAIN * mss).max(quantum) as f64);
+        let together = if quantum > BURST * mss { quantum as f64 / known } else { 0.0 };
         let ready = subflow.queued as f64 <= most && subflow.room() >= u64::from(length).min(mss);
-        Self { id: subflow.id, rate, answer, stay: alone, repaired: alone + 2.0 * smoothed, losses, ready }
+        Self { id: subflow.id, rate, answer, stay: alone, repaired: alone + 2.0 * smoothed, losses, ready, together }
     }
 }
 
@@ -226,6 +232,8 @@ pub struct Anabranch {
     plan: Plan,
     /// The subflows at a decision: kept for its memory.
     paths: Vec<Forecast>,
+    /// Where new data went last.
+    last: Option<SubflowId>,
     /// The sets of them at a plan, likewise.
     sets: Vec<(f64, f64)>,
 }
@@ -249,6 +257,7 @@ impl Anabranch {
             silence: reader.read(&SILENCE)? as f32,
             plan: Plan::NONE,
             paths: Vec::new(),
+            last: None,
             sets: Vec::new(),
         })
     }
@@ -278,7 +287,12 @@ impl Anabranch {
     /// The subflow that answers first of those that can send now; none if it is better to wait for one that cannot.
     fn choose(&self, connection: &ConnectionView, time_left: Option<Duration>) -> Option<SubflowId> {
         let able = self.paths.iter().filter(|path| path.ready);
-        let chosen = able.min_by(|a, b| a.answer.total_cmp(&b.answer))?;
+        let first = able.clone().min_by(|a, b| a.answer.total_cmp(&b.answer))?;
+        // Consecutive data that leaves together is one packet to whoever handles it: the next goes where the last went, as long as
+        // that answers as early as if they had not been told apart.
+        let last =
+            able.filter(|path| Some(path.id) == self.last).find(|path| path.answer <= first.answer + path.together);
+        let chosen = last.unwrap_or(first);
         let faster = self.paths.iter().filter(|other| self.wait && other.answer < chosen.answer);
         let Some(fastest) = faster.clone().min_by(|a, b| a.answer.total_cmp(&b.answer)) else { return Some(chosen.id) };
         let rate: f64 = faster.map(|other| other.rate).sum();
@@ -413,7 +427,10 @@ impl Scheduler for Anabranch {
             .choose(connection, chunk.time_left)
             .filter(|id| chunk.kind != ChunkKind::New || !gathers(connection, *id, subflows))
         {
-            Some(id) => Decision::Send(id),
+            Some(id) => {
+                self.last = if chunk.kind == ChunkKind::New { Some(id) } else { self.last };
+                Decision::Send(id)
+            }
             None => Decision::Wait(None),
         }
     }

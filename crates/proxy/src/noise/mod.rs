@@ -6,8 +6,10 @@
 //! only the sender of the ephemeral key can use, and nothing is done for it. The server looks at the key before it computes
 //! anything expensive. docs/proxy.md has the format and what an attacker can and cannot do.
 
+mod cipher;
 mod records;
 
+pub(crate) use records::SEALED;
 pub use records::{Opened, Records, Tampered};
 
 use super::key::Key;
@@ -62,7 +64,8 @@ impl Initiator {
     /// [`Unproven`].
     pub fn finish(mut self, message: &Message) -> Result<Records, Unproven> {
         self.0.read_message(message, &mut [0; MESSAGE])?;
-        Ok(Records::new(self.0.into_transport_mode()?))
+        let (outgoing, incoming) = self.0.dangerously_get_raw_split();
+        Ok(Records::new(&outgoing, &incoming))
     }
 }
 
@@ -75,11 +78,13 @@ pub fn respond(key: &Key, message: &Message) -> Result<(Message, Records), Unpro
     state.read_message(message, &mut [0; MESSAGE])?;
     let mut answer = [0; MESSAGE];
     state.write_message(&[], &mut answer)?;
-    Ok((answer, Records::new(state.into_transport_mode()?)))
+    let (incoming, outgoing) = state.dangerously_get_raw_split();
+    Ok((answer, Records::new(&outgoing, &incoming)))
 }
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::cipher::{Cipher, RECORDS_PER_KEY};
     use super::*;
 
     /// Both ends after a handshake.
@@ -131,6 +136,32 @@ pub(super) mod tests {
         let (again, mut server) = respond(&key, &message).expect("the message is good");
         assert_ne!(again, answer);
         assert_eq!(server.open(&mut recorded).err(), Some(Tampered));
+    }
+
+    /// Records are those of the Noise protocol, also beyond a change of keys: another implementation reads them.
+    #[test]
+    fn snow_reads_what_is_sealed_in_place() {
+        let key = Key::generate().expect("random");
+        let mut client = builder(&key).and_then(|builder| Ok(builder.build_initiator()?)).expect("a pattern");
+        let mut server = builder(&key).and_then(|builder| Ok(builder.build_responder()?)).expect("a pattern");
+        let (mut message, mut answer) = ([0; MESSAGE], [0; MESSAGE]);
+        client.write_message(&[], &mut message).expect("it fits");
+        server.read_message(&message, &mut [0; MESSAGE]).expect("the same key");
+        server.write_message(&[], &mut answer).expect("it fits");
+        client.read_message(&answer, &mut [0; MESSAGE]).expect("the same key");
+        let mut ours = Cipher::new(&client.dangerously_get_raw_split().0);
+        let mut theirs = server.into_transport_mode().expect("the handshake is over");
+        for count in 0..RECORDS_PER_KEY + 2 {
+            let mut sealed = count.to_be_bytes().to_vec();
+            let tag = ours.seal(&mut sealed);
+            sealed.extend_from_slice(&tag);
+            let mut opened = [0; 64];
+            assert_eq!(theirs.read_message(&sealed, &mut opened).expect("it is one"), 8);
+            assert_eq!(opened[..8], count.to_be_bytes());
+            if (count + 1).is_multiple_of(RECORDS_PER_KEY) {
+                theirs.rekey_incoming();
+            }
+        }
     }
 
     #[test]

@@ -1,18 +1,21 @@
 //! The stream after the handshake: records of at most 16 kB, each with its length before it, encrypted and authenticated.
 
+use super::cipher::{Cipher, KEY, TAG};
 use bytes::{Buf as _, Bytes, BytesMut};
-use snow::TransportState;
+use std::io::IoSliceMut;
 
 /// Most bytes of the stream in a record: what a slow path delivers late by one record is little, and the overhead is
 /// still a thousandth.
 const LARGEST: usize = 16 * 1024;
 /// Bytes of the length before a record.
 const LENGTH: usize = 2;
-/// Bytes that tell whether a record was changed.
-const TAG: usize = 16;
-/// After so many records each direction changes its key (Noise, section 11.3): under 2 GiB, far from the limits of
-/// AES-GCM (RFC 8446, section 5.5: 2^24.5 records of this size).
-const RECORDS_PER_KEY: u64 = 1 << 17;
+/// Bytes of a record that is full.
+const FULL: usize = LENGTH + LARGEST + TAG;
+/// Records that [`Records::places`] makes room for.
+const PLACES: usize = 4;
+
+/// Bytes of a buffer for [`Records::places`].
+pub(crate) const SEALED: usize = PLACES * FULL;
 
 /// A record was changed, left out, repeated or cut off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -32,13 +35,21 @@ pub enum Opened {
 
 /// Both directions of an encrypted stream.
 pub struct Records {
-    state: Box<TransportState>,
+    // Each is half a kilobyte of key schedule.
+    ciphers: Box<Ciphers>,
     ended: bool,
 }
 
+struct Ciphers {
+    outgoing: Cipher,
+    incoming: Cipher,
+}
+
 impl Records {
-    pub(super) fn new(state: TransportState) -> Self {
-        Self { state: Box::new(state), ended: false }
+    /// With the keys that the handshake gave for each direction.
+    pub(super) fn new(outgoing: &[u8; KEY], incoming: &[u8; KEY]) -> Self {
+        let ciphers = Ciphers { outgoing: Cipher::new(outgoing), incoming: Cipher::new(incoming) };
+        Self { ciphers: Box::new(ciphers), ended: false }
     }
 
     /// Appends `plain` as records to `out`.
@@ -53,56 +64,79 @@ impl Records {
     }
 
     fn seal_record(&mut self, plain: &[u8], out: &mut BytesMut) {
-        let length = plain.len() + TAG;
-        // 16 kB and a tag at most.
-        out.extend_from_slice(&(length as u16).to_be_bytes());
+        out.extend_from_slice(&length_of(plain.len()));
         let start = out.len();
-        out.resize(start + length, 0);
-        let sealed = self.state.write_message(plain, &mut out[start..]);
-        // Only 2^64 records, or one of 64 kB, would fail.
-        assert_eq!(sealed.ok(), Some(length), "a record is short, and there are fewer than 2^64");
-        if self.state.sending_nonce().is_multiple_of(RECORDS_PER_KEY) {
-            self.state.rekey_outgoing();
-        }
+        out.extend_from_slice(plain);
+        let tag = self.ciphers.outgoing.seal(&mut out[start..]);
+        out.extend_from_slice(&tag);
     }
 
-    /// Takes all whole records from the front of `input`.
+    /// Where in a buffer of [`SEALED`] bytes the stream's bytes must be for [`Self::seal_places`]: one place after the other,
+    /// each full but the last.
+    pub(crate) fn places(buffer: &mut [u8]) -> [IoSliceMut<'_>; PLACES] {
+        let mut places = buffer.chunks_exact_mut(FULL).map(|record| &mut record[LENGTH..LENGTH + LARGEST]);
+        [(); PLACES].map(|()| IoSliceMut::new(places.next().unwrap_or_default()))
+    }
+
+    /// Seals the first `length` bytes that are in the places of a buffer, where they are; gives how many bytes at its beginning
+    /// are the records.
+    pub(crate) fn seal_places(&mut self, buffer: &mut [u8], length: usize) -> usize {
+        let (mut left, mut end) = (length, 0);
+        for record in buffer.chunks_exact_mut(FULL) {
+            let plain = left.min(LARGEST);
+            if plain == 0 {
+                break;
+            }
+            record[..LENGTH].copy_from_slice(&length_of(plain));
+            let tag = self.ciphers.outgoing.seal(&mut record[LENGTH..LENGTH + plain]);
+            record[LENGTH + plain..LENGTH + plain + TAG].copy_from_slice(&tag);
+            left -= plain;
+            end += LENGTH + plain + TAG;
+        }
+        end
+    }
+
+    /// Takes the next record from the front of `input`.
     ///
     /// # Errors
     /// [`Tampered`]; then nothing more can be read.
     pub fn open(&mut self, input: &mut BytesMut) -> Result<Opened, Tampered> {
-        let mut plain = BytesMut::new();
-        while !self.ended {
-            let Some(length) = input.first_chunk() else { break };
-            let length = usize::from(u16::from_be_bytes(*length));
-            if !(TAG..=LARGEST + TAG).contains(&length) {
-                return Err(Tampered);
-            }
-            let Some(record) = input.get(LENGTH..LENGTH + length) else { break };
-            if plain.capacity() == 0 {
-                // The records that are here, and the tag of the last, which is taken off after decryption.
-                plain.reserve(input.len());
-            }
-            let start = plain.len();
-            plain.resize(start + length, 0);
-            let opened = self.state.read_message(record, &mut plain[start..]).map_err(|_| Tampered)?;
-            plain.truncate(start + opened);
-            input.advance(LENGTH + length);
-            if self.state.receiving_nonce().is_multiple_of(RECORDS_PER_KEY) {
-                self.state.rekey_incoming();
-            }
-            self.ended = opened == 0;
+        if self.ended {
+            return Ok(Opened::End);
         }
-        match plain.is_empty() {
-            false => Ok(Opened::Bytes(plain.freeze())),
-            true if self.ended => Ok(Opened::End),
-            true => Ok(Opened::More),
+        let Some(length) = input.first_chunk() else { return Ok(Opened::More) };
+        let length = usize::from(u16::from_be_bytes(*length));
+        if !(TAG..=LARGEST + TAG).contains(&length) {
+            return Err(Tampered);
+        }
+        if input.len() < LENGTH + length {
+            return Ok(Opened::More);
+        }
+        let mut record = input.split_to(LENGTH + length);
+        record.advance(LENGTH);
+        let plain = self.ciphers.incoming.open(&mut record).ok_or(Tampered)?;
+        self.ended = plain == 0;
+        match plain {
+            0 => Ok(Opened::End),
+            // Shorter ones are copied, so that what waits never holds more than four times its size of what was read with it.
+            LARGEST => {
+                record.truncate(plain);
+                Ok(Opened::Bytes(record.freeze()))
+            }
+            _ => Ok(Opened::Bytes(Bytes::copy_from_slice(&record[..plain]))),
         }
     }
 }
 
+/// What goes before a record of so many bytes of the stream.
+fn length_of(plain: usize) -> [u8; LENGTH] {
+    // 16 kB and a tag at most.
+    ((plain + TAG) as u16).to_be_bytes()
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::cipher::RECORDS_PER_KEY;
     use super::super::tests::pair;
     use super::*;
 
@@ -134,6 +168,28 @@ mod tests {
             }
         }
         assert!(arrived == text && ended);
+    }
+
+    #[test]
+    fn sealed_in_place_is_as_sealed_elsewhere() {
+        for length in [1, 100, LARGEST - 1, LARGEST, LARGEST + 1, 4 * LARGEST] {
+            let (mut client, mut server) = pair();
+            let text: Vec<u8> = (0..length).map(|n| n as u8).collect();
+            let mut buffer = vec![0xff; SEALED];
+            let mut rest = text.as_slice();
+            for mut place in Records::places(&mut buffer) {
+                let (now, later) = rest.split_at(rest.len().min(place.len()));
+                place[..now.len()].copy_from_slice(now);
+                rest = later;
+            }
+            let end = client.seal_places(&mut buffer, length);
+            assert_eq!(end, length + length.div_ceil(LARGEST) * 18);
+            let (mut input, mut arrived) = (BytesMut::from(&buffer[..end]), Vec::new());
+            while let Opened::Bytes(bytes) = read(&mut server, &mut input) {
+                arrived.extend_from_slice(&bytes);
+            }
+            assert!(arrived == text, "{length}");
+        }
     }
 
     #[test]

@@ -122,6 +122,9 @@ impl Reader {
         let Some(rate) = self.rate else {
             while let Some(bytes) = endpoint.read(now, id, usize::MAX) {
                 self.take(now, &bytes);
+                if !endpoint.is_readable(id) {
+                    break;
+                }
             }
             return;
         };

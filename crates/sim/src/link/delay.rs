@@ -46,6 +46,13 @@ pub enum Ordering {
 #[derive(Clone, Debug)]
 pub(super) struct Delay {
     model: DelayModel,
+    /// None if it is fixed: a stream of random numbers is larger than the rest of a link.
+    luck: Option<Box<Luck>>,
+}
+
+/// What a delay that is not fixed draws from.
+#[derive(Clone, Debug)]
+struct Luck {
     random: RandomStream,
     /// Of [`DelayModel::Varying`]: the interval, and the values at its two ends.
     interval: u64,
@@ -54,17 +61,32 @@ pub(super) struct Delay {
 }
 
 impl Delay {
-    pub(super) fn new(model: DelayModel, mut random: RandomStream) -> Self {
-        let (from, to) = match model {
-            DelayModel::Varying { min, max, .. } => (draw(&mut random, min, max), draw(&mut random, min, max)),
-            DelayModel::Fixed(_) | DelayModel::Uniform { .. } => (0, 0),
-        };
-        Self { model, random, interval: 0, from, to }
+    /// `random` is made only for a delay that draws from it.
+    pub(super) fn new(model: DelayModel, random: impl FnOnce() -> RandomStream) -> Self {
+        let luck = (!matches!(model, DelayModel::Fixed(_))).then(|| {
+            let mut random = random();
+            let (from, to) = match model {
+                DelayModel::Varying { min, max, .. } => (draw(&mut random, min, max), draw(&mut random, min, max)),
+                DelayModel::Fixed(_) | DelayModel::Uniform { .. } => (0, 0),
+            };
+            Box::new(Luck { random, interval: 0, from, to })
+        });
+        Self { model, luck }
     }
     /// The delay of a packet whose last bit leaves at `time`; `time` never goes back.
     #[inline]
     pub(super) fn of_packet(&mut self, time: Instant) -> Duration {
-        match self.model {
+        match (self.model, &mut self.luck) {
+            (DelayModel::Fixed(delay), _) => delay,
+            (model, Some(luck)) => luck.of_packet(model, time),
+            (DelayModel::Uniform { min, .. } | DelayModel::Varying { min, .. }, None) => min,
+        }
+    }
+}
+
+impl Luck {
+    fn of_packet(&mut self, model: DelayModel, time: Instant) -> Duration {
+        match model {
             DelayModel::Fixed(delay) => delay,
             DelayModel::Uniform { min, max } => Duration::from_nanos(draw(&mut self.random, min, max)),
             DelayModel::Varying { min, max, interval } => {

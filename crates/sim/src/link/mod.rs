@@ -172,11 +172,11 @@ impl<T> Link<T> {
         let [duplication, corruption, reordering] = [duplication, corruption, reordering].map(Chance::new);
         let harmless = duplication.is_never() && corruption.is_never() && reordering.is_never();
         Self {
-            clockwork: Clockwork::new(&config.schedule, stream("schedule")),
+            clockwork: Clockwork::new(&config.schedule, || stream("schedule")),
             server: Server::new(&config.rate),
             queue: Queue::new(&config.queue),
             under_way: VecDeque::new(),
-            delay: Delay::new(config.delay, stream("delay")),
+            delay: Delay::new(config.delay, || stream("delay")),
             not_before: Instant::ZERO,
             losses: losses.map(|(index, model)| Loss::new(*model, stream(&format!("loss {index}")))).collect(),
             walk: (!config.coverage.is_full())
@@ -231,7 +231,10 @@ impl<T> Link<T> {
         self.queue.push(packet);
         self.counters.peak_queue_packets = self.counters.peak_queue_packets.max(self.queue.packets() as u64);
         self.counters.peak_queue_bytes = self.counters.peak_queue_bytes.max(self.queue.bytes());
-        self.serve(now, Instant::NEVER, cargo);
+        // Behind others that have not started it does not start either.
+        if self.queue.packets() == 1 {
+            self.serve(now, Instant::NEVER, cargo);
+        }
     }
     /// The time that [`Self::poll_timeout`] named has come; early and late calls do no harm.
     pub fn handle_timeout<C: Cargo<Item = T>>(&mut self, now: Instant, cargo: &mut C) {
@@ -299,6 +302,11 @@ impl<T> Link<T> {
     /// Starts all packets whose turn comes at `last` or earlier, but before `end`.
     #[inline]
     fn serve<C: Cargo<Item = T>>(&mut self, last: Instant, end: Instant, cargo: &mut C) {
+        if self.queue.packets() > 0 {
+            self.serve_waiting(last, end, cargo);
+        }
+    }
+    fn serve_waiting<C: Cargo<Item = T>>(&mut self, last: Instant, end: Instant, cargo: &mut C) {
         while let Some(head) = self.queue.head() {
             let start = self.server.start(head.came);
             if start > last || start >= end {

@@ -54,13 +54,14 @@ enum Rest {
 }
 
 impl Clockwork {
-    pub(super) fn new(schedule: &Schedule, random: RandomStream) -> Self {
+    /// `random` is made only for a schedule that draws from it.
+    pub(super) fn new(schedule: &Schedule, random: impl FnOnce() -> RandomStream) -> Self {
         let rest = match schedule {
             Schedule::AlwaysUp => Rest::Listed(Vec::new()),
             Schedule::DownDuring(periods) => Rest::Listed(changes(periods)),
             Schedule::Alternating { up, down } => Rest::Alternating { up: *up, down: *down },
             Schedule::Random { mean_up, mean_down } => {
-                Rest::Random { mean_up: *mean_up, mean_down: *mean_down, random: Box::new(random) }
+                Rest::Random { mean_up: *mean_up, mean_down: *mean_down, random: Box::new(random()) }
             }
         };
         let mut clockwork = Self { up: true, next_change: Instant::ZERO, rest };

@@ -69,9 +69,9 @@ impl World {
         }
     }
     fn handle_arrival(&mut self, Arrival { host, length, id }: Arrival) {
-        match self.network.take(id) {
+        match self.network.pool.remove(id) {
             Some(packet) => {
-                self.hosts[host.index()].endpoint.handle_packet(self.now, packet);
+                self.hosts[host.index()].endpoint.handle_packet_in_place(self.now, packet);
                 self.drain(host);
             }
             None => {
@@ -226,8 +226,8 @@ impl World {
     fn drain(&mut self, id: HostId) {
         loop {
             let endpoint = &mut self.hosts[id.index()].endpoint;
-            while let Some(packet) = endpoint.poll_transmit(self.now) {
-                self.network.send_tcp(self.now, id, packet);
+            while endpoint.poll_transmit_into(self.now, self.network.pool.next_place()) {
+                self.network.send_tcp(self.now, id);
             }
             let Some(event) = endpoint.poll_event() else { break };
             self.on_event(id, event);

@@ -74,6 +74,11 @@ impl Device {
         Ok(Self::Tunnel(Box::new(Tunnel::server(bind)?)))
     }
 
+    /// Whether packets that are put together leave it, to be segmented behind it.
+    pub(crate) fn segments(&self) -> bool {
+        matches!(self, Self::Tun(_))
+    }
+
     /// What came in next. What cannot be parsed is counted and skipped.
     pub(crate) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Received>> {
         match self {

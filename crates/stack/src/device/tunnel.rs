@@ -23,6 +23,9 @@ use tokio::net::UdpSocket;
 const KEEPALIVE: Duration = Duration::from_secs(20);
 /// Bytes asked for in the socket's buffers; the operating system may grant less.
 const SOCKET_BUFFER: usize = 4 << 20;
+/// Datagrams that are copied together, so that what waits in the receive buffer holds on to no more than three others that came
+/// with it.
+const COPIED_TOGETHER: usize = 4;
 /// Most bytes handed over in one call.
 const LARGEST_BATCH: usize = 65_000;
 
@@ -56,7 +59,10 @@ enum End {
 /// Datagrams of one size to one destination, handed over together (UDP_SEGMENT).
 #[derive(Default)]
 struct Batch {
+    /// The datagrams; behind them the next, until it is known whether it goes with them.
     contents: Vec<u8>,
+    /// Bytes of those that go together.
+    length: usize,
     destination: Option<Whereabouts>,
     ecn: Ecn,
     /// Size of all datagrams but the last, which may be smaller.
@@ -69,9 +75,9 @@ impl Batch {
     fn takes(&self, destination: Whereabouts, ecn: Ecn, length: usize, most: usize) -> bool {
         self.count == 0
             || (self.count < most
-                && self.contents.len() + length <= LARGEST_BATCH
+                && self.length + length <= LARGEST_BATCH
                 && length <= self.size
-                && self.contents.len() == self.count * self.size
+                && self.length == self.count * self.size
                 && self.destination == Some(destination)
                 && self.ecn == ecn)
     }
@@ -86,7 +92,8 @@ pub struct Tunnel {
     inbox: Vec<u8>,
     received: Option<RecvMeta>,
     next: usize,
-    scratch: Vec<u8>,
+    /// Copies of the next datagrams.
+    copies: Bytes,
     batch: Batch,
     counters: DeviceCounters,
 }
@@ -124,7 +131,7 @@ impl Tunnel {
             inbox,
             received: None,
             next: 0,
-            scratch: Vec::new(),
+            copies: Bytes::new(),
             batch: Batch::default(),
             counters: DeviceCounters::default(),
         })
@@ -155,14 +162,17 @@ impl Tunnel {
     /// The next segment of what was received in one call.
     fn next_received(&mut self) -> Option<Packet> {
         while let Some(meta) = self.received {
-            let end = (self.next + meta.stride.max(1)).min(meta.len);
-            let Some(datagram) = self.inbox.get(self.next..end).filter(|datagram| !datagram.is_empty()) else {
+            let stride = meta.stride.max(1);
+            if self.copies.is_empty() {
+                let end = (self.next + COPIED_TOGETHER * stride).min(meta.len);
+                self.copies = Bytes::copy_from_slice(self.inbox.get(self.next..end).unwrap_or_default());
+                self.next = end;
+            }
+            if self.copies.is_empty() {
                 self.received = None;
                 break;
-            };
-            // A copy, so that what waits in the receive buffer does not hold on to what came with it.
-            let datagram = Bytes::copy_from_slice(datagram);
-            self.next = end;
+            }
+            let datagram = self.copies.split_to(stride.min(self.copies.len()));
             self.counters.bytes_received += datagram.len() as u64;
             if let Some(packet) = self.understand(&datagram, &meta) {
                 self.counters.packets_received += 1;
@@ -198,8 +208,7 @@ impl Tunnel {
     }
 
     pub(super) fn transmit(&mut self, packet: &Packet) {
-        self.scratch.clear();
-        let destination = match (encapsulation::emit(packet, &mut self.scratch), &mut self.end) {
+        let destination = match (encapsulation::emit(packet, &mut self.batch.contents), &mut self.end) {
             (Ok(_), End::Client { server, spoke, .. }) => {
                 *spoke = true;
                 Some(Whereabouts { client: *server, ours: None })
@@ -209,21 +218,25 @@ impl Tunnel {
         };
         match destination {
             Some(destination) => self.push(destination, packet.ip.ecn),
-            None => self.counters.not_taken += 1,
+            None => {
+                self.batch.contents.truncate(self.batch.length);
+                self.counters.not_taken += 1;
+            }
         }
     }
 
-    /// Adds the datagram in `scratch` to the batch.
+    /// Adds the datagram that was written behind the batch.
     fn push(&mut self, destination: Whereabouts, ecn: Ecn) {
-        if !self.batch.takes(destination, ecn, self.scratch.len(), self.udp.max_gso_segments()) {
+        let length = self.batch.contents.len() - self.batch.length;
+        if !self.batch.takes(destination, ecn, length, self.udp.max_gso_segments()) {
             self.flush();
         }
         let batch = &mut self.batch;
         if batch.count == 0 {
-            (batch.destination, batch.ecn, batch.size) = (Some(destination), ecn, self.scratch.len());
+            (batch.destination, batch.ecn, batch.size) = (Some(destination), ecn, length);
         }
         batch.count += 1;
-        batch.contents.extend_from_slice(&self.scratch);
+        batch.length = batch.contents.len();
     }
 
     pub(super) fn flush(&mut self) {
@@ -231,7 +244,7 @@ impl Tunnel {
         let transmit = Transmit {
             destination: destination.client,
             ecn: to_codepoint(self.batch.ecn),
-            contents: &self.batch.contents,
+            contents: self.batch.contents.get(..self.batch.length).unwrap_or_default(),
             segment_size: (self.batch.count > 1).then_some(self.batch.size),
             src_ip: destination.ours,
         };
@@ -240,12 +253,13 @@ impl Tunnel {
         let count = self.batch.count as u64;
         if sent {
             self.counters.packets_sent += count;
-            self.counters.bytes_sent += self.batch.contents.len() as u64;
+            self.counters.bytes_sent += self.batch.length as u64;
         } else {
             self.counters.not_taken += count;
         }
-        self.batch.contents.clear();
-        self.batch.count = 0;
+        // What was written behind it, if anything, begins the next.
+        self.batch.contents.drain(..self.batch.length);
+        (self.batch.count, self.batch.length) = (0, 0);
     }
 
     /// When a keepalive may be due.
@@ -265,8 +279,7 @@ impl Tunnel {
         *due = now + KEEPALIVE;
         if !core::mem::take(spoke) {
             let (server, place) = (*server, *place);
-            self.scratch.clear();
-            encapsulation::emit_keepalive(place, &mut self.scratch);
+            encapsulation::emit_keepalive(place, &mut self.batch.contents);
             self.push(Whereabouts { client: server, ours: None }, Ecn::NotCapable);
             self.flush();
         }

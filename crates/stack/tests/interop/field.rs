@@ -4,6 +4,7 @@
 use crate::kernel::{accept, connect, ip, mptcp_listener};
 use crate::middlebox::{Middlebox, Seen, Way};
 use crate::pair::{config, ours, theirs, with_stack};
+use crate::scene::Capture;
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_policy::combination::Combination;
 use anabranch_policy::ids::{AddressId, SubflowId};
@@ -121,6 +122,7 @@ pub fn field_of<F: Future<Output = ()>>(
         let attach = |(path, links)| Middlebox::attach(&stack, path, v6, links, 1);
         let boxes = (0..).zip(links).map(attach).collect();
         ip("mptcp limits set subflows 8 add_addr_accepted 8");
+        let _capture = Capture::begin();
         test(Field { stack, boxes, v6, orders }).await;
     });
 }

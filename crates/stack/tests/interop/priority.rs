@@ -1,7 +1,7 @@
 //! MP_PRIO in both directions: it is understood, and data moves.
 
 use crate::field::{Field, Heard, Kernel, field, in_both_families, talk, to_kernel, to_us, until};
-use crate::kernel::{counter, ip};
+use crate::kernel::{counter, ip, release};
 use crate::middlebox::Way;
 use crate::pair::{ours, theirs};
 use anabranch_mptcp::ConnectionConfig;
@@ -9,6 +9,7 @@ use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::path_manager::PathAction;
 use anabranch_stack::Stream;
 use libtest_mimic::Trial;
+use std::net::IpAddr;
 
 /// Enough to use every path.
 const MUCH: usize = 400_000;
@@ -25,6 +26,17 @@ pub fn trials() -> Vec<Trial> {
             ("the_kernel_can_make_the_initial_subflow_the_backup", the_kernels_initial_subflow),
         ],
     )
+}
+
+/// The kernel's endpoint becomes a backup, or is none any more. By address: 5.15 knows none by its id ("missing family").
+fn change(endpoint: IpAddr, word: &str) {
+    ip(&format!("mptcp endpoint change {endpoint} {word}"));
+}
+
+/// How much the kernel may still send on a subflow that has become a backup: 5.15 goes on to the end of its burst, wherever that was
+/// begun.
+fn rest_of_burst(way: Way) -> usize {
+    if way == Way::ToUs && release() < (6, 1) { 1 << 16 } else { 0 }
 }
 
 /// A connection with a subflow on each of two paths; returns the second's id. Joins go to what was announced, so that paths
@@ -78,7 +90,7 @@ fn the_kernel_obeys_ours(v6: bool, we: bool) {
         field.order(PathAction::SetBackup { connection, subflow, backup: true });
         until(|| counter("MPPrioRx") == 1).await;
         for way in [Way::ToUs, Way::ToKernel] {
-            assert_eq!(on_second_path(&field, &mut stream, &kernel, way).await, 0, "{way:?}");
+            assert!(on_second_path(&field, &mut stream, &kernel, way).await <= rest_of_burst(way), "{way:?}");
         }
         field.order(PathAction::SetBackup { connection, subflow, backup: false });
         until(|| counter("MPPrioRx") == 2).await;
@@ -93,12 +105,12 @@ fn we_obey_the_kernels(v6: bool, we: bool) {
         let (mut stream, kernel, subflow) = two_paths(&field, we).await;
         assert!(on_second_path(&field, &mut stream, &kernel, Way::ToKernel).await > 0);
         for (word, backup) in [("backup", true), ("nobackup", false)] {
-            ip(&format!("mptcp endpoint change id 5 {word}"));
+            change(theirs(1, v6), word);
             let news = move |heard: &Heard| *heard == Heard::Priority(subflow, backup);
             field.hear(news).await;
             for way in [Way::ToUs, Way::ToKernel] {
                 let bytes = on_second_path(&field, &mut stream, &kernel, way).await;
-                assert_eq!(bytes == 0, backup, "{bytes} bytes {way:?} when it says {word}");
+                assert_eq!(bytes <= rest_of_burst(way), backup, "{bytes} bytes {way:?} when it says {word}");
             }
         }
     });
@@ -113,8 +125,9 @@ fn the_initial_subflow(v6: bool) {
         until(|| counter("MPPrioRx") == 1).await;
         for way in [Way::ToUs, Way::ToKernel] {
             let before = field.carried(0, way);
-            assert!(on_second_path(&field, &mut stream, &kernel, way).await >= MUCH, "{way:?}");
-            assert_eq!(field.carried(0, way), before, "{way:?}");
+            let rest = rest_of_burst(way);
+            assert!(on_second_path(&field, &mut stream, &kernel, way).await >= MUCH - rest, "{way:?}");
+            assert!(field.carried(0, way) <= before + rest, "{way:?}");
         }
     });
 }
@@ -124,12 +137,13 @@ fn the_kernels_initial_subflow(v6: bool) {
     field(2, v6, None, |field| async move {
         ip(&format!("mptcp endpoint add {} id 9 subflow", theirs(0, v6)));
         let (mut stream, kernel, _) = two_paths(&field, true).await;
-        ip("mptcp endpoint change id 9 backup");
+        change(theirs(0, v6), "backup");
         field.hear(|heard| *heard == Heard::Priority(SubflowId(0), true)).await;
         for way in [Way::ToUs, Way::ToKernel] {
             let before = field.carried(0, way);
-            assert!(on_second_path(&field, &mut stream, &kernel, way).await >= MUCH, "{way:?}");
-            assert_eq!(field.carried(0, way), before, "{way:?}");
+            let rest = rest_of_burst(way);
+            assert!(on_second_path(&field, &mut stream, &kernel, way).await >= MUCH - rest, "{way:?}");
+            assert!(field.carried(0, way) <= before + rest, "{way:?}");
         }
     });
 }

@@ -125,10 +125,11 @@ impl Drop for Abandoned {
 }
 
 /// `dumpcap` at work where `ANABRANCH_CAPTURE` names a file: for the repetition of a single test.
-struct Capture(Child);
+pub struct Capture(Child);
 
 impl Capture {
-    fn begin() -> Option<Self> {
+    /// Begins, if it is wanted.
+    pub fn begin() -> Option<Self> {
         let file = std::env::var("ANABRANCH_CAPTURE").ok()?;
         let words = ["-q", "-i", "any", "-s", "200", "-w", &file];
         let child = Command::new("dumpcap").args(words).stderr(Stdio::null()).spawn().expect("dumpcap is there");

@@ -67,6 +67,16 @@ pub struct TcpOptions {
 }
 
 impl TcpOptions {
+    /// Takes all options out.
+    #[inline]
+    pub fn clear(&mut self) {
+        let Self { maximum_segment_size, window_scale, sack_permitted, timestamps, sack, dss, mptcp } = self;
+        (*maximum_segment_size, *window_scale, *sack_permitted) = (None, None, false);
+        (*timestamps, *dss) = (None, None);
+        sack.clear();
+        mptcp.clear();
+    }
+
     /// Bytes that the options take in the header, padding included: a multiple of 4; what exceeds
     /// [`OPTION_SPACE`] cannot be emitted. A few additions for segments with timestamps and DSS.
     pub fn encoded_len(&self) -> usize {

@@ -26,6 +26,12 @@ impl SackBlocks {
     pub const fn new() -> Self {
         Self { blocks: [SackBlock { start: SeqNumber(0), end: SeqNumber(0) }; 4], count: 0 }
     }
+    /// Takes all blocks out.
+    pub fn clear(&mut self) {
+        if self.count > 0 {
+            *self = Self::new(); // what is equal has the same in the places that are not used
+        }
+    }
     /// Adds a block; returns false if there is no place.
     pub fn push(&mut self, block: SackBlock) -> bool {
         match self.blocks.get_mut(usize::from(self.count)) {

@@ -71,6 +71,7 @@ fn planned(window: f64, paths: &[(f64, f64)]) -> (Vec<u32>, f64) {
         repaired: stay / 1e3,
         losses: 0.0,
         ready: true,
+        together: 0.0,
     };
     let forecasts: Vec<Forecast> = paths.iter().enumerate().map(forecast).collect();
     let plan = Plan::best(window, &forecasts, &mut Vec::new());
@@ -149,10 +150,26 @@ fn a_full_fast_path_is_waited_for_where_the_slow_one_would_stall_the_window() {
 
 #[test]
 fn a_path_whose_repairs_outlast_the_window_is_not_worth_a_little_more() {
-    let fast =
-        Forecast { id: SubflowId(0), rate: 1e6, answer: 0.01, stay: 0.01, repaired: 0.03, losses: 0.0, ready: true };
-    let tiny =
-        Forecast { id: SubflowId(1), rate: 10e3, answer: 0.02, stay: 0.02, repaired: 0.2, losses: 0.0, ready: true };
+    let fast = Forecast {
+        id: SubflowId(0),
+        rate: 1e6,
+        answer: 0.01,
+        stay: 0.01,
+        repaired: 0.03,
+        losses: 0.0,
+        ready: true,
+        together: 0.0,
+    };
+    let tiny = Forecast {
+        id: SubflowId(1),
+        rate: 10e3,
+        answer: 0.02,
+        stay: 0.02,
+        repaired: 0.2,
+        losses: 0.0,
+        ready: true,
+        together: 0.0,
+    };
     assert_eq!(Plan::best(100e3, &[fast, tiny], &mut Vec::new()).members, 0b11);
     // 100 000 bytes last for 99 ms; it loses a segment every two seconds, whose repair takes 101 ms longer than that:
     // in 5 % of the windows all stands still for as long again.

@@ -1,0 +1,129 @@
+//! One connection that carries as much as it can, and the processor time that this takes.
+
+use crate::scene::{ENTRANCE, Scene, TARGET, run_in};
+use std::fmt;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a connection may take to get up to speed.
+const WARM_UP: Duration = Duration::from_secs(1);
+/// Bytes of a read or write.
+const BLOCK: usize = 256 * 1024;
+
+/// Which end sends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    Up,
+    Down,
+}
+
+impl Way {
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "up" => Some(Self::Up),
+            "down" => Some(Self::Down),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Self::Up { "upload" } else { "download" })
+    }
+}
+
+/// What one run has carried.
+#[derive(Clone, Copy, Debug)]
+pub struct Rate {
+    gbit: f64,
+    seconds: f64,
+    /// Processor time of the two programs, seconds.
+    proxy: f64,
+    serve: f64,
+}
+
+impl Rate {
+    fn by_clock(&self) -> f64 {
+        self.gbit / self.seconds
+    }
+
+    fn by_proxy(&self) -> f64 {
+        self.gbit / self.proxy
+    }
+
+    fn by_serve(&self) -> f64 {
+        self.gbit / self.serve
+    }
+}
+
+/// Carries bytes for so long after the warm-up.
+pub fn measure(scene: &Scene, way: Way, time: Duration) -> Rate {
+    let listener = run_in(&scene.server, || TcpListener::bind((Ipv4Addr::LOCALHOST, TARGET)).expect("it is free"));
+    let near =
+        run_in(&scene.client, || TcpStream::connect((Ipv4Addr::LOCALHOST, ENTRANCE)).expect("the proxy listens"));
+    let (far, _) = listener.accept().expect("the connection comes through");
+    let (source, sink) = if way == Way::Up { (near, far) } else { (far, near) };
+    let (arrived, over) = (AtomicU64::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| send(&source, &over));
+        scope.spawn(|| receive(&sink, &arrived));
+        thread::sleep(WARM_UP);
+        let look = || (Instant::now(), arrived.load(Ordering::Relaxed), scene.proxy.cpu(), scene.serve.cpu());
+        let before = look();
+        thread::sleep(time);
+        let after = look();
+        over.store(true, Ordering::Relaxed);
+        // Whatever they wait for, they end.
+        let _ = (source.shutdown(std::net::Shutdown::Both), sink.shutdown(std::net::Shutdown::Both));
+        Rate {
+            gbit: (after.1 - before.1) as f64 * 8e-9,
+            seconds: (after.0 - before.0).as_secs_f64(),
+            proxy: (after.2 - before.2).as_secs_f64(),
+            serve: (after.3 - before.3).as_secs_f64(),
+        }
+    })
+}
+
+fn send(mut socket: &TcpStream, over: &AtomicBool) {
+    let block = vec![7; BLOCK];
+    while !over.load(Ordering::Relaxed) && socket.write(&block).is_ok() {}
+}
+
+fn receive(mut socket: &TcpStream, arrived: &AtomicU64) {
+    let mut block = vec![0; BLOCK];
+    while let Ok(length @ 1..) = socket.read(&mut block) {
+        arrived.fetch_add(length as u64, Ordering::Relaxed);
+    }
+}
+
+/// The median, and the extremes.
+fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
+    (at(values.len() / 2), at(0), at(values.len().saturating_sub(1)))
+}
+
+fn line(what: &str, values: impl Iterator<Item = f64>) {
+    let (median, least, most) = spread(values);
+    println!("  {what:<38} {median:>6.2} ({least:.2} - {most:.2})");
+}
+
+pub fn print(rates: &[Rate]) {
+    line("Gbit/s", rates.iter().map(Rate::by_clock));
+    line("Gbit per CPU second of proxy", rates.iter().map(Rate::by_proxy));
+    line("Gbit per CPU second of serve", rates.iter().map(Rate::by_serve));
+}
+
+/// The ratio of two, round by round.
+pub fn print_ratio(what: &str, first: &[Rate], second: &[Rate]) {
+    let ratio = |of: fn(&Rate) -> f64| first.iter().zip(second).map(move |(a, b)| of(a) / of(b));
+    println!("\n{what}");
+    line("ratio of Gbit/s", ratio(Rate::by_clock));
+    line("ratio per CPU second of proxy", ratio(Rate::by_proxy));
+    line("ratio per CPU second of serve", ratio(Rate::by_serve));
+}

@@ -1,0 +1,202 @@
+//! Two hosts with a veth pair for each path, and `anabranch proxy` and `anabranch serve` in them.
+
+use anabranch_system::{Namespace, command_in};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fmt;
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Where programs of the client's host connect to.
+pub const ENTRANCE: u16 = 5_000;
+/// Where the server leads.
+pub const TARGET: u16 = 5_001;
+/// Where the server listens.
+const SERVER: u16 = 4_433;
+
+/// What segments travel in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    Tun,
+    Udp,
+}
+
+impl Mode {
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "tun" => Some(Self::Tun),
+            "udp" => Some(Self::Udp),
+            _ => None,
+        }
+    }
+}
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    pub mode: Mode,
+    pub paths: u8,
+    pub policy: String,
+    /// Of each direction, ms; 0: no netem.
+    pub delay: u32,
+    pub program: PathBuf,
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { mode, paths, policy, delay, .. } = self;
+        let mode = if *mode == Mode::Tun { "TUN" } else { "UDP" };
+        write!(f, "{policy}, {mode}, {paths} path(s)")?;
+        if *delay > 0 { write!(f, ", {delay} ms each way") } else { Ok(()) }
+    }
+}
+
+/// What this machine lacks, if anything.
+pub fn missing() -> Option<String> {
+    for program in ["ip", "nft", "sysctl"] {
+        if Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
+            return Some(format!("there is no program `{program}`"));
+        }
+    }
+    Namespace::new().err().map(|error| format!("no network namespaces, are we root? ({error})"))
+}
+
+/// A program that is ended with this.
+pub struct Program(Child);
+
+impl Program {
+    /// Starts it in a host and waits until it says that it listens.
+    fn start(host: &Namespace, setting: &Setting, words: &[&str]) -> Self {
+        let mut command = command_in(host, setting.program.as_os_str());
+        let child = command.args(words).args(["--policy", &setting.policy]).stdout(Stdio::piped()).spawn();
+        let mut child = child.unwrap_or_else(|error| panic!("{}: {error}", setting.program.display()));
+        let mut lines = BufReader::new(child.stdout.take().expect("it is a pipe")).lines();
+        let listens = lines.any(|line| line.is_ok_and(|line| line.starts_with("listening")));
+        assert!(listens, "{words:?} does not listen");
+        // What it says at the end is read, so that it never waits for us.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self(child)
+    }
+
+    /// Processor time that it has used, user and system.
+    pub fn cpu(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).expect("it runs");
+        // Behind the name in brackets, utime and stime are fields 14 and 15 of proc(5), in ticks of 10 ms.
+        let (_, numbers) = stat.rsplit_once(')').expect("the name is in brackets");
+        let ticks: u64 = numbers.split_whitespace().skip(11).take(2).map(|word| word.parse().unwrap_or(0)).sum();
+        Duration::from_millis(ticks * 10)
+    }
+
+    /// Memory that it has, kB.
+    pub fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("there is such a line");
+        line.trim().trim_end_matches(" kB").parse().expect("a number")
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = kill(Pid::from_raw(self.0.id() as i32), Signal::SIGTERM);
+        let _ = self.0.wait();
+    }
+}
+
+/// Two hosts, and the two programs.
+pub struct Scene {
+    // Programs end before the hosts do.
+    pub proxy: Program,
+    pub serve: Program,
+    pub client: Namespace,
+    pub server: Namespace,
+    _directory: Directory,
+}
+
+/// A directory that is gone at the end.
+struct Directory(PathBuf);
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // What cannot be removed stays in the directory for temporary files.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Scene {
+    pub fn new(setting: &Setting) -> Self {
+        let directory = std::env::temp_dir().join(format!("anabranch-bench-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory can be made");
+        let directory = Directory(directory);
+        let key = directory.0.join("key");
+        let made = Command::new(&setting.program).arg("key").arg(&key).stdout(Stdio::null()).status();
+        assert!(made.expect("the program runs").success(), "no key");
+        let (client, server) = hosts(setting);
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let mut common = words(&format!("--key {}", key.display()));
+        (1..=setting.paths).for_each(|path| common.extend(words(&format!("--uplink path{path}"))));
+        match setting.mode {
+            Mode::Tun => common.extend(words(&format!("--journal {}", directory.0.display()))),
+            Mode::Udp => common.push("--udp".to_owned()),
+        }
+        let start = |host: &Namespace, text: &str| {
+            let words: Vec<&str> = text.split_whitespace().chain(common.iter().map(String::as_str)).collect();
+            Program::start(host, setting, &words)
+        };
+        let serve = start(&server, &format!("serve --port {SERVER} --to 127.0.0.1:{TARGET}"));
+        let proxy = start(&client, &format!("proxy --server 10.1.1.2:{SERVER} --forward {ENTRANCE}"));
+        Self { proxy, serve, client, server, _directory: directory }
+    }
+}
+
+/// The hosts, with a path for each veth pair.
+fn hosts(setting: &Setting) -> (Namespace, Namespace) {
+    let client = Namespace::new().expect("there were namespaces a moment ago");
+    let server = Namespace::new().expect("there were namespaces a moment ago");
+    for (host, number, other) in [(&client, 1, &server), (&server, 2, &client)] {
+        run_in(host, || {
+            ip("link set lo up");
+            // Connections of the benchmark's own must not run out of ports.
+            sysctl("net.ipv4.ip_local_port_range=10000 65000");
+            for path in 1..=setting.paths {
+                if number == 1 {
+                    let (pid, fd) = (std::process::id(), std::os::fd::AsRawFd::as_raw_fd(other.file()));
+                    ip(&format!("link add path{path} type veth peer name path{path} netns /proc/{pid}/fd/{fd}"));
+                }
+                ip(&format!("addr add 10.1.{path}.{number}/24 dev path{path}"));
+                ip(&format!("link set path{path} up"));
+                if setting.delay > 0 {
+                    let (delay, device) = (setting.delay, format!("path{path}"));
+                    let words = format!("qdisc add dev {device} root netem delay {delay}ms limit 100000");
+                    run(Command::new("tc").args(words.split_whitespace()));
+                }
+            }
+            // Both paths lead to all addresses of the other end.
+            for path in 1..=setting.paths {
+                let gateway = format!("10.1.{path}.{}", 3 - number);
+                ip(&format!("route add default via {gateway} dev path{path} metric {path}"));
+            }
+        });
+    }
+    (client, server)
+}
+
+/// Runs `work` in a host.
+pub fn run_in<T: Send>(host: &Namespace, work: impl FnOnce() -> T + Send) -> T {
+    host.run(work).expect("it can be entered")
+}
+
+fn ip(words: &str) {
+    run(Command::new("ip").args(words.split_whitespace()));
+}
+
+fn sysctl(setting: &str) {
+    run(Command::new("sysctl").arg("-qw").arg(setting));
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().expect("it was there a moment ago");
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}

@@ -1,0 +1,214 @@
+//! TIME-WAIT of a subflow whose connection nobody asks for any more: what it takes to answer the peer, and to know the
+//! peer's next connection between the same ports (RFC 9293, section 3.10.7.4; RFC 6191).
+
+use super::association::Protocol;
+use super::packets::packet;
+use super::stamp_clock::StampClock;
+use super::state::Connection;
+use crate::subflow::timers::SubflowTimer;
+use crate::subflow::{State, Subflow};
+use anabranch_policy::path_manager::CloseReason;
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_wire::mptcp::{DataAck, Dss};
+use anabranch_wire::tcp::Timestamps;
+use anabranch_wire::{Flags, Packet, Segment, SeqNumber};
+use core::net::SocketAddr;
+
+/// Least time between answers to what is not acceptable (RFC 5961, section 7).
+const CHALLENGE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How far beyond the last incarnation's numbers the next begins, if its own initial number is not beyond them.
+const AFTER_THE_LAST: u32 = 1 << 16;
+
+/// A subflow in TIME-WAIT.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeWait {
+    /// Our address and port.
+    pub local: SocketAddr,
+    /// The peer's.
+    pub remote: SocketAddr,
+    /// When it is over.
+    pub until: Instant,
+    /// How long it lasts.
+    wait: Duration,
+    send_next: SeqNumber,
+    receive_next: SeqNumber,
+    /// Our clock, and the last timestamp of the peer's.
+    stamps: Option<(StampClock, u32)>,
+    window: u16,
+    data_ack: Option<DataAck>,
+    next_challenge: Instant,
+}
+
+/// What a segment means to a subflow in TIME-WAIT.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TimeWaitVerdict {
+    /// Nothing.
+    Drop,
+    /// It is answered with [`TimeWait::acknowledgement`].
+    Acknowledge,
+    /// The peer has nothing of it left.
+    Reset,
+}
+
+impl TimeWait {
+    /// Whether a SYN of the peer's begins its next connection (RFC 6191, section 2).
+    pub fn accepts_syn(&self, segment: &Segment) -> bool {
+        let newer_number = segment.seq.at_or_after(self.receive_next);
+        match (self.stamps, segment.options.timestamps) {
+            _ if !opens(segment) => false,
+            (Some((_, last)), Some(now)) => match now.value.wrapping_sub(last) as i32 {
+                0 => newer_number,
+                since => since > 0,
+            },
+            (None, Some(_)) => true,
+            (_, None) => newer_number,
+        }
+    }
+
+    /// Whether a connection of ours may be opened between the ports: the peer may be in TIME-WAIT too, and what tells it
+    /// that ours is new is a later timestamp (RFC 6191), of which there is one each millisecond.
+    pub fn allows_reuse(&self, now: Instant) -> bool {
+        let since = self.wait - self.until.since(now);
+        self.stamps.is_some() && since >= Duration::from_secs(1)
+    }
+
+    /// The initial sequence number of the next connection between the ports, if it would else be `proposed` (RFC 9293,
+    /// section 3.10.7.4: larger than the largest that was used).
+    pub fn initial_after(&self, proposed: SeqNumber) -> SeqNumber {
+        if proposed.after(self.send_next) { proposed } else { self.send_next + AFTER_THE_LAST }
+    }
+
+    /// A segment came that does not begin anything.
+    pub fn handle_segment(&mut self, now: Instant, segment: &Segment) -> TimeWaitVerdict {
+        if segment.flags.contains(Flags::RST) {
+            return match segment.seq == self.receive_next {
+                true => TimeWaitVerdict::Reset,
+                false => self.challenge(now),
+            };
+        }
+        if segment.flags.contains(Flags::FIN) && segment.seq + segment.sequence_length() == self.receive_next {
+            // The peer lost our last acknowledgement.
+            self.until = now + self.wait;
+            return TimeWaitVerdict::Acknowledge;
+        }
+        let expected = segment.seq == self.receive_next && segment.sequence_length() == 0;
+        let old =
+            self.stamps.zip(segment.options.timestamps).is_some_and(|((_, last), its)| is_before(its.value, last));
+        if expected && !old && segment.ack.at_or_before(self.send_next) {
+            return TimeWaitVerdict::Drop;
+        }
+        self.challenge(now)
+    }
+
+    fn challenge(&mut self, now: Instant) -> TimeWaitVerdict {
+        if now < self.next_challenge {
+            return TimeWaitVerdict::Drop;
+        }
+        self.next_challenge = now + CHALLENGE_INTERVAL;
+        TimeWaitVerdict::Acknowledge
+    }
+
+    /// What is said to the peer now.
+    pub fn acknowledgement(&self, now: Instant) -> Packet {
+        let mut segment = Segment {
+            source_port: self.local.port(),
+            destination_port: self.remote.port(),
+            seq: self.send_next,
+            ack: self.receive_next,
+            flags: Flags::ACK,
+            window: self.window,
+            ..Segment::default()
+        };
+        segment.options.timestamps =
+            self.stamps.map(|(clock, last)| Timestamps { value: clock.stamp(now), echo: last });
+        segment.options.dss =
+            self.data_ack.map(|data_ack| Dss { data_ack: Some(data_ack), mapping: None, data_fin: false });
+        packet(self.local, self.remote, segment)
+    }
+}
+
+/// Whether a segment is a SYN of who opens a connection.
+fn opens(segment: &Segment) -> bool {
+    segment.flags.contains(Flags::SYN) && !segment.flags.intersects(Flags::ACK | Flags::RST | Flags::FIN)
+}
+
+fn is_before(stamp: u32, last: u32) -> bool {
+    (stamp.wrapping_sub(last) as i32) < 0
+}
+
+impl Connection {
+    /// Whether nothing is left of it but subflows in TIME-WAIT, and nobody asks for more.
+    pub fn is_in_time_wait(&self) -> bool {
+        self.life.closed.is_some()
+            && self.life.discarded()
+            && !self.subflows.is_empty()
+            && self.output.is_empty()
+            && self.subflows.iter().all(|subflow| subflow.state == State::TimeWait)
+    }
+
+    /// Takes its subflows, which [`Self::is_in_time_wait`], out of it.
+    pub fn keep_time_wait(&mut self) -> Vec<TimeWait> {
+        let all = self.subflows.iter().map(|subflow| self.time_wait(subflow)).collect();
+        while let Some(handle) = self.subflows.first_handle() {
+            self.remove_subflow(handle, CloseReason::Normal);
+        }
+        all
+    }
+
+    /// Ends the TIME-WAIT between these addresses if the segment begins the peer's next connection there; gives what was left of it.
+    pub fn end_time_wait(&mut self, local: SocketAddr, remote: SocketAddr, segment: &Segment) -> Option<TimeWait> {
+        if !opens(segment) {
+            return None;
+        }
+        let between = |s: &Subflow| s.identity.local == local && s.identity.remote == remote;
+        let handle = self.subflows.find(|subflow| subflow.state == State::TimeWait && between(subflow))?;
+        let time_wait = self.time_wait(&self.subflows[handle]);
+        time_wait.accepts_syn(segment).then(|| {
+            self.remove_subflow(handle, CloseReason::Normal);
+            time_wait
+        })
+    }
+
+    fn time_wait(&self, subflow: &Subflow) -> TimeWait {
+        let multipath = self.association.protocol == Protocol::Multipath;
+        let window = self.receiver.buffer.window() >> subflow.negotiated.receive_scale;
+        TimeWait {
+            local: subflow.identity.local,
+            remote: subflow.identity.remote,
+            until: subflow.timers.at(SubflowTimer::Linger),
+            wait: self.config.tcp.time_wait,
+            send_next: subflow.send.nxt,
+            receive_next: subflow.receiver.next,
+            stamps: subflow.negotiated.timestamps.then(|| (self.stamp_clock(), subflow.receiver.timestamp)),
+            window: window.min(0xffff) as u16,
+            data_ack: multipath.then(|| self.wire_data_ack()),
+            next_challenge: Instant::ZERO,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_connection_begins_beyond_the_last_also_where_that_was_faster_than_the_clock() {
+        let end = |port| SocketAddr::from(([10, 0, 0, 1], port));
+        let time_wait = TimeWait {
+            local: end(1),
+            remote: end(2),
+            until: Instant::ZERO,
+            wait: Duration::from_secs(60),
+            send_next: SeqNumber(u32::MAX - 10),
+            receive_next: SeqNumber(0),
+            stamps: None,
+            window: 0,
+            data_ack: None,
+            next_challenge: Instant::ZERO,
+        };
+        assert_eq!(time_wait.initial_after(SeqNumber(5)), SeqNumber(5));
+        assert_eq!(time_wait.initial_after(SeqNumber(u32::MAX - 10)), SeqNumber(65_525));
+        assert_eq!(time_wait.initial_after(SeqNumber(u32::MAX - 1_000)), SeqNumber(65_525));
+    }
+}

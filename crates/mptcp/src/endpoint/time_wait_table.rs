@@ -1,0 +1,95 @@
+//! Subflows in TIME-WAIT whose connections nobody asks for any more. A busy host has many times as many of them as open
+//! connections, so each takes a small place and no timer of its own.
+
+use crate::connection::TimeWait;
+use anabranch_policy::time::{Duration, Instant};
+use core::net::SocketAddr;
+use foldhash::quality::FixedState;
+use std::collections::{HashMap, VecDeque};
+
+/// How much later than it could be one may be forgotten: so that what ends one after the other wakes nobody each time.
+const LATENESS: Duration = Duration::from_secs(1);
+
+/// A local and a remote address with ports.
+type Pair = (SocketAddr, SocketAddr);
+
+/// One, and the time under which it is in the queue: what else the queue has of its pair is of those before it.
+struct Entry {
+    time_wait: TimeWait,
+    queued: Instant,
+}
+
+/// Subflows in TIME-WAIT, by address pairs.
+pub struct TimeWaitTable {
+    waits: HashMap<Pair, Entry, FixedState>,
+    /// When to look at each: in order, but for connections whose settings differ.
+    queue: VecDeque<(Instant, Pair)>,
+    most: usize,
+}
+
+impl TimeWaitTable {
+    /// None yet, and never more than `most`. The hash is keyed, as that of the connections.
+    pub fn new(most: usize, hash: FixedState) -> Self {
+        Self { waits: HashMap::with_hasher(hash), queue: VecDeque::new(), most }
+    }
+
+    /// Adds one. Returns whether another had to go for it, which is the oldest.
+    pub fn insert(&mut self, time_wait: TimeWait) -> bool {
+        let pair = (time_wait.local, time_wait.remote);
+        let full = self.waits.len() >= self.most;
+        while self.waits.len() >= self.most {
+            let Some((at, oldest)) = self.queue.pop_front() else { return true };
+            if self.waits.get(&oldest).is_some_and(|entry| entry.queued == at) {
+                self.waits.remove(&oldest);
+            }
+        }
+        self.waits.insert(pair, Entry { time_wait, queued: time_wait.until });
+        self.queue.push_back((time_wait.until, pair));
+        full
+    }
+
+    /// The one between these addresses.
+    pub fn get(&self, local: SocketAddr, remote: SocketAddr) -> Option<&TimeWait> {
+        self.waits.get(&(local, remote)).map(|entry| &entry.time_wait)
+    }
+
+    /// The same, to change.
+    pub fn get_mut(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<&mut TimeWait> {
+        self.waits.get_mut(&(local, remote)).map(|entry| &mut entry.time_wait)
+    }
+
+    /// It is over.
+    pub fn remove(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<TimeWait> {
+        self.waits.remove(&(local, remote)).map(|entry| entry.time_wait)
+    }
+
+    /// Forgets those whose time is over.
+    pub fn expire(&mut self, now: Instant) {
+        while let Some(&(at, pair)) = self.queue.front().filter(|(at, _)| *at <= now) {
+            self.queue.pop_front();
+            let Some(entry) = self.waits.get_mut(&pair).filter(|entry| entry.queued == at) else { continue };
+            if entry.time_wait.until > now {
+                // A late FIN has prolonged it.
+                entry.queued = entry.time_wait.until;
+                self.queue.push_back((entry.queued, pair));
+            } else {
+                self.waits.remove(&pair);
+            }
+        }
+        if self.queue.is_empty() {
+            // After a busy hour the room for it is given back.
+            self.waits.shrink_to_fit();
+            self.queue.shrink_to_fit();
+        }
+    }
+
+    /// When [`Self::expire`] has something to do, and not only for one of them.
+    pub fn next_timeout(&self) -> Instant {
+        self.queue.front().map_or(Instant::NEVER, |(at, _)| *at + LATENESS)
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.waits.len()
+    }
+}
