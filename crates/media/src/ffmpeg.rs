@@ -33,7 +33,7 @@ pub enum FfmpegError {
         /// What the system said.
         reason: String,
     },
-    /// It is older than [`OLDEST`].
+    /// It is older than version 5.
     #[error("ffmpeg {0} is too old: version {OLDEST} or newer is needed")]
     TooOld(String),
     /// What was started is something else.

@@ -43,7 +43,7 @@ pub struct MessageHeader {
     pub importance: u8,
     /// Bytes of payload.
     pub length: u32,
-    /// When it is to be played, microseconds since the stream's beginning; less than [`PLAY_OUT_LIMIT`].
+    /// When it is to be played, microseconds since the stream's beginning; less than 2^48.
     pub play_out: u64,
 }
 

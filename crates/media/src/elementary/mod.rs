@@ -2,7 +2,7 @@
 //! types, order and times. Pixels are not decoded.
 //!
 //! [`Reader`] takes bytes as they come and returns pictures in coding order; [`ElementaryStream`] is a whole file. What is
-//! read can be anything: every fault is a [`StreamError`], memory is bounded by the input and by [`LONGEST_PICTURE`].
+//! read can be anything: every fault is a [`StreamError`], memory is bounded by the input and by 16 MiB per picture.
 
 mod bits;
 mod h264;

@@ -29,7 +29,7 @@ pub enum StreamError {
     /// The header of a picture ends before it is whole, or says what cannot be.
     #[error("the header of picture {0} is cut off or damaged")]
     Picture(u64),
-    /// A picture of more than [`LONGEST_PICTURE`] bytes.
+    /// A picture of more than 16 MiB.
     #[error("a picture is longer than {} MiB, so the stream is no video or damaged", LONGEST_PICTURE >> 20)]
     TooLong,
     /// The pictures make no trace.

@@ -32,7 +32,7 @@ pub fn mean_squared_error(one: Plane<'_>, other: Plane<'_>) -> f64 {
     sum as f64 / one.samples.len() as f64
 }
 
-/// PSNR in dB of 8-bit samples with this mean squared error, [`HIGHEST_PSNR`] at most.
+/// PSNR in dB of 8-bit samples with this mean squared error, 100 at most.
 pub fn psnr(mean_squared_error: f64) -> f64 {
     (10.0 * (255.0 * 255.0 / mean_squared_error).log10()).min(HIGHEST_PSNR)
 }

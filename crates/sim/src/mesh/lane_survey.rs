@@ -21,7 +21,7 @@ const MOST_PLANNED: usize = 64;
 /// What was found of the lanes between pairs of nodes that are two hops or more apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LaneSurvey {
-    /// By rule, in the order of [`RULES`].
+    /// By rule, in the order paper, spread, disjoint.
     pub rules: [LanesApart; 3],
 }
 
