@@ -51,17 +51,18 @@ impl Endpoint {
         connection.sweep();
         // After nearly every segment there is nothing to tell but that there is something to read.
         let readable = connection.output.poll_readable();
-        let quiet = connection.is_quiet();
-        if let Some(event) = readable {
-            self.push_event(event);
-        }
-        if !quiet {
-            self.pass_on_notices(now, id);
-            if self.forget_if_over(now, id) {
-                return;
+        if connection.is_quiet() && !connection.output.has_trace() {
+            if !core::mem::replace(&mut connection.output.listed, true) {
+                self.ready.push_back(id);
             }
+            readable.into_iter().for_each(|event| self.push_event(event));
+            return;
         }
-        self.list(id);
+        readable.into_iter().for_each(|event| self.push_event(event));
+        self.pass_on_notices(now, id);
+        if !self.forget_if_over(now, id) {
+            self.list(id);
+        }
     }
 
     /// Forgets a connection of which nothing is left but subflows in TIME-WAIT, and nobody asks for; keeps those.

@@ -53,7 +53,27 @@ pub enum AckJudgement {
 
 impl Subflow {
     /// Takes in an acceptable acknowledgement: between SND.UNA and SND.NXT.
+    #[inline]
     pub fn handle_acknowledgement(&mut self, cx: &mut Context<'_>, segment: &Segment) -> Progress {
+        if self.is_no_news(segment) {
+            self.window.last = segment.window;
+            return Progress::default();
+        }
+        self.handle_news(cx, segment)
+    }
+
+    /// Whether nothing was sent that an acknowledgement could be for, and it says nothing else: so it is on all data that
+    /// comes to an end that only receives.
+    fn is_no_news(&self, segment: &Segment) -> bool {
+        segment.ack == self.send.una
+            && self.scoreboard.is_at_rest()
+            && segment.options.sack.is_empty()
+            && self.recovery.is_at_rest()
+            && !self.has_narrow_path()
+            && !self.negotiated.ecn.marks()
+    }
+
+    fn handle_news(&mut self, cx: &mut Context<'_>, segment: &Segment) -> Progress {
         let prior_in_flight = self.pipe();
         let prior_una = self.send.una;
         let dsack = self.find_dsack(segment);

@@ -236,6 +236,13 @@ impl Recovery {
     }
 }
 
+impl Recovery {
+    /// Whether nothing is being repaired, nor watched.
+    pub fn is_at_rest(&self) -> bool {
+        self.phase == Phase::Open && self.undo.is_none() && self.tail_probe.is_none() && self.duplicate_acks == 0
+    }
+}
+
 impl Undo {
     /// An episode begins.
     pub fn new(una: SeqNumber) -> Self {
