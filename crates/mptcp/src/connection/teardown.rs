@@ -185,7 +185,7 @@ impl Connection {
         self.record_subflow_gone(id, why);
         self.congestion.on_subflow_removed(id);
         self.scheduling.scheduler.on_subflow_removed(id);
-        self.output.notices.push_back(Notice::SubflowClosed(identity, why));
+        self.output.tell(Notice::SubflowClosed(identity, why));
         if self.life.introduced() {
             self.output.notify(Event::SubflowClosed(self.id, id, why));
         }

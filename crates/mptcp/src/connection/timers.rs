@@ -64,7 +64,7 @@ impl Connection {
             Timer::Missing => self.handle_missing_timeout(now),
             Timer::Measure => {
                 self.rest_or_measure_again(now);
-                self.output.notices.push_back(Notice::Measure);
+                self.output.tell(Notice::Measure);
             }
             Timer::Schedule => self.timers.stop(Timer::Schedule),
             Timer::Announcement => {
@@ -168,7 +168,7 @@ impl Connection {
             self.reinject_outstanding(handle, Extent::All);
             self.take_back_queued(handle);
         }
-        self.output.notices.push_back(Notice::SubflowTimeout(id));
+        self.output.tell(Notice::SubflowTimeout(id));
     }
 
     /// Keepalive (RFC 9293, section 3.8.4). Returns false when the subflow is given up.

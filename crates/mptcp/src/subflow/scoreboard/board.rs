@@ -3,9 +3,9 @@
 use super::record::{Departing, Fate, Place, Record};
 use crate::event::SendKind;
 use crate::subflow::delivery::{DeliverySampler, Departure, LossReport};
+use crate::subflow::rare_blocks::RareBlocks;
 use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
-use anabranch_wire::tcp::SackBlocks;
 use bytes::Bytes;
 use std::collections::VecDeque;
 
@@ -30,7 +30,7 @@ pub struct Scoreboard {
     /// Retransmissions in order of time: record number and when.
     pub(super) retransmissions: VecDeque<(u64, Instant)>,
     /// Blocks of the last acknowledgement: what was walked already.
-    pub(super) previous: SackBlocks,
+    pub(super) previous: RareBlocks,
     /// Highest sequence number selectively acknowledged.
     pub(super) highest_sacked: Option<SeqNumber>,
     pub(super) shares_mappings: bool,
