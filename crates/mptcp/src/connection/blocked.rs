@@ -36,7 +36,7 @@ impl Connection {
     }
 
     fn announce_blocked(&mut self, hole: u64) {
-        self.stats.blocked_episodes += 1;
+        self.stats.blocked_episodes = self.stats.blocked_episodes.saturating_add(1);
         self.output.tell(Notice::Blocked(hole));
         self.output.record(TraceRecord::Blocked { connection: self.id, hole });
     }

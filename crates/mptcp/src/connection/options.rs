@@ -74,7 +74,7 @@ impl Connection {
             return;
         };
         if !self.identity.keys.verify_add_address(id, address, port, hmac) {
-            self.stats.bad_hmacs += 1;
+            self.stats.bad_hmacs = self.stats.bad_hmacs.saturating_add(1);
             return;
         }
         if let Some(subflow) = self.subflow_mut(on) {

@@ -1,6 +1,7 @@
 //! What waits to leave a connection: packets, notices for the endpoint, trace records.
 
 use crate::event::{Event, TraceRecord};
+use crate::rare_queue::RareQueue;
 use crate::subflow::Identity;
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::CloseReason;
@@ -66,11 +67,11 @@ pub(crate) struct Output {
     /// Whether `poll_transmit` may find something.
     pub pending: bool,
     /// Packets that are complete, resets most of all.
-    pub packets: VecDeque<Packet>,
+    pub packets: RareQueue<Packet>,
     /// What the endpoint must pass on first. It has a place of its own, since hardly anything else comes after handshakes.
     first: Option<First>,
     /// What it must pass on then.
-    notices: VecDeque<Notice>,
+    notices: RareQueue<Notice>,
     #[allow(clippy::box_collection, reason = "hardly any connection has one, and each pays for its place")]
     trace: Option<Box<VecDeque<TraceRecord>>>,
     /// The earliest deadline that the endpoint knows of.
@@ -84,9 +85,9 @@ impl Output {
     pub fn new(traces: bool) -> Self {
         Self {
             pending: true,
-            packets: VecDeque::new(),
+            packets: RareQueue::default(),
             first: None,
-            notices: VecDeque::new(),
+            notices: RareQueue::default(),
             trace: traces.then(Box::default),
             armed: Instant::NEVER,
             listed: false,
@@ -100,11 +101,7 @@ impl Output {
             Some(First::Writable) => return Some(Notice::Application(Event::Writable(id))),
             None => {}
         }
-        let notice = self.notices.pop_front();
-        if self.notices.is_empty() && self.notices.capacity() > 0 {
-            self.notices = VecDeque::new();
-        }
-        notice
+        self.notices.take_front()
     }
 
     /// The next notice, if it is that there is something to read, as it is with nearly every segment of data.

@@ -154,7 +154,7 @@ impl Connection {
             return false;
         }
         if kind == Retransmit::Timeout {
-            self.stats.timeouts += 1;
+            self.stats.timeouts = self.stats.timeouts.saturating_add(1);
             self.record_timeout(handle, id);
         }
         true

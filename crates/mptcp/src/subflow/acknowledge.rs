@@ -323,9 +323,9 @@ impl Subflow {
     pub(super) fn begin_fast_recovery(&mut self, cx: &mut Context<'_>, prior_in_flight: u64, lost: u64) {
         self.congestion_event(cx, Congestion::Loss, prior_in_flight, lost, false);
         let flight_size = u64::from(self.send.nxt - self.send.una);
-        let prr = Prr::new(flight_size, self.pipe(), u64::from(self.mss));
+        let prr = Box::new(Prr::new(flight_size, self.pipe(), u64::from(self.mss)));
         self.recovery.phase = Phase::Fast { end: self.send.nxt, prr };
-        self.recovery.undo = Some(Undo::new(self.send.una));
+        self.recovery.undo = Some(Box::new(Undo::new(self.send.una)));
         self.recovery.tail_probe = None;
     }
 
@@ -475,7 +475,7 @@ impl Subflow {
         }
         self.congestion_event(cx, Congestion::Timeout, in_flight.max(lost), lost, repeated);
         if !repeated {
-            self.recovery.undo = Some(Undo::new(self.send.una));
+            self.recovery.undo = Some(Box::new(Undo::new(self.send.una)));
         }
         self.recovery.phase = Phase::Timeout { end: self.send.nxt };
         self.recovery.duplicate_acks = 0;

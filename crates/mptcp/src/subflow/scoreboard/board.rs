@@ -2,6 +2,7 @@
 
 use super::record::{Departing, Fate, Place, Record};
 use crate::event::SendKind;
+use crate::rare_queue::RareQueue;
 use crate::subflow::delivery::{DeliverySampler, Departure, LossReport};
 use crate::subflow::rare_blocks::RareBlocks;
 use anabranch_policy::time::Instant;
@@ -28,7 +29,7 @@ pub struct Scoreboard {
     /// No record before this number is worth giving to another subflow.
     pub(super) unshared_hint: u64,
     /// Retransmissions in order of time: record number and when.
-    pub(super) retransmissions: VecDeque<(u64, Instant)>,
+    pub(super) retransmissions: RareQueue<(u64, Instant)>,
     /// Blocks of the last acknowledgement: what was walked already.
     pub(super) previous: RareBlocks,
     /// Highest sequence number selectively acknowledged.
@@ -262,7 +263,7 @@ impl Scoreboard {
     pub fn shrink(&mut self) {
         if self.records.is_empty() && self.records.capacity() > 0 {
             self.records = VecDeque::new();
-            self.retransmissions = VecDeque::new();
+            self.retransmissions = RareQueue::default();
         }
     }
 }

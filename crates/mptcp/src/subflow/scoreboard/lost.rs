@@ -125,7 +125,7 @@ impl Scoreboard {
                 self.retransmissions.push_back((number, record.sent_at));
             }
         }
-        self.retransmissions.make_contiguous().sort_by_key(|(number, sent_at)| (*sent_at, *number));
+        self.retransmissions.as_mut_slice().sort_by_key(|(number, sent_at)| (*sent_at, *number));
     }
 
     pub(super) fn count_lost(&mut self, bytes: u64, first: Option<usize>) {
