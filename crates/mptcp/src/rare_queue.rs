@@ -40,7 +40,14 @@ impl<T> RareQueue<T> {
     }
 
     /// Takes the oldest; with the last the memory goes.
+    #[inline]
     pub fn take_front(&mut self) -> Option<T> {
+        // Nearly always: nothing large is moved then.
+        if self.0.is_none() { None } else { self.take_from_some() }
+    }
+
+    #[inline(never)]
+    fn take_from_some(&mut self) -> Option<T> {
         let item = self.pop_front();
         if self.is_empty() {
             self.0 = None;
