@@ -179,6 +179,21 @@ mod tests {
     }
 
     #[test]
+    fn a_lost_probe_is_not_reported_and_who_does_not_want_to_know_hears_nothing() {
+        let departure = DeliverySampler::default().depart(0, 1_000);
+        for (wanted, lengths) in [(true, vec![1_000, 800]), (false, vec![])] {
+            let mut losses = LossReport::new(wanted);
+            for (length, total) in [(1_000, 1_000), (1_400, 2_400), (800, 3_200)] {
+                losses.note(length, &departure, total);
+            }
+            losses.forget(1_400);
+            assert_eq!(losses.is_empty(), !wanted);
+            assert_eq!(losses.take().iter().map(|lost| lost.length).collect::<Vec<_>>(), lengths);
+            assert!(losses.is_empty());
+        }
+    }
+
+    #[test]
     fn the_first_sample_begins_when_the_first_segment_leaves() {
         let mut sampler = DeliverySampler::default();
         sampler.begin(at(1_000));

@@ -290,7 +290,8 @@ impl Anabranch {
         let last =
             able.filter(|path| Some(path.id) == self.last).find(|path| path.answer <= first.answer + path.together);
         let chosen = last.unwrap_or(first);
-        let faster = self.paths.iter().filter(|other| self.wait && other.answer < chosen.answer);
+        // Who answers before the first that is able is not: only such a one can be waited for.
+        let faster = self.paths.iter().filter(|other| self.wait && other.answer < first.answer);
         let Some(fastest) = faster.clone().min_by(|a, b| a.answer.total_cmp(&b.answer)) else { return Some(chosen.id) };
         let rate: f64 = faster.map(|other| other.rate).sum();
         let lasts = connection.window as f64 / self.plan.carried.max(1.0);

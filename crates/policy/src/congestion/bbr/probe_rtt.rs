@@ -66,3 +66,18 @@ impl ProbeRtt {
         now > self.done_at
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::harness::ack;
+
+    #[test]
+    fn what_was_sent_from_the_beginning_of_a_probe_to_its_flight_shows_restraint() {
+        let mut probe = ProbeRtt::begin(1_000);
+        probe.hold_down(&Ack { total_delivered: 5_000, in_flight: 300, ..ack(1_000, 100) });
+        let sent_at = |delivered: u64| probe.held_down(Some(delivered));
+        assert_eq!([999, 1_000, 5_300, 5_301].map(sent_at), [false, true, true, false]);
+        assert!(!probe.held_down(None));
+    }
+}
