@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::runtime::{self, Handle};
 use tokio::time::{sleep, timeout};
 
 /// Connections that wait to be accepted; the kernel takes no more than this by default.
@@ -92,7 +93,6 @@ pub struct BindError {
 /// What all clients' tasks share.
 struct Shared {
     service: Arc<Service>,
-    stack: Stack,
     via: Via,
     credentials: Option<Arc<Credentials>>,
     choose: Choose,
@@ -106,6 +106,8 @@ pub struct Entrances {
 /// A proxy that listens.
 pub struct Proxy {
     entrances: Entrances,
+    /// Whoever serves a client holds its stack.
+    stacks: Vec<Arc<Stack>>,
     shared: Arc<Shared>,
 }
 
@@ -152,23 +154,28 @@ impl Entrances {
 }
 
 impl Proxy {
-    /// A proxy behind these entrances whose connections go out over `stack`.
-    pub fn new(entrances: Entrances, stack: Stack, config: ProxyConfig) -> Self {
+    /// A proxy behind these entrances whose connections go out over one of `stacks` each, of which there is at least one.
+    pub fn new(entrances: Entrances, stacks: &[Stack], config: ProxyConfig) -> Self {
+        let stacks = stacks.iter().cloned().map(Arc::new).collect();
         let shared = Shared {
             service: Arc::new(Service::new(config.limits, config.journal)),
-            stack,
             via: config.via,
             credentials: config.credentials.map(Arc::new),
             choose: config.choose,
         };
-        Self { entrances, shared: Arc::new(shared) }
+        Self { entrances, stacks, shared: Arc::new(shared) }
+    }
+
+    /// The stack with the fewest clients.
+    fn idlest(&self) -> Option<&Arc<Stack>> {
+        self.stacks.iter().min_by_key(|stack| Arc::strong_count(stack))
     }
 
     /// Serves until `stop` completes, and then for a moment those who are connected. Gives the totals.
     pub async fn run(self, stop: impl Future<Output = ()>) -> ProxyCounters {
         let mut tasks = Tasks::new(Arc::clone(&self.shared.service));
         let mut stop = Box::pin(stop);
-        let mut first = 0;
+        let (mut first, home) = (0, Handle::current().id());
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -178,8 +185,13 @@ impl Proxy {
             };
             match accepted {
                 Ok((socket, peer, leads)) => {
-                    if tasks.admit() {
-                        tasks.spawn(serve(Arc::clone(&self.shared), socket, peer, leads));
+                    if let (Some(seat), Some(stack)) = (tasks.admit(), self.idlest()) {
+                        let (shared, at) = (Arc::clone(&self.shared), Arc::clone(stack));
+                        tasks.spawn(seat, stack.runtime(), async move {
+                            if let Ok(socket) = at_home(socket, &home) {
+                                serve(shared, at, socket, peer, leads).await;
+                            }
+                        });
                     }
                 }
                 Err(_no_descriptors) => {
@@ -193,12 +205,17 @@ impl Proxy {
     }
 }
 
+/// A socket that is watched by the runtime which this is called in, and not by the one of number `before`.
+fn at_home(socket: TcpStream, before: &runtime::Id) -> io::Result<TcpStream> {
+    if Handle::current().id() == *before { Ok(socket) } else { TcpStream::from_std(socket.into_std()?) }
+}
+
 /// Serves one client from its first byte to its last.
-async fn serve(shared: Arc<Shared>, mut socket: TcpStream, peer: SocketAddr, leads: Leads) {
+async fn serve(shared: Arc<Shared>, stack: Arc<Stack>, mut socket: TcpStream, peer: SocketAddr, leads: Leads) {
     // Whoever writes less than a segment wants it to arrive.
     let _ = socket.set_nodelay(true);
     // What is needed only until it is connected is returned then.
-    let opened = Box::pin(open(&shared, &mut socket, leads)).await;
+    let opened = Box::pin(open(&shared, &stack, &mut socket, leads)).await;
     let Shared { service, .. } = &*shared;
     match opened {
         Ok((far, early, first, target)) => {
@@ -222,13 +239,18 @@ fn describe(target: Option<&Target>) -> String {
 type Opened = (Far, Bytes, Bytes, Option<Target>);
 
 /// Finds out what a client wants and connects it.
-async fn open(shared: &Shared, socket: &mut TcpStream, leads: Leads) -> Result<Opened, (Outcome, Option<Target>)> {
+async fn open(
+    shared: &Shared,
+    stack: &Stack,
+    socket: &mut TcpStream,
+    leads: Leads,
+) -> Result<Opened, (Outcome, Option<Target>)> {
     let target = match leads {
         Leads::WhereAsked => {
             let mut negotiation = Negotiation::new(shared.credentials.clone());
             let asked = timeout(shared.service.limits.negotiation, negotiate(socket, &mut negotiation)).await;
             let target = asked.map_err(|_| (Outcome::TooSlow, None))?.map_err(|outcome| (outcome, None))?;
-            return match connect(shared, Some(&target)).await {
+            return match connect(shared, stack, Some(&target)).await {
                 Ok((far, first)) => {
                     let first = [&negotiation.accepted()[..], &first].concat();
                     Ok((far, negotiation.into_early(), Bytes::from(first), Some(target)))
@@ -242,7 +264,7 @@ async fn open(shared: &Shared, socket: &mut TcpStream, leads: Leads) -> Result<O
         Leads::To(target) => Some(target),
         Leads::WhereTheServerLeads => None,
     };
-    match connect(shared, target.as_ref()).await {
+    match connect(shared, stack, target.as_ref()).await {
         Ok((far, first)) => Ok((far, Bytes::new(), first, target)),
         Err(Refused { outcome, .. }) => {
             // As the target itself would have done.
@@ -253,16 +275,16 @@ async fn open(shared: &Shared, socket: &mut TcpStream, leads: Leads) -> Result<O
 }
 
 /// Connects to the target, or through the server; returns also what has come from there already.
-async fn connect(shared: &Shared, target: Option<&Target>) -> Result<(Far, Bytes), Refused> {
+async fn connect(shared: &Shared, stack: &Stack, target: Option<&Target>) -> Result<(Far, Bytes), Refused> {
     let attempt = async {
         match (&shared.via, target) {
             (Via::Direct, Some(target)) => {
-                let stream = dial(shared, target, (shared.choose)(target)).await?;
+                let stream = dial(shared, stack, target, (shared.choose)(target)).await?;
                 Ok((Far::Plain(stream), Bytes::new()))
             }
             (Via::Direct, None) => Err(Failure::General.into()),
             (Via::Server { server, key }, target) => {
-                let stream = dial(shared, server, (shared.choose)(target.unwrap_or(server))).await?;
+                let stream = dial(shared, stack, server, (shared.choose)(target.unwrap_or(server))).await?;
                 ask(stream, key, target).await
             }
         }
@@ -271,9 +293,8 @@ async fn connect(shared: &Shared, target: Option<&Target>) -> Result<(Far, Bytes
 }
 
 /// A stream to the first address of `target` that answers.
-async fn dial(shared: &Shared, target: &Target, config: ConnectionConfig) -> Result<Stream, Failure> {
+async fn dial(shared: &Shared, stack: &Stack, target: &Target, config: ConnectionConfig) -> Result<Stream, Failure> {
     let addresses = shared.service.resolver.resolve(target).await?;
-    let stack = &shared.stack;
     let connect = |address| {
         let attempt = stack.connect(None, address, config.clone());
         async move { attempt.await.map_err(Failure::from) }

@@ -60,17 +60,22 @@ impl Rate {
     }
 }
 
-/// Carries bytes for so long after the warm-up.
-pub fn measure(scene: &Scene, way: Way, time: Duration) -> Rate {
+/// Carries bytes for so long after the warm-up, over so many connections.
+pub fn measure(scene: &Scene, way: Way, time: Duration, connections: usize) -> Rate {
     let listener = run_in(&scene.server, || TcpListener::bind((Ipv4Addr::LOCALHOST, TARGET)).expect("it is free"));
-    let near =
-        run_in(&scene.client, || TcpStream::connect((Ipv4Addr::LOCALHOST, ENTRANCE)).expect("the proxy listens"));
-    let (far, _) = listener.accept().expect("the connection comes through");
-    let (source, sink) = if way == Way::Up { (near, far) } else { (far, near) };
+    let connect = |_| {
+        let near = run_in(&scene.client, || TcpStream::connect((Ipv4Addr::LOCALHOST, ENTRANCE)));
+        let (far, _) = listener.accept().expect("the connection comes through");
+        let near = near.expect("the proxy listens");
+        if way == Way::Up { (near, far) } else { (far, near) }
+    };
+    let ends: Vec<(TcpStream, TcpStream)> = (0..connections).map(connect).collect();
     let (arrived, over) = (AtomicU64::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
-        scope.spawn(|| send(&source, &over));
-        scope.spawn(|| receive(&sink, &arrived));
+        for (source, sink) in &ends {
+            scope.spawn(|| send(source, &over));
+            scope.spawn(|| receive(sink, &arrived));
+        }
         thread::sleep(WARM_UP);
         let look = || (Instant::now(), arrived.load(Ordering::Relaxed), scene.proxy.cpu(), scene.serve.cpu());
         let before = look();
@@ -78,7 +83,9 @@ pub fn measure(scene: &Scene, way: Way, time: Duration) -> Rate {
         let after = look();
         over.store(true, Ordering::Relaxed);
         // Whatever they wait for, they end.
-        let _ = (source.shutdown(std::net::Shutdown::Both), sink.shutdown(std::net::Shutdown::Both));
+        for socket in ends.iter().flat_map(|(source, sink)| [source, sink]) {
+            let _ = socket.shutdown(std::net::Shutdown::Both);
+        }
         Rate {
             gbit: (after.1 - before.1) as f64 * 8e-9,
             seconds: (after.0 - before.0).as_secs_f64(),
