@@ -7,6 +7,7 @@ use super::failure::Failure;
 use super::far::{CONNECTED, Far, NAMED, SERVERS_OWN, initiate};
 use super::inbound::Negotiation;
 use super::key::Key;
+use super::noise::Initiator;
 use super::relay::{Relay, SocketIs};
 use super::resolve::connect_to_first;
 use super::service::{Journal, Limits, Refused, Service, Tasks, last_word, negotiate};
@@ -279,41 +280,53 @@ async fn connect(shared: &Shared, stack: &Stack, target: Option<&Target>) -> Res
     let attempt = async {
         match (&shared.via, target) {
             (Via::Direct, Some(target)) => {
-                let stream = dial(shared, stack, target, (shared.choose)(target)).await?;
+                let (stream, _) = dial(shared, stack, target, (shared.choose)(target), Bytes::new()).await?;
                 Ok((Far::Plain(stream), Bytes::new()))
             }
             (Via::Direct, None) => Err(Failure::General.into()),
             (Via::Server { server, key }, target) => {
-                let stream = dial(shared, stack, server, (shared.choose)(target.unwrap_or(server))).await?;
-                ask(stream, key, target).await
+                let (initiator, message) = Initiator::new(key).map_err(|_no_random_numbers| Failure::General)?;
+                let (config, first) = ((shared.choose)(target.unwrap_or(server)), Bytes::copy_from_slice(&message));
+                let (stream, sent) = dial(shared, stack, server, config, first).await?;
+                let far = initiate(stream, initiator, &message, sent).await.map_err(lost)?;
+                ask(far, target).await
             }
         }
     };
     timeout(shared.service.limits.connect, attempt).await.unwrap_or(Err(Failure::TimedOut.into()))
 }
 
-/// A stream to the first address of `target` that answers.
-async fn dial(shared: &Shared, stack: &Stack, target: &Target, config: ConnectionConfig) -> Result<Stream, Failure> {
+/// A stream to the first address of `target` that answers, and how much of `first` has been written to it.
+async fn dial(
+    shared: &Shared,
+    stack: &Stack,
+    target: &Target,
+    config: ConnectionConfig,
+    first: Bytes,
+) -> Result<(Stream, usize), Failure> {
     let addresses = shared.service.resolver.resolve(target).await?;
     let connect = |address| {
-        let attempt = stack.connect(None, address, config.clone());
+        let attempt = stack.connect_with(None, address, config.clone(), first.clone());
         async move { attempt.await.map_err(Failure::from) }
     };
-    let stream = connect_to_first(addresses, connect).await?;
+    let (stream, sent) = connect_to_first(addresses, connect).await?;
     // It may have ended already; that will be seen.
     let _ = stream.set_nodelay(true);
-    Ok(stream)
+    Ok((stream, sent))
 }
 
-/// Proves the key to a server and asks it for the target.
-async fn ask(stream: Stream, key: &Key, target: Option<&Target>) -> Result<(Far, Bytes), Refused> {
-    let lost = |error: io::Error| match error.kind() {
+/// What is told when a server does not answer as it should.
+fn lost(error: io::Error) -> Refused {
+    match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidData => {
             Refused { failure: Failure::NotAllowed, outcome: Outcome::Unproven }
         }
         _ => Failure::from(error).into(),
-    };
-    let mut far = initiate(stream, key).await.map_err(lost)?;
+    }
+}
+
+/// Asks a server that has proved the key for the target.
+async fn ask(mut far: Far, target: Option<&Target>) -> Result<(Far, Bytes), Refused> {
     let mut request = vec![if target.is_some() { NAMED } else { SERVERS_OWN }];
     target.into_iter().for_each(|target| target.encode(&mut request));
     far.write(&request).await.map_err(lost)?;

@@ -33,6 +33,7 @@ use anabranch_mptcp::{ConnectionConfig, Endpoint, EndpointConfig, Ports, Share};
 use anabranch_policy::ids::AddressId;
 use anabranch_policy::path_manager::PathManager;
 use anabranch_system::Clock;
+use bytes::Bytes;
 use core::net::{IpAddr, SocketAddr};
 use device::DeviceCounters;
 use state::{Shared, State};
@@ -159,10 +160,25 @@ impl Stack {
         remote: SocketAddr,
         config: ConnectionConfig,
     ) -> Result<Stream, ConnectError> {
-        let id = self.shared.lock().connect(local, remote, config)?;
+        Ok(self.connect_with(local, remote, config, Bytes::new()).await?.0)
+    }
+
+    /// As [`Self::connect`], for who speaks first: `first` is written before the handshake is over, and leaves with its third
+    /// segment instead of behind it. Also returns how many bytes of it there was room for.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
+    pub async fn connect_with(
+        &self,
+        local: Option<IpAddr>,
+        remote: SocketAddr,
+        config: ConnectionConfig,
+        first: Bytes,
+    ) -> Result<(Stream, usize), ConnectError> {
+        let (id, taken) = self.shared.lock().connect(local, remote, config, first)?;
         let stream = Stream::new(Arc::clone(&self.shared), id, remote);
         stream.established().await?;
-        Ok(stream)
+        Ok((stream, taken))
     }
 
     /// Accepts connections on a port of every local address.

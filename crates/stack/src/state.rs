@@ -242,15 +242,18 @@ impl State {
         local: Option<IpAddr>,
         remote: SocketAddr,
         config: ConnectionConfig,
-    ) -> Result<ConnectionId, ConnectError> {
+        first: Bytes,
+    ) -> Result<(ConnectionId, usize), ConnectError> {
         if self.shut_down {
             return Err(ConnectError::ShutDown);
         }
         let now = self.now();
         let id = self.endpoint.connect(now, local, remote, self.fitted(config))?;
         self.connections.insert(id, Connection::default());
+        // If it cannot be written, that is said when the rest is.
+        let taken = if first.is_empty() { 0 } else { self.endpoint.write(now, id, first).unwrap_or(0) };
         self.wake_driver();
-        Ok(id)
+        Ok((id, taken))
     }
 
     pub(super) fn listen(&mut self, port: u16, config: ConnectionConfig) -> Result<(), ListenError> {
