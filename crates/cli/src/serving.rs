@@ -29,7 +29,8 @@ pub struct LimitOptions {
     /// After SIGTERM or SIGINT, wait this long for connections to end
     #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().drain.as_secs(), value_parser = clap::value_parser!(u64).range(0..=86_400))]
     drain: u64,
-    /// Spread connections over N threads, each with a stack of its own [default: one a core, at most 8]
+    /// Spread connections over N threads, each with a stack of its own [default: one less than there are cores,
+    /// 1 to 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     workers: Option<u8>,
     /// Print a line for each connection that has ended

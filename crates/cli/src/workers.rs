@@ -6,7 +6,8 @@ use std::thread::{self, JoinHandle};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
-/// As many as there are cores, but no more than this, if nothing else is said: by then something else is the limit.
+/// If nothing else is said, one core is left to the programs whose connections these are, and there are no more than this: by then
+/// something else is the limit.
 const MOST_BY_DEFAULT: u8 = 8;
 
 /// Threads beside the calling one, each with an event loop; dropping it ends them.
@@ -19,7 +20,7 @@ pub struct Workers {
 /// How many workers there are if nothing is said.
 pub fn default_workers() -> u8 {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    u8::try_from(cores).unwrap_or(MOST_BY_DEFAULT).min(MOST_BY_DEFAULT)
+    u8::try_from(cores.saturating_sub(1)).unwrap_or(MOST_BY_DEFAULT).clamp(1, MOST_BY_DEFAULT)
 }
 
 impl Workers {

@@ -1,20 +1,24 @@
 //! What users run: `anabranch proxy` and `anabranch serve` with a key, in two network namespaces with a veth pair for each
-//! path. Bulk throughput, policies in alternation, and connections set up per second. Needs root and nft; without, it says so
+//! path. Bulk throughput, policies in alternation, and connections set up per second. `--only gate` judges, for CI. Needs root and nft; without, it says so
 //! and measures nothing.
 //!
 //! `cargo bench -p anabranch-cli --no-default-features --bench proxy -- [--rounds N] [--seconds S] [--minute SECONDS] [--at-once N]
 //! [--policies A,B] [--paths 1,2] [--modes tun,udp] [--ways up,down] [--delay MS] [--workers N] [--connections N]
-//! [--only bulk|rate] [--program FILE]`
+//! [--only bulk|rate|gate] [--program FILE]`
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // its results
 
 mod bulk;
+mod gate;
 mod rate;
 mod scene;
 
 use scene::{Mode, Scene, Setting};
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// Connections that are told of together.
+const STRETCH: Duration = Duration::from_secs(5);
 
 /// What is asked for on the command line.
 struct Request {
@@ -88,6 +92,12 @@ fn main() {
         println!("skipped: {reason}");
         return;
     }
+    if request.only.as_deref() == Some("gate") {
+        if !gate::holds(&request.program) {
+            std::process::exit(1);
+        }
+        return;
+    }
     let wanted = |what: &str| request.only.as_ref().is_none_or(|only| only == what);
     for &paths in &request.paths {
         for &mode in &request.modes {
@@ -105,7 +115,8 @@ fn main() {
             for &workers in request.workers.iter().filter(|_| wanted("rate")) {
                 let setting = setting(request.policies.first().map_or("anabranch", String::as_str), workers);
                 println!("\n{setting}: connections set up, {} at a time", request.at_once);
-                rate::measure(&Scene::new(&setting), request.minute, request.at_once);
+                let stretches = (request.minute / STRETCH.as_secs()).max(1) as usize;
+                rate::measure(&Scene::new(&setting), stretches, STRETCH, request.at_once);
             }
         }
     }
