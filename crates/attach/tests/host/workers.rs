@@ -161,8 +161,8 @@ fn client(attachment: &Attachment, to: SocketAddr) {
     block_on(async {
         let attached = threads.attach(attachment).await;
         let mut tasks = Vec::new();
-        for stack in attached.stacks().iter().cycle().take(CONNECTIONS).cloned() {
-            let runtime = stack.runtime().clone();
+        for stack in attached.stacks().iter().cycle().take(CONNECTIONS) {
+            let (runtime, stack) = (stack.runtime(), stack.clone());
             tasks.push(runtime.spawn(async move {
                 let mut stream = stack.connect(None, to, config()).await.expect("it accepts");
                 let mut left = 10;
