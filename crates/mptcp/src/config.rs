@@ -82,10 +82,10 @@ pub struct Share {
 
 impl Share {
     /// There is no other.
-    pub const WHOLE: Self = Self { index: 0, count: 1 };
+    pub(crate) const WHOLE: Self = Self { index: 0, count: 1 };
 
     /// Whether connections of this endpoint may have this token. Tokens are parts of hashes: each endpoint has as many as the others.
-    pub fn owns_token(self, token: u32) -> bool {
+    pub(crate) fn owns_token(self, token: u32) -> bool {
         token % self.count.max(1) == self.index
     }
 
