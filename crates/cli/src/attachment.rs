@@ -4,13 +4,14 @@ use crate::contender::{Contender, RECOMMENDED, from_option};
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::scenario::connection::ConnectionSettings;
 use crate::scenario::quantity::{self, Size};
-use anabranch_attach::{Attached, Attachment, HostError, HostOptions, Local, Tunnels, Uplinks};
+use anabranch_attach::{Attached, Attachment, HostError, HostOptions, Local, Tunnels, Uplinks, Worker};
 use anabranch_mptcp::{BufferSize, ConnectionConfig, Policies};
 use anabranch_stack::StackConfig;
 use anabranch_wire::encapsulation;
 use clap::Args;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use tokio::runtime::Handle;
 
 /// Bytes that a receive buffer begins with, if it may grow to more.
 const FIRST_BUFFER: u64 = 131_072;
@@ -118,14 +119,26 @@ impl StackOptions {
     /// # Errors
     /// What is wrong with the options or the host; it is as it was then.
     pub async fn open(&self, reach: Reach<'_>) -> Result<Open, Diagnostic> {
+        self.open_on(reach, &[Handle::current()]).await
+    }
+
+    /// As [`Self::open`], with a stack for each runtime; each has one thread.
+    ///
+    /// # Errors
+    /// As of [`Self::open`].
+    pub async fn open_on(&self, reach: Reach<'_>, runtimes: &[Handle]) -> Result<Open, Diagnostic> {
         let contender = self.contender()?;
         let wrong = |error: &dyn std::fmt::Display| Diagnostic::option("--policy", error.to_string());
-        let path_manager = contender.policies.build_path_manager().map_err(|error| wrong(&error))?;
+        let worker = |runtime: &Handle| {
+            let path_manager = contender.policies.build_path_manager().map_err(|error| wrong(&error))?;
+            Ok(Worker { runtime: runtime.clone(), config: StackConfig::new(path_manager) })
+        };
+        let workers = runtimes.iter().map(worker).collect::<Result<_, Diagnostic>>()?;
         let policies = Policies::of(&contender.policies).map_err(|error| wrong(&error))?;
         // From now on a signal no longer ends the program before what is set up is undone.
         anabranch_attach::listen_for_the_end()
             .map_err(|error| Diagnostic::plain(format!("cannot listen to signals: {error}; try again")))?;
-        let attached = anabranch_attach::attach(&self.attachment(reach)?, StackConfig::new(path_manager)).await;
+        let attached = anabranch_attach::attach_workers(&self.attachment(reach)?, workers).await;
         let attached = attached.map_err(|error| diagnostic(&error))?;
         let mut connection = ConnectionConfig::new(policies);
         connection.multipath = contender.multipath;

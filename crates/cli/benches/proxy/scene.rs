@@ -41,14 +41,16 @@ pub struct Setting {
     pub policy: String,
     /// Of each direction, ms; 0: no netem.
     pub delay: u32,
+    /// Of each of the two programs; 0: as many as they choose.
+    pub workers: u8,
     pub program: PathBuf,
 }
 
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { mode, paths, policy, delay, .. } = self;
+        let Self { mode, paths, policy, delay, workers, .. } = self;
         let mode = if *mode == Mode::Tun { "TUN" } else { "UDP" };
-        write!(f, "{policy}, {mode}, {paths} path(s)")?;
+        write!(f, "{policy}, {mode}, {paths} path(s), {workers} worker(s)")?;
         if *delay > 0 { write!(f, ", {delay} ms each way") } else { Ok(()) }
     }
 }
@@ -137,6 +139,9 @@ impl Scene {
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let mut common = words(&format!("--key {}", key.display()));
         (1..=setting.paths).for_each(|path| common.extend(words(&format!("--uplink path{path}"))));
+        if setting.workers > 0 {
+            common.extend(words(&format!("--workers {}", setting.workers)));
+        }
         match setting.mode {
             Mode::Tun => common.extend(words(&format!("--journal {}", directory.0.display()))),
             Mode::Udp => common.push("--udp".to_owned()),
