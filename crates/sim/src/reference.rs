@@ -240,6 +240,17 @@ pub fn shared(
     multipath: &ConnectionConfig,
     single: &ConnectionConfig,
 ) -> World {
+    shared_link(seed, (subflows, tcp), (&bottleneck.forward(), &bottleneck.backward()), multipath, single)
+}
+
+/// As [`shared`], with so many (subflows, plain TCP connections), over any link there and back.
+pub fn shared_link(
+    seed: u64,
+    (subflows, tcp): (usize, usize),
+    (there, back): (&LinkConfig, &LinkConfig),
+    multipath: &ConnectionConfig,
+    single: &ConnectionConfig,
+) -> World {
     let mut world = world(seed);
     let client = world.add_host("client", &EndpointConfig::default(), full_mesh());
     let server = world.add_host("server", &EndpointConfig::default(), full_mesh());
@@ -249,7 +260,7 @@ pub fn shared(
         right.push(world.add_host(&format!("right {n}"), &EndpointConfig::default(), Box::new(NoPaths)));
     }
     let free = LinkConfig::default();
-    let bell = dumbbell(&mut world, &left, &right, &free, &bottleneck.forward(), &bottleneck.backward());
+    let bell = dumbbell(&mut world, &left, &right, &free, there, back);
     world.add_flow(upload("multipath", (client, bell.left[0]), bell.right[0], Instant::ZERO, multipath));
     for n in 0..tcp {
         let (from, to) = (bell.left[subflows + n], bell.right[1 + n]);

@@ -190,6 +190,21 @@ impl Cubic {
         (target - cwnd) * share.min(1.0)
     }
 
+    /// Whether the window is below its threshold.
+    pub(super) fn in_slow_start(&self) -> bool {
+        self.window.in_slow_start()
+    }
+
+    /// The window is so much at least, for a reason of the caller's.
+    pub(super) fn raise_to(&mut self, bytes: u64) {
+        let more = bytes.saturating_sub(self.window.cwnd());
+        if more > 0 {
+            self.window.add(more as f64);
+            self.curve.epoch = None;
+            self.curve.w_max = None;
+        }
+    }
+
     fn decrease(&self) -> Decrease {
         Decrease { keep: self.settings.beta, keep_on_timeout: self.settings.beta, floor: 2 }
     }

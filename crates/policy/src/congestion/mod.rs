@@ -7,6 +7,7 @@
 mod anabranch;
 mod api;
 mod balia;
+mod bounded_cubic;
 mod bbr;
 mod classic_hystart;
 mod coupled;
@@ -18,6 +19,7 @@ mod lia;
 mod new_reno;
 mod olia;
 mod path_model;
+mod queue_evidence;
 mod quantum;
 mod slow_start;
 mod table;

@@ -1,0 +1,354 @@
+//! CUBIC beneath a model of the path: it yields as CUBIC does, keeps no queue where it is alone, and goes on where losses are not
+//! congestion.
+//!
+//! The window is the lesser of two.
+//!
+//! - **CUBIC's** (RFC 9438), which answers congestion alone: losses that [`QueueEvidence`] tells from those by chance, and marks.
+//!   It is what competes: no faster, no slower than CUBIC.
+//! - **The model's**, as BBR has it: bandwidth, the largest delivery rate of ten rounds, times min_rtt, and a fifth more. Segments
+//!   are paced at the bandwidth, in turns a quarter faster and a quarter slower, so that the queue is empty most of the time.
+//!
+//! A queue that stays while the sender holds back, twice in a row, is the queue of others: they fill it, and the model's window would
+//! give them the path. Then only CUBIC's counts. Every sixteen rounds a quarter of the window is held back; if the delivery rate
+//! stays, or the queue empties, twice in a row, nobody else was there.
+
+use super::cubic::{Cubic, CubicSettings};
+use super::path_model::{Draws, MinRtt, RoundCounter, WindowedMax};
+use super::quantum::offload_budget;
+use super::queue_evidence::QueueEvidence;
+use super::uncoupled::{SinglePath, Uncoupled};
+use super::{Ack, Congestion, CongestionControl, CongestionEvent, Lost, Start};
+use crate::rate::Rate;
+use crate::table::{Member, Reader, SettingError};
+use crate::time::{Duration, Instant};
+
+/// The line of [`super::TABLE`].
+pub const MEMBER: Member<dyn CongestionControl> = Member {
+    name: "bounded_cubic",
+    summary: "CUBIC beneath a model of the path: no queue where it is alone, no answer to losses by chance",
+    source: "RFC 9438, draft-ietf-ccwg-bbr",
+    build,
+};
+
+fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, SettingError> {
+    Ok(Box::new(Uncoupled::<BoundedCubic>::new(())))
+}
+
+/// The model's window, in bdp.
+const WINDOW: f64 = 1.2;
+/// What is left in flight while the sender holds back, in bdp or in windows.
+const HELD_BACK: f64 = 0.75;
+/// Times in a row that a queue must stay, or the rate, for the sender to believe it.
+const BELIEVED: u8 = 2;
+/// A rate that is not less than so much of what it was has stayed.
+const STAYED: f64 = 0.95;
+/// Rounds between two such looks beside others.
+const LOOK_ROUNDS: u64 = 16;
+/// How long hosts may hold data or acknowledgements back.
+const HOLD: Duration = Duration::from_millis(3);
+const MIN_RTT_WINDOW: Duration = Duration::from_secs(15);
+/// Without congestion for so long the window of CUBIC follows the model.
+const FREE_AFTER: Duration = Duration::from_secs(25);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// CUBIC is in slow start.
+    StartUp,
+    Drain,
+    Up,
+    Down,
+    Cruise,
+    /// Beside others: CUBIC's window.
+    Compete,
+    /// Beside others: a look whether they are still there.
+    Look,
+}
+
+impl Phase {
+    fn pacing_gain(self) -> f64 {
+        match self {
+            Self::StartUp | Self::Compete | Self::Look => 1.2,
+            Self::Drain => 0.5,
+            Self::Up => 1.25,
+            Self::Down => HELD_BACK,
+            Self::Cruise => 1.0,
+        }
+    }
+}
+
+/// One subflow.
+#[derive(Clone, Debug)]
+struct BoundedCubic {
+    mss: u32,
+    cubic: Cubic,
+    bandwidth: WindowedMax<10>,
+    rounds: RoundCounter,
+    min_rtt: MinRtt,
+    smoothed_rtt: Duration,
+    queue: QueueEvidence,
+    phase: Phase,
+    since: Instant,
+    since_round: u64,
+    /// How long the phase lasts: min_rtt, or rounds.
+    long: u64,
+    draws: Draws,
+    /// Times in a row that the queue or the rate stayed.
+    stayed: u8,
+    /// Delivery rate before a look, bits per second, and the largest since.
+    look_rates: (u64, u64),
+    /// Least round-trip time of the phase.
+    least_rtt: Option<Duration>,
+    congested_at: Option<Instant>,
+    timed_out: bool,
+    app_limited: bool,
+}
+
+impl BoundedCubic {
+    fn enter(&mut self, phase: Phase, now: Instant, long: u64) {
+        self.phase = phase;
+        self.since = now;
+        self.since_round = self.rounds.count();
+        self.long = long;
+        self.least_rtt = None;
+    }
+
+    fn least(&self) -> Duration {
+        self.min_rtt.get().unwrap_or(self.smoothed_rtt)
+    }
+
+    fn rate(&self) -> Rate {
+        Rate::from_bits_per_second(self.bandwidth.max())
+    }
+
+    fn bdp(&self) -> u64 {
+        (self.bandwidth.max() as f64 / 8.0 * self.least().as_secs_f64()) as u64
+    }
+
+    /// What the model lets into flight.
+    fn model_window(&self) -> u64 {
+        let mss = u64::from(self.mss);
+        let bdp = self.bdp();
+        let gain = match self.phase {
+            Phase::StartUp | Phase::Compete => return u64::MAX,
+            Phase::Look => return ((self.cubic.window() as f64 * HELD_BACK) as u64).max(2 * mss),
+            Phase::Up => WINDOW + 0.1,
+            Phase::Drain | Phase::Down | Phase::Cruise => WINDOW,
+        };
+        let hold = (self.rate().bytes_per_second() as f64 * HOLD.as_secs_f64()) as u64;
+        ((bdp as f64 * gain) as u64 + 2 * mss).max(offload_budget(self.rate(), mss)).max(bdp + hold).max(4 * mss)
+    }
+
+    fn has_queue(&self, rtt: Duration) -> bool {
+        let least = self.least();
+        rtt > least + (least / 10).max(Duration::from_millis(1))
+    }
+
+    fn answer(&mut self, ack: &Ack) {
+        let event = CongestionEvent {
+            now: ack.now,
+            cause: Congestion::Loss,
+            in_flight: ack.prior_in_flight,
+            lost: ack.lost,
+            repeated: false,
+        };
+        self.cubic.on_congestion(&event);
+        self.cubic.on_recovery_end(ack.now);
+        self.queue.answered(ack.total_lost);
+        self.congested_at = Some(ack.now);
+        match self.phase {
+            Phase::StartUp => self.enter(Phase::Drain, ack.now, 3),
+            Phase::Up => self.enter(Phase::Down, ack.now, 1),
+            _ => {}
+        }
+    }
+
+    /// The sender has held back: whether a queue stayed.
+    fn judge_queue(&mut self, now: Instant) {
+        let queued = self.least_rtt.is_some_and(|rtt| self.has_queue(rtt));
+        self.stayed = if queued { self.stayed + 1 } else { 0 };
+        if self.stayed >= BELIEVED {
+            self.stayed = 0;
+            let long = LOOK_ROUNDS + self.draws.next(now) % 8;
+            self.enter(Phase::Compete, now, long);
+        } else {
+            let long = 5 + self.draws.next(now) % 4;
+            self.enter(Phase::Cruise, now, long);
+        }
+    }
+
+    /// A look is over: whether nobody else was there.
+    fn judge_rate(&mut self, now: Instant) {
+        let (before, after) = self.look_rates;
+        let rate_stayed = after as f64 >= before as f64 * STAYED;
+        let emptied = self.least_rtt.is_some_and(|rtt| !self.has_queue(rtt));
+        self.stayed = if rate_stayed || emptied { self.stayed + 1 } else { 0 };
+        if self.stayed >= BELIEVED {
+            self.stayed = 0;
+            self.enter(Phase::Drain, now, 3);
+        } else {
+            let long = LOOK_ROUNDS + self.draws.next(now) % 8;
+            self.enter(Phase::Compete, now, long);
+        }
+    }
+
+    fn advance(&mut self, ack: &Ack) {
+        let now = ack.now;
+        let (elapsed, least) = (now.since(self.since), self.least());
+        let rounds = self.rounds.count() - self.since_round;
+        let bdp = self.bdp().max(2 * u64::from(self.mss));
+        match self.phase {
+            Phase::StartUp if !self.cubic.in_slow_start() => self.enter(Phase::Drain, now, 3),
+            Phase::Drain if ack.in_flight <= bdp || elapsed > least * self.long => {
+                let long = 1 + self.draws.next(now) % 8;
+                self.enter(Phase::Cruise, now, long);
+            }
+            Phase::Cruise if elapsed > least * self.long => self.enter(Phase::Up, now, 1),
+            Phase::Up if elapsed > least * self.long => self.enter(Phase::Down, now, 2),
+            Phase::Down if rounds >= self.long => self.judge_queue(now),
+            Phase::Compete if rounds >= self.long && !ack.app_limited => {
+                self.look_rates = (self.bandwidth.present(), 0);
+                self.enter(Phase::Look, now, 3);
+            }
+            Phase::Look if rounds >= self.long => self.judge_rate(now),
+            _ => {}
+        }
+    }
+
+    fn observe(&mut self, ack: &Ack) {
+        self.smoothed_rtt = ack.smoothed_rtt;
+        self.app_limited = ack.app_limited;
+        if matches!(self.phase, Phase::Compete | Phase::Look) {
+            // Others keep the queue: what was the least before them is not forgotten.
+            self.min_rtt.seen(ack.now);
+        }
+        self.min_rtt.update(ack.now, ack.rtt);
+        if self.rounds.on_ack(ack.prior_delivered, ack.total_delivered) {
+            self.bandwidth.advance();
+        }
+        if let Some(rate) = ack.delivery_rate {
+            let bits = rate.bits_per_second();
+            if !ack.app_limited || bits > self.bandwidth.max() {
+                self.bandwidth.update(bits);
+            } else if self.rounds.is_start() {
+                self.bandwidth.update(self.bandwidth.max());
+            }
+            // The last round of a look is of what was sent while the sender held back.
+            if self.phase == Phase::Look && self.rounds.count() - self.since_round >= 2 {
+                self.look_rates.1 = self.look_rates.1.max(bits);
+            }
+        }
+        if self.rounds.count() > self.since_round
+            && let Some(rtt) = ack.rtt
+        {
+            self.least_rtt = Some(self.least_rtt.map_or(rtt, |least| least.min(rtt)));
+        }
+        self.queue.on_ack(ack, self.least(), self.mss, self.rate(), &self.rounds);
+    }
+}
+
+impl SinglePath for BoundedCubic {
+    type Settings = ();
+    const GOVERNS_RECOVERY: bool = true;
+
+    fn start(_settings: &(), start: Start) -> Self {
+        let first = Some(start.smoothed_rtt).filter(|rtt| !rtt.is_zero());
+        Self {
+            mss: start.mss,
+            cubic: Cubic::start(&CubicSettings::default(), start),
+            bandwidth: WindowedMax::new(),
+            rounds: RoundCounter::default(),
+            min_rtt: MinRtt::new(MIN_RTT_WINDOW, MIN_RTT_WINDOW, start.now, first),
+            smoothed_rtt: first.unwrap_or(Duration::from_millis(1)),
+            queue: QueueEvidence::new(start.now),
+            phase: Phase::StartUp,
+            since: start.now,
+            since_round: 0,
+            long: 0,
+            draws: Draws::new(start.now.as_nanos() ^ start.smoothed_rtt.as_nanos()),
+            stayed: 0,
+            look_rates: (0, 0),
+            least_rtt: None,
+            congested_at: None,
+            timed_out: false,
+            app_limited: false,
+        }
+    }
+
+    fn on_lost(&mut self, lost: &Lost) {
+        self.queue.on_lost(lost);
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        self.timed_out = false;
+        self.observe(ack);
+        if self.queue.is_congested(self.mss) {
+            self.answer(ack);
+        }
+        let limits = self.cubic.window() <= self.model_window();
+        self.cubic.on_ack(&Ack { acked: ack.delivered, in_recovery: false, cwnd_limited: ack.cwnd_limited && limits, ..*ack });
+        let free = self.congested_at.is_none_or(|at| ack.now.since(at) > FREE_AFTER);
+        if free && self.queue.is_empty(self.mss) && self.phase != Phase::StartUp {
+            self.cubic.raise_to(2 * self.bdp());
+        }
+        self.advance(ack);
+        if std::env::var("DBG").is_ok() && ack.now.as_nanos() > 20_000_000_000 && self.rounds.is_start() {
+            eprintln!("{:?} {:p} {:?} W {} win {} min {:?} rtt {:?} {:?}", ack.now, self, self.phase, self.cubic.window()/1400, self.window()/1400, self.least(), ack.rtt, self.queue);
+        }
+    }
+
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        match event.cause {
+            Congestion::Loss => {}
+            Congestion::Timeout => {
+                self.cubic.on_congestion(event);
+                self.timed_out = true;
+                self.congested_at = Some(event.now);
+                self.enter(Phase::StartUp, event.now, 0);
+            }
+            Congestion::Mark => {
+                self.cubic.on_congestion(event);
+                self.congested_at = Some(event.now);
+            }
+            Congestion::Penalty => self.cubic.on_congestion(event),
+        }
+    }
+
+    fn on_recovery_end(&mut self, _now: Instant) {}
+
+    fn on_spurious(&mut self, now: Instant) {
+        self.cubic.on_spurious(now);
+        self.timed_out = false;
+    }
+
+    fn on_idle_restart(&mut self, window: u64) {
+        self.cubic.on_idle_restart(window);
+    }
+
+    fn on_mss(&mut self, mss: u32) {
+        self.mss = mss;
+        self.cubic.on_mss(mss);
+    }
+
+    fn window(&self) -> u64 {
+        let mss = u64::from(self.mss);
+        if self.timed_out { mss } else { self.cubic.window().min(self.model_window()).max(mss) }
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.cubic.ssthresh()
+    }
+
+    fn bandwidth(&self) -> Option<Rate> {
+        Some(self.bandwidth.max()).filter(|bits| *bits > 0).map(Rate::from_bits_per_second)
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        let by_window = Rate::from_bytes_over(self.window(), self.smoothed_rtt.max(self.least()));
+        let least = Rate::from_bytes_over(u64::from(self.mss), self.smoothed_rtt);
+        Some(match self.phase {
+            Phase::StartUp => by_window.mul_f64(2.0),
+            Phase::Compete | Phase::Look => by_window.mul_f64(self.phase.pacing_gain()),
+            _ => self.rate().mul_f64(self.phase.pacing_gain()).max(least),
+        })
+    }
+}

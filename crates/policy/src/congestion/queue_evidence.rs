@@ -1,0 +1,170 @@
+//! What a sender can know of a queue that it shares: whether it stands, and whether losses have to do with it.
+//!
+//! A drop-tail queue loses packets when it is full, a CoDel queue when it stands; a radio link loses them whenever it likes. So
+//! a loss says something about congestion unless packets are lost as often while the queue is empty. `chance` is the share
+//! lost in rounds in which hardly a packet was queued; losses of other rounds count as congestion if they are more than
+//! chance explains (two standard deviations). A flow of a crowd on a shallow queue sees a few round-trip times of a queue that fills
+//! and empties within a millisecond: for it hardly a round is empty, and all losses count.
+
+use super::path_model::RoundCounter;
+use super::{Ack, Lost};
+use crate::rate::Rate;
+use crate::time::{Duration, Instant};
+
+/// A round-trip time is of a standing queue above this share of the largest queueing delay seen, ...
+const HIGH: f64 = 0.25;
+/// ... and above what hosts add.
+const NOISE: Duration = Duration::from_micros(300);
+/// A pair of the sender's own segments takes at most so much of the least round-trip time to send.
+const PAIR_SHARE: u64 = 8;
+/// A single segment's acknowledgement that comes so much later than the one before may have been delayed (RFC 9293, 3.8.6.3).
+const DELAYED: Duration = Duration::from_millis(15);
+/// Segments that a judgement needs.
+const LEAST_SEGMENTS: u64 = 8;
+/// For how long the largest queueing delay is remembered: at least, and at most twice.
+const MEMORY: Duration = Duration::from_secs(5);
+/// Share of a round's bytes that may be queued in a round that is called empty, ...
+const EMPTY: f64 = 0.15;
+/// ... and in the rounds before it, smoothed.
+const EMPTY_SMOOTHED: f64 = 0.25;
+/// Weight of a round in that.
+const ROUND_WEIGHT: f64 = 0.25;
+/// Segments after which the rate of chance losses is mostly of these.
+const CHANCE_SEGMENTS: f64 = 500.0;
+/// The most that passes for chance.
+const MOST_CHANCE: f64 = 0.1;
+
+/// Bytes of one round.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    delivered: u64,
+    /// Of these, those with a round-trip time.
+    judged: u64,
+    queued: u64,
+    lost: u64,
+}
+
+impl Round {
+    fn share_queued(&self) -> f64 {
+        if self.judged == 0 { 1.0 } else { self.queued as f64 / self.judged as f64 }
+    }
+}
+
+/// What is known of one path's queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct QueueEvidence {
+    /// Largest queueing delay of the present interval and of the one before it.
+    largest: [Duration; 2],
+    last_rtt: Duration,
+    interval_began: Instant,
+    round: Round,
+    last: Round,
+    /// Smoothed share of bytes that were queued.
+    busy: f64,
+    chance: f64,
+    /// Bytes lost when the last answer was given: what was sent before is answered with it.
+    answered: u64,
+    /// Bytes lost since, of what was sent since.
+    unanswered: u64,
+}
+
+impl QueueEvidence {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            largest: [Duration::ZERO; 2],
+            last_rtt: Duration::ZERO,
+            interval_began: now,
+            round: Round::default(),
+            last: Round::default(),
+            busy: 0.0,
+            chance: 0.0,
+            answered: 0,
+            unanswered: 0,
+        }
+    }
+
+    /// Queueing delay above which a packet counts as queued.
+    fn threshold(&self, min_rtt: Duration, mss: u32, bandwidth: Rate) -> Duration {
+        let [now, before] = self.largest;
+        let pair = if bandwidth == Rate::ZERO { Duration::ZERO } else { bandwidth.time_for(2 * u64::from(mss)) };
+        let largest = now.max(before);
+        largest.mul_f64(HIGH).max(NOISE + pair.min(min_rtt / PAIR_SHARE).min(largest / 2))
+    }
+
+    /// Takes in an acknowledgement.
+    pub(super) fn on_ack(&mut self, ack: &Ack, min_rtt: Duration, mss: u32, bandwidth: Rate, rounds: &RoundCounter) {
+        if ack.now.since(self.interval_began) > MEMORY {
+            self.largest = [Duration::ZERO, self.largest[0]];
+            self.interval_began = ack.now;
+        }
+        if rounds.is_start() {
+            self.end_round(mss);
+        }
+        self.round.delivered = self.round.delivered.saturating_add(ack.delivered);
+        self.round.lost = self.round.lost.saturating_add(ack.lost);
+        let held = |rtt: Duration| ack.delivered <= u64::from(mss) && rtt > self.last_rtt + DELAYED;
+        if let Some(rtt) = ack.rtt.filter(|rtt| !held(*rtt)) {
+            self.last_rtt = rtt;
+            self.round.judged = self.round.judged.saturating_add(ack.delivered);
+            let delay = if rtt > min_rtt { rtt - min_rtt } else { Duration::ZERO };
+            self.largest[0] = self.largest[0].max(delay);
+            if delay > self.threshold(min_rtt, mss, bandwidth) {
+                self.round.queued = self.round.queued.saturating_add(ack.delivered);
+            }
+        }
+    }
+
+    fn end_round(&mut self, mss: u32) {
+        let round = core::mem::take(&mut self.round);
+        if round.delivered > 0 {
+            self.busy += (round.share_queued() - self.busy) * ROUND_WEIGHT;
+        }
+        self.last = round;
+        if self.is_empty(mss) {
+            let bytes = round.delivered.saturating_add(round.lost);
+            let segments = bytes as f64 / f64::from(mss);
+            let rate = round.lost as f64 / bytes.max(1) as f64;
+            self.chance += (rate.min(MOST_CHANCE) - self.chance) * (segments / CHANCE_SEGMENTS).min(1.0);
+            self.unanswered = 0;
+        }
+    }
+
+    /// Hardly anything was queued in this round, the last and those before.
+    pub(super) fn is_empty(&self, mss: u32) -> bool {
+        let now = Round {
+            delivered: self.round.delivered + self.last.delivered,
+            judged: self.round.judged + self.last.judged,
+            queued: self.round.queued + self.last.queued,
+            lost: 0,
+        };
+        now.judged >= LEAST_SEGMENTS * u64::from(mss) && now.share_queued() < EMPTY && self.busy < EMPTY_SMOOTHED
+    }
+
+    /// Takes in a lost segment.
+    pub(super) fn on_lost(&mut self, lost: &Lost) {
+        if lost.prior_lost >= self.answered {
+            self.unanswered = self.unanswered.saturating_add(lost.bytes);
+        }
+    }
+
+    /// Whether what was lost since the last answer asks for another.
+    pub(super) fn is_congested(&self, mss: u32) -> bool {
+        if self.unanswered == 0 {
+            return false;
+        }
+        let segments = |bytes: u64| bytes as f64 / f64::from(mss);
+        let sent = segments(self.round.delivered + self.last.delivered + self.round.lost + self.last.lost);
+        let expected = self.chance * sent;
+        let lost = segments(self.unanswered);
+        if self.is_empty(mss) {
+            return lost > MOST_CHANCE * sent + 2.0 * (MOST_CHANCE * sent).sqrt() + 3.0;
+        }
+        lost > expected + 2.0 * expected.sqrt()
+    }
+
+    /// Congestion was answered, `total_lost` bytes being lost so far.
+    pub(super) fn answered(&mut self, total_lost: u64) {
+        self.answered = total_lost;
+        self.unanswered = 0;
+    }
+}
