@@ -16,8 +16,10 @@ use super::cubic::{Cubic, CubicSettings};
 use super::path_model::{Draws, MinRtt, RoundCounter, WindowedMax};
 use super::quantum::offload_budget;
 use super::queue_evidence::QueueEvidence;
-use super::uncoupled::{SinglePath, Uncoupled};
+use super::shared_bottleneck::SharedBottleneck;
+use super::uncoupled::SinglePath;
 use super::{Ack, Congestion, CongestionControl, CongestionEvent, Lost, Start};
+use crate::ids::{SubflowId, SubflowMap};
 use crate::rate::Rate;
 use crate::table::{Member, Reader, SettingError};
 use crate::time::{Duration, Instant};
@@ -31,7 +33,7 @@ pub const MEMBER: Member<dyn CongestionControl> = Member {
 };
 
 fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, SettingError> {
-    Ok(Box::new(Uncoupled::<BoundedCubic>::new(())))
+    Ok(Box::new(Connection::default()))
 }
 
 /// The model's window, in bdp.
@@ -100,7 +102,7 @@ struct BoundedCubic {
     least_rtt: Option<Duration>,
     congested_at: Option<Instant>,
     timed_out: bool,
-    app_limited: bool,
+    last_ack: Instant,
 }
 
 impl BoundedCubic {
@@ -143,23 +145,34 @@ impl BoundedCubic {
         rtt > least + (least / 10).max(Duration::from_millis(1))
     }
 
-    fn answer(&mut self, ack: &Ack) {
-        let event = CongestionEvent {
-            now: ack.now,
-            cause: Congestion::Loss,
-            in_flight: ack.prior_in_flight,
-            lost: ack.lost,
-            repeated: false,
-        };
+    fn answer(&mut self, now: Instant, in_flight: u64, lost: u64) {
+        let event = CongestionEvent { now, cause: Congestion::Loss, in_flight, lost, repeated: false };
         self.cubic.on_congestion(&event);
-        self.cubic.on_recovery_end(ack.now);
-        self.queue.answered(ack.total_lost);
-        self.congested_at = Some(ack.now);
+        self.cubic.on_recovery_end(now);
+        self.congested_at = Some(now);
         match self.phase {
-            Phase::StartUp => self.enter(Phase::Drain, ack.now, 3),
-            Phase::Up => self.enter(Phase::Down, ack.now, 1),
+            Phase::StartUp => self.leave_start_up(now),
+            Phase::Up => self.enter(Phase::Down, now, 1),
             _ => {}
         }
+    }
+
+    /// Another subflow over the same bottleneck has seen congestion.
+    fn answer_with(&mut self, now: Instant) {
+        if !self.cubic.in_slow_start() {
+            self.answer(now, 0, 0);
+            self.queue.answered_by_another(self.rounds.count());
+        }
+    }
+
+    fn leave_start_up(&mut self, now: Instant) {
+        self.queue.tried();
+        self.enter(Phase::Drain, now, 3);
+    }
+
+    /// Whether something was acknowledged of late.
+    fn is_active(&self, now: Instant) -> bool {
+        now.since(self.last_ack) < Duration::from_secs(1) + self.smoothed_rtt * 2
     }
 
     /// The sender has held back: whether a queue stayed.
@@ -197,7 +210,7 @@ impl BoundedCubic {
         let rounds = self.rounds.count() - self.since_round;
         let bdp = self.bdp().max(2 * u64::from(self.mss));
         match self.phase {
-            Phase::StartUp if !self.cubic.in_slow_start() => self.enter(Phase::Drain, now, 3),
+            Phase::StartUp if !self.cubic.in_slow_start() => self.leave_start_up(now),
             Phase::Drain if ack.in_flight <= bdp || elapsed > least * self.long => {
                 let long = 1 + self.draws.next(now) % 8;
                 self.enter(Phase::Cruise, now, long);
@@ -216,7 +229,6 @@ impl BoundedCubic {
 
     fn observe(&mut self, ack: &Ack) {
         self.smoothed_rtt = ack.smoothed_rtt;
-        self.app_limited = ack.app_limited;
         if matches!(self.phase, Phase::Compete | Phase::Look) {
             // Others keep the queue: what was the least before them is not forgotten.
             self.min_rtt.seen(ack.now);
@@ -246,11 +258,8 @@ impl BoundedCubic {
     }
 }
 
-impl SinglePath for BoundedCubic {
-    type Settings = ();
-    const GOVERNS_RECOVERY: bool = true;
-
-    fn start(_settings: &(), start: Start) -> Self {
+impl BoundedCubic {
+    fn start(start: Start) -> Self {
         let first = Some(start.smoothed_rtt).filter(|rtt| !rtt.is_zero());
         Self {
             mss: start.mss,
@@ -270,19 +279,25 @@ impl SinglePath for BoundedCubic {
             least_rtt: None,
             congested_at: None,
             timed_out: false,
-            app_limited: false,
+            last_ack: start.now,
         }
     }
 
     fn on_lost(&mut self, lost: &Lost) {
-        self.queue.on_lost(lost);
+        self.queue.on_lost(lost, self.rounds.count());
     }
 
-    fn on_ack(&mut self, ack: &Ack) {
+    /// Takes in an acknowledgement of a subflow that has `share` of the windows over its bottleneck. Returns whether congestion
+    /// was answered.
+    fn on_ack(&mut self, ack: &Ack, share: f64) -> bool {
         self.timed_out = false;
+        self.last_ack = ack.now;
         self.observe(ack);
-        if self.queue.is_congested(self.mss) {
-            self.answer(ack);
+        self.cubic.grow_as(share);
+        let answered = self.queue.is_congested(self.mss);
+        if answered {
+            self.answer(ack.now, ack.prior_in_flight, ack.lost);
+            self.queue.answered(ack.total_lost);
         }
         let limits = self.cubic.window() <= self.model_window();
         self.cubic.on_ack(&Ack { acked: ack.delivered, in_recovery: false, cwnd_limited: ack.cwnd_limited && limits, ..*ack });
@@ -291,9 +306,7 @@ impl SinglePath for BoundedCubic {
             self.cubic.raise_to(2 * self.bdp());
         }
         self.advance(ack);
-        if std::env::var("DBG").is_ok() && ack.now.as_nanos() > 20_000_000_000 && self.rounds.is_start() {
-            eprintln!("{:?} {:p} {:?} W {} win {} min {:?} rtt {:?} {:?}", ack.now, self, self.phase, self.cubic.window()/1400, self.window()/1400, self.least(), ack.rtt, self.queue);
-        }
+        answered
     }
 
     fn on_congestion(&mut self, event: &CongestionEvent) {
@@ -312,8 +325,6 @@ impl SinglePath for BoundedCubic {
             Congestion::Penalty => self.cubic.on_congestion(event),
         }
     }
-
-    fn on_recovery_end(&mut self, _now: Instant) {}
 
     fn on_spurious(&mut self, now: Instant) {
         self.cubic.on_spurious(now);
@@ -350,5 +361,87 @@ impl SinglePath for BoundedCubic {
             Phase::Compete | Phase::Look => by_window.mul_f64(self.phase.pacing_gain()),
             _ => self.rate().mul_f64(self.phase.pacing_gain()).max(least),
         })
+    }
+}
+
+/// The subflows of a connection.
+#[derive(Debug, Default)]
+struct Connection {
+    subflows: SubflowMap<BoundedCubic>,
+    bottlenecks: SharedBottleneck,
+}
+
+impl Connection {
+    /// What `id` has of the windows of all subflows over its bottleneck.
+    fn share(&self, id: SubflowId, now: Instant) -> f64 {
+        let beside = |(other, subflow): &(SubflowId, &BoundedCubic)| {
+            *other == id || (subflow.is_active(now) && self.bottlenecks.shares(id, *other))
+        };
+        let all: u64 = self.subflows.iter().filter(beside).map(|(_, subflow)| subflow.cubic.window()).sum();
+        let own = self.subflows.get(id).map_or(0, |subflow| subflow.cubic.window());
+        own as f64 / all.max(1) as f64
+    }
+}
+
+impl CongestionControl for Connection {
+    fn on_subflow_added(&mut self, id: SubflowId, start: Start) {
+        self.subflows.insert(id, BoundedCubic::start(start));
+        self.bottlenecks.add(id);
+    }
+    fn on_subflow_removed(&mut self, id: SubflowId) {
+        self.subflows.remove(id);
+        self.bottlenecks.remove(id);
+    }
+    fn governs_recovery(&self) -> bool {
+        true
+    }
+    fn on_lost(&mut self, id: SubflowId, lost: &Lost) {
+        if let Some(subflow) = self.subflows.get_mut(id) {
+            subflow.on_lost(lost);
+        }
+    }
+    fn on_ack(&mut self, id: SubflowId, ack: &Ack) {
+        let several = self.subflows.len() > 1;
+        let share = if several { self.share(id, ack.now) } else { 1.0 };
+        let Some(subflow) = self.subflows.get_mut(id) else { return };
+        if several && let Some(rtt) = ack.rtt.filter(|rtt| !subflow.queue.is_delayed(*rtt, ack.delivered, subflow.mss)) {
+            self.bottlenecks.on_rtt(id, ack.now, rtt);
+        }
+        if subflow.on_ack(ack, share) && several {
+            let beside = |(other, _): &(SubflowId, &mut BoundedCubic)| *other != id && self.bottlenecks.shares(id, *other);
+            self.subflows.iter_mut().filter(beside).for_each(|(_, subflow)| subflow.answer_with(ack.now));
+        }
+    }
+    fn on_congestion(&mut self, id: SubflowId, event: &CongestionEvent) {
+        if let Some(subflow) = self.subflows.get_mut(id) {
+            subflow.on_congestion(event);
+        }
+    }
+    fn on_spurious(&mut self, id: SubflowId, now: Instant) {
+        if let Some(subflow) = self.subflows.get_mut(id) {
+            subflow.on_spurious(now);
+        }
+    }
+    fn on_idle_restart(&mut self, id: SubflowId, window: u64) {
+        if let Some(subflow) = self.subflows.get_mut(id) {
+            subflow.on_idle_restart(window);
+        }
+    }
+    fn on_mss(&mut self, id: SubflowId, mss: u32) {
+        if let Some(subflow) = self.subflows.get_mut(id) {
+            subflow.on_mss(mss);
+        }
+    }
+    fn window(&self, id: SubflowId) -> u64 {
+        self.subflows.get(id).map_or(0, BoundedCubic::window)
+    }
+    fn ssthresh(&self, id: SubflowId) -> u64 {
+        self.subflows.get(id).map_or(0, BoundedCubic::ssthresh)
+    }
+    fn bandwidth(&self, id: SubflowId) -> Option<Rate> {
+        self.subflows.get(id)?.bandwidth()
+    }
+    fn pacing_rate(&self, id: SubflowId) -> Option<Rate> {
+        self.subflows.get(id).and_then(BoundedCubic::pacing_rate)
     }
 }

@@ -21,6 +21,7 @@ mod olia;
 mod path_model;
 mod queue_evidence;
 mod quantum;
+mod shared_bottleneck;
 mod slow_start;
 mod table;
 #[cfg(test)]

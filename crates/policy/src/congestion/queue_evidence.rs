@@ -15,6 +15,10 @@ use crate::time::{Duration, Instant};
 const HIGH: f64 = 0.25;
 /// ... and above what hosts add.
 const NOISE: Duration = Duration::from_micros(300);
+/// ... but at most above what an active queue management lets stand (RFC 8289: 5 ms).
+const STANDING: Duration = Duration::from_millis(4);
+/// The path has room for a queue if its delay was seen to grow by so much of the least round-trip time.
+const ROOM: u64 = 12;
 /// A pair of the sender's own segments takes at most so much of the least round-trip time to send.
 const PAIR_SHARE: u64 = 8;
 /// A single segment's acknowledgement that comes so much later than the one before may have been delayed (RFC 9293, 3.8.6.3).
@@ -57,6 +61,9 @@ pub(super) struct QueueEvidence {
     largest: [Duration; 2],
     last_rtt: Duration,
     interval_began: Instant,
+    min_rtt: Duration,
+    /// Nothing was done yet that would make a queue.
+    untried: bool,
     round: Round,
     last: Round,
     /// Smoothed share of bytes that were queued.
@@ -66,6 +73,8 @@ pub(super) struct QueueEvidence {
     answered: u64,
     /// Bytes lost since, of what was sent since.
     unanswered: u64,
+    /// Losses before this round were answered already.
+    answered_until: u64,
 }
 
 impl QueueEvidence {
@@ -74,12 +83,15 @@ impl QueueEvidence {
             largest: [Duration::ZERO; 2],
             last_rtt: Duration::ZERO,
             interval_began: now,
+            min_rtt: Duration::ZERO,
+            untried: true,
             round: Round::default(),
             last: Round::default(),
             busy: 0.0,
             chance: 0.0,
             answered: 0,
             unanswered: 0,
+            answered_until: 0,
         }
     }
 
@@ -88,11 +100,12 @@ impl QueueEvidence {
         let [now, before] = self.largest;
         let pair = if bandwidth == Rate::ZERO { Duration::ZERO } else { bandwidth.time_for(2 * u64::from(mss)) };
         let largest = now.max(before);
-        largest.mul_f64(HIGH).max(NOISE + pair.min(min_rtt / PAIR_SHARE).min(largest / 2))
+        largest.mul_f64(HIGH).min(STANDING).max(NOISE + pair.min(min_rtt / PAIR_SHARE).min(largest / 2))
     }
 
     /// Takes in an acknowledgement.
     pub(super) fn on_ack(&mut self, ack: &Ack, min_rtt: Duration, mss: u32, bandwidth: Rate, rounds: &RoundCounter) {
+        self.min_rtt = min_rtt;
         if ack.now.since(self.interval_began) > MEMORY {
             self.largest = [Duration::ZERO, self.largest[0]];
             self.interval_began = ack.now;
@@ -102,8 +115,7 @@ impl QueueEvidence {
         }
         self.round.delivered = self.round.delivered.saturating_add(ack.delivered);
         self.round.lost = self.round.lost.saturating_add(ack.lost);
-        let held = |rtt: Duration| ack.delivered <= u64::from(mss) && rtt > self.last_rtt + DELAYED;
-        if let Some(rtt) = ack.rtt.filter(|rtt| !held(*rtt)) {
+        if let Some(rtt) = ack.rtt.filter(|rtt| !self.is_delayed(*rtt, ack.delivered, mss)) {
             self.last_rtt = rtt;
             self.round.judged = self.round.judged.saturating_add(ack.delivered);
             let delay = if rtt > min_rtt { rtt - min_rtt } else { Duration::ZERO };
@@ -112,6 +124,11 @@ impl QueueEvidence {
                 self.round.queued = self.round.queued.saturating_add(ack.delivered);
             }
         }
+    }
+
+    /// Whether an acknowledgement may have waited for another segment.
+    pub(super) fn is_delayed(&self, rtt: Duration, delivered: u64, mss: u32) -> bool {
+        delivered <= u64::from(mss) && rtt > self.last_rtt + DELAYED
     }
 
     fn end_round(&mut self, mss: u32) {
@@ -137,12 +154,16 @@ impl QueueEvidence {
             queued: self.round.queued + self.last.queued,
             lost: 0,
         };
-        now.judged >= LEAST_SEGMENTS * u64::from(mss) && now.share_queued() < EMPTY && self.busy < EMPTY_SMOOTHED
+        let [largest, before] = self.largest;
+        let room = self.untried || largest.max(before) > self.min_rtt / ROOM;
+        room && now.judged >= LEAST_SEGMENTS * u64::from(mss)
+            && now.share_queued() < EMPTY
+            && self.busy < EMPTY_SMOOTHED
     }
 
     /// Takes in a lost segment.
-    pub(super) fn on_lost(&mut self, lost: &Lost) {
-        if lost.prior_lost >= self.answered {
+    pub(super) fn on_lost(&mut self, lost: &Lost, round: u64) {
+        if lost.prior_lost >= self.answered && round >= self.answered_until {
             self.unanswered = self.unanswered.saturating_add(lost.bytes);
         }
     }
@@ -162,9 +183,20 @@ impl QueueEvidence {
         lost > expected + 2.0 * expected.sqrt()
     }
 
+    /// From now on the sender makes a queue now and then, if there is room for one.
+    pub(super) fn tried(&mut self) {
+        self.untried = false;
+    }
+
     /// Congestion was answered, `total_lost` bytes being lost so far.
     pub(super) fn answered(&mut self, total_lost: u64) {
         self.answered = total_lost;
+        self.unanswered = 0;
+    }
+
+    /// Congestion that another subflow saw was answered in this round: what is in flight is answered with it.
+    pub(super) fn answered_by_another(&mut self, round: u64) {
+        self.answered_until = round + 2;
         self.unanswered = 0;
     }
 }
