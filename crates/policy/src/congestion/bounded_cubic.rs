@@ -132,6 +132,7 @@ impl BoundedCubic {
         let bdp = self.bdp();
         let gain = match self.phase {
             Phase::StartUp | Phase::Compete => return u64::MAX,
+            _ if !self.queue.has_room() => return u64::MAX,
             Phase::Look => return ((self.cubic.window() as f64 * HELD_BACK) as u64).max(2 * mss),
             Phase::Up => WINDOW + 0.1,
             Phase::Drain | Phase::Down | Phase::Cruise => WINDOW,
@@ -356,6 +357,10 @@ impl BoundedCubic {
     fn pacing_rate(&self) -> Option<Rate> {
         let by_window = Rate::from_bytes_over(self.window(), self.smoothed_rtt.max(self.least()));
         let least = Rate::from_bytes_over(u64::from(self.mss), self.smoothed_rtt);
+        if self.phase != Phase::StartUp && !self.queue.has_room() {
+            // CUBIC by itself, unpaced as others are: who is paced takes a queue of a few packets from those who are not.
+            return None;
+        }
         Some(match self.phase {
             Phase::StartUp => by_window.mul_f64(2.0),
             Phase::Compete | Phase::Look => by_window.mul_f64(self.phase.pacing_gain()),

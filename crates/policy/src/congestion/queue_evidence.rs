@@ -18,7 +18,9 @@ const NOISE: Duration = Duration::from_micros(300);
 /// ... but at most above what an active queue management lets stand (RFC 8289: 5 ms).
 const STANDING: Duration = Duration::from_millis(4);
 /// The path has room for a queue if its delay was seen to grow by so much of the least round-trip time.
-const ROOM: u64 = 12;
+const ROOM: u64 = 16;
+/// For how long that is remembered: at least, and at most twice.
+const ROOM_MEMORY: Duration = Duration::from_secs(60);
 /// A pair of the sender's own segments takes at most so much of the least round-trip time to send.
 const PAIR_SHARE: u64 = 8;
 /// A single segment's acknowledgement that comes so much later than the one before may have been delayed (RFC 9293, 3.8.6.3).
@@ -61,7 +63,11 @@ pub(super) struct QueueEvidence {
     largest: [Duration; 2],
     last_rtt: Duration,
     interval_began: Instant,
+    /// The same in long intervals, with their beginnings.
+    room: [(Instant, Duration); 2],
     min_rtt: Duration,
+    /// What two segments take at the flow's rate.
+    pair: Duration,
     /// Nothing was done yet that would make a queue.
     untried: bool,
     round: Round,
@@ -83,7 +89,9 @@ impl QueueEvidence {
             largest: [Duration::ZERO; 2],
             last_rtt: Duration::ZERO,
             interval_began: now,
+            room: [(now, Duration::ZERO); 2],
             min_rtt: Duration::ZERO,
+            pair: Duration::ZERO,
             untried: true,
             round: Round::default(),
             last: Round::default(),
@@ -96,16 +104,16 @@ impl QueueEvidence {
     }
 
     /// Queueing delay above which a packet counts as queued.
-    fn threshold(&self, min_rtt: Duration, mss: u32, bandwidth: Rate) -> Duration {
+    fn threshold(&self) -> Duration {
         let [now, before] = self.largest;
-        let pair = if bandwidth == Rate::ZERO { Duration::ZERO } else { bandwidth.time_for(2 * u64::from(mss)) };
         let largest = now.max(before);
-        largest.mul_f64(HIGH).min(STANDING).max(NOISE + pair.min(min_rtt / PAIR_SHARE).min(largest / 2))
+        largest.mul_f64(HIGH).min(STANDING).max(NOISE + self.pair.min(self.min_rtt / PAIR_SHARE).min(largest / 2))
     }
 
     /// Takes in an acknowledgement.
     pub(super) fn on_ack(&mut self, ack: &Ack, min_rtt: Duration, mss: u32, bandwidth: Rate, rounds: &RoundCounter) {
         self.min_rtt = min_rtt;
+        self.pair = if bandwidth == Rate::ZERO { Duration::ZERO } else { bandwidth.time_for(2 * u64::from(mss)) };
         if ack.now.since(self.interval_began) > MEMORY {
             self.largest = [Duration::ZERO, self.largest[0]];
             self.interval_began = ack.now;
@@ -120,7 +128,11 @@ impl QueueEvidence {
             self.round.judged = self.round.judged.saturating_add(ack.delivered);
             let delay = if rtt > min_rtt { rtt - min_rtt } else { Duration::ZERO };
             self.largest[0] = self.largest[0].max(delay);
-            if delay > self.threshold(min_rtt, mss, bandwidth) {
+            if ack.now.since(self.room[0].0) > ROOM_MEMORY {
+                self.room = [(ack.now, Duration::ZERO), self.room[0]];
+            }
+            self.room[0].1 = self.room[0].1.max(delay);
+            if delay > self.threshold() {
                 self.round.queued = self.round.queued.saturating_add(ack.delivered);
             }
         }
@@ -154,9 +166,7 @@ impl QueueEvidence {
             queued: self.round.queued + self.last.queued,
             lost: 0,
         };
-        let [largest, before] = self.largest;
-        let room = self.untried || largest.max(before) > self.min_rtt / ROOM;
-        room && now.judged >= LEAST_SEGMENTS * u64::from(mss)
+        (self.untried || self.has_room()) && now.judged >= LEAST_SEGMENTS * u64::from(mss)
             && now.share_queued() < EMPTY
             && self.busy < EMPTY_SMOOTHED
     }
@@ -181,6 +191,12 @@ impl QueueEvidence {
             return lost > MOST_CHANCE * sent + 2.0 * (MOST_CHANCE * sent).sqrt() + 3.0;
         }
         lost > expected + 2.0 * expected.sqrt()
+    }
+
+    /// Whether the path has room for a queue worth the name.
+    pub(super) fn has_room(&self) -> bool {
+        let [(_, largest), (_, before)] = self.room;
+        largest.max(before) > self.min_rtt / ROOM + self.pair
     }
 
     /// From now on the sender makes a queue now and then, if there is room for one.

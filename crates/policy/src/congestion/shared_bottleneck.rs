@@ -22,8 +22,8 @@ const LEAST: u32 = 20;
 const TOGETHER: f64 = 0.4;
 /// ... and below which it does not.
 const APART: f64 = 0.25;
-/// Variance of a pair's differences (seconds squared) below which there is no queue to compare: of 0.1 ms.
-const STILL: f64 = 1e-8;
+/// Variance of a pair's differences (seconds squared) below which there is no queue to compare: of half a millisecond.
+const STILL: f64 = 2.5e-7;
 
 /// The bins of one subflow.
 #[derive(Clone, Debug)]
