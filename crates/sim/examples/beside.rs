@@ -2,6 +2,8 @@
 //!
 //! - `beside CONTROL RIVAL [SECONDS]`: one connection of CONTROL with one and with two subflows beside one and four plain TCP
 //!   connections of RIVAL; shares of the fair share, of the rivals' mean and of its own.
+//! - `apart CONTROL RIVAL [SECONDS]`: two subflows, each over a bottleneck of its own beside one of RIVAL: the share of each path that
+//!   the connection has; half is fair.
 //! - `crowd CONTROL [SECONDS]`: 10, 30 and 50 of its own beside each other; loss, Jain's index, the least share.
 //! - `alone CONTROL [SECONDS]`: random loss; goodput as a share of the path, and the queue.
 #![allow(clippy::print_stdout)]
@@ -10,7 +12,7 @@ use anabranch_mptcp::{BufferSize, ConnectionConfig, TcpConfig};
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_sim::link::{Discipline, LinkConfig};
-use anabranch_sim::reference::{Bottleneck, PACKET, connection, crowd, shared_link, two_hosts, upload};
+use anabranch_sim::reference::{Bottleneck, PACKET, apart, connection, crowd, shared_link, two_hosts, upload};
 use anabranch_sim::{FlowConfig, World};
 
 fn config(control: &str, multipath: bool) -> ConnectionConfig {
@@ -96,9 +98,25 @@ fn beside(control: &str, rival: &str, seconds: f64) {
     println!("least of theirs {least_theirs:.2}, of its own {least_own:.2}; {good} of {cells} with theirs >= 0.8 and own >= 0.6");
 }
 
+fn on_two(control: &str, rival: &str, seconds: f64) {
+    println!("{control} over two bottlenecks, each beside one {rival}: of all that both carry");
+    for (first, second) in [((20, 40), (20, 40)), ((100, 40), (100, 40)), ((100, 20), (20, 80)), ((20, 160), (20, 160))] {
+        print!("{first:?} {second:?} Mbit/s, ms   ");
+        for queue in [0.05, 0.25, 0.5, 1.0, 4.0].map(Queue::Share).into_iter().chain([Queue::CoDel]) {
+            let there = [first, second].map(|(mbit, rtt)| link(mbit, rtt, queue));
+            let back = [first, second].map(|(mbit, rtt)| link(mbit, rtt, Queue::Share(100.0)));
+            let links = [(&there[0], &back[0]), (&there[1], &back[1])];
+            let mut world = apart(1, 1, links, &config(control, true), &config(rival, false));
+            let rates = rates(&mut world, seconds);
+            print!(" {:>5}: {:.2}", queue.word(), rates[0] / rates.iter().sum::<f64>());
+        }
+        println!();
+    }
+}
+
 fn in_crowd(control: &str, seconds: f64) {
-    for (mbit, share) in [(20, 1.0), (100, 0.05), (100, 0.5), (100, 2.0)] {
-        for flows in [30, 50, 10] {
+    for (mbit, share) in [(100, 0.05), (100, 0.5), (100, 2.0), (20, 1.0)] {
+        for flows in [10, 30, 50] {
             let product = mbit as f64 * 1e6 / 8.0 * 0.04 / f64::from(PACKET);
             let bottleneck = Bottleneck::new(mbit, 20, ((product * share) as usize).max(2));
             let mut world = crowd(1, flows, &bottleneck, &config(control, false));
@@ -160,6 +178,7 @@ fn main() {
     let seconds = |at: usize, default: f64| words.get(at).map_or(default, |word| word.parse().expect("seconds"));
     match word(0, "beside").as_str() {
         "crowd" => in_crowd(&word(1, "anabranch"), seconds(2, 45.0)),
+        "apart" => on_two(&word(1, "anabranch"), &word(2, "cubic"), seconds(3, 60.0)),
         "alone" => alone(&word(1, "anabranch"), seconds(2, 45.0)),
         _ => beside(&word(1, "anabranch"), &word(2, "cubic"), seconds(3, 60.0)),
     }

@@ -270,6 +270,44 @@ pub fn shared_link(
     world
 }
 
+/// A multipath connection of two subflows (the first flow), each over a bottleneck of its own, which it shares with so many plain
+/// TCP connections.
+pub fn apart(
+    seed: u64,
+    tcp: usize,
+    bottlenecks: [(&LinkConfig, &LinkConfig); 2],
+    multipath: &ConnectionConfig,
+    single: &ConnectionConfig,
+) -> World {
+    let mut world = world(seed);
+    let client = world.add_host("client", &EndpointConfig::default(), full_mesh());
+    let server = world.add_host("server", &EndpointConfig::default(), full_mesh());
+    let free = LinkConfig::default();
+    let mut others = Vec::new();
+    let mut first = None;
+    for (path, (there, back)) in bottlenecks.into_iter().enumerate() {
+        let (mut left, mut right) = (vec![client], vec![server]);
+        for n in 0..tcp {
+            let mut host = |side: &str| {
+                world.add_host(&format!("{side} {path} {n}"), &EndpointConfig::default(), Box::new(NoPaths))
+            };
+            left.push(host("left"));
+            right.push(host("right"));
+        }
+        let bell = dumbbell(&mut world, &left, &right, &free, there, back);
+        first.get_or_insert((bell.left[0], bell.right[0]));
+        others.extend((1..=tcp).map(|n| ((left[n], bell.left[n]), bell.right[n])));
+    }
+    if let Some((from, to)) = first {
+        world.add_flow(upload("multipath", (client, from), to, Instant::ZERO, multipath));
+    }
+    for (n, (from, to)) in others.into_iter().enumerate() {
+        let start = Instant::ZERO + Duration::from_millis(50) * (n as u64 + 1);
+        world.add_flow(upload(&format!("tcp {n}"), from, to, start, single));
+    }
+    world
+}
+
 /// Payload per second that flow `index` delivered between `from` and `to`, Mbit/s; runs the world to `to`.
 pub fn goodput(world: &mut World, index: usize, from: Instant, to: Instant) -> f64 {
     world.run_until(from);
