@@ -79,7 +79,11 @@ fn beside(control: &str, rival: &str, seconds: f64) {
                 print!("{subflows} + {rivals}: {mbit:3} Mbit/s {rtt:3} ms    ");
                 for queue in &queues {
                     let there = link(mbit, rtt, *queue);
-                    let back = LinkConfig::new(Rate::from_bits_per_second(mbit * 1_000_000), Duration::from_micros(rtt * 500), 100_000);
+                    let back = LinkConfig::new(
+                        Rate::from_bits_per_second(mbit * 1_000_000),
+                        Duration::from_micros(rtt * 500),
+                        100_000,
+                    );
                     let (own, other) = (config(control, subflows > 1), config(rival, false));
                     let mut world = shared_link(1, (subflows, rivals), (&there, &back), &own, &other);
                     let rates = rates(&mut world, seconds);
@@ -95,12 +99,15 @@ fn beside(control: &str, rival: &str, seconds: f64) {
             }
         }
     }
-    println!("least of theirs {least_theirs:.2}, of its own {least_own:.2}; {good} of {cells} with theirs >= 0.8 and own >= 0.6");
+    println!(
+        "least of theirs {least_theirs:.2}, of its own {least_own:.2}; {good} of {cells} with theirs >= 0.8 and own >= 0.6"
+    );
 }
 
 fn on_two(control: &str, rival: &str, seconds: f64) {
     println!("{control} over two bottlenecks, each beside one {rival}: of all that both carry");
-    for (first, second) in [((20, 40), (20, 40)), ((100, 40), (100, 40)), ((100, 20), (20, 80)), ((20, 160), (20, 160))] {
+    for (first, second) in [((20, 40), (20, 40)), ((100, 40), (100, 40)), ((100, 20), (20, 80)), ((20, 160), (20, 160))]
+    {
         print!("{first:?} {second:?} Mbit/s, ms   ");
         for queue in [0.05, 0.25, 0.5, 1.0, 4.0].map(Queue::Share).into_iter().chain([Queue::CoDel]) {
             let there = [first, second].map(|(mbit, rtt)| link(mbit, rtt, queue));
@@ -154,9 +161,11 @@ fn alone(control: &str, seconds: f64) {
         for rtt in [20, 60, 200] {
             for loss in [0.0, 0.001, 0.01, 0.03] {
                 let product = mbit as f64 * 1e6 / 8.0 * rtt as f64 / 1e3 / f64::from(PACKET);
-                let bottleneck = Bottleneck { loss, ..Bottleneck::new(mbit, rtt / 2, ((product * 1.0) as usize).max(2)) };
+                let bottleneck =
+                    Bottleneck { loss, ..Bottleneck::new(mbit, rtt / 2, ((product * 1.0) as usize).max(2)) };
                 let (mut world, client, paths) = two_hosts(1, &[bottleneck]);
-                let flow = upload("bulk", (client, paths[0].client), paths[0].server, Instant::ZERO, &config(control, false));
+                let flow =
+                    upload("bulk", (client, paths[0].client), paths[0].server, Instant::ZERO, &config(control, false));
                 world.add_flow(FlowConfig { record: Some(Duration::from_millis(10)), ..flow });
                 let rate = rates(&mut world, seconds)[0];
                 let results = world.results();
@@ -166,7 +175,13 @@ fn alone(control: &str, seconds: f64) {
                 seen.sort_by(f64::total_cmp);
                 let rtt_at = |share: f64| seen[((seen.len() - 1) as f64 * share) as usize] * 1e3;
                 let most = mbit as f64 * 1400.0 / f64::from(PACKET) * (1.0 - loss);
-                println!("{mbit:3} Mbit/s {rtt:3} ms {:4.1} %: {:.2} of what the path has, RTT {:.1} ms, 95 % {:.1}", loss * 100.0, rate / most, rtt_at(0.5), rtt_at(0.95));
+                println!(
+                    "{mbit:3} Mbit/s {rtt:3} ms {:4.1} %: {:.2} of what the path has, RTT {:.1} ms, 95 % {:.1}",
+                    loss * 100.0,
+                    rate / most,
+                    rtt_at(0.5),
+                    rtt_at(0.95)
+                );
             }
         }
     }

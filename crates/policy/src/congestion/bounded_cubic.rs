@@ -301,7 +301,12 @@ impl BoundedCubic {
             self.queue.answered(ack.total_lost);
         }
         let limits = self.cubic.window() <= self.model_window();
-        self.cubic.on_ack(&Ack { acked: ack.delivered, in_recovery: false, cwnd_limited: ack.cwnd_limited && limits, ..*ack });
+        self.cubic.on_ack(&Ack {
+            acked: ack.delivered,
+            in_recovery: false,
+            cwnd_limited: ack.cwnd_limited && limits,
+            ..*ack
+        });
         let free = self.congested_at.is_none_or(|at| ack.now.since(at) > FREE_AFTER);
         if free && self.queue.is_empty(self.mss) && self.phase != Phase::StartUp {
             self.cubic.raise_to(2 * self.bdp());
@@ -316,7 +321,9 @@ impl BoundedCubic {
             Congestion::Timeout => {
                 self.cubic.on_congestion(event);
                 self.timed_out = true;
-                self.congested_at = Some(event.now);
+                if !self.queue.is_empty(self.mss) {
+                    self.congested_at = Some(event.now);
+                }
                 self.enter(Phase::StartUp, event.now, 0);
             }
             Congestion::Mark => {
@@ -409,11 +416,13 @@ impl CongestionControl for Connection {
         let several = self.subflows.len() > 1;
         let share = if several { self.share(id, ack.now) } else { 1.0 };
         let Some(subflow) = self.subflows.get_mut(id) else { return };
-        if several && let Some(rtt) = ack.rtt.filter(|rtt| !subflow.queue.is_delayed(*rtt, ack.delivered, subflow.mss)) {
+        if several && let Some(rtt) = ack.rtt.filter(|rtt| !subflow.queue.is_delayed(*rtt, ack.delivered, subflow.mss))
+        {
             self.bottlenecks.on_rtt(id, ack.now, rtt);
         }
         if subflow.on_ack(ack, share) && several {
-            let beside = |(other, _): &(SubflowId, &mut BoundedCubic)| *other != id && self.bottlenecks.shares(id, *other);
+            let beside =
+                |(other, _): &(SubflowId, &mut BoundedCubic)| *other != id && self.bottlenecks.shares(id, *other);
             self.subflows.iter_mut().filter(beside).for_each(|(_, subflow)| subflow.answer_with(ack.now));
         }
     }

@@ -3,7 +3,7 @@
 //! A drop-tail queue loses packets when it is full, a CoDel queue when it stands; a radio link loses them whenever it likes. So
 //! a loss says something about congestion unless packets are lost as often while the queue is empty. `chance` is the share
 //! lost in rounds in which hardly a packet was queued; losses of other rounds count as congestion if they are more than
-//! chance explains (two standard deviations). A flow of a crowd on a shallow queue sees a few round-trip times of a queue that fills
+//! chance explains (three standard deviations). A flow of a crowd on a shallow queue sees a few round-trip times of a queue that fills
 //! and empties within a millisecond: for it hardly a round is empty, and all losses count.
 
 use super::path_model::RoundCounter;
@@ -37,6 +37,13 @@ const EMPTY_SMOOTHED: f64 = 0.25;
 const ROUND_WEIGHT: f64 = 0.25;
 /// Segments after which the rate of chance losses is mostly of these.
 const CHANCE_SEGMENTS: f64 = 500.0;
+/// Share of it that is forgotten in each round with a queue.
+const FORGOTTEN: f64 = 0.02;
+/// Up to here no loss was by chance.
+const NO_CHANCE: f64 = 1e-4;
+/// What a start-up must lose, in segments and of what it sent, for it to say that it sent too much.
+const OVERSHOT_SEGMENTS: f64 = 2.0;
+const OVERSHOT: f64 = 0.02;
 /// The most that passes for chance.
 const MOST_CHANCE: f64 = 0.1;
 
@@ -79,6 +86,8 @@ pub(super) struct QueueEvidence {
     answered: u64,
     /// Bytes lost since, of what was sent since.
     unanswered: u64,
+    /// Of these, those that the acknowledgement at hand showed.
+    fresh: u64,
     /// Losses before this round were answered already.
     answered_until: u64,
 }
@@ -99,6 +108,7 @@ impl QueueEvidence {
             chance: 0.0,
             answered: 0,
             unanswered: 0,
+            fresh: 0,
             answered_until: 0,
         }
     }
@@ -121,6 +131,7 @@ impl QueueEvidence {
         if rounds.is_start() {
             self.end_round(mss);
         }
+        self.fresh = 0;
         self.round.delivered = self.round.delivered.saturating_add(ack.delivered);
         self.round.lost = self.round.lost.saturating_add(ack.lost);
         if let Some(rtt) = ack.rtt.filter(|rtt| !self.is_delayed(*rtt, ack.delivered, mss)) {
@@ -154,7 +165,10 @@ impl QueueEvidence {
             let segments = bytes as f64 / f64::from(mss);
             let rate = round.lost as f64 / bytes.max(1) as f64;
             self.chance += (rate.min(MOST_CHANCE) - self.chance) * (segments / CHANCE_SEGMENTS).min(1.0);
-            self.unanswered = 0;
+            // What this acknowledgement showed belongs to the round that begins.
+            self.unanswered = self.unanswered.min(self.fresh);
+        } else {
+            self.chance *= 1.0 - FORGOTTEN;
         }
     }
 
@@ -166,7 +180,8 @@ impl QueueEvidence {
             queued: self.round.queued + self.last.queued,
             lost: 0,
         };
-        (self.untried || self.has_room()) && now.judged >= LEAST_SEGMENTS * u64::from(mss)
+        (self.untried || self.has_room())
+            && now.judged >= LEAST_SEGMENTS * u64::from(mss)
             && now.share_queued() < EMPTY
             && self.busy < EMPTY_SMOOTHED
     }
@@ -175,6 +190,7 @@ impl QueueEvidence {
     pub(super) fn on_lost(&mut self, lost: &Lost, round: u64) {
         if lost.prior_lost >= self.answered && round >= self.answered_until {
             self.unanswered = self.unanswered.saturating_add(lost.bytes);
+            self.fresh = self.fresh.saturating_add(lost.bytes);
         }
     }
 
@@ -190,7 +206,15 @@ impl QueueEvidence {
         if self.is_empty(mss) {
             return lost > MOST_CHANCE * sent + 2.0 * (MOST_CHANCE * sent).sqrt() + 3.0;
         }
-        lost > expected + 2.0 * expected.sqrt()
+        if self.untried {
+            // What overflows in a start-up is a good part of a flight.
+            return lost > OVERSHOT_SEGMENTS + (self.chance + OVERSHOT) * sent;
+        }
+        if !self.has_room() {
+            return true;
+        }
+        let by_chance = if self.chance > NO_CHANCE { 1.0 } else { 0.0 };
+        lost > expected + 3.0 * expected.sqrt() + by_chance
     }
 
     /// Whether the path has room for a queue worth the name.
@@ -214,5 +238,147 @@ impl QueueEvidence {
     pub(super) fn answered_by_another(&mut self, round: u64) {
         self.answered_until = round + 2;
         self.unanswered = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::harness;
+
+    const MSS: u32 = 1_000;
+    const LEAST: Duration = Duration::from_millis(40);
+
+    /// A path that is fed whole rounds.
+    struct Path {
+        evidence: QueueEvidence,
+        rounds: RoundCounter,
+        now: Instant,
+        delivered: u64,
+        lost: u64,
+    }
+
+    impl Path {
+        /// A path whose start-up is over, and that has shown room for a queue of so many milliseconds.
+        fn with_room(queue: u64) -> Self {
+            let mut path = Self {
+                evidence: QueueEvidence::new(Instant::ZERO),
+                rounds: RoundCounter::default(),
+                now: Instant::ZERO,
+                delivered: 0,
+                lost: 0,
+            };
+            path.evidence.tried();
+            path.round(100, 0, queue);
+            for _ in 0..20 {
+                path.round(100, 0, 0);
+            }
+            path
+        }
+
+        /// A round of so many segments, `lost` of them lost, with a queue of so many milliseconds.
+        fn round(&mut self, segments: u64, lost: u64, queue: u64) {
+            let prior = self.delivered;
+            for number in 0..(segments - lost) / 2 {
+                let rtt = LEAST + Duration::from_millis(queue);
+                self.now += rtt * 2 / segments;
+                self.delivered += 2 * u64::from(MSS);
+                let newly = if number == 0 { lost * u64::from(MSS) } else { 0 };
+                for _ in 0..newly / u64::from(MSS) {
+                    self.evidence.on_lost(&self.lost_segment(), self.rounds.count());
+                    self.lost += u64::from(MSS);
+                }
+                let prior = Some(if number == 0 { prior } else { 0 });
+                let ack = Ack {
+                    rtt: Some(rtt),
+                    delivered: 2 * u64::from(MSS),
+                    total_delivered: self.delivered,
+                    prior_delivered: prior,
+                    lost: newly,
+                    total_lost: self.lost,
+                    now: self.now,
+                    ..harness::ack(0, 40)
+                };
+                self.rounds.on_ack(ack.prior_delivered, ack.total_delivered);
+                let rate = Rate::from_bits_per_second(20_000_000);
+                self.evidence.on_ack(&ack, LEAST, MSS, rate, &self.rounds);
+            }
+        }
+
+        fn lost_segment(&self) -> Lost {
+            Lost {
+                now: self.now,
+                bytes: u64::from(MSS),
+                total_lost: self.lost + u64::from(MSS),
+                total_delivered: self.delivered,
+                prior_lost: self.lost,
+                tx_in_flight: 0,
+                app_limited: false,
+            }
+        }
+    }
+
+    #[test]
+    fn losses_on_an_empty_path_are_by_chance() {
+        let mut path = Path::with_room(12);
+        for _ in 0..40 {
+            path.round(100, 3, 0);
+            assert!(!path.evidence.is_congested(MSS));
+        }
+        assert!((0.02..0.04).contains(&path.evidence.chance), "{}", path.evidence.chance);
+        // As many with a queue are no more than chance explains; many more are.
+        path.round(100, 3, 10);
+        assert!(!path.evidence.is_congested(MSS));
+        path.round(100, 30, 10);
+        assert!(path.evidence.is_congested(MSS));
+    }
+
+    #[test]
+    fn a_loss_while_the_queue_stands_counts_where_none_is_by_chance() {
+        let mut path = Path::with_room(12);
+        path.round(100, 0, 10);
+        path.round(100, 1, 10);
+        assert!(path.evidence.is_congested(MSS));
+        path.evidence.answered(path.lost);
+        assert!(!path.evidence.is_congested(MSS));
+        path.round(100, 1, 10);
+        assert!(path.evidence.is_congested(MSS));
+    }
+
+    #[test]
+    fn without_room_for_a_queue_each_loss_counts() {
+        let mut path = Path::with_room(1);
+        path.round(100, 1, 0);
+        assert!(path.evidence.is_congested(MSS));
+    }
+
+    #[test]
+    fn an_empty_path_that_loses_more_than_a_tenth_is_congested() {
+        let mut path = Path::with_room(12);
+        path.round(100, 4, 0);
+        assert!(!path.evidence.is_congested(MSS));
+        path.round(100, 60, 0);
+        assert!(path.evidence.is_congested(MSS));
+    }
+
+    #[test]
+    fn what_another_subflow_answered_is_answered() {
+        let mut path = Path::with_room(12);
+        path.round(100, 0, 10);
+        path.evidence.answered_by_another(path.rounds.count());
+        path.round(100, 1, 10);
+        assert!(!path.evidence.is_congested(MSS));
+        path.round(100, 0, 10);
+        path.round(100, 1, 10);
+        assert!(path.evidence.is_congested(MSS));
+    }
+
+    #[test]
+    fn a_delayed_acknowledgement_is_no_queue() {
+        let mut path = Path::with_room(12);
+        assert!(path.evidence.is_delayed(LEAST * 2, u64::from(MSS), MSS));
+        assert!(!path.evidence.is_delayed(LEAST * 2, 2 * u64::from(MSS), MSS));
+        path.round(8, 0, 0);
+        assert!(path.evidence.is_empty(MSS));
     }
 }
