@@ -44,6 +44,8 @@ const HELD_BACK: f64 = 0.75;
 const BELIEVED: u8 = 2;
 /// A rate that is not less than so much of what it was has stayed.
 const STAYED: f64 = 0.95;
+/// Rounds of holding back: in the first what was sent before is acknowledged.
+const DOWN_ROUNDS: u64 = 3;
 /// Rounds between two such looks beside others.
 const LOOK_ROUNDS: u64 = 16;
 /// How long hosts may hold data or acknowledgements back.
@@ -143,7 +145,9 @@ impl BoundedCubic {
 
     fn has_queue(&self, rtt: Duration) -> bool {
         let least = self.least();
-        rtt > least + (least / 10).max(Duration::from_millis(1))
+        // The least was of a handshake, or of a segment that came by itself.
+        let pair = self.rate().time_for(2 * u64::from(self.mss)).min(least / 8);
+        rtt > least + (least / 8).max(Duration::from_millis(1)) + pair
     }
 
     fn answer(&mut self, now: Instant, in_flight: u64, lost: u64) {
@@ -153,7 +157,7 @@ impl BoundedCubic {
         self.congested_at = Some(now);
         match self.phase {
             Phase::StartUp => self.leave_start_up(now),
-            Phase::Up => self.enter(Phase::Down, now, 1),
+            Phase::Up => self.enter(Phase::Down, now, DOWN_ROUNDS),
             _ => {}
         }
     }
@@ -217,7 +221,7 @@ impl BoundedCubic {
                 self.enter(Phase::Cruise, now, long);
             }
             Phase::Cruise if elapsed > least * self.long => self.enter(Phase::Up, now, 1),
-            Phase::Up if elapsed > least * self.long => self.enter(Phase::Down, now, 2),
+            Phase::Up if elapsed > least * self.long => self.enter(Phase::Down, now, DOWN_ROUNDS),
             Phase::Down if rounds >= self.long => self.judge_queue(now),
             Phase::Compete if rounds >= self.long && !ack.app_limited => {
                 self.look_rates = (self.bandwidth.present(), 0);

@@ -47,8 +47,7 @@ fn delivered(world: &mut World) -> Vec<f64> {
 /// What one CUBIC and the connection beside it get, of the fair share: means over bottlenecks.
 fn shares(control: &'static str, subflows: usize) -> (f64, f64) {
     let queues = [Some(0.25), Some(0.5), Some(1.0), Some(4.0), None];
-    let cases: Vec<_> =
-        [(20, 20), (20, 40), (100, 40)].iter().flat_map(|way| queues.map(|queue| (*way, queue))).collect();
+    let cases: Vec<_> = [(20, 20), (20, 40)].iter().flat_map(|way| queues.map(|queue| (*way, queue))).collect();
     let (mut theirs, mut own) = (0.0, 0.0);
     for ((mbit, rtt), queue) in &cases {
         let (there, back) = (link(*mbit, *rtt, *queue), link(*mbit, *rtt, Some(100.0)));
@@ -88,7 +87,7 @@ fn in_crowd(control: &'static str, flows: usize, bottleneck: &Bottleneck) -> (f6
 
 #[test]
 fn a_crowd_of_its_own_loses_little_and_shares_evenly() {
-    for bottleneck in [Bottleneck::new(100, 20, 17), Bottleneck::new(100, 20, 170), Bottleneck::new(20, 20, 68)] {
+    for bottleneck in [Bottleneck::new(50, 20, 9), Bottleneck::new(20, 20, 68)] {
         let (cubic, ..) = in_crowd("cubic", 30, &bottleneck);
         let (loss, jain, least) = in_crowd("bounded_cubic", 30, &bottleneck);
         assert!(loss <= 2.0 * cubic && jain >= 0.9 && least > 0.3, "{loss:.2} % ({cubic:.2}), {jain:.3}, {least:.2}");
@@ -97,7 +96,7 @@ fn a_crowd_of_its_own_loses_little_and_shares_evenly() {
 
 #[test]
 fn random_loss_does_not_starve_it() {
-    for (mbit, rtt) in [(20, 20), (20, 200), (100, 60)] {
+    for (mbit, rtt) in [(20, 20), (20, 200)] {
         for (loss, least) in [(0.01, 0.8), (0.03, 0.6)] {
             let queue = (mbit * rtt) as usize * 1_000 / 8 / PACKET as usize;
             let path = Bottleneck { loss, ..Bottleneck::new(mbit, rtt / 2, queue) };
