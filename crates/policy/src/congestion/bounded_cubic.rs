@@ -5,7 +5,7 @@
 //!
 //! - **CUBIC's** (RFC 9438), which answers congestion alone: losses that [`QueueEvidence`] tells from those by chance, and marks.
 //!   It is what competes: no faster, no slower than CUBIC.
-//! - **The model's**, as BBR has it: bandwidth, the largest delivery rate of ten rounds, times min_rtt, and a fifth more. Segments
+//! - **The model's**, as BBR has it: bandwidth, the largest delivery rate of eight rounds, times min_rtt, and a fifth more. Segments
 //!   are paced at the bandwidth, in turns a quarter faster and a quarter slower, so that the queue is empty most of the time.
 //!
 //! A queue that stays while the sender holds back, twice in a row, is the queue of others: they fill it, and the model's window would
@@ -50,7 +50,8 @@ const DOWN_ROUNDS: u64 = 3;
 const LOOK_ROUNDS: u64 = 16;
 /// How long hosts may hold data or acknowledgements back.
 const HOLD: Duration = Duration::from_millis(3);
-const MIN_RTT_WINDOW: Duration = Duration::from_secs(15);
+/// Window of the least round-trip time, seconds.
+const MIN_RTT_WINDOW: u64 = 15;
 /// Without congestion for so long the window of CUBIC follows the model.
 const FREE_AFTER: Duration = Duration::from_secs(25);
 
@@ -85,9 +86,9 @@ impl Phase {
 struct BoundedCubic {
     mss: u32,
     cubic: Cubic,
-    bandwidth: WindowedMax<10>,
+    bandwidth: WindowedMax<8>,
     rounds: RoundCounter,
-    min_rtt: MinRtt,
+    min_rtt: MinRtt<MIN_RTT_WINDOW, MIN_RTT_WINDOW>,
     smoothed_rtt: Duration,
     queue: QueueEvidence,
     phase: Phase,
@@ -100,8 +101,8 @@ struct BoundedCubic {
     stayed: u8,
     /// Delivery rate before a look, bits per second, and the largest since.
     look_rates: (u64, u64),
-    /// Least round-trip time of the phase.
-    least_rtt: Option<Duration>,
+    /// Least round-trip time of the phase; [`Duration::MAX`]: none was seen.
+    least_rtt: Duration,
     congested_at: Option<Instant>,
     timed_out: bool,
     last_ack: Instant,
@@ -113,7 +114,7 @@ impl BoundedCubic {
         self.since = now;
         self.since_round = self.rounds.count();
         self.long = long;
-        self.least_rtt = None;
+        self.least_rtt = Duration::MAX;
     }
 
     fn least(&self) -> Duration {
@@ -182,7 +183,7 @@ impl BoundedCubic {
 
     /// The sender has held back: whether a queue stayed.
     fn judge_queue(&mut self, now: Instant) {
-        let queued = self.least_rtt.is_some_and(|rtt| self.has_queue(rtt));
+        let queued = self.least_rtt != Duration::MAX && self.has_queue(self.least_rtt);
         self.stayed = if queued { self.stayed + 1 } else { 0 };
         if self.stayed >= BELIEVED {
             self.stayed = 0;
@@ -198,7 +199,7 @@ impl BoundedCubic {
     fn judge_rate(&mut self, now: Instant) {
         let (before, after) = self.look_rates;
         let rate_stayed = after as f64 >= before as f64 * STAYED;
-        let emptied = self.least_rtt.is_some_and(|rtt| !self.has_queue(rtt));
+        let emptied = !self.has_queue(self.least_rtt);
         self.stayed = if rate_stayed || emptied { self.stayed + 1 } else { 0 };
         if self.stayed >= BELIEVED {
             self.stayed = 0;
@@ -257,7 +258,7 @@ impl BoundedCubic {
         if self.rounds.count() > self.since_round
             && let Some(rtt) = ack.rtt
         {
-            self.least_rtt = Some(self.least_rtt.map_or(rtt, |least| least.min(rtt)));
+            self.least_rtt = self.least_rtt.min(rtt);
         }
         self.queue.on_ack(ack, self.least(), self.mss, self.rate(), &self.rounds);
     }
@@ -271,7 +272,7 @@ impl BoundedCubic {
             cubic: Cubic::start(&CubicSettings::default(), start),
             bandwidth: WindowedMax::new(),
             rounds: RoundCounter::default(),
-            min_rtt: MinRtt::new(MIN_RTT_WINDOW, MIN_RTT_WINDOW, start.now, first),
+            min_rtt: MinRtt::new(start.now, first),
             smoothed_rtt: first.unwrap_or(Duration::from_millis(1)),
             queue: QueueEvidence::new(start.now),
             phase: Phase::StartUp,
@@ -281,7 +282,7 @@ impl BoundedCubic {
             draws: Draws::new(start.now.as_nanos() ^ start.smoothed_rtt.as_nanos()),
             stayed: 0,
             look_rates: (0, 0),
-            least_rtt: None,
+            least_rtt: Duration::MAX,
             congested_at: None,
             timed_out: false,
             last_ack: start.now,
@@ -402,7 +403,12 @@ impl Connection {
 impl CongestionControl for Connection {
     fn on_subflow_added(&mut self, id: SubflowId, start: Start) {
         self.subflows.insert(id, BoundedCubic::start(start));
-        self.bottlenecks.add(id);
+        // One subflow has nothing to be compared with.
+        if self.subflows.len() == 2 {
+            self.subflows.keys().for_each(|id| self.bottlenecks.add(id));
+        } else if self.subflows.len() > 2 {
+            self.bottlenecks.add(id);
+        }
     }
     fn on_subflow_removed(&mut self, id: SubflowId) {
         self.subflows.remove(id);

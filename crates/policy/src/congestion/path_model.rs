@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn a_round_trip_as_short_as_the_least_does_not_put_off_when_it_is_looked_for() {
         let rtt = Some(Duration::from_millis(40));
-        let mut least = MinRtt::new(Duration::from_secs(10), Duration::from_secs(5), at(0), None);
+        let mut least = MinRtt::<10, 5>::new(at(0), None);
         least.update(at(100), rtt);
         assert!(!least.update(at(4_000), rtt));
         assert!(least.update(at(5_101), rtt));

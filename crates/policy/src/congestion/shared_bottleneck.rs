@@ -7,7 +7,7 @@
 //! between, and before [`LEAST`] bins, it stays as it was: shared, until shown otherwise, since what a wrong decision costs others
 //! weighs more.
 
-use crate::ids::SubflowId;
+use crate::ids::{SubflowId, SubflowMap};
 use crate::time::{Duration, Instant};
 
 /// Length of a bin.
@@ -28,7 +28,6 @@ const STILL: f64 = 2.5e-7;
 /// The bins of one subflow.
 #[derive(Clone, Debug)]
 struct Series {
-    id: SubflowId,
     /// The bin that is open, its samples' sum in seconds and their number.
     open: (u32, f64, u32),
     /// Number and mean of closed bins, at number % KEPT.
@@ -75,7 +74,7 @@ impl Pair {
 /// Finds out which subflows of a connection share a bottleneck.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SharedBottleneck {
-    series: Vec<Series>,
+    series: SubflowMap<Series>,
     pairs: Vec<Pair>,
 }
 
@@ -83,16 +82,17 @@ impl SharedBottleneck {
     /// A subflow begins: it shares with all others until shown otherwise.
     pub(super) fn add(&mut self, id: SubflowId) {
         self.remove(id);
-        for other in &self.series {
-            let pair = Pair { ids: (other.id, id), covariance: 0.0, variances: (0.0, 0.0), bins: 0, shared: true };
+        self.pairs.reserve_exact(self.series.len());
+        for other in self.series.keys() {
+            let pair = Pair { ids: (other, id), covariance: 0.0, variances: (0.0, 0.0), bins: 0, shared: true };
             self.pairs.push(pair);
         }
-        self.series.push(Series { id, open: (0, 0.0, 0), closed: [(u32::MAX, 0.0); KEPT] });
+        self.series.insert(id, Series { open: (0, 0.0, 0), closed: [(u32::MAX, 0.0); KEPT] });
     }
 
     /// A subflow ends.
     pub(super) fn remove(&mut self, id: SubflowId) {
-        self.series.retain(|series| series.id != id);
+        self.series.remove(id);
         self.pairs.retain(|pair| pair.ids.0 != id && pair.ids.1 != id);
     }
 
@@ -101,7 +101,7 @@ impl SharedBottleneck {
         let bin = now.as_nanos().saturating_sub(rtt.as_nanos()) / BIN.as_nanos();
         // Of 13 years.
         let bin = (bin % u64::from(u32::MAX)) as u32;
-        let Some(series) = self.series.iter_mut().find(|series| series.id == id) else { return };
+        let Some(series) = self.series.get_mut(id) else { return };
         let (open, sum, count) = &mut series.open;
         if bin <= *open {
             *sum += rtt.as_secs_f64();
@@ -125,7 +125,7 @@ impl SharedBottleneck {
             if pair.ids.0 != id && pair.ids.1 != id {
                 continue;
             }
-            let difference = |id| self.series.iter().find(|series| series.id == id)?.difference(bin);
+            let difference = |id| self.series.get(id)?.difference(bin);
             if let (Some(one), Some(other)) = (difference(pair.ids.0), difference(pair.ids.1)) {
                 pair.take(one, other);
             }
