@@ -1,6 +1,6 @@
 //! Options of all commands that run a real stack, and the stack that they set up.
 
-use crate::contender::{Contender, RECOMMENDED, from_option};
+use crate::contender::{Contender, ON_NETWORKS, from_option};
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::scenario::connection::ConnectionSettings;
 use crate::scenario::quantity::{self, Size};
@@ -33,7 +33,7 @@ pub struct StackOptions {
     /// The policies: `anabranch`, `plain`, `plain_tcp`, a member of any family, or a combination such as
     /// congestion=olia,scheduler=redundant,path_manager.PARAMETER=VALUE, which begins with `plain`'s unless it names another,
     /// as `anabranch,scheduler=linux` does
-    #[arg(long, value_name = "POLICY", default_value = RECOMMENDED)]
+    #[arg(long, value_name = "POLICY", default_value = ON_NETWORKS)]
     pub policy: String,
     /// Largest packet, bytes of IP [default: the uplinks']
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1280..))]

@@ -15,6 +15,7 @@ mod endpoint;
 pub mod event;
 mod info;
 pub mod keys;
+mod rare_queue;
 mod receive_buffer;
 mod record;
 mod send_buffer;

@@ -410,3 +410,78 @@ impl fmt::Display for ConfigError {
 }
 
 impl core::error::Error for ConfigError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of an interface with MANET parameters that were changed.
+    fn said(change: impl FnOnce(&mut InterfaceConfig, &mut Manet)) -> String {
+        let mut config = InterfaceConfig::manet(InterfaceId(1), Ipv6Addr::LOCALHOST);
+        let mut manet = Manet::default();
+        change(&mut config, &mut manet);
+        config.kind = InterfaceKind::Manet(manet);
+        config.check(false).map_or_else(|error| error.to_string(), |()| "fine".to_owned())
+    }
+
+    #[test]
+    fn what_an_interface_cannot_be_is_refused_in_words() {
+        let intervals = "AckInterval and HelloInterval must lie below RxmtInterval and dead interval";
+        assert_eq!(said(|_, _| ()), "fine");
+        assert_eq!(said(|config, _| config.id = InterfaceId(0)), "interface number 0 is zero or taken");
+        assert_eq!(said(|config, _| config.cost = 0), "cost is out of range");
+        assert_eq!(said(|config, _| config.mtu = 1279), "mtu is out of range");
+        assert_eq!(said(|config, _| config.mtu = 1280), "fine");
+        assert_eq!(said(|config, _| config.hello_interval = Duration::ZERO), intervals);
+        assert_eq!(said(|config, _| config.hello_interval = config.router_dead_interval), intervals);
+        assert_eq!(said(|config, manet| manet.ack_interval = config.rxmt_interval), intervals);
+        assert_eq!(said(|_, manet| manet.two_hop_refresh = 0), "2HopRefresh or MDRConstraint is out of range");
+        assert_eq!(said(|_, manet| manet.election.mdr_constraint = 1), "2HopRefresh or MDRConstraint is out of range");
+        assert_eq!(said(|_, manet| manet.election.mdr_constraint = 2), "fine");
+        assert_eq!(said(|_, manet| manet.acceptance.consecutive_hellos = 0), "a number of Hellos is out of range");
+        assert_eq!(said(|_, manet| manet.routable.hellos = 0), "a number of Hellos is out of range");
+        // RFC 5614, 9.3.
+        for (fullness, refused) in
+            [(LsaFullness::Minimal, true), (LsaFullness::MdrFull, true), (LsaFullness::MinCost, false)]
+        {
+            let said = said(|_, manet| {
+                manet.election.adj_connectivity = AdjConnectivity::Full;
+                manet.lsa_fullness = fullness;
+            });
+            assert_eq!(said == "AdjConnectivity 0 needs LSAFullness 1, 2 or 4", refused, "{fullness:?}: {said}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_of_the_family_of_the_instance() {
+        let v4 = |length| [("10.0.0.1".parse().unwrap(), length)];
+        let v6 = |length| [("fd00::1".parse().unwrap(), length)];
+        let wrong = Err(ConfigError::Address);
+        assert_eq!([check_addresses(&v4(32), true), check_addresses(&v6(128), false)], [Ok(()), Ok(())]);
+        assert_eq!([check_addresses(&v4(33), true), check_addresses(&v6(129), false)], [wrong, wrong]);
+        assert_eq!([check_addresses(&v4(32), false), check_addresses(&v6(32), true)], [wrong, wrong]);
+        assert_eq!(wrong.unwrap_err().to_string(), "an address does not belong to the instance's family");
+    }
+
+    #[test]
+    fn a_router_has_a_number_and_an_instance_that_is_known() {
+        let said = |router, instance| {
+            let config = Config { instance: InstanceId(instance), ..Config::new(RouterId(router)) };
+            config.check().map_or_else(|error| error.to_string(), |()| "fine".to_owned())
+        };
+        assert_eq!([said(1, 0), said(1, 64)], ["fine", "fine"]);
+        assert_eq!(said(0, 0), "the router ID is zero");
+        // IPv6 and IPv4 multicast (RFC 5838, 2.1), and none.
+        for instance in [32, 96, 128] {
+            assert_eq!(said(1, instance), format!("instance {instance} is neither IPv6 nor IPv4 unicast"));
+        }
+        assert_eq!(ConfigError::NoSuchInterface(InterfaceId(7)).to_string(), "there is no interface 7");
+    }
+
+    #[test]
+    fn a_forecast_is_printed_without_its_forecaster() {
+        let chosen = Forecast::chosen(&Choice { name: "trend".to_owned(), settings: table::Settings::new() }).unwrap();
+        let text = format!("{chosen:?}");
+        assert!(text.starts_with("Forecast { horizon: ") && text.ends_with(", .. }"), "{text}");
+    }
+}

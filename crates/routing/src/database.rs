@@ -362,8 +362,10 @@ mod tests {
         assert!(database.link_lsa(LINK, RouterId(1), InterfaceId(4)).is_some());
         assert!(database.link_lsa(LINK, RouterId(1), InterfaceId(6)).is_none());
         assert_eq!(database.described(LINK).count(), 3);
+        assert!(database.age_out(lsa(1, LsaType::LINK, 4, 0).0, at(1)) && database.has_aged_out());
         database.clear_link(LINK);
         assert_eq!((database.len(), database.described(LINK).count()), (1, 1));
+        assert!(!database.has_aged_out());
     }
 
     #[test]

@@ -186,6 +186,14 @@ mod tests {
     }
 
     #[test]
+    fn an_interface_that_comes_up_later_does_not_put_the_next_look_off() {
+        let mut forecasts = forecasts(7, true);
+        forecasts.start(Instant::ZERO);
+        forecasts.start(Instant::ZERO + Duration::from_millis(500));
+        assert_eq!(forecasts.next(), Some(second(1)));
+    }
+
+    #[test]
     fn without_settings_nothing_is_forecast_and_nothing_is_due() {
         let mut forecasts = Forecasts::new(None);
         let mut interfaces = interfaces(&forecasts);

@@ -143,7 +143,9 @@ mod tests {
             assert!(PacketTooBig::parse(&router, protocol, &damaged).is_err(), "byte {at}");
             assert!(PacketTooBig::parse(&router, protocol, &bytes[..at]).is_err(), "{at} bytes");
         }
-        // Of the other family, by its protocol number.
+        // Of the other family, by its protocol number or by its header.
         assert_eq!(PacketTooBig::parse(&router, PROTOCOL_ICMPV6, &bytes), Err(ParseError::Unsupported));
+        let v6 = header("fd00::9", "fd00::1");
+        assert_eq!(PacketTooBig::parse(&v6, PROTOCOL_ICMP, &bytes), Err(ParseError::Unsupported));
     }
 }

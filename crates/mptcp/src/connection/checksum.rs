@@ -179,3 +179,28 @@ fn placed(mapping: &Resolved, parts: Vec<(u32, Bytes)>) -> impl Iterator<Item = 
     let first = mapping.data_seq;
     parts.into_iter().map(move |(offset, bytes)| (first.wrapping_add(u64::from(offset)), bytes))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_wire::mptcp::DataSequence;
+
+    #[test]
+    fn what_a_subflow_was_bringing_is_forgotten_and_that_of_others_is_not() {
+        let mut pending = PendingMappings::default();
+        let peer = Derived { token: 0, initial_data_seq: 0 };
+        let wire = Mapping { data_seq: DataSequence::Long(1), subflow_seq: 1, length: 20, checksum: Some(0) };
+        let mapping = Resolved { seq: SeqNumber(1), length: 20, data_seq: 0, wire, data_fin: false };
+        for subflow in [SubflowId(1), SubflowId(2)] {
+            let half = Bytes::from_static(b"0123456789");
+            let verified = pending.take_in(subflow, SeqNumber(1), &mapping, SeqNumber(1), half, &peer);
+            assert!(matches!(verified, Verification::Incomplete), "{verified:?}");
+        }
+        pending.forget(SubflowId(1));
+        let found = [1, 2].map(|id| pending.find(SubflowId(id), SeqNumber(20)).is_some());
+        assert_eq!(found, [false, true]);
+        assert!(pending.find(SubflowId(2), SeqNumber(21)).is_none());
+        assert!(pending.release(SubflowId(1)).is_empty());
+        assert_eq!(pending.release(SubflowId(2)), [(0, Bytes::from_static(b"0123456789"))]);
+    }
+}

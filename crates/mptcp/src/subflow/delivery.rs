@@ -148,6 +148,11 @@ impl DeliverySampler {
         self.limited_until = (self.delivered + in_flight).max(1);
     }
 
+    /// Whether [`Self::limit`] would change nothing.
+    pub fn is_limited_until(&self, in_flight: u64) -> bool {
+        self.limited_until == (self.delivered + in_flight).max(1)
+    }
+
     /// The rate over the flight of a segment that left at `sent_at` and is delivered now. None if it took less than the
     /// least round trip: then the acknowledgement was for an earlier transmission.
     pub fn rate(&self, now: Instant, sent_at: Instant, departure: &Departure, min_rtt: Duration) -> Option<Rate> {
@@ -171,6 +176,21 @@ mod tests {
 
     fn bits(rate: Option<Rate>) -> Option<u64> {
         rate.map(Rate::bits_per_second)
+    }
+
+    #[test]
+    fn a_lost_probe_is_not_reported_and_who_does_not_want_to_know_hears_nothing() {
+        let departure = DeliverySampler::default().depart(0, 1_000);
+        for (wanted, lengths) in [(true, vec![1_000, 800]), (false, vec![])] {
+            let mut losses = LossReport::new(wanted);
+            for (length, total) in [(1_000, 1_000), (1_400, 2_400), (800, 3_200)] {
+                losses.note(length, &departure, total);
+            }
+            losses.forget(1_400);
+            assert_eq!(losses.is_empty(), !wanted);
+            assert_eq!(losses.take().iter().map(|lost| lost.length).collect::<Vec<_>>(), lengths);
+            assert!(losses.is_empty());
+        }
     }
 
     #[test]

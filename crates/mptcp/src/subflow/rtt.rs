@@ -17,12 +17,6 @@ pub struct RttEstimator {
     handshake_lost: bool,
 }
 
-impl Default for RttEstimator {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl RttEstimator {
     /// No sample yet.
     pub fn new() -> Self {

@@ -2,7 +2,7 @@
 
 use crate::bench::{Bench, SEGMENT, at, data_ack, latency, spe};
 use crate::pair::{Fate, Pair, config, pattern};
-use anabranch_mptcp::{BufferSize, ConnectionConfig, Record};
+use anabranch_mptcp::{BufferSize, ConnectionConfig, Endpoint, Record};
 use anabranch_policy::reliability::Reason;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::{Packet, SeqNumber};
@@ -24,6 +24,24 @@ fn a_hole_is_abandoned_when_its_lifetime_is_over_and_what_follows_is_read() {
     let stats = bench.stats();
     assert_eq!((stats.abandoned.expired.gaps, stats.abandoned.expired.bytes), (1, SEGMENT));
     assert_eq!(stats.bytes_delivered, 100 + 9 * SEGMENT);
+}
+
+#[test]
+fn a_plain_read_stops_at_a_gap_until_that_was_read_as_a_record() {
+    let mut bench = Bench::new(1, config(), spe(config(), latency(300)));
+    bench.lost.borrow_mut().push(at(2));
+    bench.write(&pattern(10 * SEGMENT as usize));
+    // Nobody reads records meanwhile.
+    bench.pair.run(Duration::from_millis(1_000));
+    let (host, server) = (&mut bench.pair.hosts[1], bench.server);
+    assert!(!host.read_stops(server));
+    let read = |host: &mut Endpoint| {
+        let parts = core::iter::from_fn(|| host.read(bench.pair.now, server, usize::MAX));
+        parts.map(|part| part.len() as u64).sum::<u64>()
+    };
+    assert_eq!((read(host), host.read_stops(server)), (2 * SEGMENT, true));
+    assert!(matches!(host.read_record(bench.pair.now, server), Some(Record::Gap { .. })));
+    assert_eq!((host.read_stops(server), read(host), host.read_stops(server)), (false, 7 * SEGMENT, false));
 }
 
 #[test]

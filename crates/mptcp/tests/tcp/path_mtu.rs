@@ -279,6 +279,27 @@ fn a_router_that_drops_a_long_segment_is_believed_and_what_was_dropped_goes_agai
 }
 
 #[test]
+fn a_router_that_drops_a_probe_bounds_the_search_at_once() {
+    let mut path = fallen();
+    path.lengths.clear();
+    path.t.write(10_000);
+    let said = path.t.take();
+    let probe = said.iter().find(|packet| packet.segment.payload.len() == 1400).expect("the old size is tried first");
+    let seq = probe.segment.seq.0.wrapping_sub(path.t.initial);
+    // 40 bytes of headers: 1400 passes, and that is no news; then 1300.
+    assert!(!path.t.host.handle_packet_too_big(path.t.now, &too_big(&path.t, seq, 1440)));
+    assert!(path.t.host.handle_packet_too_big(path.t.now, &too_big(&path.t, seq, 1340)));
+    said.iter().for_each(|packet| path.arrive(packet));
+    path.rounds(12);
+    for _ in 0..60 {
+        path.carry(10_000, 12);
+    }
+    let tried = |size: usize| path.lengths.iter().filter(|length| **length == size).count();
+    assert_eq!((tried(1400), path.lengths.iter().filter(|length| **length > 1300).count()), (1, 1));
+    assert!((1290..=1300).contains(&mss(&path.t)), "{}", mss(&path.t));
+}
+
+#[test]
 fn a_message_about_nothing_that_is_outstanding_or_of_an_impossible_size_is_counted_and_ignored() {
     let mut t = long(|_| ());
     t.write(1400);

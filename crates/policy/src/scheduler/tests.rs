@@ -257,13 +257,17 @@ fn segments_go_in_turn_and_a_full_subflow_is_skipped() {
 fn redundant_asks_for_duplicates_and_assigns_the_first_to_the_fastest() {
     let mut scheduler = build(TABLE, "redundant", &Settings::new()).unwrap();
     assert!(scheduler.needs().whole_stream && !everyone()[0].needs().whole_stream);
-    let paths = [subflow(0, 50), subflow(1, 20)];
-    let mut next = |behind: &[u32]| {
+    let mut paths = [subflow(0, 50), subflow(1, 20)];
+    let mut next = |behind: &[u32], paths: &[SubflowView]| {
         let behind = behind.iter().map(|id| SubflowId(*id)).collect();
-        scheduler.next(&connection(0), &mut Pile { unsent: Some(new_data()), behind, ..Pile::default() }, &paths)
+        scheduler.next(&connection(0), &mut Pile { unsent: Some(new_data()), behind, ..Pile::default() }, paths)
     };
-    assert_eq!(next(&[]), Answer::New(SubflowId(1)));
-    assert_eq!(next(&[0, 1]), Answer::CatchUp(SubflowId(0)));
+    assert_eq!(next(&[], &paths), Answer::New(SubflowId(1)));
+    assert_eq!(next(&[0, 1], &paths), Answer::CatchUp(SubflowId(0)));
+    // Who is full cannot catch up.
+    paths[0].in_flight = paths[0].cwnd;
+    assert_eq!(next(&[0, 1], &paths), Answer::CatchUp(SubflowId(1)));
+    assert_eq!(next(&[0], &paths), Answer::New(SubflowId(1)));
 }
 
 #[test]

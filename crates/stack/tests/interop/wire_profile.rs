@@ -40,7 +40,17 @@ pub fn the_page(trials: &[Trial]) -> Trial {
         let page = include_str!("../../../../docs/wire-profile.md");
         let mut named = 0;
         for code in page.split('`').skip(1).step_by(2).filter(|code| !code.contains('*')) {
-            let of_ours = ["addresses::", "ecn::", "handshake::", "joining::", "priority::", "wire_profile::"];
+            let of_ours = [
+                "aborting::",
+                "addresses::",
+                "bulk::",
+                "checksums::",
+                "ecn::",
+                "handshake::",
+                "joining::",
+                "priority::",
+                "wire_profile::",
+            ];
             if of_ours.iter().any(|module| code.starts_with(module)) {
                 named += 1;
                 assert!(names.iter().any(|name| name.starts_with(code)), "no test {code}");

@@ -143,6 +143,9 @@ fn options_hold_others_only_whole() {
     let options = Options::V6 | Options::R;
     assert!(options.contains(Options::R) && options.contains(Options::NONE));
     assert!(!options.contains(Options::R | Options::E) && !options.contains(Options::E));
+    let prefix = PrefixOptions::LA.with(PrefixOptions::NU);
+    assert!(prefix.contains(PrefixOptions::LA) && prefix.contains(PrefixOptions::NONE));
+    assert!(!prefix.contains(PrefixOptions::P) && !PrefixOptions::LA.contains(prefix));
 }
 
 #[test]
@@ -167,6 +170,19 @@ fn lone_router(last: u8) -> std::sync::Arc<Lsa> {
     let key = LsaKey { kind: LsaType::ROUTER, advertising: router(last), id: LinkStateId(0) };
     let body = LsaBody::Router(RouterLsa { options: Options::R, ..RouterLsa::default() });
     Lsa::new(key, LsaSequence::INITIAL, body).unwrap()
+}
+
+#[test]
+fn the_header_of_an_advertisement_says_what_its_bytes_say() {
+    let lsa = lone_router(9);
+    let field = [lsa.bytes()[16], lsa.bytes()[17]];
+    let header = lsa.header(5);
+    assert_eq!((header.age, header.key, header.sequence), (5, lsa.key(), LsaSequence::INITIAL));
+    assert_eq!((header.checksum, header.length), (u16::from_be_bytes(field), 24));
+    assert_ne!(lsa.checksum(), 0, "Fletcher's checksum is never zero here (RFC 2328, section 12.1.7)");
+    // The bytes stay out of logs.
+    let text = format!("{lsa:?}");
+    assert!(text.starts_with("Lsa { key: ") && text.contains("Router(") && !text.contains("bytes"), "{text}");
 }
 
 #[test]

@@ -156,5 +156,8 @@ mod tests {
         let shared: Vec<_> = board.sent().map(around).collect();
         let parts = [(0, 6, 14, true), (6, 4, 10, true), (10, 6, 4, true), (16, 4, 0, true)];
         assert_eq!(shared, parts.map(Some));
+        // What is acknowledged in part keeps its place in the mapping.
+        board.acknowledge(Instant::ZERO, SeqNumber(102), &SackBlocks::new());
+        assert_eq!(board.sent().next().and_then(around), Some((2, 4, 14, true)));
     }
 }

@@ -91,6 +91,14 @@ fn rounds_not_limited_by_the_window_do_not_end_start_up_unless_a_queue_stands() 
         flow.take(limited);
         assert_eq!(flow.control.start_up.plateau.1, counted);
     }
+    // Of a path that holds 1000 bytes six segments have to be in flight.
+    let mut flow = Flow::new();
+    flow.pass(1, 0.08, BDP);
+    for (in_flight, counted) in [(6_000, 0), (6_001, 1)] {
+        let rtt = Some(Duration::from_millis(111));
+        flow.take(Ack { app_limited: true, rtt, ..flow.round(0.08, in_flight) });
+        assert_eq!(flow.control.start_up.plateau.1, counted);
+    }
 }
 
 #[test]
@@ -222,7 +230,7 @@ fn a_least_round_trip_that_was_not_seen_for_ten_seconds_is_looked_for_with_less_
     let mut flow = Flow::in_cruise();
     let seen = flow.now;
     let standing = |flow: &Flow| Ack { rtt: Some(Duration::from_millis(150)), ..flow.round(8.0, BDP) };
-    while flow.now + RTT <= seen + LOOK_AFTER {
+    while flow.now + RTT <= seen + Duration::from_secs(LOOK_AFTER) {
         let ack = standing(&flow);
         flow.take(ack);
         flow.control.enter(State::Cruise, flow.now);
@@ -242,7 +250,7 @@ fn a_least_round_trip_that_was_not_seen_for_ten_seconds_is_looked_for_with_less_
 #[test]
 fn a_least_round_trip_that_is_seen_again_within_a_64th_need_not_be_looked_for() {
     let mut flow = Flow::in_cruise();
-    let end = flow.now + LOOK_AFTER * 3;
+    let end = flow.now + Duration::from_secs(LOOK_AFTER * 3);
     while flow.now < end {
         let ack = Ack { rtt: Some(Duration::from_millis(101)), ..flow.round(8.0, BDP) };
         flow.take(ack);
@@ -346,6 +354,30 @@ fn a_segment_may_go_in_each_round_trip_whatever_the_model_says() {
     assert_eq!(flow.control.pacing_rate(), Some(Rate::from_bits_per_second(80_000)));
     flow.take(Ack { smoothed_rtt: RTT * 2, ..flow.round(0.000_08, 1_000) });
     assert_eq!(flow.control.pacing_rate(), Some(Rate::from_bits_per_second(40_000)));
+}
+
+#[test]
+fn an_ascent_without_losses_ends_after_four_round_trips_if_it_does_not_fill_the_path() {
+    let mut flow = Flow::in_cruise();
+    flow.control.ascend(flow.now, 0);
+    flow.pass(4, 8.0, BDP);
+    assert_eq!(flow.control.state, State::Up, "400 ms are not more than 4 x 100 ms");
+    flow.pass(1, 8.0, BDP);
+    assert_eq!(flow.control.state, State::Down);
+}
+
+#[test]
+fn a_descent_lasts_until_the_path_is_empty_or_a_round_trip_has_passed() {
+    for (in_flight, rounds) in [(BDP, 1), (BDP + 1, 2)] {
+        let mut flow = Flow::in_cruise();
+        flow.control.ascend(flow.now, 0);
+        flow.pass(2, 8.0, BDP * 5 / 4);
+        for _ in 0..rounds {
+            assert_eq!(flow.control.state, State::Down, "{in_flight}");
+            flow.pass(1, 8.0, in_flight);
+        }
+        assert_eq!(flow.control.state, State::Cruise, "{in_flight}");
+    }
 }
 
 #[test]

@@ -151,3 +151,22 @@ pub(super) fn inflight_at_loss(lost: &Lost, sample: &Sample) -> u64 {
     let prefix = (LOSS_THRESHOLD * before - lost_before) / (1.0 - LOSS_THRESHOLD);
     (before + prefix).max(0.0) as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::harness::ack;
+
+    #[test]
+    fn a_loss_round_begins_with_the_answer_to_what_was_sent_after_the_loss() {
+        let mut round = LossRound::FIRST;
+        round.record_loss(8_000);
+        let mut starts = |prior: u64| {
+            let ack = Ack { prior_delivered: Some(prior), total_delivered: prior + 4_000, ..ack(1_000, 100) };
+            round.update_latest_signals(&ack, &Sample::of(&ack, false));
+            round.is_start()
+        };
+        // 12 000 had been delivered then.
+        assert_eq!([7_999, 8_000, 11_999, 12_000].map(&mut starts), [false, true, false, true]);
+    }
+}

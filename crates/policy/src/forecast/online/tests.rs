@@ -164,3 +164,14 @@ fn the_slope_is_falling_beyond_one_decibel_and_a_missing_hello_counts_as_three()
     slope.take(Observation::HEARD); // 8.75 against 8.72
     assert_eq!(slope.index(), 1);
 }
+
+#[test]
+fn a_signal_that_rises_by_more_than_a_decibel_rises() {
+    let slope = |signals: &[f32]| {
+        let mut slope = Slope::default();
+        signals.iter().for_each(|signal| slope.take(Observation::heard_at(*signal)));
+        slope.index()
+    };
+    // Half of a step less a fifth of it is 0.3 of it.
+    assert_eq!([&[-80.0, -76.0][..], &[-80.0, -77.0], &[-80.0, -83.0], &[-80.0, -84.0]].map(slope), [2, 1, 1, 0]);
+}

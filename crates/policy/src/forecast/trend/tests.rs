@@ -53,6 +53,24 @@ fn filter(margin: f64, variance: f64) -> Filter {
 }
 
 #[test]
+fn turns_make_the_slope_and_with_it_the_level_uncertain() {
+    // At rest, and at the level that is required: nothing else adds to the variance. q = 0.5 x 0.5, t = 3 s.
+    let pace = Pace { speed: 0.0, turns: 0.5, shadow_time: 1.0, shadow_depth: 0.0 };
+    let then = filter(0.0, 0.0).ahead(3.0, &pace, 0.0);
+    assert_near(then.variance[0][0], 2.25, "q t^3 / 3");
+    assert_near(then.variance[0][1], 1.125, "q t^2 / 2");
+    assert_near(then.variance[1][1], 0.75, "q t");
+}
+
+#[test]
+fn a_factor_is_judged_with_its_offset() {
+    // Margin 1, offset 2, variance 5 and noise 2: u = 3 / 3, and Phi(1) = 0.841345. With a floor of 0.5 half is added to half of it.
+    for (floor, expected) in [(0.0, 0.841_345), (0.5, 0.920_672)] {
+        assert_near(filter(1.0, 5.0).judge(MARGIN, 2.0, 2.0, floor), expected, "mean");
+    }
+}
+
+#[test]
 fn a_measurement_as_uncertain_as_the_state_is_met_half_way() {
     let mut filter = filter(4.0, 4.0);
     let likelihood = filter.measure(-72.0, 2.0);
