@@ -2,7 +2,7 @@
 
 use crate::bulk::{self, Way};
 use crate::rate;
-use crate::scene::{Mode, Scene, Setting};
+use crate::scene::{Mode, SHIPPED, Scene, Setting};
 use std::path::Path;
 use std::time::Duration;
 
@@ -41,12 +41,12 @@ pub fn holds(program: &Path) -> bool {
         bulk::measure(&scene, Way::Up, Duration::from_secs(1), 1).packet
     };
     let sizes = best_of(&format!("bytes that leave at once, default / plain, at least {LEAST_SIZE}"), || {
-        let ratio = size("anabranch") / size("plain");
+        let ratio = size(SHIPPED) / size("plain");
         (ratio, ratio >= LEAST_SIZE)
     });
     let growth =
         best_of(&format!("processor time of a connection, last / first stretch, at most {MOST_GROWTH}"), || {
-            let scene = Scene::new(&setting(program, "anabranch"));
+            let scene = Scene::new(&setting(program, SHIPPED));
             let each = rate::measure(&scene, 4, Duration::from_millis(1_500), AT_ONCE);
             // In the first, the programs are still warming up.
             let ratio = match each.as_slice() {
