@@ -13,7 +13,7 @@ mod gate;
 mod rate;
 mod scene;
 
-use scene::{Mode, Scene, Setting};
+use scene::{Mode, SHIPPED, Scene, Setting};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ fn request() -> Result<Request, String> {
         seconds: 3.0,
         minute: 60,
         at_once: 8,
-        policies: vec!["anabranch".to_owned(), "plain".to_owned()],
+        policies: vec![SHIPPED.to_owned(), "plain".to_owned()],
         paths: vec![1, 2],
         modes: vec![Mode::Tun, Mode::Udp],
         ways: vec![bulk::Way::Up],
@@ -113,7 +113,7 @@ fn main() {
                 compare(&request, way, &setting);
             }
             for &workers in request.workers.iter().filter(|_| wanted("rate")) {
-                let setting = setting(request.policies.first().map_or("anabranch", String::as_str), workers);
+                let setting = setting(request.policies.first().map_or(SHIPPED, String::as_str), workers);
                 println!("\n{setting}: connections set up, {} at a time", request.at_once);
                 let stretches = (request.minute / STRETCH.as_secs()).max(1) as usize;
                 rate::measure(&Scene::new(&setting), stretches, STRETCH, request.at_once);

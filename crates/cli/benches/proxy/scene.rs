@@ -13,6 +13,8 @@ use std::time::Duration;
 pub const ENTRANCE: u16 = 5_000;
 /// Where the server leads.
 pub const TARGET: u16 = 5_001;
+/// The policy of who says nothing.
+pub const SHIPPED: &str = "default";
 /// Where the server listens.
 const SERVER: u16 = 4_433;
 
@@ -38,6 +40,7 @@ impl Mode {
 pub struct Setting {
     pub mode: Mode,
     pub paths: u8,
+    /// [`SHIPPED`], or what `--policy` says.
     pub policy: String,
     /// Of each direction, ms; 0: no netem.
     pub delay: u32,
@@ -72,7 +75,9 @@ impl Program {
     /// Starts it in a host and waits until it says that it listens.
     fn start(host: &Namespace, setting: &Setting, words: &[&str]) -> Self {
         let mut command = command_in(host, setting.program.as_os_str());
-        let child = command.args(words).args(["--policy", &setting.policy]).stdout(Stdio::piped()).spawn();
+        let policy = ["--policy", &setting.policy];
+        command.args(words).args(policy.iter().filter(|_| setting.policy != SHIPPED));
+        let child = command.stdout(Stdio::piped()).spawn();
         let mut child = child.unwrap_or_else(|error| panic!("{}: {error}", setting.program.display()));
         let mut lines = BufReader::new(child.stdout.take().expect("it is a pipe")).lines();
         let listens = lines.any(|line| line.is_ok_and(|line| line.starts_with("listening")));
