@@ -39,6 +39,11 @@ impl Connection {
         true
     }
 
+    /// Whether an acknowledgement is due on some subflow.
+    pub(super) fn owes_acknowledgement(&self, now: Instant) -> bool {
+        self.subflows.iter().any(|subflow| subflow.wants_acknowledgement(now))
+    }
+
     fn acknowledgement_options(&mut self, handle: Handle) -> (Option<Dss>, Option<MptcpOption>) {
         if let Some(proof) = self.join_proof(handle) {
             return (None, Some(proof));

@@ -12,13 +12,19 @@ use anabranch_policy::time::Instant;
 
 impl Connection {
     /// Puts one more segment's worth of data on a subflow. Returns false if nothing can be sent now.
+    #[inline]
     pub(super) fn assign(&mut self, now: Instant, workspace: &mut Workspace) -> bool {
-        if !self.has_work() || self.association.protocol == Protocol::Negotiating || self.life.closed.is_some() {
+        if self.life.closed.is_some() {
             return false;
         }
-        if self.association.protocol == Protocol::Tcp {
-            return !self.sender.all_assigned() && self.assign_to_only(now);
+        match self.association.protocol {
+            Protocol::Tcp => !self.sender.all_assigned() && self.assign_to_only(now),
+            Protocol::Multipath => self.has_work() && self.assign_as_scheduled(now, workspace),
+            Protocol::Negotiating => false,
         }
+    }
+
+    fn assign_as_scheduled(&mut self, now: Instant, workspace: &mut Workspace) -> bool {
         let view = self.view(now);
         // The scheduler looks at the rest of the connection while it decides.
         let mut scheduler = core::mem::replace(&mut self.scheduling.scheduler, Box::new(Absent));

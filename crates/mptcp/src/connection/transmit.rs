@@ -39,16 +39,26 @@ impl Connection {
         if !self.output.pending {
             return false;
         }
-        if self.next_data(now, workspace, place) || self.next_acknowledgement(now, place) {
+        let data = self.next_data(now, workspace, place);
+        let sent = data || self.next_acknowledgement(now, place);
+        if sent {
             self.stats.segments_sent += 1;
             self.wake_measurement(now);
-            return true;
         }
+        // Where there is nothing to choose, an acknowledgement lets no data go that could not go before it.
+        let last = !data && (!sent || (self.association.protocol == Protocol::Tcp && !self.owes_acknowledgement(now)));
+        if last {
+            self.rest(now);
+        }
+        sent
+    }
+
+    /// Nothing more can be sent now.
+    fn rest(&mut self, now: Instant) {
         self.output.pending = false;
         self.record_limits();
         self.watch_window(now);
         self.watch_user_timeout(now);
-        false
     }
 
     /// Handshakes, data to be sent again and queued data on every subflow; then new data, as long as there is some.
