@@ -460,7 +460,7 @@ mod tests {
         assert_eq!([check_addresses(&v4(32), true), check_addresses(&v6(128), false)], [Ok(()), Ok(())]);
         assert_eq!([check_addresses(&v4(33), true), check_addresses(&v6(129), false)], [wrong, wrong]);
         assert_eq!([check_addresses(&v4(32), false), check_addresses(&v6(32), true)], [wrong, wrong]);
-        assert_eq!(wrong.unwrap_err().to_string(), "an address does not belong to the instance's family");
+        assert_eq!(ConfigError::Address.to_string(), "an address does not belong to the instance's family");
     }
 
     #[test]

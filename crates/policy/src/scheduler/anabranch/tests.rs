@@ -207,9 +207,11 @@ fn nobody_waits_for_a_path_that_can_send() {
         ready: true,
         together,
     };
-    let mut scheduler = Anabranch::default();
-    scheduler.plan = Plan { carried: 8e6, longest: 0.0022, ..Plan::NONE };
-    scheduler.paths = vec![path(0, 0.0022, 0.001), path(1, 0.002, 0.0)];
+    let mut scheduler = Anabranch {
+        plan: Plan { carried: 8e6, longest: 0.0022, ..Plan::NONE },
+        paths: vec![path(0, 0.0022, 0.001), path(1, 0.002, 0.0)],
+        ..Anabranch::default()
+    };
     let end = ConnectionView { unsent: 400, window: 262_144, backlogged: false, ..connection(0) };
     // 400 bytes are gone in 0.05 ms, so that on path 1 they are answered earlier.
     for (last, chosen) in [(None, 1), (Some(SubflowId(0)), 0), (Some(SubflowId(1)), 1)] {
