@@ -13,29 +13,40 @@ use tokio::task::JoinHandle;
 /// A stack that is attached to this host. Ask it to [`Self::detach`] at the end; dropping it does so without a word to the
 /// peers.
 pub struct Attached {
-    pub(crate) stack: Stack,
-    pub(crate) driver: Option<JoinHandle<io::Result<()>>>,
-    pub(crate) follower: Option<JoinHandle<()>>,
+    /// At least one.
+    pub(crate) stacks: Vec<Stack>,
+    pub(crate) drivers: Vec<JoinHandle<io::Result<()>>>,
+    pub(crate) followers: Vec<JoinHandle<()>>,
     pub(crate) ground: Ground,
 }
 
 /// What an attachment stands on.
 pub(crate) enum Ground {
-    Host { works: Arc<Mutex<Works>>, layout: Layout, _ports: ReservedPorts },
-    Tunnels(Arc<Mutex<tunnels::Lanes>>),
+    Host {
+        works: Arc<Mutex<Works>>,
+        layout: Layout,
+        _ports: ReservedPorts,
+    },
+    /// For each stack its own.
+    Tunnels(Vec<Arc<Mutex<tunnels::Lanes>>>),
 }
 
 impl Attached {
-    /// The stack.
+    /// The stack; of several the first.
     pub fn stack(&self) -> &Stack {
-        &self.stack
+        self.stacks.first().expect("there is at least one")
     }
 
-    /// The paths now.
+    /// The stacks of all workers.
+    pub fn stacks(&self) -> &[Stack] {
+        &self.stacks
+    }
+
+    /// The paths now; of several stacks inside UDP those of the first, as the others have the same.
     pub fn paths(&self) -> Vec<AttachedPath> {
         match &self.ground {
             Ground::Host { works, layout, .. } => lock(works).paths.iter().map(|lane| lane.show(*layout)).collect(),
-            Ground::Tunnels(lanes) => lock(lanes).show(),
+            Ground::Tunnels(lanes) => lanes.first().map(|lanes| lock(lanes).show()).unwrap_or_default(),
         }
     }
 
@@ -49,11 +60,9 @@ impl Attached {
     /// # Errors
     /// [`HostError::Undo`] if something could not be removed.
     pub async fn detach(mut self) -> Result<(), HostError> {
-        if let Some(follower) = self.follower.take() {
-            follower.abort();
-        }
-        self.stack.shutdown();
-        if let Some(driver) = self.driver.take() {
+        self.followers.drain(..).for_each(|follower| follower.abort());
+        self.stacks.iter().for_each(Stack::shutdown);
+        for driver in self.drivers.drain(..) {
             // How it ended is of no concern to the host.
             let _ = driver.await;
         }
@@ -67,7 +76,7 @@ impl Ground {
         match self {
             Self::Host { works, .. } => lock(works).undo(),
             Self::Tunnels(lanes) => {
-                lock(lanes).undo();
+                lanes.iter().for_each(|lanes| lock(lanes).undo());
                 Ok(())
             }
         }
@@ -76,9 +85,9 @@ impl Ground {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        self.stack.shutdown();
-        self.follower.iter().for_each(JoinHandle::abort);
-        self.driver.iter().for_each(JoinHandle::abort);
+        self.stacks.iter().for_each(Stack::shutdown);
+        self.followers.iter().for_each(JoinHandle::abort);
+        self.drivers.iter().for_each(JoinHandle::abort);
         // Nobody is left to be told.
         let _ = self.ground.undo();
     }

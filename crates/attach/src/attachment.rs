@@ -1,9 +1,10 @@
 //! What a stack can be attached to.
 
 use anabranch_policy::ids::AddressId;
-use anabranch_stack::DeviceId;
+use anabranch_stack::{DeviceId, StackConfig};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use tokio::runtime::Handle;
 
 /// What a stack is attached to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -56,6 +57,14 @@ pub struct HostOptions {
     /// Directory of the journal of what is to be undone after a crash; by default `/run/anabranch`, or
     /// `$XDG_RUNTIME_DIR/anabranch` where that cannot be written.
     pub journal: Option<PathBuf>,
+}
+
+/// Where a stack of an attachment with several works.
+pub struct Worker {
+    /// The runtime of its event loop.
+    pub runtime: Handle,
+    /// What was chosen about the stack; its share is set.
+    pub config: StackConfig,
 }
 
 /// A path of the stack.

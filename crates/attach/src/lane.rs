@@ -1,9 +1,10 @@
 //! A path of the stack: which of its two addresses can be used, under which id, and how the world knows them.
 
 use crate::attachment::AttachedPath;
+use crate::group::Group;
 use anabranch_host::{Layout, PathPlan};
 use anabranch_policy::ids::AddressId;
-use anabranch_stack::{DeviceId, Stack};
+use anabranch_stack::DeviceId;
 use std::net::IpAddr;
 
 /// The ids of addresses. One that was returned is taken again as late as possible: the peer may still be busy with its
@@ -80,7 +81,7 @@ impl Lane {
     }
 
     /// All that the path speaks can be used, as it is.
-    pub(super) fn open_to_the_host(&mut self, stack: &Stack, layout: Layout, ids: &mut Ids) {
+    pub(super) fn open_to_the_host(&mut self, stack: &Group, layout: Layout, ids: &mut Ids) {
         self.up(stack, layout, false, self.address(layout, false), ids);
         if self.plan.ipv6 {
             self.up(stack, layout, true, self.address(layout, true), ids);
@@ -88,7 +89,7 @@ impl Lane {
     }
 
     /// The address of a family can be used from now on; the world knows it as `public`.
-    pub(super) fn up(&mut self, stack: &Stack, layout: Layout, ipv6: bool, public: IpAddr, ids: &mut Ids) {
+    pub(super) fn up(&mut self, stack: &Group, layout: Layout, ipv6: bool, public: IpAddr, ids: &mut Ids) {
         let address = self.address(layout, ipv6);
         let Some(place) = self.usable.get_mut(usize::from(ipv6)) else { return };
         let id = ids.take();
@@ -96,13 +97,14 @@ impl Lane {
             stack.name_address(id, &self.plan.name);
             *place = Some(Usable { id, public });
         } else {
-            // The device has failed for good: there is nothing to be used.
+            // The device has failed for good: there is nothing to be used, by none of the stacks.
+            stack.address_down(id);
             ids.give_back(id);
         }
     }
 
     /// The address of a family cannot be used any more.
-    pub(super) fn down(&mut self, stack: &Stack, ipv6: bool, ids: &mut Ids) {
+    pub(super) fn down(&mut self, stack: &Group, ipv6: bool, ids: &mut Ids) {
         if let Some(gone) = self.usable.get_mut(usize::from(ipv6)).and_then(Option::take) {
             stack.address_down(gone.id);
             ids.give_back(gone.id);

@@ -5,6 +5,7 @@ mod attachment;
 pub mod blocking;
 mod ending;
 mod follow;
+mod group;
 mod lane;
 mod lock;
 mod tunnels;
@@ -14,6 +15,7 @@ mod works;
 
 pub use anabranch_host::{HostError, Plan};
 pub use attached::Attached;
+pub use attachment::Worker;
 pub use attachment::{AttachedPath, Attachment, HostOptions, Local, Tunnels, Uplinks};
 pub use ending::{asked_to_end, listen_for_the_end};
 
@@ -23,11 +25,16 @@ pub use ending::{asked_to_end, listen_for_the_end};
 struct LibraryPage;
 
 use anabranch_host::{Prospect, ReservedPorts, Setup, Watch, prospect};
-use anabranch_stack::{Stack, StackConfig};
+use anabranch_mptcp::Share;
+use anabranch_stack::{Driver, Stack, StackConfig};
 use attached::Ground;
+use group::Group;
 use lane::Ids;
 use lock::lock;
+use std::io;
 use std::sync::{Arc, Mutex};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 use uplink_choice::choose;
 use uplinks::Following;
 use works::Works;
@@ -59,18 +66,47 @@ fn planned(attachment: &Attachment, prospect: &Prospect) -> Result<Plan, HostErr
 /// # Errors
 /// [`HostError`]; the host is as it was then.
 pub async fn attach(attachment: &Attachment, config: StackConfig) -> Result<Attached, HostError> {
+    attach_workers(attachment, vec![Worker { runtime: Handle::current(), config }]).await
+}
+
+/// As [`attach`], with a stack for each worker, at least one, whose event loop is a task of its runtime: they are one host. Runtimes
+/// have one thread each, in the network namespace of the calling one.
+///
+/// # Errors
+/// As of [`attach`].
+pub async fn attach_workers(attachment: &Attachment, workers: Vec<Worker>) -> Result<Attached, HostError> {
     match attachment {
-        Attachment::Local(_) | Attachment::Uplinks(_) => attach_to_host(attachment, config),
-        Attachment::Tunnels(tunnels) => tunnels::attach(tunnels, config).map(over_tunnels),
-        Attachment::TunnelServer(bind) => tunnels::attach_server(*bind, config).map(over_tunnels),
+        Attachment::Local(_) | Attachment::Uplinks(_) => attach_to_host(attachment, workers),
+        Attachment::Tunnels(tunnels) => tunnels::attach(tunnels, workers).map(over_tunnels),
+        Attachment::TunnelServer(bind) => tunnels::attach_server(*bind, workers).map(over_tunnels),
     }
 }
 
-fn attach_to_host(attachment: &Attachment, config: StackConfig) -> Result<Attached, HostError> {
+/// A stack for each worker, and their event loops.
+type Started = (Vec<Stack>, Vec<Driver>);
+
+/// Stacks that have the same addresses, each with tokens and ports of its own.
+fn start(workers: Vec<Worker>) -> io::Result<Started> {
+    let count = workers.len() as u32;
+    let make = |(index, Worker { runtime, config }): (u32, Worker)| {
+        let _inside = runtime.enter();
+        Stack::new(config.share(Share { index, count }))
+    };
+    let made = (0..count).zip(workers).map(make).collect::<io::Result<Vec<_>>>()?;
+    Ok(made.into_iter().unzip())
+}
+
+/// Each event loop becomes a task where its stack is.
+fn spawn(stacks: &[Stack], drivers: Vec<Driver>) -> Vec<JoinHandle<io::Result<()>>> {
+    stacks.iter().zip(drivers).map(|(stack, driver)| stack.runtime().spawn(driver)).collect()
+}
+
+fn attach_to_host(attachment: &Attachment, workers: Vec<Worker>) -> Result<Attached, HostError> {
     let ports = ReservedPorts::take(attachment.ports())?;
     let (setup, directory, prospect) = Setup::begin(attachment.root(), attachment.needs_filter())?;
     // From here on what was noted is undone when `works` goes, which must not wait for our own lock.
-    let (stack, driver) = Stack::new(config).map_err(HostError::system("start the stack"))?;
+    let (stacks, drivers) = start(workers).map_err(HostError::system("start the stack"))?;
+    let stack = Group::new(stacks.clone());
     let mut works = Works { stack: stack.clone(), setup, paths: Vec::new(), ids: Ids::default() };
     let outcome = planned(attachment, &prospect).and_then(|plan| {
         plan.steps.iter().try_for_each(|step| works.carry_out(step, &plan.paths))?;
@@ -98,10 +134,10 @@ fn attach_to_host(attachment: &Attachment, config: StackConfig) -> Result<Attach
         tokio::spawn(follow::follow(watch, move || following.adjust(&mut lock(&works))))
     });
     let ground = Ground::Host { works, layout: plan.layout, _ports: ports };
-    Ok(Attached { stack, driver: Some(tokio::spawn(driver)), follower, ground })
+    Ok(Attached { drivers: spawn(&stacks, drivers), stacks, followers: follower.into_iter().collect(), ground })
 }
 
 fn over_tunnels(opened: tunnels::Opened) -> Attached {
-    let tunnels::Opened { stack, driver, follower, lanes } = opened;
-    Attached { stack, driver: Some(tokio::spawn(driver)), follower, ground: Ground::Tunnels(lanes) }
+    let tunnels::Opened { stacks, drivers, followers, lanes } = opened;
+    Attached { drivers: spawn(&stacks, drivers), stacks, followers, ground: Ground::Tunnels(lanes) }
 }

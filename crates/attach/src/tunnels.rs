@@ -1,16 +1,16 @@
 //! A stack whose segments travel inside UDP: a socket per uplink, and nothing else on the host.
 
-use crate::attachment::{AttachedPath, Tunnels};
+use crate::attachment::{AttachedPath, Tunnels, Worker};
 use crate::follow;
 use crate::lock::lock;
 use crate::uplink_choice::choose;
 use anabranch_host::{HostError, MAX_PATHS, Netlink, Snapshot, Watch};
 use anabranch_policy::ids::AddressId;
 use anabranch_stack::device::{MAX_TUNNEL_PACKET, TunnelConfig};
-use anabranch_stack::{Device, DeviceId, Driver, Stack, StackConfig};
+use anabranch_stack::{Device, DeviceId, Driver, Stack};
 use anabranch_wire::encapsulation::{Place, SERVER};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use tokio::task::JoinHandle;
 
@@ -31,52 +31,85 @@ struct Lane {
     device: Option<DeviceId>,
 }
 
-/// A stack over tunnels; its driver is still to be spawned.
+/// Stacks over tunnels; their drivers are still to be spawned.
 pub(super) struct Opened {
-    pub stack: Stack,
-    pub driver: Driver,
-    pub follower: Option<JoinHandle<()>>,
-    pub lanes: Arc<Mutex<Lanes>>,
+    pub stacks: Vec<Stack>,
+    pub drivers: Vec<Driver>,
+    pub followers: Vec<JoinHandle<()>>,
+    pub lanes: Vec<Arc<Mutex<Lanes>>>,
 }
 
-/// A client's stack.
-pub(super) fn attach(tunnels: &Tunnels, config: StackConfig) -> Result<Opened, HostError> {
-    let (stack, driver) = Stack::new(config).map_err(HostError::system("start the stack"))?;
+/// A client's stacks. Each is a client of its own, with a session and sockets that nobody else has, so that nothing that comes is
+/// another's.
+pub(super) fn attach(tunnels: &Tunnels, workers: Vec<Worker>) -> Result<Opened, HostError> {
     let mut session = [0; 8];
     getrandom::fill(&mut session).map_err(|error| HostError::system("draw a session")(io::Error::other(error)))?;
-    let mut following = Following {
-        tunnels: tunnels.clone(),
-        session: u64::from_ne_bytes(session),
-        netlink: Netlink::open().map_err(HostError::system("talk to the kernel over rtnetlink"))?,
-    };
-    let lanes = Arc::new(Mutex::new(Lanes { stack: stack.clone(), lanes: Vec::new() }));
-    let watch = Watch::open().map_err(HostError::system("watch the network over rtnetlink"))?;
-    following.begin(&mut lock(&lanes))?;
-    let followed = Arc::clone(&lanes);
-    let follower = tokio::spawn(follow::follow(watch, move || following.adjust(&mut lock(&followed))));
-    Ok(Opened { stack, driver, follower: Some(follower), lanes })
+    let first = u64::from_ne_bytes(session);
+    let mut opened = Opened { stacks: Vec::new(), drivers: Vec::new(), followers: Vec::new(), lanes: Vec::new() };
+    // Numbers in a row are spread evenly over the workers of a server ([`Device::shared_tunnel_server`]).
+    for (number, Worker { runtime, config }) in (0..).zip(workers) {
+        let _inside = runtime.enter();
+        let (stack, driver) = Stack::new(config).map_err(HostError::system("start the stack"))?;
+        let mut following = Following {
+            tunnels: tunnels.clone(),
+            session: first.wrapping_add(number),
+            netlink: Netlink::open().map_err(HostError::system("talk to the kernel over rtnetlink"))?,
+        };
+        let lanes = Arc::new(Mutex::new(Lanes { stack: stack.clone(), lanes: Vec::new() }));
+        let watch = Watch::open().map_err(HostError::system("watch the network over rtnetlink"))?;
+        following.begin(&mut lock(&lanes))?;
+        let followed = Arc::clone(&lanes);
+        let follower = tokio::spawn(follow::follow(watch, move || following.adjust(&mut lock(&followed))));
+        opened.stacks.push(stack);
+        opened.drivers.push(driver);
+        opened.followers.push(follower);
+        opened.lanes.push(lanes);
+    }
+    Ok(opened)
 }
 
-/// A server's stack.
-pub(super) fn attach_server(bind: SocketAddr, config: StackConfig) -> Result<Opened, HostError> {
-    let (stack, driver) = Stack::new(config).map_err(HostError::system("start the stack"))?;
-    let device = Device::tunnel_server(bind).or_else(|error| match bind.ip() {
-        // Any address, and this host has no IPv6.
-        IpAddr::V6(any) if any.is_unspecified() && error.kind() != io::ErrorKind::AddrInUse => {
-            Device::tunnel_server(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), bind.port()))
-        }
-        _ => Err(error),
-    });
-    let device = device.map_err(|error| match error.kind() {
+/// A server's stacks, each with a socket of its own and the clients that the kernel gives to that.
+pub(super) fn attach_server(bind: SocketAddr, workers: Vec<Worker>) -> Result<Opened, HostError> {
+    let count = workers.len() as u32;
+    let mut opened = Opened { stacks: Vec::new(), drivers: Vec::new(), followers: Vec::new(), lanes: Vec::new() };
+    let open = |bind: SocketAddr| match count {
+        1 => Device::tunnel_server(bind),
+        _ => Device::shared_tunnel_server(bind, count),
+    };
+    let taken = |error: io::Error| match error.kind() {
         io::ErrorKind::AddrInUse => HostError::PortInUse(bind.port()),
         _ => HostError::system("open the UDP socket")(error),
-    })?;
-    let device = stack.attach(device);
-    let address = (AddressId(1), SERVER);
-    stack.address_up(device, address.0, address.1).expect("the device was attached a moment ago");
-    let lane = Lane { interface: None, name: "udp".to_owned(), index: 0, address, device: Some(device) };
-    let lanes = Lanes { stack: stack.clone(), lanes: vec![lane] };
-    Ok(Opened { stack, driver, follower: None, lanes: Arc::new(Mutex::new(lanes)) })
+    };
+    let mut place = bind;
+    for Worker { runtime, config } in workers {
+        let _inside = runtime.enter();
+        let (stack, driver) = Stack::new(config).map_err(HostError::system("start the stack"))?;
+        if opened.stacks.is_empty() {
+            place = free_place(bind).map_err(taken)?;
+        }
+        let device = stack.attach(open(place).map_err(taken)?);
+        let address = (AddressId(1), SERVER);
+        stack.address_up(device, address.0, address.1).expect("the device was attached a moment ago");
+        let lane = Lane { interface: None, name: "udp".to_owned(), index: 0, address, device: Some(device) };
+        opened.lanes.push(Arc::new(Mutex::new(Lanes { stack: stack.clone(), lanes: vec![lane] })));
+        opened.stacks.push(stack);
+        opened.drivers.push(driver);
+    }
+    Ok(opened)
+}
+
+/// Where the server's sockets can be bound. Several of ours may share an address, so that the kernel no longer says whether another
+/// program has it: that is found out before.
+fn free_place(bind: SocketAddr) -> io::Result<SocketAddr> {
+    match std::net::UdpSocket::bind(bind) {
+        Ok(_there) => Ok(bind),
+        // Any address, and this host has no IPv6.
+        Err(error) if bind.ip() == IpAddr::from(Ipv6Addr::UNSPECIFIED) && error.kind() != io::ErrorKind::AddrInUse => {
+            let place = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), bind.port());
+            std::net::UdpSocket::bind(place).map(|_there| place)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// What is followed.

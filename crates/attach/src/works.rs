@@ -1,14 +1,16 @@
 //! What an attachment has set up on the host and in the stack.
 
+use crate::group::Group;
 use crate::lane::{Ids, Lane};
 use anabranch_host::{HostError, PathPlan, Setup, Step};
+use anabranch_stack::Device;
 use anabranch_stack::device::TunConfig;
-use anabranch_stack::{Device, Stack};
 use std::io;
+use tokio::runtime::Handle;
 
 /// What an attachment has on the host and in the stack.
 pub(crate) struct Works {
-    pub stack: Stack,
+    pub stack: Group,
     pub setup: Setup,
     pub paths: Vec<Lane>,
     pub ids: Ids,
@@ -17,10 +19,11 @@ pub(crate) struct Works {
 impl Works {
     pub fn carry_out(&mut self, step: &Step, paths: &[PathPlan]) -> Result<(), HostError> {
         if let Step::Device { name, mtu } = step {
-            let device = Device::tun(&TunConfig::new(name, *mtu)).map_err(|error| no_device(step, error))?;
-            let device = self.stack.attach(device);
+            let runtimes: Vec<Handle> = self.stack.stacks().iter().map(|stack| stack.runtime().clone()).collect();
+            let queues = Device::tun_queues(&TunConfig::new(name, *mtu), &runtimes);
+            let device = self.stack.attach(queues.map_err(|error| no_device(step, error))?);
             let plan = paths.iter().find(|path| path.device == *name);
-            self.paths.extend(plan.map(|plan| Lane::new(plan.clone(), device)));
+            self.paths.extend(plan.zip(device).map(|(plan, device)| Lane::new(plan.clone(), device)));
         }
         self.setup.carry_out(step)
     }

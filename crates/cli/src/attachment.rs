@@ -1,16 +1,17 @@
 //! Options of all commands that run a real stack, and the stack that they set up.
 
-use crate::contender::{Contender, RECOMMENDED, from_option};
+use crate::contender::{Contender, ON_NETWORKS, from_option};
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::scenario::connection::ConnectionSettings;
 use crate::scenario::quantity::{self, Size};
-use anabranch_attach::{Attached, Attachment, HostError, HostOptions, Local, Tunnels, Uplinks};
+use anabranch_attach::{Attached, Attachment, HostError, HostOptions, Local, Tunnels, Uplinks, Worker};
 use anabranch_mptcp::{BufferSize, ConnectionConfig, Policies};
 use anabranch_stack::StackConfig;
 use anabranch_wire::encapsulation;
 use clap::Args;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use tokio::runtime::Handle;
 
 /// Bytes that a receive buffer begins with, if it may grow to more.
 const FIRST_BUFFER: u64 = 131_072;
@@ -32,7 +33,7 @@ pub struct StackOptions {
     /// The policies: `anabranch`, `plain`, `plain_tcp`, a member of any family, or a combination such as
     /// congestion=olia,scheduler=redundant,path_manager.PARAMETER=VALUE, which begins with `plain`'s unless it names another,
     /// as `anabranch,scheduler=linux` does
-    #[arg(long, value_name = "POLICY", default_value = RECOMMENDED)]
+    #[arg(long, value_name = "POLICY", default_value = ON_NETWORKS)]
     pub policy: String,
     /// Largest packet, bytes of IP [default: the uplinks']
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1280..))]
@@ -118,14 +119,26 @@ impl StackOptions {
     /// # Errors
     /// What is wrong with the options or the host; it is as it was then.
     pub async fn open(&self, reach: Reach<'_>) -> Result<Open, Diagnostic> {
+        self.open_on(reach, &[Handle::current()]).await
+    }
+
+    /// As [`Self::open`], with a stack for each runtime; each has one thread.
+    ///
+    /// # Errors
+    /// As of [`Self::open`].
+    pub async fn open_on(&self, reach: Reach<'_>, runtimes: &[Handle]) -> Result<Open, Diagnostic> {
         let contender = self.contender()?;
         let wrong = |error: &dyn std::fmt::Display| Diagnostic::option("--policy", error.to_string());
-        let path_manager = contender.policies.build_path_manager().map_err(|error| wrong(&error))?;
+        let worker = |runtime: &Handle| {
+            let path_manager = contender.policies.build_path_manager().map_err(|error| wrong(&error))?;
+            Ok(Worker { runtime: runtime.clone(), config: StackConfig::new(path_manager) })
+        };
+        let workers = runtimes.iter().map(worker).collect::<Result<_, Diagnostic>>()?;
         let policies = Policies::of(&contender.policies).map_err(|error| wrong(&error))?;
         // From now on a signal no longer ends the program before what is set up is undone.
         anabranch_attach::listen_for_the_end()
             .map_err(|error| Diagnostic::plain(format!("cannot listen to signals: {error}; try again")))?;
-        let attached = anabranch_attach::attach(&self.attachment(reach)?, StackConfig::new(path_manager)).await;
+        let attached = anabranch_attach::attach_workers(&self.attachment(reach)?, workers).await;
         let attached = attached.map_err(|error| diagnostic(&error))?;
         let mut connection = ConnectionConfig::new(policies);
         connection.multipath = contender.multipath;

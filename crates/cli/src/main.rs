@@ -68,6 +68,7 @@ mod table;
 mod timeseries;
 #[cfg(feature = "lab")]
 mod verdict;
+mod workers;
 
 use arguments::{Arguments, Command};
 use std::process::ExitCode;

@@ -3,6 +3,7 @@
 use crate::console::{print, remark};
 use crate::diagnostic::Diagnostic;
 use crate::live::Live;
+use crate::workers::{Workers, default_workers};
 use anabranch_proxy::{Journal, Key, Limits, Target};
 use anabranch_stack::Stack;
 use anabranch_system::descriptor;
@@ -28,6 +29,10 @@ pub struct LimitOptions {
     /// After SIGTERM or SIGINT, wait this long for connections to end
     #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().drain.as_secs(), value_parser = clap::value_parser!(u64).range(0..=86_400))]
     drain: u64,
+    /// Spread connections over N threads, each with a stack of its own [default: one less than there are cores,
+    /// 1 to 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+    workers: Option<u8>,
     /// Print a line for each connection that has ended
     #[arg(long, short)]
     verbose: bool,
@@ -59,8 +64,16 @@ impl LimitOptions {
     }
 
     /// The live view, if it is asked for; nothing may be printed while it is there.
-    pub fn live(&self, stack: &Stack, title: &str) -> Result<Option<Live>, Diagnostic> {
-        self.live.then(|| Live::of_stack(stack, title)).transpose()
+    pub fn live(&self, stacks: &[Stack], title: &str) -> Result<Option<Live>, Diagnostic> {
+        self.live.then(|| Live::of_stacks(stacks.to_vec(), title)).transpose()
+    }
+
+    /// The threads. To be called within a runtime.
+    ///
+    /// # Errors
+    /// If there cannot be so many.
+    pub fn start_workers(&self) -> Result<Workers, Diagnostic> {
+        Workers::start(self.workers.unwrap_or_else(default_workers))
     }
 
     /// Who is told of each connection.

@@ -66,6 +66,37 @@ pub struct EndpointConfig {
     pub max_events: usize,
     /// From which ports connections are opened.
     pub ports: Ports,
+    /// Which of the endpoints that are one host this is.
+    pub share: Share,
+}
+
+/// Which of several endpoints that have the same addresses and are one host together. Each draws keys whose tokens are its own, so
+/// that a join says by its token whose it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Share {
+    /// Which, from 0.
+    pub index: u32,
+    /// How many there are.
+    pub count: u32,
+}
+
+impl Share {
+    /// There is no other.
+    pub(crate) const WHOLE: Self = Self { index: 0, count: 1 };
+
+    /// Whether connections of this endpoint may have this token. Tokens are parts of hashes: each endpoint has as many as the others.
+    pub(crate) fn owns_token(self, token: u32) -> bool {
+        token % self.count.max(1) == self.index
+    }
+
+    /// The part of a range of ports that is this endpoint's.
+    pub fn ports(self, low: u16, high: u16) -> Ports {
+        let count = self.count.max(1);
+        let width = (u32::from(high.saturating_sub(low)) + 1) / count;
+        let first = u32::from(low) + self.index.min(count - 1) * width;
+        // No more than `high`, which is a port.
+        Ports::HashBased { low: first as u16, high: (first + width.max(1) - 1) as u16 }
+    }
 }
 
 /// From which ports connections are opened, and how a host that has been told to wait knows the next connection between two ports
@@ -94,6 +125,7 @@ impl Default for EndpointConfig {
             max_half_open: 4_096,
             max_events: 65_536,
             ports: Ports::Random,
+            share: Share::WHOLE,
         }
     }
 }

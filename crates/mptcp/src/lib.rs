@@ -15,6 +15,7 @@ mod endpoint;
 pub mod event;
 mod info;
 pub mod keys;
+mod rare_queue;
 mod receive_buffer;
 mod record;
 mod send_buffer;
@@ -23,7 +24,7 @@ pub mod stats;
 mod subflow;
 mod timer_table;
 
-pub use config::{BufferSize, ConnectionConfig, EcnMode, EndpointConfig, Policies, Ports, RtoRule, TcpConfig};
+pub use config::{BufferSize, ConnectionConfig, EcnMode, EndpointConfig, Policies, Ports, RtoRule, Share, TcpConfig};
 pub use connection::{JoinedSegments, Protocol};
 pub use endpoint::{Endpoint, OperationError};
 pub use event::{CloseCause, Event, FallbackCause, TraceRecord};

@@ -74,7 +74,8 @@ pub struct ReceiveBuffer {
     round_read: u64,
     /// Bytes read in the round trip before.
     round_bytes: u64,
-    dropped: Dropped,
+    /// On the heap: an honest peer has nothing dropped.
+    dropped: Option<Box<Dropped>>,
 }
 
 impl ReceiveBuffer {
@@ -99,7 +100,7 @@ impl ReceiveBuffer {
             round_started: Instant::ZERO,
             round_read: 0,
             round_bytes: 0,
-            dropped: Dropped::default(),
+            dropped: None,
         }
     }
 
@@ -136,7 +137,9 @@ impl ReceiveBuffer {
             inserted.out_of_order = stored.new;
             inserted.duplicate += stored.duplicate;
             inserted.dropped += stored.dropped;
-            self.dropped.too_scattered += stored.dropped;
+            if stored.dropped > 0 {
+                self.dropped.get_or_insert_default().too_scattered += stored.dropped;
+            }
         }
         inserted
     }
@@ -315,7 +318,7 @@ impl ReceiveBuffer {
 
     /// Bytes not taken since the beginning.
     pub fn dropped(&self) -> Dropped {
-        self.dropped
+        self.dropped.as_deref().copied().unwrap_or_default()
     }
 
     /// Cuts off what lies beyond the window or the end of the stream.
@@ -327,8 +330,9 @@ impl ReceiveBuffer {
         }
         let excess = length - keep;
         let beyond_end = length.saturating_sub(self.end.saturating_sub(offset));
-        self.dropped.beyond_end += beyond_end;
-        self.dropped.beyond_window += excess - beyond_end;
+        let dropped = self.dropped.get_or_insert_default();
+        dropped.beyond_end += beyond_end;
+        dropped.beyond_window += excess - beyond_end;
         inserted.dropped = excess;
         data.truncate(keep as usize);
     }

@@ -146,12 +146,9 @@ fn measure(congestion: &'static str, scheduler: &'static str, subflows: usize) -
     (established, used)
 }
 
-/// What two subflows take where it is more than 4.1 kB: a curve for each, or a model of each path.
-const MORE: [(&str, usize); 3] = [("cubic", 4_400), ("bbr", 5_000), ("anabranch", 5_200)];
-
 /// One test, so that no other allocates meanwhile.
 #[test]
-fn an_idle_connection_takes_less_than_4_kb_and_with_two_subflows_little_more() {
+fn an_idle_connection_takes_less_than_3_kb_and_with_two_subflows_little_more_than_4() {
     let mut over = Vec::new();
     for subflows in [1, 2] {
         let controls = congestion::TABLE.iter().map(|member| (member.name, "lowest_rtt"));
@@ -160,8 +157,13 @@ fn an_idle_connection_takes_less_than_4_kb_and_with_two_subflows_little_more() {
             let what =
                 format!("{congestion} with {scheduler}, {subflows}: {established} established, {used} after use");
             eprintln!("{what}");
-            let more = MORE.iter().find(|(name, _)| subflows == 2 && *name == congestion);
-            let most = more.map_or(if subflows == 1 { 4_000 } else { 4_100 }, |(_, most)| *most);
+            let most = match (subflows, congestion) {
+                // It keeps a history of delays, by which subflows over one bottleneck are known.
+                (1, "bounded_cubic") => 3_300,
+                (2, "bounded_cubic") => 5_100,
+                (1, _) => 3_000,
+                _ => 4_100,
+            };
             if established.max(used) >= most {
                 over.push(what);
             }

@@ -7,6 +7,7 @@ use super::failure::Failure;
 use super::far::{CONNECTED, Far, NAMED, SERVERS_OWN, initiate};
 use super::inbound::Negotiation;
 use super::key::Key;
+use super::noise::Initiator;
 use super::relay::{Relay, SocketIs};
 use super::resolve::connect_to_first;
 use super::service::{Journal, Limits, Refused, Service, Tasks, last_word, negotiate};
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::runtime::{self, Handle};
 use tokio::time::{sleep, timeout};
 
 /// Connections that wait to be accepted; the kernel takes no more than this by default.
@@ -92,7 +94,6 @@ pub struct BindError {
 /// What all clients' tasks share.
 struct Shared {
     service: Arc<Service>,
-    stack: Stack,
     via: Via,
     credentials: Option<Arc<Credentials>>,
     choose: Choose,
@@ -106,6 +107,8 @@ pub struct Entrances {
 /// A proxy that listens.
 pub struct Proxy {
     entrances: Entrances,
+    /// Whoever serves a client holds its stack.
+    stacks: Vec<Arc<Stack>>,
     shared: Arc<Shared>,
 }
 
@@ -152,23 +155,28 @@ impl Entrances {
 }
 
 impl Proxy {
-    /// A proxy behind these entrances whose connections go out over `stack`.
-    pub fn new(entrances: Entrances, stack: Stack, config: ProxyConfig) -> Self {
+    /// A proxy behind these entrances whose connections go out over one of `stacks` each, of which there is at least one.
+    pub fn new(entrances: Entrances, stacks: &[Stack], config: ProxyConfig) -> Self {
+        let stacks = stacks.iter().cloned().map(Arc::new).collect();
         let shared = Shared {
             service: Arc::new(Service::new(config.limits, config.journal)),
-            stack,
             via: config.via,
             credentials: config.credentials.map(Arc::new),
             choose: config.choose,
         };
-        Self { entrances, shared: Arc::new(shared) }
+        Self { entrances, stacks, shared: Arc::new(shared) }
+    }
+
+    /// The stack with the fewest clients.
+    fn idlest(&self) -> Option<&Arc<Stack>> {
+        self.stacks.iter().min_by_key(|stack| Arc::strong_count(stack))
     }
 
     /// Serves until `stop` completes, and then for a moment those who are connected. Gives the totals.
     pub async fn run(self, stop: impl Future<Output = ()>) -> ProxyCounters {
         let mut tasks = Tasks::new(Arc::clone(&self.shared.service));
         let mut stop = Box::pin(stop);
-        let mut first = 0;
+        let (mut first, home) = (0, Handle::current().id());
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -178,8 +186,13 @@ impl Proxy {
             };
             match accepted {
                 Ok((socket, peer, leads)) => {
-                    if tasks.admit() {
-                        tasks.spawn(serve(Arc::clone(&self.shared), socket, peer, leads));
+                    if let (Some(seat), Some(stack)) = (tasks.admit(), self.idlest()) {
+                        let (shared, at) = (Arc::clone(&self.shared), Arc::clone(stack));
+                        tasks.spawn(seat, stack.runtime(), async move {
+                            if let Ok(socket) = at_home(socket, &home) {
+                                serve(shared, at, socket, peer, leads).await;
+                            }
+                        });
                     }
                 }
                 Err(_no_descriptors) => {
@@ -193,12 +206,17 @@ impl Proxy {
     }
 }
 
+/// A socket that is watched by the runtime which this is called in, and not by the one of number `before`.
+fn at_home(socket: TcpStream, before: &runtime::Id) -> io::Result<TcpStream> {
+    if Handle::current().id() == *before { Ok(socket) } else { TcpStream::from_std(socket.into_std()?) }
+}
+
 /// Serves one client from its first byte to its last.
-async fn serve(shared: Arc<Shared>, mut socket: TcpStream, peer: SocketAddr, leads: Leads) {
+async fn serve(shared: Arc<Shared>, stack: Arc<Stack>, mut socket: TcpStream, peer: SocketAddr, leads: Leads) {
     // Whoever writes less than a segment wants it to arrive.
     let _ = socket.set_nodelay(true);
     // What is needed only until it is connected is returned then.
-    let opened = Box::pin(open(&shared, &mut socket, leads)).await;
+    let opened = Box::pin(open(&shared, &stack, &mut socket, leads)).await;
     let Shared { service, .. } = &*shared;
     match opened {
         Ok((far, early, first, target)) => {
@@ -222,13 +240,18 @@ fn describe(target: Option<&Target>) -> String {
 type Opened = (Far, Bytes, Bytes, Option<Target>);
 
 /// Finds out what a client wants and connects it.
-async fn open(shared: &Shared, socket: &mut TcpStream, leads: Leads) -> Result<Opened, (Outcome, Option<Target>)> {
+async fn open(
+    shared: &Shared,
+    stack: &Stack,
+    socket: &mut TcpStream,
+    leads: Leads,
+) -> Result<Opened, (Outcome, Option<Target>)> {
     let target = match leads {
         Leads::WhereAsked => {
             let mut negotiation = Negotiation::new(shared.credentials.clone());
             let asked = timeout(shared.service.limits.negotiation, negotiate(socket, &mut negotiation)).await;
             let target = asked.map_err(|_| (Outcome::TooSlow, None))?.map_err(|outcome| (outcome, None))?;
-            return match connect(shared, Some(&target)).await {
+            return match connect(shared, stack, Some(&target)).await {
                 Ok((far, first)) => {
                     let first = [&negotiation.accepted()[..], &first].concat();
                     Ok((far, negotiation.into_early(), Bytes::from(first), Some(target)))
@@ -242,7 +265,7 @@ async fn open(shared: &Shared, socket: &mut TcpStream, leads: Leads) -> Result<O
         Leads::To(target) => Some(target),
         Leads::WhereTheServerLeads => None,
     };
-    match connect(shared, target.as_ref()).await {
+    match connect(shared, stack, target.as_ref()).await {
         Ok((far, first)) => Ok((far, Bytes::new(), first, target)),
         Err(Refused { outcome, .. }) => {
             // As the target itself would have done.
@@ -253,46 +276,57 @@ async fn open(shared: &Shared, socket: &mut TcpStream, leads: Leads) -> Result<O
 }
 
 /// Connects to the target, or through the server; returns also what has come from there already.
-async fn connect(shared: &Shared, target: Option<&Target>) -> Result<(Far, Bytes), Refused> {
+async fn connect(shared: &Shared, stack: &Stack, target: Option<&Target>) -> Result<(Far, Bytes), Refused> {
     let attempt = async {
         match (&shared.via, target) {
             (Via::Direct, Some(target)) => {
-                let stream = dial(shared, target, (shared.choose)(target)).await?;
+                let (stream, _) = dial(shared, stack, target, (shared.choose)(target), Bytes::new()).await?;
                 Ok((Far::Plain(stream), Bytes::new()))
             }
             (Via::Direct, None) => Err(Failure::General.into()),
             (Via::Server { server, key }, target) => {
-                let stream = dial(shared, server, (shared.choose)(target.unwrap_or(server))).await?;
-                ask(stream, key, target).await
+                let (initiator, message) = Initiator::new(key).map_err(|_no_random_numbers| Failure::General)?;
+                let (config, first) = ((shared.choose)(target.unwrap_or(server)), Bytes::copy_from_slice(&message));
+                let (stream, sent) = dial(shared, stack, server, config, first).await?;
+                let far = initiate(stream, initiator, &message, sent).await.map_err(lost)?;
+                ask(far, target).await
             }
         }
     };
     timeout(shared.service.limits.connect, attempt).await.unwrap_or(Err(Failure::TimedOut.into()))
 }
 
-/// A stream to the first address of `target` that answers.
-async fn dial(shared: &Shared, target: &Target, config: ConnectionConfig) -> Result<Stream, Failure> {
+/// A stream to the first address of `target` that answers, and how much of `first` has been written to it.
+async fn dial(
+    shared: &Shared,
+    stack: &Stack,
+    target: &Target,
+    config: ConnectionConfig,
+    first: Bytes,
+) -> Result<(Stream, usize), Failure> {
     let addresses = shared.service.resolver.resolve(target).await?;
-    let stack = &shared.stack;
     let connect = |address| {
-        let attempt = stack.connect(None, address, config.clone());
+        let attempt = stack.connect_with(None, address, config.clone(), first.clone());
         async move { attempt.await.map_err(Failure::from) }
     };
-    let stream = connect_to_first(addresses, connect).await?;
+    let (stream, sent) = connect_to_first(addresses, connect).await?;
     // It may have ended already; that will be seen.
     let _ = stream.set_nodelay(true);
-    Ok(stream)
+    Ok((stream, sent))
 }
 
-/// Proves the key to a server and asks it for the target.
-async fn ask(stream: Stream, key: &Key, target: Option<&Target>) -> Result<(Far, Bytes), Refused> {
-    let lost = |error: io::Error| match error.kind() {
+/// What is told when a server does not answer as it should.
+fn lost(error: io::Error) -> Refused {
+    match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidData => {
             Refused { failure: Failure::NotAllowed, outcome: Outcome::Unproven }
         }
         _ => Failure::from(error).into(),
-    };
-    let mut far = initiate(stream, key).await.map_err(lost)?;
+    }
+}
+
+/// Asks a server that has proved the key for the target.
+async fn ask(mut far: Far, target: Option<&Target>) -> Result<(Far, Bytes), Refused> {
     let mut request = vec![if target.is_some() { NAMED } else { SERVERS_OWN }];
     target.into_iter().for_each(|target| target.encode(&mut request));
     far.write(&request).await.map_err(lost)?;

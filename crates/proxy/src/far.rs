@@ -1,7 +1,7 @@
 //! The multipath side of a client's connection: a stream of ours as it is, or with a server's records on it.
 
 use super::key::Key;
-use super::noise::{self, Initiator, MESSAGE, Opened, Records, SEALED};
+use super::noise::{self, Initiator, MESSAGE, Message, Opened, Records, SEALED};
 use anabranch_stack::{Slots, Stream};
 use bytes::{Buf as _, Bytes, BytesMut};
 use std::future::poll_fn;
@@ -49,14 +49,18 @@ pub(super) fn tampered() -> io::Error {
     io::ErrorKind::InvalidData.into()
 }
 
-/// Proves the key to a server that must prove it too.
+/// Proves the key to a server that must prove it too: `initiator` made `message`, of which the first `sent` bytes are on their way.
 ///
 /// # Errors
 /// [`io::ErrorKind::PermissionDenied`] if it does not, which includes that it closes at this point.
-pub(super) async fn initiate(mut stream: Stream, key: &Key) -> io::Result<Far> {
+pub(super) async fn initiate(
+    mut stream: Stream,
+    initiator: Initiator,
+    message: &Message,
+    sent: usize,
+) -> io::Result<Far> {
     let unproven = |_| io::Error::from(io::ErrorKind::PermissionDenied);
-    let (initiator, message) = Initiator::new(key).map_err(unproven)?;
-    stream.write_all(&message).await?;
+    stream.write_all(message.get(sent..).unwrap_or_default()).await?;
     let mut answer = [0; MESSAGE];
     stream.read_exact(&mut answer).await.map_err(|_closed| io::Error::from(io::ErrorKind::PermissionDenied))?;
     let records = initiator.finish(&answer).map_err(unproven)?;

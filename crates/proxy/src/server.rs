@@ -19,6 +19,9 @@ use std::io;
 use std::sync::Arc;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// Where clients are led.
@@ -60,43 +63,64 @@ struct Shared {
 
 /// A server that listens.
 pub struct Server {
-    listener: Listener,
+    /// Of each stack one, and where it is served.
+    listeners: Vec<(Listener, Handle)>,
     shared: Arc<Shared>,
 }
 
 impl Server {
-    /// Listens; nobody is served before [`Self::run`].
+    /// Listens on stacks that are one host; nobody is served before [`Self::run`].
     ///
     /// # Errors
     /// [`ListenError`], e.g. if the port is taken.
-    pub fn bind(stack: &Stack, config: ServerConfig) -> Result<Self, ListenError> {
-        let listener = stack.listen(config.port, config.connection)?;
+    pub fn bind(stacks: &[Stack], config: ServerConfig) -> Result<Self, ListenError> {
+        let listen = |stack: &Stack| {
+            let listener = stack.listen(config.port, config.connection.clone())?;
+            Ok((listener, stack.runtime().clone()))
+        };
+        let listeners = stacks.iter().map(listen).collect::<Result<_, ListenError>>()?;
         let service = Arc::new(Service::new(config.limits, config.journal));
         let ServerConfig { key, destination, priorities, .. } = config;
         let shared = Shared { service, key, destination, priorities };
-        Ok(Self { listener, shared: Arc::new(shared) })
+        Ok(Self { listeners, shared: Arc::new(shared) })
     }
 
-    /// Serves until `stop` completes, and then for a moment those who are connected. Gives the totals.
+    /// Serves until `stop` completes, and then for a moment those who are connected; each client where its stack is. Gives the totals.
     pub async fn run(self, stop: impl Future<Output = ()>) -> ProxyCounters {
-        let mut tasks = Tasks::new(Arc::clone(&self.shared.service));
-        let mut stop = Box::pin(stop);
-        loop {
-            let accepted = tokio::select! {
-                biased;
-                () = &mut stop => break,
-                accepted = self.listener.accept() => accepted,
-                () = tasks.reap() => continue,
-            };
-            match accepted {
-                Some(stream) if tasks.admit() => tasks.spawn(serve(Arc::clone(&self.shared), stream)),
-                Some(stream) => stream.abort(),
-                None => break,
-            }
+        let (over, is_over) = watch::channel(false);
+        let mut workers = JoinSet::new();
+        for (listener, runtime) in self.listeners {
+            workers.spawn_on(accept(listener, runtime.clone(), Arc::clone(&self.shared), is_over.clone()), &runtime);
         }
-        drop(self.listener);
-        tasks.drain().await
+        let all = async { while workers.join_next().await.is_some() {} };
+        tokio::select! {
+            () = stop => {}
+            () = all => {}
+        }
+        over.send_replace(true);
+        while workers.join_next().await.is_some() {}
+        self.shared.service.with_counters(|counters| *counters)
     }
+}
+
+/// Serves the clients of one stack.
+async fn accept(listener: Listener, runtime: Handle, shared: Arc<Shared>, mut is_over: watch::Receiver<bool>) {
+    let mut tasks = Tasks::new(Arc::clone(&shared.service));
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            _ = is_over.wait_for(|over| *over) => break,
+            accepted = listener.accept() => accepted,
+            () = tasks.reap() => continue,
+        };
+        let Some(stream) = accepted else { break };
+        match tasks.admit() {
+            Some(seat) => tasks.spawn(seat, &runtime, serve(Arc::clone(&shared), stream)),
+            None => stream.abort(),
+        }
+    }
+    drop(listener);
+    tasks.drain().await;
 }
 
 /// Serves one client from its first byte to its last.

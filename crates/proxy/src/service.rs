@@ -9,9 +9,11 @@ use super::target::Target;
 use anabranch_stack::Slots;
 use bytes::Bytes;
 use std::future::Future;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -55,6 +57,8 @@ pub(super) struct Service {
     /// What all sockets are read into, one after the other.
     pub(super) slots: Slots,
     counters: Mutex<ProxyCounters>,
+    /// Clients that are served now, by all workers.
+    clients: AtomicUsize,
     journal: Option<Journal>,
 }
 
@@ -74,7 +78,8 @@ impl From<Failure> for Refused {
 
 impl Service {
     pub(super) fn new(limits: Limits, journal: Option<Journal>) -> Self {
-        Self { limits, resolver: Resolver::new(), slots: slots(), counters: Mutex::default(), journal }
+        let (counters, clients) = (Mutex::default(), AtomicUsize::new(0));
+        Self { limits, resolver: Resolver::new(), slots: slots(), counters, clients, journal }
     }
 
     pub(super) fn with_counters<T>(&self, act: impl FnOnce(&mut ProxyCounters) -> T) -> T {
@@ -94,7 +99,16 @@ impl Service {
     }
 }
 
-/// The tasks of all clients.
+/// Counts a client for as long as it is there.
+pub(super) struct Seat(Arc<Service>);
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.clients.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The tasks of a worker's clients, or of all.
 pub(super) struct Tasks {
     service: Arc<Service>,
     tasks: JoinSet<()>,
@@ -105,21 +119,21 @@ impl Tasks {
         Self { service, tasks: JoinSet::new() }
     }
 
-    /// Whether there is room for one more client, which has just come.
-    pub(super) fn admit(&mut self) -> bool {
-        // Those who have gone count no more.
-        while self.tasks.try_join_next().is_some() {}
-        let room = self.tasks.len() < self.service.limits.connections;
-        let count = self.tasks.len() as u64;
-        self.service.with_counters(|counters| {
+    /// A place for one more client, which has just come, if there is room.
+    pub(super) fn admit(&mut self) -> Option<Seat> {
+        let service = &self.service;
+        let before = service.clients.fetch_add(1, Ordering::Relaxed);
+        let seat = Seat(Arc::clone(service));
+        let room = before < service.limits.connections;
+        service.with_counters(|counters| {
             if room {
                 counters.accepted += 1;
-                counters.most = counters.most.max(count + 1);
+                counters.most = counters.most.max(before as u64 + 1);
             } else {
                 counters.over_limit += 1;
             }
         });
-        room
+        room.then_some(seat)
     }
 
     /// Gives back what clients that have gone had; never completes without one.
@@ -129,8 +143,12 @@ impl Tasks {
         }
     }
 
-    pub(super) fn spawn(&mut self, client: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.spawn(client);
+    pub(super) fn spawn(&mut self, seat: Seat, runtime: &Handle, client: impl Future<Output = ()> + Send + 'static) {
+        let client = async move {
+            client.await;
+            drop(seat);
+        };
+        self.tasks.spawn_on(client, runtime);
     }
 
     /// Lets clients finish for a moment, then ends them. Gives the totals.

@@ -240,6 +240,17 @@ pub fn shared(
     multipath: &ConnectionConfig,
     single: &ConnectionConfig,
 ) -> World {
+    shared_link(seed, (subflows, tcp), (&bottleneck.forward(), &bottleneck.backward()), multipath, single)
+}
+
+/// As [`shared`], with so many (subflows, plain TCP connections), over any link there and back.
+pub fn shared_link(
+    seed: u64,
+    (subflows, tcp): (usize, usize),
+    (there, back): (&LinkConfig, &LinkConfig),
+    multipath: &ConnectionConfig,
+    single: &ConnectionConfig,
+) -> World {
     let mut world = world(seed);
     let client = world.add_host("client", &EndpointConfig::default(), full_mesh());
     let server = world.add_host("server", &EndpointConfig::default(), full_mesh());
@@ -249,12 +260,50 @@ pub fn shared(
         right.push(world.add_host(&format!("right {n}"), &EndpointConfig::default(), Box::new(NoPaths)));
     }
     let free = LinkConfig::default();
-    let bell = dumbbell(&mut world, &left, &right, &free, &bottleneck.forward(), &bottleneck.backward());
+    let bell = dumbbell(&mut world, &left, &right, &free, there, back);
     world.add_flow(upload("multipath", (client, bell.left[0]), bell.right[0], Instant::ZERO, multipath));
     for n in 0..tcp {
         let (from, to) = (bell.left[subflows + n], bell.right[1 + n]);
         let start = Instant::ZERO + Duration::from_millis(50) * (n as u64 + 1);
         world.add_flow(upload(&format!("tcp {n}"), (left[subflows + n], from), to, start, single));
+    }
+    world
+}
+
+/// A multipath connection of two subflows (the first flow), each over a bottleneck of its own, which it shares with so many plain
+/// TCP connections.
+pub fn apart(
+    seed: u64,
+    tcp: usize,
+    bottlenecks: [(&LinkConfig, &LinkConfig); 2],
+    multipath: &ConnectionConfig,
+    single: &ConnectionConfig,
+) -> World {
+    let mut world = world(seed);
+    let client = world.add_host("client", &EndpointConfig::default(), full_mesh());
+    let server = world.add_host("server", &EndpointConfig::default(), full_mesh());
+    let free = LinkConfig::default();
+    let mut others = Vec::new();
+    let mut first = None;
+    for (path, (there, back)) in bottlenecks.into_iter().enumerate() {
+        let (mut left, mut right) = (vec![client], vec![server]);
+        for n in 0..tcp {
+            let mut host = |side: &str| {
+                world.add_host(&format!("{side} {path} {n}"), &EndpointConfig::default(), Box::new(NoPaths))
+            };
+            left.push(host("left"));
+            right.push(host("right"));
+        }
+        let bell = dumbbell(&mut world, &left, &right, &free, there, back);
+        first.get_or_insert((bell.left[0], bell.right[0]));
+        others.extend((1..=tcp).map(|n| ((left[n], bell.left[n]), bell.right[n])));
+    }
+    if let Some((from, to)) = first {
+        world.add_flow(upload("multipath", (client, from), to, Instant::ZERO, multipath));
+    }
+    for (n, (from, to)) in others.into_iter().enumerate() {
+        let start = Instant::ZERO + Duration::from_millis(50) * (n as u64 + 1);
+        world.add_flow(upload(&format!("tcp {n}"), from, to, start, single));
     }
     world
 }

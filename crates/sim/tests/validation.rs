@@ -6,6 +6,7 @@
 //! asserted here, with the reason where that is more than 5 %.
 
 mod validation {
+    mod coexistence;
     mod fairness;
     mod golden;
     mod grid;

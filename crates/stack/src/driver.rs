@@ -16,29 +16,30 @@ const BATCH: usize = 64;
 pub struct Driver {
     shared: Handle,
     timer: Timer,
+    /// What came in for other stacks of the same host.
+    strays: Vec<Received>,
 }
 
 impl Driver {
     pub(super) fn new(shared: Handle) -> io::Result<Self> {
-        Ok(Self { shared, timer: Timer::new()? })
+        Ok(Self { shared, timer: Timer::new()?, strays: Vec::new() })
     }
 }
 
-/// Takes what came in on one device, at most a batch. Returns whether there may be more.
-fn receive(state: &mut State, index: usize, context: &mut Context<'_>) -> bool {
+/// Takes what came in on one device, at most a batch; what is not ours, where there are others whose it may be, is a stray. Returns
+/// whether there may be more.
+fn receive(state: &mut State, index: usize, context: &mut Context<'_>, mut strays: Option<&mut Vec<Received>>) -> bool {
     for _ in 0..BATCH {
         let Some(device) = state.devices.get_mut(index).and_then(Option::as_mut) else { return false };
         match device.poll_receive(context) {
-            Poll::Ready(Ok(received)) => {
-                let now = state.now();
-                match received {
-                    Received::Packet(packet) => state.endpoint.handle_packet(now, packet),
-                    Received::TooBig(message) => {
-                        state.endpoint.handle_packet_too_big(now, &message);
-                    }
+            Poll::Ready(Ok(received)) => match strays.as_mut().filter(|_| !state.claims(&received)) {
+                Some(strays) => strays.push(received),
+                None => {
+                    state.receive(received);
+                    let now = state.now();
+                    state.drain(now);
                 }
-                state.drain(now);
-            }
+            },
             Poll::Ready(Err(_gone)) => {
                 state.device_failed(index);
                 return false;
@@ -56,8 +57,9 @@ impl Future for Driver {
         let this = &mut *self;
         let mut state = this.shared.lock();
         let mut more = false;
+        let has_others = this.shared.has_others();
         for index in 0..state.devices.len() {
-            more |= receive(&mut state, index, context);
+            more |= receive(&mut state, index, context, has_others.then_some(&mut this.strays));
         }
         loop {
             let now = state.now();
@@ -81,6 +83,10 @@ impl Future for Driver {
         state.driver_waits(context);
         if more {
             context.waker().wake_by_ref();
+        }
+        drop(state);
+        if !this.strays.is_empty() {
+            this.shared.hand_over(&mut this.strays);
         }
         Poll::Pending
     }

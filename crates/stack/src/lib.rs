@@ -29,15 +29,17 @@ pub use report::{ConnectionReport, PathReport, explain};
 pub use slots::{Slot, Slots};
 pub use stream::Stream;
 
-use anabranch_mptcp::{ConnectionConfig, Endpoint, EndpointConfig, Ports};
+use anabranch_mptcp::{ConnectionConfig, Endpoint, EndpointConfig, Ports, Share};
 use anabranch_policy::ids::AddressId;
 use anabranch_policy::path_manager::PathManager;
 use anabranch_system::Clock;
+use bytes::Bytes;
 use core::net::{IpAddr, SocketAddr};
 use device::DeviceCounters;
 use state::{Shared, State};
 use std::io;
 use std::sync::Arc;
+use tokio::runtime::Handle;
 
 /// What can be chosen about a stack.
 pub struct StackConfig {
@@ -56,12 +58,23 @@ impl StackConfig {
         let ports = Ports::HashBased { low: 1_024, high: u16::MAX };
         Self { endpoint: EndpointConfig { ports, ..EndpointConfig::default() }, path_manager, backlog: 1_024 }
     }
+
+    /// For one of several stacks that have the same addresses, each with tokens and ports of its own ([`Stack::unite`]).
+    #[must_use]
+    pub fn share(mut self, share: Share) -> Self {
+        if let Ports::HashBased { low, high } = self.endpoint.ports {
+            self.endpoint.ports = share.ports(low, high);
+        }
+        self.endpoint.share = share;
+        self
+    }
 }
 
 /// A handle to a host in user space. Clones are the same host.
 #[derive(Clone)]
 pub struct Stack {
     shared: Arc<Shared>,
+    runtime: Handle,
 }
 
 impl Stack {
@@ -74,7 +87,23 @@ impl Stack {
         let endpoint = Endpoint::new(config.endpoint, config.path_manager);
         let shared = Arc::new(Shared::new(State::new(endpoint, Clock::new(), config.backlog)));
         let driver = Driver::new(Arc::clone(&shared))?;
-        Ok((Self { shared }, driver))
+        Ok((Self { shared, runtime: Handle::current() }, driver))
+    }
+
+    /// The runtime that it was made in, where its driver is and its streams are best used.
+    pub fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+
+    /// Makes several stacks with the same addresses one host, e.g. on a core each: what comes to one and is another's reaches that. A
+    /// new connection is whose its SYN comes to; a join is whose token it names. Each stack must have been made with
+    /// its own [`StackConfig::share`] and have a queue of each device ([`Device::tun_queues`]), where each SYN from the same address
+    /// and port comes to the same stack.
+    pub fn unite(stacks: &[Self]) {
+        for (at, stack) in stacks.iter().enumerate() {
+            let others = stacks.iter().enumerate().filter(|(other, _)| *other != at);
+            stack.shared.unite(others.map(|(_, other)| Arc::downgrade(&other.shared)));
+        }
     }
 
     /// Adds a device, without addresses.
@@ -131,10 +160,25 @@ impl Stack {
         remote: SocketAddr,
         config: ConnectionConfig,
     ) -> Result<Stream, ConnectError> {
-        let id = self.shared.lock().connect(local, remote, config)?;
+        Ok(self.connect_with(local, remote, config, Bytes::new()).await?.0)
+    }
+
+    /// As [`Self::connect`], for who speaks first: `first` is written before the handshake is over, and leaves with its third
+    /// segment instead of behind it. Also returns how many bytes of it there was room for.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
+    pub async fn connect_with(
+        &self,
+        local: Option<IpAddr>,
+        remote: SocketAddr,
+        config: ConnectionConfig,
+        first: Bytes,
+    ) -> Result<(Stream, usize), ConnectError> {
+        let (id, taken) = self.shared.lock().connect(local, remote, config, first)?;
         let stream = Stream::new(Arc::clone(&self.shared), id, remote);
         stream.established().await?;
-        Ok(stream)
+        Ok((stream, taken))
     }
 
     /// Accepts connections on a port of every local address.

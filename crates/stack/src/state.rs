@@ -3,7 +3,7 @@
 use super::connection::{Connection, PathChange, wait, wake};
 use super::error::{AttachError, ConnectError, ListenError};
 use super::{DeviceId, StackCounters};
-use crate::device::{Device, DeviceCounters};
+use crate::device::{Device, DeviceCounters, Received};
 use crate::slots::Slots;
 use anabranch_mptcp::{ConnectionConfig, Endpoint, Event, FallbackCause};
 use anabranch_policy::ids::{AddressId, ConnectionId};
@@ -14,7 +14,7 @@ use bytes::Bytes;
 use core::net::{IpAddr, SocketAddr};
 use foldhash::fast::FixedState;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
 
 /// Most bytes copied for one write. Less than a quarter gets no slot of this size, which would hold memory for nothing.
@@ -25,11 +25,38 @@ pub(super) struct Shared {
     state: Mutex<State>,
     /// Where large writes are copied to.
     slots: Slots,
+    /// The other stacks that are one host with this one.
+    others: OnceLock<Box<[Weak<Shared>]>>,
 }
 
 impl Shared {
     pub(super) fn new(state: State) -> Self {
-        Self { state: Mutex::new(state), slots: Slots::new(WRITE) }
+        Self { state: Mutex::new(state), slots: Slots::new(WRITE), others: OnceLock::new() }
+    }
+
+    /// From now on this is one host with others. Only the first call counts.
+    pub(super) fn unite(&self, others: impl Iterator<Item = Weak<Self>>) {
+        let _ = self.others.set(others.collect());
+    }
+
+    /// Whether others are one host with this one.
+    pub(super) fn has_others(&self) -> bool {
+        self.others.get().is_some_and(|others| !others.is_empty())
+    }
+
+    /// Has whose packets these are take them; what nobody knows is ours. Without a lock in hand: of two, each might wait for the
+    /// other.
+    pub(super) fn hand_over(&self, strays: &mut Vec<Received>) {
+        let others = self.others.get().into_iter().flatten().filter_map(Weak::upgrade);
+        for other in others {
+            if strays.is_empty() {
+                return;
+            }
+            other.lock().take_strays(strays);
+        }
+        let mut state = self.lock();
+        strays.drain(..).for_each(|stray| state.receive(stray));
+        state.wake_driver();
     }
 
     /// The state. Whoever panicked with it in hand has taken the process down a notch, but the engine's state is consistent
@@ -99,6 +126,38 @@ impl State {
             backlog_overflows: 0,
             no_device: 0,
             dropped_path_changes: 0,
+        }
+    }
+
+    /// Something came in.
+    pub(super) fn receive(&mut self, received: Received) {
+        let now = self.now();
+        match received {
+            Received::Packet(packet) => self.endpoint.handle_packet(now, packet),
+            Received::TooBig(message) => {
+                self.endpoint.handle_packet_too_big(now, &message);
+            }
+        }
+    }
+
+    /// Whether something that came in is this stack's, of several that are one host.
+    pub(super) fn claims(&self, received: &Received) -> bool {
+        match received {
+            Received::Packet(packet) => self.endpoint.claims(packet),
+            Received::TooBig(message) => self.endpoint.has_subflow(message.source, message.destination),
+        }
+    }
+
+    /// Takes of what came in elsewhere what is ours.
+    fn take_strays(&mut self, strays: &mut Vec<Received>) {
+        let before = strays.len();
+        let mut left = Vec::new();
+        for stray in strays.drain(..) {
+            if self.claims(&stray) { self.receive(stray) } else { left.push(stray) }
+        }
+        *strays = left;
+        if strays.len() < before {
+            self.wake_driver();
         }
     }
 
@@ -183,15 +242,18 @@ impl State {
         local: Option<IpAddr>,
         remote: SocketAddr,
         config: ConnectionConfig,
-    ) -> Result<ConnectionId, ConnectError> {
+        first: Bytes,
+    ) -> Result<(ConnectionId, usize), ConnectError> {
         if self.shut_down {
             return Err(ConnectError::ShutDown);
         }
         let now = self.now();
         let id = self.endpoint.connect(now, local, remote, self.fitted(config))?;
         self.connections.insert(id, Connection::default());
+        // If it cannot be written, that is said when the rest is.
+        let taken = if first.is_empty() { 0 } else { self.endpoint.write(now, id, first).unwrap_or(0) };
         self.wake_driver();
-        Ok(id)
+        Ok((id, taken))
     }
 
     pub(super) fn listen(&mut self, port: u16, config: ConnectionConfig) -> Result<(), ListenError> {

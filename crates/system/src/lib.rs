@@ -15,6 +15,6 @@ pub use descriptor::watch;
 pub use namespace::{Namespace, command_in, namespace_cookie};
 pub use packet_pipe::{enlarge, packet_pipe};
 pub use priority::{Priority, raise as raise_priority};
-pub use socket_option::socket_option;
+pub use socket_option::{socket_option, steer_by_word};
 pub use timer::Timer;
 pub use write_joined::write_joined;

@@ -2,7 +2,8 @@
 
 use nix::errno::Errno;
 use nix::libc;
-use std::os::fd::RawFd;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, RawFd};
 
 /// Asks for an option of a socket; returns how many bytes of `value` the kernel filled.
 ///
@@ -15,4 +16,28 @@ pub fn socket_option(socket: RawFd, level: i32, name: i32, value: &mut [u8]) -> 
     let outcome = unsafe { libc::getsockopt(socket, level, name, value.as_mut_ptr().cast(), &raw mut length) };
     Errno::result(outcome)?;
     Ok((length as usize).min(value.len()))
+}
+
+/// Has the kernel choose, of `count` UDP sockets with SO_REUSEPORT and one address, the one that gets a datagram: by the four bytes at
+/// `offset` of its payload, modulo `count`, in the order of their binding. A datagram that ends before is the first one's.
+///
+/// # Errors
+/// What the kernel says.
+pub fn steer_by_word(socket: impl AsFd, offset: usize, count: u32) -> io::Result<()> {
+    let code = |code: u32| u16::try_from(code).unwrap_or(u16::MAX);
+    let step = |of: u32, k: u32| libc::sock_filter { code: code(of), jt: 0, jf: 0, k };
+    let offset = u32::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut program = [
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset),
+        step(libc::BPF_ALU | libc::BPF_MOD | libc::BPF_K, count.max(1)),
+        step(libc::BPF_RET | libc::BPF_A, 0),
+    ];
+    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    let (socket, length) = (socket.as_fd().as_raw_fd(), size_of::<libc::sock_fprog>() as libc::socklen_t);
+    let value = (&raw const program).cast();
+    // SAFETY: the kernel reads `length` bytes at `value` and the instructions that these point to, all of which outlive the call.
+    #[allow(unsafe_code)]
+    let outcome = unsafe { libc::setsockopt(socket, libc::SOL_SOCKET, libc::SO_ATTACH_REUSEPORT_CBPF, value, length) };
+    Errno::result(outcome)?;
+    Ok(())
 }

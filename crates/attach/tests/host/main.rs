@@ -9,6 +9,7 @@ mod left_behind;
 mod local;
 mod scene;
 mod uplinks;
+mod workers;
 
 use libtest_mimic::{Arguments, Trial};
 
@@ -23,7 +24,10 @@ fn main() {
         eprintln!("skipped: {reason}");
     }
     let trials: Vec<Trial> =
-        [local::trials(), uplinks::trials(), follow::trials(), left_behind::trials()].into_iter().flatten().collect();
+        [local::trials(), uplinks::trials(), follow::trials(), left_behind::trials(), workers::trials()]
+            .into_iter()
+            .flatten()
+            .collect();
     let trials = trials.into_iter().map(|trial| trial.with_ignored_flag(missing.is_some())).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }

@@ -1,6 +1,7 @@
 //! One connection that carries as much as it can, and the processor time that this takes.
 
 use crate::scene::{ENTRANCE, Scene, TARGET, run_in};
+use anabranch_system::Namespace;
 use std::fmt;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -44,6 +45,8 @@ pub struct Rate {
     /// Processor time of the two programs, seconds.
     proxy: f64,
     serve: f64,
+    /// Mean size of what left the sender by its paths, bytes: with offloads many segments are one.
+    pub packet: f64,
 }
 
 impl Rate {
@@ -60,31 +63,54 @@ impl Rate {
     }
 }
 
-/// Carries bytes for so long after the warm-up.
-pub fn measure(scene: &Scene, way: Way, time: Duration) -> Rate {
+/// Carries bytes for so long after the warm-up, over so many connections.
+pub fn measure(scene: &Scene, way: Way, time: Duration, connections: usize) -> Rate {
     let listener = run_in(&scene.server, || TcpListener::bind((Ipv4Addr::LOCALHOST, TARGET)).expect("it is free"));
-    let near =
-        run_in(&scene.client, || TcpStream::connect((Ipv4Addr::LOCALHOST, ENTRANCE)).expect("the proxy listens"));
-    let (far, _) = listener.accept().expect("the connection comes through");
-    let (source, sink) = if way == Way::Up { (near, far) } else { (far, near) };
+    let connect = |_| {
+        let near = run_in(&scene.client, || TcpStream::connect((Ipv4Addr::LOCALHOST, ENTRANCE)));
+        let (far, _) = listener.accept().expect("the connection comes through");
+        let near = near.expect("the proxy listens");
+        if way == Way::Up { (near, far) } else { (far, near) }
+    };
+    let ends: Vec<(TcpStream, TcpStream)> = (0..connections).map(connect).collect();
     let (arrived, over) = (AtomicU64::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
-        scope.spawn(|| send(&source, &over));
-        scope.spawn(|| receive(&sink, &arrived));
+        for (source, sink) in &ends {
+            scope.spawn(|| send(source, &over));
+            scope.spawn(|| receive(sink, &arrived));
+        }
         thread::sleep(WARM_UP);
         let look = || (Instant::now(), arrived.load(Ordering::Relaxed), scene.proxy.cpu(), scene.serve.cpu());
+        let sender = if way == Way::Up { &scene.client } else { &scene.server };
+        let sent_before = sent(sender);
         let before = look();
         thread::sleep(time);
         let after = look();
+        let sent_after = sent(sender);
         over.store(true, Ordering::Relaxed);
         // Whatever they wait for, they end.
-        let _ = (source.shutdown(std::net::Shutdown::Both), sink.shutdown(std::net::Shutdown::Both));
+        for socket in ends.iter().flat_map(|(source, sink)| [source, sink]) {
+            let _ = socket.shutdown(std::net::Shutdown::Both);
+        }
         Rate {
             gbit: (after.1 - before.1) as f64 * 8e-9,
             seconds: (after.0 - before.0).as_secs_f64(),
             proxy: (after.2 - before.2).as_secs_f64(),
             serve: (after.3 - before.3).as_secs_f64(),
+            packet: (sent_after.0 - sent_before.0) / (sent_after.1 - sent_before.1),
         }
+    })
+}
+
+/// Bytes and packets that have left a host by its paths.
+fn sent(host: &Namespace) -> (f64, f64) {
+    let text = run_in(host, || std::fs::read_to_string("/proc/thread-self/net/dev").expect("it is there"));
+    let paths = text.lines().filter(|line| line.trim_start().starts_with("path"));
+    paths.fold((0.0, 0.0), |(bytes, packets), line| {
+        // Behind the name, of 16 columns, what was sent begins with the ninth.
+        let numbers = line.split_once(':').map_or("", |(_, numbers)| numbers);
+        let mut sent = numbers.split_whitespace().skip(8).map(|number| number.parse().unwrap_or(0.0));
+        (bytes + sent.next().unwrap_or(0.0), packets + sent.next().unwrap_or(0.0))
     })
 }
 
@@ -117,6 +143,7 @@ pub fn print(rates: &[Rate]) {
     line("Gbit/s", rates.iter().map(Rate::by_clock));
     line("Gbit per CPU second of proxy", rates.iter().map(Rate::by_proxy));
     line("Gbit per CPU second of serve", rates.iter().map(Rate::by_serve));
+    line("kB that leave the sender at once", rates.iter().map(|rate| rate.packet * 1e-3));
 }
 
 /// The ratio of two, round by round.

@@ -1,19 +1,24 @@
 //! What users run: `anabranch proxy` and `anabranch serve` with a key, in two network namespaces with a veth pair for each
-//! path. Bulk throughput, policies in alternation, and connections set up per second. Needs root and nft; without, it says so
+//! path. Bulk throughput, policies in alternation, and connections set up per second. `--only gate` judges, for CI. Needs root and nft; without, it says so
 //! and measures nothing.
 //!
 //! `cargo bench -p anabranch-cli --no-default-features --bench proxy -- [--rounds N] [--seconds S] [--minute SECONDS] [--at-once N]
-//! [--policies A,B] [--paths 1,2] [--modes tun,udp] [--ways up,down] [--delay MS] [--only bulk|rate] [--program FILE]`
+//! [--policies A,B] [--paths 1,2] [--modes tun,udp] [--ways up,down] [--delay MS] [--workers N] [--connections N]
+//! [--only bulk|rate|gate] [--program FILE]`
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // its results
 
 mod bulk;
+mod gate;
 mod rate;
 mod scene;
 
-use scene::{Mode, Scene, Setting};
+use scene::{Mode, SHIPPED, Scene, Setting};
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// Connections that are told of together.
+const STRETCH: Duration = Duration::from_secs(5);
 
 /// What is asked for on the command line.
 struct Request {
@@ -26,6 +31,9 @@ struct Request {
     modes: Vec<Mode>,
     ways: Vec<bulk::Way>,
     delay: u32,
+    /// 0: as many as the programs choose.
+    workers: Vec<u8>,
+    connections: usize,
     only: Option<String>,
     program: PathBuf,
 }
@@ -41,11 +49,13 @@ fn request() -> Result<Request, String> {
         seconds: 3.0,
         minute: 60,
         at_once: 8,
-        policies: vec!["anabranch".to_owned(), "plain".to_owned()],
+        policies: vec![SHIPPED.to_owned(), "plain".to_owned()],
         paths: vec![1, 2],
         modes: vec![Mode::Tun, Mode::Udp],
         ways: vec![bulk::Way::Up],
         delay: 0,
+        workers: vec![0],
+        connections: 1,
         only: None,
         program: PathBuf::from(env!("CARGO_BIN_EXE_anabranch")),
     };
@@ -59,6 +69,8 @@ fn request() -> Result<Request, String> {
             "--minute" => request.minute = value.parse().map_err(|_| wrong())?,
             "--at-once" => request.at_once = value.parse().map_err(|_| wrong())?,
             "--delay" => request.delay = value.parse().map_err(|_| wrong())?,
+            "--workers" => request.workers = list(&value, |word| word.parse().ok())?,
+            "--connections" => request.connections = value.parse().map_err(|_| wrong())?,
             "--policies" => request.policies = list(&value, |word| Some(word.to_owned()))?,
             "--paths" => request.paths = list(&value, |word| word.parse().ok())?,
             "--modes" => request.modes = list(&value, Mode::named)?,
@@ -80,42 +92,53 @@ fn main() {
         println!("skipped: {reason}");
         return;
     }
+    if request.only.as_deref() == Some("gate") {
+        if !gate::holds(&request.program) {
+            std::process::exit(1);
+        }
+        return;
+    }
     let wanted = |what: &str| request.only.as_ref().is_none_or(|only| only == what);
     for &paths in &request.paths {
         for &mode in &request.modes {
-            let setting = |policy: &str| Setting {
+            let setting = |policy: &str, workers: u8| Setting {
                 mode,
                 paths,
                 policy: policy.to_owned(),
                 delay: request.delay,
+                workers,
                 program: request.program.clone(),
             };
             for &way in request.ways.iter().filter(|_| wanted("bulk")) {
                 compare(&request, way, &setting);
             }
-            if wanted("rate") {
-                let setting = setting(request.policies.first().map_or("anabranch", String::as_str));
+            for &workers in request.workers.iter().filter(|_| wanted("rate")) {
+                let setting = setting(request.policies.first().map_or(SHIPPED, String::as_str), workers);
                 println!("\n{setting}: connections set up, {} at a time", request.at_once);
-                rate::measure(&Scene::new(&setting), request.minute, request.at_once);
+                let stretches = (request.minute / STRETCH.as_secs()).max(1) as usize;
+                rate::measure(&Scene::new(&setting), stretches, STRETCH, request.at_once);
             }
         }
     }
 }
 
-/// Bulk throughput of all policies in alternation.
-fn compare(request: &Request, way: bulk::Way, setting: &impl Fn(&str) -> Setting) {
-    let mut rates = vec![Vec::new(); request.policies.len()];
+/// Bulk throughput of all policies and numbers of workers in alternation.
+fn compare(request: &Request, way: bulk::Way, setting: &impl Fn(&str, u8) -> Setting) {
+    let each = |policy: &String| request.workers.iter().map(|&workers| setting(policy, workers)).collect::<Vec<_>>();
+    let settings: Vec<Setting> = request.policies.iter().flat_map(each).collect();
+    let mut rates = vec![Vec::new(); settings.len()];
     for _ in 0..request.rounds {
-        for (policy, rates) in request.policies.iter().zip(&mut rates) {
-            let scene = Scene::new(&setting(policy));
-            rates.push(bulk::measure(&scene, way, Duration::from_secs_f64(request.seconds)));
+        for (setting, rates) in settings.iter().zip(&mut rates) {
+            let (scene, time) = (Scene::new(setting), Duration::from_secs_f64(request.seconds));
+            rates.push(bulk::measure(&scene, way, time, request.connections));
         }
     }
-    for (policy, rates) in request.policies.iter().zip(&rates) {
-        println!("\n{}, {way}: median of {} x {} s", setting(policy), request.rounds, request.seconds);
+    for (setting, rates) in settings.iter().zip(&rates) {
+        let Request { rounds, seconds, connections, .. } = request;
+        println!("\n{setting}, {connections} connection(s), {way}: median of {rounds} x {seconds} s");
         bulk::print(rates);
     }
-    if let [first, second, ..] = rates.as_slice() {
-        bulk::print_ratio(&format!("{} / {}", request.policies[0], request.policies[1]), first, second);
+    if let ([one, other, ..], [first, second, ..]) = (settings.as_slice(), rates.as_slice()) {
+        bulk::print_ratio(&format!("{one} / {other}"), first, second);
     }
 }

@@ -9,8 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What is told together.
-const STRETCH: Duration = Duration::from_secs(5);
 /// Longer, and it counts as failed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -21,8 +19,9 @@ struct Stretch {
     failed: usize,
 }
 
-/// Sets up connections for so many seconds, and prints what it has seen.
-pub fn measure(scene: &Scene, seconds: u64, at_once: usize) {
+/// Sets up connections for so many stretches, and prints what it has seen. Returns for each the processor time of both programs
+/// for a connection, µs.
+pub fn measure(scene: &Scene, stretches: usize, stretch_time: Duration, at_once: usize) -> Vec<f64> {
     let listener = run_in(&scene.server, || TcpListener::bind((Ipv4Addr::LOCALHOST, TARGET)).expect("it is free"));
     let over = AtomicBool::new(false);
     let stretch = Mutex::new(Stretch::default());
@@ -32,12 +31,13 @@ pub fn measure(scene: &Scene, seconds: u64, at_once: usize) {
         (0..at_once).for_each(|_| drop(scope.spawn(|| run_in(&scene.client, || connect(&over, &stretch)))));
         println!("  {:>7} {:>9} {:>9} {:>9} {:>7}", "per s", "p50 ms", "p99 ms", "most ms", "failed");
         let mut cpu = (scene.proxy.cpu(), scene.serve.cpu());
-        for _ in 0..(seconds / STRETCH.as_secs()).max(1) {
+        let mut each = Vec::new();
+        for _ in 0..stretches {
             let from = Instant::now();
-            thread::sleep(STRETCH);
+            thread::sleep(stretch_time);
             let past = std::mem::take(&mut *stretch.lock().expect("nobody panics with it"));
             let now = (scene.proxy.cpu(), scene.serve.cpu());
-            past.print(from.elapsed(), now.0 - cpu.0, now.1 - cpu.1);
+            each.push(past.print(from.elapsed(), now.0 - cpu.0, now.1 - cpu.1));
             cpu = now;
         }
         over.store(true, Ordering::Relaxed);
@@ -46,7 +46,8 @@ pub fn measure(scene: &Scene, seconds: u64, at_once: usize) {
         for _ in 0..greeters {
             let _ = run_in(&scene.server, || TcpStream::connect((Ipv4Addr::LOCALHOST, TARGET)));
         }
-    });
+        each
+    })
 }
 
 /// The target: says one byte to each, and waits until it has gone.
@@ -78,7 +79,8 @@ fn connect(over: &AtomicBool, stretch: &Mutex<Stretch>) {
 }
 
 impl Stretch {
-    fn print(mut self, time: Duration, proxy: Duration, serve: Duration) {
+    /// Returns the processor time of both for a connection, µs.
+    fn print(mut self, time: Duration, proxy: Duration, serve: Duration) -> f64 {
         self.took.sort_unstable();
         let count = self.took.len();
         let at = |part: f64| {
@@ -96,5 +98,6 @@ impl Stretch {
             each(proxy),
             each(serve)
         );
+        each(proxy + serve)
     }
 }

@@ -13,6 +13,8 @@ use std::time::Duration;
 pub const ENTRANCE: u16 = 5_000;
 /// Where the server leads.
 pub const TARGET: u16 = 5_001;
+/// The policy of who says nothing.
+pub const SHIPPED: &str = "default";
 /// Where the server listens.
 const SERVER: u16 = 4_433;
 
@@ -38,17 +40,20 @@ impl Mode {
 pub struct Setting {
     pub mode: Mode,
     pub paths: u8,
+    /// [`SHIPPED`], or what `--policy` says.
     pub policy: String,
     /// Of each direction, ms; 0: no netem.
     pub delay: u32,
+    /// Of each of the two programs; 0: as many as they choose.
+    pub workers: u8,
     pub program: PathBuf,
 }
 
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { mode, paths, policy, delay, .. } = self;
+        let Self { mode, paths, policy, delay, workers, .. } = self;
         let mode = if *mode == Mode::Tun { "TUN" } else { "UDP" };
-        write!(f, "{policy}, {mode}, {paths} path(s)")?;
+        write!(f, "{policy}, {mode}, {paths} path(s), {workers} worker(s)")?;
         if *delay > 0 { write!(f, ", {delay} ms each way") } else { Ok(()) }
     }
 }
@@ -70,7 +75,9 @@ impl Program {
     /// Starts it in a host and waits until it says that it listens.
     fn start(host: &Namespace, setting: &Setting, words: &[&str]) -> Self {
         let mut command = command_in(host, setting.program.as_os_str());
-        let child = command.args(words).args(["--policy", &setting.policy]).stdout(Stdio::piped()).spawn();
+        let policy = ["--policy", &setting.policy];
+        command.args(words).args(policy.iter().filter(|_| setting.policy != SHIPPED));
+        let child = command.stdout(Stdio::piped()).spawn();
         let mut child = child.unwrap_or_else(|error| panic!("{}: {error}", setting.program.display()));
         let mut lines = BufReader::new(child.stdout.take().expect("it is a pipe")).lines();
         let listens = lines.any(|line| line.is_ok_and(|line| line.starts_with("listening")));
@@ -137,6 +144,9 @@ impl Scene {
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let mut common = words(&format!("--key {}", key.display()));
         (1..=setting.paths).for_each(|path| common.extend(words(&format!("--uplink path{path}"))));
+        if setting.workers > 0 {
+            common.extend(words(&format!("--workers {}", setting.workers)));
+        }
         match setting.mode {
             Mode::Tun => common.extend(words(&format!("--journal {}", directory.0.display()))),
             Mode::Udp => common.push("--udp".to_owned()),

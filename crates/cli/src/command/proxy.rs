@@ -141,18 +141,20 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
     block_on(async {
         let kinds: Vec<String> = entrances.iter().map(|entrance| describe(&entrance.leads)).collect();
         let entrances = Entrances::bind(entrances).map_err(|error| cannot_listen(&error))?;
-        let open = options.stack.open(reach).await?;
+        // Its threads end last.
+        let workers = options.limits.start_workers()?;
+        let open = options.stack.open_on(reach, workers.runtimes()).await?;
         for (address, kind) in entrances.addresses().iter().zip(kinds) {
             print(&format!("listening on {address}: {kind}\n"));
         }
-        let live = options.limits.live(open.attached.stack(), "anabranch proxy")?;
+        let live = options.limits.live(open.attached.stacks(), "anabranch proxy")?;
         let connection = open.connection;
         let priorities = Priorities::new(options.priority.clone());
         let choose =
             Box::new(move |target: &Target| ConnectionConfig { priority: priorities.of(target), ..connection.clone() });
         let (limits, journal) = (options.limits.limits(), options.limits.journal());
         let config = ProxyConfig { via, credentials, choose, limits, journal };
-        let counters = Proxy::new(entrances, open.attached.stack().clone(), config).run(asked_to_end(live)).await;
+        let counters = Proxy::new(entrances, open.attached.stacks(), config).run(asked_to_end(live)).await;
         print(&format!("{counters}\n"));
         open.attached.detach().await.map_err(|error| diagnostic(&error))
     })

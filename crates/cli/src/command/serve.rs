@@ -74,7 +74,9 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
         return Ok(());
     }
     block_on(async {
-        let open = options.stack.open(Reach::On(&ports)).await?;
+        // Its threads end last.
+        let workers = options.limits.start_workers()?;
+        let open = options.stack.open_on(Reach::On(&ports), workers.runtimes()).await?;
         let to = options.to.as_ref().map_or("where clients ask to".to_owned(), Target::to_string);
         let config = ServerConfig {
             port: options.port,
@@ -86,7 +88,7 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
             journal: options.limits.journal(),
         };
         let cannot = |error| Diagnostic::option(&format!("--port {}", options.port), format!("cannot listen: {error}"));
-        let server = Server::bind(open.attached.stack(), config).map_err(cannot)?;
+        let server = Server::bind(open.attached.stacks(), config).map_err(cannot)?;
         if options.stack.local.is_none() {
             // The stack's own addresses are behind those of the uplinks.
             print(&format!("listening on port {} of the uplinks: to {to}\n", options.port));
@@ -96,7 +98,7 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
             let address = std::net::SocketAddr::new(*address, options.port);
             print(&format!("listening on {address}: to {to}\n"));
         }
-        let live = options.limits.live(open.attached.stack(), "anabranch serve")?;
+        let live = options.limits.live(open.attached.stacks(), "anabranch serve")?;
         let counters = server.run(asked_to_end(live)).await;
         print(&format!("{counters}\n"));
         open.attached.detach().await.map_err(|error| diagnostic(&error))

@@ -5,8 +5,11 @@ use anabranch_policy::combination::{Choice, Combination};
 use anabranch_routing::lanes::LaneSettings;
 use anabranch_routing::lsa_fullness::LsaFullness;
 
-/// What a stack runs under if nothing is said: the name of [`Contender::anabranch`].
+/// What the lab calls the default: the name of [`Contender::anabranch`].
 pub const RECOMMENDED: &str = "anabranch";
+
+/// What a stack on a network runs under if nothing is said: the same, with a congestion control that leaves others their share.
+pub const ON_NETWORKS: &str = "anabranch,congestion=bounded_cubic";
 
 /// Which of the scenario's paths a contender uses.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -41,8 +41,15 @@ impl Live {
     /// # Errors
     /// If standard output is no terminal.
     pub fn of_stack(stack: &Stack, title: &str) -> Result<Self, Diagnostic> {
-        let stack = stack.clone();
-        Self::start(title, move || Sample::of_stack(&stack, MAX_CONNECTIONS))
+        Self::of_stacks(vec![stack.clone()], title)
+    }
+
+    /// As [`Self::of_stack`], of several that are one host.
+    ///
+    /// # Errors
+    /// As of [`Self::of_stack`].
+    pub fn of_stacks(stacks: Vec<Stack>, title: &str) -> Result<Self, Diagnostic> {
+        Self::start(title, move || Sample::of_stacks(&stacks, MAX_CONNECTIONS))
     }
 
     fn start(title: &str, source: impl Fn() -> Sample + Send + 'static) -> Result<Self, Diagnostic> {

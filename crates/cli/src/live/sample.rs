@@ -44,9 +44,18 @@ pub struct Sample {
 }
 
 impl Sample {
-    pub fn of_stack(stack: &Stack, limit: usize) -> Self {
-        let connections = stack.connections(limit).iter().map(connection).collect();
-        Self { count: stack.connection_count(), connections }
+    /// Of stacks that are one host. Each numbers its connections from the same number on: here no two have the same.
+    pub fn of_stacks(stacks: &[Stack], limit: usize) -> Self {
+        let count = stacks.len() as u64;
+        let numbered = |(index, stack): (u64, &Stack)| {
+            let reports = stack.connections(limit);
+            let unique = |sample: ConnectionSample| ConnectionSample { id: sample.id * count + index, ..sample };
+            reports.iter().map(|report| unique(connection(report))).collect::<Vec<_>>()
+        };
+        let mut connections: Vec<_> = (0..).zip(stacks).flat_map(numbered).collect();
+        connections.sort_by_key(|connection| connection.id);
+        connections.truncate(limit);
+        Self { count: stacks.iter().map(Stack::connection_count).sum(), connections }
     }
 }
 

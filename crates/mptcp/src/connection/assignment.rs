@@ -8,6 +8,7 @@ use anabranch_policy::time::Instant;
 
 impl Connection {
     /// How much new data a probe of a subflow's path would carry, if one is wanted.
+    #[inline]
     pub(super) fn probe_length(&mut self, now: Instant, id: SubflowId) -> Option<u64> {
         let handle = self.subflows.find(|subflow| subflow.id() == id && subflow.has_narrow_path())?;
         let subflow = &mut self.subflows[handle];

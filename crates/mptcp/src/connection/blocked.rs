@@ -36,8 +36,8 @@ impl Connection {
     }
 
     fn announce_blocked(&mut self, hole: u64) {
-        self.stats.blocked_episodes += 1;
-        self.output.notices.push_back(Notice::Blocked(hole));
+        self.stats.blocked_episodes = self.stats.blocked_episodes.saturating_add(1);
+        self.output.tell(Notice::Blocked(hole));
         self.output.record(TraceRecord::Blocked { connection: self.id, hole });
     }
 

@@ -16,6 +16,7 @@ impl Connection {
     }
 
     /// In plain TCP, FIN follows the last byte. While MPTCP is being negotiated it waits for the outcome.
+    #[inline]
     pub(super) fn close_plain(&mut self) {
         let all_given = self.sender.all_assigned();
         if self.association.protocol != Protocol::Tcp

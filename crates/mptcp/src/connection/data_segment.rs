@@ -3,7 +3,7 @@
 use super::association::Protocol;
 use super::state::Connection;
 use super::subflows::Handle;
-use crate::subflow::scoreboard::{Joined, Record};
+use crate::subflow::scoreboard::{Departing, Joined};
 use anabranch_policy::path_manager::Role;
 use anabranch_policy::time::Instant;
 use anabranch_wire::mptcp::{CapableKeys, DataSequence, Dss, Mapping, VERSION, dss_checksum};
@@ -11,7 +11,7 @@ use anabranch_wire::{MptcpOption, Segment, SeqNumber};
 
 impl Connection {
     /// Writes the segment that carries a record into `segment`, whatever was in it.
-    pub(super) fn data_segment(&mut self, now: Instant, handle: Handle, record: Record, segment: &mut Segment) {
+    pub(super) fn data_segment(&mut self, now: Instant, handle: Handle, record: Departing, segment: &mut Segment) {
         let initial = self.subflows[handle].send.initial;
         let (dss, capable) = self.data_options(handle, initial, &record);
         let space = dss.as_ref().map_or(0, Dss::encoded_len) + capable.as_ref().map_or(0, MptcpOption::encoded_len);
@@ -32,7 +32,7 @@ impl Connection {
         &mut self,
         handle: Handle,
         initial: SeqNumber,
-        record: &Record,
+        record: &Departing,
     ) -> (Option<Dss>, Option<MptcpOption>) {
         if self.subflows[handle].is_bare(record) {
             return (None, None);
@@ -67,7 +67,7 @@ impl Connection {
         (Some(self.mapping_for(initial, record)), None)
     }
 
-    fn mapping_for(&self, initial: SeqNumber, record: &Record) -> Dss {
+    fn mapping_for(&self, initial: SeqNumber, record: &Departing) -> Dss {
         let (before, after, data_fin) = match record.joined {
             // The peer may be in the midst of the mapping that this data had when it left (RFC 8684, section 3.3.1: it must
             // not change). Linux takes part of it under another one as an error, and resets the subflow.
@@ -87,7 +87,7 @@ impl Connection {
     }
 
     /// The last mapping before plain TCP: length 0 makes it infinite (RFC 8684, section 3.7).
-    fn infinite_mapping(&mut self, initial: SeqNumber, record: &Record) -> Option<Dss> {
+    fn infinite_mapping(&mut self, initial: SeqNumber, record: &Departing) -> Option<Dss> {
         if record.payload.is_empty() || !self.association.fallback.goes_with(record.data_seq) {
             return None;
         }

@@ -34,7 +34,7 @@ impl Connection {
         // The path manager of a client hears of nothing before joins may begin.
         if self.association.protocol == Protocol::Multipath && (self.association.confirmed || self.role == Role::Server)
         {
-            self.output.notices.push_back(Notice::SubflowEstablished(id));
+            self.output.tell(Notice::SubflowEstablished(id));
             self.fit_buffers();
         }
         self.output.notify(Event::SubflowEstablished(self.id, id));

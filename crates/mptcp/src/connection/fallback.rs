@@ -188,7 +188,7 @@ impl Connection {
 
     /// The peer found a wrong checksum (MP_FAIL). On a reset the subflow is gone already and its data goes elsewhere.
     pub(super) fn record_failure(&mut self, _data_seq: u64) {
-        self.stats.checksum_failures += 1;
+        self.stats.checksum_failures = self.stats.checksum_failures.saturating_add(1);
     }
 
     /// MP_FAIL on an acknowledgement: answer with MP_FAIL and leave MPTCP.

@@ -11,7 +11,15 @@ use anabranch_wire::SeqNumber;
 
 impl Connection {
     /// The peer's FIN, once everything before it is here.
+    #[inline]
     pub(super) fn handle_fin(&mut self, now: Instant, handle: Handle, fin: Option<SeqNumber>) {
+        if fin.is_some() || self.subflows[handle].peer.fin.is_some() {
+            self.handle_known_fin(now, handle, fin);
+        }
+    }
+
+    #[inline(never)]
+    fn handle_known_fin(&mut self, now: Instant, handle: Handle, fin: Option<SeqNumber>) {
         let subflow = &mut self.subflows[handle];
         subflow.peer.fin = subflow.peer.fin.or(fin);
         if fin.is_some_and(|fin| fin.after(subflow.receiver.next)) {

@@ -177,7 +177,7 @@ impl Connection {
                 self.report_fallback(cause);
             }
             if self.association.protocol == Protocol::Multipath {
-                self.output.notices.push_back(Notice::Established);
+                self.output.tell(Notice::Established);
             }
         }
         self.announce_subflow(now, handle);

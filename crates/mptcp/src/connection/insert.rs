@@ -189,7 +189,13 @@ impl Connection {
     }
 
     /// Returns the data level what waited for holes of subflows that were given up. Returns whether anything did.
+    #[inline]
     pub(super) fn insert_released(&mut self, now: Instant) -> bool {
+        self.receiver.subflow_order.is_some() && self.insert_all_released(now)
+    }
+
+    #[inline(never)]
+    fn insert_all_released(&mut self, now: Instant) -> bool {
         let mut any = false;
         while let Some((id, piece)) = self.receiver.subflow_order.as_mut().and_then(|order| order.pop_released()) {
             if let Some(handle) = self.subflows.handle_of(id) {

@@ -63,7 +63,7 @@ impl Connection {
         if let Some(subflow) = self.subflow_mut(id)
             && core::mem::replace(&mut subflow.priority.backup_remote, backup) != backup
         {
-            self.output.notices.push_back(Notice::Priority(id, backup));
+            self.output.tell(Notice::Priority(id, backup));
         }
     }
 
@@ -74,7 +74,7 @@ impl Connection {
             return;
         };
         if !self.identity.keys.verify_add_address(id, address, port, hmac) {
-            self.stats.bad_hmacs += 1;
+            self.stats.bad_hmacs = self.stats.bad_hmacs.saturating_add(1);
             return;
         }
         if let Some(subflow) = self.subflow_mut(on) {
@@ -88,7 +88,7 @@ impl Connection {
         let id = AddressId(id);
         // Before joins may begin the path manager of a client hears of nothing; then of all that is known.
         if self.remember_remote_address(id, remote) && (self.association.confirmed || self.role == Role::Server) {
-            self.output.notices.push_back(Notice::AddressAnnounced(id, remote));
+            self.output.tell(Notice::AddressAnnounced(id, remote));
         }
     }
 
@@ -112,7 +112,7 @@ impl Connection {
     fn handle_remove_address(&mut self, now: Instant, ids: &[u8]) {
         for id in ids.iter().map(|id| AddressId(*id)) {
             self.signalling.remote_addresses.retain(|known| known.id != id);
-            self.output.notices.push_back(Notice::AddressRemoved(id));
+            self.output.tell(Notice::AddressRemoved(id));
             let affected: Vec<SubflowId> =
                 self.subflows.iter().filter(|s| s.identity.remote_address == id).map(Subflow::id).collect();
             for subflow in affected {

@@ -1,6 +1,7 @@
 //! What waits to leave a connection: packets, notices for the endpoint, trace records.
 
 use crate::event::{Event, TraceRecord};
+use crate::rare_queue::RareQueue;
 use crate::subflow::Identity;
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::CloseReason;
@@ -53,15 +54,24 @@ pub struct Workspace {
     pub resends: bool,
 }
 
+/// What the application hears again and again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum First {
+    Readable,
+    Writable,
+}
+
 /// What waits to leave.
 #[derive(Debug)]
 pub(crate) struct Output {
     /// Whether `poll_transmit` may find something.
     pub pending: bool,
     /// Packets that are complete, resets most of all.
-    pub packets: VecDeque<Packet>,
-    /// What the endpoint must pass on.
-    pub notices: VecDeque<Notice>,
+    pub packets: RareQueue<Packet>,
+    /// What the endpoint must pass on first. It has a place of its own, since hardly anything else comes after handshakes.
+    first: Option<First>,
+    /// What it must pass on then.
+    notices: RareQueue<Notice>,
     #[allow(clippy::box_collection, reason = "hardly any connection has one, and each pays for its place")]
     trace: Option<Box<VecDeque<TraceRecord>>>,
     /// The earliest deadline that the endpoint knows of.
@@ -75,34 +85,51 @@ impl Output {
     pub fn new(traces: bool) -> Self {
         Self {
             pending: true,
-            packets: VecDeque::new(),
-            notices: VecDeque::with_capacity(1),
+            packets: RareQueue::default(),
+            first: None,
+            notices: RareQueue::default(),
             trace: traces.then(Box::default),
             armed: Instant::NEVER,
             listed: false,
         }
     }
 
-    /// The next notice.
-    pub fn poll_notice(&mut self) -> Option<Notice> {
-        let notice = self.notices.pop_front();
-        if self.notices.is_empty() && self.notices.capacity() > 1 {
-            // One place stays for what comes with nearly every packet; handshakes fill more, once.
-            self.notices.shrink_to(1);
+    /// The next notice of the connection with this id.
+    pub fn poll_notice(&mut self, id: ConnectionId) -> Option<Notice> {
+        match self.first.take() {
+            Some(First::Readable) => return Some(Notice::Application(Event::Readable(id))),
+            Some(First::Writable) => return Some(Notice::Application(Event::Writable(id))),
+            None => {}
         }
-        notice
+        self.notices.take_front()
     }
 
     /// The next notice, if it is that there is something to read, as it is with nearly every segment of data.
-    pub fn poll_readable(&mut self) -> Option<Event> {
-        let Some(&Notice::Application(event @ Event::Readable(_))) = self.notices.front() else { return None };
-        self.poll_notice();
-        Some(event)
+    #[inline]
+    pub fn poll_readable(&mut self, id: ConnectionId) -> Option<Event> {
+        let readable = self.first == Some(First::Readable);
+        self.first = self.first.filter(|_| !readable);
+        readable.then_some(Event::Readable(id))
     }
 
     /// Something for the application.
     pub fn notify(&mut self, event: Event) {
-        self.notices.push_back(Notice::Application(event));
+        let first = self.first.is_none() && self.notices.is_empty();
+        match event {
+            Event::Readable(_) if first => self.first = Some(First::Readable),
+            Event::Writable(_) if first => self.first = Some(First::Writable),
+            _ => self.notices.push_back(Notice::Application(event)),
+        }
+    }
+
+    /// Something for the path manager, or both.
+    pub fn tell(&mut self, notice: Notice) {
+        self.notices.push_back(notice);
+    }
+
+    /// Whether there is something to pass on.
+    pub fn has_notices(&self) -> bool {
+        self.first.is_some() || !self.notices.is_empty()
     }
 
     /// Whether records are kept.
@@ -129,6 +156,6 @@ impl Output {
 
     /// Whether nothing is left to be passed on.
     pub fn is_empty(&self) -> bool {
-        self.packets.is_empty() && self.notices.is_empty()
+        self.packets.is_empty() && !self.has_notices()
     }
 }

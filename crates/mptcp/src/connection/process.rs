@@ -97,12 +97,12 @@ impl Connection {
             self.say_hello(now);
         }
         if first && self.role == Role::Client {
-            self.output.notices.push_back(Notice::Established);
+            self.output.tell(Notice::Established);
             let initial = self.subflows.first().map(Subflow::id);
-            self.output.notices.extend(initial.map(Notice::SubflowEstablished));
+            initial.into_iter().for_each(|id| self.output.tell(Notice::SubflowEstablished(id)));
             let announced =
                 self.signalling.remote_addresses.iter().map(|known| Notice::AddressAnnounced(known.id, known.remote));
-            self.output.notices.extend(announced);
+            announced.for_each(|notice| self.output.tell(notice));
         }
     }
 

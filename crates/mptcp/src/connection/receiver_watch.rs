@@ -66,7 +66,7 @@ impl Connection {
         };
         watch.repeat_at = repeat_at;
         if is_blocked {
-            self.output.notices.push_back(Notice::ReceiverBlocked(self.receiver.buffer.next()));
+            self.output.tell(Notice::ReceiverBlocked(self.receiver.buffer.next()));
         }
     }
 

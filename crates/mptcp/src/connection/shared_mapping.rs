@@ -8,7 +8,7 @@ use super::association::Protocol;
 use super::state::Connection;
 use super::subflows::Handle;
 use crate::subflow::MAPPING_SPACE;
-use crate::subflow::scoreboard::{Place, Record};
+use crate::subflow::scoreboard::{Departing, Place};
 use anabranch_policy::ids::SubflowId;
 
 /// Most bytes under one mapping: its length has 16 bits, and DATA_FIN takes one.
@@ -48,7 +48,7 @@ impl Connection {
     }
 
     /// A record leaves for the first time: if others wait behind it in its shared mapping, its mapping is for them too.
-    pub(super) fn bind_to_mapping(&mut self, handle: Handle, record: &mut Record) {
+    pub(super) fn bind_to_mapping(&mut self, handle: Handle, record: &mut Departing) {
         let (closed, end) = (self.life.write_closed(), self.sender.buffer.end());
         let multipath = self.association.protocol == Protocol::Multipath;
         if multipath && record.joined.is_none() {

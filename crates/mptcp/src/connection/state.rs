@@ -131,7 +131,7 @@ impl Connection {
 
     /// Whether it has nothing to tell, and is not over.
     pub fn is_quiet(&self) -> bool {
-        self.output.notices.is_empty() && self.life.closed.is_none()
+        !self.output.has_notices() && self.life.closed.is_none()
     }
 
     /// Whether what was done to it has no consequence for anybody else: nothing is to be sent or told.

@@ -15,10 +15,15 @@ use anabranch_wire::{Flags, MptcpOption, Segment, SeqNumber};
 
 impl Connection {
     /// When both directions are done, subflows close with FIN, and the application hears of it after its last read.
+    #[inline]
     pub(super) fn finish_if_done(&mut self, now: Instant) {
-        if !self.both_ended() || self.life.closed.is_some() {
-            return;
+        if self.both_ended() && self.life.closed.is_none() {
+            self.finish(now);
         }
+    }
+
+    #[inline(never)]
+    fn finish(&mut self, now: Instant) {
         let end = self.sender.buffer.end();
         if self.association.protocol == Protocol::Multipath {
             self.abandon_joins(now);
@@ -180,7 +185,7 @@ impl Connection {
         self.record_subflow_gone(id, why);
         self.congestion.on_subflow_removed(id);
         self.scheduling.scheduler.on_subflow_removed(id);
-        self.output.notices.push_back(Notice::SubflowClosed(identity, why));
+        self.output.tell(Notice::SubflowClosed(identity, why));
         if self.life.introduced() {
             self.output.notify(Event::SubflowClosed(self.id, id, why));
         }

@@ -64,7 +64,7 @@ impl Connection {
             Timer::Missing => self.handle_missing_timeout(now),
             Timer::Measure => {
                 self.rest_or_measure_again(now);
-                self.output.notices.push_back(Notice::Measure);
+                self.output.tell(Notice::Measure);
             }
             Timer::Schedule => self.timers.stop(Timer::Schedule),
             Timer::Announcement => {
@@ -154,7 +154,7 @@ impl Connection {
             return false;
         }
         if kind == Retransmit::Timeout {
-            self.stats.timeouts += 1;
+            self.stats.timeouts = self.stats.timeouts.saturating_add(1);
             self.record_timeout(handle, id);
         }
         true
@@ -168,7 +168,7 @@ impl Connection {
             self.reinject_outstanding(handle, Extent::All);
             self.take_back_queued(handle);
         }
-        self.output.notices.push_back(Notice::SubflowTimeout(id));
+        self.output.tell(Notice::SubflowTimeout(id));
     }
 
     /// Keepalive (RFC 9293, section 3.8.4). Returns false when the subflow is given up.

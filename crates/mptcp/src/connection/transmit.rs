@@ -31,7 +31,7 @@ impl Connection {
     /// Writes the next packet to send now into `place`, whatever was in it. Returns false if there is none.
     pub fn poll_transmit(&mut self, now: Instant, workspace: &mut Workspace, place: &mut Packet) -> bool {
         workspace.resends = false;
-        if let Some(packet) = self.output.packets.pop_front() {
+        if let Some(packet) = self.output.packets.take_front() {
             self.stats.segments_sent += 1;
             *place = packet;
             return true;

@@ -19,7 +19,38 @@ struct JoinRequest {
     nonce: u32,
 }
 
+/// Whether a segment asks for a connection or a subflow.
+fn opens(segment: &Segment) -> bool {
+    segment.flags.contains(Flags::SYN) && !segment.flags.intersects(Flags::ACK | Flags::RST | Flags::FIN)
+}
+
+fn join_request(segment: &Segment) -> Option<JoinRequest> {
+    segment.options.mptcp.iter().find_map(|option| match option {
+        MptcpOption::JoinSyn { backup, address_id, token, nonce } => {
+            Some(JoinRequest { backup: *backup, address_id: *address_id, token: *token, nonce: *nonce })
+        }
+        _ => None,
+    })
+}
+
 impl Endpoint {
+    /// Whether a packet is this endpoint's, of several that are one host ([`crate::Share`]): of one of its connections, a join of
+    /// one, or a SYN for a new connection, which is whose it comes to.
+    pub fn claims(&self, packet: &Packet) -> bool {
+        let local = SocketAddr::new(packet.ip.destination, packet.segment.destination_port);
+        let remote = SocketAddr::new(packet.ip.source, packet.segment.source_port);
+        if self.connections.has_route(local, remote) || self.time_waits.get(local, remote).is_some() {
+            return true;
+        }
+        opens(&packet.segment)
+            && join_request(&packet.segment).is_none_or(|join| self.config.share.owns_token(join.token))
+    }
+
+    /// Whether one of its connections has a subflow between these addresses.
+    pub fn has_subflow(&self, local: SocketAddr, remote: SocketAddr) -> bool {
+        self.connections.has_route(local, remote)
+    }
+
     /// A segment for a TIME-WAIT of which only its place in the table is left, or for nobody.
     pub(super) fn handle_unrouted(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr, packet: &Packet) {
         let Some(time_wait) = self.time_waits.get_mut(local, remote) else {
@@ -53,19 +84,11 @@ impl Endpoint {
             return;
         }
         let segment = &packet.segment;
-        let opens =
-            segment.flags.contains(Flags::SYN) && !segment.flags.intersects(Flags::ACK | Flags::RST | Flags::FIN);
         let ours = self.addresses.iter().find(|known| known.address == local.ip()).copied();
-        let Some(ours) = ours.filter(|_| opens) else {
+        let Some(ours) = ours.filter(|_| opens(segment)) else {
             return self.refuse(local, remote, segment, None);
         };
-        let join = segment.options.mptcp.iter().find_map(|option| match option {
-            MptcpOption::JoinSyn { backup, address_id, token, nonce } => {
-                Some(JoinRequest { backup: *backup, address_id: *address_id, token: *token, nonce: *nonce })
-            }
-            _ => None,
-        });
-        match join {
+        match join_request(segment) {
             Some(join) => self.accept_join(now, ours, (local, remote), &join, packet, last),
             None => self.accept(now, ours, (local, remote), packet, last),
         }

@@ -2,6 +2,7 @@
 
 use crate::connection::Connection;
 use anabranch_policy::ids::ConnectionId;
+use core::hash::BuildHasher;
 use core::net::SocketAddr;
 use foldhash::quality::FixedState;
 use std::collections::HashMap;
@@ -13,11 +14,15 @@ type Pair = (SocketAddr, SocketAddr);
 ///
 /// The maps are only looked up, never walked, so their order cannot show. Their hash is keyed from the endpoint's seed: a
 /// stranger cannot choose ports that collide.
+///
+/// Of an address pair only the hash stands here, a quarter of its length: the subflow that has the pair knows it. Of two pairs with
+/// the same hash, one in 2^64, the second counts as taken: a stranger's packets come to a connection that does not know them,
+/// and we choose another port.
 pub struct Connections {
     slots: Vec<Option<Box<Connection>>>,
     free: Vec<u32>,
     opened: u32,
-    routes: HashMap<Pair, ConnectionId, FixedState>,
+    routes: HashMap<u64, ConnectionId, FixedState>,
     tokens: HashMap<u32, ConnectionId, FixedState>,
     /// The pair looked up last: packets come in shared mappings.
     last: Option<(Pair, ConnectionId)>,
@@ -91,18 +96,18 @@ impl Connections {
 
     /// Segments between these addresses belong to this connection.
     pub fn add_route(&mut self, local: SocketAddr, remote: SocketAddr, id: ConnectionId) {
-        self.routes.insert((local, remote), id);
+        self.routes.insert(self.hash_of((local, remote)), id);
     }
 
     /// They do not any more.
     pub fn remove_route(&mut self, local: SocketAddr, remote: SocketAddr) {
-        self.routes.remove(&(local, remote));
+        self.routes.remove(&self.hash_of((local, remote)));
         self.last = None;
     }
 
     /// Whether somebody has this pair.
     pub fn has_route(&self, local: SocketAddr, remote: SocketAddr) -> bool {
-        self.routes.contains_key(&(local, remote))
+        self.routes.contains_key(&self.hash_of((local, remote)))
     }
 
     /// Whose segments between these addresses are.
@@ -111,9 +116,13 @@ impl Connections {
         if let Some((_, id)) = self.last.filter(|(last, _)| *last == pair) {
             return Some(id);
         }
-        let id = *self.routes.get(&pair)?;
+        let id = *self.routes.get(&self.hash_of(pair))?;
         self.last = Some((pair, id));
         Some(id)
+    }
+
+    fn hash_of(&self, pair: Pair) -> u64 {
+        self.routes.hasher().hash_one(pair)
     }
 
     /// Whether a token is taken.

@@ -50,18 +50,19 @@ impl Endpoint {
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.sweep();
         // After nearly every segment there is nothing to tell but that there is something to read.
-        let readable = connection.output.poll_readable();
-        let quiet = connection.is_quiet();
-        if let Some(event) = readable {
-            self.push_event(event);
-        }
-        if !quiet {
-            self.pass_on_notices(now, id);
-            if self.forget_if_over(now, id) {
-                return;
+        let readable = connection.output.poll_readable(id);
+        if connection.is_quiet() && !connection.output.has_trace() {
+            if !core::mem::replace(&mut connection.output.listed, true) {
+                self.ready.push_back(id);
             }
+            readable.into_iter().for_each(|event| self.push_event(event));
+            return;
         }
-        self.list(id);
+        readable.into_iter().for_each(|event| self.push_event(event));
+        self.pass_on_notices(now, id);
+        if !self.forget_if_over(now, id) {
+            self.list(id);
+        }
     }
 
     /// Forgets a connection of which nothing is left but subflows in TIME-WAIT, and nobody asks for; keeps those.
@@ -90,7 +91,7 @@ impl Endpoint {
 
     /// Passes on what a connection has to say, and carries out what the path manager makes of it.
     pub(super) fn pass_on_notices(&mut self, now: Instant, id: ConnectionId) {
-        while let Some(notice) = self.connections.get_mut(id).and_then(|connection| connection.output.poll_notice()) {
+        while let Some(notice) = self.connections.get_mut(id).and_then(|connection| connection.output.poll_notice(id)) {
             match notice {
                 Notice::Application(event) => {
                     if let Event::FellBack(_, cause) = event {

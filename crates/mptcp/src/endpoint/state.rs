@@ -113,7 +113,7 @@ impl Endpoint {
         }
     }
 
-    /// A key whose token no other connection has (RFC 8684, section 3.1).
+    /// A key whose token no other connection has (RFC 8684, section 3.1), of this endpoint or another of the host.
     fn fresh_key(&mut self, multipath: bool) -> (Key, Derived) {
         if !multipath {
             return (Key(0), Derived { token: 0, initial_data_seq: 0 });
@@ -121,7 +121,7 @@ impl Endpoint {
         loop {
             let key = Key(self.random.next_u64());
             let derived = key.derive();
-            if !self.connections.has_token(derived.token) {
+            if self.config.share.owns_token(derived.token) && !self.connections.has_token(derived.token) {
                 return (key, derived);
             }
         }

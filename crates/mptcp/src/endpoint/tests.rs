@@ -1,8 +1,8 @@
-//! What cannot be seen from outside: keys whose tokens collide.
+//! What cannot be seen from outside: keys whose tokens collide, and what belongs to which of several endpoints.
 
 use super::Endpoint;
 use super::random::Random;
-use crate::config::{ConnectionConfig, EndpointConfig, Policies};
+use crate::config::{ConnectionConfig, EndpointConfig, Policies, Ports, Share};
 use anabranch_policy::ids::AddressId;
 use anabranch_policy::path_manager::full_mesh::{FullMesh, MeshSettings};
 use anabranch_policy::table::{Settings, build};
@@ -33,4 +33,66 @@ fn a_key_whose_token_another_connection_has_is_not_used() {
     let keys = [random.next_u64(), random.next_u64()];
     assert_eq!(tokens, keys.map(|key| crate::keys::Key(key).derive().token));
     assert_eq!(endpoint.connection_count(), 2);
+}
+
+#[test]
+fn endpoints_that_are_one_host_have_tokens_and_ports_of_their_own() {
+    let policies = Policies {
+        congestion: Arc::new(|| build(congestion::TABLE, "new_reno", &Settings::new()).unwrap()),
+        scheduler: Arc::new(|| build(scheduler::TABLE, "lowest_rtt", &Settings::new()).unwrap()),
+        reliability: crate::config::fully_reliable(),
+    };
+    let shares = [0, 1, 2].map(|index| Share { index, count: 3 });
+    // Whatever is left of a range that three do not divide is nobody's.
+    let ports = shares.map(|share| share.ports(100, 200));
+    let range = |low, high| Ports::HashBased { low, high };
+    assert_eq!(ports, [range(100, 132), range(133, 165), range(166, 198)]);
+    assert_eq!(Share::WHOLE.ports(1_024, u16::MAX), range(1_024, u16::MAX));
+    for (share, ports) in shares.into_iter().zip(ports) {
+        // The same luck for all.
+        let config = EndpointConfig { seed: [7; 32], share, ports, ..EndpointConfig::default() };
+        let mut endpoint = Endpoint::new(config, Box::new(FullMesh::new(MeshSettings::default())));
+        endpoint.handle_address_up(Instant::ZERO, AddressId(1), [10, 0, 0, 1].into());
+        for _ in 0..30 {
+            let remote = ([10, 0, 0, 2], 80).into();
+            let id = endpoint.connect(Instant::ZERO, None, remote, ConnectionConfig::new(policies.clone())).unwrap();
+            let token = endpoint.connections.get(id).unwrap().token().unwrap();
+            assert_eq!(token % 3, share.index);
+            assert!(shares.into_iter().filter(|share| share.owns_token(token)).eq([share]));
+        }
+    }
+}
+
+#[test]
+fn an_endpoint_claims_its_connections_its_joins_and_new_ones_and_nothing_else() {
+    use anabranch_wire::{Flags, MptcpOption, Packet};
+    let share = Share { index: 1, count: 4 };
+    let config = EndpointConfig { seed: [7; 32], share, ..EndpointConfig::default() };
+    let mut endpoint = Endpoint::new(config, Box::new(FullMesh::new(MeshSettings::default())));
+    let now = Instant::ZERO;
+    endpoint.handle_address_up(now, AddressId(1), [10, 0, 0, 1].into());
+    let policies = Policies {
+        congestion: Arc::new(|| build(congestion::TABLE, "new_reno", &Settings::new()).unwrap()),
+        scheduler: Arc::new(|| build(scheduler::TABLE, "lowest_rtt", &Settings::new()).unwrap()),
+        reliability: crate::config::fully_reliable(),
+    };
+    let remote = ([10, 0, 0, 2], 80).into();
+    endpoint.connect(now, None, remote, ConnectionConfig::new(policies)).unwrap();
+    let syn = endpoint.poll_transmit(now).unwrap();
+    let packet = |port: u16, flags: Flags, token: Option<u32>| {
+        let mut packet = Packet::default();
+        (packet.ip.source, packet.ip.destination) = (syn.ip.destination, syn.ip.source);
+        (packet.segment.source_port, packet.segment.destination_port) = (syn.segment.destination_port, port);
+        packet.segment.flags = flags;
+        let join = |token| MptcpOption::JoinSyn { backup: false, address_id: 2, token, nonce: 0 };
+        packet.segment.options.mptcp.extend(token.map(join));
+        packet
+    };
+    let (ours, other) = (syn.segment.source_port, syn.segment.source_port ^ 1);
+    assert!(endpoint.claims(&packet(ours, Flags::ACK, None)), "of its connection");
+    assert!(!endpoint.claims(&packet(other, Flags::ACK, None)), "of nobody it knows");
+    assert!(endpoint.claims(&packet(other, Flags::SYN, None)), "a new connection is whose its SYN comes to");
+    assert!(!endpoint.claims(&packet(other, Flags::SYN | Flags::ACK, None)), "an answer that it did not ask for");
+    assert!(endpoint.claims(&packet(other, Flags::SYN, Some(5))), "a join of its own");
+    assert!(!endpoint.claims(&packet(other, Flags::SYN, Some(6))), "a join of another's");
 }

@@ -53,7 +53,27 @@ pub enum AckJudgement {
 
 impl Subflow {
     /// Takes in an acceptable acknowledgement: between SND.UNA and SND.NXT.
+    #[inline]
     pub fn handle_acknowledgement(&mut self, cx: &mut Context<'_>, segment: &Segment) -> Progress {
+        if self.is_no_news(segment) {
+            self.window.last = segment.window;
+            return Progress::default();
+        }
+        self.handle_news(cx, segment)
+    }
+
+    /// Whether nothing was sent that an acknowledgement could be for, and it says nothing else: so it is on all data that
+    /// comes to an end that only receives.
+    fn is_no_news(&self, segment: &Segment) -> bool {
+        segment.ack == self.send.una
+            && self.scoreboard.is_at_rest()
+            && segment.options.sack.is_empty()
+            && self.recovery.is_at_rest()
+            && !self.has_narrow_path()
+            && !self.negotiated.ecn.marks()
+    }
+
+    fn handle_news(&mut self, cx: &mut Context<'_>, segment: &Segment) -> Progress {
         let prior_in_flight = self.pipe();
         let prior_una = self.send.una;
         let dsack = self.find_dsack(segment);
@@ -303,9 +323,9 @@ impl Subflow {
     pub(super) fn begin_fast_recovery(&mut self, cx: &mut Context<'_>, prior_in_flight: u64, lost: u64) {
         self.congestion_event(cx, Congestion::Loss, prior_in_flight, lost, false);
         let flight_size = u64::from(self.send.nxt - self.send.una);
-        let prr = Prr::new(flight_size, self.pipe(), u64::from(self.mss));
+        let prr = Box::new(Prr::new(flight_size, self.pipe(), u64::from(self.mss)));
         self.recovery.phase = Phase::Fast { end: self.send.nxt, prr };
-        self.recovery.undo = Some(Undo::new(self.send.una));
+        self.recovery.undo = Some(Box::new(Undo::new(self.send.una)));
         self.recovery.tail_probe = None;
     }
 
@@ -455,7 +475,7 @@ impl Subflow {
         }
         self.congestion_event(cx, Congestion::Timeout, in_flight.max(lost), lost, repeated);
         if !repeated {
-            self.recovery.undo = Some(Undo::new(self.send.una));
+            self.recovery.undo = Some(Box::new(Undo::new(self.send.una)));
         }
         self.recovery.phase = Phase::Timeout { end: self.send.nxt };
         self.recovery.duplicate_acks = 0;

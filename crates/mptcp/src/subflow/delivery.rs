@@ -148,6 +148,11 @@ impl DeliverySampler {
         self.limited_until = (self.delivered + in_flight).max(1);
     }
 
+    /// Whether [`Self::limit`] would change nothing.
+    pub fn is_limited_until(&self, in_flight: u64) -> bool {
+        self.limited_until == (self.delivered + in_flight).max(1)
+    }
+
     /// The rate over the flight of a segment that left at `sent_at` and is delivered now. None if it took less than the
     /// least round trip: then the acknowledgement was for an earlier transmission.
     pub fn rate(&self, now: Instant, sent_at: Instant, departure: &Departure, min_rtt: Duration) -> Option<Rate> {

@@ -19,6 +19,7 @@ pub mod parts;
 pub mod path_mtu;
 mod path_mtu_search;
 mod queue;
+mod rare_blocks;
 pub mod receiver;
 pub mod recovery;
 pub mod rtt;

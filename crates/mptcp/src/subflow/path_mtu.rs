@@ -19,7 +19,7 @@
 use super::context::Context;
 use super::path_mtu_search::{PathMtu, Probe, RAISE};
 use super::recovery::Phase;
-use super::scoreboard::{Fate, Record};
+use super::scoreboard::{Departing, Fate};
 use super::state::Subflow;
 use crate::config::TcpConfig;
 use anabranch_policy::time::Instant;
@@ -55,13 +55,13 @@ impl Subflow {
     }
 
     /// Whether a record is a probe: longer than the others, though not by what its mapping would take.
-    pub fn is_probe(&self, record: &Record) -> bool {
+    pub fn is_probe(&self, record: &Departing) -> bool {
         record.payload.len() > self.mss as usize && record.place.number == 0
     }
 
     /// A record has left for the first time.
     #[inline]
-    pub(super) fn record_probe(&mut self, record: &Record) {
+    pub(super) fn record_probe(&mut self, record: &Departing) {
         if self.is_probe(record)
             && let Some(path) = self.path_mtu.as_deref_mut()
         {
@@ -89,7 +89,13 @@ impl Subflow {
 
     /// Segments were marked lost, `lost` bytes together: if the probe is among them, it goes again in shorter ones, and what is
     /// left of `lost` is returned. Where others were lost with it, that says nothing of its size (RFC 4821, section 7.6.3).
+    #[inline]
     pub(super) fn without_lost_probe(&mut self, now: Instant, lost: u64) -> u64 {
+        if self.path_mtu.is_some() { self.without_probe_on_narrow_path(now, lost) } else { lost }
+    }
+
+    #[inline(never)]
+    fn without_probe_on_narrow_path(&mut self, now: Instant, lost: u64) -> u64 {
         let Some(Probe { end, size }) = self.path_mtu.as_deref().and_then(|path| path.probe) else { return lost };
         if self.scoreboard.fate_before(end) != Some(Fate::Lost) {
             return lost;

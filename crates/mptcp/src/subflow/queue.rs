@@ -1,7 +1,7 @@
 //! Data that waits on a subflow to be sent.
 
 use super::receiver::AckDue;
-use super::scoreboard::{Place, Record};
+use super::scoreboard::{Departing, Place, Record};
 use super::state::Subflow;
 use crate::event::SendKind;
 use anabranch_policy::congestion::CongestionControl;
@@ -16,11 +16,15 @@ impl Subflow {
     /// nothing of the network. To be called when everything that may be sent has been. Returns whether that is new.
     pub fn record_limit(&mut self, congestion: &dyn CongestionControl) -> bool {
         let nothing_waits = self.scoreboard.queued() == 0 && self.scoreboard.lost() == 0;
-        if !nothing_waits || self.pipe() + u64::from(self.mss) > congestion.window(self.id()) {
+        let in_flight = self.scoreboard.in_flight();
+        if !nothing_waits
+            || self.scoreboard.sampler.is_limited_until(in_flight)
+            || self.pipe() + u64::from(self.mss) > congestion.window(self.id())
+        {
             return false;
         }
         let known = self.scoreboard.sampler.is_application_limited();
-        self.scoreboard.sampler.limit(self.scoreboard.in_flight());
+        self.scoreboard.sampler.limit(in_flight);
         !known
     }
 
@@ -50,7 +54,7 @@ impl Subflow {
     }
 
     /// Whether a record is so long that there is no room for a mapping beside it.
-    pub fn is_bare(&self, record: &Record) -> bool {
+    pub fn is_bare(&self, record: &Departing) -> bool {
         record.payload.len() > self.mss as usize && record.place.number > 0
     }
 

@@ -1,6 +1,7 @@
 //! What a subflow has received and owes an acknowledgement for: the next expected sequence number, the ranges
 //! beyond it, and the state of delayed acknowledgements. The bytes themselves are already at data level.
 
+use super::rare_blocks::RareBlocks;
 use crate::config::TcpConfig;
 use crate::sorted_ring::{Place, SortedRing};
 use anabranch_policy::time::{Duration, Instant};
@@ -43,7 +44,7 @@ pub struct Receiver {
     /// What arrived beyond it, in order, not touching.
     ranges: SortedRing<SackBlock>,
     /// The ranges to report, the most recent first (RFC 2018, section 4).
-    recent: SackBlocks,
+    recent: RareBlocks,
     /// What arrived twice, to be reported once (RFC 2883).
     duplicate: Option<SackBlock>,
     /// When an acknowledgement is owed.
@@ -70,7 +71,7 @@ impl Receiver {
         Self {
             next,
             ranges: SortedRing::default(),
-            recent: SackBlocks::new(),
+            recent: RareBlocks::default(),
             duplicate: None,
             due: AckDue::No,
             unacknowledged: 0,
@@ -183,7 +184,7 @@ impl Receiver {
         for block in self.recent.as_slice().iter().filter(|block| block.start.before(from)) {
             recent.push(SackBlock { start: block.start, end: block.end.min(from) });
         }
-        self.recent = recent;
+        self.recent.set(recent);
     }
 
     /// Delays the acknowledgement, but not past every second full-sized segment (RFC 9293, section 3.8.6.3).
@@ -249,7 +250,7 @@ impl Receiver {
                 recent.push(*old);
             }
         }
-        self.recent = recent;
+        self.recent.set(recent);
     }
 
     fn keep_recent(&mut self, keep: impl Fn(&SackBlock) -> bool) {
@@ -257,7 +258,7 @@ impl Receiver {
         for block in self.recent.as_slice().iter().filter(|block| keep(block)) {
             recent.push(*block);
         }
-        self.recent = recent;
+        self.recent.set(recent);
     }
 
     /// The blocks to send, at most `most`: first what arrived twice, then the most recent ranges.

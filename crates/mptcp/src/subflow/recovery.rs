@@ -8,7 +8,7 @@ use anabranch_wire::SeqNumber;
 const WINDOW_PERSIST: u8 = 16;
 
 /// What loss recovery is doing.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Phase {
     /// Nothing is being repaired.
     Open,
@@ -17,7 +17,7 @@ pub enum Phase {
         /// What had been sent when it began (RecoveryPoint, RFC 6675).
         end: SeqNumber,
         /// How fast.
-        prr: Prr,
+        prr: Box<Prr>,
     },
     /// Everything sent before the retransmission timeout is being repaired until `end` is acknowledged.
     Timeout {
@@ -209,8 +209,8 @@ pub struct Recovery {
     pub phase: Phase,
     /// RACK (RFC 8985).
     pub rack: Rack,
-    /// What tells a needless recovery.
-    pub undo: Option<Undo>,
+    /// What tells a needless recovery. On the heap, as [`Phase::Fast`] has its part: most of the time there is none.
+    pub undo: Option<Box<Undo>>,
     /// A tail loss probe that is on its way.
     pub tail_probe: Option<TailProbe>,
     /// Duplicate acknowledgements in a row, where there is no SACK.
@@ -233,6 +233,13 @@ impl Recovery {
             mark_answered: initial,
             send_cwr: false,
         }
+    }
+}
+
+impl Recovery {
+    /// Whether nothing is being repaired, nor watched.
+    pub fn is_at_rest(&self) -> bool {
+        self.phase == Phase::Open && self.undo.is_none() && self.tail_probe.is_none() && self.duplicate_acks == 0
     }
 }
 

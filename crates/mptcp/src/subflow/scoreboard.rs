@@ -13,4 +13,4 @@ mod split;
 
 pub use acknowledged::{Acknowledged, Newest};
 pub use board::Scoreboard;
-pub use record::{Fate, Joined, Place, Record};
+pub use record::{Departing, Fate, Joined, Place, Record};

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::receiver::AckDue;
-use super::scoreboard::Record;
+use super::scoreboard::Departing;
 use super::state::Subflow;
 use anabranch_wire::tcp::{OPTION_SPACE, SackBlocks, Timestamps};
 use anabranch_wire::{Flags, Segment, SeqNumber};
@@ -17,7 +17,7 @@ impl Subflow {
     pub fn data_segment(
         &mut self,
         cx: &Context<'_>,
-        record: Record,
+        record: Departing,
         window: u64,
         (mptcp_space, push): (usize, bool),
         segment: &mut Segment,

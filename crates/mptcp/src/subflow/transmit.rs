@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::receiver::AckDue;
 use super::recovery::{Phase, TailProbe};
-use super::scoreboard::Record;
+use super::scoreboard::{Departing, Record};
 use super::state::Subflow;
 use super::tcp_state::State;
 use super::timers::SubflowTimer;
@@ -16,7 +16,7 @@ use anabranch_policy::time::Instant;
 #[derive(Debug)]
 pub struct Outgoing {
     /// What goes.
-    pub record: Record,
+    pub record: Departing,
     /// Why.
     pub kind: SendKind,
 }

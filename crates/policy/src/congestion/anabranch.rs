@@ -69,8 +69,9 @@ const LEAST_WINDOW: u64 = 4;
 /// delay the least round-trip time says nothing of that.
 const HOLD: Duration = Duration::from_millis(3);
 /// Window of the least round-trip time, and after how long without it it is looked for.
-const MIN_RTT_WINDOW: Duration = Duration::from_secs(15);
-const LOOK_AFTER: Duration = Duration::from_secs(10);
+/// Seconds.
+const MIN_RTT_WINDOW: u64 = 15;
+const LOOK_AFTER: u64 = 10;
 /// Rounds without growth that end the start-up.
 const PLATEAU: u32 = 3;
 /// What counts as growth.
@@ -231,7 +232,7 @@ struct Anabranch {
     state: State,
     since: Instant,
     /// How long to cruise, in min_rtt.
-    cruise: u64,
+    cruise: u8,
     /// The latest ascent.
     ascent: Ascent,
     draws: Draws,
@@ -239,10 +240,10 @@ struct Anabranch {
     bandwidth: WindowedMax<10>,
     rounds: RoundCounter,
     round: Round,
-    min_rtt: MinRtt,
+    min_rtt: MinRtt<MIN_RTT_WINDOW, LOOK_AFTER>,
     first_rtt: Duration,
     smoothed_rtt: Duration,
-    /// The least round-trip time was not seen for [`LOOK_AFTER`].
+    /// The least round-trip time was not seen for [`LOOK_AFTER`] seconds.
     look_due: bool,
     start_up: StartUp,
     chance: f64,
@@ -262,7 +263,7 @@ impl Anabranch {
 
     /// Cruises for so many of the least round-trip times.
     fn enter_cruise(&mut self, long: u64, now: Instant) {
-        self.cruise = long;
+        self.cruise = long as u8;
         self.enter(State::Cruise, now);
     }
 
@@ -385,7 +386,7 @@ impl Anabranch {
                 self.rounds.restart(ack.total_delivered);
                 self.enter(State::Look, now);
             }
-            State::Cruise if elapsed > least * self.cruise => self.ascend(now, 0),
+            State::Cruise if elapsed > least * u64::from(self.cruise) => self.ascend(now, 0),
             State::Look if self.rounds.is_start() => {
                 self.min_rtt.probed(now);
                 self.look_due = false;
@@ -439,7 +440,7 @@ impl SinglePath for Anabranch {
             bandwidth: WindowedMax::new(),
             rounds: RoundCounter::default(),
             round: Round::default(),
-            min_rtt: MinRtt::new(MIN_RTT_WINDOW, LOOK_AFTER, start.now, first),
+            min_rtt: MinRtt::new(start.now, first),
             look_due: false,
             first_rtt: first.unwrap_or(Duration::from_millis(1)),
             smoothed_rtt: start.smoothed_rtt,

@@ -162,6 +162,8 @@ pub struct Cubic {
     before: Option<Box<Curve>>,
     /// When data was last acknowledged.
     last_ack: Instant,
+    /// Of what one connection's window would grow; 1 for a connection by itself.
+    share: f64,
 }
 
 impl Cubic {
@@ -172,7 +174,7 @@ impl Cubic {
 
     /// How many segments larger the window becomes when `segments` of them are acknowledged.
     fn increase(&mut self, now: Instant, rtt: Duration, segments: f64) -> f64 {
-        let c = self.settings.c;
+        let c = self.settings.c * self.share;
         let cwnd = self.segments();
         if self.curve.epoch.is_none() {
             self.curve.begin(now, cwnd, c);
@@ -182,12 +184,32 @@ impl Cubic {
         let faster = curve.w_est >= curve.cwnd_prior && !self.settings.constant_alpha;
         let alpha = if faster { 1.0 } else { self.alpha };
         let share = segments / cwnd;
-        curve.w_est += alpha * share;
+        curve.w_est += alpha * self.share * share;
         if curve.at(t, c) < curve.w_est {
             return (curve.w_est - cwnd).max(0.0);
         }
         let target = curve.at(t + rtt.as_secs_f64(), c).clamp(cwnd, 1.5 * cwnd);
         (target - cwnd) * share.min(1.0)
+    }
+
+    /// From now on the window grows as this share of one CUBIC's: C and alpha times `share`, so that K stays.
+    pub(super) fn grow_as(&mut self, share: f64) {
+        self.share = share;
+    }
+
+    /// Whether the window is below its threshold.
+    pub(super) fn in_slow_start(&self) -> bool {
+        self.window.in_slow_start()
+    }
+
+    /// The window is so much at least, for a reason of the caller's.
+    pub(super) fn raise_to(&mut self, bytes: u64) {
+        let more = bytes.saturating_sub(self.window.cwnd());
+        if more > 0 {
+            self.window.add(more as f64);
+            self.curve.epoch = None;
+            self.curve.w_max = None;
+        }
     }
 
     fn decrease(&self) -> Decrease {
@@ -207,6 +229,7 @@ impl SinglePath for Cubic {
             curve: Curve::default(),
             before: None,
             last_ack: start.now,
+            share: 1.0,
         }
     }
 

@@ -8,6 +8,7 @@ mod anabranch;
 mod api;
 mod balia;
 mod bbr;
+mod bounded_cubic;
 mod classic_hystart;
 mod coupled;
 mod cubic;
@@ -19,6 +20,8 @@ mod new_reno;
 mod olia;
 mod path_model;
 mod quantum;
+mod queue_evidence;
+mod shared_bottleneck;
 mod slow_start;
 mod table;
 #[cfg(test)]

@@ -95,48 +95,41 @@ impl RoundCounter {
 
 /// The least round-trip time of a window, and of a shorter one after which it is time to look for it by draining the
 /// queue (draft-ietf-ccwg-bbr, section 5.3.4.3, UpdateMinRTT).
+///
+/// The window and the interval are in seconds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MinRtt {
-    window: Duration,
-    probe_interval: Duration,
-    least: Option<Duration>,
+pub(super) struct MinRtt<const WINDOW: u64, const INTERVAL: u64> {
+    /// [`Duration::MAX`]: none was seen.
+    least: Duration,
     at: Instant,
-    least_of_interval: Option<Duration>,
+    /// The same of the interval.
+    least_of_interval: Duration,
     interval_at: Instant,
-    expired: bool,
 }
 
-impl MinRtt {
+impl<const WINDOW: u64, const INTERVAL: u64> MinRtt<WINDOW, INTERVAL> {
     /// With a first round-trip time, if there is one.
-    pub(super) fn new(window: Duration, probe_interval: Duration, now: Instant, first: Option<Duration>) -> Self {
-        Self {
-            window,
-            probe_interval,
-            least: first,
-            at: now,
-            least_of_interval: first,
-            interval_at: now,
-            expired: false,
-        }
+    pub(super) fn new(now: Instant, first: Option<Duration>) -> Self {
+        let least = first.unwrap_or(Duration::MAX);
+        Self { least, at: now, least_of_interval: least, interval_at: now }
     }
 
     /// Takes in a sample. Returns whether the interval was over before it.
     pub(super) fn update(&mut self, now: Instant, sample: Option<Duration>) -> bool {
-        self.expired = now > self.interval_at + self.probe_interval;
+        let expired = now > self.interval_at + Duration::from_secs(INTERVAL);
         if let Some(rtt) = sample
-            && (self.expired || self.least_of_interval.is_none_or(|least| rtt < least))
+            && (expired || rtt < self.least_of_interval)
         {
-            self.least_of_interval = Some(rtt);
+            self.least_of_interval = rtt;
             self.interval_at = now;
         }
-        let window_over = now > self.at + self.window;
-        if let Some(recent) = self.least_of_interval
-            && (window_over || self.least.is_none_or(|least| recent < least))
-        {
-            self.least = Some(recent);
+        let window_over = now > self.at + Duration::from_secs(WINDOW);
+        let recent = self.least_of_interval;
+        if recent != Duration::MAX && (window_over || recent < self.least) {
+            self.least = recent;
             self.at = self.interval_at;
         }
-        self.expired
+        expired
     }
 
     /// A sample was as good as the least one.
@@ -152,7 +145,7 @@ impl MinRtt {
 
     /// The least round-trip time of the window, once there was a sample.
     pub(super) fn get(&self) -> Option<Duration> {
-        self.least
+        Some(self.least).filter(|least| *least != Duration::MAX)
     }
 }
 
@@ -225,7 +218,7 @@ mod tests {
     #[test]
     fn a_round_trip_as_short_as_the_least_does_not_put_off_when_it_is_looked_for() {
         let rtt = Some(Duration::from_millis(40));
-        let mut least = MinRtt::new(Duration::from_secs(10), Duration::from_secs(5), at(0), None);
+        let mut least = MinRtt::<10, 5>::new(at(0), None);
         least.update(at(100), rtt);
         assert!(!least.update(at(4_000), rtt));
         assert!(least.update(at(5_101), rtt));
@@ -234,7 +227,7 @@ mod tests {
     #[test]
     fn the_least_round_trip_is_kept_for_its_window_and_asked_for_in_half_of_it() {
         let rtt = Duration::from_millis;
-        let mut least = MinRtt::new(Duration::from_secs(10), Duration::from_secs(5), at(0), None);
+        let mut least = MinRtt::<10, 5>::new(at(0), None);
         assert_eq!(least.get(), None);
         least.update(at(100), Some(rtt(40)));
         least.update(at(200), Some(rtt(50)));

@@ -1,7 +1,7 @@
 //! The congestion control algorithms.
 
 use super::api::CongestionControl;
-use super::{anabranch, balia, bbr, cubic, lia, new_reno, olia, wvegas};
+use super::{anabranch, balia, bbr, bounded_cubic, cubic, lia, new_reno, olia, wvegas};
 use crate::table::Member;
 
 /// The congestion control algorithms.
@@ -14,4 +14,5 @@ pub const TABLE: &[Member<dyn CongestionControl>] = &[
     balia::MEMBER,
     wvegas::MEMBER,
     anabranch::MEMBER,
+    bounded_cubic::MEMBER,
 ];

@@ -231,7 +231,8 @@ pub struct FullMesh {
     /// Which addresses are a pair; all are without it.
     subnets: Option<Subnets>,
     addresses: BTreeMap<AddressId, IpAddr>,
-    connections: BTreeMap<ConnectionId, Mesh>,
+    /// On the heap one by one: the tree has places for twice as many.
+    connections: BTreeMap<ConnectionId, Box<Mesh>>,
     due: Deadlines,
     /// The wake-up asked for last.
     wake: Option<Instant>,
@@ -372,7 +373,7 @@ impl FullMesh {
                     known_to_peer: BTreeSet::from([local]),
                     pairs: ShortMap::of((local, INITIAL), initial),
                 };
-                self.connections.insert(connection, mesh);
+                self.connections.insert(connection, Box::new(mesh));
                 self.extend(now, connection, actions);
             }
             PathEvent::ConnectionClosed { connection } => self.connection_closed(connection),

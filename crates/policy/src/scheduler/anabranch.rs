@@ -174,13 +174,13 @@ impl Plan {
 
     /// The set of paths with which a window of so many bytes carries most: of sets that are as good, within
     /// [`AS_GOOD`], the one with the shortest stay.
-    ///
-    /// `sets` is room for rate and longest stay of each set.
-    fn best(window: f64, paths: &[Forecast], sets: &mut Vec<(f64, f64)>) -> Self {
+    fn best(window: f64, paths: &[Forecast]) -> Self {
         let mut best = Self::NONE;
-        sets.clear();
+        let all = 1_usize << paths.len().min(MOST_PLANNED);
+        // Rate and longest stay of each set.
+        let mut sets = Vec::with_capacity(all);
         sets.push((0.0, 0.0));
-        for set in 1..1_usize << paths.len().min(MOST_PLANNED) {
+        for set in 1..all {
             let last = set.ilog2() as usize;
             let (Some(path), Some((rate, longest))) = (paths.get(last), sets.get(set & !(1 << last)).copied()) else {
                 continue;
@@ -230,12 +230,10 @@ pub struct Anabranch {
     duplicate: bool,
     silence: f32,
     plan: Plan,
-    /// The subflows at a decision: kept for its memory.
+    /// The subflows at a decision: kept for its memory as long as there is something to decide.
     paths: Vec<Forecast>,
     /// Where new data went last.
     last: Option<SubflowId>,
-    /// The sets of them at a plan, likewise.
-    sets: Vec<(f64, f64)>,
 }
 
 impl Default for Anabranch {
@@ -258,7 +256,6 @@ impl Anabranch {
             plan: Plan::NONE,
             paths: Vec::new(),
             last: None,
-            sets: Vec::new(),
         })
     }
 
@@ -278,7 +275,7 @@ impl Anabranch {
         if connection.now >= self.plan.until || among != self.plan.among {
             let shortest = self.paths.iter().map(|path| path.stay).fold(f64::INFINITY, f64::min);
             let until = connection.now + Duration::from_secs_f64((shortest / 8.0).clamp(0.001, 0.1));
-            self.plan = Plan { until, among, ..Plan::best(connection.window as f64, &self.paths, &mut self.sets) };
+            self.plan = Plan { until, among, ..Plan::best(connection.window as f64, &self.paths) };
         }
         let members = self.plan.members;
         self.paths.retain(|path| members & bit(path.id) != 0);
@@ -451,6 +448,9 @@ impl Scheduler for Anabranch {
         }
         if let Some(answer) = unsent(self, connection, work, subflows) {
             return answer;
+        }
+        if !work.has_unsent() {
+            self.paths = Vec::new();
         }
         if !self.duplicate || !work.is_shut() {
             return Answer::Wait;

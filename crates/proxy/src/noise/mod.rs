@@ -7,12 +7,14 @@
 //! anything expensive. docs/proxy.md has the format and what an attacker can and cannot do.
 
 mod cipher;
+mod exchange;
 mod records;
 
 pub(crate) use records::SEALED;
 pub use records::{Opened, Records, Tampered};
 
 use super::key::Key;
+use exchange::Resolver;
 use snow::{Builder, HandshakeState};
 
 /// Everything that both ends must agree on.
@@ -40,7 +42,7 @@ impl From<snow::Error> for Unproven {
 
 fn builder(key: &Key) -> Result<Builder<'_>, Unproven> {
     let pattern = PATTERN.parse().map_err(|_: snow::Error| Unproven)?;
-    Ok(Builder::new(pattern).prologue(PROLOGUE)?.psk(0, key.bytes())?)
+    Ok(Builder::with_resolver(pattern, Box::new(Resolver)).prologue(PROLOGUE)?.psk(0, key.bytes())?)
 }
 
 /// A client that has sent its message.

@@ -107,7 +107,7 @@ pub fn proxy_at(listen: SocketAddr, stack: &Stack, via: Via, leads: Leads, limit
     let address = entrances.addresses().first().copied();
     let choose = Box::new(|_: &_| connection());
     let config = ProxyConfig { via, credentials: None, choose, limits, journal: None };
-    let proxy = Proxy::new(entrances, stack.clone(), config);
+    let proxy = Proxy::new(entrances, std::slice::from_ref(stack), config);
     let (stop, stopped) = oneshot::channel();
     let task = tokio::spawn(proxy.run(async {
         let _ = stopped.await;
@@ -140,7 +140,7 @@ pub fn prioritising(
         limits,
         journal: None,
     };
-    let server = Server::bind(stack, config).expect("the port is free");
+    let server = Server::bind(std::slice::from_ref(stack), config).expect("the port is free");
     let (stop, stopped) = oneshot::channel();
     let task = tokio::spawn(server.run(async {
         let _ = stopped.await;

@@ -73,6 +73,14 @@ impl Delay {
         });
         Self { model, luck }
     }
+    /// The delay if it is fixed, else the least.
+    #[inline]
+    pub(super) fn least(&self) -> Duration {
+        match self.model {
+            DelayModel::Fixed(delay) => delay,
+            DelayModel::Uniform { min, .. } | DelayModel::Varying { min, .. } => min,
+        }
+    }
     /// The delay of a packet whose last bit leaves at `time`; `time` never goes back.
     #[inline]
     pub(super) fn of_packet(&mut self, time: Instant) -> Duration {

@@ -160,6 +160,8 @@ pub struct Link<T> {
     mischief: Option<Box<Mischief>>,
     ordering: Ordering,
     mtu: LinkMtu,
+    /// Only rate and a fixed delay, in order: all that most links are.
+    plain: bool,
     counters: LinkCounters,
 }
 
@@ -186,6 +188,11 @@ impl<T> Link<T> {
                 Box::new(Mischief { duplication, corruption, reordering, held_back, random })
             }),
             ordering: config.ordering,
+            plain: harmless
+                && config.loss.is_empty()
+                && config.coverage.is_full()
+                && matches!(config.delay, DelayModel::Fixed(_))
+                && config.ordering == Ordering::Kept,
             mtu: config.mtu.unwrap_or(LinkMtu { bytes: u32::MAX, from: Instant::ZERO }),
             counters: LinkCounters::default(),
         }
@@ -326,7 +333,23 @@ impl<T> Link<T> {
         }
     }
     /// Sends a packet whose turn it is.
+    #[inline]
     fn send<C: Cargo<Item = T>>(&mut self, packet: Waiting<T>, cargo: &mut C) {
+        if !self.plain {
+            return self.send_with_luck(packet, cargo);
+        }
+        let Waiting { item, length, came } = packet;
+        let left = self.server.serve(came, length);
+        let mut arrives = left;
+        if left != Instant::NEVER {
+            arrives = (left + self.delay.least()).max(self.not_before);
+            self.not_before = arrives;
+        }
+        self.depart(arrives, length, item);
+    }
+    /// The same on a link that loses, damages, delays or reorders.
+    #[inline(never)]
+    fn send_with_luck<C: Cargo<Item = T>>(&mut self, packet: Waiting<T>, cargo: &mut C) {
         let Waiting { mut item, length, came } = packet;
         let left = match &self.walk {
             None => self.server.serve(came, length),
@@ -378,9 +401,14 @@ impl<T> Link<T> {
         if self.under_way.back().is_none_or(|last| last.arrives <= arrives) {
             self.under_way.push_back(UnderWay { arrives, length, item });
         } else {
-            let place = self.under_way.partition_point(|other| other.arrives <= arrives);
-            self.under_way.insert(place, UnderWay { arrives, length, item });
+            self.overtake(UnderWay { arrives, length, item });
         }
+    }
+    /// Puts a packet that arrives before others under way in its place.
+    #[inline(never)]
+    fn overtake(&mut self, packet: UnderWay<T>) {
+        let place = self.under_way.partition_point(|other| other.arrives <= packet.arrives);
+        self.under_way.insert(place, packet);
     }
     fn discard<C: Cargo<Item = T>>(&mut self, item: T, cause: DropCause, cargo: &mut C) {
         self.counters.drops.add(cause);

@@ -126,16 +126,11 @@ impl Server {
         *self = Self::Fixed { rate: new, free_at: busy_until, last: (0, Duration::ZERO) };
     }
     /// When service of a packet that came at `came` starts, if it is the next.
-    #[inline]
+    #[inline(always)]
     pub(super) fn start(&self, came: Instant) -> Instant {
         match self {
             Self::Unlimited { free_at } | Self::Fixed { free_at, .. } => came.max(*free_at),
-            Self::Trace { trace, next, left } => {
-                if *left > 0 && trace.time(*next - 1) > came {
-                    return trace.time(*next - 1);
-                }
-                trace.time(*next).max(trace.time(trace.first_after(came)))
-            }
+            Self::Trace { trace, next, left } => start_by_trace(trace, (*next, *left), came),
         }
     }
     /// As [`Self::serve`], but what a fixed rate is for a packet that starts at a time, `slowed` says.
@@ -151,7 +146,7 @@ impl Server {
         *free_at
     }
     /// Serves a packet of `length` bytes that came at `came`; returns the time at which its last bit has left.
-    #[inline]
+    #[inline(always)]
     pub(super) fn serve(&mut self, came: Instant, length: u32) -> Instant {
         match self {
             Self::Unlimited { free_at } => {
@@ -165,18 +160,31 @@ impl Server {
                 *free_at = came.max(*free_at) + last.1;
                 *free_at
             }
-            Self::Trace { trace, next, left } => {
-                if *left == 0 || trace.time(*next - 1) <= came {
-                    (*next, *left) = ((*next).max(trace.first_after(came)) + 1, RateTrace::BYTES);
-                }
-                let mut rest = length;
-                while rest > *left {
-                    rest -= *left;
-                    (*next, *left) = (*next + 1, RateTrace::BYTES);
-                }
-                *left -= rest;
-                trace.time(*next - 1)
-            }
+            Self::Trace { trace, next, left } => serve_by_trace(trace, (next, left), came, length),
         }
     }
+}
+
+/// When service begins at the opportunities of a trace, of which `next` is the next and `left` what is left of the last.
+#[inline(never)]
+fn start_by_trace(trace: &RateTrace, (next, left): (u64, u32), came: Instant) -> Instant {
+    if left > 0 && trace.time(next - 1) > came {
+        return trace.time(next - 1);
+    }
+    trace.time(next).max(trace.time(trace.first_after(came)))
+}
+
+/// Uses the opportunities of a trace up; returns when the last bit has left.
+#[inline(never)]
+fn serve_by_trace(trace: &RateTrace, (next, left): (&mut u64, &mut u32), came: Instant, length: u32) -> Instant {
+    if *left == 0 || trace.time(*next - 1) <= came {
+        (*next, *left) = ((*next).max(trace.first_after(came)) + 1, RateTrace::BYTES);
+    }
+    let mut rest = length;
+    while rest > *left {
+        rest -= *left;
+        (*next, *left) = (*next + 1, RateTrace::BYTES);
+    }
+    *left -= rest;
+    trace.time(*next - 1)
 }

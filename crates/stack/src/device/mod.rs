@@ -26,6 +26,7 @@ use core::net::SocketAddr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::task::{Context, Poll};
+use tokio::runtime::Handle;
 
 /// Something that carries IP packets, for one or more local addresses.
 pub enum Device {
@@ -45,6 +46,21 @@ impl Device {
     /// What the kernel says: [`io::ErrorKind::PermissionDenied`] without CAP_NET_ADMIN, "resource busy" if there is one of that name.
     pub fn tun(config: &TunConfig) -> io::Result<Self> {
         if config.offload { Tun::new(config).map(Self::Tun) } else { Packets::tun(config).map(Self::Packets) }
+    }
+
+    /// As [`Self::tun`], with offloads and a queue for each of these runtimes. The kernel gives what belongs to a connection to
+    /// the queue from which the last packet of that connection came (drivers/net/tun.c), or else to the one that a hash of
+    /// addresses and ports says.
+    ///
+    /// # Errors
+    /// As of [`Self::tun`].
+    pub fn tun_queues(config: &TunConfig, runtimes: &[Handle]) -> io::Result<Vec<Self>> {
+        let queues = Tun::open(config, runtimes.len())?;
+        let open = |(queue, runtime): (OwnedFd, &Handle)| {
+            let _inside = runtime.enter();
+            Tun::over(queue).map(Self::Tun)
+        };
+        queues.into_iter().zip(runtimes).map(open).collect()
     }
 
     /// A device, and the other end of its pipe: each read returns one IP packet that was written to the device, each write one
@@ -72,6 +88,15 @@ impl Device {
     /// What the kernel says: [`io::ErrorKind::AddrInUse`], [`io::ErrorKind::AddrNotAvailable`].
     pub fn tunnel_server(bind: SocketAddr) -> io::Result<Self> {
         Ok(Self::Tunnel(Box::new(Tunnel::server(bind)?)))
+    }
+
+    /// As [`Self::tunnel_server`], one of `count` sockets of one address: each gets the sessions whose number is, modulo `count`, its
+    /// own place in the order in which they are made. No other program listens there when the first is made.
+    ///
+    /// # Errors
+    /// As of [`Self::tunnel_server`].
+    pub fn shared_tunnel_server(bind: SocketAddr, count: u32) -> io::Result<Self> {
+        Ok(Self::Tunnel(Box::new(Tunnel::shared_server(bind, count)?)))
     }
 
     /// Whether packets that are put together leave it, to be segmented behind it.

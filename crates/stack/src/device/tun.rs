@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::task::{Context, Poll, ready};
 use tokio::io::unix::AsyncFd;
-use tun_rs::DeviceBuilder;
+use tun_rs::{DeviceBuilder, SyncDevice};
 
 /// Bytes of the largest IP packet with its header.
 const LARGEST: usize = virtio::LENGTH + 65_535;
@@ -41,17 +41,32 @@ pub struct Tun {
 
 impl Tun {
     pub(super) fn new(config: &TunConfig) -> io::Result<Self> {
+        Self::over(Self::open(config, 1)?.pop().ok_or(io::ErrorKind::NotFound)?)
+    }
+
+    /// A new device with so many queues, at least one.
+    pub(super) fn open(config: &TunConfig, queues: usize) -> io::Result<Vec<OwnedFd>> {
         let device = DeviceBuilder::new()
             .name(&config.name)
             .mtu(config.mtu)
             .tx_queue_len(TUN_QUEUE)
             .offload(true)
+            .multi_queue(queues > 1)
             .build_sync()?;
-        device.set_nonblocking(true)?;
+        let further = (1..queues).map(|_| device.try_clone()).collect::<io::Result<Vec<SyncDevice>>>()?;
+        let queue = |device: &SyncDevice| {
+            device.set_nonblocking(true)?;
+            // A second descriptor of the same queue; the device's own wrapper has done its part.
+            device.as_fd().try_clone_to_owned()
+        };
+        std::iter::once(&device).chain(&further).map(queue).collect()
+    }
+
+    /// One queue of a device. To be called within a runtime.
+    pub(super) fn over(queue: OwnedFd) -> io::Result<Self> {
         let slots = Slots::new(LARGEST);
         Ok(Self {
-            // A second descriptor of the same device; the device's own wrapper has done its part.
-            descriptor: watch(device.as_fd().try_clone_to_owned()?)?,
+            descriptor: watch(queue)?,
             inbox: slots.take(),
             slots,
             waiting: Vec::with_capacity(MAX_WAITING),

@@ -7,6 +7,7 @@
 use super::DeviceCounters;
 use super::peers::{Peers, Whereabouts};
 use anabranch_policy::time::{Duration, Instant};
+use anabranch_system::steer_by_word;
 use anabranch_wire::encapsulation::{self, Place, Receiver};
 use anabranch_wire::{Ecn, Packet, udp};
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, IoSliceMut};
+use std::os::fd::AsFd as _;
 use std::task::{Context, Poll, ready};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
@@ -113,6 +115,16 @@ impl Tunnel {
     pub(super) fn server(bind: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(bind), Type::DGRAM, Some(Protocol::UDP))?;
         Self::over(socket, bind, End::Server(Peers::default()))
+    }
+
+    /// One of `count` sockets of one address, to each of which the kernel gives the sessions whose number is, modulo `count`, its place
+    /// in the order of their binding.
+    pub(super) fn shared_server(bind: SocketAddr, count: u32) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(bind), Type::DGRAM, Some(Protocol::UDP))?;
+        socket.set_reuse_port(true)?;
+        let tunnel = Self::over(socket, bind, End::Server(Peers::default()))?;
+        steer_by_word(tunnel.socket.as_fd(), encapsulation::HEADER - 4, count)?;
+        Ok(tunnel)
     }
 
     fn over(socket: Socket, bind: SocketAddr, end: End) -> io::Result<Self> {

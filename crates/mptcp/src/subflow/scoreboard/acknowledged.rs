@@ -53,11 +53,11 @@ impl Scoreboard {
                     self.acknowledge_block(now, *block, highest_before, &mut result);
                 }
             }
-            self.previous = *sack;
+            self.previous.set(*sack);
         }
         if self.highest_sacked.is_some_and(|highest| highest.at_or_before(ack)) {
             self.highest_sacked = None;
-            self.previous = SackBlocks::new();
+            self.previous.clear();
         }
         if result.delivered > 0 {
             self.sampler.deliver(now, result.delivered, result.newest.map(|newest| newest.sent_at));

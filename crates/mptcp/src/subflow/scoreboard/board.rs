@@ -1,11 +1,12 @@
 //! The queue of records: what is pushed, sent, sent again and taken back.
 
-use super::record::{Fate, Place, Record};
+use super::record::{Departing, Fate, Place, Record};
 use crate::event::SendKind;
+use crate::rare_queue::RareQueue;
 use crate::subflow::delivery::{DeliverySampler, Departure, LossReport};
+use crate::subflow::rare_blocks::RareBlocks;
 use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
-use anabranch_wire::tcp::SackBlocks;
 use bytes::Bytes;
 use std::collections::VecDeque;
 
@@ -28,9 +29,9 @@ pub struct Scoreboard {
     /// No record before this number is worth giving to another subflow.
     pub(super) unshared_hint: u64,
     /// Retransmissions in order of time: record number and when.
-    pub(super) retransmissions: VecDeque<(u64, Instant)>,
+    pub(super) retransmissions: RareQueue<(u64, Instant)>,
     /// Blocks of the last acknowledgement: what was walked already.
-    pub(super) previous: SackBlocks,
+    pub(super) previous: RareBlocks,
     /// Highest sequence number selectively acknowledged.
     pub(super) highest_sacked: Option<SeqNumber>,
     pub(super) shares_mappings: bool,
@@ -81,6 +82,10 @@ impl Scoreboard {
     /// Whether nothing that was sent is unacknowledged.
     pub fn is_idle(&self) -> bool {
         self.sent == 0
+    }
+    /// Whether nothing is outstanding, and nothing is left to be told of what was.
+    pub fn is_at_rest(&self) -> bool {
+        self.records.is_empty() && self.highest_sacked.is_none() && self.losses.is_empty()
     }
     /// How many records have been sent and not acknowledged cumulatively.
     pub fn sent_records(&self) -> usize {
@@ -183,7 +188,8 @@ impl Scoreboard {
     }
 
     /// The first unsent record goes out now.
-    pub fn send_next(&mut self, now: Instant) -> Option<Record> {
+    #[inline]
+    pub fn send_next(&mut self, now: Instant) -> Option<Departing> {
         if self.sent == 0 {
             self.sampler.begin(now);
         }
@@ -194,7 +200,7 @@ impl Scoreboard {
         self.in_flight += u64::from(record.length);
         self.queued -= record.payload.len() as u64;
         self.sent += 1;
-        Some(record.clone())
+        Some(record.departing())
     }
 
     /// The first lost record, if any.
@@ -204,25 +210,25 @@ impl Scoreboard {
     }
 
     /// The first lost record goes out again.
-    pub fn retransmit_next(&mut self, now: Instant) -> Option<Record> {
+    pub fn retransmit_next(&mut self, now: Instant) -> Option<Departing> {
         let at = self.position_of_lost()?;
         self.lost_hint = self.first + at as u64 + 1;
         self.retransmit_at(at, now)
     }
 
     /// The last record that was sent goes out again, as a probe (RFC 8985, section 7.3).
-    pub fn retransmit_last(&mut self, now: Instant) -> Option<Record> {
+    pub fn retransmit_last(&mut self, now: Instant) -> Option<Departing> {
         let at = self.records.iter().take(self.sent).rposition(|record| record.fate != Fate::Sacked)?;
         self.retransmit_at(at, now)
     }
 
     /// The first record goes out again, as the probe of a subflow that was silent.
-    pub fn retransmit_first(&mut self, now: Instant) -> Option<Record> {
+    pub fn retransmit_first(&mut self, now: Instant) -> Option<Departing> {
         let at = self.records.iter().take(self.sent).position(|record| record.fate != Fate::Sacked)?;
         self.retransmit_at(at, now)
     }
 
-    fn retransmit_at(&mut self, at: usize, now: Instant) -> Option<Record> {
+    fn retransmit_at(&mut self, at: usize, now: Instant) -> Option<Departing> {
         let number = self.first + at as u64;
         let record = self.records.get_mut(at)?;
         record.departure = self.sampler.depart(self.in_flight, record.length);
@@ -234,7 +240,7 @@ impl Scoreboard {
         record.sent_at = now;
         record.retransmitted = true;
         self.retransmissions.push_back((number, now));
-        Some(record.clone())
+        Some(record.departing())
     }
 
     fn position_of_lost(&mut self) -> Option<usize> {
@@ -257,7 +263,7 @@ impl Scoreboard {
     pub fn shrink(&mut self) {
         if self.records.is_empty() && self.records.capacity() > 0 {
             self.records = VecDeque::new();
-            self.retransmissions = VecDeque::new();
+            self.retransmissions = RareQueue::default();
         }
     }
 }

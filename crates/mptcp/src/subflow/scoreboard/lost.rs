@@ -4,7 +4,6 @@ use super::board::Scoreboard;
 use super::record::Fate;
 use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
-use anabranch_wire::tcp::SackBlocks;
 
 impl Scoreboard {
     /// Marks as lost every record in flight for which `is_lost` says so; stops at the first of each kind (sent once,
@@ -101,7 +100,7 @@ impl Scoreboard {
             }
         }
         self.highest_sacked = None;
-        self.previous = SackBlocks::new();
+        self.previous.clear();
         self.watch_all();
     }
 
@@ -126,7 +125,7 @@ impl Scoreboard {
                 self.retransmissions.push_back((number, record.sent_at));
             }
         }
-        self.retransmissions.make_contiguous().sort_by_key(|(number, sent_at)| (*sent_at, *number));
+        self.retransmissions.as_mut_slice().sort_by_key(|(number, sent_at)| (*sent_at, *number));
     }
 
     pub(super) fn count_lost(&mut self, bytes: u64, first: Option<usize>) {

@@ -51,7 +51,56 @@ pub struct Record {
     pub(super) departure: Departure,
 }
 
+/// What leaves of a record: what its segment is made of. It is a third of a record, and moved from hand to hand.
+#[derive(Clone, Debug)]
+pub struct Departing {
+    /// First sequence number.
+    pub seq: SeqNumber,
+    /// Length in sequence space; a FIN counts one.
+    pub length: u32,
+    /// Data sequence of the first byte.
+    pub data_seq: u64,
+    /// The bytes.
+    pub payload: Bytes,
+    /// It was sent before.
+    pub retransmitted: bool,
+    /// It is a FIN.
+    pub fin: bool,
+    /// Why it was given to this subflow.
+    pub origin: SendKind,
+    /// It shares a mapping with others, under which it is sent.
+    pub joined: Option<Joined>,
+    /// Its place in a shared mapping.
+    pub place: Place,
+}
+
+impl Departing {
+    /// The sequence number after the last.
+    pub fn end(&self) -> SeqNumber {
+        self.seq + self.length
+    }
+    /// The data sequence after the last byte.
+    pub fn data_end(&self) -> u64 {
+        self.data_seq + self.payload.len() as u64
+    }
+}
+
 impl Record {
+    /// What leaves of it.
+    #[inline]
+    pub fn departing(&self) -> Departing {
+        Departing {
+            seq: self.seq,
+            length: self.length,
+            data_seq: self.data_seq,
+            payload: self.payload.clone(),
+            retransmitted: self.retransmitted,
+            fin: self.fin,
+            origin: self.origin,
+            joined: self.joined,
+            place: self.place,
+        }
+    }
     /// The sequence number after the last.
     pub fn end(&self) -> SeqNumber {
         self.seq + self.length

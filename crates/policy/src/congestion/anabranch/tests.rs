@@ -230,7 +230,7 @@ fn a_least_round_trip_that_was_not_seen_for_ten_seconds_is_looked_for_with_less_
     let mut flow = Flow::in_cruise();
     let seen = flow.now;
     let standing = |flow: &Flow| Ack { rtt: Some(Duration::from_millis(150)), ..flow.round(8.0, BDP) };
-    while flow.now + RTT <= seen + LOOK_AFTER {
+    while flow.now + RTT <= seen + Duration::from_secs(LOOK_AFTER) {
         let ack = standing(&flow);
         flow.take(ack);
         flow.control.enter(State::Cruise, flow.now);
@@ -250,7 +250,7 @@ fn a_least_round_trip_that_was_not_seen_for_ten_seconds_is_looked_for_with_less_
 #[test]
 fn a_least_round_trip_that_is_seen_again_within_a_64th_need_not_be_looked_for() {
     let mut flow = Flow::in_cruise();
-    let end = flow.now + LOOK_AFTER * 3;
+    let end = flow.now + Duration::from_secs(LOOK_AFTER * 3);
     while flow.now < end {
         let ack = Ack { rtt: Some(Duration::from_millis(101)), ..flow.round(8.0, BDP) };
         flow.take(ack);

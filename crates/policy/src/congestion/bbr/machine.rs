@@ -19,6 +19,9 @@ const FULL_LOSS_COUNT: u32 = 6;
 /// Rounds after which Drain is over whatever is in flight.
 const DRAIN_ROUNDS: u64 = 3;
 
+/// Where a round would stand in which a recovery began: there is none. No round is as late.
+const NO_RECOVERY: u64 = u64::MAX;
+
 /// What was before a loss episode.
 #[derive(Clone, Copy, Debug)]
 struct Undo {
@@ -42,9 +45,10 @@ pub struct Bbr {
     /// A round-trip time is known, and pacing began with it.
     rtt_seen: bool,
     idle_restart: bool,
-    /// Round in which the present loss recovery began.
-    recovering_since: Option<u64>,
-    undo: Undo,
+    /// Round in which the present loss recovery began; [`NO_RECOVERY`].
+    recovering_since: u64,
+    /// None before the first loss.
+    undo: Option<Box<Undo>>,
     draws: Draws,
     /// Bytes delivered, as last heard (C.delivered).
     delivered: u64,
@@ -81,7 +85,7 @@ impl Bbr {
     }
 
     fn save_window(&mut self) {
-        self.control.save_window(self.recovering_since.is_some() || self.state == State::ProbeRtt);
+        self.control.save_window(self.recovering_since != NO_RECOVERY || self.state == State::ProbeRtt);
     }
 }
 
@@ -104,10 +108,10 @@ impl Bbr {
 
     /// CheckStartupHighLoss.
     fn check_high_loss(&mut self, sample: &Sample) {
-        let a_round_in_recovery = self.recovering_since.is_some_and(|round| self.rounds.count() > round);
+        let a_round_in_recovery = self.rounds.count() > self.recovering_since;
         let many = self.losses.events() >= FULL_LOSS_COUNT;
         if self.losses.is_start() && a_round_in_recovery && many && sample.lost_too_much() {
-            self.undo.state = Some(State::Startup);
+            self.undo_mut().state = Some(State::Startup);
             self.full_pipe.reached = true;
             let bdp = self.model.bdp(self.model.max_rate(), 1.0);
             self.model.bounds.inflight_longterm = bdp.max(self.losses.inflight_latest());
@@ -310,10 +314,14 @@ impl Bbr {
     /// OnEnterFastRecovery and OnEnterRTO, but for the window.
     fn enter_recovery(&mut self) {
         self.save_window();
-        if self.recovering_since.is_none() {
-            self.undo = Undo { state: None, bounds: self.model.bounds };
-            self.recovering_since = Some(self.rounds.count());
+        if self.recovering_since == NO_RECOVERY {
+            *self.undo_mut() = Undo { state: None, bounds: self.model.bounds };
+            self.recovering_since = self.rounds.count();
         }
+    }
+
+    fn undo_mut(&mut self) -> &mut Undo {
+        self.undo.get_or_insert_with(|| Box::new(Undo { state: None, bounds: Bounds::LEAST }))
     }
 
     /// HandleLostPacket.
@@ -343,19 +351,21 @@ impl Bbr {
             self.model.bounds.inflight_longterm = inflight_at_loss(lost, sample).max(kept);
         }
         if self.state == State::Up {
-            self.undo.state = Some(State::Up);
+            self.undo_mut().state = Some(State::Up);
             self.start_down(lost.now, lost.total_delivered);
         }
     }
 
     /// HandleSpuriousLossDetection.
     fn handle_spurious_loss(&mut self) {
-        self.recovering_since = None;
+        self.recovering_since = NO_RECOVERY;
         self.control.restore_window();
         self.losses.take_loss();
         self.full_pipe.reset(Rate::ZERO);
-        self.model.bounds.restore(&self.undo.bounds);
-        match self.undo.state.take() {
+        let undo = self.undo_mut();
+        let (bounds, state) = (undo.bounds, undo.state.take());
+        self.model.bounds.restore(&bounds);
+        match state {
             Some(State::Startup) if self.state != State::Startup => {
                 self.full_pipe.reached = false;
                 if self.state != State::ProbeRtt {
@@ -390,8 +400,8 @@ impl SinglePath for Bbr {
             probe_rtt: ProbeRtt::default(),
             rtt_seen: rtt.is_some(),
             idle_restart: false,
-            recovering_since: None,
-            undo: Undo { state: None, bounds: Bounds::LEAST },
+            recovering_since: NO_RECOVERY,
+            undo: None,
             draws: Draws::new(start.now.as_nanos() ^ start.smoothed_rtt.as_nanos().rotate_left(32)),
             delivered: 0,
         };
@@ -442,7 +452,7 @@ impl SinglePath for Bbr {
     }
 
     fn on_recovery_end(&mut self, _now: Instant) {
-        self.recovering_since = None;
+        self.recovering_since = NO_RECOVERY;
         self.control.restore_window();
     }
 

@@ -10,10 +10,10 @@ use crate::time::{Duration, Instant};
 
 /// Least window, segments (MinPipeCwnd).
 pub(super) const MIN_PIPE: u64 = 4;
-/// Window of the minimum of round-trip times (MinRTTFilterLen).
-const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
-/// After this long without a new minimum it is looked for (ProbeRTTInterval).
-const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
+/// Window of the minimum of round-trip times (MinRTTFilterLen), seconds.
+const MIN_RTT_WINDOW: u64 = 10;
+/// After this long without a new minimum it is looked for (ProbeRTTInterval), seconds.
+const PROBE_RTT_INTERVAL: u64 = 5;
 
 /// What came in beyond what the model expects since the last lull (ACK aggregation).
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub(super) struct Model {
     pub(super) initial_window: u64,
     pub(super) max_bw: WindowedMax<2>,
     pub(super) bw: Rate,
-    pub(super) min_rtt: MinRtt,
+    pub(super) min_rtt: MinRtt<MIN_RTT_WINDOW, PROBE_RTT_INTERVAL>,
     pub(super) bounds: Bounds,
     aggregation: Aggregation,
 }
@@ -42,7 +42,7 @@ impl Model {
             initial_window,
             max_bw: WindowedMax::new(),
             bw: Rate::ZERO,
-            min_rtt: MinRtt::new(MIN_RTT_WINDOW, PROBE_RTT_INTERVAL, now, rtt),
+            min_rtt: MinRtt::new(now, rtt),
             bounds: Bounds::NONE,
             aggregation: Aggregation { extra: WindowedMax::new(), since: now, delivered: 0 },
         }

@@ -8,43 +8,50 @@ use crate::time::{Duration, Instant};
 const DURATION: Duration = Duration::from_millis(200);
 
 /// The course of a ProbeRTT.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct ProbeRtt {
-    /// When it may end; none until little enough is in flight.
-    done_at: Option<Instant>,
+    /// When it may end; never until little enough is in flight.
+    done_at: Instant,
     round_done: bool,
-    /// What is sent while this much had been delivered (first, last) shows our restraint, not the network.
-    held_down: Option<(u64, u64)>,
+    /// What is sent while this much had been delivered (first, last) shows our restraint, not the network. [`Self::NOTHING`] before
+    /// the first ProbeRTT.
+    held_down: (u64, u64),
+}
+
+impl Default for ProbeRtt {
+    fn default() -> Self {
+        Self { done_at: Instant::NEVER, round_done: false, held_down: Self::NOTHING }
+    }
 }
 
 impl ProbeRtt {
+    const NOTHING: (u64, u64) = (u64::MAX, 0);
+
     /// One that begins when so much has been delivered.
     pub(super) fn begin(total_delivered: u64) -> Self {
-        Self { held_down: Some((total_delivered, 0)), ..Self::default() }
+        Self { held_down: (total_delivered, 0), ..Self::default() }
     }
 
     /// Whether a segment was sent within or shortly after a ProbeRTT, by what had been delivered when it was.
     pub(super) fn held_down(&self, prior_delivered: Option<u64>) -> bool {
-        match (self.held_down, prior_delivered) {
-            (Some((first, last)), Some(prior)) => (first..=last).contains(&prior),
-            _ => false,
-        }
+        let (first, last) = self.held_down;
+        prior_delivered.is_some_and(|prior| (first..=last).contains(&prior))
     }
 
     /// What is sent until now shows our restraint.
     pub(super) fn hold_down(&mut self, ack: &Ack) {
-        let first = self.held_down.map_or(ack.total_delivered, |(first, _)| first);
-        self.held_down = Some((first, ack.total_delivered.saturating_add(ack.in_flight)));
+        let first = if self.held_down == Self::NOTHING { ack.total_delivered } else { self.held_down.0 };
+        self.held_down = (first, ack.total_delivered.saturating_add(ack.in_flight));
     }
 
     /// Whether the window has been reached, so that the time runs.
     pub(super) fn is_timed(&self) -> bool {
-        self.done_at.is_some()
+        self.done_at != Instant::NEVER
     }
 
     /// The time runs from now on.
     pub(super) fn start_time(&mut self, now: Instant) {
-        self.done_at = Some(now + DURATION);
+        self.done_at = now + DURATION;
         self.round_done = false;
     }
 
@@ -56,7 +63,7 @@ impl ProbeRtt {
 
     /// Whether its time is over.
     pub(super) fn is_over(&self, now: Instant) -> bool {
-        self.done_at.is_some_and(|done_at| now > done_at)
+        now > self.done_at
     }
 }
 

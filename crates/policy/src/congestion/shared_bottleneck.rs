@@ -1,0 +1,211 @@
+//! Which subflows of a connection share a bottleneck: those whose queueing delay rises and falls together.
+//!
+//! RFC 8382 groups flows by statistics of their delay; ends that see all flows can compare the delays themselves. The round-trip
+//! times of a subflow are averaged over bins of [`BIN`] by when the packet was sent. What is compared are *differences* of successive
+//! bins: two queues that both fill for ten seconds look alike, their differences do not. For each pair of subflows the covariance of the
+//! differences is smoothed over some [`MEMORY`] bins. Correlated by more than [`TOGETHER`] they share, by less than [`APART`] they do not;
+//! between, and before [`LEAST`] bins, it stays as it was: shared, until shown otherwise, since what a wrong decision costs others
+//! weighs more.
+
+use crate::ids::{SubflowId, SubflowMap};
+use crate::time::{Duration, Instant};
+
+/// Length of a bin.
+const BIN: Duration = Duration::from_millis(100);
+/// Bins kept of each subflow: their packets' answers come at different times.
+const KEPT: usize = 16;
+/// Bins over which is smoothed.
+const MEMORY: f64 = 40.0;
+/// Bins compared before the first decision.
+const LEAST: u32 = 20;
+/// Correlation above which a pair shares, ...
+const TOGETHER: f64 = 0.4;
+/// ... and below which it does not.
+const APART: f64 = 0.25;
+/// Variance of a pair's differences (seconds squared) below which there is no queue to compare: of half a millisecond.
+const STILL: f64 = 2.5e-7;
+
+/// The bins of one subflow.
+#[derive(Clone, Debug)]
+struct Series {
+    /// The bin that is open, its samples' sum in seconds and their number.
+    open: (u32, f64, u32),
+    /// Number and mean of closed bins, at number % KEPT.
+    closed: [(u32, f32); KEPT],
+}
+
+impl Series {
+    fn mean(&self, bin: u32) -> Option<f64> {
+        let (number, mean) = *self.closed.get(bin as usize % KEPT)?;
+        (number == bin).then_some(f64::from(mean))
+    }
+
+    /// By how much the delay of `bin` differs from that of the bin before it.
+    fn difference(&self, bin: u32) -> Option<f64> {
+        Some(self.mean(bin)? - self.mean(bin.checked_sub(1)?)?)
+    }
+}
+
+/// What is known of two subflows.
+#[derive(Clone, Debug)]
+struct Pair {
+    ids: (SubflowId, SubflowId),
+    covariance: f64,
+    variances: (f64, f64),
+    bins: u32,
+    shared: bool,
+}
+
+impl Pair {
+    fn take(&mut self, one: f64, other: f64) {
+        self.bins = self.bins.saturating_add(1);
+        let weight = 1.0 / f64::from(self.bins).min(MEMORY);
+        self.covariance += (one * other - self.covariance) * weight;
+        self.variances.0 += (one * one - self.variances.0) * weight;
+        self.variances.1 += (other * other - self.variances.1) * weight;
+        if self.bins < LEAST || self.variances.0.min(self.variances.1) < STILL {
+            return;
+        }
+        let correlation = self.covariance / libm::sqrt(self.variances.0 * self.variances.1);
+        self.shared = correlation > TOGETHER || (self.shared && correlation > APART);
+    }
+}
+
+/// Finds out which subflows of a connection share a bottleneck.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SharedBottleneck {
+    series: SubflowMap<Series>,
+    pairs: Vec<Pair>,
+}
+
+impl SharedBottleneck {
+    /// A subflow begins: it shares with all others until shown otherwise.
+    pub(super) fn add(&mut self, id: SubflowId) {
+        self.remove(id);
+        self.pairs.reserve_exact(self.series.len());
+        for other in self.series.keys() {
+            let pair = Pair { ids: (other, id), covariance: 0.0, variances: (0.0, 0.0), bins: 0, shared: true };
+            self.pairs.push(pair);
+        }
+        self.series.insert(id, Series { open: (0, 0.0, 0), closed: [(u32::MAX, 0.0); KEPT] });
+    }
+
+    /// A subflow ends.
+    pub(super) fn remove(&mut self, id: SubflowId) {
+        self.series.remove(id);
+        self.pairs.retain(|pair| pair.ids.0 != id && pair.ids.1 != id);
+    }
+
+    /// Takes in a round-trip time that ended at `now`.
+    pub(super) fn on_rtt(&mut self, id: SubflowId, now: Instant, rtt: Duration) {
+        let bin = now.as_nanos().saturating_sub(rtt.as_nanos()) / BIN.as_nanos();
+        // Of 13 years.
+        let bin = (bin % u64::from(u32::MAX)) as u32;
+        let Some(series) = self.series.get_mut(id) else { return };
+        let (open, sum, count) = &mut series.open;
+        if bin <= *open {
+            *sum += rtt.as_secs_f64();
+            *count += 1;
+            return;
+        }
+        let done = *open;
+        if *count > 0
+            && let Some(slot) = series.closed.get_mut(done as usize % KEPT)
+        {
+            *slot = (done, (*sum / f64::from(*count)) as f32);
+        }
+        (*open, *sum, *count) = (bin, rtt.as_secs_f64(), 1);
+        self.compare(id, done);
+    }
+
+    /// Compares what the bin of a subflow shows with the same bin of the others, as far as they have it. What comes later
+    /// compares itself.
+    fn compare(&mut self, id: SubflowId, bin: u32) {
+        for pair in &mut self.pairs {
+            if pair.ids.0 != id && pair.ids.1 != id {
+                continue;
+            }
+            let difference = |id| self.series.get(id)?.difference(bin);
+            if let (Some(one), Some(other)) = (difference(pair.ids.0), difference(pair.ids.1)) {
+                pair.take(one, other);
+            }
+        }
+    }
+
+    /// Whether two subflows share a bottleneck, as far as is known.
+    pub(super) fn shares(&self, one: SubflowId, other: SubflowId) -> bool {
+        let same = |pair: &&Pair| pair.ids == (one, other) || pair.ids == (other, one);
+        one == other || self.pairs.iter().find(same).is_some_and(|pair| pair.shared)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: SubflowId = SubflowId(0);
+    const OTHER: SubflowId = SubflowId(1);
+
+    /// What the detector says after so many seconds of two queues, each a function of the bin, in milliseconds.
+    fn after(seconds: u64, queues: [fn(u64) -> f64; 2]) -> bool {
+        let mut detector = SharedBottleneck::default();
+        detector.add(ONE);
+        detector.add(OTHER);
+        for sample in 0..seconds * 100 {
+            let sent = Instant::ZERO + Duration::from_millis(10) * sample;
+            for (id, queue) in [ONE, OTHER].into_iter().zip(queues) {
+                // The paths' own delays differ; what counts is when the packet was sent.
+                let base = if id == ONE { 40.0 } else { 95.0 };
+                let rtt = Duration::from_secs_f64((base + queue(sample / 10)) / 1e3);
+                detector.on_rtt(id, sent + rtt, rtt);
+            }
+        }
+        detector.shares(ONE, OTHER)
+    }
+
+    /// A number from 0 to `most` that looks drawn.
+    fn drawn(bin: u64, salt: u64, most: f64) -> f64 {
+        let mixed = (bin + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ salt.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed >> 40) as f64 / (1u64 << 24) as f64 * most
+    }
+
+    #[test]
+    fn delays_that_move_together_share() {
+        assert!(after(10, [|bin| drawn(bin, 1, 20.0), |bin| drawn(bin, 1, 20.0) + drawn(bin, 2, 5.0)]));
+    }
+
+    #[test]
+    fn delays_of_their_own_do_not() {
+        assert!(!after(10, [|bin| drawn(bin, 1, 20.0), |bin| drawn(bin, 2, 20.0)]));
+        // At first nothing is known.
+        assert!(after(1, [|bin| drawn(bin, 1, 20.0), |bin| drawn(bin, 2, 20.0)]));
+    }
+
+    #[test]
+    fn two_queues_that_both_fill_are_two() {
+        assert!(!after(10, [|bin| bin as f64 * 0.5 + drawn(bin, 1, 6.0), |bin| bin as f64 * 0.5 + drawn(bin, 2, 6.0)]));
+    }
+
+    #[test]
+    fn where_no_queue_moves_nothing_is_decided() {
+        assert!(after(10, [|bin| drawn(bin, 1, 0.2), |bin| drawn(bin, 2, 0.2)]));
+    }
+
+    #[test]
+    fn a_bottleneck_that_comes_to_be_shared_is_found_and_one_that_no_longer_is_too() {
+        assert!(after(20, [|bin| drawn(bin, 1, 20.0), |bin| drawn(bin, if bin < 100 { 2 } else { 1 }, 20.0),]));
+        assert!(!after(20, [|bin| drawn(bin, 1, 20.0), |bin| drawn(bin, if bin < 100 { 1 } else { 2 }, 20.0),]));
+    }
+
+    #[test]
+    fn a_subflow_that_ended_is_forgotten() {
+        let mut detector = SharedBottleneck::default();
+        detector.add(ONE);
+        detector.add(OTHER);
+        assert!(detector.shares(ONE, OTHER));
+        detector.remove(OTHER);
+        assert!(!detector.shares(ONE, OTHER));
+        assert!(detector.pairs.is_empty() && detector.series.len() == 1);
+    }
+}

@@ -1,0 +1,200 @@
+//! What a congestion control leaves to others: RFC 9743's questions on a grid of bottlenecks.
+//!
+//! - `beside CONTROL RIVAL [SECONDS]`: one connection of CONTROL with one and with two subflows beside one and four plain TCP
+//!   connections of RIVAL; shares of the fair share, of the rivals' mean and of its own.
+//! - `apart CONTROL RIVAL [SECONDS]`: two subflows, each over a bottleneck of its own beside one of RIVAL: the share of each path that
+//!   the connection has; half is fair.
+//! - `crowd CONTROL [SECONDS]`: 10, 30 and 50 of its own beside each other; loss, Jain's index, the least share.
+//! - `alone CONTROL [SECONDS]`: random loss; goodput as a share of the path, and the queue.
+#![allow(clippy::print_stdout)]
+
+use anabranch_mptcp::{BufferSize, ConnectionConfig, TcpConfig};
+use anabranch_policy::rate::Rate;
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_sim::link::{Discipline, LinkConfig};
+use anabranch_sim::reference::{Bottleneck, PACKET, apart, connection, crowd, shared_link, two_hosts, upload};
+use anabranch_sim::{FlowConfig, World};
+
+fn config(control: &str, multipath: bool) -> ConnectionConfig {
+    let name: &'static str = Box::leak(control.to_owned().into_boxed_str());
+    let mut config = ConnectionConfig {
+        receive_buffer: BufferSize::Fixed(64 << 20),
+        send_buffer: 64 << 20,
+        ..connection(name, multipath)
+    };
+    config.tcp = TcpConfig { mtu: PACKET as u16, ..TcpConfig::default() };
+    config
+}
+
+/// A queue as a share of the bandwidth-delay product, or CoDel (with room for four).
+#[derive(Clone, Copy)]
+enum Queue {
+    Share(f64),
+    CoDel,
+}
+
+impl Queue {
+    fn word(self) -> String {
+        match self {
+            Self::Share(share) => format!("{share}"),
+            Self::CoDel => "codel".to_owned(),
+        }
+    }
+}
+
+fn link(mbit: u64, rtt_ms: u64, queue: Queue) -> LinkConfig {
+    let product = mbit as f64 * 1e6 / 8.0 * rtt_ms as f64 / 1e3 / f64::from(PACKET);
+    let share = if let Queue::Share(share) = queue { share } else { 4.0 };
+    let rate = Rate::from_bits_per_second(mbit * 1_000_000);
+    let mut link = LinkConfig::new(rate, Duration::from_micros(rtt_ms * 500), ((product * share) as usize).max(1));
+    if let Queue::CoDel = queue {
+        link.queue.discipline = Discipline::CODEL;
+    }
+    link
+}
+
+fn read(world: &mut World, seconds: f64) -> Vec<u64> {
+    world.run_until(Instant::ZERO + Duration::from_secs_f64(seconds));
+    world.results().flows.iter().map(|flow| flow.receiver().read).collect()
+}
+
+/// Mbit/s of each flow in the later two thirds.
+fn rates(world: &mut World, seconds: f64) -> Vec<f64> {
+    let before = read(world, seconds / 3.0);
+    let after = read(world, seconds);
+    after.iter().zip(before).map(|(after, before)| (after - before) as f64 * 8e-6 / (seconds * 2.0 / 3.0)).collect()
+}
+
+fn beside(control: &str, rival: &str, seconds: f64) {
+    let queues = [0.05, 0.25, 0.5, 1.0, 4.0].map(Queue::Share).into_iter().chain([Queue::CoDel]);
+    let queues: Vec<Queue> = queues.collect();
+    println!("{control} beside {rival}: their share / its own share, of the fair share");
+    print!("{:28}", "");
+    queues.iter().for_each(|queue| print!("{:>12}", queue.word()));
+    println!();
+    let (mut least_theirs, mut least_own, mut cells, mut good) = (f64::MAX, f64::MAX, 0, 0);
+    for (subflows, rivals) in [(1, 1), (1, 4), (2, 1), (2, 4)] {
+        for mbit in [20, 100] {
+            for rtt in [20, 40, 160] {
+                print!("{subflows} + {rivals}: {mbit:3} Mbit/s {rtt:3} ms    ");
+                for queue in &queues {
+                    let there = link(mbit, rtt, *queue);
+                    let back = LinkConfig::new(
+                        Rate::from_bits_per_second(mbit * 1_000_000),
+                        Duration::from_micros(rtt * 500),
+                        100_000,
+                    );
+                    let (own, other) = (config(control, subflows > 1), config(rival, false));
+                    let mut world = shared_link(1, (subflows, rivals), (&there, &back), &own, &other);
+                    let rates = rates(&mut world, seconds);
+                    let fair = rates.iter().sum::<f64>() / (rivals + 1) as f64;
+                    let theirs = rates[1..].iter().sum::<f64>() / rivals as f64 / fair;
+                    let own = rates[0] / fair;
+                    print!("{theirs:>6.2}/{own:<5.2}");
+                    (least_theirs, least_own) = (least_theirs.min(theirs), least_own.min(own));
+                    cells += 1;
+                    good += usize::from(theirs >= 0.8 && own >= 0.6);
+                }
+                println!();
+            }
+        }
+    }
+    println!(
+        "least of theirs {least_theirs:.2}, of its own {least_own:.2}; {good} of {cells} with theirs >= 0.8 and own >= 0.6"
+    );
+}
+
+fn on_two(control: &str, rival: &str, seconds: f64) {
+    println!("{control} over two bottlenecks, each beside one {rival}: of all that both carry");
+    for (first, second) in [((20, 40), (20, 40)), ((100, 40), (100, 40)), ((100, 20), (20, 80)), ((20, 160), (20, 160))]
+    {
+        print!("{first:?} {second:?} Mbit/s, ms   ");
+        for queue in [0.05, 0.25, 0.5, 1.0, 4.0].map(Queue::Share).into_iter().chain([Queue::CoDel]) {
+            let there = [first, second].map(|(mbit, rtt)| link(mbit, rtt, queue));
+            let back = [first, second].map(|(mbit, rtt)| link(mbit, rtt, Queue::Share(100.0)));
+            let links = [(&there[0], &back[0]), (&there[1], &back[1])];
+            let mut world = apart(1, 1, links, &config(control, true), &config(rival, false));
+            let rates = rates(&mut world, seconds);
+            print!(" {:>5}: {:.2}", queue.word(), rates[0] / rates.iter().sum::<f64>());
+        }
+        println!();
+    }
+}
+
+fn in_crowd(control: &str, seconds: f64) {
+    for (mbit, share) in [(100, 0.05), (100, 0.5), (100, 2.0), (20, 1.0)] {
+        for flows in [10, 30, 50] {
+            let product = mbit as f64 * 1e6 / 8.0 * 0.04 / f64::from(PACKET);
+            let bottleneck = Bottleneck::new(mbit, 20, ((product * share) as usize).max(2));
+            let mut world = crowd(1, flows, &bottleneck, &config(control, false));
+            let mut last = read(&mut world, seconds / 3.0);
+            let first = last.clone();
+            let mut silent = vec![0u32; flows];
+            let mut longest = 0;
+            for half in 1..=(seconds * 4.0 / 3.0) as u32 {
+                let now = read(&mut world, seconds / 3.0 + f64::from(half) / 2.0);
+                for (n, silent) in silent.iter_mut().enumerate() {
+                    *silent = if now[n] == last[n] { *silent + 1 } else { 0 };
+                    longest = longest.max(*silent);
+                }
+                last = now;
+            }
+            let rates: Vec<f64> = last.iter().zip(&first).map(|(to, from)| (to - from) as f64).collect();
+            let sum: f64 = rates.iter().sum();
+            let jain = sum * sum / (flows as f64 * rates.iter().map(|rate| rate * rate).sum::<f64>());
+            let results = world.results();
+            let link = &results.link("bottleneck").expect("the bottleneck").counters;
+            let lost = link.drops.total() as f64;
+            println!(
+                "{flows:2} on {mbit:3} Mbit/s, 40 ms, {share} BDP: {:6.2} Mbit/s, loss {:5.2} %, Jain {jain:.3}, least {:.2}, silent {:.1} s",
+                sum * 8e-6 / (seconds * 2.0 / 3.0),
+                100.0 * lost / (lost + link.delivered_packets as f64),
+                rates.iter().fold(f64::MAX, |least, rate| least.min(*rate)) / sum * flows as f64,
+                f64::from(longest) / 2.0,
+            );
+        }
+    }
+}
+
+fn alone(control: &str, seconds: f64) {
+    for mbit in [20, 100] {
+        for rtt in [20, 60, 200] {
+            for loss in [0.0, 0.001, 0.01, 0.03] {
+                let product = mbit as f64 * 1e6 / 8.0 * rtt as f64 / 1e3 / f64::from(PACKET);
+                let bottleneck =
+                    Bottleneck { loss, ..Bottleneck::new(mbit, rtt / 2, ((product * 1.0) as usize).max(2)) };
+                let (mut world, client, paths) = two_hosts(1, &[bottleneck]);
+                let flow =
+                    upload("bulk", (client, paths[0].client), paths[0].server, Instant::ZERO, &config(control, false));
+                world.add_flow(FlowConfig { record: Some(Duration::from_millis(10)), ..flow });
+                let rate = rates(&mut world, seconds)[0];
+                let results = world.results();
+                let measured = results.flows[0].measurements.as_ref().expect("it is recorded");
+                let mut seen = measured.subflows[0].latest_rtt.clone();
+                seen.drain(..seen.len() / 3);
+                seen.sort_by(f64::total_cmp);
+                let rtt_at = |share: f64| seen[((seen.len() - 1) as f64 * share) as usize] * 1e3;
+                let most = mbit as f64 * 1400.0 / f64::from(PACKET) * (1.0 - loss);
+                println!(
+                    "{mbit:3} Mbit/s {rtt:3} ms {:4.1} %: {:.2} of what the path has, RTT {:.1} ms, 95 % {:.1}",
+                    loss * 100.0,
+                    rate / most,
+                    rtt_at(0.5),
+                    rtt_at(0.95)
+                );
+            }
+        }
+    }
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let word = |at: usize, default: &str| words.get(at).cloned().unwrap_or_else(|| default.to_owned());
+    let seconds = |at: usize, default: f64| words.get(at).map_or(default, |word| word.parse().expect("seconds"));
+    match word(0, "beside").as_str() {
+        "crowd" => in_crowd(&word(1, "anabranch"), seconds(2, 45.0)),
+        "apart" => on_two(&word(1, "anabranch"), &word(2, "cubic"), seconds(3, 60.0)),
+        "alone" => alone(&word(1, "anabranch"), seconds(2, 45.0)),
+        _ => beside(&word(1, "anabranch"), &word(2, "cubic"), seconds(3, 60.0)),
+    }
+}

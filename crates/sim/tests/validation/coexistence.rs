@@ -1,0 +1,148 @@
+//! What `bounded_cubic` promises (RFC 9743's questions; the grid is `cargo run --release -p anabranch-sim --example beside`): others over
+//! the same bottleneck keep their share, beside one of its subflows and beside two; a crowd of its own loses no more than twice what a crowd of
+//! CUBIC does; random loss does not starve it; alone it keeps no queue.
+//!
+//! A single run over a drop-tail queue has a rhythm of its own (two CUBICs share such a queue 0.64 to 1.12), so means are asserted.
+
+use anabranch_mptcp::{BufferSize, ConnectionConfig, TcpConfig};
+use anabranch_policy::rate::Rate;
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_sim::link::{Discipline, LinkConfig};
+use anabranch_sim::reference::{Bottleneck, PACKET, SEGMENT, apart, connection, crowd, direct, goodput, shared_link};
+use anabranch_sim::{FlowConfig, World};
+
+fn config(control: &'static str, multipath: bool) -> ConnectionConfig {
+    let tcp = TcpConfig { mtu: PACKET as u16, ..TcpConfig::default() };
+    let size = 16 << 20;
+    let buffers = connection(control, multipath);
+    ConnectionConfig { receive_buffer: BufferSize::Fixed(size), send_buffer: size, tcp, ..buffers }
+}
+
+fn at(seconds: u64) -> Instant {
+    Instant::ZERO + Duration::from_secs(seconds)
+}
+
+/// A link of a queue of so many bandwidth-delay products; none: CoDel.
+fn link(mbit: u64, rtt_ms: u64, queue: Option<f64>) -> LinkConfig {
+    let product = mbit as f64 * 1e6 / 8.0 * rtt_ms as f64 / 1e3 / f64::from(PACKET);
+    let packets = (product * queue.unwrap_or(4.0)) as usize;
+    let rate = Rate::from_bits_per_second(mbit * 1_000_000);
+    let mut link = LinkConfig::new(rate, Duration::from_micros(rtt_ms * 500), packets.max(1));
+    if queue.is_none() {
+        link.queue.discipline = Discipline::CODEL;
+    }
+    link
+}
+
+/// Bytes that each flow delivered from 15 to 45 s.
+fn delivered(world: &mut World) -> Vec<f64> {
+    let mut read = |seconds| -> Vec<u64> {
+        world.run_until(at(seconds));
+        world.results().flows.iter().map(|flow| flow.receiver().read).collect()
+    };
+    let before = read(15);
+    read(45).iter().zip(before).map(|(after, before)| (after - before) as f64).collect()
+}
+
+/// What one CUBIC and the connection beside it get, of the fair share: means over bottlenecks.
+fn shares(control: &'static str, subflows: usize) -> (f64, f64) {
+    let queues = [Some(0.25), Some(0.5), Some(1.0), Some(4.0), None];
+    let cases: Vec<_> = [(20, 20), (20, 40)].iter().flat_map(|way| queues.map(|queue| (*way, queue))).collect();
+    let (mut theirs, mut own) = (0.0, 0.0);
+    for ((mbit, rtt), queue) in &cases {
+        let (there, back) = (link(*mbit, *rtt, *queue), link(*mbit, *rtt, Some(100.0)));
+        let (many, one) = (config(control, subflows > 1), config("cubic", false));
+        let bytes = delivered(&mut shared_link(1, (subflows, 1), (&there, &back), &many, &one));
+        let fair = bytes.iter().sum::<f64>() / 2.0;
+        own += bytes[0] / fair;
+        theirs += bytes[1] / fair;
+    }
+    (theirs / cases.len() as f64, own / cases.len() as f64)
+}
+
+#[test]
+fn cubic_keeps_its_share_beside_one_subflow_and_beside_two() {
+    for subflows in [1, 2] {
+        let (theirs, own) = shares("bounded_cubic", subflows);
+        assert!(theirs >= 0.85 && own >= 0.8, "{subflows} subflows: {theirs:.2}, own {own:.2}");
+    }
+    // What it is to replace does not leave that.
+    let (theirs, _) = shares("anabranch", 2);
+    assert!(theirs < 0.6, "{theirs:.2}");
+}
+
+/// Loss in percent, Jain's index, and the least share of so many connections alike.
+fn in_crowd(control: &'static str, flows: usize, bottleneck: &Bottleneck) -> (f64, f64, f64) {
+    let mut world = crowd(1, flows, bottleneck, &config(control, false));
+    let bytes = delivered(&mut world);
+    let sum: f64 = bytes.iter().sum();
+    let squares: f64 = bytes.iter().map(|bytes| bytes * bytes).sum();
+    let results = world.results();
+    let link = &results.link("bottleneck").expect("the bottleneck").counters;
+    let lost = link.drops.total() as f64;
+    let least = bytes.iter().fold(f64::MAX, |least, bytes| least.min(*bytes));
+    let flows = flows as f64;
+    (100.0 * lost / (lost + link.delivered_packets as f64), sum * sum / (flows * squares), least * flows / sum)
+}
+
+#[test]
+fn a_crowd_of_its_own_loses_little_and_shares_evenly() {
+    for bottleneck in [Bottleneck::new(50, 20, 9), Bottleneck::new(20, 20, 68)] {
+        let (cubic, ..) = in_crowd("cubic", 30, &bottleneck);
+        let (loss, jain, least) = in_crowd("bounded_cubic", 30, &bottleneck);
+        assert!(loss <= 2.0 * cubic && jain >= 0.9 && least > 0.3, "{loss:.2} % ({cubic:.2}), {jain:.3}, {least:.2}");
+    }
+}
+
+#[test]
+fn random_loss_does_not_starve_it() {
+    for (mbit, rtt) in [(20, 20), (20, 200)] {
+        for (loss, least) in [(0.01, 0.8), (0.03, 0.6)] {
+            let queue = (mbit * rtt) as usize * 1_000 / 8 / PACKET as usize;
+            let path = Bottleneck { loss, ..Bottleneck::new(mbit, rtt / 2, queue) };
+            let share = |control| {
+                let (mut world, _) = direct(1, &[path], &config(control, false));
+                let most = mbit as f64 * f64::from(SEGMENT) / f64::from(PACKET) * (1.0 - loss);
+                goodput(&mut world, 0, at(10), at(40)) / most
+            };
+            let (own, cubic) = (share("bounded_cubic"), share("cubic"));
+            assert!(own >= least && cubic < 0.5 * own, "{mbit} Mbit/s {rtt} ms {loss}: {own:.2}, cubic {cubic:.2}");
+        }
+    }
+}
+
+#[test]
+fn alone_it_fills_the_path_and_not_the_queue() {
+    for (mbit, rtt) in [(20, 20), (20, 160), (100, 40)] {
+        let queue = (mbit * rtt) as usize * 1_000 / 8 / PACKET as usize * 4;
+        let (mut world, client, paths) =
+            anabranch_sim::reference::two_hosts(1, &[Bottleneck::new(mbit, rtt / 2, queue)]);
+        let ends = ((client, paths[0].client), paths[0].server);
+        let flow =
+            anabranch_sim::reference::upload("bulk", ends.0, ends.1, Instant::ZERO, &config("bounded_cubic", false));
+        world.add_flow(FlowConfig { record: Some(Duration::from_millis(10)), ..flow });
+        let rate = goodput(&mut world, 0, at(10), at(40));
+        let most = mbit as f64 * f64::from(SEGMENT) / f64::from(PACKET);
+        let results = world.results();
+        let series = &results.flows[0].measurements.as_ref().expect("it is recorded").subflows[0].latest_rtt;
+        let mut seen: Vec<f64> = series[series.len() / 4..].to_vec();
+        seen.sort_by(f64::total_cmp);
+        let usual = seen[seen.len() / 2] * 1e3;
+        assert!(rate > 0.93 * most, "{rate:.1} of {most:.1} Mbit/s");
+        assert!(usual < 1.25 * rtt as f64, "{usual:.1} ms at {rtt} ms");
+    }
+}
+
+#[test]
+fn over_two_bottlenecks_it_takes_a_share_of_each() {
+    let mut sum = 0.0;
+    let queues = [Some(0.25), Some(0.5), Some(1.0), None];
+    for queue in queues {
+        let (there, back) = (link(20, 40, queue), link(20, 40, Some(100.0)));
+        let links = [(&there, &back), (&there, &back)];
+        let bytes = delivered(&mut apart(1, 1, links, &config("bounded_cubic", true), &config("cubic", false)));
+        sum += bytes[0] / bytes.iter().sum::<f64>();
+    }
+    let share = sum / queues.len() as f64;
+    assert!((0.4..=0.6).contains(&share), "{share:.2} of both");
+}
