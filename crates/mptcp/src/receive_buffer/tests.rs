@@ -324,6 +324,30 @@ fn an_automatic_buffer_stops_at_its_largest_size_and_a_fixed_one_stays() {
 }
 
 #[test]
+fn room_for_a_message_makes_an_automatic_buffer_larger_and_never_smaller() {
+    let mut buffer = auto(128 * 1024, 300_000);
+    buffer.make_room_for(100);
+    assert_eq!(buffer.size(), 128 * 1024);
+    buffer.make_room_for(200_000);
+    assert!((200_000..300_000).contains(&buffer.size()), "{}", buffer.size());
+    buffer.make_room_for(400_000);
+    assert_eq!(buffer.size(), 300_000);
+    let mut buffer = fixed(50_000);
+    buffer.make_room_for(60_000);
+    assert_eq!(buffer.size(), 50_000);
+}
+
+#[test]
+fn what_is_held_around_a_range_begins_behind_the_last_hole_before_its_end() {
+    let mut buffer = fixed(SIZE);
+    insert(&mut buffer, 5, 5);
+    insert(&mut buffer, 12, 8);
+    // As far as 4 bytes behind it; 10 and 11 are missing.
+    assert_eq!(buffer.held_around(6, 14, 4), (12, range(12, 6).to_vec()));
+    assert_eq!(buffer.held_around(6, 9, 4), (5, range(5, 5).to_vec()));
+}
+
+#[test]
 fn an_automatic_buffer_does_not_grow_when_nobody_reads_or_the_round_trip_is_unknown() {
     let mut buffer = auto(128 * 1024, 6 * 1024 * 1024);
     insert(&mut buffer, 0, 128 * 1024);

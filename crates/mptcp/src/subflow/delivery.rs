@@ -194,6 +194,18 @@ mod tests {
     }
 
     #[test]
+    fn samples_are_limited_by_the_application_until_what_was_in_flight_then_has_arrived() {
+        let mut sampler = DeliverySampler::default();
+        assert!(!sampler.is_application_limited());
+        sampler.limit(2_000);
+        for (arrived, limited) in [(1_000, true), (1_000, true), (1, false)] {
+            assert!(sampler.is_application_limited());
+            sampler.deliver(at(1), arrived, None);
+            assert_eq!(sampler.is_application_limited(), limited);
+        }
+    }
+
+    #[test]
     fn the_first_sample_begins_when_the_first_segment_leaves() {
         let mut sampler = DeliverySampler::default();
         sampler.begin(at(1_000));

@@ -271,6 +271,21 @@ fn mp_fail_on_the_only_subflow_is_answered_and_ends_mptcp() {
 }
 
 #[test]
+fn mp_fail_on_one_of_several_subflows_resets_it() {
+    let mut peer = one_subflow(config());
+    peer.join(1);
+    peer.take();
+    let data_seq = peer.remote.initial_data_seq.wrapping_add(1);
+    let mut with = options(vec![MptcpOption::Fail { data_seq }]);
+    with.dss = Some(Dss { data_ack: Some(peer.data_ack(0)), ..Dss::default() });
+    peer.send(0, Flags::ACK, with, &[]);
+    assert_eq!(reset_reason(&peer.take()[0]), Some(6));
+    assert_eq!(peer.protocol(), Protocol::Multipath);
+    peer.send_data(1, 3, b"def");
+    assert_eq!(peer.received, b"abcdef");
+}
+
+#[test]
 fn mp_fail_on_a_reset_ends_its_subflow_only() {
     let mut peer = one_subflow(config());
     peer.join(1);
@@ -323,19 +338,23 @@ fn parts_of_later_mappings_that_wait_for_their_checksum_survive_the_fallback() {
 
 #[test]
 fn a_wrong_checksum_on_one_of_several_subflows_resets_it_with_mp_fail() {
-    let mut peer = one_subflow(checked());
-    let flow = peer.join(1);
-    peer.take();
-    send_damaged(&mut peer, flow, 3, b"def", b"dXf");
-    let said = peer.take();
-    assert_eq!(said.len(), 1);
-    assert_eq!(reset_reason(&said[0]), Some(6));
-    assert!(said[0].segment.options.mptcp.contains(&MptcpOption::Fail { data_seq: peer.number(3) }));
-    assert!(peer.events.contains(&Event::SubflowClosed(peer.id(), SubflowId(1), CloseReason::ProtocolError)));
-    // Not acknowledged at data level, so it comes again on the other.
-    assert_eq!(peer.received, b"abc");
-    peer.send_data(0, 3, b"def");
-    assert_eq!(peer.received, b"abcdef");
+    // The initial subflow too: what went on the other may be missing.
+    for (damaged, other) in [(1, 0), (0, 1)] {
+        let mut peer = one_subflow(checked());
+        assert_eq!(peer.join(1), 1);
+        peer.take();
+        send_damaged(&mut peer, damaged, 3, b"def", b"dXf");
+        let said = peer.take();
+        assert_eq!(said.len(), 1);
+        assert_eq!(reset_reason(&said[0]), Some(6));
+        assert!(said[0].segment.options.mptcp.contains(&MptcpOption::Fail { data_seq: peer.number(3) }));
+        let closed = Event::SubflowClosed(peer.id(), SubflowId(damaged as u32), CloseReason::ProtocolError);
+        assert!(peer.events.contains(&closed), "{:?}", peer.events);
+        // Not acknowledged at data level, so it comes again on the other.
+        assert_eq!(peer.received, b"abc");
+        peer.send_data(other, 3, b"def");
+        assert_eq!((peer.received.as_slice(), peer.protocol()), (b"abcdef".as_slice(), Protocol::Multipath));
+    }
 }
 
 #[test]

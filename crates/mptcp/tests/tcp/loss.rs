@@ -59,6 +59,23 @@ fn reordering_within_the_window_costs_nothing() {
     assert!(t.cwnd() >= before);
 }
 
+// RFC 8985, section 6.3: a quarter of the round trip later it is lost, and that is congestion.
+#[test]
+fn what_was_not_just_reordered_is_repaired_when_the_window_for_that_is_over() {
+    let mut t = Transcript::accepted(plain());
+    t.write(2000);
+    t.expect_segments(1, 2, 1);
+    t.wait(100);
+    let before = t.cwnd();
+    t.peer("A 1:1 ack 1 sack 1001-2001");
+    t.silence(24);
+    t.wait(2);
+    t.expect("A 1:1001 ack 1");
+    t.wait(100);
+    t.peer("A 1:1 ack 2001");
+    assert!(t.cwnd() < before, "{} {before}", t.cwnd());
+}
+
 // RFC 6675, section 5: everything before the highest block is repaired, each hole once.
 #[test]
 fn several_holes_are_repaired_in_one_round_trip_and_one_episode() {

@@ -62,6 +62,21 @@ fn what_can_be_asked_follows_from_what_was_said() {
 }
 
 #[test]
+fn who_has_filled_half_of_the_send_buffer_and_goes_on_is_ahead_of_it() {
+    let mut t = Transcript::accepted(plain_with(|c| c.send_buffer = 40_000));
+    let backlogged = |t: &Transcript| t.host.connection_view(t.now, t.id()).unwrap().backlogged;
+    assert!(!backlogged(&t));
+    // Ten segments leave.
+    t.write(30_000);
+    assert!(!backlogged(&t), "20 000 are half of it");
+    t.write(1_000);
+    assert!(backlogged(&t));
+    t.close();
+    assert!(!backlogged(&t), "nothing more comes");
+    t.take();
+}
+
+#[test]
 fn the_options_that_were_agreed_on_can_be_asked() {
     let all = plain_with(|c| (c.tcp.options.timestamps, c.tcp.options.window_scaling) = (true, true));
     let t = Transcript::accepted_from(all, "SEW 0:0 mss 1000 sackok scale 5 ts 7/0");

@@ -64,7 +64,7 @@ mod tests {
         ranges.push(10, 20);
         ranges.push(20, 30);
         ranges.push(40, 50);
-        assert_eq!(ranges.overlap(0, 100), 30);
+        assert_eq!((ranges.overlap(0, 100), ranges.ranges.len()), (30, 2), "those that touch are one");
         assert_eq!(ranges.remove(15, 45), 20);
         assert_eq!(ranges.remove(15, 45), 0);
         assert_eq!((ranges.remove(0, 12), ranges.remove(0, 100)), (2, 8));

@@ -142,7 +142,20 @@ impl Scoreboard {
 mod tests {
     use super::{Instant, Scoreboard, SeqNumber};
     use crate::event::SendKind;
+    use crate::subflow::delivery::LossReport;
     use bytes::Bytes;
+
+    #[test]
+    fn of_what_a_timeout_gives_up_each_segment_is_reported_with_the_losses_before_it() {
+        let mut board = Scoreboard { losses: LossReport::new(true), ..Scoreboard::default() };
+        for at in 0..3 {
+            board.push(SeqNumber(10 + 4 * at), u64::from(4 * at), Bytes::from_static(b"lost"), false, SendKind::New);
+            board.send_next(Instant::ZERO);
+        }
+        assert_eq!(board.mark_all_lost(), 12);
+        let reported: Vec<_> = board.losses.take().iter().map(|lost| (lost.length, lost.total_lost)).collect();
+        assert_eq!(reported, [(4, 4), (4, 8), (4, 12)]);
+    }
 
     #[test]
     fn what_was_lost_twice_and_pardoned_can_be_lost_again() {

@@ -55,3 +55,42 @@ impl Scoreboard {
         whole
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_policy::time::Instant;
+    use anabranch_wire::SeqNumber;
+    use bytes::Bytes;
+
+    /// Three records of ten bytes.
+    fn board() -> Scoreboard {
+        let mut board = Scoreboard::default();
+        for at in 0..3 {
+            let payload = Bytes::from_static(b"0123456789");
+            board.push(SeqNumber(100 + 10 * at), 10 * u64::from(at), payload, false, SendKind::New);
+            board.set_place(Place { number: at as u8, arrived: 7 });
+        }
+        board
+    }
+
+    #[test]
+    fn new_data_continues_a_mapping_that_has_not_left_and_that_it_follows() {
+        let mut board = board();
+        let number = |board: &Scoreboard, data_seq, arrived, most| board.next_place(data_seq, arrived, most).number;
+        assert_eq!((number(&board, 30, 7, 4), number(&board, 30, 7, 3)), (3, 0), "of four places the last");
+        assert_eq!((number(&board, 31, 7, 4), number(&board, 30, 8, 4)), (0, 0), "a gap, and something that arrived");
+        (0..3).for_each(|_| drop(board.send_next(Instant::ZERO)));
+        assert_eq!(number(&board, 30, 7, 4), 0, "it has left");
+    }
+
+    #[test]
+    fn a_mapping_that_leaves_says_of_each_record_what_is_around_it() {
+        let mut board = board();
+        board.send_next(Instant::ZERO);
+        let whole = board.bind_to_mapping(|end| end == 30).unwrap();
+        assert_eq!((whole.before, whole.after, whole.data_fin), (0, 20, true));
+        let around = board.records().map(|record| record.joined.map(|joined| (joined.before, joined.after)));
+        assert_eq!(around.collect::<Vec<_>>(), [Some((0, 20)), Some((10, 10)), Some((20, 0))]);
+    }
+}
