@@ -441,12 +441,20 @@ fn a_case_that_is_not_there_is_refused_with_the_names_of_those_that_are() {
 
 #[test]
 fn every_command_that_runs_a_stack_has_the_recommended_policies_unless_told_otherwise() {
-    for command in [&["proxy"][..], &["serve"], &["perf"], &["stream", "send"], &["stream", "receive"]] {
+    let (shared, own) = ("anabranch,congestion=bounded_cubic]", "anabranch]");
+    let commands: [(&[&str], &str); 5] = [
+        (&["proxy"], shared),
+        (&["serve"], shared),
+        (&["perf"], shared),
+        (&["stream", "send"], own),
+        (&["stream", "receive"], own),
+    ];
+    for (command, expected) in commands {
         let output = Command::new(env!("CARGO_BIN_EXE_anabranch")).args(command).arg("--help").output();
         let help = text(&output.expect("the program runs").stdout);
         let policy = help.split_once("--policy <POLICY>").expect("it takes policies").1;
         let default = policy.split_once("[default: ").expect("it has a default").1;
-        assert!(default.starts_with("anabranch]"), "{command:?}: {default}");
+        assert!(default.starts_with(expected), "{command:?}: {default}");
     }
 }
 
