@@ -105,6 +105,8 @@ struct BoundedCubic {
     least_rtt: Duration,
     congested_at: Option<Instant>,
     timed_out: bool,
+    /// Another subflow over the same bottleneck has seen congestion.
+    answer_due: bool,
     last_ack: Instant,
 }
 
@@ -163,7 +165,7 @@ impl BoundedCubic {
         }
     }
 
-    /// Another subflow over the same bottleneck has seen congestion.
+    /// Answers what another subflow over the same bottleneck has seen.
     fn answer_with(&mut self, now: Instant) {
         if !self.cubic.in_slow_start() {
             self.answer(now, 0, 0);
@@ -285,6 +287,7 @@ impl BoundedCubic {
             least_rtt: Duration::MAX,
             congested_at: None,
             timed_out: false,
+            answer_due: false,
             last_ack: start.now,
         }
     }
@@ -299,6 +302,9 @@ impl BoundedCubic {
         self.timed_out = false;
         self.last_ack = ack.now;
         self.observe(ack);
+        if core::mem::take(&mut self.answer_due) {
+            self.answer_with(ack.now);
+        }
         self.cubic.grow_as(share);
         let answered = self.queue.is_congested(self.mss);
         if answered {
@@ -433,7 +439,8 @@ impl CongestionControl for Connection {
         if subflow.on_ack(ack, share) && several {
             let beside =
                 |(other, _): &(SubflowId, &mut BoundedCubic)| *other != id && self.bottlenecks.shares(id, *other);
-            self.subflows.iter_mut().filter(beside).for_each(|(_, subflow)| subflow.answer_with(ack.now));
+            // Each at its own next acknowledgement: a window changes by what its own subflow is told.
+            self.subflows.iter_mut().filter(beside).for_each(|(_, subflow)| subflow.answer_due = true);
         }
     }
     fn on_congestion(&mut self, id: SubflowId, event: &CongestionEvent) {
