@@ -43,7 +43,7 @@
 //! docs/measurements/default-policy.md has figures.
 
 use super::path_model::{Draws, MinRtt, RoundCounter, WindowedMax};
-use super::quantum::offload_budget;
+use super::quantum::host_budget;
 use super::uncoupled::{SinglePath, Uncoupled};
 use super::window::LARGEST_WINDOW;
 use super::{Ack, Congestion, CongestionControl, CongestionEvent, Start};
@@ -65,9 +65,6 @@ fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, Setting
 
 /// Least window, segments.
 const LEAST_WINDOW: u64 = 4;
-/// How long hosts may hold data or acknowledgements back: they put them together, and have other things to do. On a path of less
-/// delay the least round-trip time says nothing of that.
-const HOLD: Duration = Duration::from_millis(3);
 /// Window of the least round-trip time, and after how long without it it is looked for.
 /// Seconds.
 const MIN_RTT_WINDOW: u64 = 15;
@@ -292,8 +289,8 @@ impl Anabranch {
         }
         // Room for the acknowledgements of two segments that are delayed, and for what is released together.
         let bandwidth = Rate::from_bits_per_second(self.bandwidth.max());
-        let held = self.bdp() + (bandwidth.bytes_per_second() as f64 * HOLD.as_secs_f64()) as u64;
-        let wanted = (wanted + 2 * u64::from(self.mss)).max(offload_budget(bandwidth, u64::from(self.mss))).max(held);
+        let mss = u64::from(self.mss);
+        let wanted = (wanted + 2 * mss).max(host_budget(bandwidth, mss, self.bdp()));
         let wanted = if self.start_up.untried { wanted.max(self.initial_window) } else { wanted };
         wanted.min(self.ceiling.bytes).clamp(self.least(), LARGEST_WINDOW)
     }
@@ -481,12 +478,7 @@ impl SinglePath for Anabranch {
         if let Some(rate) = ack.delivery_rate.filter(|_| !nothing_but_silence) {
             self.start_up.untried &= ack.app_limited && self.state == State::StartUp;
             let bits = rate.bits_per_second();
-            if !ack.app_limited || bits > self.bandwidth.max() {
-                self.bandwidth.update(bits);
-            } else if self.rounds.is_start() {
-                // Less was asked for: that says nothing against what was seen before.
-                self.bandwidth.update(self.bandwidth.max());
-            }
+            self.bandwidth.sample(bits, ack.app_limited, self.rounds.is_start());
         }
         self.round.delivered = self.round.delivered.saturating_add(ack.delivered);
         self.round.lost = self.round.lost.saturating_add(ack.lost);

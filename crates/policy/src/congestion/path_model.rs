@@ -33,6 +33,16 @@ impl<const SLOTS: usize> WindowedMax<SLOTS> {
         self.slots[at] = self.slots[at].max(value);
     }
 
+    /// A sample of the delivery rate, where a unit is a round: what the application limited counts only if it is the largest.
+    pub(super) fn sample(&mut self, value: u64, app_limited: bool, begins_round: bool) {
+        if !app_limited || value > self.max() {
+            self.update(value);
+        } else if begins_round {
+            // Less was asked for: that says nothing against what was seen before.
+            self.update(self.max());
+        }
+    }
+
     /// The maximum of the present unit.
     pub(super) fn present(&self) -> u64 {
         self.slots[self.index(0)]
@@ -198,6 +208,20 @@ mod tests {
         max.forget_past();
         max.advance();
         assert_eq!(max.max(), 9);
+    }
+
+    #[test]
+    fn a_round_limited_by_the_application_says_nothing_against_what_was_seen() {
+        let mut max = WindowedMax::<2>::new();
+        max.sample(7, false, true);
+        for value in [3, 4, 9, 5] {
+            max.advance();
+            max.sample(value, true, true);
+            assert_eq!(max.max(), value.max(if value == 5 { 9 } else { 7 }));
+        }
+        max.advance();
+        max.sample(2, true, false);
+        assert_eq!(max.present(), 0);
     }
 
     #[test]

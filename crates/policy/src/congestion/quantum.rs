@@ -25,9 +25,19 @@ pub(super) fn offload_budget(rate: Rate, mss: u64) -> u64 {
     OFFLOAD_QUANTA * if quantum > 2 * mss { quantum } else { mss }
 }
 
+/// How long hosts may hold data or acknowledgements back: they put them together, and have other things to do. On a path of less
+/// delay the least round-trip time says nothing of that.
+const HOLD: Duration = Duration::from_millis(3);
+
+/// The least window, bytes, under which a path of this rate and bandwidth-delay product does not idle because of its hosts.
+pub(super) fn host_budget(rate: Rate, mss: u64, bdp: u64) -> u64 {
+    let held = (rate.bytes_per_second() as f64 * HOLD.as_secs_f64()) as u64;
+    offload_budget(rate, mss).max(bdp + held)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Rate, offload_budget, send_quantum};
+    use super::{Rate, host_budget, offload_budget, send_quantum};
 
     #[test]
     fn a_quantum_is_a_millisecond_within_two_segments_and_64_kilobytes() {
@@ -39,5 +49,11 @@ mod tests {
     fn the_budget_is_three_quanta_where_more_than_two_segments_leave_together() {
         let at = |megabits: u64| offload_budget(Rate::from_bits_per_second(megabits * 1_000_000), 1_400);
         assert_eq!((at(22), at(100), at(10_000)), (4_200, 37_500, 196_608));
+    }
+
+    #[test]
+    fn hosts_hold_three_milliseconds_beside_what_the_path_does() {
+        let at = |megabits: u64, bdp| host_budget(Rate::from_bits_per_second(megabits * 1_000_000), 1_400, bdp);
+        assert_eq!((at(1_000, 10_000), at(1, 0), at(1, 50_000)), (385_000, 4_200, 50_375));
     }
 }

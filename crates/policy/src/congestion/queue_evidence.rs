@@ -1,51 +1,51 @@
-//! What a sender can know of a queue that it shares: whether it stands, and whether losses have to do with it.
+//! What a sender can infer about the queue of its bottleneck: whether there is a standing queue, and whether losses are congestion.
 //!
-//! A drop-tail queue loses packets when it is full, a CoDel queue when it stands; a radio link loses them whenever it likes. So
-//! a loss says something about congestion unless packets are lost as often while the queue is empty. `chance` is the share
-//! lost in rounds in which hardly a packet was queued; losses of other rounds count as congestion if they are more than
-//! chance explains (three standard deviations). A flow of a crowd on a shallow queue sees a few round-trip times of a queue that fills
-//! and empties within a millisecond: for it hardly a round is empty, and all losses count.
+//! A drop-tail queue drops packets when it is full, CoDel when there is a standing queue, a radio link independently of the queue.
+//! Losses are therefore random if they are as frequent while the queue is empty. The random loss rate is measured in rounds in which
+//! hardly a packet was queued. Losses in other rounds are congestion if they exceed what that rate explains by three standard
+//! deviations. One of many flows over a shallow queue, which fills and drains within a millisecond, sees hardly an empty round: all its
+//! losses count as congestion.
 
-use super::path_model::RoundCounter;
+use super::path_model::{RoundCounter, WindowedMax};
 use super::{Ack, Lost};
 use crate::rate::Rate;
 use crate::time::{Duration, Instant};
 
-/// A round-trip time is of a standing queue above this share of the largest queueing delay seen, ...
+/// A packet counts as queued if its queueing delay exceeds this share of the largest one, ...
 const HIGH: f64 = 0.25;
-/// ... and above what hosts add.
+/// ... and what hosts add.
 const NOISE: Duration = Duration::from_micros(300);
-/// ... but at most above what an active queue management lets stand (RFC 8289: 5 ms).
+/// It counts in any case above the standing queue that active queue management allows (RFC 8289: 5 ms).
 const STANDING: Duration = Duration::from_millis(4);
-/// The path has room for a queue if its delay was seen to grow by so much of the least round-trip time.
+/// The path has room for a queue if its queueing delay has reached this fraction of the least round-trip time.
 const ROOM: u64 = 16;
-/// For how long that is remembered: at least, and at most twice.
-const ROOM_MEMORY: Duration = Duration::from_secs(60);
-/// A pair of the sender's own segments takes at most so much of the least round-trip time to send.
+/// How long that is remembered, seconds: between this and twice this.
+const ROOM_MEMORY: u64 = 60;
+/// At most this fraction of the least round-trip time is taken for the serialization of a pair of the sender's own segments.
 const PAIR_SHARE: u64 = 8;
-/// A single segment's acknowledgement that comes so much later than the one before may have been delayed (RFC 9293, 3.8.6.3).
+/// An acknowledgement of a single segment may have been delayed (RFC 9293, 3.8.6.3) if its round-trip time is longer by this.
 const DELAYED: Duration = Duration::from_millis(15);
-/// Segments that a judgement needs.
+/// Segments needed to call a round empty.
 const LEAST_SEGMENTS: u64 = 8;
-/// For how long the largest queueing delay is remembered: at least, and at most twice.
-const MEMORY: Duration = Duration::from_secs(5);
-/// Share of a round's bytes that may be queued in a round that is called empty, ...
+/// How long the largest queueing delay is remembered, seconds: between this and twice this.
+const MEMORY: u64 = 5;
+/// Most of an empty round's bytes that may be queued, as a share, ...
 const EMPTY: f64 = 0.15;
-/// ... and in the rounds before it, smoothed.
+/// ... and of the rounds before it, smoothed.
 const EMPTY_SMOOTHED: f64 = 0.25;
 /// Weight of a round in that.
 const ROUND_WEIGHT: f64 = 0.25;
-/// Segments after which the rate of chance losses is mostly of these.
-const CHANCE_SEGMENTS: f64 = 500.0;
-/// Share of it that is forgotten in each round with a queue.
+/// Time constant of the random loss rate, segments.
+const RANDOM_SEGMENTS: f64 = 500.0;
+/// Share by which it decays in each round with a queue.
 const FORGOTTEN: f64 = 0.02;
-/// Up to here no loss was by chance.
-const NO_CHANCE: f64 = 1e-4;
-/// What a start-up must lose, in segments and of what it sent, for it to say that it sent too much.
+/// Below this rate no loss is taken for random.
+const LEAST_RANDOM: f64 = 1e-4;
+/// Losses during start-up that show congestion: segments, plus a share of what was sent.
 const OVERSHOT_SEGMENTS: f64 = 2.0;
 const OVERSHOT: f64 = 0.02;
-/// The most that passes for chance.
-const MOST_CHANCE: f64 = 0.1;
+/// The largest random loss rate.
+const MOST_RANDOM: f64 = 0.1;
 
 /// Bytes of one round.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,98 +58,134 @@ struct Round {
 }
 
 impl Round {
+    /// This round and another together.
+    fn with(&self, other: &Self) -> Self {
+        Self {
+            delivered: self.delivered + other.delivered,
+            judged: self.judged + other.judged,
+            queued: self.queued + other.queued,
+            lost: self.lost + other.lost,
+        }
+    }
+
+    /// Bytes delivered or lost, in segments.
+    fn segments(&self, mss: u32) -> f64 {
+        self.delivered.saturating_add(self.lost) as f64 / f64::from(mss)
+    }
+
     fn share_queued(&self) -> f64 {
         if self.judged == 0 { 1.0 } else { self.queued as f64 / self.judged as f64 }
     }
 }
 
+/// The largest delay of the present interval of so many seconds and of the one before it.
+#[derive(Clone, Debug)]
+struct LargestDelay<const SECONDS: u64> {
+    began: Instant,
+    nanos: WindowedMax<2>,
+}
+
+impl<const SECONDS: u64> LargestDelay<SECONDS> {
+    fn new(now: Instant) -> Self {
+        Self { began: now, nanos: WindowedMax::new() }
+    }
+
+    /// Begins an interval if the present one is over.
+    fn advance(&mut self, now: Instant) {
+        if now.since(self.began) > Duration::from_secs(SECONDS) {
+            self.nanos.advance();
+            self.began = now;
+        }
+    }
+
+    fn update(&mut self, delay: Duration) {
+        self.nanos.update(delay.as_nanos());
+    }
+
+    fn get(&self) -> Duration {
+        Duration::from_nanos(self.nanos.max())
+    }
+}
+
 /// What is known of one path's queue.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct QueueEvidence {
-    /// Largest queueing delay of the present interval and of the one before it.
-    largest: [Duration; 2],
+    /// Largest queueing delay of the last seconds.
+    largest: LargestDelay<MEMORY>,
+    /// The same of the last minutes.
+    room: LargestDelay<ROOM_MEMORY>,
     last_rtt: Duration,
-    interval_began: Instant,
-    /// The same in long intervals, with their beginnings.
-    room: [(Instant, Duration); 2],
     min_rtt: Duration,
-    /// What two segments take at the flow's rate.
+    /// Serialization of two segments at the flow's rate.
     pair: Duration,
-    /// Nothing was done yet that would make a queue.
+    /// The flow has not sent fast enough yet to make a queue.
     untried: bool,
     round: Round,
     last: Round,
     /// Smoothed share of bytes that were queued.
     busy: f64,
-    chance: f64,
-    /// Bytes lost when the last answer was given: what was sent before is answered with it.
-    answered: u64,
-    /// Bytes lost since, of what was sent since.
-    unanswered: u64,
-    /// Of these, those that the acknowledgement at hand showed.
-    fresh: u64,
-    /// Losses before this round were answered already.
-    answered_until: u64,
+    random_loss: f64,
+    /// Bytes lost up to the last reduction of the window. A segment that was sent before it does not cause another.
+    lost_at_reduction: u64,
+    /// Bytes sent and lost since.
+    lost_since: u64,
+    /// Of these, bytes that the present acknowledgement reports.
+    lost_now: u64,
+    /// Losses before this round do not cause a reduction.
+    reduced_until: u64,
 }
 
 impl QueueEvidence {
     pub(super) fn new(now: Instant) -> Self {
         Self {
-            largest: [Duration::ZERO; 2],
+            largest: LargestDelay::new(now),
+            room: LargestDelay::new(now),
             last_rtt: Duration::ZERO,
-            interval_began: now,
-            room: [(now, Duration::ZERO); 2],
             min_rtt: Duration::ZERO,
             pair: Duration::ZERO,
             untried: true,
             round: Round::default(),
             last: Round::default(),
             busy: 0.0,
-            chance: 0.0,
-            answered: 0,
-            unanswered: 0,
-            fresh: 0,
-            answered_until: 0,
+            random_loss: 0.0,
+            lost_at_reduction: 0,
+            lost_since: 0,
+            lost_now: 0,
+            reduced_until: 0,
         }
     }
 
     /// Queueing delay above which a packet counts as queued.
     fn threshold(&self) -> Duration {
-        let [now, before] = self.largest;
-        let largest = now.max(before);
+        let largest = self.largest.get();
         largest.mul_f64(HIGH).min(STANDING).max(NOISE + self.pair.min(self.min_rtt / PAIR_SHARE).min(largest / 2))
     }
 
-    /// Takes in an acknowledgement.
+    /// Processes an acknowledgement.
     pub(super) fn on_ack(&mut self, ack: &Ack, min_rtt: Duration, mss: u32, bandwidth: Rate, rounds: &RoundCounter) {
         self.min_rtt = min_rtt;
         self.pair = if bandwidth == Rate::ZERO { Duration::ZERO } else { bandwidth.time_for(2 * u64::from(mss)) };
-        if ack.now.since(self.interval_began) > MEMORY {
-            self.largest = [Duration::ZERO, self.largest[0]];
-            self.interval_began = ack.now;
-        }
+        self.largest.advance(ack.now);
         if rounds.is_start() {
             self.end_round(mss);
         }
-        self.fresh = 0;
+        self.lost_now = 0;
         self.round.delivered = self.round.delivered.saturating_add(ack.delivered);
         self.round.lost = self.round.lost.saturating_add(ack.lost);
         if let Some(rtt) = ack.rtt.filter(|rtt| !self.is_delayed(*rtt, ack.delivered, mss)) {
             self.last_rtt = rtt;
             self.round.judged = self.round.judged.saturating_add(ack.delivered);
             let delay = if rtt > min_rtt { rtt - min_rtt } else { Duration::ZERO };
-            self.largest[0] = self.largest[0].max(delay);
-            if ack.now.since(self.room[0].0) > ROOM_MEMORY {
-                self.room = [(ack.now, Duration::ZERO), self.room[0]];
-            }
-            self.room[0].1 = self.room[0].1.max(delay);
+            self.largest.update(delay);
+            self.room.advance(ack.now);
+            self.room.update(delay);
             if delay > self.threshold() {
                 self.round.queued = self.round.queued.saturating_add(ack.delivered);
             }
         }
     }
 
-    /// Whether an acknowledgement may have waited for another segment.
+    /// Whether an acknowledgement may have been delayed at the receiver.
     pub(super) fn is_delayed(&self, rtt: Duration, delivered: u64, mss: u32) -> bool {
         delivered <= u64::from(mss) && rtt > self.last_rtt + DELAYED
     }
@@ -161,83 +197,75 @@ impl QueueEvidence {
         }
         self.last = round;
         if self.is_empty(mss) {
-            let bytes = round.delivered.saturating_add(round.lost);
-            let segments = bytes as f64 / f64::from(mss);
-            let rate = round.lost as f64 / bytes.max(1) as f64;
-            self.chance += (rate.min(MOST_CHANCE) - self.chance) * (segments / CHANCE_SEGMENTS).min(1.0);
-            // What this acknowledgement showed belongs to the round that begins.
-            self.unanswered = self.unanswered.min(self.fresh);
+            let rate = round.lost as f64 / round.delivered.saturating_add(round.lost).max(1) as f64;
+            let weight = (round.segments(mss) / RANDOM_SEGMENTS).min(1.0);
+            self.random_loss += (rate.min(MOST_RANDOM) - self.random_loss) * weight;
+            // The present acknowledgement belongs to the round that begins.
+            self.lost_since = self.lost_since.min(self.lost_now);
         } else {
-            self.chance *= 1.0 - FORGOTTEN;
+            self.random_loss *= 1.0 - FORGOTTEN;
         }
     }
 
-    /// Hardly anything was queued in this round, the last and those before.
+    /// Whether hardly a packet was queued in this round, the last one and those before.
     pub(super) fn is_empty(&self, mss: u32) -> bool {
-        let now = Round {
-            delivered: self.round.delivered + self.last.delivered,
-            judged: self.round.judged + self.last.judged,
-            queued: self.round.queued + self.last.queued,
-            lost: 0,
-        };
+        let of_late = self.round.with(&self.last);
         (self.untried || self.has_room())
-            && now.judged >= LEAST_SEGMENTS * u64::from(mss)
-            && now.share_queued() < EMPTY
+            && of_late.judged >= LEAST_SEGMENTS * u64::from(mss)
+            && of_late.share_queued() < EMPTY
             && self.busy < EMPTY_SMOOTHED
     }
 
-    /// Takes in a lost segment.
+    /// Processes a lost segment.
     pub(super) fn on_lost(&mut self, lost: &Lost, round: u64) {
-        if lost.prior_lost >= self.answered && round >= self.answered_until {
-            self.unanswered = self.unanswered.saturating_add(lost.bytes);
-            self.fresh = self.fresh.saturating_add(lost.bytes);
+        if lost.prior_lost >= self.lost_at_reduction && round >= self.reduced_until {
+            self.lost_since = self.lost_since.saturating_add(lost.bytes);
+            self.lost_now = self.lost_now.saturating_add(lost.bytes);
         }
     }
 
-    /// Whether what was lost since the last answer asks for another.
+    /// Whether the losses since the last reduction show congestion.
     pub(super) fn is_congested(&self, mss: u32) -> bool {
-        if self.unanswered == 0 {
+        if self.lost_since == 0 {
             return false;
         }
-        let segments = |bytes: u64| bytes as f64 / f64::from(mss);
-        let sent = segments(self.round.delivered + self.last.delivered + self.round.lost + self.last.lost);
-        let expected = self.chance * sent;
-        let lost = segments(self.unanswered);
+        let sent = self.round.with(&self.last).segments(mss);
+        let expected = self.random_loss * sent;
+        let lost = self.lost_since as f64 / f64::from(mss);
         if self.is_empty(mss) {
-            return lost > MOST_CHANCE * sent + 2.0 * (MOST_CHANCE * sent).sqrt() + 3.0;
+            return lost > MOST_RANDOM * sent + 2.0 * (MOST_RANDOM * sent).sqrt() + 3.0;
         }
         if self.untried {
-            // What overflows in a start-up is a good part of a flight.
-            return lost > OVERSHOT_SEGMENTS + (self.chance + OVERSHOT) * sent;
+            // A start-up that overflows a queue loses a good part of a flight.
+            return lost > OVERSHOT_SEGMENTS + (self.random_loss + OVERSHOT) * sent;
         }
         if !self.has_room() {
             return true;
         }
-        let by_chance = if self.chance > NO_CHANCE { 1.0 } else { 0.0 };
-        lost > expected + 3.0 * expected.sqrt() + by_chance
+        let single = if self.random_loss > LEAST_RANDOM { 1.0 } else { 0.0 };
+        lost > expected + 3.0 * expected.sqrt() + single
     }
 
-    /// Whether the path has room for a queue worth the name.
+    /// Whether a queue on this path can be told from an empty one.
     pub(super) fn has_room(&self) -> bool {
-        let [(_, largest), (_, before)] = self.room;
-        largest.max(before) > self.min_rtt / ROOM + self.pair
+        self.room.get() > self.min_rtt / ROOM + self.pair
     }
 
-    /// From now on the sender makes a queue now and then, if there is room for one.
+    /// The flow has left start-up: from now on it makes a queue now and then, if there is room for one.
     pub(super) fn tried(&mut self) {
         self.untried = false;
     }
 
-    /// Congestion was answered, `total_lost` bytes being lost so far.
-    pub(super) fn answered(&mut self, total_lost: u64) {
-        self.answered = total_lost;
-        self.unanswered = 0;
+    /// The window was reduced, with `total_lost` bytes lost so far.
+    pub(super) fn on_reduction(&mut self, total_lost: u64) {
+        self.lost_at_reduction = total_lost;
+        self.lost_since = 0;
     }
 
-    /// Congestion that another subflow saw was answered in this round: what is in flight is answered with it.
-    pub(super) fn answered_by_another(&mut self, round: u64) {
-        self.answered_until = round + 2;
-        self.unanswered = 0;
+    /// The window was reduced in this round for another subflow's congestion. Losses of what is in flight do not reduce it again.
+    pub(super) fn on_reduction_of_another(&mut self, round: u64) {
+        self.reduced_until = round + 2;
+        self.lost_since = 0;
     }
 }
 
@@ -319,14 +347,14 @@ mod tests {
     }
 
     #[test]
-    fn losses_on_an_empty_path_are_by_chance() {
+    fn losses_on_an_empty_path_are_random() {
         let mut path = Path::with_room(12);
         for _ in 0..40 {
             path.round(100, 3, 0);
             assert!(!path.evidence.is_congested(MSS));
         }
-        assert!((0.02..0.04).contains(&path.evidence.chance), "{}", path.evidence.chance);
-        // As many with a queue are no more than chance explains; many more are.
+        assert!((0.02..0.04).contains(&path.evidence.random_loss), "{}", path.evidence.random_loss);
+        // As many while there is a queue are random too; many more are not.
         path.round(100, 3, 10);
         assert!(!path.evidence.is_congested(MSS));
         path.round(100, 30, 10);
@@ -334,12 +362,12 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_while_the_queue_stands_counts_where_none_is_by_chance() {
+    fn a_loss_with_a_standing_queue_is_congestion_where_none_was_random() {
         let mut path = Path::with_room(12);
         path.round(100, 0, 10);
         path.round(100, 1, 10);
         assert!(path.evidence.is_congested(MSS));
-        path.evidence.answered(path.lost);
+        path.evidence.on_reduction(path.lost);
         assert!(!path.evidence.is_congested(MSS));
         path.round(100, 1, 10);
         assert!(path.evidence.is_congested(MSS));
@@ -362,10 +390,10 @@ mod tests {
     }
 
     #[test]
-    fn what_another_subflow_answered_is_answered() {
+    fn a_reduction_for_another_subflow_covers_the_losses_of_that_round() {
         let mut path = Path::with_room(12);
         path.round(100, 0, 10);
-        path.evidence.answered_by_another(path.rounds.count());
+        path.evidence.on_reduction_of_another(path.rounds.count());
         path.round(100, 1, 10);
         assert!(!path.evidence.is_congested(MSS));
         path.round(100, 0, 10);

@@ -99,7 +99,7 @@ impl SharedBottleneck {
     /// Takes in a round-trip time that ended at `now`.
     pub(super) fn on_rtt(&mut self, id: SubflowId, now: Instant, rtt: Duration) {
         let bin = now.as_nanos().saturating_sub(rtt.as_nanos()) / BIN.as_nanos();
-        // Of 13 years.
+        // Bins are numbered in 32 bits: the numbers repeat after 13 years.
         let bin = (bin % u64::from(u32::MAX)) as u32;
         let Some(series) = self.series.get_mut(id) else { return };
         let (open, sum, count) = &mut series.open;

@@ -50,7 +50,7 @@ pub trait SinglePath: Send {
 #[derive(Debug)]
 pub struct Uncoupled<A: SinglePath> {
     settings: A::Settings,
-    subflows: SubflowMap<A>,
+    pub(super) subflows: SubflowMap<A>,
 }
 
 impl<A: SinglePath> Uncoupled<A> {
