@@ -8,49 +8,22 @@
 //! - `alone CONTROL [SECONDS]`: random loss; goodput as a share of the path, and the queue.
 #![allow(clippy::print_stdout)]
 
-use anabranch_mptcp::{BufferSize, ConnectionConfig, TcpConfig};
-use anabranch_policy::rate::Rate;
+use anabranch_mptcp::ConnectionConfig;
 use anabranch_policy::time::{Duration, Instant};
-use anabranch_sim::link::{Discipline, LinkConfig};
-use anabranch_sim::reference::{Bottleneck, PACKET, apart, connection, crowd, shared_link, two_hosts, upload};
+use anabranch_sim::reference::{
+    Bottleneck, PACKET, apart, crowd, link_with, shared_link, two_hosts, unlimited, upload,
+};
 use anabranch_sim::{FlowConfig, World};
 
 fn config(control: &str, multipath: bool) -> ConnectionConfig {
-    let name: &'static str = Box::leak(control.to_owned().into_boxed_str());
-    let mut config = ConnectionConfig {
-        receive_buffer: BufferSize::Fixed(64 << 20),
-        send_buffer: 64 << 20,
-        ..connection(name, multipath)
-    };
-    config.tcp = TcpConfig { mtu: PACKET as u16, ..TcpConfig::default() };
-    config
+    unlimited(Box::leak(control.to_owned().into_boxed_str()), multipath, 64 << 20)
 }
 
-/// A queue as a share of the bandwidth-delay product, or CoDel (with room for four).
-#[derive(Clone, Copy)]
-enum Queue {
-    Share(f64),
-    CoDel,
-}
+/// Queues in bandwidth-delay products; none is CoDel ([`link_with`]).
+const QUEUES: [Option<f64>; 6] = [Some(0.05), Some(0.25), Some(0.5), Some(1.0), Some(4.0), None];
 
-impl Queue {
-    fn word(self) -> String {
-        match self {
-            Self::Share(share) => format!("{share}"),
-            Self::CoDel => "codel".to_owned(),
-        }
-    }
-}
-
-fn link(mbit: u64, rtt_ms: u64, queue: Queue) -> LinkConfig {
-    let product = mbit as f64 * 1e6 / 8.0 * rtt_ms as f64 / 1e3 / f64::from(PACKET);
-    let share = if let Queue::Share(share) = queue { share } else { 4.0 };
-    let rate = Rate::from_bits_per_second(mbit * 1_000_000);
-    let mut link = LinkConfig::new(rate, Duration::from_micros(rtt_ms * 500), ((product * share) as usize).max(1));
-    if let Queue::CoDel = queue {
-        link.queue.discipline = Discipline::CODEL;
-    }
-    link
+fn name(queue: Option<f64>) -> String {
+    queue.map_or("codel".to_owned(), |share| share.to_string())
 }
 
 fn read(world: &mut World, seconds: f64) -> Vec<u64> {
@@ -66,24 +39,18 @@ fn rates(world: &mut World, seconds: f64) -> Vec<f64> {
 }
 
 fn beside(control: &str, rival: &str, seconds: f64) {
-    let queues = [0.05, 0.25, 0.5, 1.0, 4.0].map(Queue::Share).into_iter().chain([Queue::CoDel]);
-    let queues: Vec<Queue> = queues.collect();
     println!("{control} beside {rival}: their share / its own share, of the fair share");
     print!("{:28}", "");
-    queues.iter().for_each(|queue| print!("{:>12}", queue.word()));
+    QUEUES.iter().for_each(|queue| print!("{:>12}", name(*queue)));
     println!();
     let (mut least_theirs, mut least_own, mut cells, mut good) = (f64::MAX, f64::MAX, 0, 0);
     for (subflows, rivals) in [(1, 1), (1, 4), (2, 1), (2, 4)] {
         for mbit in [20, 100] {
             for rtt in [20, 40, 160] {
                 print!("{subflows} + {rivals}: {mbit:3} Mbit/s {rtt:3} ms    ");
-                for queue in &queues {
-                    let there = link(mbit, rtt, *queue);
-                    let back = LinkConfig::new(
-                        Rate::from_bits_per_second(mbit * 1_000_000),
-                        Duration::from_micros(rtt * 500),
-                        100_000,
-                    );
+                for queue in QUEUES {
+                    let there = link_with(mbit, rtt, queue);
+                    let back = link_with(mbit, rtt, Some(100.0));
                     let (own, other) = (config(control, subflows > 1), config(rival, false));
                     let mut world = shared_link(1, (subflows, rivals), (&there, &back), &own, &other);
                     let rates = rates(&mut world, seconds);
@@ -109,13 +76,13 @@ fn on_two(control: &str, rival: &str, seconds: f64) {
     for (first, second) in [((20, 40), (20, 40)), ((100, 40), (100, 40)), ((100, 20), (20, 80)), ((20, 160), (20, 160))]
     {
         print!("{first:?} {second:?} Mbit/s, ms   ");
-        for queue in [0.05, 0.25, 0.5, 1.0, 4.0].map(Queue::Share).into_iter().chain([Queue::CoDel]) {
-            let there = [first, second].map(|(mbit, rtt)| link(mbit, rtt, queue));
-            let back = [first, second].map(|(mbit, rtt)| link(mbit, rtt, Queue::Share(100.0)));
+        for queue in QUEUES {
+            let there = [first, second].map(|(mbit, rtt)| link_with(mbit, rtt, queue));
+            let back = [first, second].map(|(mbit, rtt)| link_with(mbit, rtt, Some(100.0)));
             let links = [(&there[0], &back[0]), (&there[1], &back[1])];
             let mut world = apart(1, 1, links, &config(control, true), &config(rival, false));
             let rates = rates(&mut world, seconds);
-            print!(" {:>5}: {:.2}", queue.word(), rates[0] / rates.iter().sum::<f64>());
+            print!(" {:>5}: {:.2}", name(queue), rates[0] / rates.iter().sum::<f64>());
         }
         println!();
     }

@@ -8,7 +8,7 @@ use crate::address::InterfaceId;
 use crate::application::{Application, FrameToSend, Sending};
 use crate::flow::{FlowConfig, FlowId};
 use crate::identifiers::HostId;
-use crate::link::{LinkConfig, LossModel};
+use crate::link::{Discipline, LinkConfig, LossModel};
 use crate::network::End;
 use crate::topology::{NoPaths, Path, PathConfig, ServerAddresses, attach_by_link, disjoint_paths, dumbbell};
 use crate::world::{World, WorldConfig};
@@ -97,6 +97,29 @@ pub fn connection(congestion: &'static str, multipath: bool) -> ConnectionConfig
     }
 }
 
+/// A link of `queue` bandwidth-delay products of packets, or CoDel with room for four of them if there is none. Its delay is half of the
+/// round-trip time.
+pub fn link_with(mbit: u64, rtt_ms: u64, queue: Option<f64>) -> LinkConfig {
+    let product = mbit as f64 * 1e6 / 8.0 * rtt_ms as f64 / 1e3 / f64::from(PACKET);
+    let packets = (product * queue.unwrap_or(4.0)) as usize;
+    let rate = Rate::from_bits_per_second(mbit * 1_000_000);
+    let mut link = LinkConfig::new(rate, Duration::from_micros(rtt_ms * 500), packets.max(1));
+    if queue.is_none() {
+        link.queue.discipline = Discipline::CODEL;
+    }
+    link
+}
+
+/// [`connection`] with the timers of the engine, and buffers of so many bytes that limit nothing.
+pub fn unlimited(congestion: &'static str, multipath: bool, buffer: u64) -> ConnectionConfig {
+    ConnectionConfig {
+        receive_buffer: BufferSize::Fixed(buffer),
+        send_buffer: buffer,
+        tcp: TcpConfig { mtu: PACKET as u16, ..TcpConfig::default() },
+        ..connection(congestion, multipath)
+    }
+}
+
 /// An upload without end from `client` to `to`, beginning at `start`.
 pub fn upload(
     name: &str,
@@ -127,11 +150,16 @@ fn world(seed: u64) -> World {
     World::new(WorldConfig { seed, ..WorldConfig::default() })
 }
 
+/// A client and a server, without links.
+fn client_and_server(world: &mut World) -> (HostId, HostId) {
+    let mut host = |name| world.add_host(name, &EndpointConfig::default(), full_mesh());
+    (host("client"), host("server"))
+}
+
 /// A client, which has an address on each path, and a server, which has one address; a path is a bottleneck and nothing else.
 pub fn two_hosts(seed: u64, paths: &[Bottleneck]) -> (World, HostId, Vec<Path>) {
     let mut world = world(seed);
-    let client = world.add_host("client", &EndpointConfig::default(), full_mesh());
-    let server = world.add_host("server", &EndpointConfig::default(), full_mesh());
+    let (client, server) = client_and_server(&mut world);
     let path = |(index, path): (usize, &Bottleneck)| PathConfig {
         name: index.to_string(),
         access_up: path.forward(),
@@ -152,8 +180,7 @@ pub fn access_link() -> LinkConfig {
 /// server's.
 pub fn behind_access(seed: u64, paths: &[Bottleneck], config: &ConnectionConfig) -> World {
     let mut world = world(seed);
-    let client = world.add_host("client", &EndpointConfig::default(), full_mesh());
-    let server = world.add_host("server", &EndpointConfig::default(), full_mesh());
+    let (client, server) = client_and_server(&mut world);
     let far = world.add_router();
     let to = attach_by_link(&mut world, "server", server, far, &access_link());
     let mut interfaces = Vec::new();
@@ -252,8 +279,7 @@ pub fn shared_link(
     single: &ConnectionConfig,
 ) -> World {
     let mut world = world(seed);
-    let client = world.add_host("client", &EndpointConfig::default(), full_mesh());
-    let server = world.add_host("server", &EndpointConfig::default(), full_mesh());
+    let (client, server) = client_and_server(&mut world);
     let (mut left, mut right) = (vec![client; subflows], vec![server]);
     for n in 0..tcp {
         left.push(world.add_host(&format!("left {n}"), &EndpointConfig::default(), Box::new(NoPaths)));
@@ -280,8 +306,7 @@ pub fn apart(
     single: &ConnectionConfig,
 ) -> World {
     let mut world = world(seed);
-    let client = world.add_host("client", &EndpointConfig::default(), full_mesh());
-    let server = world.add_host("server", &EndpointConfig::default(), full_mesh());
+    let (client, server) = client_and_server(&mut world);
     let free = LinkConfig::default();
     let mut others = Vec::new();
     let mut first = None;

@@ -4,34 +4,19 @@
 //!
 //! A single run over a drop-tail queue has a rhythm of its own (two CUBICs share such a queue 0.64 to 1.12), so means are asserted.
 
-use anabranch_mptcp::{BufferSize, ConnectionConfig, TcpConfig};
-use anabranch_policy::rate::Rate;
+use anabranch_mptcp::ConnectionConfig;
 use anabranch_policy::time::{Duration, Instant};
-use anabranch_sim::link::{Discipline, LinkConfig};
-use anabranch_sim::reference::{Bottleneck, PACKET, SEGMENT, apart, connection, crowd, direct, goodput, shared_link};
+use anabranch_sim::reference::{
+    Bottleneck, PACKET, SEGMENT, apart, crowd, direct, goodput, link_with, shared_link, unlimited,
+};
 use anabranch_sim::{FlowConfig, World};
 
 fn config(control: &'static str, multipath: bool) -> ConnectionConfig {
-    let tcp = TcpConfig { mtu: PACKET as u16, ..TcpConfig::default() };
-    let size = 16 << 20;
-    let buffers = connection(control, multipath);
-    ConnectionConfig { receive_buffer: BufferSize::Fixed(size), send_buffer: size, tcp, ..buffers }
+    unlimited(control, multipath, 16 << 20)
 }
 
 fn at(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
-}
-
-/// A link of a queue of so many bandwidth-delay products; none: CoDel.
-fn link(mbit: u64, rtt_ms: u64, queue: Option<f64>) -> LinkConfig {
-    let product = mbit as f64 * 1e6 / 8.0 * rtt_ms as f64 / 1e3 / f64::from(PACKET);
-    let packets = (product * queue.unwrap_or(4.0)) as usize;
-    let rate = Rate::from_bits_per_second(mbit * 1_000_000);
-    let mut link = LinkConfig::new(rate, Duration::from_micros(rtt_ms * 500), packets.max(1));
-    if queue.is_none() {
-        link.queue.discipline = Discipline::CODEL;
-    }
-    link
 }
 
 /// Bytes that each flow delivered from 15 to 45 s.
@@ -50,7 +35,7 @@ fn shares(control: &'static str, subflows: usize) -> (f64, f64) {
     let cases: Vec<_> = [(20, 20), (20, 40)].iter().flat_map(|way| queues.map(|queue| (*way, queue))).collect();
     let (mut theirs, mut own) = (0.0, 0.0);
     for ((mbit, rtt), queue) in &cases {
-        let (there, back) = (link(*mbit, *rtt, *queue), link(*mbit, *rtt, Some(100.0)));
+        let (there, back) = (link_with(*mbit, *rtt, *queue), link_with(*mbit, *rtt, Some(100.0)));
         let (many, one) = (config(control, subflows > 1), config("cubic", false));
         let bytes = delivered(&mut shared_link(1, (subflows, 1), (&there, &back), &many, &one));
         let fair = bytes.iter().sum::<f64>() / 2.0;
@@ -138,7 +123,7 @@ fn over_two_bottlenecks_it_takes_a_share_of_each() {
     let mut sum = 0.0;
     let queues = [Some(0.25), Some(0.5), Some(1.0), None];
     for queue in queues {
-        let (there, back) = (link(20, 40, queue), link(20, 40, Some(100.0)));
+        let (there, back) = (link_with(20, 40, queue), link_with(20, 40, Some(100.0)));
         let links = [(&there, &back), (&there, &back)];
         let bytes = delivered(&mut apart(1, 1, links, &config("bounded_cubic", true), &config("cubic", false)));
         sum += bytes[0] / bytes.iter().sum::<f64>();
