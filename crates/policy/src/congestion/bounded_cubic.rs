@@ -11,10 +11,16 @@
 //! If a queue remains while the sender slows down, twice in a row, other flows keep it. The model's window would then leave the path
 //! to them, so only CUBIC's counts ([`Phase::Compete`]). Every sixteen rounds the sender probes with three quarters of its window
 //! ([`Phase::Probe`]). If the delivery rate stays the same or the queue drains, twice in a row, no other flow is left.
+//!
+//! Slow start also ends, without a reduction, when every packet of a round took three times min_rtt. No loss ends it where the receive
+//! window is smaller than the buffers on the way.
+//!
+//! If min_rtt is below 3 ms ([`HOLD`]), the delay of the hosts says more about them than about the path. Delays below 3 ms are then no
+//! queue, a phase lasts 3 ms where it would last min_rtt, and without congestion CUBIC's window is raised to what passes in 3 ms.
 
 use super::cubic::{Cubic, CubicSettings};
 use super::path_model::{Draws, MinRtt, RoundCounter, WindowedMax};
-use super::quantum::host_budget;
+use super::quantum::{HOLD, host_budget};
 use super::queue_evidence::QueueEvidence;
 use super::shared_bottleneck::SharedBottleneck;
 use super::uncoupled::{SinglePath, Uncoupled};
@@ -38,6 +44,8 @@ fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn CongestionControl>, Setting
 
 /// The model's window, in bdp.
 const WINDOW: f64 = 1.2;
+/// The path is full if each packet of a round took so many times min_rtt, and longer than hosts add.
+const FULL: u64 = 3;
 /// What the sender slows down to: share of the bandwidth (down) or of the window (probe).
 const SLOWED: f64 = 0.75;
 /// Observations in a row after which the phase changes.
@@ -98,13 +106,16 @@ struct BoundedCubic {
     phase: Phase,
     since: Instant,
     since_round: u64,
-    /// How long the phase lasts, in min_rtt or rounds.
+    /// How long the phase lasts, in round trips or rounds.
     length: u64,
     draws: Draws,
     /// Observations in a row that speak for a change of phase.
     confirmations: u8,
     /// Delivery rate before a probe and the largest in it, bits per second.
     probe_rates: (u64, u64),
+    /// Most in flight in the phase, and in the one before the probe if that was limited by the application.
+    most_in_flight: u64,
+    probe_in_flight: u64,
     /// Least round-trip time in the phase; [`Duration::MAX`] if there was no sample.
     least_rtt: Duration,
     congested_at: Option<Instant>,
@@ -121,6 +132,7 @@ impl BoundedCubic {
         self.since_round = self.rounds.count();
         self.length = length;
         self.least_rtt = Duration::MAX;
+        self.most_in_flight = 0;
     }
 
     fn least(&self) -> Duration {
@@ -135,6 +147,11 @@ impl BoundedCubic {
         (self.bandwidth.max() as f64 / 8.0 * self.least().as_secs_f64()) as u64
     }
 
+    /// Whether hosts add more to the round-trip time than the path.
+    fn is_local(&self) -> bool {
+        self.least() < HOLD
+    }
+
     /// The model's window, bytes; [`u64::MAX`] while it does not count.
     fn model_window(&self) -> u64 {
         let mss = u64::from(self.mss);
@@ -142,7 +159,10 @@ impl BoundedCubic {
         let gain = match self.phase {
             Phase::StartUp | Phase::Compete => return u64::MAX,
             _ if !self.queue.has_room() => return u64::MAX,
-            Phase::Probe => return ((self.cubic.window() as f64 * SLOWED) as u64).max(2 * mss),
+            Phase::Probe => {
+                let window = self.cubic.window().min(self.probe_in_flight);
+                return ((window as f64 * SLOWED) as u64).max(2 * mss);
+            }
             Phase::Up => WINDOW + 0.1,
             Phase::Drain | Phase::Down | Phase::Cruise => WINDOW,
         };
@@ -153,7 +173,8 @@ impl BoundedCubic {
         let least = self.least();
         // The least may be of a handshake, or of a segment that arrived by itself.
         let pair = self.rate().time_for(2 * u64::from(self.mss)).min(least / 8);
-        rtt > least + (least / 8).max(Duration::from_millis(1)) + pair
+        let hosts = if self.is_local() { HOLD } else { Duration::from_millis(1) };
+        rtt > least + (least / 8).max(hosts) + pair
     }
 
     fn reduce(&mut self, now: Instant, in_flight: u64, lost: u64) {
@@ -184,6 +205,15 @@ impl BoundedCubic {
     /// Whether it had an acknowledgement lately.
     fn is_active(&self, now: Instant) -> bool {
         now.since(self.last_ack) < Duration::from_secs(1) + self.smoothed_rtt * 2
+    }
+
+    /// The end of a round of start-up. The path may be full without a loss, or a delay that rises fast enough for HyStart++: behind a
+    /// buffer that is larger than the receive window.
+    fn judge_start_up(&mut self) {
+        let least_of_round = core::mem::replace(&mut self.least_rtt, Duration::MAX);
+        if least_of_round != Duration::MAX && least_of_round > self.least() * FULL + HOLD {
+            self.cubic.leave_slow_start();
+        }
     }
 
     /// Counts observations in a row. Returns true, and begins anew, if there were enough.
@@ -226,20 +256,22 @@ impl BoundedCubic {
 
     fn advance(&mut self, ack: &Ack) {
         let now = ack.now;
-        let (elapsed, least) = (now.since(self.since), self.least());
+        // Where hosts add more than the path, a round trip takes as long as they do.
+        let (elapsed, round_trip) = (now.since(self.since), self.least().max(HOLD));
         let rounds = self.rounds.count() - self.since_round;
         let bdp = self.bdp().max(2 * u64::from(self.mss));
         match self.phase {
             Phase::StartUp if !self.cubic.in_slow_start() => self.leave_start_up(now),
-            Phase::Drain if ack.in_flight <= bdp || elapsed > least * self.length => {
+            Phase::Drain if ack.in_flight <= bdp || elapsed > round_trip * self.length => {
                 let length = 1 + self.draws.next(now) % 8;
                 self.enter(Phase::Cruise, now, length);
             }
-            Phase::Cruise if elapsed > least * self.length => self.enter(Phase::Up, now, 1),
-            Phase::Up if elapsed > least * self.length => self.enter(Phase::Down, now, SLOW_ROUNDS),
+            Phase::Cruise if elapsed > round_trip * self.length => self.enter(Phase::Up, now, 1),
+            Phase::Up if elapsed > round_trip * self.length => self.enter(Phase::Down, now, SLOW_ROUNDS),
             Phase::Down if rounds >= self.length => self.judge_queue(now),
-            Phase::Compete if rounds >= self.length && !ack.app_limited => {
+            Phase::Compete if rounds >= self.length => {
                 self.probe_rates = (self.bandwidth.present(), 0);
+                self.probe_in_flight = if ack.app_limited { self.most_in_flight } else { u64::MAX };
                 self.enter(Phase::Probe, now, SLOW_ROUNDS);
             }
             Phase::Probe if rounds >= self.length => self.judge_rate(now),
@@ -254,8 +286,12 @@ impl BoundedCubic {
             self.min_rtt.seen(ack.now);
         }
         self.min_rtt.update(ack.now, ack.rtt);
+        self.most_in_flight = self.most_in_flight.max(ack.prior_in_flight);
         if self.rounds.on_ack(ack.prior_delivered, ack.total_delivered) {
             self.bandwidth.advance();
+            if self.phase == Phase::StartUp && self.cubic.in_first_slow_start() {
+                self.judge_start_up();
+            }
         }
         if let Some(rate) = ack.delivery_rate {
             let bits = rate.bits_per_second();
@@ -296,8 +332,9 @@ impl BoundedCubic {
             ..*ack
         });
         let free = self.congested_at.is_none_or(|at| ack.now.since(at) > FREE_AFTER);
-        if free && self.queue.is_empty(self.mss) && self.phase != Phase::StartUp {
-            self.cubic.raise_to(2 * self.bdp());
+        if free && (self.is_local() || self.queue.is_empty(self.mss)) && self.phase != Phase::StartUp {
+            let bdp = self.bdp();
+            self.cubic.raise_to((2 * bdp).max(host_budget(self.rate(), u64::from(self.mss), bdp)));
         }
         self.advance(ack);
         congested
@@ -325,6 +362,8 @@ impl SinglePath for BoundedCubic {
             draws: Draws::new(start.now.as_nanos() ^ start.smoothed_rtt.as_nanos()),
             confirmations: 0,
             probe_rates: (0, 0),
+            most_in_flight: 0,
+            probe_in_flight: u64::MAX,
             least_rtt: Duration::MAX,
             congested_at: None,
             timed_out: false,
@@ -488,3 +527,6 @@ impl CongestionControl for Connection {
         self.each.pacing_rate(id)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -202,6 +202,16 @@ impl Cubic {
         self.window.in_slow_start()
     }
 
+    /// Whether it has been below its threshold since the beginning.
+    pub(super) fn in_first_slow_start(&self) -> bool {
+        self.window.in_first_slow_start()
+    }
+
+    /// Ends slow start without a reduction.
+    pub(super) fn leave_slow_start(&mut self) {
+        self.window.leave_slow_start();
+    }
+
     /// The window is so much at least, for a reason of the caller's.
     pub(super) fn raise_to(&mut self, bytes: u64) {
         let more = bytes.saturating_sub(self.window.cwnd());

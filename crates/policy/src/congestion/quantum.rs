@@ -27,7 +27,7 @@ pub(super) fn offload_budget(rate: Rate, mss: u64) -> u64 {
 
 /// How long hosts may hold data or acknowledgements back: they put them together, and have other things to do. On a path of less
 /// delay the least round-trip time says nothing of that.
-const HOLD: Duration = Duration::from_millis(3);
+pub(super) const HOLD: Duration = Duration::from_millis(3);
 
 /// The least window, bytes, under which a path of this rate and bandwidth-delay product does not idle because of its hosts.
 pub(super) fn host_budget(rate: Rate, mss: u64, bdp: u64) -> u64 {

@@ -1,0 +1,101 @@
+//! The phases with numbers worked by hand: segments of 1000 bytes, acknowledgements of whole rounds, no losses.
+
+use super::*;
+use crate::congestion::harness::{NOW, START, ack};
+
+/// A path of so much bandwidth and delay, and the flow on it.
+struct Flow {
+    control: BoundedCubic,
+    bytes_per_ms: u64,
+    least: Duration,
+    now: Instant,
+    delivered: u64,
+}
+
+impl Flow {
+    fn new(bytes_per_ms: u64, least: Duration) -> Self {
+        let control = BoundedCubic::start(&(), Start { smoothed_rtt: least, ..START });
+        Self { control, bytes_per_ms, least, now: NOW, delivered: 0 }
+    }
+
+    /// A round with so many bytes in flight. What exceeds the path's bandwidth-delay product is queued; `hosts` is what hosts add.
+    fn round(&mut self, in_flight: u64, hosts: Duration, app_limited: bool) {
+        let sent = Duration::from_nanos(in_flight * 1_000_000 / self.bytes_per_ms);
+        let rtt = sent.max(self.least) + hosts;
+        let rate = Rate::from_bytes_over(in_flight, rtt);
+        self.now += rtt;
+        let ack = Ack {
+            now: self.now,
+            rtt: Some(rtt),
+            smoothed_rtt: rtt,
+            delivery_rate: Some(rate),
+            prior_delivered: Some(self.delivered),
+            total_delivered: self.delivered + in_flight,
+            prior_in_flight: in_flight,
+            in_flight,
+            app_limited,
+            cwnd_limited: !app_limited,
+            ..ack(in_flight, 0)
+        };
+        self.delivered = ack.total_delivered;
+        self.control.acknowledge(&ack, 1.0);
+    }
+
+    /// Rounds that fill the window, up to so many bytes.
+    fn fill(&mut self, rounds: usize, most: u64, hosts: Duration) {
+        for _ in 0..rounds {
+            let window = self.control.window();
+            self.round(window.min(most), hosts, window > most);
+        }
+    }
+}
+
+const RTT: Duration = Duration::from_millis(100);
+const NONE: Duration = Duration::ZERO;
+
+/// The bandwidth-delay product is 100,000 bytes; the receive window of 400,000 keeps the rise of the delay from HyStart++.
+#[test]
+fn start_up_ends_where_each_packet_of_a_round_waits_for_two_round_trips() {
+    let mut flow = Flow::new(1_000, RTT);
+    for in_flight in (100_000..=300_000).step_by(5_000) {
+        flow.round(in_flight, NONE, false);
+        assert_eq!(flow.control.phase, Phase::StartUp, "{in_flight}");
+    }
+    // 310 ms are more than three times 100 ms, and three more; a round is judged when the next begins.
+    flow.round(310_000, NONE, false);
+    flow.round(310_000, NONE, false);
+    assert_eq!(flow.control.phase, Phase::Drain);
+    // A fifth more than the bandwidth-delay product, and two segments.
+    assert_eq!(flow.control.window(), 122_000);
+}
+
+#[test]
+fn a_path_shorter_than_what_hosts_add_gets_a_window_for_three_milliseconds() {
+    // 1,000,000 bytes per millisecond, 50 us, and hosts that add half a millisecond: slow start ends early.
+    let mut flow = Flow::new(1_000_000, Duration::from_micros(50));
+    flow.round(10_000, NONE, false);
+    flow.fill(3, u64::MAX, NONE);
+    flow.control.cubic.leave_slow_start();
+    let before = flow.control.window();
+    flow.fill(200, 16 << 20, Duration::from_micros(500));
+    let (after, rate) = (flow.control.window(), flow.control.rate().bytes_per_second());
+    assert!(after > 20 * before, "{before} {after}");
+    // What it raises the window to keeps no longer queue than hosts add.
+    assert!(flow.control.model_window() == u64::MAX || after <= rate * 45 / 10_000, "{after} at {rate} B/s");
+}
+
+#[test]
+fn the_application_limits_and_the_probe_finds_that_nobody_else_is_there() {
+    let mut flow = Flow::new(1_000, RTT);
+    flow.fill(4, u64::MAX, NONE);
+    flow.control.cubic.leave_slow_start();
+    flow.round(100_000, NONE, false);
+    flow.control.compete(flow.now);
+    // Its own 250,000 bytes are the queue; the rate is the same with three quarters of them.
+    for _ in 0..3 * (PROBE_ROUNDS + 8 + SLOW_ROUNDS) {
+        let in_flight = flow.control.window().min(250_000);
+        flow.round(in_flight, NONE, true);
+    }
+    assert!(!matches!(flow.control.phase, Phase::Compete | Phase::Probe), "{:?}", flow.control.phase);
+    assert!(flow.control.window() <= 132_000, "{}", flow.control.window());
+}
