@@ -2,6 +2,7 @@
 
 use crate::contender::Contender;
 use crate::scenario::Scenario;
+use crate::scenario::connection::defaults;
 use anabranch_mptcp::{ConnectionConfig, Framing, Policies};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::reliability;
@@ -11,7 +12,7 @@ const DEADLINES: [&str; 2] = ["latency", "lifetime"];
 
 /// Both ends' settings.
 pub fn connection(scenario: &Scenario, contender: &Contender) -> ConnectionConfig {
-    let mut config = ConnectionConfig::new(policies(&for_video(scenario, &contender.policies)));
+    let mut config = defaults(policies(&for_video(scenario, &contender.policies)));
     config.multipath = contender.multipath;
     if scenario.video.is_some() {
         config.framing = Framing::Messages;

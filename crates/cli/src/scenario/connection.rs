@@ -173,7 +173,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "nagle",
-        summary: "small segments wait while data is in flight",
+        summary: "Nagle's algorithm: small segments wait while data is in flight. The network commands set TCP_NODELAY too",
         kind: Kind::Flag(|config| &mut config.tcp.nagle),
     },
     Setting {
@@ -204,6 +204,14 @@ pub fn segment_size(multipath: bool, tcp: &TcpConfig) -> u64 {
     u64::from(tcp.mtu) - HEADERS - options
 }
 
+/// What a scenario does not set: the engine's defaults, but for Nagle's algorithm, which programs of latency-sensitive traffic switch
+/// off (TCP_NODELAY). `proxy`, `perf` and `stream` do.
+pub fn defaults(policies: Policies) -> ConnectionConfig {
+    let mut config = ConnectionConfig::new(policies);
+    config.tcp.nagle = false;
+    config
+}
+
 impl Setting {
     /// What its value may be, as documentation shows it.
     pub fn values(&self) -> String {
@@ -227,9 +235,9 @@ impl Setting {
         }
     }
 
-    /// Its value when nothing is said, as a scenario would write it: the engine's default.
+    /// Its value when nothing is said, as a scenario would write it.
     pub fn default(&self) -> String {
-        let config = &mut ConnectionConfig::new(Policies::of(&Combination::default()).expect("the defaults exist"));
+        let config = &mut defaults(Policies::of(&Combination::default()).expect("the defaults exist"));
         let value = match &self.kind {
             Kind::Flag(field) => Value::Flag(*field(config)),
             Kind::Time(field) => Value::Time(*field(config)),
