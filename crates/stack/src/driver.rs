@@ -11,7 +11,8 @@ use std::task::{Context, Poll};
 /// Most packets taken from a device before the others, and the applications, get their turn.
 const BATCH: usize = 64;
 
-/// The event loop of a [`super::Stack`]; it completes after [`super::Stack::shutdown`].
+/// The event loop of a [`super::Stack`]; it completes after [`super::Stack::shutdown`]. When it is dropped before, all connections
+/// end with [`anabranch_mptcp::CloseCause::Aborted`], and nothing can be begun any more.
 #[must_use = "nothing moves until it is polled"]
 pub struct Driver {
     shared: Handle,
@@ -23,6 +24,13 @@ pub struct Driver {
 impl Driver {
     pub(super) fn new(shared: Handle) -> io::Result<Self> {
         Ok(Self { shared, timer: Timer::new()?, strays: Vec::new() })
+    }
+}
+
+/// Without an event loop nothing moves: if it panicked, or its runtime went, those who wait for it are told.
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.shared.lock().driver_ended();
     }
 }
 

@@ -5,7 +5,7 @@ use super::error::{AttachError, ConnectError, ListenError};
 use super::{DeviceId, StackCounters};
 use crate::device::{Device, DeviceCounters, Received};
 use crate::slots::Slots;
-use anabranch_mptcp::{ConnectionConfig, Endpoint, Event, FallbackCause};
+use anabranch_mptcp::{CloseCause, ConnectionConfig, Endpoint, Event, FallbackCause};
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::time::Instant;
 use anabranch_system::Clock;
@@ -314,6 +314,16 @@ impl State {
         }
         self.backlogs.values_mut().for_each(|backlog| wake(&mut backlog.acceptor));
         self.wake_driver();
+    }
+
+    /// Nobody moves packets any more. The engine is left alone: it may be what panicked.
+    pub(super) fn driver_ended(&mut self) {
+        self.shut_down = true;
+        for connection in self.connections.values_mut() {
+            connection.closed.get_or_insert(CloseCause::Aborted);
+            connection.wake_all();
+        }
+        self.backlogs.values_mut().for_each(|backlog| wake(&mut backlog.acceptor));
     }
 
     pub(super) fn counters(&self) -> StackCounters {

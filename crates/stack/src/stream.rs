@@ -142,6 +142,7 @@ impl Stream {
     ) -> Poll<io::Result<u32>> {
         let mut state = self.shared.lock();
         let now = state.now();
+        self.moves(&mut state)?;
         match state.endpoint.write_message(now, self.id, payload.clone(), options) {
             Ok(None) => {
                 state.connection(self.id).into_iter().for_each(|connection| wait(&mut connection.writer, context));
@@ -162,6 +163,7 @@ impl Stream {
         }
         let mut state = self.shared.lock();
         let now = state.now();
+        self.moves(&mut state)?;
         match state.endpoint.write(now, self.id, bytes) {
             Ok(0) => {
                 state.connection(self.id).into_iter().for_each(|connection| wait(&mut connection.writer, context));
@@ -173,6 +175,15 @@ impl Stream {
             }
             Err(error) => Poll::Ready(Err(self.write_refused(&mut state, error))),
         }
+    }
+
+    /// An error if nothing that is written would be sent.
+    fn moves(&self, state: &mut State) -> io::Result<()> {
+        if !state.shut_down {
+            return Ok(());
+        }
+        let cause = state.connection(self.id).and_then(|connection| connection.closed);
+        Err(closed(cause.unwrap_or(CloseCause::Aborted)))
     }
 
     fn write_refused(&self, state: &mut State, error: OperationError) -> io::Error {

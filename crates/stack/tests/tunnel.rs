@@ -8,12 +8,14 @@ use anabranch_stack::DeviceId;
 use anabranch_stack::device::TunnelConfig;
 use anabranch_stack::{Device, Stack, StackConfig, Stream};
 use anabranch_wire::encapsulation::{Place, SERVER};
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
+use tokio::task::JoinHandle;
 
 const PORT: u16 = 443;
 const SESSION: u64 = 0x5e55_1011;
@@ -24,10 +26,13 @@ fn config() -> ConnectionConfig {
 
 /// A stack whose event loop runs in the background.
 fn stack() -> Stack {
+    stack_and_loop().0
+}
+
+fn stack_and_loop() -> (Stack, JoinHandle<io::Result<()>>) {
     let path_manager = Combination::default().build_path_manager().expect("the default exists");
     let (stack, driver) = Stack::new(StackConfig::new(path_manager)).expect("a stack");
-    tokio::spawn(driver);
-    stack
+    (stack, tokio::spawn(driver))
 }
 
 /// A server, and where its socket is.
@@ -80,6 +85,32 @@ async fn connect(client: &Stack, listener: &anabranch_stack::Listener) -> (Strea
 
 async fn within_a_minute(test: impl Future<Output = ()>) {
     tokio::time::timeout(Duration::from_secs(60), test).await.expect("it ends within a minute");
+}
+
+#[tokio::test]
+async fn when_the_event_loop_ends_all_who_wait_for_it_are_told() {
+    within_a_minute(async {
+        let (server, _, address) = server();
+        let (client, event_loop) = stack_and_loop();
+        add_path(&client, 1, address);
+        let far = server.listen(PORT, config()).expect("the port is free");
+        let near = client.listen(PORT, config()).expect("the port is free");
+        let (mut stream, _peer) = connect(&client, &far).await;
+        let ending = async {
+            tokio::task::yield_now().await;
+            event_loop.abort();
+            assert!(event_loop.await.is_err_and(|error| error.is_cancelled()));
+        };
+        let mut bytes = [0; 1];
+        let remote = SocketAddr::new(SERVER, PORT + 1);
+        let (read, accepted, connected, ()) =
+            tokio::join!(stream.read(&mut bytes), near.accept(), client.connect(None, remote, config()), ending);
+        assert_eq!(read.map_err(|error| error.kind()), Err(io::ErrorKind::ConnectionAborted));
+        assert!(accepted.is_none() && connected.is_err());
+        assert!(stream.write_all(&[1]).await.is_err());
+        assert!(client.listen(PORT + 2, config()).is_err());
+    })
+    .await;
 }
 
 #[tokio::test]
