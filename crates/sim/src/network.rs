@@ -40,6 +40,8 @@ struct LinkSlot {
     tapped: bool,
     /// Packets pass it at once and without an event.
     transparent: bool,
+    /// What it delivers next is never delivered earlier than it seemed at first: always up, one rate, one delay.
+    steady: bool,
     /// The hosts that it leads to, if it leads to hosts.
     hosts: Vec<HostId>,
 }
@@ -159,6 +161,7 @@ impl Network {
             armed: Instant::NEVER,
             tapped: false,
             transparent: config.is_transparent(),
+            steady: config.is_steady(),
             hosts: Vec::new(),
         });
         self.routes_are_stale = true;
@@ -255,16 +258,17 @@ impl Network {
     #[inline]
     pub(crate) fn send_tcp(&mut self, now: Instant, host: HostId) {
         let packet = self.pool.next_place();
-        let ends = (InterfaceId::of(packet.ip.source), InterfaceId::of(packet.ip.destination));
+        let (source, destination) = (packet.ip.source, packet.ip.destination);
+        let family = u64::from(source.is_ipv6()) << 63;
+        let ends = (InterfaceId::of(source), InterfaceId::of(destination));
         let (Some(source), Some(destination)) = ends else { return self.host_drops.add(DropCause::NoRoute) };
-        let link = self.interfaces.get(source.index()).filter(|interface| interface.host == host);
-        let Some(link) = link.map(|interface| interface.sends_on) else {
-            return self.host_drops.add(DropCause::NoRoute);
+        let link = match self.interfaces.get(source.index()) {
+            Some(interface) if interface.host == host => interface.sends_on,
+            _ => return self.host_drops.add(DropCause::NoRoute),
         };
         if let Some(check) = &mut self.wire {
             check.through_bytes(packet, &mut self.scratch);
         }
-        let family = u64::from(packet.ip.source.is_ipv6()) << 63;
         let ends = family | u64::from(source.0) << 32 | u64::from(destination.0);
         let header = Header {
             digest: digest_of(packet, ends, &mut self.scratch),
@@ -273,10 +277,9 @@ impl Network {
             length: packet.wire_len() as u32,
             hop_limit: packet.ip.hop_limit,
             ecn: packet.ip.ecn,
-            corrupt: false,
-            radio_hops: 0,
+            ..Header::NOTHING
         };
-        let id = self.pool.insert_tcp(header);
+        let id = self.pool.insert(header);
         self.offer(now, link, id);
     }
     /// Sends a UDP packet of cross traffic; its `number` within its source makes it distinct in the trace hash.
@@ -290,8 +293,9 @@ impl Network {
         digest.add(number << 16 ^ u64::from(length));
         let digest = digest.value();
         let ecn = Ecn::NotCapable;
-        let header = Header { digest, source, destination, length, hop_limit: 64, ecn, corrupt: false, radio_hops: 0 };
-        let id = self.pool.insert_udp(header);
+        let header =
+            Header { digest, source, destination, length, hop_limit: 64, ecn, is_udp: true, ..Header::NOTHING };
+        let id = self.pool.insert(header);
         self.offer(now, link, id);
     }
     /// A packet is offered to a link. Over links that take no time it moves on at once.
@@ -301,15 +305,17 @@ impl Network {
             let slot = &mut self.links[link.index()];
             if !slot.transparent {
                 slot.link.handle_packet(now, id, &mut self.pool);
-                return Self::arm(&mut self.events, slot, link);
+                // Nothing that comes later arrives earlier.
+                if slot.armed == Instant::NEVER || !slot.steady {
+                    Self::arm(&mut self.events, slot, link);
+                }
+                return;
             }
-            slot.link.pass(self.pool.header(id).length);
+            let length = self.pool.header(id).length;
+            slot.link.pass(length);
             match self.deliver(now, link, id) {
                 Step::Link(next) => link = next,
-                Step::Host(host) => {
-                    let length = self.pool.header(id).length;
-                    return self.arrivals.push_back(Arrival { host, length, id });
-                }
+                Step::Host(host) => return self.arrivals.push_back(Arrival { host, length, id }),
                 Step::Elsewhere => return,
             }
         }
@@ -353,22 +359,21 @@ impl Network {
     #[inline(always)]
     fn deliver(&mut self, now: Instant, link: LinkId, id: PacketId) -> Step {
         let slot = &self.links[link.index()];
-        let header = self.pool.header(id);
-        self.hash.add(now.as_nanos(), link.0, header.digest, header.changing());
         if slot.tapped {
             show(self.tap.as_mut(), &self.pool, (now, link, id));
         }
         let header = self.pool.header_mut(id);
+        self.hash.add(now.as_nanos(), link.0, header.digest, header.changing());
         let cause = match slot.to {
             End::Router(router) => {
-                let next = self.routers[router.0 as usize].next.get(header.destination.index()).copied().flatten();
+                let next = self.routers[router.0 as usize].next.get(header.destination.index());
                 match next {
-                    Some(next) if header.hop_limit > 1 => {
+                    Some(Some(next)) if header.hop_limit > 1 => {
                         header.hop_limit -= 1;
-                        return Step::Link(next);
+                        return Step::Link(*next);
                     }
-                    Some(_) => DropCause::HopLimit,
-                    None => DropCause::NoRoute,
+                    Some(Some(_)) => DropCause::HopLimit,
+                    Some(None) | None => DropCause::NoRoute,
                 }
             }
             End::Hosts => {
@@ -399,13 +404,15 @@ impl Network {
         self.pool.discard(id, cause);
     }
     pub(crate) fn set_link_state(&mut self, now: Instant, link: LinkId, up: bool) {
-        self.links[link.index()].transparent = false;
-        self.links[link.index()].link.handle_state(now, up, &mut self.pool);
+        let slot = &mut self.links[link.index()];
+        (slot.transparent, slot.steady) = (false, false);
+        slot.link.handle_state(now, up, &mut self.pool);
         Self::arm(&mut self.events, &mut self.links[link.index()], link);
     }
     pub(crate) fn set_link_rate(&mut self, now: Instant, link: LinkId, rate: Rate) {
-        self.links[link.index()].transparent = false;
-        self.links[link.index()].link.handle_rate(now, rate, &mut self.pool);
+        let slot = &mut self.links[link.index()];
+        (slot.transparent, slot.steady) = (false, false);
+        slot.link.handle_rate(now, rate, &mut self.pool);
         Self::arm(&mut self.events, &mut self.links[link.index()], link);
     }
     /// Brings all links up to date, so that their counters are those of `now`.

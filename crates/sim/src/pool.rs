@@ -8,6 +8,7 @@ use crate::link::{Cargo, DropCause};
 use crate::trace_hash::Digest;
 use anabranch_wire::mptcp::{DataAck, DataSequence, Dss};
 use anabranch_wire::{Ecn, Packet, Segment};
+use bytes::Bytes;
 
 /// A packet in the pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,13 +26,15 @@ pub(crate) struct Header {
     pub(crate) hop_limit: u8,
     pub(crate) ecn: Ecn,
     pub(crate) corrupt: bool,
+    /// It is UDP: there is no more of it than this.
+    pub(crate) is_udp: bool,
     /// Radios that have received it so far.
     pub(crate) radio_hops: u8,
 }
 
 impl Header {
     /// Of a place that has never held a packet.
-    const NOTHING: Self = Self {
+    pub(crate) const NOTHING: Self = Self {
         digest: 0,
         source: InterfaceId(0),
         destination: InterfaceId(0),
@@ -39,6 +42,7 @@ impl Header {
         hop_limit: 0,
         ecn: Ecn::NotCapable,
         corrupt: false,
+        is_udp: false,
         radio_hops: 0,
     };
 
@@ -49,69 +53,67 @@ impl Header {
 }
 
 /// The packets in the network.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Pool {
     headers: Vec<Header>,
-    /// None: a UDP packet. In a free place it means nothing: what is left of a packet stays until the next one comes, since
-    /// packets are large to be moved and cleared.
-    packets: Vec<Option<Packet>>,
+    /// Of UDP packets and in free places it means nothing: what is left of a packet stays until the next one comes, since packets
+    /// are large to be moved and cleared.
+    packets: Vec<Packet>,
+    /// The free place that is used next: there is always one.
+    next: u32,
+    /// The other free places.
     free: Vec<u32>,
 }
 
+impl Default for Pool {
+    fn default() -> Self {
+        Self { headers: vec![Header::NOTHING], packets: vec![Packet::default()], next: 0, free: Vec::new() }
+    }
+}
+
 impl Pool {
-    /// The place where a host writes the next TCP packet, so that it is never moved; free until [`Self::insert_tcp`].
+    /// The place where a host writes the next TCP packet, so that it is never moved; free until [`Self::insert`].
     #[inline]
     pub(crate) fn next_place(&mut self) -> &mut Packet {
-        let place = self.free_place();
-        self.packets[place].get_or_insert_with(Packet::default)
+        &mut self.packets[self.next as usize]
     }
-    /// Puts the TCP packet in that was written to the next place.
+    /// Puts the packet in whose header this is; if it is TCP, it was written to the next place.
     #[inline]
-    pub(crate) fn insert_tcp(&mut self, header: Header) -> PacketId {
-        let place = self.free_place();
-        self.free.pop();
-        self.headers[place] = header;
-        PacketId(place as u32)
+    pub(crate) fn insert(&mut self, header: Header) -> PacketId {
+        let place = self.next;
+        self.headers[place as usize] = header;
+        self.next = self.free.pop().unwrap_or_else(|| self.add_place());
+        PacketId(place)
     }
-    /// Puts a UDP packet in.
-    pub(crate) fn insert_udp(&mut self, header: Header) -> PacketId {
-        let place = self.free_place();
-        self.packets[place] = None;
-        self.insert_tcp(header)
-    }
-    /// The place that is used next.
-    #[inline]
-    fn free_place(&mut self) -> usize {
-        match self.free.last() {
-            Some(place) => *place as usize,
-            None => self.add_place(),
-        }
-    }
-    /// One place more, which is free.
+    /// One place more.
     #[cold]
-    fn add_place(&mut self) -> usize {
+    fn add_place(&mut self) -> u32 {
         let place = self.packets.len();
         self.headers.push(Header::NOTHING);
-        self.packets.push(None);
-        self.free.push(place as u32);
-        place
+        self.packets.push(Packet::default());
+        place as u32
     }
+    #[inline]
     pub(crate) fn header(&self, id: PacketId) -> &Header {
         &self.headers[id.0 as usize]
     }
+    #[inline]
     pub(crate) fn header_mut(&mut self, id: PacketId) -> &mut Header {
         &mut self.headers[id.0 as usize]
     }
     /// Source and destination port; 0 for UDP, whose ports nobody knows.
     pub(crate) fn ports(&self, id: PacketId) -> u32 {
-        let ports =
-            |packet: &Packet| u32::from(packet.segment.source_port) << 16 | u32::from(packet.segment.destination_port);
-        self.packets[id.0 as usize].as_ref().map_or(0, ports)
+        let segment = &self.packets[id.0 as usize].segment;
+        let ports = u32::from(segment.source_port) << 16 | u32::from(segment.destination_port);
+        if self.header(id).is_udp { 0 } else { ports }
     }
     /// The packet as it is now on its way; none for UDP.
     pub(crate) fn packet(&self, id: PacketId) -> Option<Packet> {
-        let mut packet = self.packets[id.0 as usize].clone()?;
         let header = self.header(id);
+        if header.is_udp {
+            return None;
+        }
+        let mut packet = self.packets[id.0 as usize].clone();
         (packet.ip.hop_limit, packet.ip.ecn) = (header.hop_limit, header.ecn);
         Some(packet)
     }
@@ -120,13 +122,16 @@ impl Pool {
     pub(crate) fn remove(&mut self, id: PacketId) -> Option<&mut Packet> {
         self.free.push(id.0);
         let header = &self.headers[id.0 as usize];
-        let packet = self.packets[id.0 as usize].as_mut()?;
+        if header.is_udp {
+            return None;
+        }
+        let packet = &mut self.packets[id.0 as usize];
         (packet.ip.hop_limit, packet.ip.ecn) = (header.hop_limit, header.ecn);
         Some(packet)
     }
     /// Packets in the network.
     pub(crate) fn len(&self) -> usize {
-        self.headers.len() - self.free.len()
+        self.headers.len() - self.free.len() - 1
     }
 }
 
@@ -147,18 +152,15 @@ impl Cargo for Pool {
         self.header_mut(*id).corrupt = true;
     }
     fn duplicate(&mut self, id: &PacketId) -> PacketId {
-        let (header, packet) = (*self.header(*id), self.packets[id.0 as usize].clone());
-        match packet {
-            Some(packet) => {
-                *self.next_place() = packet;
-                self.insert_tcp(header)
-            }
-            None => self.insert_udp(header),
+        let header = *self.header(*id);
+        if !header.is_udp {
+            *self.next_place() = self.packets[id.0 as usize].clone();
         }
+        self.insert(header)
     }
     fn discard(&mut self, id: PacketId, _cause: DropCause) {
         self.free.push(id.0);
-        self.packets[id.0 as usize] = None;
+        self.packets[id.0 as usize].segment.payload = Bytes::new();
     }
 }
 
@@ -180,18 +182,22 @@ pub(crate) fn digest_of(packet: &Packet, ends: u64, scratch: &mut Vec<u8>) -> u6
     if let Some(dss) = &options.dss {
         add_dss(&mut digest, dss);
     }
-    let rare = options.maximum_segment_size.is_some() || options.window_scale.is_some() || options.sack_permitted;
-    if rare || !options.mptcp.is_empty() {
-        scratch.clear();
-        // A packet that cannot be written is counted where it is sent; here its other fields must do.
-        if packet.emit(scratch).is_ok() {
-            let header = scratch.len() - payload.len();
-            for chunk in scratch[..header].chunks(8) {
-                digest.add(chunk.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
-            }
-        }
+    if options.has_rare() {
+        add_bytes(&mut digest, packet, scratch);
     }
     digest.value()
+}
+
+#[inline(never)]
+fn add_bytes(digest: &mut Digest, packet: &Packet, scratch: &mut Vec<u8>) {
+    scratch.clear();
+    // A packet that cannot be written is counted where it is sent; here its other fields must do.
+    if packet.emit(scratch).is_ok() {
+        let header = scratch.len() - packet.segment.payload.len();
+        for chunk in scratch[..header].chunks(8) {
+            digest.add(chunk.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+        }
+    }
 }
 
 fn add_dss(digest: &mut Digest, dss: &Dss) {

@@ -132,6 +132,12 @@ impl Output {
         self.first.is_some() || !self.notices.is_empty()
     }
 
+    /// Whether there is something to pass on besides that there is something to read.
+    #[inline]
+    pub fn has_notices_but_readable(&self) -> bool {
+        self.first == Some(First::Writable) || !self.notices.is_empty()
+    }
+
     /// Whether records are kept.
     pub fn traces(&self) -> bool {
         self.trace.is_some()

@@ -77,7 +77,10 @@ impl Connection {
         if self.association.protocol == Protocol::Tcp {
             if acknowledges {
                 let una = subflow.scoreboard.first_data_seq().unwrap_or(self.sender.data_nxt).min(self.sender.data_nxt);
-                self.acknowledge_data(now, una);
+                // An end that only receives has nothing that could be acknowledged.
+                if una > self.sender.una() || self.life.write_closed() {
+                    self.acknowledge_data(now, una);
+                }
                 self.sender.window_edge = if is_news { una + window } else { self.sender.window_edge };
             }
         } else if let Some(data_ack) = segment.options.dss.as_ref().and_then(|dss| dss.data_ack) {
@@ -110,6 +113,9 @@ impl Connection {
     /// first subflow its data counts too, and what it has shown does not before it has acknowledged something of ours at
     /// data level: a peer that our options do not reach falls back in silence (RFC 8684, section 3.7).
     fn lost_its_options(&mut self, handle: Handle, segment: &Segment) -> bool {
+        if self.association.protocol == Protocol::Tcp {
+            return false; // and does not come back
+        }
         let (initial, confirmed) = (self.is_initial(handle), self.association.confirmed);
         let unseen = initial && !self.association.joined && self.sender.una() == 0;
         let subflow = &mut self.subflows[handle];

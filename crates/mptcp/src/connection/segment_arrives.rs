@@ -9,41 +9,52 @@ use crate::subflow::State;
 use crate::subflow::segment_arrives::Verdict;
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Instant;
-use anabranch_wire::{Ecn, Flags, MptcpOption, Segment};
-use core::net::SocketAddr;
+use anabranch_wire::{Ecn, Flags, IpHeader, MptcpOption, Segment};
 
 impl Connection {
-    /// A segment came in from `remote` to `local`.
-    pub fn handle_segment(
-        &mut self,
-        now: Instant,
-        local: SocketAddr,
-        remote: SocketAddr,
-        ecn: Ecn,
-        segment: &mut Segment,
-    ) {
-        let found = self.subflows.find(|s| s.identity.local == local && s.identity.remote == remote);
-        let Some(handle) = found else { return };
+    /// A segment came in under these IP headers.
+    #[inline]
+    pub fn handle_segment(&mut self, now: Instant, ip: &IpHeader, segment: &mut Segment) {
+        let Some(handle) = self.subflows.find(|subflow| subflow.identity.has_sent(ip, segment)) else { return };
         self.stats.segments_received += 1;
         self.wake_measurement(now);
         self.output.pending = true;
-        let acceptance = self.acceptance_window();
         let subflow = &mut self.subflows[handle];
+        if subflow.is_expected(segment) {
+            subflow.take_expected(now, segment);
+            return self.handle_acceptable(now, handle, ip.ecn, segment, true);
+        }
         if subflow.state == State::SynSent {
             return self.handle_in_syn_sent(now, handle, segment);
         }
-        match subflow.judge(now, segment, acceptance) {
+        self.judge(now, handle, ip.ecn, segment);
+    }
+
+    #[inline(never)]
+    fn judge(&mut self, now: Instant, handle: Handle, ecn: Ecn, segment: &mut Segment) {
+        let acceptance = self.acceptance_window();
+        match self.subflows[handle].judge(now, segment, acceptance) {
             Verdict::Drop => self.record_dropped(now, segment, handle),
             Verdict::Reset => self.handle_reset(now, handle, segment),
             Verdict::Refuse => self.refuse_acknowledgement(handle, segment.ack),
-            Verdict::Process { acknowledges } => {
-                subflow.handle_ecn(ecn, segment);
-                self.process(now, handle, segment, acknowledges);
-                if self.insert_released(now) {
-                    self.announce_end();
-                    self.finish_if_done(now);
-                }
-            }
+            Verdict::Process { acknowledges } => self.handle_acceptable(now, handle, ecn, segment, acknowledges),
+        }
+    }
+
+    #[inline]
+    fn handle_acceptable(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        ecn: Ecn,
+        segment: &mut Segment,
+        acknowledges: bool,
+    ) {
+        self.subflows[handle].handle_ecn(ecn, segment);
+        self.process(now, handle, segment, acknowledges);
+        if self.insert_released(now) {
+            self.announce_end();
+            self.finish_if_done(now);
         }
     }
 

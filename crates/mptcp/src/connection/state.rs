@@ -139,6 +139,16 @@ impl Connection {
         self.is_quiet() && !self.output.pending && !self.output.has_trace()
     }
 
+    /// Whether an input that has been handled left nothing to be told but that there is something to read, and no subflow to
+    /// be forgotten, as nearly every segment.
+    #[inline]
+    pub(crate) fn is_settled(&self) -> bool {
+        !self.subflows.lost_members()
+            && !self.output.has_notices_but_readable()
+            && self.life.closed.is_none()
+            && !self.output.has_trace()
+    }
+
     /// Whether the handshake of its first subflow is not over.
     pub fn is_half_open(&self) -> bool {
         self.life.closed.is_none() && self.subflows.first().is_some_and(|subflow| subflow.state.is_opening())

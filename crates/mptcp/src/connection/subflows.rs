@@ -58,9 +58,15 @@ impl Subflows {
         self.changed = Changed::ALL;
     }
 
+    /// Whether some may have been removed since [`Self::refresh`] saw all.
+    #[inline]
+    pub fn lost_members(&self) -> bool {
+        self.changed.0 & Changed::MEMBERS != 0 && self.slots.iter().any(|subflow| subflow.liveness.removed)
+    }
+
     /// An input has been handled: forgets what was removed, and all handles with it.
     pub fn sweep(&mut self) {
-        if self.changed.0 & Changed::MEMBERS != 0 && self.slots.iter().any(|subflow| subflow.liveness.removed) {
+        if self.lost_members() {
             self.slots.retain(|subflow| !subflow.liveness.removed);
         }
     }

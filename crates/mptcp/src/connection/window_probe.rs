@@ -48,7 +48,7 @@ impl Connection {
 
     /// Whether a subflow holds data that its own window keeps back.
     fn waits_for_subflow(&self) -> bool {
-        self.subflows.iter().any(|subflow| subflow.scoreboard.next_unsent().is_some())
+        self.subflows.iter().any(|subflow| subflow.scoreboard.has_unsent())
     }
 
     /// Whether data waits only for the peer's window, with nothing in flight whose acknowledgement could open it.

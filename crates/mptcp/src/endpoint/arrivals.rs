@@ -20,7 +20,7 @@ struct JoinRequest {
 }
 
 /// Whether a segment asks for a connection or a subflow.
-fn opens(segment: &Segment) -> bool {
+pub(super) fn opens(segment: &Segment) -> bool {
     segment.flags.contains(Flags::SYN) && !segment.flags.intersects(Flags::ACK | Flags::RST | Flags::FIN)
 }
 

@@ -1,7 +1,9 @@
 //! The endpoint's connections, and which of them an address pair or a token belongs to.
 
 use crate::connection::Connection;
+use crate::subflow::is_at;
 use anabranch_policy::ids::ConnectionId;
+use anabranch_wire::Packet;
 use core::hash::BuildHasher;
 use core::net::SocketAddr;
 use foldhash::quality::FixedState;
@@ -110,12 +112,19 @@ impl Connections {
         self.routes.contains_key(&self.hash_of((local, remote)))
     }
 
+    /// Whose a packet is, if it comes between the same addresses as the last.
+    #[inline]
+    pub fn route_as_last(&self, packet: &Packet) -> Option<ConnectionId> {
+        let ((local, remote), id) = self.last.as_ref()?;
+        let (ip, segment) = (&packet.ip, &packet.segment);
+        let same = is_at(remote, &ip.source, segment.source_port)
+            && is_at(local, &ip.destination, segment.destination_port);
+        same.then_some(*id)
+    }
+
     /// Whose segments between these addresses are.
     pub fn route(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<ConnectionId> {
         let pair = (local, remote);
-        if let Some((_, id)) = self.last.filter(|(last, _)| *last == pair) {
-            return Some(id);
-        }
         let id = *self.routes.get(&self.hash_of(pair))?;
         self.last = Some((pair, id));
         Some(id)

@@ -1,8 +1,10 @@
 //! The verbs of a driver: packets and timeouts go in; packets, events and deadlines come out.
 
+use super::arrivals::opens;
 use super::state::Endpoint;
 use crate::connection::JoinedSegments;
 use crate::event::{Event, TraceRecord};
+use anabranch_policy::ids::ConnectionId;
 use anabranch_policy::path_manager::PathEvent;
 use anabranch_policy::time::Instant;
 use anabranch_wire::{Packet, PacketTooBig};
@@ -17,24 +19,40 @@ impl Endpoint {
 
     /// A packet came in, which stays where it is, without its payload if that was of use: packets are large to be moved.
     pub fn handle_packet_in_place(&mut self, now: Instant, packet: &mut Packet) {
+        match self.connections.route_as_last(packet) {
+            Some(id) if !opens(&packet.segment) => self.handle_routed(now, id, packet),
+            _ => self.handle_any(now, packet),
+        }
+    }
+
+    #[inline]
+    fn handle_routed(&mut self, now: Instant, id: ConnectionId, packet: &mut Packet) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.handle_segment(now, &packet.ip, &mut packet.segment);
+        if !connection.is_settled() {
+            return self.settle(now, id);
+        }
+        let readable = connection.output.poll_readable(id);
+        if !core::mem::replace(&mut connection.output.listed, true) {
+            self.ready.push_back(id);
+        }
+        readable.into_iter().for_each(|event| self.push_event(event));
+    }
+
+    #[inline(never)]
+    fn handle_any(&mut self, now: Instant, packet: &mut Packet) {
         let local = SocketAddr::new(packet.ip.destination, packet.segment.destination_port);
         let remote = SocketAddr::new(packet.ip.source, packet.segment.source_port);
-        match self.connections.route(local, remote) {
-            Some(id) => {
-                let mut last = None;
-                if let Some(connection) = self.connections.get_mut(id) {
-                    last = connection.end_time_wait(local, remote, &packet.segment);
-                    if last.is_none() {
-                        connection.handle_segment(now, local, remote, packet.ip.ecn, &mut packet.segment);
-                    }
-                }
-                self.settle(now, id);
-                if last.is_some() {
-                    self.handle_stranger(now, (local, remote), packet, last);
-                }
-            }
-            None => self.handle_unrouted(now, local, remote, packet),
+        let Some(id) = self.connections.route(local, remote) else {
+            return self.handle_unrouted(now, local, remote, packet);
+        };
+        let connection = self.connections.get_mut(id);
+        let last = connection.and_then(|connection| connection.end_time_wait(local, remote, &packet.segment));
+        if last.is_some() {
+            self.settle(now, id);
+            return self.handle_stranger(now, (local, remote), packet, last);
         }
+        self.handle_routed(now, id, packet);
     }
 
     /// A router says that a packet of ours was too big for its next link. Returns whether the segments of a subflow became shorter by

@@ -251,6 +251,9 @@ impl Subflow {
 
     /// Counts what acknowledgements show to be lost; what a timeout gives up is not known to be.
     fn count_lost_segments(&mut self, lost: u64) {
+        if lost == 0 {
+            return;
+        }
         let size = self.mss.max(1) + if self.scoreboard.shares_mappings() { MAPPING_SPACE } else { 0 };
         let segments = lost.div_ceil(u64::from(size)) as u32;
         self.counters.segments_lost = self.counters.segments_lost.wrapping_add(segments);
@@ -374,8 +377,10 @@ impl Subflow {
         acked: &Acknowledged,
         Flight { before: prior_in_flight, newly_lost, rtt, holds }: Flight,
     ) {
-        let segments = (acked.delivered as f64 / f64::from(self.mss)).min(1.0 / LOSS_WEIGHT);
-        self.rates.loss_rate -= self.rates.loss_rate * segments * LOSS_WEIGHT;
+        if self.rates.loss_rate > 0.0 {
+            let segments = (acked.delivered as f64 / f64::from(self.mss)).min(1.0 / LOSS_WEIGHT);
+            self.rates.loss_rate -= self.rates.loss_rate * segments * LOSS_WEIGHT;
+        }
         let sampler = &self.scoreboard.sampler;
         let newest = acked.newest.as_ref();
         let rate = newest.and_then(|n| sampler.rate(cx.now, n.sent_at, &n.departure, self.rtt.min()));

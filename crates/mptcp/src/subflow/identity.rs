@@ -1,7 +1,8 @@
 //! Who a subflow is.
 
 use anabranch_policy::ids::{AddressId, SubflowId};
-use core::net::SocketAddr;
+use anabranch_wire::{IpHeader, Segment};
+use core::net::{IpAddr, SocketAddr};
 
 /// Who a subflow is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,5 +23,22 @@ impl Identity {
     /// Bytes of the IP and TCP headers without options.
     pub fn header_length(&self) -> u16 {
         if self.local.is_ipv6() { 60 } else { 40 }
+    }
+
+    /// Whether a packet with these headers comes from the peer's address and port to ours.
+    #[inline]
+    pub fn has_sent(&self, ip: &IpHeader, segment: &Segment) -> bool {
+        is_at(&self.remote, &ip.source, segment.source_port)
+            && is_at(&self.local, &ip.destination, segment.destination_port)
+    }
+}
+
+/// Whether it is this address and port.
+#[inline]
+pub fn is_at(known: &SocketAddr, address: &IpAddr, port: u16) -> bool {
+    match (known, address) {
+        (SocketAddr::V4(known), IpAddr::V4(address)) => known.port() == port && known.ip() == address,
+        (SocketAddr::V6(_), IpAddr::V6(address)) => *known == SocketAddr::new((*address).into(), port),
+        (SocketAddr::V4(_), IpAddr::V6(_)) | (SocketAddr::V6(_), IpAddr::V4(_)) => false,
     }
 }

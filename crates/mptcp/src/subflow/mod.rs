@@ -34,7 +34,7 @@ pub mod transmit;
 
 pub use context::Context;
 pub use establish::Setup;
-pub use identity::Identity;
+pub use identity::{Identity, is_at};
 pub use mappings::StoredMapping;
 pub use negotiated::{MAPPING_SPACE, Signals};
 pub use parts::Suspicion;

@@ -35,6 +35,32 @@ pub enum Verdict {
 }
 
 impl Subflow {
+    /// Whether a segment is of the kind that nearly all are, so that [`Self::judge`] would have it processed: in the midst of
+    /// a connection, the next in sequence, with a timestamp, and with nothing but an acknowledgement that is current (Jacobson's header
+    /// prediction; RFC 1323, appendix, names it).
+    #[inline]
+    pub fn is_expected(&self, segment: &Segment) -> bool {
+        let Some(stamps) = segment.options.timestamps else { return false };
+        (segment.flags.0 & !Flags::PSH.0) == Flags::ACK.0
+            && self.state == State::Established
+            && segment.seq == self.receiver.next
+            && segment.ack.at_or_after(self.send.una)
+            && segment.ack.at_or_before(self.send.nxt)
+            && self.negotiated.timestamps
+            && (stamps.value.wrapping_sub(self.receiver.timestamp) as i32) >= 0
+    }
+
+    /// Takes in that such a segment came.
+    #[inline]
+    pub fn take_expected(&mut self, now: Instant, segment: &Segment) {
+        self.liveness.last_heard = now;
+        self.liveness.unanswered_probes = 0;
+        if let Some(stamps) = segment.options.timestamps.filter(|_| segment.seq.at_or_before(self.receiver.last_ack)) {
+            self.receiver.timestamp = stamps.value;
+            self.receiver.timestamp_at = now;
+        }
+    }
+
     /// Judges a segment in every state from SYN-RECEIVED on. `window` is what may lie beyond RCV.NXT.
     pub fn judge(&mut self, now: Instant, segment: &Segment, window: u32) -> Verdict {
         let reset = segment.flags.contains(Flags::RST);

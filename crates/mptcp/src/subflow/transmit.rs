@@ -24,8 +24,8 @@ pub struct Outgoing {
 impl Subflow {
     /// Whether data waits that its state lets go.
     pub fn has_something_to_send(&self) -> bool {
-        let open = self.state.is_synchronised() && self.state != State::TimeWait && self.handshake.confirmed;
-        open && (self.scoreboard.lost() > 0 || self.scoreboard.next_unsent().is_some() || self.due.probe)
+        let waits = self.scoreboard.lost() > 0 || self.scoreboard.has_unsent() || self.due.probe;
+        waits && self.state.is_synchronised() && self.state != State::TimeWait && self.handshake.confirmed
     }
 
     /// Whether pacing lets nothing go now.

@@ -124,6 +124,15 @@ impl LinkConfig {
             && self.schedule == Schedule::AlwaysUp
             && self.mtu.is_none()
     }
+    /// Whether what is sent later arrives later, whatever happens: it is always up, and has one rate and one delay.
+    pub(crate) fn is_steady(&self) -> bool {
+        matches!(self.rate, RateModel::Fixed(_))
+            && matches!(self.delay, DelayModel::Fixed(_))
+            && self.ordering == Ordering::Kept
+            && self.coverage.is_full()
+            && self.impairments == Impairments::default()
+            && self.schedule == Schedule::AlwaysUp
+    }
 }
 
 /// A packet under way.
@@ -309,10 +318,12 @@ impl<T> Link<T> {
     /// Starts all packets whose turn comes at `last` or earlier, but before `end`.
     #[inline]
     fn serve<C: Cargo<Item = T>>(&mut self, last: Instant, end: Instant, cargo: &mut C) {
-        if self.queue.packets() > 0 {
+        // As a rule the link is busy with the packet before.
+        if self.queue.head().is_some_and(|head| self.server.start(head.came) <= last) {
             self.serve_waiting(last, end, cargo);
         }
     }
+    #[inline(never)]
     fn serve_waiting<C: Cargo<Item = T>>(&mut self, last: Instant, end: Instant, cargo: &mut C) {
         while let Some(head) = self.queue.head() {
             let start = self.server.start(head.came);

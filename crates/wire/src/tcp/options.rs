@@ -96,24 +96,36 @@ impl TcpOptions {
         blocks.min(SackBlocks::MAX - self.sack.len())
     }
 
+    #[inline]
     fn aligned_len(&self) -> usize {
-        let mut length = 0;
-        if self.maximum_segment_size.is_some() {
-            length += MAXIMUM_SEGMENT_SIZE_LEN;
-        }
-        if self.timestamps.is_some() {
-            length += TIMESTAMPS_LEN;
-        } else if self.sack_permitted {
-            length += SACK_PERMITTED_LEN;
-        }
-        if self.window_scale.is_some() {
-            length += WINDOW_SCALE_LEN;
-        }
+        let mut length = if self.timestamps.is_some() { TIMESTAMPS_LEN } else { 0 };
         if !self.sack.is_empty() {
             length += SACK_LEN + SACK_BLOCK_LEN * self.sack.len();
         }
         if let Some(dss) = &self.dss {
             length += dss.encoded_len();
+        }
+        if self.has_rare() { length + self.rare_aligned_len() } else { length }
+    }
+
+    /// Whether there are options that hardly any segment has once its connection is open.
+    #[inline]
+    pub fn has_rare(&self) -> bool {
+        let syn = self.maximum_segment_size.is_some() | self.window_scale.is_some() | self.sack_permitted;
+        syn | !self.mptcp.is_empty()
+    }
+
+    #[inline(never)]
+    fn rare_aligned_len(&self) -> usize {
+        let mut length = 0;
+        if self.maximum_segment_size.is_some() {
+            length += MAXIMUM_SEGMENT_SIZE_LEN;
+        }
+        if self.sack_permitted && self.timestamps.is_none() {
+            length += SACK_PERMITTED_LEN;
+        }
+        if self.window_scale.is_some() {
+            length += WINDOW_SCALE_LEN;
         }
         for option in &self.mptcp {
             length += option.encoded_len();

@@ -81,16 +81,15 @@ impl Scoreboard {
                 }
                 break;
             }
-            let Some(record) = self.records.pop_front() else { break };
+            Self::uncount(front.fate, front.length, &mut self.in_flight, &mut self.lost, &mut self.sacked);
+            result.cumulative += u64::from(front.length);
+            result.fin |= front.fin;
+            if front.fate != Fate::Sacked {
+                Self::deliver(front, now, self.highest_sacked, result);
+            }
+            self.records.pop_front();
             self.first += 1;
             self.sent -= 1;
-            Self::uncount(record.fate, record.length, &mut self.in_flight, &mut self.lost, &mut self.sacked);
-            result.cumulative += u64::from(record.length);
-            result.fin |= record.fin;
-            if record.fate != Fate::Sacked {
-                let highest = self.highest_sacked;
-                Self::deliver(&record, now, highest, result);
-            }
         }
     }
 

@@ -114,6 +114,11 @@ impl Scoreboard {
     pub fn records(&self) -> impl Iterator<Item = &Record> {
         self.records.iter()
     }
+    /// Whether some record waits to be sent.
+    #[inline]
+    pub fn has_unsent(&self) -> bool {
+        self.records.len() > self.sent
+    }
     /// The first record that waits to be sent.
     pub fn next_unsent(&self) -> Option<&Record> {
         self.records.get(self.sent)
