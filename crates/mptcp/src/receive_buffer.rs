@@ -108,7 +108,20 @@ impl ReceiveBuffer {
     ///
     /// Payload in order and within the window is taken always, however full the store of out-of-order pieces is:
     /// both ends would wait for ever if the one segment that frees memory were refused.
-    pub fn insert(&mut self, now: Instant, offset: u64, mut data: Bytes) -> Inserted {
+    #[inline]
+    pub fn insert(&mut self, now: Instant, offset: u64, data: Bytes) -> Inserted {
+        let end = offset.saturating_add(data.len() as u64);
+        let next_in_order = offset == self.next && offset > 0 && self.out_of_order.is_empty();
+        if !next_in_order || end > self.right_edge.min(self.end) || data.is_empty() {
+            return self.insert_anywhere(now, offset, data);
+        }
+        let in_order_advance = data.len() as u64;
+        self.push(data);
+        Inserted { in_order_advance, ..Inserted::default() }
+    }
+
+    #[inline(never)]
+    fn insert_anywhere(&mut self, now: Instant, offset: u64, mut data: Bytes) -> Inserted {
         let mut inserted = Inserted::default();
         self.trim_right(offset, &mut data, &mut inserted);
         let old = self.next.saturating_sub(offset).min(data.len() as u64);
@@ -146,6 +159,7 @@ impl ReceiveBuffer {
 
     /// The next bytes in order, at most `max` and as many as came together; none if there are none now.
     /// May enlarge an automatic buffer, and moves the window.
+    #[inline]
     pub fn read(&mut self, now: Instant, max: usize) -> Option<Bytes> {
         let bytes = self.queue.pop(max)?;
         self.read += bytes.len() as u64;
@@ -337,6 +351,7 @@ impl ReceiveBuffer {
         data.truncate(keep as usize);
     }
 
+    #[inline]
     fn push(&mut self, data: Bytes) {
         self.next += data.len() as u64;
         self.queue.push(data);

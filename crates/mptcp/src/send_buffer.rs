@@ -92,7 +92,22 @@ impl SendBuffer {
     ///
     /// No copy is made when they lie in one large write. It costs constant time for new data in order, and a binary
     /// search elsewhere.
+    #[inline(always)]
     pub fn slice(&mut self, data_seq: u64, max_len: usize) -> Option<Bytes> {
+        // New data goes on where it stopped, in the midst of a large write.
+        if let Some(chunk) = self.chunks.get(self.cursor)
+            && data_seq >= chunk.start.max(self.start)
+            && data_seq.saturating_add(max_len as u64) <= chunk.end()
+            && max_len > 0
+        {
+            let from = (data_seq - chunk.start) as usize;
+            return Some(chunk.bytes.slice(from..from + max_len));
+        }
+        self.slice_anywhere(data_seq, max_len)
+    }
+
+    #[inline(never)]
+    fn slice_anywhere(&mut self, data_seq: u64, max_len: usize) -> Option<Bytes> {
         if data_seq < self.start || data_seq >= self.end() || max_len == 0 {
             return None;
         }

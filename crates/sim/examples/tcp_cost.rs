@@ -1,7 +1,8 @@
 //! What transport costs in the lab, on the scenarios for which there are figures of ns-3, and as connections grow many.
 //!
-//! `tcp_cost [one|two|fifty|many CONNECTIONS|live] [SECONDS]`; without words the first three for 100 simulated seconds, then the
-//! same with an access link of 1 Gbit/s at each host, as other simulators' topologies have them (`access-one` and so on). The hash
+//! `tcp_cost [one|two|fifty|deep|many CONNECTIONS|live] [SECONDS]`; without words the first three for 100 simulated seconds, then
+//! the same with an access link of 1 Gbit/s at each host, as other simulators' topologies have them (`access-one` and so on). `deep`
+//! is `fifty` with a queue of 500 packets. The hash
 //! is that of the trace: what changes speed only leaves it as it is.
 #![allow(clippy::print_stdout)]
 
@@ -48,6 +49,14 @@ fn access_two() -> World {
 fn access_fifty() -> World {
     crowd_behind(1, 50, (&access_link(), &FIFTY_FLOWS), &connection("new_reno", false))
 }
+/// As in published comparisons: a queue of 500 packets, which hardly ever overflows.
+const DEEP: Bottleneck = Bottleneck { queue: 500, ..FIFTY_FLOWS };
+fn deep() -> World {
+    crowd(1, 50, &DEEP, &connection("new_reno", false))
+}
+fn access_deep() -> World {
+    crowd_behind(1, 50, (&access_link(), &DEEP), &connection("new_reno", false))
+}
 /// The more connections, the wider the bottleneck: 1 Mbit/s for each.
 fn many(connections: usize) -> World {
     let bottleneck = Bottleneck::new(connections as u64, 20, 10 * connections);
@@ -64,6 +73,8 @@ fn main() {
         Some("access-one") => run("one flow behind access links", access_one(), number(1, 100)),
         Some("access-two") => run("two paths behind access links", access_two(), number(1, 100)),
         Some("access-fifty") => run("fifty flows behind access links", access_fifty(), number(1, 100)),
+        Some("deep") => run("fifty flows, deep queue", deep(), number(1, 100)),
+        Some("access-deep") => run("fifty flows, deep queue, behind access links", access_deep(), number(1, 100)),
         Some("many") => {
             let connections = number(1, 100);
             run(&format!("{connections} flows"), many(connections as usize), number(2, 10));

@@ -197,6 +197,7 @@ impl FlowEnd {
         self.connection = Some(id);
         self.writer.open(now, endpoint, id);
     }
+    #[inline]
     pub(crate) fn on_readable(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
         self.reader.read(now, endpoint, id);
         self.writer.on_read(now, self.reader.total(), endpoint, id);
@@ -221,6 +222,11 @@ impl FlowEnd {
     }
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.is_some()
+    }
+    /// Whether it has heard of an end, of the other direction or of all.
+    #[inline]
+    fn has_ended(&self) -> bool {
+        self.closed.is_some() || self.end_of_stream.is_some()
     }
     /// Whether all that it will ever write has been written and the other direction has ended.
     pub(crate) fn is_finished(&self) -> bool {
@@ -274,6 +280,12 @@ impl Flow {
         let application = &self.config.application;
         self.config.stop != Instant::NEVER
             || !(endless(&application.client_sends) || endless(&application.server_sends))
+    }
+    /// Whether [`Self::is_over`] may have become true: a cheap question before it.
+    #[inline]
+    pub(crate) fn may_be_over(&self) -> bool {
+        let [client, server] = &self.ends;
+        !self.finished && (client.has_ended() || server.has_ended() || self.failed.is_some())
     }
     pub(crate) fn is_over(&self) -> bool {
         let [client, server] = &self.ends;

@@ -313,7 +313,8 @@ impl Network {
             }
             let length = self.pool.header(id).length;
             slot.link.pass(length);
-            match self.deliver(now, link, id) {
+            let (to, tapped) = (slot.to, slot.tapped);
+            match self.deliver(now, (link, to, tapped), id) {
                 Step::Link(next) => link = next,
                 Step::Host(host) => return self.arrivals.push_back(Arrival { host, length, id }),
                 Step::Elsewhere => return,
@@ -321,7 +322,7 @@ impl Network {
         }
     }
     /// Makes sure that an event comes when the link has something to do.
-    #[inline]
+    #[inline(always)]
     fn arm(events: &mut EventQueue, slot: &mut LinkSlot, link: LinkId) {
         let due = slot.link.poll_timeout();
         if due < slot.armed {
@@ -340,15 +341,19 @@ impl Network {
     }
     /// Moves what the link delivers on to the next link; returns what has come to a host.
     pub(crate) fn poll_arrival(&mut self, now: Instant, link: LinkId) -> Option<Arrival> {
-        while let Some(id) = self.links[link.index()].link.poll_delivery(now) {
-            match self.deliver(now, link, id) {
+        loop {
+            let slot = &mut self.links[link.index()];
+            let Some(id) = slot.link.poll_delivery(now) else {
+                Self::arm(&mut self.events, slot, link);
+                return None;
+            };
+            let (to, tapped) = (slot.to, slot.tapped);
+            match self.deliver(now, (link, to, tapped), id) {
                 Step::Link(next) => self.offer(now, next, id),
                 Step::Host(host) => return Some(Arrival { host, length: self.pool.header(id).length, id }),
                 Step::Elsewhere => {}
             }
         }
-        Self::arm(&mut self.events, &mut self.links[link.index()], link);
-        None
     }
     /// What has come to a host over links that take no time.
     pub(crate) fn poll_immediate_arrival(&mut self) -> Option<Arrival> {
@@ -357,14 +362,13 @@ impl Network {
     /// A packet is at the far end of a link: a router (RFC 1812, section 5.3.1: the hop limit is counted down before it is sent
     /// on), a node, or the hosts of the link, of which its destination takes it, whichever of its addresses the link has.
     #[inline(always)]
-    fn deliver(&mut self, now: Instant, link: LinkId, id: PacketId) -> Step {
-        let slot = &self.links[link.index()];
-        if slot.tapped {
+    fn deliver(&mut self, now: Instant, (link, to, tapped): (LinkId, End, bool), id: PacketId) -> Step {
+        if tapped {
             show(self.tap.as_mut(), &self.pool, (now, link, id));
         }
         let header = self.pool.header_mut(id);
         self.hash.add(now.as_nanos(), link.0, header.digest, header.changing());
-        let cause = match slot.to {
+        let cause = match to {
             End::Router(router) => {
                 let next = self.routers[router.0 as usize].next.get(header.destination.index());
                 match next {
@@ -378,7 +382,7 @@ impl Network {
             }
             End::Hosts => {
                 let host = self.interfaces.get(header.destination.index()).map(|interface| interface.host);
-                match host.filter(|host| slot.hosts.contains(host)) {
+                match host.filter(|host| self.links[link.index()].hosts.contains(host)) {
                     // Its checksum is wrong: the host's IP or TCP drops it, whether bytes were made of it or not.
                     Some(_) if header.corrupt => DropCause::Corrupt,
                     Some(host) => return Step::Host(host),
@@ -390,8 +394,7 @@ impl Network {
                 return Step::Elsewhere;
             }
         };
-        let end = slot.to;
-        self.drop_at(end, id, cause);
+        self.drop_at(to, id, cause);
         Step::Elsewhere
     }
     /// A packet goes no further than this end of a link.

@@ -80,6 +80,7 @@ impl Packet {
     }
 
     /// Length of the IP packet as emitted, bytes.
+    #[inline]
     pub fn wire_len(&self) -> usize {
         self.ip.encoded_len() + self.segment.wire_len()
     }

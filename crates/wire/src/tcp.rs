@@ -52,11 +52,13 @@ impl Segment {
     }
 
     /// Length of the TCP header, options and their padding included, bytes; at most 60 if it can be emitted.
+    #[inline]
     pub fn header_len(&self) -> usize {
         FIXED_HEADER + self.options.encoded_len()
     }
 
     /// Length of the segment as emitted, bytes.
+    #[inline]
     pub fn wire_len(&self) -> usize {
         self.header_len() + self.payload.len()
     }

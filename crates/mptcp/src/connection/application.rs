@@ -76,6 +76,7 @@ impl Connection {
     }
 
     /// The next bytes in order.
+    #[inline(always)]
     pub fn read(&mut self, now: Instant, max: usize) -> Option<Bytes> {
         let max = if self.partial.is_some() { self.readable_until_gap(max) } else { max };
         let bytes = self.receiver.buffer.read(now, max);
@@ -88,6 +89,7 @@ impl Connection {
         self.partial.is_some() || self.receiver.buffer.readable() > 0
     }
 
+    #[inline]
     pub(super) fn after_read(&mut self, now: Instant) {
         if !self.has_something_to_read() {
             self.life.readable_announced = false;
@@ -105,8 +107,13 @@ impl Connection {
         let offered = self.receiver.advertised_edge.saturating_sub(self.receiver.buffer.next());
         let possible = self.receiver.buffer.window();
         if offered * 2 <= self.receiver.buffer.size() && possible >= offered * 2 && possible > 0 {
-            self.subflows.iter_mut().filter(|s| s.state.can_receive()).for_each(|s| s.receiver.acknowledge_now());
-            self.output.pending = true;
+            self.tell_window();
         }
+    }
+
+    #[inline(never)]
+    fn tell_window(&mut self) {
+        self.subflows.iter_mut().filter(|s| s.state.can_receive()).for_each(|s| s.receiver.acknowledge_now());
+        self.output.pending = true;
     }
 }

@@ -1,6 +1,7 @@
 //! Putting data on a subflow: how much, and what the connection remembers of it.
 
 use super::state::Connection;
+use super::subflows::Handle;
 use crate::event::SendKind;
 use crate::subflow::Subflow;
 use anabranch_policy::ids::SubflowId;
@@ -8,8 +9,16 @@ use anabranch_policy::time::Instant;
 
 impl Connection {
     /// How much new data a probe of a subflow's path would carry, if one is wanted.
-    #[inline]
+    #[inline(always)]
     pub(super) fn probe_length(&mut self, now: Instant, id: SubflowId) -> Option<u64> {
+        if !self.subflows.iter().any(Subflow::has_narrow_path) {
+            return None;
+        }
+        self.narrow_probe_length(now, id)
+    }
+
+    #[inline(never)]
+    fn narrow_probe_length(&mut self, now: Instant, id: SubflowId) -> Option<u64> {
         let handle = self.subflows.find(|subflow| subflow.id() == id && subflow.has_narrow_path())?;
         let subflow = &mut self.subflows[handle];
         let window = subflow.window(&*self.congestion, &self.config.tcp);
@@ -19,7 +28,18 @@ impl Connection {
     }
 
     /// How much new data the next segment may carry: none if it must wait for window, or for more data to fill it.
+    #[inline(always)]
     pub(super) fn next_length(&self, mss: u32) -> Option<u64> {
+        let full = u64::from(mss);
+        if full <= self.sender.unsent().min(self.sender.window_left()) {
+            Some(full)
+        } else {
+            self.next_partial_length(mss)
+        }
+    }
+
+    #[inline(never)]
+    fn next_partial_length(&self, mss: u32) -> Option<u64> {
         let unsent = self.sender.unsent();
         let left = self.sender.window_left();
         let full = u64::from(mss).min(unsent);
@@ -49,6 +69,15 @@ impl Connection {
 
     /// Puts a range of the stream on a subflow.
     pub(super) fn put(&mut self, id: SubflowId, data_seq: u64, length: usize, kind: SendKind) -> bool {
+        match self.subflows.handle_of(id) {
+            Some(handle) => self.put_on(handle, data_seq, length, kind),
+            None => false,
+        }
+    }
+
+    /// The same, on the subflow with this handle.
+    #[inline(always)]
+    pub(super) fn put_on(&mut self, handle: Handle, data_seq: u64, length: usize, kind: SendKind) -> bool {
         let Some(payload) = self.sender.buffer.slice(data_seq, length) else { return false };
         let length = payload.len() as u64;
         match kind {
@@ -57,10 +86,8 @@ impl Connection {
             SendKind::Duplicate => self.stats.bytes_duplicated += length,
             SendKind::Retransmission => {}
         }
-        if let Some(subflow) = self.subflow_mut(id) {
-            subflow.push(data_seq, payload, kind);
-        }
-        if kind == SendKind::New {
+        self.subflows[handle].push(data_seq, payload, kind);
+        if kind == SendKind::New && self.life.write_closed() {
             self.close_plain();
         }
         true

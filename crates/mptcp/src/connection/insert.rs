@@ -37,11 +37,25 @@ impl Connection {
                 return;
             }
         }
-        self.place(now, handle, (seq, end), data_seq, payload);
+        self.place_at_once(now, handle, (seq, end), data_seq, payload);
     }
 
     /// Puts bytes with a known position into the receive buffer; only what it takes is acknowledged on the subflow.
+    #[inline(never)]
     pub(super) fn place(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        range: (SeqNumber, SeqNumber),
+        data_seq: u64,
+        payload: Bytes,
+    ) {
+        self.place_at_once(now, handle, range, data_seq, payload);
+    }
+
+    /// The same, as a part of a function of its own: each call between the segment and the buffer moves the payload's handle.
+    #[inline(always)]
+    fn place_at_once(
         &mut self,
         now: Instant,
         handle: Handle,
@@ -58,7 +72,7 @@ impl Connection {
         if self.receiver.subflow_order.is_some() && self.waits_for_hole(handle, range.0) {
             return self.hold_behind_hole(now, handle, range, data_seq, payload);
         }
-        let inserted = self.insert(now, handle, data_seq, payload);
+        let inserted = self.insert_at_once(now, handle, data_seq, payload);
         // What nobody reads any more resets the connection.
         let Some(subflow) = self.subflows.live_mut(handle) else { return };
         if inserted.dropped > 0 {
@@ -83,7 +97,13 @@ impl Connection {
     }
 
     /// Puts bytes into the receive buffer and tells the application.
+    #[inline(never)]
     pub(super) fn insert(&mut self, now: Instant, handle: Handle, data_seq: u64, payload: Bytes) -> Inserted {
+        self.insert_at_once(now, handle, data_seq, payload)
+    }
+
+    #[inline(always)]
+    fn insert_at_once(&mut self, now: Instant, handle: Handle, data_seq: u64, payload: Bytes) -> Inserted {
         let (length, expected) = (payload.len() as u32, self.receiver.buffer.next());
         let mut inserted = self.receiver.buffer.insert(now, data_seq, payload);
         if self.partial.is_some() {
@@ -95,14 +115,8 @@ impl Connection {
             subflow.counters.bytes_received += fresh;
         }
         let advanced = inserted.in_order_advance > 0;
-        if self.output.traces()
-            && let Some(subflow) = self.subflows.live(handle).map(Subflow::id)
-        {
-            let connection = self.id;
-            self.output.record(TraceRecord::Arrived { connection, subflow, data_seq, length, expected });
-            if advanced {
-                self.output.record(TraceRecord::Delivered { connection, data_seq: self.receiver.buffer.next() });
-            }
+        if self.output.traces() {
+            self.record_arrived(handle, (data_seq, length), expected, advanced);
         }
         if advanced && self.life.discarded() {
             self.abort(now);
@@ -111,6 +125,16 @@ impl Connection {
             self.output.notify(Event::Readable(self.id));
         }
         inserted
+    }
+
+    #[inline(never)]
+    fn record_arrived(&mut self, handle: Handle, (data_seq, length): (u64, u32), expected: u64, advanced: bool) {
+        let Some(subflow) = self.subflows.live(handle).map(Subflow::id) else { return };
+        let connection = self.id;
+        self.output.record(TraceRecord::Arrived { connection, subflow, data_seq, length, expected });
+        if advanced {
+            self.output.record(TraceRecord::Delivered { connection, data_seq: self.receiver.buffer.next() });
+        }
     }
 
     /// The round trip as a receiver sees it (RFC 7323 echoes), for the automatic buffer.

@@ -119,11 +119,16 @@ impl Connection {
     }
 
     /// The peer answered on a join that we opened: data may be sent.
+    #[inline]
     pub(super) fn confirm_join(&mut self, now: Instant, handle: Handle) {
-        let subflow = &mut self.subflows[handle];
-        if subflow.handshake.confirmed {
-            return;
+        if !self.subflows[handle].handshake.confirmed {
+            self.confirm_open_join(now, handle);
         }
+    }
+
+    #[inline(never)]
+    fn confirm_open_join(&mut self, now: Instant, handle: Handle) {
+        let subflow = &mut self.subflows[handle];
         subflow.handshake.confirmed = true;
         subflow.handshake.due = false;
         subflow.timers.stop(SubflowTimer::Handshake);

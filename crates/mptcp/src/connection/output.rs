@@ -113,16 +113,18 @@ impl Output {
     }
 
     /// Something for the application.
+    #[inline]
     pub fn notify(&mut self, event: Event) {
         let first = self.first.is_none() && self.notices.is_empty();
         match event {
             Event::Readable(_) if first => self.first = Some(First::Readable),
             Event::Writable(_) if first => self.first = Some(First::Writable),
-            _ => self.notices.push_back(Notice::Application(event)),
+            _ => self.tell(Notice::Application(event)),
         }
     }
 
     /// Something for the path manager, or both.
+    #[inline(never)]
     pub fn tell(&mut self, notice: Notice) {
         self.notices.push_back(notice);
     }
@@ -136,6 +138,12 @@ impl Output {
     #[inline]
     pub fn has_notices_but_readable(&self) -> bool {
         self.first == Some(First::Writable) || !self.notices.is_empty()
+    }
+
+    /// Whether [`super::Connection::poll_transmit`] may find something.
+    #[inline]
+    pub fn may_send(&self) -> bool {
+        self.pending || !self.packets.is_empty()
     }
 
     /// Whether records are kept.

@@ -13,10 +13,7 @@ use anabranch_wire::{Flags, Segment};
 
 impl Connection {
     pub(super) fn process(&mut self, now: Instant, handle: Handle, segment: &mut Segment, acknowledges: bool) {
-        if self.subflows[handle].state == State::SynReceived && !self.handle_in_syn_received(now, handle, segment) {
-            return;
-        }
-        if subflow_is(self, handle, State::TimeWait) {
+        if self.subflows[handle].state != State::Established && !self.is_open_for(now, handle, segment) {
             return;
         }
         self.confirm_join(now, handle);
@@ -26,7 +23,10 @@ impl Connection {
         self.watch_fallback(now, handle, segment);
         let progress = if acknowledges { self.handle_ack(now, handle, segment) } else { Progress::default() };
         self.handle_window(now, handle, segment, acknowledges);
-        if self.subflows.has(handle) && (self.lost_its_options(handle, segment) || self.is_plain_end(segment)) {
+        if self.association.protocol != Protocol::Tcp
+            && self.subflows.has(handle)
+            && (self.lost_its_options(handle, segment) || self.is_plain_end(segment))
+        {
             self.fall_back_or_reset(now, handle, FallbackCause::OptionsStripped);
         }
         let payload_end = Subflow::payload_range(segment).1;
@@ -47,6 +47,13 @@ impl Connection {
         }
         self.announce_end();
         self.finish_if_done(now);
+    }
+
+    /// Whether a segment counts in a state that is not ESTABLISHED.
+    #[inline(never)]
+    fn is_open_for(&mut self, now: Instant, handle: Handle, segment: &mut Segment) -> bool {
+        let received = self.subflows[handle].state == State::SynReceived;
+        (!received || self.handle_in_syn_received(now, handle, segment)) && !subflow_is(self, handle, State::TimeWait)
     }
 
     fn handle_ack(&mut self, now: Instant, handle: Handle, segment: &Segment) -> Progress {
@@ -113,9 +120,6 @@ impl Connection {
     /// first subflow its data counts too, and what it has shown does not before it has acknowledged something of ours at
     /// data level: a peer that our options do not reach falls back in silence (RFC 8684, section 3.7).
     fn lost_its_options(&mut self, handle: Handle, segment: &Segment) -> bool {
-        if self.association.protocol == Protocol::Tcp {
-            return false; // and does not come back
-        }
         let (initial, confirmed) = (self.is_initial(handle), self.association.confirmed);
         let unseen = initial && !self.association.joined && self.sender.una() == 0;
         let subflow = &mut self.subflows[handle];
@@ -144,11 +148,14 @@ impl Connection {
 
     /// Payload: where it belongs in the stream, into the buffer, and a place on the subflow.
     fn handle_payload(&mut self, now: Instant, handle: Handle, segment: &mut Segment) {
+        if segment.payload.is_empty() {
+            if segment.options.dss.is_some() {
+                self.handle_mapping_alone(now, handle, segment);
+            }
+            return;
+        }
         let payload = core::mem::take(&mut segment.payload);
         let subflow = &mut self.subflows[handle];
-        if payload.is_empty() {
-            return self.handle_mapping_alone(now, handle, segment);
-        }
         if !subflow.state.can_receive() {
             subflow.receiver.acknowledge_now();
             return;

@@ -12,7 +12,7 @@ use anabranch_policy::time::Instant;
 
 impl Connection {
     /// Puts one more segment's worth of data on a subflow. Returns false if nothing can be sent now.
-    #[inline]
+    #[inline(always)]
     pub(super) fn assign(&mut self, now: Instant, workspace: &mut Workspace) -> bool {
         if self.life.closed.is_some() {
             return false;
@@ -24,6 +24,7 @@ impl Connection {
         }
     }
 
+    #[inline(never)]
     fn assign_as_scheduled(&mut self, now: Instant, workspace: &mut Workspace) -> bool {
         let view = self.view(now);
         // The scheduler looks at the rest of the connection while it decides.
@@ -58,8 +59,10 @@ impl Connection {
     }
 
     /// Plain TCP has one subflow and nothing to choose.
+    #[inline(never)]
     fn assign_to_only(&mut self, now: Instant) -> bool {
-        let Some(subflow) = self.subflows.first() else { return false };
+        let Some(handle) = self.subflows.first_handle() else { return false };
+        let subflow = &self.subflows[handle];
         if !subflow.is_usable() {
             return false;
         }
@@ -73,7 +76,7 @@ impl Connection {
             return false;
         }
         let length = self.probe_length(now, id).unwrap_or(length);
-        self.put(id, self.sender.data_nxt, length as usize, SendKind::New)
+        self.put_on(handle, self.sender.data_nxt, length as usize, SendKind::New)
     }
 
     fn put_new(&mut self, now: Instant, id: SubflowId, length: u64) -> bool {

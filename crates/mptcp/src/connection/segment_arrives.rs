@@ -13,7 +13,7 @@ use anabranch_wire::{Ecn, Flags, IpHeader, MptcpOption, Segment};
 
 impl Connection {
     /// A segment came in under these IP headers.
-    #[inline]
+    #[inline(always)]
     pub fn handle_segment(&mut self, now: Instant, ip: &IpHeader, segment: &mut Segment) {
         let Some(handle) = self.subflows.find(|subflow| subflow.identity.has_sent(ip, segment)) else { return };
         self.stats.segments_received += 1;
@@ -41,15 +41,8 @@ impl Connection {
         }
     }
 
-    #[inline]
-    fn handle_acceptable(
-        &mut self,
-        now: Instant,
-        handle: Handle,
-        ecn: Ecn,
-        segment: &mut Segment,
-        acknowledges: bool,
-    ) {
+    #[inline(always)]
+    fn handle_acceptable(&mut self, now: Instant, handle: Handle, ecn: Ecn, segment: &mut Segment, acknowledges: bool) {
         self.subflows[handle].handle_ecn(ecn, segment);
         self.process(now, handle, segment, acknowledges);
         if self.insert_released(now) {

@@ -27,8 +27,12 @@ impl Changed {
     const MEMBERS: u64 = 1 << 63;
     const ALL: Self = Self(u64::MAX);
 
+    #[inline]
     fn mark(&mut self, slot: usize) {
-        self.0 |= 1 << slot.min(Self::REST);
+        // In plain TCP nobody looks, and all have changed all the time.
+        if self.0 != u64::MAX {
+            self.0 |= 1 << slot.min(Self::REST);
+        }
     }
 
     fn has(self, slot: usize) -> bool {
@@ -93,11 +97,18 @@ impl Subflows {
     }
 
     /// The first of which this is true.
+    #[inline]
     pub fn find(&self, of: impl Fn(&Subflow) -> bool) -> Option<Handle> {
-        self.find_behind(None, of)
+        // Most connections have one, and need no loop.
+        match self.slots.first() {
+            Some(first) if !first.liveness.removed && of(first) => Some(Handle(0)),
+            Some(_) if self.slots.len() > 1 => self.find_behind(Some(Handle(0)), of),
+            Some(_) | None => None,
+        }
     }
 
     /// The first of them.
+    #[inline]
     pub fn first_handle(&self) -> Option<Handle> {
         self.find(|_| true)
     }
@@ -108,6 +119,7 @@ impl Subflows {
     }
 
     /// The first of which this is true behind this one, or of all.
+    #[inline(never)]
     pub fn find_behind(&self, handle: Option<Handle>, of: impl Fn(&Subflow) -> bool) -> Option<Handle> {
         let next = handle.map_or(0, |handle| handle.0 + 1);
         let rest = self.slots.get(next..).unwrap_or_default();
@@ -180,7 +192,11 @@ impl Subflows {
     }
 
     /// The only one, if there is just one.
+    #[inline]
     pub fn only(&self) -> Option<&Subflow> {
+        if let [only] = self.slots.as_slice() {
+            return Some(only).filter(|only| !only.liveness.removed);
+        }
         let mut all = self.iter();
         all.next().filter(|_| all.next().is_none())
     }

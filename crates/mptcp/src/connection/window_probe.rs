@@ -52,10 +52,15 @@ impl Connection {
     }
 
     /// Whether data waits only for the peer's window, with nothing in flight whose acknowledgement could open it.
+    #[inline]
     fn is_shut_out(&self) -> bool {
-        if self.sender.all_assigned() && !self.waits_for_subflow() {
-            return false; // who only receives has nothing that could wait
-        }
+        // Who only receives has nothing that could wait.
+        let waits = !self.sender.all_assigned() || self.waits_for_subflow();
+        waits && self.is_kept_from_sending()
+    }
+
+    #[inline(never)]
+    fn is_kept_from_sending(&self) -> bool {
         // What is in flight on a subflow that does not answer opens nothing.
         let waits = self.subflows.iter().all(|subflow| subflow.scoreboard.is_idle() || subflow.is_stale());
         let idle = self.subflows.iter().any(|subflow| subflow.scoreboard.is_idle());
@@ -82,8 +87,11 @@ impl Connection {
 
     /// Arms the timer of the window probe where it is needed: called when nothing more can be sent.
     pub(super) fn watch_window(&mut self, now: Instant) {
-        let idle = self.subflows.iter().any(|subflow| subflow.scoreboard.is_idle());
-        if !idle || self.timers.runs(Timer::Persist) {
+        let waits = self.sender.una() < self.sender.buffer.end() || self.waits_for_subflow();
+        if !waits || !self.subflows.iter().any(|subflow| subflow.scoreboard.is_idle()) {
+            return;
+        }
+        if self.timers.runs(Timer::Persist) {
             return;
         }
         if self.is_shut_out() {

@@ -55,6 +55,7 @@ impl Endpoint {
 
     /// The next bytes in order, at most `max`; none if there are none now. Where something was given up it gives none any
     /// more, and none at all where messages are written: [`Self::read_record`] reads those, [`Self::read_stops`] tells.
+    #[inline(always)]
     pub fn read(&mut self, now: Instant, id: ConnectionId, max: usize) -> Option<Bytes> {
         let connection = self.connections.get_mut(id)?;
         let bytes = connection.read(now, max);

@@ -26,8 +26,8 @@ pub struct Connections {
     opened: u32,
     routes: HashMap<u64, ConnectionId, FixedState>,
     tokens: HashMap<u32, ConnectionId, FixedState>,
-    /// The pair looked up last: packets come in shared mappings.
-    last: Option<(Pair, ConnectionId)>,
+    /// The two pairs looked up last: packets come in trains, and those of two paths in turn.
+    recent: [Option<(Pair, ConnectionId)>; 2],
 }
 
 impl Connections {
@@ -39,7 +39,7 @@ impl Connections {
             opened: 0,
             routes: HashMap::with_hasher(hash.clone()),
             tokens: HashMap::with_hasher(hash),
-            last: None,
+            recent: [None; 2],
         }
     }
 
@@ -104,7 +104,7 @@ impl Connections {
     /// They do not any more.
     pub fn remove_route(&mut self, local: SocketAddr, remote: SocketAddr) {
         self.routes.remove(&self.hash_of((local, remote)));
-        self.last = None;
+        self.recent = [None; 2];
     }
 
     /// Whether somebody has this pair.
@@ -112,21 +112,23 @@ impl Connections {
         self.routes.contains_key(&self.hash_of((local, remote)))
     }
 
-    /// Whose a packet is, if it comes between the same addresses as the last.
+    /// Whose a packet is, if it comes between the same addresses as one shortly before.
     #[inline]
-    pub fn route_as_last(&self, packet: &Packet) -> Option<ConnectionId> {
-        let ((local, remote), id) = self.last.as_ref()?;
+    pub fn recent_route(&self, packet: &Packet) -> Option<ConnectionId> {
         let (ip, segment) = (&packet.ip, &packet.segment);
-        let same = is_at(remote, &ip.source, segment.source_port)
-            && is_at(local, &ip.destination, segment.destination_port);
-        same.then_some(*id)
+        let same = |((local, remote), _): &&(Pair, ConnectionId)| {
+            is_at(remote, &ip.source, segment.source_port) && is_at(local, &ip.destination, segment.destination_port)
+        };
+        let [last, other] = &self.recent;
+        last.as_ref().filter(same).or_else(|| other.as_ref().filter(same)).map(|(_, id)| *id)
     }
 
     /// Whose segments between these addresses are.
     pub fn route(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<ConnectionId> {
         let pair = (local, remote);
         let id = *self.routes.get(&self.hash_of(pair))?;
-        self.last = Some((pair, id));
+        let [last, _] = self.recent;
+        self.recent = [Some((pair, id)), last];
         Some(id)
     }
 

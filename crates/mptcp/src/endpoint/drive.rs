@@ -19,13 +19,13 @@ impl Endpoint {
 
     /// A packet came in, which stays where it is, without its payload if that was of use: packets are large to be moved.
     pub fn handle_packet_in_place(&mut self, now: Instant, packet: &mut Packet) {
-        match self.connections.route_as_last(packet) {
+        match self.connections.recent_route(packet) {
             Some(id) if !opens(&packet.segment) => self.handle_routed(now, id, packet),
             _ => self.handle_any(now, packet),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn handle_routed(&mut self, now: Instant, id: ConnectionId, packet: &mut Packet) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.handle_segment(now, &packet.ip, &mut packet.segment);
@@ -106,7 +106,7 @@ impl Endpoint {
         }
         while let Some(&id) = self.ready.front() {
             if let Some(connection) = self.connections.get_mut(id) {
-                if connection.poll_transmit(now, &mut self.workspace, place) {
+                if connection.output.may_send() && connection.poll_transmit(now, &mut self.workspace, place) {
                     if connection.output.has_trace() && self.traces.back() != Some(&id) {
                         self.traces.push_back(id);
                     }

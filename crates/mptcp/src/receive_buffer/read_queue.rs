@@ -9,25 +9,33 @@ const SMALL: usize = 512;
 const FREE_PLACES: usize = 8;
 /// Small arrivals are copied together up to this many bytes.
 const COALESCED: usize = 16 * 1024;
-/// An empty queue of more places than this gives its memory back.
-const IDLE_PLACES: usize = 1;
 
 /// First in, first out; the tail comes after all chunks.
 #[derive(Debug, Default)]
 pub(super) struct ReadQueue {
+    /// The oldest, if anything but the tail is held: all that a reader who keeps up ever needs.
+    first: Option<Bytes>,
+    /// What came after it.
     chunks: VecDeque<Bytes>,
     tail: Vec<u8>,
 }
 
 impl ReadQueue {
     /// Appends; `data` is not empty.
+    #[inline]
     pub(super) fn push(&mut self, data: Bytes) {
-        let few = self.chunks.len() < FREE_PLACES && self.tail.is_empty();
+        if self.first.is_none() && self.tail.is_empty() {
+            self.first = Some(data);
+        } else {
+            self.push_behind(data);
+        }
+    }
+
+    #[inline(never)]
+    fn push_behind(&mut self, data: Bytes) {
+        let few = self.chunks.len() + 1 < FREE_PLACES && self.tail.is_empty();
         if few || data.len() >= SMALL {
             self.seal_tail();
-            if self.chunks.is_empty() {
-                self.chunks.reserve_exact(1); // all that a reader who keeps up ever needs
-            }
             self.chunks.push_back(data);
             return;
         }
@@ -38,20 +46,21 @@ impl ReadQueue {
     }
 
     /// The oldest bytes, at most `max`.
+    #[inline]
     pub(super) fn pop(&mut self, max: usize) -> Option<Bytes> {
         if max == 0 {
             return None;
         }
-        if self.chunks.is_empty() {
+        if self.first.is_none() {
             self.seal_tail();
         }
-        let front = self.chunks.front_mut()?;
+        let front = self.first.as_mut()?;
         if front.len() > max {
             return Some(front.split_to(max));
         }
-        let chunk = self.chunks.pop_front();
-        if self.chunks.is_empty() && self.chunks.capacity() > IDLE_PLACES {
-            self.chunks = VecDeque::new();
+        let chunk = self.first.take();
+        if !self.chunks.is_empty() {
+            self.move_up();
         }
         chunk
     }
@@ -59,12 +68,30 @@ impl ReadQueue {
     /// Chunks and the tail, for tests of the memory bound.
     #[cfg(test)]
     pub(super) fn places(&self) -> usize {
-        self.chunks.len() + usize::from(!self.tail.is_empty())
+        usize::from(self.first.is_some()) + self.chunks.len() + usize::from(!self.tail.is_empty())
     }
 
+    #[inline(never)]
+    fn move_up(&mut self) {
+        self.first = self.chunks.pop_front();
+        if self.chunks.is_empty() {
+            self.chunks = VecDeque::new(); // an idle queue keeps no memory
+        }
+    }
+
+    #[inline]
     fn seal_tail(&mut self) {
         if !self.tail.is_empty() {
-            self.chunks.push_back(Bytes::from(std::mem::take(&mut self.tail)));
+            self.seal_some_tail();
+        }
+    }
+
+    #[inline(never)]
+    fn seal_some_tail(&mut self) {
+        let sealed = Bytes::from(core::mem::take(&mut self.tail));
+        match &self.first {
+            Some(_) => self.chunks.push_back(sealed),
+            None => self.first = Some(sealed),
         }
     }
 }

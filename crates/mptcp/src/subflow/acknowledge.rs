@@ -77,8 +77,8 @@ impl Subflow {
         let prior_in_flight = self.pipe();
         let prior_una = self.send.una;
         let dsack = self.find_dsack(segment);
-        let sack = if self.negotiated.sack { segment.options.sack } else { SackBlocks::new() };
-        let mut acked = self.scoreboard.acknowledge(cx.now, segment.ack, &sack);
+        let sack = if self.negotiated.sack { &segment.options.sack } else { const { &SackBlocks::new() } };
+        let mut acked = self.scoreboard.acknowledge(cx.now, segment.ack, sack);
         let advanced = segment.ack.after(prior_una);
         let echo_counts = advanced && !dsack && !self.may_echo_an_outage(segment);
         if advanced {
@@ -418,7 +418,8 @@ impl Subflow {
 
     /// Arms the retransmission timer, or the tail loss probe where one is useful (RFC 6298, section 5; RFC 8985,
     /// section 7.2). `restart` begins the span anew; otherwise a running timer is left alone.
-    pub fn arm_retransmit(&mut self, now: Instant, config: &TcpConfig, restart: bool) {
+    #[inline(always)]
+    pub(super) fn arm_retransmit(&mut self, now: Instant, config: &TcpConfig, restart: bool) {
         if self.scoreboard.is_idle() {
             self.timers.stop(SubflowTimer::Retransmit);
             return;

@@ -49,7 +49,13 @@ impl Mappings {
     }
 
     /// The mapping that covers a byte.
+    #[inline]
     pub fn find(&self, seq: SeqNumber) -> Option<&StoredMapping> {
+        if self.ring.is_empty() { None } else { self.find_stored(seq) }
+    }
+
+    #[inline(never)]
+    fn find_stored(&self, seq: SeqNumber) -> Option<&StoredMapping> {
         let found = self.ring.at(self.ring.partition_point(|mapping| mapping.end().at_or_before(seq)))?;
         found.seq.at_or_before(seq).then_some(found)
     }

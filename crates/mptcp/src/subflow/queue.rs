@@ -29,6 +29,7 @@ impl Subflow {
     }
 
     /// Puts a range of data in the queue of this subflow.
+    #[inline]
     pub fn push(&mut self, data_seq: u64, payload: Bytes, origin: SendKind) {
         let seq = self.send.end;
         self.send.end += payload.len() as u32;

@@ -96,7 +96,25 @@ impl Receiver {
 
     /// Places `start..end` and decides when to acknowledge it (RFC 5681, section 4.2). No segment counts as larger than
     /// `full` bytes.
+    #[inline]
     pub fn place(
+        &mut self,
+        now: Instant,
+        start: SeqNumber,
+        end: SeqNumber,
+        full: u32,
+        config: &TcpConfig,
+    ) -> Placement {
+        if start != self.next || !end.after(start) || !self.ranges.is_empty() {
+            return self.place_anywhere(now, start, end, full, config);
+        }
+        self.next = end;
+        self.delay_ack(now, end - start, full, config);
+        Placement::InOrder
+    }
+
+    #[inline(never)]
+    fn place_anywhere(
         &mut self,
         now: Instant,
         start: SeqNumber,

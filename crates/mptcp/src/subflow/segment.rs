@@ -56,6 +56,7 @@ impl Subflow {
     /// blocks fit. Returns whether all fitted that there was to say.
     ///
     /// Field by field, where the segment will be: a segment is large, and each copy of one on its way out counts.
+    #[inline(always)]
     fn write_header(
         &mut self,
         cx: &Context<'_>,

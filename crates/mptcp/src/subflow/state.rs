@@ -168,6 +168,7 @@ impl Subflow {
 
     /// The window that limits sending: congestion control's, or what recovery allows (RFC 9937); one segment on a join that
     /// came in, until the peer has acknowledged it.
+    #[inline(always)]
     pub fn window(&self, congestion: &dyn CongestionControl, config: &TcpConfig) -> u64 {
         if self.awaits_first_ack() {
             return u64::from(self.mss);

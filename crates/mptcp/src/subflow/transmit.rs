@@ -64,7 +64,7 @@ impl Subflow {
         record.end().at_or_before(self.window.edge)
     }
 
-    #[inline]
+    #[inline(always)]
     fn send_new(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
         self.restart_after_idle(cx);
         let record = self.scoreboard.send_next(cx.now)?;

@@ -115,19 +115,25 @@ impl Reader {
         }
     }
     /// Reads what it may.
+    #[inline(always)]
     pub(crate) fn read(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
+        if self.video.is_some() || self.rate.is_some() {
+            return self.read_otherwise(now, endpoint, id);
+        }
+        while let Some(bytes) = endpoint.read(now, id, usize::MAX) {
+            self.take(now, &bytes);
+            if !endpoint.is_readable(id) {
+                break;
+            }
+        }
+    }
+    /// A video, or at a rate.
+    #[inline(never)]
+    fn read_otherwise(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnectionId) {
         if let Some(video) = &mut self.video {
             return video.read(now, endpoint, id);
         }
-        let Some(rate) = self.rate else {
-            while let Some(bytes) = endpoint.read(now, id, usize::MAX) {
-                self.take(now, &bytes);
-                if !endpoint.is_readable(id) {
-                    break;
-                }
-            }
-            return;
-        };
+        let Some(rate) = self.rate else { return };
         if now < self.not_before {
             self.wake = self.not_before;
             return;
@@ -144,17 +150,26 @@ impl Reader {
             self.wake = self.not_before;
         }
     }
+    #[inline]
     fn take(&mut self, now: Instant, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        if !matches!(self.check, Check::Count) || self.message.is_some() {
+            self.look_at(now, bytes);
+        }
+    }
+    /// Checks what was read last, and notes the messages that it ends.
+    #[inline(never)]
+    fn look_at(&mut self, now: Instant, bytes: &[u8]) {
+        let from = self.total - bytes.len() as u64;
         match &mut self.check {
             Check::Count => {}
             Check::Pattern { wrong } => {
-                if wrong.is_none() && !pattern::matches(self.total, bytes) {
-                    *wrong = Some(self.total);
+                if wrong.is_none() && !pattern::matches(from, bytes) {
+                    *wrong = Some(from);
                 }
             }
             Check::Sha256(hash) => hash.update(bytes),
         }
-        self.total += bytes.len() as u64;
         if let Some(size) = self.message {
             self.messages.resize((self.total / size) as usize, now);
         }

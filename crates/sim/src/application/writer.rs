@@ -222,7 +222,14 @@ impl Writer {
         self.write(now, endpoint, id);
     }
     /// The other direction has brought `total` bytes so far.
+    #[inline]
     pub(crate) fn on_read(&mut self, now: Instant, total: u64, endpoint: &mut Endpoint, id: ConnectionId) {
+        if matches!(self.plan, Plan::Requests { .. } | Plan::Responses { .. }) {
+            self.answer(now, total, endpoint, id);
+        }
+    }
+    #[inline(never)]
+    fn answer(&mut self, now: Instant, total: u64, endpoint: &mut Endpoint, id: ConnectionId) {
         match &mut self.plan {
             Plan::Requests { response, think, left, asked, read, .. } => {
                 if *asked == Instant::NEVER || total < read.saturating_add(*response) {

@@ -291,7 +291,7 @@ impl<T> Link<T> {
     }
 
     /// Replays all that has happened since the last call, up to and including `now`.
-    #[inline]
+    #[inline(always)]
     fn advance<C: Cargo<Item = T>>(&mut self, now: Instant, cargo: &mut C) {
         while self.clockwork.next_change <= now {
             let change = self.clockwork.next_change;
@@ -344,7 +344,7 @@ impl<T> Link<T> {
         }
     }
     /// Sends a packet whose turn it is.
-    #[inline]
+    #[inline(always)]
     fn send<C: Cargo<Item = T>>(&mut self, packet: Waiting<T>, cargo: &mut C) {
         if !self.plain {
             return self.send_with_luck(packet, cargo);

@@ -106,6 +106,7 @@ impl World {
         self.arm_application(flow, side);
         self.drain(host);
     }
+    #[inline]
     fn arm_application(&mut self, flow: usize, side: usize) {
         let end = &mut self.flows[flow].ends[side];
         let due = end.timer();
@@ -230,7 +231,11 @@ impl World {
                 self.network.send_tcp(self.now, id);
             }
             let Some(event) = endpoint.poll_event() else { break };
-            self.on_event(id, event);
+            // Nearly all events say that there is something to read.
+            match event {
+                Event::Readable(connection) => self.on_readable(id, connection),
+                _ => self.on_event(id, event),
+            }
             while let Some(event) = self.hosts[id.index()].endpoint.poll_event() {
                 self.on_event(id, event);
             }
@@ -245,6 +250,20 @@ impl World {
         if due < host.armed {
             host.armed = due.max(self.now);
             self.network.events.put(host.armed, Target::new(HOST_EVENT, id.index()));
+        }
+    }
+    /// There is something to read.
+    #[inline(always)]
+    fn on_readable(&mut self, id: HostId, connection: ConnectionId) {
+        let host = &mut self.hosts[id.index()];
+        let Some((flow, side)) = host.connections.get(&connection) else { return };
+        let (index, side) = (flow.0 as usize, *side as usize);
+        let flow = &mut self.flows[index];
+        flow.ends[side].on_readable(self.now, &mut host.endpoint, connection);
+        let may_be_over = flow.may_be_over();
+        self.arm_application(index, side);
+        if may_be_over {
+            self.record_if_finished(index);
         }
     }
     /// An endpoint tells its application something.
@@ -272,7 +291,7 @@ impl World {
         let (end, endpoint) = (&mut flow.ends[side], &mut host.endpoint);
         match event {
             Event::Connected(_) | Event::Accepted { .. } => end.on_established(self.now, endpoint, connection),
-            Event::Readable(_) => end.on_readable(self.now, endpoint, connection),
+            Event::Readable(_) => self.on_readable(id, connection),
             Event::Writable(_) => end.writer.write(self.now, endpoint, connection),
             Event::EndOfStream(_) => end.on_end_of_stream(self.now, endpoint, connection),
             Event::Closed(_, cause) => {
@@ -289,10 +308,15 @@ impl World {
             Event::SubflowEstablished(..) | Event::SubflowClosed(..) => {}
         }
         self.arm_application(index, side);
-        if matches!(event, Event::EndOfStream(_) | Event::Closed(..) | Event::Writable(_) | Event::Readable(_)) {
+        // What endless flows read ends nothing.
+        let flow = &self.flows[index];
+        let may_end =
+            matches!(event, Event::EndOfStream(_) | Event::Closed(..) | Event::Writable(_) | Event::Readable(_));
+        if may_end && flow.may_be_over() {
             self.record_if_finished(index);
         }
     }
+    #[inline(never)]
     fn record_if_finished(&mut self, index: usize) {
         let flow = &mut self.flows[index];
         if !flow.finished && flow.is_over() {

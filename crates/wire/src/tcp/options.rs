@@ -79,6 +79,7 @@ impl TcpOptions {
 
     /// Bytes that the options take in the header, padding included: a multiple of 4; what exceeds
     /// [`OPTION_SPACE`] cannot be emitted. A few additions for segments with timestamps and DSS.
+    #[inline]
     pub fn encoded_len(&self) -> usize {
         let aligned = self.aligned_len();
         if aligned <= OPTION_SPACE { aligned } else { self.packed_len().next_multiple_of(4) }
@@ -134,6 +135,7 @@ impl TcpOptions {
     }
 
     /// The sum of the options' own lengths.
+    #[inline(never)]
     fn packed_len(&self) -> usize {
         let mut length = 0;
         length += if self.maximum_segment_size.is_some() { 4 } else { 0 };

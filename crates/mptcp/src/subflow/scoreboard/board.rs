@@ -43,6 +43,7 @@ pub struct Scoreboard {
 
 impl Scoreboard {
     /// Adds a record that waits to be sent.
+    #[inline]
     pub fn push(&mut self, seq: SeqNumber, data_seq: u64, payload: Bytes, fin: bool, origin: SendKind) {
         let length = payload.len() as u32 + u32::from(fin);
         self.queued += payload.len() as u64;
@@ -193,7 +194,7 @@ impl Scoreboard {
     }
 
     /// The first unsent record goes out now.
-    #[inline]
+    #[inline(always)]
     pub fn send_next(&mut self, now: Instant) -> Option<Departing> {
         if self.sent == 0 {
             self.sampler.begin(now);
