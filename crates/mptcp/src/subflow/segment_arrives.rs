@@ -363,3 +363,76 @@ fn sets_up_ecn(flags: Flags) -> bool {
         flags.contains(ECN_SETUP)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subflow::Identity;
+    use anabranch_policy::ids::{AddressId, SubflowId};
+    use anabranch_wire::tcp::Timestamps;
+    use bytes::Bytes;
+    use proptest::prelude::*;
+
+    const NOW: Instant = Instant::from_nanos(5_000_000_000);
+
+    /// Bytes 1,001 to 1,010 are under way to the peer, 500 is expected of it, and 20 was its last timestamp.
+    fn subflow(state: State, stamped: bool) -> Subflow {
+        let address = "10.0.0.1:80".parse().unwrap();
+        let (local_address, remote_address) = (AddressId(0), AddressId(0));
+        let identity = Identity { id: SubflowId(0), local: address, remote: address, local_address, remote_address };
+        let mut subflow = Subflow::new(identity, state, SeqNumber(1_000), Instant::ZERO);
+        (subflow.send.una, subflow.send.nxt) = (SeqNumber(1_001), SeqNumber(1_011));
+        (subflow.receiver.next, subflow.receiver.last_ack) = (SeqNumber(500), SeqNumber(499));
+        subflow.receiver.timestamp = 20;
+        subflow.negotiated.timestamps = stamped;
+        subflow.liveness.unanswered_probes = 1;
+        subflow
+    }
+
+    fn segment(seq: u32, ack: u32, flags: Flags, stamp: Option<u32>, length: usize) -> Segment {
+        let mut segment = Segment { seq: SeqNumber(seq), ack: SeqNumber(ack), flags, ..Segment::default() };
+        segment.options.timestamps = stamp.map(|value| Timestamps { value, echo: 0 });
+        segment.payload = Bytes::from(vec![0; length]);
+        segment
+    }
+
+    #[test]
+    fn the_next_segment_with_a_current_acknowledgement_is_expected_and_nothing_else() {
+        let subflow = subflow(State::Established, true);
+        let pushed = Flags::ACK | Flags::PSH;
+        assert!(subflow.is_expected(&segment(500, 1_001, Flags::ACK, Some(20), 0)));
+        assert!(subflow.is_expected(&segment(500, 1_011, pushed, Some(21), 9)));
+        for other in [
+            segment(499, 1_001, Flags::ACK, Some(20), 9),
+            segment(501, 1_001, Flags::ACK, Some(20), 9),
+            segment(500, 1_000, Flags::ACK, Some(20), 9),
+            segment(500, 1_012, Flags::ACK, Some(20), 9),
+            segment(500, 1_001, Flags::ACK, Some(19), 9),
+            segment(500, 1_001, Flags::ACK, None, 9),
+            segment(500, 1_001, Flags::ACK | Flags::FIN, Some(20), 9),
+            segment(500, 1_001, Flags::ACK | Flags::RST, Some(20), 9),
+            segment(500, 1_001, Flags::PSH, Some(20), 9),
+        ] {
+            assert!(!subflow.is_expected(&other), "{other:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_expected_would_be_processed_by_the_judge_and_leaves_the_same_behind(
+            state in prop::sample::select(vec![State::Established, State::Established, State::SynReceived, State::CloseWait]),
+            (seq, ack) in (498_u32..503, 999_u32..1_014),
+            flags in prop::sample::select(vec![0x10_u8, 0x18, 0x11, 0x12, 0x14, 0x30, 0x08]),
+            stamp in prop::option::weighted(0.9, 18_u32..23),
+            (length, window, stamped) in (0_usize..3, 0_u32..3, any::<bool>()),
+        ) {
+            let segment = segment(seq, ack, Flags(flags), stamp, length);
+            let (mut taken, mut judged) = (subflow(state, stamped), subflow(state, stamped));
+            if taken.is_expected(&segment) {
+                taken.take_expected(NOW, &segment);
+                prop_assert_eq!(judged.judge(NOW, &segment, window), Verdict::Process { acknowledges: true });
+                prop_assert_eq!(format!("{taken:?}"), format!("{judged:?}"));
+            }
+        }
+    }
+}
