@@ -27,7 +27,7 @@ impl Identity {
 
     /// Whether a packet with these headers comes from the peer's address and port to ours.
     #[inline]
-    pub fn has_sent(&self, ip: &IpHeader, segment: &Segment) -> bool {
+    pub(crate) fn has_sent(&self, ip: &IpHeader, segment: &Segment) -> bool {
         is_at(&self.remote, &ip.source, segment.source_port)
             && is_at(&self.local, &ip.destination, segment.destination_port)
     }
