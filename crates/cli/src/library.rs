@@ -57,6 +57,7 @@ pub const SCENARIOS: &[Embedded] = embedded! {
         "recpr_video_300",
         "recpr_video_360p",
         "recpr_video_360p_300",
+        "beside",
         "two_paths",
         "stream_two_paths",
         "wifi-lte",

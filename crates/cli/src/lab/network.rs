@@ -127,6 +127,7 @@ fn config(seed: u64, name: &str, link: &model::Link) -> LinkConfig {
         },
         coverage: coverage(&link.coverage),
         schedule: schedule(&link.down),
+        pauses: link.paused.iter().map(|(from, to)| (Instant::ZERO + *from, Instant::ZERO + *to)).collect(),
         mtu: link.mtu.map(|(size, from)| LinkMtu { bytes: size.0 as u32, from: Instant::ZERO + from }),
         ..LinkConfig::default()
     }
