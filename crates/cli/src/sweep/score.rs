@@ -15,6 +15,7 @@
 //! regret = (B - G) / B
 //! ```
 
+use super::conduct::Conduct;
 use super::point::Class;
 use crate::statistics::{median, quantile};
 use serde::Serialize;
@@ -70,6 +71,8 @@ pub struct PointScore {
     pub delay: Option<Delay>,
     /// What else was measured of the policy on all paths.
     pub measured: BTreeMap<String, f64>,
+    /// What was measured of TCP alone on the path on which it has most goodput.
+    pub best_single: BTreeMap<String, f64>,
 }
 
 impl PointScore {
@@ -78,7 +81,8 @@ impl PointScore {
         let best_subset = (!subsets.is_empty()).then(|| subsets.iter().copied().fold(0.0, f64::max));
         let alternatives: Vec<f64> = singles.iter().chain(&best_subset).copied().collect();
         let (benefit, regret) = (benefit(goodput, &singles), regret(goodput, &alternatives));
-        Self { point, class, goodput, singles, best_subset, benefit, regret, delay: None, measured: BTreeMap::new() }
+        let (measured, best_single) = (BTreeMap::new(), BTreeMap::new());
+        Self { point, class, goodput, singles, best_subset, benefit, regret, delay: None, measured, best_single }
     }
 }
 
@@ -97,7 +101,7 @@ pub enum Group {
 
 impl Group {
     /// All of them, in the order of tables.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 17] = [
         Self::All,
         Self::NoLoss,
         Self::Lossy,
@@ -106,6 +110,15 @@ impl Group {
         Self::One(Class::LowBdpLossy),
         Self::One(Class::HighBdp),
         Self::One(Class::HighBdpLossy),
+        Self::One(Class::Crowd),
+        Self::One(Class::BesideCubic),
+        Self::One(Class::BesideNewReno),
+        Self::One(Class::BesideBbr),
+        Self::One(Class::SharedBottleneck),
+        Self::One(Class::CoDel),
+        Self::One(Class::Pauses),
+        Self::One(Class::Walk),
+        Self::One(Class::Satellite),
     ];
 
     /// As in results.
@@ -152,6 +165,8 @@ pub struct Score {
     pub regret_worst_decile: f64,
     /// Of messages, if they were run.
     pub messages: Option<MessageScore>,
+    /// Stalls and delays, and what others suffer, if they were measured.
+    pub conduct: Option<Conduct>,
 }
 
 /// The 99th percentiles of the delays of messages on all points of a group.
@@ -205,6 +220,7 @@ impl Score {
             regret_median: median(&regrets),
             regret_worst_decile: quantile(&regrets, 0.9),
             messages: MessageScore::of(points),
+            conduct: Conduct::of(points),
         })
     }
 }
