@@ -58,6 +58,7 @@ pub const SCENARIOS: &[Embedded] = embedded! {
         "recpr_video_360p",
         "recpr_video_360p_300",
         "beside",
+        "bottleneck",
         "two_paths",
         "stream_two_paths",
         "wifi-lte",

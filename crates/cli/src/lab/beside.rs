@@ -37,10 +37,12 @@ pub fn add_own(world: &mut World, scenario: &Scenario, first: FlowConfig) {
     }
 }
 
-/// Adds the others of all paths in use.
+/// Adds the others of all paths that are there.
 pub fn add(world: &mut World, scenario: &Scenario, paths: &[usize], lines: &Lines) {
     for beside in &scenario.beside {
-        let Some((_, end)) = paths.iter().zip(&lines.ends).find(|(path, _)| **path == beside.path) else { continue };
+        let used = paths.iter().copied().zip(lines.ends.iter().copied());
+        let mut there = used.chain(lines.others.iter().copied());
+        let Some((_, end)) = there.find(|(path, _)| *path == beside.path) else { continue };
         let mut host = |side: &str| {
             world.add_host(&format!("beside/{}/{side}", beside.name), &EndpointConfig::default(), Box::new(NoPaths))
         };

@@ -7,6 +7,7 @@
 //! transfer's connections is counted on the same bottlenecks.
 
 use super::beside;
+use super::network::present;
 use super::window::{Window, interface};
 use crate::scenario::model::{Beside, Transfer};
 use crate::statistics::quantile;
@@ -20,12 +21,11 @@ pub fn metrics(window: &Window<'_>) -> Vec<(&'static str, f64)> {
     let mut metrics = queues(window);
     if matches!(window.scenario.transfer, Transfer::Endless | Transfer::Finite(_)) {
         metrics.extend(arrivals(window));
-    }
-    metrics.extend(among(window));
-    if !window.scenario.beside.is_empty() {
+        metrics.extend(among(window));
+        // Who does not take all that it can get has no fair share.
         metrics.extend(others(window));
-        metrics.extend(messages(window));
     }
+    metrics.extend(messages(window));
     metrics
 }
 
@@ -34,7 +34,8 @@ fn queues(window: &Window<'_>) -> Vec<(&'static str, f64)> {
     let Some(flow) = window.own().next() else { return Vec::new() };
     let (forward, scenario) = (flow.sender == Side::Client, window.scenario);
     let direction = if forward { "forward" } else { "backward" };
-    let used = || window.paths.iter().filter_map(|place| scenario.paths.get(*place));
+    let present = present(scenario, window.paths);
+    let used = || present.iter().filter_map(|place| scenario.paths.get(*place));
     let name = |part: &str, at: usize| format!("{part}/{at}/{direction}");
     let shared = (0..scenario.shared.len()).map(|at| name("shared", at));
     let links: Vec<String> =
@@ -92,10 +93,10 @@ fn jain(values: &[f64]) -> f64 {
     sum * sum / (values.len() as f64 * values.iter().map(|value| value * value).sum::<f64>())
 }
 
-/// The connections of others with data without end, on paths in use.
+/// The connections of others with data without end, on paths that are there.
 fn competitors<'a>(window: &Window<'a>) -> impl Iterator<Item = &'a Beside> {
-    let (paths, scenario) = (window.paths, window.scenario);
-    scenario.beside.iter().filter(|beside| beside.bursts.is_none() && paths.contains(&beside.path))
+    let present = present(window.scenario, window.paths);
+    window.scenario.beside.iter().filter(move |beside| beside.bursts.is_none() && present.contains(&beside.path))
 }
 
 fn flows<'a>(window: &Window<'a>, beside: &'a Beside) -> impl Iterator<Item = &'a FlowResult> {
@@ -135,7 +136,7 @@ fn others(window: &Window<'_>) -> Vec<(&'static str, f64)> {
 fn bottlenecks(window: &Window<'_>) -> Vec<Vec<usize>> {
     match window.scenario.shared.is_empty() {
         true => window.paths.iter().map(|path| vec![*path]).collect(),
-        false => vec![window.paths.to_vec()],
+        false => vec![present(window.scenario, window.paths)],
     }
 }
 
@@ -229,6 +230,16 @@ mod tests {
         let (lia, reno) = (own("lia"), own("new_reno"));
         assert!((0.7..1.2).contains(&lia), "{lia}");
         assert!(reno > lia + 0.15, "{reno}, LIA {lia}");
+    }
+
+    #[test]
+    fn who_comes_by_another_path_competes_at_the_shared_link() {
+        let text = format!("{SHARED}\n[[beside]]\ncongestion = \"new_reno\"\ncount = 3\npath = \"A\"\n");
+        let record = run(&text, "new_reno", &[1], 1);
+        // One of four, on a path that the others do not use.
+        let throughput = record.metric("throughput").expect("it is measured");
+        assert!((2.5..8.0).contains(&throughput), "{throughput}");
+        assert!(record.metric("others_share").is_some_and(|share| (0.7..1.3).contains(&share)));
     }
 
     #[test]
