@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn connections_of_others_are_refused_with_the_way_to_leave_them_out() {
-        let text = SCENARIO.to_owned() + "\n[[beside]]\ncongestion = \"cubic\"\npath = \"a\"\n";
+        let text = SCENARIO.to_owned() + "\n[[beside]]\ncongestion = \"cubic\"\npath = \"A\"\n";
         let built = |options: &[String]| {
             let scenario = Document::embedded("both.toml", &text, options).scenario().expect("it is a scenario");
             build(&scenario, &[0, 1], 1).map(drop).map_err(|error| error.to_string())

@@ -247,7 +247,7 @@ mod tests {
         let text = format!("{SHARED}\n[transfer]\nkind = \"endless\"\nconnections = 10\n");
         let record = run(&text, "new_reno", &[0], 1);
         let of = |name: &str| record.metric(name).expect("it is measured");
-        assert!((of("throughput") / 19.3 - 1.0).abs() < 0.02, "{}", of("throughput"));
+        assert!((of("throughput") / 19.3 - 1.0).abs() < 0.05, "{}", of("throughput"));
         assert!((0.8..1.0).contains(&of("jain")) && (0.1..1.0).contains(&of("least_share")));
         assert!((0.1..5.0).contains(&of("loss_caused")), "{}", of("loss_caused"));
         // At most the round trip, the queue and a retransmission or two.

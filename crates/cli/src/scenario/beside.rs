@@ -97,6 +97,7 @@ mod tests {
         name = "lte"
         links = [{ rate = "5 Mbit/s" }]
         [[beside]]
+        name = "cubic"
         congestion = "cubic"
         count = 4
         path = "lte"
@@ -152,6 +153,6 @@ mod tests {
         }
         let nowhere = TEXT.replace("path = \"lte\"", "");
         let error = Document::embedded("s.toml", &nowhere, &[]).scenario().unwrap_err().to_string();
-        assert!(error.contains("s.toml:17") && error.contains("where there are several: wifi, lte"), "{error}");
+        assert!(error.contains("s.toml:15") && error.contains("where there are several: wifi, lte"), "{error}");
     }
 }
