@@ -4,8 +4,8 @@ use super::cast::Entrant;
 use super::journal::Line;
 use super::plan::Plan;
 use super::point::Point;
+use super::point_score::{Delay, PointScore};
 use super::runs::Task;
-use super::score::{Delay, PointScore};
 use std::collections::BTreeMap;
 
 /// Which run: the point's number, who by [`Entrant::identity`], and on which paths.

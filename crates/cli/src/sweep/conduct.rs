@@ -1,7 +1,7 @@
 //! What a policy does beside its goodput, on all points of a group: stalls and delays in terms of TCP's on its best path, the loss that it
 //! causes, how evenly connections of it share, and what it leaves to others.
 
-use super::score::PointScore;
+use super::point_score::PointScore;
 use crate::statistics::{median, quantile};
 use serde::Serialize;
 

@@ -12,6 +12,7 @@ mod options;
 pub mod outcome;
 mod plan;
 pub mod point;
+pub mod point_score;
 pub mod rivals;
 mod rows;
 mod runs;
@@ -33,8 +34,8 @@ use network::Load;
 use outcome::{Outcome, PolicyOutcome};
 use plan::Plan;
 use point::{Class, Point};
+use point_score::PointScore;
 use runs::{Batch, Task};
-use score::PointScore;
 
 /// Points of a sweep, and of a quick one.
 const FULL: u32 = 1024;

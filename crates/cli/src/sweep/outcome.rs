@@ -1,7 +1,8 @@
 //! Results of a sweep: the scores of each policy, as a table and as JSON.
 
 use super::point::Class;
-use super::score::{Group, PointScore, Score};
+use super::point_score::PointScore;
+use super::score::{Group, Score};
 use crate::table;
 use serde::Serialize;
 use std::collections::BTreeMap;

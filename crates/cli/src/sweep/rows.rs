@@ -2,8 +2,8 @@
 
 use super::outcome::{Outcome, PolicyOutcome};
 use super::point::{Point, PointPath};
+use super::point_score::PointScore;
 use super::runs::MEASURED;
-use super::score::PointScore;
 use crate::diagnostic::Diagnostic;
 use parquet::basic::Compression;
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
