@@ -72,7 +72,8 @@ impl Outcome {
         let count: usize = self.classes.values().sum();
         let classes: Vec<String> = self.classes.iter().map(|(class, count)| format!("{count} {class}")).collect();
         let last = self.first as usize + count.saturating_sub(1);
-        format!("design of seed {}, points {} to {last}: {}", self.seed, self.first, classes.join(", "))
+        let design = if self.classes.contains_key(Class::Crowd.name()) { "second design" } else { "design" };
+        format!("{design} of seed {}, points {} to {last}: {}", self.seed, self.first, classes.join(", "))
     }
 
     /// One line per policy.
