@@ -24,6 +24,11 @@ pub fn build(scenario: &Scenario, paths: &[usize], seed: u64) -> Result<Network,
         let message = "the scenario's generators of cross traffic exist in the lab alone: leave them out with --set generators=[]";
         return Err(Diagnostic::plain(message));
     }
+    if !scenario.beside.is_empty() {
+        let message =
+            "the scenario's connections of others exist in the lab alone: leave them out with --set beside=[]";
+        return Err(Diagnostic::plain(message));
+    }
     let mut network = Network::new(seed);
     let clients: Vec<PortId> = paths.iter().map(|_| network.add_port()).collect();
     let server = network.add_port();
@@ -219,6 +224,17 @@ mod tests {
         };
         assert!(built(&[]).unwrap_err().contains("--set generators=[]"));
         assert_eq!(built(&["generators=[]".to_owned()]), Ok(()));
+    }
+
+    #[test]
+    fn connections_of_others_are_refused_with_the_way_to_leave_them_out() {
+        let text = SCENARIO.to_owned() + "\n[[beside]]\ncongestion = \"cubic\"\npath = \"A\"\n";
+        let built = |options: &[String]| {
+            let scenario = Document::embedded("both.toml", &text, options).scenario().expect("it is a scenario");
+            build(&scenario, &[0, 1], 1).map(drop).map_err(|error| error.to_string())
+        };
+        assert!(built(&[]).unwrap_err().contains("--set beside=[]"));
+        assert_eq!(built(&["beside=[]".to_owned()]), Ok(()));
     }
 
     #[test]

@@ -293,7 +293,13 @@ fn path_sets(scenario: &Scenario, contender: &Contender) -> Vec<Vec<usize>> {
 /// other way than the cross traffic.
 fn references_of(scenario: &Scenario, seeds: &std::ops::Range<u64>, extras: &Extras) -> Vec<Reference> {
     let bulk = matches!(scenario.transfer, Transfer::Endless | Transfer::Finite(_)) && extras.send.is_none();
-    if !bulk || scenario.heading != Heading::Upload || scenario.mesh.is_some() || scenario.moving.is_some() {
+    // Others that take all they can get leave nothing free to compare with.
+    if !bulk
+        || !scenario.beside.is_empty()
+        || scenario.heading != Heading::Upload
+        || scenario.mesh.is_some()
+        || scenario.moving.is_some()
+    {
         return Vec::new();
     }
     seeds.clone().into_par_iter().map(|seed| capacity::reference(scenario, seed)).collect()

@@ -57,6 +57,8 @@ pub const SCENARIOS: &[Embedded] = embedded! {
         "recpr_video_300",
         "recpr_video_360p",
         "recpr_video_360p_300",
+        "beside",
+        "bottleneck",
         "two_paths",
         "stream_two_paths",
         "wifi-lte",

@@ -157,10 +157,36 @@ fn a_point_is_a_scenario_on_which_run_has_the_goodput_of_the_sweep() {
     assert!((mean / goodput - 1.0).abs() < 1e-9, "{mean} {goodput}");
 }
 
+/// The gate of competition: points 31 to 36 have CUBIC on two paths, behind CoDel and on a shared bottleneck, and a crowd of 40.
+#[test]
+fn what_networks_run_leaves_cubic_its_share_and_a_crowd_of_it_loses_little() {
+    let place = Place::new("sweep-competition");
+    let on_networks = "anabranch,congestion=bounded_cubic";
+    let options = ["sweep", "--competition", "--from", "31", "--points", "6", "--json", "--policy", on_networks];
+    let output = place.run(&[&options[..], &["--policy", "anabranch"]].concat());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let scores: serde_json::Value = serde_json::from_slice(&output.stdout).expect(&said);
+    let of = |policy: usize, group: &str, what: [&str; 2]| {
+        let value = &scores["policies"][policy]["scores"][group]["conduct"][what[0]];
+        if what[1].is_empty() { value.as_f64() } else { value[what[1]].as_f64() }.expect(group)
+    };
+    let theirs = |policy: usize| {
+        let groups = ["beside_cubic", "codel", "shared_bottleneck"];
+        groups.iter().map(|group| of(policy, group, ["others", "share_mean"])).sum::<f64>() / groups.len() as f64
+    };
+    assert!(theirs(0) >= 0.8, "{}", theirs(0));
+    let (loss, jain) = (of(0, "crowd", ["loss_ratio", ""]), of(0, "crowd", ["crowd", "jain_median"]));
+    assert!(loss <= 2.0 && jain >= 0.9, "{loss} times CUBIC's loss, Jain's index {jain}");
+    // What it replaced is refused by the same.
+    assert!(theirs(1) < 0.8, "{}", theirs(1));
+    assert!(of(1, "crowd", ["loss_ratio", ""]) > 2.0);
+}
+
 #[test]
 fn what_makes_no_sense_is_refused_in_a_sentence() {
     let place = Place::new("sweep-refused");
-    let cases: [(&[&str], &str); 7] = [
+    let cases: [(&[&str], &str); 8] = [
+        (&["--competition", "--rivals"], "cannot be used with"),
         (&["--policy", "lm4"], "did you mean 'lm3'?"),
         (&["--policy", "plain_tcp"], "a sweep compares multipath policies, on all paths"),
         (&["--policy", "plain", "--policy", "plain"], "'plain' is named twice"),

@@ -270,7 +270,7 @@ impl Flow {
             (Sending::Nothing | Sending::Requests { .. }, _) => Side::Server,
             _ => Side::Client,
         };
-        let recorder = config.record.map(|_| Box::default());
+        let recorder = config.record.map(|_| Box::new(Recorder::from(config.start)));
         Self { port, ends, sender, recorder, failed: None, finished: false, config }
     }
     /// Whether it ends by itself.

@@ -49,6 +49,17 @@ impl Histogram {
         self.sum += u128::from(value);
         self.max = self.max.max(value);
     }
+    /// Adds what `later` has more than `earlier`, which is the same histogram at an earlier time. The longest span is then that of all
+    /// times.
+    pub fn add_since(&mut self, later: &Self, earlier: Option<&Self>) {
+        let before = |bucket: usize| earlier.map_or(0, |earlier| earlier.counts[bucket]);
+        for (bucket, (sum, count)) in self.counts.iter_mut().zip(&later.counts).enumerate() {
+            *sum += count - before(bucket);
+        }
+        self.total += later.total - earlier.map_or(0, |earlier| earlier.total);
+        self.sum += later.sum - earlier.map_or(0, |earlier| earlier.sum);
+        self.max = self.max.max(later.max);
+    }
     /// How many spans there are.
     pub fn count(&self) -> u64 {
         self.total
@@ -103,5 +114,14 @@ mod tests {
         assert_eq!(histogram.quantile(1.0), Duration::from_nanos(100));
         assert_eq!((histogram.mean().as_nanos(), histogram.max().as_nanos(), histogram.count()), (50, 100, 100));
         assert_eq!(Histogram::default().quantile(0.5), Duration::ZERO);
+
+        let earlier = histogram.clone();
+        (201..=210).for_each(|value| histogram.add(Duration::from_nanos(value)));
+        let mut sum = Histogram::default();
+        sum.add_since(&histogram, Some(&earlier));
+        // 201 to 207 share a bucket with 200, and 208 to 210 are in the next.
+        assert_eq!((sum.count(), sum.mean().as_nanos(), sum.quantile(0.5).as_nanos()), (10, 205, 200));
+        sum.add_since(&earlier, None);
+        assert_eq!(sum.count(), 110);
     }
 }

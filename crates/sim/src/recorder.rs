@@ -43,6 +43,8 @@ pub struct ConnectionSeries {
     pub delay_mean: Vec<f64>,
     /// Largest delay, seconds.
     pub delay_max: Vec<f64>,
+    /// Longest time without anything delivered that ended in the interval, or lasts at its end, seconds; it may have begun before.
+    pub longest_silence: Vec<f64>,
     /// Mean difference of successive delays, seconds.
     pub jitter_mean: Vec<f64>,
     /// The estimate of RFC 3550, seconds.
@@ -145,6 +147,7 @@ struct Bin {
     delay_max: u64,
     jitters: u64,
     jitter_sum: u64,
+    silence: Duration,
 }
 
 /// A segment that has been sent and is not yet delivered.
@@ -163,6 +166,8 @@ pub(crate) struct Recorder {
     sent: u64,
     received: u64,
     delivered: u64,
+    /// When something was delivered last; before that, when the connection was begun.
+    delivered_at: Instant,
     last_delay: Option<Duration>,
     smoothed_jitter: f64,
     jitters: u64,
@@ -173,6 +178,10 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
+    /// Of a connection that is begun at `start`.
+    pub(crate) fn from(start: Instant) -> Self {
+        Self { delivered_at: start, ..Self::default() }
+    }
     /// The sender or the receiver recorded something.
     pub(crate) fn on_trace(&mut self, now: Instant, at_sender: bool, record: &TraceRecord) {
         match *record {
@@ -216,7 +225,10 @@ impl Recorder {
         self.results.out_of_order_max = self.results.out_of_order_max.max(distance);
     }
     fn on_delivered(&mut self, now: Instant, data_seq: u64) {
-        self.delivered = self.delivered.max(data_seq);
+        if data_seq > self.delivered {
+            self.bin.silence = self.bin.silence.max(now - self.delivered_at);
+            (self.delivered, self.delivered_at) = (data_seq, now);
+        }
         while let Some(sent) = self.outstanding.front().filter(|sent| sent.end <= data_seq) {
             let delay = now - sent.at;
             self.outstanding.pop_front();
@@ -257,6 +269,7 @@ impl Recorder {
         series.delay_count.push(bin.delays);
         series.delay_mean.push(mean(bin.delay_sum, bin.delays) / 1e9);
         series.delay_max.push(bin.delay_max as f64 / 1e9);
+        series.longest_silence.push(bin.silence.max(now - self.delivered_at).as_secs_f64());
         series.jitter_mean.push(mean(bin.jitter_sum, bin.jitters) / 1e9);
         series.jitter_smoothed.push(self.smoothed_jitter);
         self.results.jitter_mean = mean(self.jitter_sum, self.jitters) / 1e9;
@@ -408,6 +421,8 @@ mod tests {
         let series = &recorder.results().series;
         assert_eq!((series.delivered_bytes[0], series.delivered_bytes[1]), (100, 0));
         assert_eq!((series.delay_count[1], series.data_seq_delivered[1]), (0, 100));
+        // From the start to 5 ms, and from then to 20 ms.
+        assert_eq!(series.longest_silence, [0.005, 0.015]);
         assert!(series.delay_mean[1] == 0.0);
     }
 }

@@ -139,7 +139,8 @@ impl<'a> Stage<'a> {
         let down = |(begin, end): &(Duration, Option<Duration>)| {
             *begin <= since_start && end.is_none_or(|end| since_start < end)
         };
-        if self.link.down.iter().any(down) {
+        let paused = |(begin, end): &(Duration, Duration)| (*begin..*end).contains(&since_start);
+        if self.link.down.iter().any(down) || self.link.paused.iter().any(paused) {
             return 0.0;
         }
         let (factor, loss) = self.config.coverage.at(middle);

@@ -1,6 +1,7 @@
 //! Makes a record of a run: the series on the sampling grid, and the numbers that sum it up.
 
-use super::{capacity, settings, video};
+use super::window::{Window, interface};
+use super::{capacity, competition, settings, video};
 use crate::contender::Contender;
 use crate::diagnostic::Diagnostic;
 use crate::metric::Series;
@@ -10,33 +11,37 @@ use crate::scenario::connection::segment_size;
 use crate::scenario::model::{Transfer, WindowKind, WindowMetric};
 use crate::statistics::quantile;
 use anabranch_policy::reliability::Reason;
-use anabranch_policy::time::{Duration, Instant};
+use anabranch_policy::time::Duration;
 use anabranch_sim::application::Checked;
 use anabranch_sim::link::DropCause;
-use anabranch_sim::recorder::{ConnectionSeries, Measurements, SubflowSeries};
-use anabranch_sim::{FlowResult, RunResult, Side};
+use anabranch_sim::recorder::{ConnectionSeries, Measurements};
+use anabranch_sim::{FlowResult, Side};
 
 /// Everything of a run that is kept.
 pub fn record(
     scenario: &Scenario,
     contender: &Contender,
     paths: &[usize],
-    results: &RunResult,
+    window: &Window<'_>,
     keep_curves: bool,
 ) -> Result<Record, Diagnostic> {
+    let results = window.after;
     let fail = |what: String| Diagnostic::plain(format!("{}, seed {}: {what}", contender.name, results.seed));
     let flow = results.flow("transfer").ok_or_else(|| fail("the transfer is missing".to_owned()))?;
     if let Some(error) = flow.failed {
         return Err(fail(format!("the connection could not be opened: {error}")));
     }
-    if let Checked::Wrong { from } = flow.receiver().checked {
+    if let Some(Checked::Wrong { from }) =
+        window.own().map(|flow| flow.receiver().checked).find(|checked| matches!(checked, Checked::Wrong { .. }))
+    {
         return Err(fail(format!("the bytes delivered differ from those sent, at {from} or after")));
     }
     let measured = flow.measurements.as_deref().ok_or_else(|| fail("nothing was measured".to_owned()))?;
     let unit = segment_size(contender.multipath, &settings::connection(scenario, contender).tcp) as f64;
     let mut curves = connection_curves(scenario, &measured.series);
     curves.extend(path_curves(scenario, paths, flow, measured, unit));
-    let mut metrics = totals(scenario, results, flow, measured);
+    let mut metrics = totals(scenario, window, flow, measured);
+    metrics.extend(competition::metrics(window).into_iter().map(|(name, value)| (name.to_owned(), value)));
     let video = video::outcome(scenario, flow).map_err(fail)?;
     metrics.extend(video.iter().flat_map(video::metrics));
     for own in &scenario.metrics {
@@ -166,17 +171,6 @@ fn path_curves(
     curves
 }
 
-/// Which of the client's interfaces a subflow leaves from. The client numbers its addresses from 1; the address of the
-/// initial subflow, which is the first, may also be called 0 (RFC 8684, section 3.4.1). Where the server sends, the
-/// client's address is the remote one.
-fn interface(sender: Side, subflow: &SubflowSeries) -> usize {
-    let of_client = match sender {
-        Side::Client => subflow.local_address,
-        Side::Server => subflow.remote_address,
-    };
-    usize::from(of_client.0.max(1)) - 1
-}
-
 /// Mean of per-interval means after the warm-up, each weighted by what it is the mean of.
 fn weighted_mean(values: &[f64], weights: &[u64], skip: usize) -> Option<f64> {
     let pairs = values.iter().zip(weights).skip(skip);
@@ -185,12 +179,13 @@ fn weighted_mean(values: &[f64], weights: &[u64], skip: usize) -> Option<f64> {
     (weight > 0).then(|| sum / weight as f64)
 }
 
-fn totals(scenario: &Scenario, results: &RunResult, flow: &FlowResult, measured: &Measurements) -> Vec<(String, f64)> {
+fn totals(scenario: &Scenario, window: &Window<'_>, flow: &FlowResult, measured: &Measurements) -> Vec<(String, f64)> {
+    let results = window.after;
     let series = &measured.series;
     let skip = (scenario.warm_up.as_secs_f64() / scenario.sample.as_secs_f64()).round() as usize;
     let mut metrics: Vec<(String, f64)> = Vec::new();
     let mut put = |name: &str, value: Option<f64>| metrics.extend(value.map(|value| (name.to_owned(), value)));
-    put("throughput", throughput(scenario, flow, series, skip));
+    put("throughput", window.own().map(|flow| throughput(scenario, flow, skip)).sum());
     put("delay", weighted_mean(&series.delay_mean, &series.delay_count, skip).map(|mean| mean * 1e3));
     put("jitter", weighted_mean(&series.jitter_mean, &series.delay_count, skip).map(|mean| mean * 1e3));
     put("peak_out_of_order_dsn", series.out_of_order_max.iter().skip(skip).max().map(|peak| *peak as f64));
@@ -201,7 +196,7 @@ fn totals(scenario: &Scenario, results: &RunResult, flow: &FlowResult, measured:
     let latencies = &flow.client.latencies;
     let sum: f64 = latencies.iter().map(|latency| latency.as_secs_f64()).sum();
     put("response_time", (!latencies.is_empty()).then(|| sum * 1e3 / latencies.len() as f64));
-    for (name, value) in message_delays(scenario, results, flow) {
+    for (name, value) in message_delays(window, flow) {
         put(name, Some(value));
     }
     let sender = match flow.sender {
@@ -227,16 +222,9 @@ fn totals(scenario: &Scenario, results: &RunResult, flow: &FlowResult, measured:
     metrics
 }
 
-/// Delays of messages in ms, from when there was one to be written to when its last byte had been read. Messages of the
-/// warm-up do not count, nor do those of the last tenth of the rest, which might have no time to arrive; of the others, one that
-/// has not arrived counts with the time that it has waited.
-fn message_delays(scenario: &Scenario, results: &RunResult, flow: &FlowResult) -> Vec<(&'static str, f64)> {
-    let begin = Instant::ZERO + scenario.warm_up;
-    let end = begin + (scenario.duration - scenario.warm_up).mul_f64(0.9);
-    let counted = flow.messages().filter(|(written, _)| (begin..end).contains(written));
-    let delay =
-        |(written, read): (Instant, Option<Instant>)| (read.unwrap_or(results.end) - written).as_secs_f64() * 1e3;
-    let delays: Vec<f64> = counted.map(delay).collect();
+/// Delays of the transfer's messages.
+fn message_delays(window: &Window<'_>, flow: &FlowResult) -> Vec<(&'static str, f64)> {
+    let delays = window.delays_of_messages(flow);
     if delays.is_empty() {
         return Vec::new();
     }
@@ -245,10 +233,11 @@ fn message_delays(scenario: &Scenario, results: &RunResult, flow: &FlowResult) -
 }
 
 /// Mbit/s: of an endless transfer over the run after the warm-up, of a finite one over the time it took.
-fn throughput(scenario: &Scenario, flow: &FlowResult, series: &ConnectionSeries, skip: usize) -> Option<f64> {
+fn throughput(scenario: &Scenario, flow: &FlowResult, skip: usize) -> Option<f64> {
     if let Some(time) = flow.completion().filter(|time| *time > Duration::ZERO) {
         return Some(flow.goodput(time) / 1e6);
     }
+    let series = &flow.measurements.as_deref()?.series;
     let bytes: u64 = series.delivered_bytes.iter().skip(skip).sum();
     let seconds = scenario.duration.as_secs_f64() - skip as f64 * scenario.sample.as_secs_f64();
     (seconds > 0.0).then(|| bytes as f64 * 8e-6 / seconds)

@@ -1,6 +1,7 @@
 //! Runs a contender over the lanes of an ad-hoc network.
 
 use super::extras::{Extras, check_wire};
+use super::window::Window;
 use super::{measure, mesh_metrics, settings};
 use crate::contender::Contender;
 use crate::diagnostic::Diagnostic;
@@ -63,7 +64,10 @@ pub fn run(
     };
     let whole = paper::run_whole(&case).map_err(|error| fail(&error))?;
     check_wire(&whole.results)?;
-    let mut record = measure::record(scenario, contender, paths, &whole.results, extras.curves)?;
+    let mut record = {
+        let window = Window { scenario, paths, before: None, after: &whole.results };
+        measure::record(scenario, contender, paths, &window, extras.curves)?
+    };
     record.metrics.extend(mesh_metrics::metrics(scenario, mesh, &whole, receive_buffer));
     if extras.curves {
         record.mesh = whole.snapshots;

@@ -1,7 +1,9 @@
 //! Builds the world that a scenario describes, runs it, and measures it.
 
+mod beside;
 pub mod capacity;
 mod capture;
+mod competition;
 mod extras;
 mod generators;
 mod measure;
@@ -12,6 +14,7 @@ pub mod network;
 mod settings;
 pub mod traffic;
 pub mod video;
+mod window;
 
 pub use extras::{Extras, SentFile};
 
@@ -64,11 +67,12 @@ pub fn run(
     let lines = network::build(&mut world, scenario, paths, client, server);
     traffic::add(&mut world, scenario, paths, &lines);
     generators::add(&mut world, scenario, paths, &lines);
+    beside::add(&mut world, scenario, paths, &lines);
 
     let config = settings::connection(scenario, contender);
     let first = lines.interfaces.first().copied();
-    world.add_flow(FlowConfig {
-        name: "transfer".to_owned(),
+    let transfer = FlowConfig {
+        name: beside::own_name(0),
         client,
         from: first,
         to: lines.server,
@@ -78,7 +82,8 @@ pub fn run(
         client_config: config.clone(),
         server_config: config,
         record: Some(scenario.sample),
-    });
+    };
+    beside::add_own(&mut world, scenario, transfer);
     let capture = match &extras.pcap {
         Some(directory) => {
             let name = capture::file_name(scenario, contender, paths);
@@ -87,16 +92,22 @@ pub fn run(
         _ => None,
     };
     let end = Instant::ZERO + scenario.duration;
+    let mut before = None;
     if matches!(scenario.transfer, Transfer::Finite(_) | Transfer::Video) || extras.send.is_some() {
         world.run_until_finished(end);
     } else {
+        if scenario.warm_up > Duration::ZERO {
+            world.run_until(Instant::ZERO + scenario.warm_up);
+            before = Some(world.results());
+        }
         world.run_until(end);
     }
     let results = world.results();
     drop(world);
     capture.map_or(Ok(()), capture::Capture::finish)?;
     check_wire(&results)?;
-    measure::record(scenario, contender, paths, &results, extras.curves)
+    let window = window::Window { scenario, paths, before: before.as_ref(), after: &results };
+    measure::record(scenario, contender, paths, &window, extras.curves)
 }
 
 /// The scenario of an oracle: what links would lose is not sent, so that they lose nothing.

@@ -26,6 +26,8 @@ pub struct Lines {
     pub ends: Vec<PathEnd>,
     /// Per path used: the routers behind its links, from the client to the server.
     pub routers: Vec<Vec<RouterId>>,
+    /// Paths that are there for others alone, by their places: behind shared links they compete with any path.
+    pub others: Vec<(usize, PathEnd)>,
     /// The link on which everything arrives at the server, and the one on which all answers leave.
     pub server_links: (LinkId, LinkId),
 }
@@ -52,6 +54,12 @@ pub fn build(world: &mut World, scenario: &Scenario, paths: &[usize], client: Ho
         interfaces.push(world.add_interface(client, end.forward, &[end.backward]));
         ends.push(end);
     }
+    let unused = |place: &usize| !paths.contains(place);
+    let others = present(scenario, paths).into_iter().filter(unused).filter_map(|place| {
+        let path = scenario.paths.get(place)?;
+        Some((place, chain(world, &path.name, &path.links, End::Hosts, meeting).remove(0)))
+    });
+    let others = others.collect();
     let mut last = meeting;
     for (at, link) in scenario.shared.iter().enumerate() {
         let next = world.add_router();
@@ -62,7 +70,20 @@ pub fn build(world: &mut World, scenario: &Scenario, paths: &[usize], client: Ho
     let arrive = world.add_link("server/in", &nothing, End::Router(last), End::Hosts);
     let leave = world.add_link("server/out", &nothing, End::Hosts, End::Router(last));
     let server = world.add_interface(server, leave, &[arrive]);
-    Lines { interfaces, server, ends, routers, server_links: (arrive, leave) }
+    Lines { interfaces, server, ends, routers, others, server_links: (arrive, leave) }
+}
+
+/// The paths in use, and those that are there for others.
+pub fn present(scenario: &Scenario, paths: &[usize]) -> Vec<usize> {
+    let mut present = paths.to_vec();
+    if !scenario.shared.is_empty() {
+        for beside in &scenario.beside {
+            if !present.contains(&beside.path) {
+                present.push(beside.path);
+            }
+        }
+    }
+    present
 }
 
 /// A queue that holds everything: for links that stand for nothing real.
@@ -127,6 +148,7 @@ fn config(seed: u64, name: &str, link: &model::Link) -> LinkConfig {
         },
         coverage: coverage(&link.coverage),
         schedule: schedule(&link.down),
+        pauses: link.paused.iter().map(|(from, to)| (Instant::ZERO + *from, Instant::ZERO + *to)).collect(),
         mtu: link.mtu.map(|(size, from)| LinkMtu { bytes: size.0 as u32, from: Instant::ZERO + from }),
         ..LinkConfig::default()
     }

@@ -6,7 +6,7 @@ use super::html::{self, legend, numbers};
 use super::picture::{Picture, THIRD};
 use super::rows::Frame;
 use crate::diagnostic::Diagnostic;
-use crate::sweep::outcome::{EXPLAINED, HEAD, Outcome, PolicyOutcome};
+use crate::sweep::outcome::{CONDUCT_EXPLAINED, CONDUCT_HEAD, EXPLAINED, HEAD, Outcome, PolicyOutcome};
 use crate::sweep::point::Class;
 use crate::sweep::score::Group;
 use maud::{Markup, html};
@@ -15,6 +15,8 @@ use maud::{Markup, html};
 const RANGE: (f64, f64) = (-1.0, 1.25);
 /// What is drawn of the ratio of delays, as its logarithm to base 2.
 const RATIOS: (f64, f64) = (-3.0, 5.0);
+/// What is drawn of the shares of others.
+const SHARES: (f64, f64) = (0.0, 2.0);
 const SIZE: (u32, u32) = (THIRD, 300);
 
 /// A page of its own.
@@ -27,7 +29,8 @@ pub fn sweep_page(outcome: &Outcome) -> Result<String, Diagnostic> {
 fn section(outcome: &Outcome) -> Result<Markup, ChartError> {
     let tints = tints(outcome);
     let mut shares = Vec::new();
-    for (group, title) in panels() {
+    let used = |group: &Group| outcome.policies.iter().any(|policy| policy.scores.contains_key(group.name()));
+    for (group, title) in panels().into_iter().filter(|(group, _)| used(group)) {
         let benefits = distributions(outcome, &tints, |policy| policy.benefits(group));
         shares.push(Picture { wide: cumulated(&benefits, (title, "aggregation benefit"), RANGE, SIZE)?, narrow: None });
     }
@@ -43,6 +46,12 @@ fn section(outcome: &Outcome) -> Result<Markup, ChartError> {
         let axis = "1: twice as long, -1: half as long";
         delays = Some(Picture::drawn(1, |width| boxes(&ratios, "", &frame(RATIOS, axis), width))?);
     }
+    let mut others = None;
+    if outcome.policies.iter().any(|policy| !policy.shares_of_others().is_empty()) {
+        let shares = distributions(outcome, &tints, PolicyOutcome::shares_of_others);
+        let axis = "1: the fair share";
+        others = Some(Picture::drawn(1, |width| boxes(&shares, "", &frame(SHARES, axis), width))?);
+    }
     Ok(html! {
         section #sweep {
             h2 { "Never slower than the best path?" }
@@ -57,13 +66,17 @@ fn section(outcome: &Outcome) -> Result<Markup, ChartError> {
                     1,
                 ))
             }
+            @if let Some(others) = others {
+                (figure("What TCP of others keeps of its fair share: deciles, quarters and median", &[], &[others], 1))
+            }
             @for group in Group::ALL { (table(outcome, group)) }
             p.reading { (EXPLAINED) }
+            p.reading { (CONDUCT_EXPLAINED) }
         }
     })
 }
 
-fn panels() -> [(Group, &'static str); 6] {
+fn panels() -> [(Group, &'static str); 15] {
     [
         (Group::All, "all points"),
         (Group::One(Class::LowBdp), "low BDP"),
@@ -71,6 +84,15 @@ fn panels() -> [(Group, &'static str); 6] {
         (Group::One(Class::HighBdp), "high BDP"),
         (Group::One(Class::HighBdpLossy), "high BDP, loss"),
         (Group::One(Class::Changing), "paths that change"),
+        (Group::One(Class::Crowd), "crowds"),
+        (Group::One(Class::BesideCubic), "beside CUBIC"),
+        (Group::One(Class::BesideNewReno), "beside NewReno"),
+        (Group::One(Class::BesideBbr), "beside BBR"),
+        (Group::One(Class::SharedBottleneck), "one bottleneck"),
+        (Group::One(Class::CoDel), "CoDel"),
+        (Group::One(Class::Pauses), "pauses"),
+        (Group::One(Class::Walk), "walks"),
+        (Group::One(Class::Satellite), "satellites"),
     ]
 }
 
@@ -121,8 +143,10 @@ fn table(outcome: &Outcome, group: Group) -> Markup {
     }
     let name = group.name().replace('_', " ");
     let rows: Vec<Vec<String>> = outcome.policies.iter().map(|policy| policy.cells(group).to_vec()).collect();
+    let conduct: Vec<Vec<String>> = outcome.policies.iter().filter_map(|policy| policy.conduct(group)).collect();
     html! {
         h3 { (name) ": " (points) " points" }
         (numbers(&HEAD, &rows))
+        @if !conduct.is_empty() { (numbers(&CONDUCT_HEAD, &conduct)) }
     }
 }

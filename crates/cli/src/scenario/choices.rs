@@ -21,7 +21,7 @@ pub fn choices(table: &Reader<'_>) -> Result<Choices, Diagnostic> {
 }
 
 /// `"lm3"` or `{ name = "lm3", rounding = "up" }`.
-fn choice(item: &Item<'_>) -> Result<Choice, Diagnostic> {
+pub fn choice(item: &Item<'_>) -> Result<Choice, Diagnostic> {
     if !item.is_table() {
         return item.text().map(Choice::new);
     }

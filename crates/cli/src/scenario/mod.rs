@@ -1,6 +1,8 @@
 //! Scenarios: experiments as data. Reads a TOML file into a [`Scenario`] or into one message that says what is wrong where.
 
 pub mod baseline;
+#[cfg(feature = "lab")]
+pub mod beside;
 mod choices;
 pub mod connection;
 #[cfg(feature = "lab")]

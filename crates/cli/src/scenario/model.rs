@@ -1,11 +1,13 @@
 //! The model of a scenario, after validation.
 
+mod beside;
 mod generator;
 mod network;
 mod results;
 mod traffic;
 
 pub use super::receive_buffer::ReceiveBuffer;
+pub use beside::{Beside, Bursts};
 pub use generator::{AccessLink, Generator, GeneratorKind, GeneratorRoute};
 pub use network::{
     Background, BurstLoss, CoveragePoint, Direction, Draw, Drawn, Link, LinkRate, Mesh, Moving, Path, Queue, QueueLimit,
@@ -49,6 +51,8 @@ pub struct Scenario {
     pub video: Option<Video>,
     /// Who sends it; requests are the client's in any case.
     pub heading: Heading,
+    /// So many connections do, each for itself.
+    pub connections: u32,
     /// What both ends are set to.
     pub connection: ConnectionSettings,
     /// The paths.
@@ -61,6 +65,8 @@ pub struct Scenario {
     pub shared: Vec<Link>,
     /// Cross traffic at the routers of the paths.
     pub generators: Vec<Generator>,
+    /// TCP connections of others that compete with the transfer.
+    pub beside: Vec<Beside>,
     /// What is compared: each scheme under each baseline.
     pub policies: Vec<Contender>,
     /// The schemes.

@@ -27,6 +27,7 @@ const LINK_KEYS: &[&str] = &[
     "mtu",
     "mtu_from",
     "down",
+    "paused",
     "coverage",
     "walk",
 ];
@@ -93,7 +94,16 @@ fn link(item: &Item<'_>, at: usize, directory: &FilePath) -> Result<Link, Diagno
         corruption: table.quantity("corruption")?,
         mtu: mtu(&table)?,
         down,
+        paused: table.list("paused")?.iter().map(pause).collect::<Result<_, _>>()?,
     })
+}
+
+/// A time in which a link sends nothing and its queue waits.
+fn pause(item: &Item<'_>) -> Result<(Duration, Duration), Diagnostic> {
+    match item.range_of_time()? {
+        (from, Some(to)) => Ok((from, to)),
+        (_, None) => Err(item.error("a pause has an end: a link that carries nothing any more is 'down'")),
+    }
 }
 
 /// The longest packet, and from when on.

@@ -1,9 +1,9 @@
 //! Reads a scenario, part by part.
 
-use super::model::{Generator, Heading, Link, Mesh, Moving, Path, Scenario, Transfer, Video};
+use super::model::{Beside, Generator, Heading, Link, Mesh, Moving, Path, Scenario, Transfer, Video};
 use super::reader::{Reader, is_name};
 use super::tree::{Node, Source};
-use super::{connection, derived, generators, mesh, moving, network, policies, results, transfer, video};
+use super::{beside, connection, derived, generators, mesh, moving, network, policies, results, transfer, video};
 use crate::baseline::Baseline;
 use crate::contender::{Choices, Scheme, contenders};
 use crate::diagnostic::Diagnostic;
@@ -28,6 +28,7 @@ const KEYS: &[&str] = &[
     "moving",
     "shared",
     "generators",
+    "beside",
     "baselines",
     "defaults",
     "policies",
@@ -52,7 +53,7 @@ pub fn scenario(top: &Reader<'_>, directory: &FilePath) -> Result<Scenario, Diag
     let Times { duration, warm_up, sample } = times(top)?;
     let (seeds, quick_seeds) = (seeds(top, "seeds", 20)?, seeds(top, "quick_seeds", 3)?);
     let Network { shared, paths, mesh, moving, generators } = network(top, directory)?;
-    let Load { transfer, video, heading } = load(top, directory)?;
+    let Load { transfer, video, heading, connections, beside } = load(top, directory, &paths)?;
     let Comparison { schemes, baselines, defaults } = comparison(top, directory)?;
     let (sweep, metrics) = (results::sweep(top)?, results::metrics(top)?);
     Ok(Scenario {
@@ -68,8 +69,10 @@ pub fn scenario(top: &Reader<'_>, directory: &FilePath) -> Result<Scenario, Diag
         transfer,
         video,
         heading,
+        connections,
         connection: connection::connection(top)?,
         generators,
+        beside,
         paths,
         mesh,
         moving,
@@ -163,13 +166,15 @@ struct Load {
     transfer: Transfer,
     video: Option<Video>,
     heading: Heading,
+    connections: u32,
+    beside: Vec<Beside>,
 }
 
-fn load(top: &Reader<'_>, directory: &FilePath) -> Result<Load, Diagnostic> {
+fn load(top: &Reader<'_>, directory: &FilePath, paths: &[Path]) -> Result<Load, Diagnostic> {
     let video = video::video(top, directory)?;
-    let (transfer, heading) = match &video {
-        Some(_) => (Transfer::Video, Heading::Upload),
+    let (transfer, heading, connections) = match &video {
+        Some(_) => (Transfer::Video, Heading::Upload, 1),
         None => transfer::transfer(top)?,
     };
-    Ok(Load { transfer, video, heading })
+    Ok(Load { transfer, video, heading, connections, beside: beside::beside(top, paths, heading)? })
 }

@@ -151,7 +151,7 @@ pub fn check_route(policy: &Contender, paths: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-fn missing(what: &str, name: &str, known: &[&str]) -> String {
+pub(super) fn missing(what: &str, name: &str, known: &[&str]) -> String {
     let hint = crate::diagnostic::did_you_mean(name, known.iter().copied());
     format!("there is no {what} '{name}': known are {}{hint}", known.join(", "))
 }

@@ -25,7 +25,7 @@ impl Kind {
     /// The keys that mean anything.
     fn keys(self) -> &'static [&'static str] {
         match self {
-            Self::Endless => &["direction"],
+            Self::Endless => &["direction", "connections"],
             Self::Finite => &["direction", "size"],
             Self::Messages => &["direction", "size", "interval"],
             Self::RequestResponse => &["request", "response", "pause"],
@@ -48,21 +48,35 @@ impl Kind {
     }
 }
 
-/// Reads `[transfer]`; without it the transfer is endless and the client sends it.
-pub fn transfer(top: &Reader<'_>) -> Result<(Transfer, Heading), Diagnostic> {
-    let Some(item) = top.get("transfer") else { return Ok((Transfer::Endless, Heading::Upload)) };
-    let keys = &["kind", "direction", "size", "interval", "request", "response", "pause"];
+/// Which way data goes, in words.
+pub const HEADINGS: [(&str, Heading); 2] = [("upload", Heading::Upload), ("download", Heading::Download)];
+
+/// Reads `[transfer]`, and how many connections carry it; without it the transfer is endless and the client sends it.
+pub fn transfer(top: &Reader<'_>) -> Result<(Transfer, Heading, u32), Diagnostic> {
+    let Some(item) = top.get("transfer") else { return Ok((Transfer::Endless, Heading::Upload, 1)) };
+    let keys = &["kind", "direction", "connections", "size", "interval", "request", "response", "pause"];
     let table = item.table("a transfer", keys)?;
     let (kind, name) = (table.required("kind")?.word(&Kind::WORDS)?, table.required("kind")?.text()?);
     if let Some((key, item)) = table.items().find(|(key, _)| *key != "kind" && !kind.keys().contains(key)) {
         return Err(item.error(format!("'{key}' has no meaning for a transfer of kind \"{name}\"")));
     }
-    let headings = [("upload", Heading::Upload), ("download", Heading::Download)];
-    let heading = table.get("direction").map_or(Ok(Heading::Upload), |item| item.word(&headings))?;
-    Ok((kind.read(&table)?, heading))
+    let heading = table.get("direction").map_or(Ok(Heading::Upload), |item| item.word(&HEADINGS))?;
+    let connections = connections(top, &table)?;
+    Ok((kind.read(&table)?, heading, connections))
 }
 
-fn interval(transfer: &Reader<'_>) -> Result<Duration, Diagnostic> {
+/// How many connections carry the transfer, each its own.
+fn connections(top: &Reader<'_>, transfer: &Reader<'_>) -> Result<u32, Diagnostic> {
+    let Some(item) = transfer.get("connections") else { return Ok(1) };
+    let count = item.count(1..=1000)?;
+    if count > 1 && top.get("mesh").or_else(|| top.get("moving")).is_some() {
+        return Err(item.error("an ad-hoc network carries one connection"));
+    }
+    Ok(count as u32)
+}
+
+/// Mean time from one message to the next.
+pub fn interval(transfer: &Reader<'_>) -> Result<Duration, Diagnostic> {
     let item = transfer.required("interval")?;
     let interval: Duration = item.quantity()?;
     // Faster than that, a run would hold more messages than there is memory for.

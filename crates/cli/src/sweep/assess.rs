@@ -4,8 +4,8 @@ use super::cast::Entrant;
 use super::journal::Line;
 use super::plan::Plan;
 use super::point::Point;
+use super::point_score::{Delay, PointScore};
 use super::runs::Task;
-use super::score::{Delay, PointScore};
 use std::collections::BTreeMap;
 
 /// Which run: the point's number, who by [`Entrant::identity`], and on which paths.
@@ -75,6 +75,10 @@ impl<'a> Runs<'a> {
             .bulk
             .get(&(point.number, entrant.identity(), all.clone()))
             .map_or_else(BTreeMap::new, |line| line.measured.clone());
+        let singles = all.iter().filter_map(|path| self.bulk.get(&(point.number, reference.identity(), vec![*path])));
+        let most = |line: &&&Line| line.measured.get("throughput").copied().unwrap_or(0.0);
+        let best = singles.max_by(|a, b| most(a).total_cmp(&most(b)));
+        score.best_single = best.map_or_else(BTreeMap::new, |line| line.measured.clone());
         let tcp = all.iter().find_map(|path| self.p99(point, &plan.tcp, &[*path]));
         score.delay = self.p99(point, entrant, &all).zip(tcp).map(|(p99, tcp)| Delay { p99, tcp });
         score

@@ -1,7 +1,7 @@
 //! Participants of a sweep: the policies, and plain TCP, with which they are compared.
 
 use crate::calibrate::kernel_model;
-use crate::contender::{self, Contender, Route};
+use crate::contender::{self, Contender, ON_NETWORKS, RECOMMENDED, Route};
 use crate::diagnostic::Diagnostic;
 use anabranch_policy::combination::{Choice, Combination, Family};
 
@@ -90,6 +90,9 @@ pub fn choose(names: &[String], quick: bool) -> Result<Vec<Entrant>, Diagnostic>
     }
     Ok(chosen)
 }
+
+/// Those of the second design, if none are named: what networks get, what it replaced, and what others have.
+pub const OF_COMPETITION: [&str; 6] = [ON_NETWORKS, RECOMMENDED, "plain", "olia", "cubic", "bbr"];
 
 /// One by its name.
 pub fn one(text: &str) -> Result<Entrant, String> {

@@ -43,11 +43,11 @@ pub fn point(seed: u32, number: u32) -> Point {
     let unit = place.at(0) * 128.0;
     let class = CLASSES.iter().find(|(end, _)| unit < *end).map_or(Class::Changing, |(_, class)| *class);
     let (high, lossy) = match class {
-        Class::LowBdp => (false, false),
         Class::LowBdpLossy => (false, true),
         Class::HighBdp => (true, false),
         Class::HighBdpLossy => (true, true),
         Class::Changing => (place.one_of(OF_CHANGES, 2) == 1, place.one_of(OF_CHANGES + 1, 2) == 1),
+        _ => (false, false),
     };
     let count = if place.one_of(1, 3) == 2 { 3 } else { 2 };
     let mut point = Point {
@@ -59,6 +59,7 @@ pub fn point(seed: u32, number: u32) -> Point {
         download: place.one_of(3, 2) == 1,
         change: None,
         span: Span { warm_up: 10.0, counted: 20.0 },
+        competition: None,
     };
     if class == Class::Changing {
         point.span.counted = 30.0;
@@ -78,8 +79,7 @@ fn path_at(place: Place, first: u32, high: bool, lossy: bool) -> PointPath {
         queueing: (queue * PACKET * 8.0 / rate / 1e3 * 10.0).round() / 10.0,
         queue: queue as u64,
         loss: if lossy { (place.between(first + 3, 0.0, 0.025) * 1e5).round() / 1e5 } else { 0.0 },
-        rates: Vec::new(),
-        down: None,
+        ..PointPath::default()
     }
 }
 

@@ -3,6 +3,8 @@
 mod assess;
 mod cast;
 mod change;
+mod competition;
+mod conduct;
 mod design;
 mod journal;
 mod network;
@@ -10,6 +12,7 @@ mod options;
 pub mod outcome;
 mod plan;
 pub mod point;
+pub mod point_score;
 pub mod rivals;
 mod rows;
 mod runs;
@@ -31,18 +34,22 @@ use network::Load;
 use outcome::{Outcome, PolicyOutcome};
 use plan::Plan;
 use point::{Class, Point};
+use point_score::PointScore;
 use runs::{Batch, Task};
-use score::PointScore;
 
 /// Points of a sweep, and of a quick one.
 const FULL: u32 = 1024;
 const QUICK: u32 = 32;
+/// The same of the second design.
+const COMPETITION: u32 = 128;
+const COMPETITION_QUICK: u32 = 16;
 
 /// Sweeps; returns whether it came to its end.
 pub fn sweep(options: &SweepOptions) -> Result<bool, Diagnostic> {
     if !options.point.is_empty() {
         for number in &options.point {
-            print(&design::point(options.seed, *number).text(Ends::Ours, Load::Bulk));
+            let point = if options.competition { competition::point } else { design::point };
+            print(&point(options.seed, *number).text(Ends::Ours, Load::Bulk));
         }
         return Ok(true);
     }
@@ -67,9 +74,9 @@ pub fn sweep(options: &SweepOptions) -> Result<bool, Diagnostic> {
     let outcome = Outcome {
         seed: options.seed,
         first: options.from,
-        classes: Class::ALL
-            .map(|class| (class.name(), points.iter().filter(|point| point.class == class).count()))
-            .into_iter()
+        classes: classes(options)
+            .iter()
+            .map(|class| (class.name(), points.iter().filter(|point| point.class == *class).count()))
             .collect(),
         program: journal.program().to_owned(),
         commit: crate::build::commit(),
@@ -77,6 +84,11 @@ pub fn sweep(options: &SweepOptions) -> Result<bool, Diagnostic> {
     };
     finish(options, &outcome, &points)?;
     Ok(true)
+}
+
+/// The classes of the design.
+fn classes(options: &SweepOptions) -> &'static [Class] {
+    if options.competition { &Class::COMPETITION } else { &Class::ALL }
 }
 
 /// Does the runs by `run` and scores them; none if they were ended early.
@@ -90,7 +102,8 @@ fn measure(
     let Some(bulk_lines) = run(&bulk, "bulk")?.complete() else { return Ok(None) };
     let mut runs = Runs::new(&bulk, &bulk_lines);
     let goodputs = runs.all_singles(points, &plan.tcp);
-    let messages = if options.no_messages { Vec::new() } else { plan.messages(points, &goodputs) };
+    let messages =
+        if options.no_messages || options.competition { Vec::new() } else { plan.messages(points, &goodputs) };
     let Some(message_lines) = run(&messages, "messages")?.complete() else { return Ok(None) };
     runs = runs.with_messages(&messages, &message_lines);
     let outcome = |(place, entrant): (usize, &Entrant)| {
@@ -100,7 +113,11 @@ fn measure(
 }
 
 fn plan_of(options: &SweepOptions) -> Result<Plan, Diagnostic> {
-    let cast = cast::choose(&options.policies, options.quick)?;
+    let named: Vec<String> = match options.competition && options.policies.is_empty() {
+        true => cast::OF_COMPETITION.map(str::to_owned).to_vec(),
+        false => options.policies.clone(),
+    };
+    let cast = cast::choose(&named, options.quick)?;
     for name in &options.subsets {
         if !cast.iter().any(|entrant| entrant.name() == name) {
             let hint = did_you_mean(name, cast.iter().map(Entrant::name));
@@ -119,7 +136,7 @@ fn plan_of(options: &SweepOptions) -> Result<Plan, Diagnostic> {
         }
     };
     let mut subsets = options.subsets.clone();
-    if subsets.is_empty() {
+    if subsets.is_empty() && !options.competition {
         // The combination that users get, where it takes part.
         let preferred = cast.iter().find(|entrant| entrant.name() == RECOMMENDED);
         subsets.extend(preferred.map(|entrant| entrant.name().to_owned()));
@@ -128,11 +145,18 @@ fn plan_of(options: &SweepOptions) -> Result<Plan, Diagnostic> {
 }
 
 fn points_of(options: &SweepOptions) -> Result<Vec<Point>, Diagnostic> {
-    let count = options.points.unwrap_or(if options.quick { QUICK } else { FULL });
+    let usual = match (options.competition, options.quick) {
+        (false, false) => FULL,
+        (false, true) => QUICK,
+        (true, false) => COMPETITION,
+        (true, true) => COMPETITION_QUICK,
+    };
+    let count = options.points.unwrap_or(usual);
     if options.from.saturating_add(count) > design::MOST {
         return Err(Diagnostic::option("--points", format!("the design has {} points per seed", design::MOST)));
     }
-    Ok(design::points(options.seed, options.from, count))
+    let points = if options.competition { competition::points } else { design::points };
+    Ok(points(options.seed, options.from, count))
 }
 
 fn finish(options: &SweepOptions, outcome: &Outcome, points: &[Point]) -> Result<(), Diagnostic> {

@@ -1,7 +1,7 @@
 //! A point as a scenario: the text that `run`, `compare` and `emulate` take, and what the lab understands by it.
 
 use super::cast::{Ends, Entrant};
-use super::point::{Point, PointPath, Span};
+use super::point::{Competition, Point, PointPath, Span};
 use crate::calibrate::kernel_model;
 use crate::diagnostic::Diagnostic;
 use crate::scenario::{Document, Scenario};
@@ -15,6 +15,9 @@ pub const MESSAGE: f64 = 64e3;
 const SEND_BUFFER: &str = "16 MiB";
 /// An automatic receive buffer: what Linux begins with and grows to.
 const AUTOMATIC: &str = "{ initial = \"128 KiB\", max = \"6 MiB\" }";
+/// The same where connections compete: no end is limited by them, as the others' are not.
+const SEND_BUFFER_BESIDE: &str = "64 MiB";
+const AUTOMATIC_BESIDE: &str = "{ initial = \"128 KiB\", max = \"64 MiB\" }";
 /// The sampling interval, in seconds; the warm-up is a multiple of it.
 const SAMPLE: f64 = 1.0;
 
@@ -45,7 +48,8 @@ impl Load {
 impl Point {
     /// Its name; the names of its paths, from which their luck comes, have it in them.
     pub fn name(&self) -> String {
-        format!("sweep_{}_{}", self.seed, self.number)
+        let design = if self.competition.is_some() { "competition" } else { "sweep" };
+        format!("{design}_{}_{}", self.seed, self.number)
     }
 
     /// The name of a path.
@@ -66,11 +70,27 @@ impl Point {
         };
         let buffer = self.receive_buffer.map_or("auto".to_owned(), |bytes| format!("{} KiB", bytes >> 10));
         let change = self.change.map_or(String::new(), |change| format!(", {}", change.name()));
+        let competition = self.competition.as_ref().map_or(String::new(), |competition| self.describe_it(competition));
         format!(
-            "{}, buffer {buffer}, {}{change}",
+            "{}, buffer {buffer}, {}{change}{competition}",
             self.paths.iter().map(path).collect::<Vec<_>>().join(" | "),
             if self.download { "download" } else { "upload" }
         )
+    }
+
+    fn describe_it(&self, competition: &Competition) -> String {
+        let mut text = format!(", {}", self.class.name().replace('_', " "));
+        if let Some(shared) = &competition.shared {
+            let (rate, round_trip, queueing) = (tidy(shared.rate), tidy(shared.round_trip), tidy(shared.queueing));
+            let _ = write!(text, ", all over {rate} Mbit/s {round_trip} ms +{queueing} ms");
+        }
+        if competition.connections > 1 {
+            let _ = write!(text, ", {} connections", competition.connections);
+        }
+        if let Some((control, count, paths)) = &competition.others {
+            let _ = write!(text, ", {count} {control} on {} of the paths", paths.len());
+        }
+        text
     }
 
     /// As a scenario file.
@@ -78,7 +98,12 @@ impl Point {
         let direction = if self.download { "download" } else { "upload" };
         let span = load.span(self);
         let transfer = match load {
-            Load::Bulk => "kind = \"endless\"".to_owned(),
+            Load::Bulk => match &self.competition {
+                Some(competition) if competition.connections > 1 => {
+                    format!("kind = \"endless\"\nconnections = {}", competition.connections)
+                }
+                _ => "kind = \"endless\"".to_owned(),
+            },
             Load::Messages { interval, .. } => {
                 format!("kind = \"messages\"\nsize = \"{MESSAGE} B\"\ninterval = \"{} s\"", tidy(interval))
             }
@@ -93,33 +118,65 @@ impl Point {
             self.connection(ends),
         );
         for (place, path) in self.paths.iter().enumerate() {
-            self.write_path(&mut text, place, path);
+            let _ =
+                write!(text, "\n[[paths]]\nname = \"{}\"\n\n[[paths.links]]\nname = \"link\"\n", self.path_name(place));
+            self.write_link(&mut text, path);
         }
+        self.write_competition(&mut text);
         text
+    }
+
+    fn write_competition(&self, text: &mut String) {
+        let Some(competition) = &self.competition else { return };
+        if let Some(shared) = &competition.shared {
+            text.push_str("\n[[shared]]\nname = \"shared\"\n");
+            self.write_link(text, shared);
+        }
+        if let Some((control, count, paths)) = &competition.others {
+            for place in paths {
+                let path = self.path_name(*place);
+                let _ = write!(
+                    text,
+                    "\n[[beside]]\nname = \"on_{path}\"\ncongestion = \"{control}\"\ncount = {count}\npath = \"{path}\"\n"
+                );
+            }
+        }
     }
 
     fn connection(&self, ends: Ends) -> String {
         match ends {
             Ends::Linux => kernel_model::connection(self.receive_buffer, self.paths.len()),
             Ends::Ours => {
-                let receive = self.receive_buffer.map_or(AUTOMATIC.to_owned(), |bytes| format!("\"{bytes} B\""));
-                format!("receive_buffer = {receive}\nsend_buffer = \"{SEND_BUFFER}\"\n")
+                let (automatic, send) = match self.competition {
+                    Some(_) => (AUTOMATIC_BESIDE, SEND_BUFFER_BESIDE),
+                    None => (AUTOMATIC, SEND_BUFFER),
+                };
+                let receive = self.receive_buffer.map_or(automatic.to_owned(), |bytes| format!("\"{bytes} B\""));
+                format!("receive_buffer = {receive}\nsend_buffer = \"{send}\"\n")
             }
         }
     }
 
-    fn write_path(&self, text: &mut String, place: usize, path: &PointPath) {
+    fn write_link(&self, text: &mut String, path: &PointPath) {
         // The link has the highest rate that it ever has, and its coverage makes it less.
         let highest = path.rates.iter().map(|(_, rate)| *rate).fold(path.rate, f64::max);
-        let _ = write!(
-            text,
-            "\n[[paths]]\nname = \"{}\"\n\n[[paths.links]]\nname = \"link\"\nrate = \"{} Mbit/s\"\ndelay = \"{} ms\"\n\
-             queue = \"{} packets\"\n",
-            self.path_name(place),
-            tidy(highest),
-            tidy(path.round_trip / 2.0),
-            path.queue,
-        );
+        let _ = writeln!(text, "rate = \"{} Mbit/s\"", tidy(highest));
+        let _ = match path.varying {
+            None => writeln!(text, "delay = \"{} ms\"", tidy(path.round_trip / 2.0)),
+            Some((most, every)) => writeln!(
+                text,
+                "delay = {{ uniform = \"{}..{} ms\", drawn = \"slowly_varying\", every = \"{} s\" }}",
+                tidy(path.round_trip / 2.0),
+                tidy(most / 2.0),
+                tidy(every)
+            ),
+        };
+        let _ = match path.codel {
+            false => writeln!(text, "queue = \"{} packets\"", path.queue),
+            true => {
+                writeln!(text, "queue = {{ discipline = \"codel\", limit = \"{} packets\" }}", path.queue)
+            }
+        };
         if path.loss > 0.0 {
             let direction = if self.download { "backward" } else { "forward" };
             let _ = write!(text, "loss = {}\nloss_direction = \"{direction}\"\n", tidy(path.loss));
@@ -137,6 +194,10 @@ impl Point {
                 None => writeln!(text, "down = [\"{} s..\"]", tidy(from)),
             };
         }
+        if !path.paused.is_empty() {
+            let pause = |(from, to): &(f64, f64)| format!("\"{}..{} s\"", tidy(*from), tidy(*to));
+            let _ = writeln!(text, "paused = [{}]", path.paused.iter().map(pause).collect::<Vec<_>>().join(", "));
+        }
     }
 
     /// What the lab runs for an entrant.
@@ -147,9 +208,20 @@ impl Point {
 
 #[cfg(test)]
 mod tests {
-    use super::super::design::points;
+    use super::super::design::{point, points};
     use super::*;
     use crate::scenario::model::Heading;
+    use crate::sweep::journal::key;
+
+    #[test]
+    fn the_points_that_were_published_are_what_they_were() {
+        let mut texts: Vec<String> = Vec::new();
+        for number in 0..64 {
+            texts.push(point(1, number).text(Ends::Ours, Load::Bulk));
+        }
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        assert_eq!(key(&texts), "04890aa6358a9b67e409a66c");
+    }
 
     #[test]
     fn each_point_is_a_scenario_that_the_lab_understands_for_both_ends() {

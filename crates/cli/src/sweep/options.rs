@@ -18,6 +18,9 @@ pub struct SweepOptions {
     /// Seed of the design: 1 is the one that the default combination is developed on, any other has unseen points
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u32,
+    /// The second design: connections that compete, paths that pause, walks and satellites; without messages
+    #[arg(long, conflicts_with_all = ["rivals"])]
+    pub competition: bool,
     /// Also try this policy on every subset of the paths, to know the best one in hindsight (repeatable)
     /// [default: anabranch]
     #[arg(long, value_name = "POLICY")]

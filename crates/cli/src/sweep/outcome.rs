@@ -1,7 +1,8 @@
 //! Results of a sweep: the scores of each policy, as a table and as JSON.
 
 use super::point::Class;
-use super::score::{Group, PointScore, Score};
+use super::point_score::PointScore;
+use super::score::{Group, Score};
 use crate::table;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -71,15 +72,48 @@ impl Outcome {
         let count: usize = self.classes.values().sum();
         let classes: Vec<String> = self.classes.iter().map(|(class, count)| format!("{count} {class}")).collect();
         let last = self.first as usize + count.saturating_sub(1);
-        format!("design of seed {}, points {} to {last}: {}", self.seed, self.first, classes.join(", "))
+        let design = if self.classes.contains_key(Class::Crowd.name()) { "second design" } else { "design" };
+        format!("{design} of seed {}, points {} to {last}: {}", self.seed, self.first, classes.join(", "))
     }
 
     /// One line per policy.
     pub fn table(&self) -> String {
         let rows: Vec<Vec<String>> = self.policies.iter().map(|policy| policy.cells(Group::All)).collect();
-        format!("{}\n\n{}\n{EXPLAINED}\n", self.heading(), table::render(&HEAD, &rows))
+        let mut text = format!("{}\n\n{}\n{EXPLAINED}\n", self.heading(), table::render(&HEAD, &rows));
+        let conduct: Vec<Vec<String>> = self.policies.iter().filter_map(|policy| policy.conduct(Group::All)).collect();
+        if !conduct.is_empty() {
+            text.push_str(&format!("\n{}\n{CONDUCT_EXPLAINED}\n", table::render(&CONDUCT_HEAD, &conduct)));
+        }
+        text
     }
 }
+
+/// The columns of the table of stalls, delays and what others suffer.
+pub const CONDUCT_HEAD: [&str; 15] = [
+    "policy",
+    "worse %",
+    "stall %",
+    "longest s",
+    "delay %",
+    "x TCP",
+    "decile",
+    "lost %",
+    "x TCP",
+    "Jain",
+    "decile",
+    "others",
+    "decile",
+    "<0.8 %",
+    "own",
+];
+
+/// What these columns are.
+pub const CONDUCT_EXPLAINED: &str = "\
+worse: share of points on which goodput, stall or delay is worse than TCP's on its best path; stall: the longest is more than
+0.5 s longer, and the longest of all; delay: that of 95 % of the data is more than 1.25 times TCP's, its ratio to TCP's, median
+and worst decile. lost: packets dropped by queues, median, and the sum of all points over TCP's. Jain: index among the
+connections of a crowd, median and worst decile. others: what TCP of others keeps of its fair share, mean and worst decile,
+and the share of points on which it keeps less than 0.8; own: what the policy has of its own.";
 
 /// What the columns are.
 pub const EXPLAINED: &str = "\
@@ -90,6 +124,37 @@ regret: what is missing to the best known, median and worst decile. p99: delay t
 exceed, median, and its ratio to that of TCP on its best path, median and worst decile.";
 
 impl PolicyOutcome {
+    /// Its line of the table of stalls, delays and what others suffer; none if nothing of that was measured.
+    pub fn conduct(&self, group: Group) -> Option<Vec<String>> {
+        let conduct = self.scores.get(group.name())?.conduct.as_ref()?;
+        let percent = |share: f64| format!("{:.1}", share * 100.0);
+        let two = |value: f64| format!("{value:.2}");
+        let none = || "–".to_owned();
+        let mut cells = vec![self.name.clone(), percent(conduct.worse), percent(conduct.longer_stall)];
+        cells.extend([two(conduct.longest_stall), percent(conduct.longer_delay)]);
+        cells.extend([conduct.delay_median, conduct.delay_worst_decile, conduct.loss_median].map(two));
+        cells.push(conduct.loss_ratio.map_or_else(none, two));
+        match conduct.crowd {
+            Some(crowd) => {
+                cells.extend([crowd.jain_median, crowd.jain_worst_decile].map(|index| format!("{index:.3}")))
+            }
+            None => cells.extend([none(), none()]),
+        }
+        match conduct.others {
+            Some(others) => {
+                cells.extend([others.share_mean, others.share_worst_decile].map(two));
+                cells.extend([percent(others.harmed), two(others.own_mean)]);
+            }
+            None => cells.extend([none(), none(), none(), none()]),
+        }
+        Some(cells)
+    }
+
+    /// What others keep of their fair share, on all points with others.
+    pub fn shares_of_others(&self) -> Vec<f64> {
+        self.points.iter().filter_map(|point| point.measured.get("others_share").copied()).collect()
+    }
+
     /// Its line of a table, for a group; medians of other groups stand in it in any case.
     pub fn cells(&self, group: Group) -> Vec<String> {
         let of = |group: Group| self.scores.get(group.name());

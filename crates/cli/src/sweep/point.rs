@@ -16,11 +16,43 @@ pub enum Class {
     HighBdpLossy,
     /// Of all these, and something changes within the run.
     Changing,
+    /// 10 to 50 connections alike.
+    Crowd,
+    /// Beside TCP with CUBIC.
+    BesideCubic,
+    /// Beside TCP with NewReno.
+    BesideNewReno,
+    /// Beside TCP with BBR.
+    BesideBbr,
+    /// Two paths over one bottleneck, beside CUBIC.
+    SharedBottleneck,
+    /// Queues with CoDel, beside CUBIC.
+    #[serde(rename = "codel")]
+    CoDel,
+    /// Paths that pause while their queues wait.
+    Pauses,
+    /// Wi-Fi and a cellular network on a walk.
+    Walk,
+    /// A satellite in a low orbit, handed over every 15 s, and a cellular network.
+    Satellite,
 }
 
 impl Class {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::LowBdp, Self::LowBdpLossy, Self::HighBdp, Self::HighBdpLossy, Self::Changing];
+
+    /// Those of the second design.
+    pub const COMPETITION: [Self; 9] = [
+        Self::Crowd,
+        Self::BesideCubic,
+        Self::BesideNewReno,
+        Self::BesideBbr,
+        Self::SharedBottleneck,
+        Self::CoDel,
+        Self::Pauses,
+        Self::Walk,
+        Self::Satellite,
+    ];
 
     /// As in results.
     pub const fn name(self) -> &'static str {
@@ -30,12 +62,21 @@ impl Class {
             Self::HighBdp => "high_bdp",
             Self::HighBdpLossy => "high_bdp_lossy",
             Self::Changing => "changing",
+            Self::Crowd => "crowd",
+            Self::BesideCubic => "beside_cubic",
+            Self::BesideNewReno => "beside_new_reno",
+            Self::BesideBbr => "beside_bbr",
+            Self::SharedBottleneck => "shared_bottleneck",
+            Self::CoDel => "codel",
+            Self::Pauses => "pauses",
+            Self::Walk => "walk",
+            Self::Satellite => "satellite",
         }
     }
 }
 
 /// A path: one link each way.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct PointPath {
     /// Mbit/s, at the beginning.
     pub rate: f64,
@@ -52,6 +93,15 @@ pub struct PointPath {
     pub rates: Vec<(f64, f64)>,
     /// When it carries nothing, in seconds; without an end: for good.
     pub down: Option<(f64, Option<f64>)>,
+    /// When it sends nothing and its queue waits, in seconds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub paused: Vec<(f64, f64)>,
+    /// Most of the round trip, ms, if it varies from [`Self::round_trip`] up to that; how often it is drawn anew, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub varying: Option<(f64, f64)>,
+    /// Whether its queue is CoDel's.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub codel: bool,
 }
 
 /// How long a run lasts, in seconds.
@@ -82,6 +132,20 @@ pub struct Point {
     pub change: Option<Change>,
     /// Of its runs.
     pub span: Span,
+    /// Who competes, on points of the second design.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub competition: Option<Competition>,
+}
+
+/// Who competes.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Competition {
+    /// Connections of the policy, or of TCP.
+    pub connections: u32,
+    /// TCP of others: congestion control, connections, and the places of the paths on which so many are each.
+    pub others: Option<(&'static str, u32, Vec<usize>)>,
+    /// A bottleneck behind all paths.
+    pub shared: Option<PointPath>,
 }
 
 /// What changes.

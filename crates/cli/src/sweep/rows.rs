@@ -2,8 +2,8 @@
 
 use super::outcome::{Outcome, PolicyOutcome};
 use super::point::{Point, PointPath};
+use super::point_score::PointScore;
 use super::runs::MEASURED;
-use super::score::PointScore;
 use crate::diagnostic::Diagnostic;
 use parquet::basic::Compression;
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
@@ -83,6 +83,11 @@ fn columns(rows: &[Row<'_>]) -> Vec<(String, Column)> {
     for name in MEASURED.iter().filter(|name| **name != "throughput" && !name.starts_with("message")) {
         put(name, real(&|row| row.score.measured.get(*name).copied()));
     }
+    for name in ["longest_stall", "delay_p95", "loss_caused"] {
+        put(&format!("tcp_{name}"), real(&|row| row.score.best_single.get(name).copied()));
+    }
+    let competition = |row: &Row<'_>| row.point.competition.as_ref().map(|it| it.connections);
+    put("connections", whole(&|row| Some(i64::from(competition(row).unwrap_or(1)))));
     for place in 0..PATHS {
         let of = |value: fn(&PointPath) -> f64| real(&|row| row.point.paths.get(place).map(value));
         let number = place + 1;

@@ -18,7 +18,7 @@ use std::thread;
 const SEED: u64 = 1;
 
 /// What is kept of a run.
-pub const MEASURED: [&str; 12] = [
+pub const MEASURED: [&str; 19] = [
     "throughput",
     "delay",
     "peak_out_of_order_dsn",
@@ -28,6 +28,13 @@ pub const MEASURED: [&str; 12] = [
     "reinjected",
     "duplicated",
     "dropped_queue",
+    "longest_stall",
+    "delay_p95",
+    "loss_caused",
+    "jain",
+    "least_share",
+    "own_share",
+    "others_share",
     "messages",
     "message_delay",
     "message_delay_p99",

@@ -40,7 +40,7 @@ use delay::Delay;
 use loss::Loss;
 use queue::{Queue, Verdict, Waiting};
 use rate::Server;
-use schedule::Clockwork;
+use schedule::{Change, Clockwork};
 use std::collections::VecDeque;
 
 /// What a link needs to know of the things it carries, and to do to them.
@@ -100,6 +100,8 @@ pub struct LinkConfig {
     pub impairments: Impairments,
     /// When the link is up.
     pub schedule: Schedule,
+    /// From when to when it begins to send nothing while its queue waits, as in a hand-over; what has left arrives.
+    pub pauses: Vec<(Instant, Instant)>,
     /// The longest packet; none: any.
     pub mtu: Option<LinkMtu>,
 }
@@ -122,6 +124,7 @@ impl LinkConfig {
             && self.coverage.is_full()
             && self.impairments == Impairments::default()
             && self.schedule == Schedule::AlwaysUp
+            && self.pauses.is_empty()
             && self.mtu.is_none()
     }
     /// Whether what is sent later arrives later, whatever happens: it is always up, and has one rate and one delay.
@@ -183,7 +186,7 @@ impl<T> Link<T> {
         let [duplication, corruption, reordering] = [duplication, corruption, reordering].map(Chance::new);
         let harmless = duplication.is_never() && corruption.is_never() && reordering.is_never();
         Self {
-            clockwork: Clockwork::new(&config.schedule, || stream("schedule")),
+            clockwork: Clockwork::new(&config.schedule, &config.pauses, || stream("schedule")),
             server: Server::new(&config.rate),
             queue: Queue::new(&config.queue),
             under_way: VecDeque::new(),
@@ -296,15 +299,17 @@ impl<T> Link<T> {
         while self.clockwork.next_change <= now {
             let change = self.clockwork.next_change;
             self.serve(change, change, cargo);
-            self.clockwork.turn();
-            self.on_change(change, cargo);
+            match self.clockwork.turn() {
+                Change::Turned => self.on_change(change, cargo),
+                Change::Paused => self.server.pause(self.clockwork.paused_until),
+            }
         }
         self.serve(now, Instant::NEVER, cargo);
     }
     /// The link has gone up or down.
     fn on_change<C: Cargo<Item = T>>(&mut self, time: Instant, cargo: &mut C) {
         if self.clockwork.up {
-            self.server.restart(time);
+            self.server.restart(time.max(self.clockwork.paused_until));
             return;
         }
         let kept = self.under_way.partition_point(|packet| packet.arrives <= time);

@@ -117,6 +117,13 @@ impl Server {
             Self::Trace { trace, next, left } => (*next, *left) = (trace.first_after(now), 0),
         }
     }
+    /// No packet starts before `until`.
+    pub(super) fn pause(&mut self, until: Instant) {
+        match self {
+            Self::Unlimited { free_at } | Self::Fixed { free_at, .. } => *free_at = (*free_at).max(until),
+            Self::Trace { trace, next, left } => (*next, *left) = ((*next).max(trace.first_after(until)), 0),
+        }
+    }
     /// The rate of a fixed link changes from the next packet on.
     pub(super) fn set_rate(&mut self, now: Instant, new: Rate) {
         let busy_until = match self {

@@ -33,9 +33,24 @@ pub enum Schedule {
 #[derive(Clone, Debug)]
 pub(super) struct Clockwork {
     pub(super) up: bool,
-    /// When `up` turns over.
+    /// When `up` turns over, or a pause begins.
     pub(super) next_change: Instant,
+    /// When `up` turns over.
+    next_turn: Instant,
     rest: Rest,
+    /// Pauses to come, the last one first.
+    pauses: Vec<(Instant, Instant)>,
+    /// The end of the last pause that has begun.
+    pub(super) paused_until: Instant,
+}
+
+/// What happens at a change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Change {
+    /// The link went up or down.
+    Turned,
+    /// A pause begins.
+    Paused,
 }
 
 #[derive(Clone, Debug)]
@@ -55,7 +70,11 @@ enum Rest {
 
 impl Clockwork {
     /// `random` is made only for a schedule that draws from it.
-    pub(super) fn new(schedule: &Schedule, random: impl FnOnce() -> RandomStream) -> Self {
+    pub(super) fn new(
+        schedule: &Schedule,
+        pauses: &[(Instant, Instant)],
+        random: impl FnOnce() -> RandomStream,
+    ) -> Self {
         let rest = match schedule {
             Schedule::AlwaysUp => Rest::Listed(Vec::new()),
             Schedule::DownDuring(periods) => Rest::Listed(changes(periods)),
@@ -64,14 +83,37 @@ impl Clockwork {
                 Rest::Random { mean_up: *mean_up, mean_down: *mean_down, random: Box::new(random()) }
             }
         };
-        let mut clockwork = Self { up: true, next_change: Instant::ZERO, rest };
-        clockwork.next_change = clockwork.change_after(Instant::ZERO);
+        let mut pauses: Vec<_> = pauses.iter().copied().filter(|(from, to)| from < to).collect();
+        pauses.sort_unstable_by(|a, b| b.cmp(a));
+        let mut clockwork = Self {
+            up: true,
+            next_change: Instant::ZERO,
+            next_turn: Instant::ZERO,
+            rest,
+            pauses,
+            paused_until: Instant::ZERO,
+        };
+        clockwork.next_turn = clockwork.change_after(Instant::ZERO);
+        clockwork.look_ahead();
         clockwork
     }
     /// The change at `next_change` happens.
-    pub(super) fn turn(&mut self) {
-        self.up = !self.up;
-        self.next_change = self.change_after(self.next_change);
+    pub(super) fn turn(&mut self) -> Change {
+        let change = if self.next_turn <= self.next_change {
+            self.up = !self.up;
+            self.next_turn = self.change_after(self.next_turn);
+            Change::Turned
+        } else {
+            let until = self.pauses.pop().map_or(Instant::ZERO, |(_, until)| until);
+            self.paused_until = self.paused_until.max(until);
+            Change::Paused
+        };
+        self.look_ahead();
+        change
+    }
+    fn look_ahead(&mut self) {
+        let pause = self.pauses.last().map_or(Instant::NEVER, |(from, _)| *from);
+        self.next_change = self.next_turn.min(pause);
     }
     fn change_after(&mut self, now: Instant) -> Instant {
         let least = Duration::from_nanos(1);

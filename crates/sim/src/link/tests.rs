@@ -304,6 +304,31 @@ fn a_link_that_goes_down_drops_what_waits_and_what_is_under_way() {
 }
 
 #[test]
+fn a_link_that_pauses_keeps_what_waits_and_goes_on_after_the_pause() {
+    // 8 ms per packet, 10 ms under way; a pause from 12 to 50 ms, in which the packet that is being sent still leaves. Two wait at most.
+    let pauses = vec![(us(12_000), us(50_000))];
+    let mut bench = Bench::new(LinkConfig { pauses: pauses.clone(), ..LinkConfig::new(MBIT, span(10_000), 2) });
+    (0..3).for_each(|_| bench.offer(us(0), 1000));
+    (0..2).for_each(|_| bench.offer(us(30_000), 1000));
+    // 0 and 1 leave at 8 and 16 ms; 2 waits, 3 finds room, 4 does not.
+    assert_eq!(bench.arrivals(), [(18_000, 0), (26_000, 1), (68_000, 2), (76_000, 3)]);
+    assert_eq!(bench.depot.dropped, [(4, DropCause::Overflow)]);
+
+    // A link of a trace loses the opportunities of the pause: one each 10 ms.
+    let trace = Arc::new(RateTrace::parse("10").expect("a trace"));
+    let mut bench =
+        Bench::new(LinkConfig { rate: RateModel::Trace(trace), pauses: pauses.clone(), ..LinkConfig::default() });
+    (0..3).for_each(|_| bench.offer(us(0), 1500));
+    assert_eq!(bench.arrivals(), [(10_000, 0), (60_000, 1), (70_000, 2)]);
+
+    // A link that comes up within a pause waits for its end.
+    let schedule = Schedule::DownDuring(vec![(us(11_000), us(20_000))]);
+    let mut bench = Bench::new(LinkConfig { schedule, pauses, ..LinkConfig::new(MBIT, span(0), 10) });
+    bench.offer(us(25_000), 1000);
+    assert_eq!(bench.arrivals(), [(58_000, 0)]);
+}
+
+#[test]
 fn a_delivery_at_the_moment_of_going_down_still_takes_place() {
     let schedule = Schedule::DownDuring(vec![(us(8_000), Instant::NEVER)]);
     let mut bench = Bench::new(LinkConfig { schedule, ..LinkConfig::new(MBIT, span(0), 10) });
@@ -466,6 +491,7 @@ fn packets_longer_than_the_mtu_are_dropped_from_its_time_on_and_others_pass() {
     let mtu = Some(LinkMtu { bytes: 1_000, from: us(10_000) });
     let mut bench = Bench::new(LinkConfig { mtu, ..LinkConfig::default() });
     assert!(!LinkConfig { mtu, ..LinkConfig::default() }.is_transparent());
+    assert!(!LinkConfig { pauses: vec![(us(1), us(2))], ..LinkConfig::default() }.is_transparent());
     for (time, length) in [(9_999, 1_001), (10_000, 1_000), (10_000, 1_001)] {
         bench.offer(us(time), length);
     }

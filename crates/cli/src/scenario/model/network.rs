@@ -120,6 +120,8 @@ pub struct Link {
     pub mtu: Option<(Size, Duration)>,
     /// When it carries nothing; without an end: for good.
     pub down: Vec<(Duration, Option<Duration>)>,
+    /// When it sends nothing and its queue waits.
+    pub paused: Vec<(Duration, Duration)>,
     /// How its quality changes, in order of time: straight lines between the points.
     pub coverage: Vec<CoveragePoint>,
 }

@@ -4,7 +4,8 @@ use super::who::Who;
 use crate::calibrate::side_by_side::Tally;
 use crate::statistics::{median, quantile};
 use crate::sweep::point::{Class, Point};
-use crate::sweep::score::{Group, benefit};
+use crate::sweep::point_score::benefit;
+use crate::sweep::score::Group;
 use crate::table;
 use serde::Serialize;
 
