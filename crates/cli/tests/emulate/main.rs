@@ -57,5 +57,8 @@ fn main() {
     }
     let stack = programs::stack_trials().into_iter().chain(streams::linux_trials());
     trials.extend(stack.map(|trial| trial.with_ignored_flag(missing.is_some() || no_mptcp || no_nft)));
-    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+    let mut arguments = Arguments::from_args();
+    // They mostly wait.
+    arguments.test_threads.get_or_insert(8);
+    libtest_mimic::run(&arguments, trials).exit();
 }

@@ -203,7 +203,26 @@ fn what_is_no_stream_is_refused_in_a_sentence() {
     assert_eq!(cutter.finish().unwrap_err(), CutError::NotThat(Format::H264));
 }
 
+/// Where a packet may begin, and how much is left at the end.
+fn tried(mut rest: &[u8], skipped: impl Fn(&[u8]) -> usize) -> (Vec<usize>, usize) {
+    let mut found = Vec::new();
+    while rest.len() >= PACKET {
+        found.extend((rest[0] == 0x47).then_some(rest.len()));
+        rest = rest.get(skipped(rest)..).unwrap_or_default();
+    }
+    (found, rest.len())
+}
+
 proptest! {
+    #[test]
+    fn noise_is_skipped_as_if_byte_by_byte(noise in proptest::collection::vec(prop_oneof![2 => Just(0x47), 1 => 0..9_u8], 0..1_500)) {
+        let slowly = |rest: &[u8]| match rest[0] {
+            0x47 => PACKET,
+            _ => transport::aligned(&rest[PACKET..]).map_or(1, |at| at + PACKET),
+        };
+        prop_assert_eq!(tried(&noise, transport::skipped), tried(&noise, slowly));
+    }
+
     #[test]
     fn no_byte_is_lost_or_made_up(
         noise in proptest::collection::vec((0..2_000_usize, any::<u8>()), 0..20),

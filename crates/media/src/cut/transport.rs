@@ -29,8 +29,28 @@ const STREAMS: usize = 64;
 
 /// Where packets begin, if several in step are there.
 pub(crate) fn aligned(bytes: &[u8]) -> Option<usize> {
-    let in_step = |at: &usize| (0..IN_STEP).all(|packet| bytes.get(at + packet * PACKET) == Some(&SYNC));
-    (0..PACKET).find(in_step)
+    (0..PACKET).find(|at| in_step(bytes, *at))
+}
+
+/// Whether packets in step begin there.
+fn in_step(bytes: &[u8], at: usize) -> bool {
+    (0..IN_STEP).all(|packet| bytes.get(at + packet * PACKET) == Some(&SYNC))
+}
+
+/// How many bytes are skipped where no packet begins: out of step, or one that is marked as broken.
+pub(super) fn skipped(rest: &[u8]) -> usize {
+    if rest.first() == Some(&SYNC) {
+        return PACKET;
+    }
+    let after = rest.get(PACKET..).unwrap_or_default();
+    if let Some(at) = aligned(after) {
+        return at + PACKET;
+    }
+    // From byte to byte one place more is in sight; the others were looked at.
+    let tells = |skip: &usize| rest.get(*skip) == Some(&SYNC) || in_step(after, skip + PACKET - 1);
+    (1..=rest.len().saturating_sub(PACKET))
+        .find(tells)
+        .unwrap_or_else(|| (rest.len() + 1).saturating_sub(PACKET).max(1))
 }
 
 /// What a packet says in its first bytes.
@@ -124,9 +144,7 @@ impl Transport {
                     rest = after;
                 }
                 None => {
-                    // Out of step, or a packet that is marked as broken.
-                    let skip = aligned(after).filter(|_| packet.first() != Some(&SYNC));
-                    let skip = if packet.first() == Some(&SYNC) { PACKET } else { skip.map_or(1, |at| at + PACKET) };
+                    let skip = skipped(rest);
                     self.counters.skipped_bytes += skip as u64;
                     rest = rest.get(skip..).unwrap_or_default();
                 }

@@ -176,6 +176,13 @@ impl Connection {
             subflow.receiver.place(now, range.0, range.1, subflow.mss, &self.config.tcp);
             return;
         }
+        // What lies beyond the window is not taken, and not acknowledged: if the connection fell back before there is room, it
+        // would not come again.
+        let data_end = mapping.data_seq.wrapping_add(u64::from(range.1 - mapping.seq));
+        if data_end > self.receiver.buffer.right_edge() {
+            subflow.receiver.acknowledge_now();
+            return;
+        }
         let verification =
             self.receiver.pending_mappings.take_in(id, next, mapping, seq, payload, &self.identity.remote);
         if !matches!(verification, Verification::Refused) {

@@ -53,6 +53,8 @@ mod state;
 mod subflow_order;
 mod subflows;
 mod teardown;
+#[cfg(test)]
+mod tests;
 mod time_wait;
 mod timer_table;
 mod timers;

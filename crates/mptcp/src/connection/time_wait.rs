@@ -189,24 +189,33 @@ impl Connection {
 }
 
 #[cfg(test)]
+impl TimeWait {
+    /// One in which nothing was said.
+    pub(crate) fn between(local: SocketAddr, remote: SocketAddr, until: Instant) -> Self {
+        Self {
+            local,
+            remote,
+            until,
+            wait: Duration::from_secs(60),
+            send_next: SeqNumber(0),
+            receive_next: SeqNumber(0),
+            stamps: None,
+            window: 0,
+            data_ack: None,
+            next_challenge: Instant::ZERO,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_next_connection_begins_beyond_the_last_also_where_that_was_faster_than_the_clock() {
         let end = |port| SocketAddr::from(([10, 0, 0, 1], port));
-        let time_wait = TimeWait {
-            local: end(1),
-            remote: end(2),
-            until: Instant::ZERO,
-            wait: Duration::from_secs(60),
-            send_next: SeqNumber(u32::MAX - 10),
-            receive_next: SeqNumber(0),
-            stamps: None,
-            window: 0,
-            data_ack: None,
-            next_challenge: Instant::ZERO,
-        };
+        let time_wait =
+            TimeWait { send_next: SeqNumber(u32::MAX - 10), ..TimeWait::between(end(1), end(2), Instant::ZERO) };
         assert_eq!(time_wait.initial_after(SeqNumber(5)), SeqNumber(5));
         assert_eq!(time_wait.initial_after(SeqNumber(u32::MAX - 10)), SeqNumber(65_525));
         assert_eq!(time_wait.initial_after(SeqNumber(u32::MAX - 1_000)), SeqNumber(65_525));

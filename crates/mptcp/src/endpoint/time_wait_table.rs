@@ -93,3 +93,23 @@ impl TimeWaitTable {
         self.waits.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_goes_for_a_new_one_and_a_pair_that_waits_again_is_not_the_oldest() {
+        let end = |port| SocketAddr::from(([10, 0, 0, 1], port));
+        let wait = |port, secs| TimeWait::between(end(port), end(80), Instant::ZERO + Duration::from_secs(secs));
+        let mut table = TimeWaitTable::new(2, FixedState::default());
+        assert!(!table.insert(wait(1, 10)));
+        // Its next connection came, and waits again, behind another.
+        assert!(table.remove(end(1), end(80)).is_some());
+        assert!(!table.insert(wait(2, 15)));
+        assert!(!table.insert(wait(1, 20)));
+        assert!(table.insert(wait(3, 25)));
+        let left = [1, 2, 3].map(|port| table.get(end(port), end(80)).is_some());
+        assert_eq!(left, [true, false, true]);
+    }
+}

@@ -29,6 +29,8 @@ pub mod segment_arrives;
 mod silence;
 mod state;
 mod tcp_state;
+#[cfg(test)]
+mod tests;
 pub mod timers;
 pub mod transmit;
 

@@ -133,7 +133,7 @@ impl Subflow {
 
     /// Sets when the next segment may go: at the rate of congestion control, or window over round trip with the
     /// headroom that others use (2 in slow start, 1.2 later), if pacing is on.
-    fn pace(&mut self, cx: &Context<'_>, bytes: u64) {
+    pub(super) fn pace(&mut self, cx: &Context<'_>, bytes: u64) {
         let id = self.identity.id;
         let rate = match cx.congestion.pacing_rate(id) {
             Some(rate) if rate > Rate::ZERO => {
@@ -153,7 +153,7 @@ impl Subflow {
 
     /// A quantum leaves together (send_quantum, draft-ietf-ccwg-bbr, section 5.6.3), and who was woken late catches up with
     /// half of one. A quantum of two segments is spread, as their acknowledgements are.
-    fn pace_quantum(&mut self, now: Instant, rate: Rate, bytes: u64) {
+    pub(super) fn pace_quantum(&mut self, now: Instant, rate: Rate, bytes: u64) {
         let quantum = send_quantum(rate, self.mss);
         let together = quantum > 2 * u64::from(self.mss);
         if self.rates.pace_until <= now {

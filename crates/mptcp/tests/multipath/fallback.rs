@@ -4,7 +4,7 @@ use super::orders::{create, obedient_pair};
 use super::peer::{Peer, capable, options, reset_reason};
 use crate::pair::{Fate, Pair, config, pattern};
 use anabranch_mptcp::Protocol;
-use anabranch_mptcp::{CloseCause, ConnectionConfig, Event, FallbackCause};
+use anabranch_mptcp::{BufferSize, CloseCause, ConnectionConfig, Event, FallbackCause};
 use anabranch_policy::ids::{ConnectionId, SubflowId};
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Duration;
@@ -320,6 +320,27 @@ fn a_wrong_checksum_on_the_only_subflow_is_answered_with_mp_fail_and_ends_mptcp(
     // What a middlebox makes of the stream is delivered, as by TCP.
     peer.send(0, Flags::ACK, TcpOptions::default(), b"ghi");
     assert_eq!(peer.received, b"abcdXfghi");
+}
+
+#[test]
+fn octets_beyond_the_window_are_not_acknowledged_before_their_checksum_is_looked_at() {
+    let mut peer = one_subflow(ConnectionConfig { receive_buffer: BufferSize::Fixed(2_000), ..checked() });
+    peer.reading = false;
+    peer.send_data(0, 3, &[b'x'; 1_997]);
+    peer.take();
+    // A probe of the closed window is changed on its way. The subflow must not acknowledge it: after a fallback it would not
+    // come again, and there is no room for it.
+    let end = peer.flows[0].peer_initial + peer.flows[0].nxt;
+    send_damaged(&mut peer, 0, 2_000, b"yyyy", b"zzzz");
+    assert_eq!(peer.take().last().map(|packet| packet.segment.ack), Some(end));
+    assert_eq!(peer.protocol(), Protocol::Multipath);
+    let (now, id) = (peer.now, peer.id());
+    assert_eq!(peer.host.read(now, id, usize::MAX).map(|bytes| bytes.len()), Some(1_997));
+    peer.reading = true;
+    peer.settle();
+    peer.flows[0].nxt -= 4;
+    peer.send_data(0, 2_000, b"yyyy");
+    assert_eq!(peer.received, b"abcyyyy");
 }
 
 #[test]

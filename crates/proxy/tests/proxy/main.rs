@@ -29,5 +29,8 @@ fn main() {
         .collect();
     let trials =
         trials.into_iter().map(|trial| if missing.is_some() { trial.with_ignored_flag(true) } else { trial }).collect();
-    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+    let mut arguments = Arguments::from_args();
+    // They mostly wait.
+    arguments.test_threads.get_or_insert(6);
+    libtest_mimic::run(&arguments, trials).exit();
 }

@@ -28,6 +28,6 @@ fn main() {
         trials.map(|trial| if missing.is_some() { trial.with_ignored_flag(true) } else { trial }).collect();
     let mut arguments = Arguments::from_args();
     // They mostly wait.
-    arguments.test_threads.get_or_insert(4);
+    arguments.test_threads.get_or_insert(8);
     libtest_mimic::run(&arguments, trials).exit();
 }

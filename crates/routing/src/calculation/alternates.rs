@@ -147,3 +147,27 @@ impl Alternates<'_> {
         best
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_lead_over_links_that_both_ends_have_and_first_over_one_that_is_heard() {
+        let [one, two, three] = [1, 2, 3].map(|id| Vertex::Router(RouterId(id)));
+        let mut graph = Graph::default();
+        graph.set(one, true, [(two, 5), (three, 20)]);
+        graph.set(two, true, [(one, 5), (three, 5)]);
+        graph.set(three, true, [(one, 20)]);
+        let of = |graph: &Graph, heard: &[u32], to: Vertex| {
+            let found = distances(graph, RouterId(1), |router| heard.contains(&router.0));
+            graph.index(to).and_then(|index| found[index as usize])
+        };
+        // Router 3 does not have the link to 2.
+        assert_eq!(of(&graph, &[2, 3], three), Some(20));
+        graph.set(three, true, [(one, 20), (two, 5)]);
+        assert_eq!(of(&graph, &[2, 3], three), Some(10));
+        // The link to 2 is gone, says its silence.
+        assert_eq!(of(&graph, &[3], two), Some(25));
+    }
+}

@@ -325,3 +325,44 @@ impl Assembler {
 fn whole(header: &MessageHeader) -> u64 {
     HEADER as u64 + u64::from(header.length)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_policy::time::Duration;
+
+    fn at(micros: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(micros)
+    }
+
+    fn message(payload: &[u8]) -> Vec<u8> {
+        let header = MessageHeader { length: payload.len() as u32, ..MessageHeader::default() };
+        [header.encode().unwrap().as_slice(), payload].concat()
+    }
+
+    #[test]
+    fn a_message_that_began_to_arrive_earlier_is_dated_back_also_behind_later_ones() {
+        let mut assembler = Assembler::new(10_000);
+        let whole = message(b"abc");
+        assembler.take(at(50), Bytes::from([whole.clone(), whole.clone()].concat()));
+        assembler.record_arrival(0, at(10));
+        let arrivals = [0, 1].map(|_| match assembler.next_record(at(60)) {
+            Some(Record::Message { arrived, .. }) => arrived,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(arrivals, [at(10), at(50)]);
+    }
+
+    #[test]
+    fn where_messages_were_lost_a_header_alone_is_found_as_soon_as_it_is_whole() {
+        let mut assembler = Assembler::new(10_000);
+        assembler.skip(at(0), 100, Reason::Unframed);
+        assert!(matches!(assembler.next_record(at(0)), Some(Record::Gap { .. })));
+        let header = message(b"");
+        assert_eq!(header.len(), HEADER);
+        assembler.take(at(1), Bytes::from(header[..HEADER - 1].to_vec()));
+        assert_eq!(assembler.current(), Current::Unknown);
+        assembler.take(at(2), Bytes::from(header[HEADER - 1..].to_vec()));
+        assert!(matches!(assembler.next_record(at(2)), Some(Record::Message { offset: 100, .. })));
+    }
+}

@@ -107,7 +107,7 @@ impl Connection {
 
     /// Where the range ends that the peer withdrew, if it did. The last byte of a message is never withdrawn, so the one
     /// behind is of the same message, and of no use without the rest.
-    fn withdrawn_by_peer(&self, data_seq: u64) -> Option<u64> {
+    pub(super) fn withdrawn_by_peer(&self, data_seq: u64) -> Option<u64> {
         let partial = self.partial.as_deref()?;
         let useless = u64::from(partial.framing == Framing::Messages);
         let covers = |range: &&(u64, u64)| (range.0..range.1).contains(&data_seq);

@@ -14,6 +14,8 @@ mod side;
 mod skip;
 mod state;
 mod tell;
+#[cfg(test)]
+mod tests;
 
 mod withdraw;
 mod withdrawn;

@@ -1,0 +1,270 @@
+//! Decisions of a connection in states that are set up by hand: what no packets bring about alone.
+
+use super::association::Protocol;
+use super::opening::Opening;
+use super::opportunity::Opportunity;
+use super::output::Workspace;
+use super::scheduling::Blocked;
+use super::state::Connection;
+use super::subflows::Handle;
+use super::timer_table::Timer;
+use crate::config::{BufferSize, ConnectionConfig, Policies};
+use crate::event::SendKind;
+use crate::keys::Key;
+use crate::subflow::{Identity, State, Subflow};
+use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
+use anabranch_policy::path_manager::{ForwardDelays, Measurements};
+use anabranch_policy::scheduler::Work;
+use anabranch_policy::table::{Settings, build};
+use anabranch_policy::time::Instant;
+use anabranch_policy::view::SubflowView;
+use anabranch_policy::{congestion, scheduler};
+use anabranch_wire::tcp::Timestamps;
+use anabranch_wire::{Packet, Segment, SeqNumber};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// The first byte that is sent on each subflow.
+const INITIAL: SeqNumber = SeqNumber(1_000);
+
+pub(super) fn config() -> ConnectionConfig {
+    ConnectionConfig::new(Policies {
+        congestion: Arc::new(|| build(congestion::TABLE, "new_reno", &Settings::new()).unwrap()),
+        scheduler: Arc::new(|| build(scheduler::TABLE, "lowest_rtt", &Settings::new()).unwrap()),
+        reliability: crate::config::fully_reliable(),
+    })
+}
+
+/// An MPTCP connection with so many established subflows, whose windows are open for 60,000 bytes; that of the connection is
+/// closed.
+pub(super) fn connected(config: ConnectionConfig, subflows: u32) -> Connection {
+    let opening = Opening {
+        id: ConnectionId(1),
+        config: Arc::new(config),
+        key: Key(7),
+        derived: Key(7).derive(),
+        initial: INITIAL,
+        stamp_offset: 0,
+        local: ([10, 0, 0, 1], 5_000).into(),
+        remote: ([10, 0, 0, 2], 80).into(),
+        local_address: AddressId(1),
+        measurements: Measurements::Never,
+        forward_delays: ForwardDelays::OfAcknowledgements,
+    };
+    let mut connection = Connection::connect(Instant::ZERO, opening);
+    connection.association.protocol = Protocol::Multipath;
+    connection.association.confirmed = true;
+    for id in 1..subflows {
+        let identity = Identity {
+            id: SubflowId(id),
+            local: ([10, 0, id as u8, 1], 5_000).into(),
+            remote: ([10, 0, 0, 2], 80).into(),
+            local_address: AddressId(1 + id as u8),
+            remote_address: AddressId(0),
+        };
+        connection.subflows.push(Subflow::new(identity, State::Established, INITIAL, Instant::ZERO));
+    }
+    let mut next = connection.subflows.first_handle();
+    while let Some(handle) = next {
+        let subflow = &mut connection.subflows[handle];
+        subflow.state = State::Established;
+        subflow.handshake.due = false;
+        subflow.send.una = subflow.send.nxt;
+        subflow.window.edge = subflow.send.nxt + 60_000;
+        connection.establish(Instant::ZERO, handle);
+        next = connection.subflows.after(handle);
+    }
+    connection
+}
+
+fn first(connection: &Connection) -> Handle {
+    connection.subflows.first_handle().unwrap()
+}
+
+fn write(connection: &mut Connection, length: usize) {
+    assert_eq!(connection.write(Bytes::from(vec![0; length])), length);
+}
+
+/// New data is given to a subflow, and does not leave it.
+fn put_new(connection: &mut Connection, handle: Handle, length: usize) {
+    let data_seq = connection.sender.data_nxt;
+    connection.sender.data_nxt += length as u64;
+    connection.subflows[handle].push(data_seq, Bytes::from(vec![0; length]), SendKind::New);
+}
+
+fn views(connection: &Connection) -> Vec<SubflowView> {
+    let mut views = Vec::new();
+    connection.subflow_views(&mut views);
+    views
+}
+
+fn is_shut(connection: &mut Connection) -> bool {
+    Opportunity::new(connection, Instant::ZERO, &mut Workspace::default()).is_shut()
+}
+
+#[test]
+fn nothing_new_can_go_where_there_is_none_or_the_window_is_closed_or_blocked() {
+    let mut connection = connected(config(), 1);
+    connection.sender.window_edge = 10_000;
+    assert!(is_shut(&mut connection), "there is nothing");
+    write(&mut connection, 5_000);
+    assert!(!is_shut(&mut connection));
+    connection.scheduling.blocked = Some(Blocked::new(Instant::ZERO, 0, None));
+    assert!(is_shut(&mut connection), "blocked, though there is a window");
+    connection.scheduling.blocked = None;
+    connection.sender.window_edge = 0;
+    assert!(is_shut(&mut connection), "closed");
+}
+
+#[test]
+fn a_closed_window_is_blocked_only_if_a_subflow_has_room_and_bytes_behind_the_hole_arrived() {
+    let hole = |window: u64, delivered_end: u64, room: bool| {
+        let mut connection = connected(config(), 1);
+        connection.sender.window_edge = window;
+        write(&mut connection, 20_000);
+        let handle = first(&connection);
+        put_new(&mut connection, handle, 1_000);
+        connection.sender.delivered_end = delivered_end;
+        let views = if room { views(&connection) } else { Vec::new() };
+        let hole = connection.consider_blocked(Instant::ZERO, 1_000, &views).map(|hole| hole.data_seq);
+        assert_eq!(connection.timers.runs(Timer::Blocked), hole.is_some());
+        hole
+    };
+    assert_eq!(hole(1_500, 1_000, true), Some(0));
+    assert_eq!(hole(1_500, 1_000, false), None, "no room");
+    assert_eq!(hole(9_000, 1_000, true), None, "a window");
+    assert_eq!(hole(1_500, 0, true), None, "nothing arrived behind the hole");
+}
+
+#[test]
+fn who_waits_for_the_window_of_one_subflow_or_for_the_scheduler_alone_is_shut_out() {
+    // All was given to the second subflow, whose window is closed; the connection's is open.
+    let mut connection = connected(config(), 2);
+    connection.sender.window_edge = 50_000;
+    write(&mut connection, 1_000);
+    let second = connection.subflows.after(first(&connection)).unwrap();
+    let next = connection.subflows[second].send.nxt;
+    connection.subflows[second].window.edge = next;
+    put_new(&mut connection, second, 1_000);
+    assert!(connection.sender.all_assigned());
+    connection.watch_window(Instant::ZERO);
+    assert!(connection.timers.runs(Timer::Persist));
+
+    // New data could go, and the scheduler has no subflow for it.
+    let mut connection = connected(config(), 2);
+    connection.sender.window_edge = 50_000;
+    write(&mut connection, 1_000);
+    connection.watch_window(Instant::ZERO);
+    assert!(connection.timers.runs(Timer::Persist));
+
+    // Nothing waits.
+    let mut connection = connected(config(), 2);
+    connection.sender.window_edge = 50_000;
+    connection.watch_window(Instant::ZERO);
+    assert!(!connection.timers.runs(Timer::Persist));
+}
+
+#[test]
+fn a_subflow_that_its_window_keeps_idle_is_not_asked_for_data_that_arrived_elsewhere() {
+    let is_asked = |arrived: u64| {
+        let mut connection = connected(config(), 2);
+        connection.sender.window_edge = 50_000;
+        write(&mut connection, 2_000);
+        let (handle, second) = (first(&connection), connection.subflows.after(first(&connection)).unwrap());
+        put_new(&mut connection, handle, 1_000);
+        let next = connection.subflows[second].send.nxt;
+        connection.subflows[second].window.edge = next;
+        put_new(&mut connection, second, 1_000);
+        // The first subflow is busy: it sends its half.
+        assert!(connection.poll_transmit(Instant::ZERO, &mut Workspace::default(), &mut Packet::default()));
+        connection.sender.buffer.acknowledge(arrived);
+        connection.watch_window(Instant::ZERO);
+        connection.timers.runs(Timer::Persist)
+    };
+    assert!(is_asked(1_000));
+    assert!(!is_asked(2_000));
+}
+
+#[test]
+fn a_subflow_is_measured_only_with_data_that_is_outstanding_and_after_its_handshake() {
+    let mut connection = connected(config(), 2);
+    write(&mut connection, 1_000);
+    assert!(!connection.probe(SubflowId(1)), "nothing was sent on any subflow");
+    let handle = first(&connection);
+    put_new(&mut connection, handle, 1_000);
+    let second = connection.subflows.after(first(&connection)).unwrap();
+    connection.subflows[second].handshake.confirmed = false;
+    assert!(!connection.probe(SubflowId(1)), "its join is not confirmed");
+    connection.subflows[second].handshake.confirmed = true;
+    assert!(connection.probe(SubflowId(1)));
+    assert!(connection.subflows[second].has_something_to_send());
+}
+
+#[test]
+fn segments_share_a_mapping_only_where_mptcp_is_confirmed_and_there_are_no_checksums() {
+    let place = |confirmed: bool, checksum: bool, protocol: Protocol| {
+        let mut connection = connected(config(), 1);
+        connection.scheduling.needs.segments_per_mapping = 4;
+        (connection.association.confirmed, connection.association.checksum) = (confirmed, checksum);
+        connection.association.protocol = protocol;
+        let handle = first(&connection);
+        let subflow = &mut connection.subflows[handle];
+        subflow.negotiated.sack = true;
+        subflow.counters.bytes_acked = 1_000_000;
+        connection.place_under_mapping(SubflowId(0))
+    };
+    assert!(place(true, false, Protocol::Multipath).is_some());
+    assert!(place(false, false, Protocol::Multipath).is_none());
+    assert!(place(true, true, Protocol::Multipath).is_none());
+    assert!(place(true, false, Protocol::Tcp).is_none());
+}
+
+#[test]
+fn the_delay_of_acknowledgements_is_measured_where_they_echo_a_timestamp() {
+    let meters = |echo: u32| {
+        let mut connection = connected(config(), 1);
+        let handle = first(&connection);
+        connection.subflows[handle].negotiated.timestamps = true;
+        let mut segment = Segment::default();
+        segment.options.timestamps = Some(Timestamps { value: 100, echo });
+        connection.record_acknowledged_delay(Instant::ZERO, handle, &segment);
+        connection.measurement.watch.as_ref().unwrap().meters.iter().count()
+    };
+    assert_eq!(meters(60), 1);
+    assert_eq!(meters(0), 0, "it echoes nothing");
+}
+
+#[test]
+fn a_receive_buffer_is_blocked_when_less_than_a_segment_fits_behind_what_it_holds() {
+    let is_blocked = |free: usize, protocol: Protocol| {
+        let mut connection = connected(ConnectionConfig { receive_buffer: BufferSize::Fixed(10_000), ..config() }, 1);
+        connection.association.protocol = protocol;
+        connection.measurement.watch.as_mut().unwrap().of = ForwardDelays::OfArrivals;
+        connection.receiver.buffer.set_segment_size(1_000);
+        assert_eq!(connection.receiver.offer_window(), 10_000);
+        // A hole of a thousand bytes at the left edge.
+        connection.receiver.buffer.insert(Instant::ZERO, 1_000, Bytes::from(vec![0; 9_000 - free]));
+        connection.watch_receive_buffer(Instant::ZERO);
+        connection.measurement.watch.as_ref().unwrap().repeat_at != Instant::NEVER
+    };
+    assert!(is_blocked(999, Protocol::Multipath));
+    assert!(!is_blocked(1_000, Protocol::Multipath));
+    assert!(!is_blocked(0, Protocol::Tcp), "TCP has nothing to choose");
+}
+
+#[test]
+fn what_is_done_to_each_subflow_is_done_to_all_that_are_left() {
+    let mut connection = connected(config(), 3);
+    assert!(connection.subflows.only().is_none());
+    let handle = first(&connection);
+    connection.subflows.remove(handle);
+    let mut met = Vec::new();
+    connection.subflows.each_mut(|subflow| {
+        met.push(subflow.id().0);
+        false
+    });
+    assert_eq!(met, [1, 2]);
+    let second = first(&connection);
+    connection.subflows.remove(second);
+    assert_eq!(connection.subflows.only().map(Subflow::id), Some(SubflowId(2)));
+}
