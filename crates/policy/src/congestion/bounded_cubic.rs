@@ -123,6 +123,9 @@ struct BoundedCubic {
     /// Another subflow over the same bottleneck has seen congestion, and this one has not reduced its window yet.
     reduction_due: bool,
     last_ack: Instant,
+    /// The congestion window, bytes, and the rate of pacing, as the rest of this says: both are asked for several times a segment,
+    /// and change with acknowledgements only.
+    settled: (u64, Option<Rate>),
 }
 
 impl BoundedCubic {
@@ -175,6 +178,26 @@ impl BoundedCubic {
         let pair = self.rate().time_for(2 * u64::from(self.mss)).min(least / 8);
         let hosts = if self.is_local() { HOLD } else { Duration::from_millis(1) };
         rtt > least + (least / 8).max(hosts) + pair
+    }
+
+    /// Computes anew what follows from the rest.
+    fn settle(&mut self) {
+        let mss = u64::from(self.mss);
+        let window = if self.timed_out { mss } else { self.cubic.window().min(self.model_window()).max(mss) };
+        self.settled = (window, self.pacing(window));
+    }
+
+    fn pacing(&self, window: u64) -> Option<Rate> {
+        if self.phase != Phase::StartUp && !self.queue.has_room() {
+            // CUBIC alone, and unpaced as other senders are: in a queue of a few packets paced flows lose to unpaced ones.
+            return None;
+        }
+        let gain = self.phase.pacing_gain();
+        Some(if self.phase.is_paced_by_window() {
+            Rate::from_bytes_over(window, self.smoothed_rtt.max(self.least())).mul_f64(gain)
+        } else {
+            self.rate().mul_f64(gain).max(Rate::from_bytes_over(u64::from(self.mss), self.smoothed_rtt))
+        })
     }
 
     fn reduce(&mut self, now: Instant, in_flight: u64, lost: u64) {
@@ -337,6 +360,7 @@ impl BoundedCubic {
             self.cubic.raise_to((2 * bdp).max(host_budget(self.rate(), u64::from(self.mss), bdp)));
         }
         self.advance(ack);
+        self.settle();
         congested
     }
 }
@@ -347,7 +371,7 @@ impl SinglePath for BoundedCubic {
 
     fn start((): &(), start: Start) -> Self {
         let first = Some(start.smoothed_rtt).filter(|rtt| !rtt.is_zero());
-        Self {
+        let mut new = Self {
             mss: start.mss,
             cubic: Cubic::start(&CubicSettings::default(), start),
             bandwidth: WindowedMax::new(),
@@ -369,7 +393,10 @@ impl SinglePath for BoundedCubic {
             timed_out: false,
             reduction_due: false,
             last_ack: start.now,
-        }
+            settled: (0, None),
+        };
+        new.settle();
+        new
     }
 
     fn on_lost(&mut self, lost: &Lost) {
@@ -397,6 +424,7 @@ impl SinglePath for BoundedCubic {
             }
             Congestion::Penalty => self.cubic.on_congestion(event),
         }
+        self.settle();
     }
 
     fn on_recovery_end(&mut self, _now: Instant) {}
@@ -404,20 +432,22 @@ impl SinglePath for BoundedCubic {
     fn on_spurious(&mut self, now: Instant) {
         self.cubic.on_spurious(now);
         self.timed_out = false;
+        self.settle();
     }
 
     fn on_idle_restart(&mut self, window: u64) {
         self.cubic.on_idle_restart(window);
+        self.settle();
     }
 
     fn on_mss(&mut self, mss: u32) {
         self.mss = mss;
         self.cubic.on_mss(mss);
+        self.settle();
     }
 
     fn window(&self) -> u64 {
-        let mss = u64::from(self.mss);
-        if self.timed_out { mss } else { self.cubic.window().min(self.model_window()).max(mss) }
+        self.settled.0
     }
 
     fn ssthresh(&self) -> u64 {
@@ -429,16 +459,7 @@ impl SinglePath for BoundedCubic {
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
-        if self.phase != Phase::StartUp && !self.queue.has_room() {
-            // CUBIC alone, and unpaced as other senders are: in a queue of a few packets paced flows lose to unpaced ones.
-            return None;
-        }
-        let gain = self.phase.pacing_gain();
-        Some(if self.phase.is_paced_by_window() {
-            Rate::from_bytes_over(self.window(), self.smoothed_rtt.max(self.least())).mul_f64(gain)
-        } else {
-            self.rate().mul_f64(gain).max(Rate::from_bytes_over(u64::from(self.mss), self.smoothed_rtt))
-        })
+        self.settled.1
     }
 }
 
