@@ -499,12 +499,10 @@ impl Default for Connection {
 impl Connection {
     /// The share that `id` has of the windows of all subflows over its bottleneck.
     fn share(&self, id: SubflowId, now: Instant) -> f64 {
-        let beside = |(other, subflow): &(SubflowId, &BoundedCubic)| {
-            *other == id || (subflow.is_active(now) && self.bottlenecks.shares(id, *other))
-        };
-        let all: u64 = self.each.subflows.iter().filter(beside).map(|(_, subflow)| subflow.cubic.window()).sum();
+        let beside = self.bottlenecks.beside(id).filter_map(|other| self.each.subflows.get(other));
+        let others: u64 = beside.filter(|other| other.is_active(now)).map(|other| other.cubic.window()).sum();
         let own = self.each.subflows.get(id).map_or(0, |subflow| subflow.cubic.window());
-        own as f64 / all.max(1) as f64
+        own as f64 / (own + others).max(1) as f64
     }
 }
 
@@ -531,10 +529,10 @@ impl CongestionControl for Connection {
             self.bottlenecks.on_rtt(id, ack.now, rtt);
         }
         if subflow.acknowledge(ack, share) && several {
-            let beside =
-                |(other, _): &(SubflowId, &mut BoundedCubic)| *other != id && self.bottlenecks.shares(id, *other);
-            // Each at its own next acknowledgement: a window changes only with its own subflow's events.
-            self.each.subflows.iter_mut().filter(beside).for_each(|(_, subflow)| subflow.reduction_due = true);
+            for other in self.bottlenecks.beside(id) {
+                // At its own next acknowledgement: a window changes only with its own subflow's events.
+                self.each.subflows.get_mut(other).into_iter().for_each(|subflow| subflow.reduction_due = true);
+            }
         }
     }
     fn governs_recovery(&self) -> bool {

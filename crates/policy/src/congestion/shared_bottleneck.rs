@@ -148,10 +148,13 @@ impl SharedBottleneck {
         }
     }
 
-    /// Whether two subflows share a bottleneck, as far as is known.
-    pub(super) fn shares(&self, one: SubflowId, other: SubflowId) -> bool {
-        let same = |pair: &&Pair| pair.ids == (one, other) || pair.ids == (other, one);
-        one == other || self.pairs.iter().find(same).is_some_and(|pair| pair.shared)
+    /// The other subflows that share a subflow's bottleneck, as far as is known.
+    pub(super) fn beside(&self, id: SubflowId) -> impl Iterator<Item = SubflowId> {
+        self.pairs.iter().filter(|pair| pair.shared).filter_map(move |pair| match pair.ids {
+            (one, other) if one == id => Some(other),
+            (one, other) if other == id => Some(one),
+            _ => None,
+        })
     }
 }
 
@@ -176,7 +179,7 @@ mod tests {
                 detector.on_rtt(id, sent + rtt, rtt);
             }
         }
-        detector.shares(ONE, OTHER)
+        detector.beside(ONE).eq([OTHER])
     }
 
     /// A number from 0 to `most` that looks drawn.
@@ -219,9 +222,9 @@ mod tests {
         let mut detector = SharedBottleneck::default();
         detector.add(ONE);
         detector.add(OTHER);
-        assert!(detector.shares(ONE, OTHER));
+        assert!(detector.beside(ONE).eq([OTHER]) && detector.beside(OTHER).eq([ONE]));
         detector.remove(OTHER);
-        assert!(!detector.shares(ONE, OTHER));
+        assert!(detector.beside(ONE).eq([]));
         assert!(detector.pairs.is_empty() && detector.series.len() == 1);
     }
 }
