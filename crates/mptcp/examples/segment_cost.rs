@@ -167,7 +167,7 @@ fn main() {
     let (paths, window) = (number(1, 1), number(2, 100));
     let segments = number(3, 10_000);
     let mut lab = Lab::new(&policies, paths as usize, window);
-    lab.run(1_400 * paths * (8 * window + 5_000));
+    lab.run(1_400 * paths * (4 * window + 5_000));
     let (began, sent, at) = (std::time::Instant::now(), lab.segments(), lab.now);
     counted(&mut lab, 1_400 * segments);
     let (sent, took) = (lab.segments() - sent, began.elapsed());
