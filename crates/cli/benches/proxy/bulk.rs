@@ -1,6 +1,6 @@
 //! One connection that carries as much as it can, and the processor time that this takes.
 
-use crate::scene::{ENTRANCE, Scene, TARGET, run_in};
+use crate::scene::{Scene, TARGET, run_in};
 use anabranch_system::Namespace;
 use std::fmt;
 use std::io::{Read as _, Write as _};
@@ -65,9 +65,9 @@ impl Rate {
 
 /// Carries bytes for so long after the warm-up, over so many connections.
 pub fn measure(scene: &Scene, way: Way, time: Duration, connections: usize) -> Rate {
-    let listener = run_in(&scene.server, || TcpListener::bind((Ipv4Addr::LOCALHOST, TARGET)).expect("it is free"));
+    let listener = run_in(&scene.server, || TcpListener::bind((Ipv4Addr::UNSPECIFIED, TARGET)).expect("it is free"));
     let connect = |_| {
-        let near = run_in(&scene.client, || TcpStream::connect((Ipv4Addr::LOCALHOST, ENTRANCE)));
+        let near = run_in(&scene.client, || TcpStream::connect(scene.entrance));
         let (far, _) = listener.accept().expect("the connection comes through");
         let near = near.expect("the proxy listens");
         if way == Way::Up { (near, far) } else { (far, near) }

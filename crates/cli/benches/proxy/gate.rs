@@ -3,7 +3,7 @@
 use crate::bulk::{self, Way};
 use crate::rate;
 use crate::scene::{Mode, SHIPPED, Scene, Setting};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Others on the machine make this worse and never better: the best of so many tries counts.
@@ -18,7 +18,15 @@ const MOST_GROWTH: f64 = 1.3;
 const AT_ONCE: usize = 8;
 
 fn setting(program: &Path, policy: &str) -> Setting {
-    Setting { mode: Mode::Udp, paths: 1, policy: policy.to_owned(), delay: 0, workers: 1, program: program.into() }
+    Setting {
+        mode: Mode::Udp,
+        paths: 1,
+        policy: policy.to_owned(),
+        delay: 0,
+        workers: 1,
+        program: program.into(),
+        wireguard: PathBuf::new(),
+    }
 }
 
 /// Tries until it holds.

@@ -1,19 +1,21 @@
 //! What users run: `anabranch proxy` and `anabranch serve` with a key, in two network namespaces with a veth pair for each
 //! path. Bulk throughput, policies in alternation, and connections set up per second. `--only gate` judges, for CI. Needs root and nft; without, it says so
-//! and measures nothing.
+//! and measures nothing. The policy `wireguard` is wireguard-go between the same hosts, and is skipped where that is not installed.
 //!
 //! `cargo bench -p anabranch-cli --no-default-features --bench proxy -- [--rounds N] [--seconds S] [--minute SECONDS] [--at-once N]
 //! [--policies A,B] [--paths 1,2] [--modes tun,udp] [--ways up,down] [--delay MS] [--workers N] [--connections N]
-//! [--only bulk|rate|gate] [--program FILE]`
+//! [--only bulk|rate|gate] [--program FILE] [--wireguard FILE]`
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // its results
 
 mod bulk;
 mod gate;
 mod rate;
+mod relay;
 mod scene;
+mod wireguard;
 
-use scene::{Mode, SHIPPED, Scene, Setting};
+use scene::{Mode, SHIPPED, Scene, Setting, WIREGUARD, WIREGUARD_PROGRAM};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -36,6 +38,7 @@ struct Request {
     connections: usize,
     only: Option<String>,
     program: PathBuf,
+    wireguard: PathBuf,
 }
 
 /// The elements of a list with commas.
@@ -58,6 +61,7 @@ fn request() -> Result<Request, String> {
         connections: 1,
         only: None,
         program: PathBuf::from(env!("CARGO_BIN_EXE_anabranch")),
+        wireguard: PathBuf::from(WIREGUARD_PROGRAM),
     };
     let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
     while let Some(word) = words.next() {
@@ -77,6 +81,7 @@ fn request() -> Result<Request, String> {
             "--ways" => request.ways = list(&value, bulk::Way::named)?,
             "--only" => request.only = Some(value),
             "--program" => request.program = value.into(),
+            "--wireguard" => request.wireguard = value.into(),
             _ => return Err(format!("{word}: no such option")),
         }
     }
@@ -84,7 +89,7 @@ fn request() -> Result<Request, String> {
 }
 
 fn main() {
-    let request = request().unwrap_or_else(|error| {
+    let mut request = request().unwrap_or_else(|error| {
         eprintln!("{error}");
         std::process::exit(2);
     });
@@ -98,6 +103,10 @@ fn main() {
         }
         return;
     }
+    if request.policies.iter().any(|policy| policy == WIREGUARD) && !scene::is_installed(&request.wireguard) {
+        println!("skipped: {WIREGUARD}, there is no program `{}`", request.wireguard.display());
+        request.policies.retain(|policy| policy != WIREGUARD);
+    }
     let wanted = |what: &str| request.only.as_ref().is_none_or(|only| only == what);
     for &paths in &request.paths {
         for &mode in &request.modes {
@@ -108,6 +117,7 @@ fn main() {
                 delay: request.delay,
                 workers,
                 program: request.program.clone(),
+                wireguard: request.wireguard.clone(),
             };
             for &way in request.ways.iter().filter(|_| wanted("bulk")) {
                 compare(&request, way, &setting);
@@ -138,7 +148,9 @@ fn compare(request: &Request, way: bulk::Way, setting: &impl Fn(&str, u8) -> Set
         println!("\n{setting}, {connections} connection(s), {way}: median of {rounds} x {seconds} s");
         bulk::print(rates);
     }
-    if let ([one, other, ..], [first, second, ..]) = (settings.as_slice(), rates.as_slice()) {
-        bulk::print_ratio(&format!("{one} / {other}"), first, second);
+    if let ([one, others @ ..], [first, rest @ ..]) = (settings.as_slice(), rates.as_slice()) {
+        for (other, second) in others.iter().zip(rest) {
+            bulk::print_ratio(&format!("{one} / {other}"), first, second);
+        }
     }
 }

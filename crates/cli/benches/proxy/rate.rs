@@ -1,9 +1,9 @@
 //! Connections set up one after the other by several clients at a time: how many a second, and how long each took, from
 //! connecting to the proxy to the first byte of the target.
 
-use crate::scene::{ENTRANCE, Scene, TARGET, run_in};
+use crate::scene::{Scene, TARGET, run_in};
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -28,7 +28,8 @@ pub fn measure(scene: &Scene, stretches: usize, stretch_time: Duration, at_once:
     thread::scope(|scope| {
         let greeters = 4 * at_once; // most of them wait for the end of a connection
         (0..greeters).for_each(|_| drop(scope.spawn(|| greet(&listener, &over))));
-        (0..at_once).for_each(|_| drop(scope.spawn(|| run_in(&scene.client, || connect(&over, &stretch)))));
+        (0..at_once)
+            .for_each(|_| drop(scope.spawn(|| run_in(&scene.client, || connect(scene.entrance, &over, &stretch)))));
         println!("  {:>7} {:>9} {:>9} {:>9} {:>7}", "per s", "p50 ms", "p99 ms", "most ms", "failed");
         let mut cpu = (scene.proxy.cpu(), scene.serve.cpu());
         let mut each = Vec::new();
@@ -62,10 +63,10 @@ fn greet(listener: &TcpListener, over: &AtomicBool) {
 }
 
 /// A client: connects, reads the byte, goes.
-fn connect(over: &AtomicBool, stretch: &Mutex<Stretch>) {
+fn connect(entrance: SocketAddr, over: &AtomicBool, stretch: &Mutex<Stretch>) {
     while !over.load(Ordering::Relaxed) {
         let from = Instant::now();
-        let outcome = TcpStream::connect((Ipv4Addr::LOCALHOST, ENTRANCE)).and_then(|mut socket| {
+        let outcome = TcpStream::connect(entrance).and_then(|mut socket| {
             socket.set_read_timeout(Some(PATIENCE))?;
             socket.read_exact(&mut [0])
         });

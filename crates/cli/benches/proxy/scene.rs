@@ -1,11 +1,15 @@
 //! Two hosts with a veth pair for each path, and `anabranch proxy` and `anabranch serve` in them.
 
+use crate::relay::{self, Relay};
+use crate::wireguard;
 use anabranch_system::{Namespace, command_in};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fmt;
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -15,6 +19,10 @@ pub const ENTRANCE: u16 = 5_000;
 pub const TARGET: u16 = 5_001;
 /// The policy of who says nothing.
 pub const SHIPPED: &str = "default";
+/// The policy under which it is not our programs that are measured but [`WIREGUARD_PROGRAM`], over the first path.
+pub const WIREGUARD: &str = "wireguard";
+/// The user-space WireGuard that it is compared with.
+pub const WIREGUARD_PROGRAM: &str = "wireguard-go";
 /// Where the server listens.
 const SERVER: u16 = 4_433;
 
@@ -42,18 +50,23 @@ pub struct Setting {
     pub paths: u8,
     /// [`SHIPPED`], or what `--policy` says.
     pub policy: String,
-    /// Of each direction, ms; 0: no netem.
+    /// Of each direction, ms; 0: a veth pair without a relay.
     pub delay: u32,
     /// Of each of the two programs; 0: as many as they choose.
     pub workers: u8,
     pub program: PathBuf,
+    pub wireguard: PathBuf,
 }
 
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { mode, paths, policy, delay, workers, .. } = self;
         let mode = if *mode == Mode::Tun { "TUN" } else { "UDP" };
-        write!(f, "{policy}, {mode}, {paths} path(s), {workers} worker(s)")?;
+        if policy == WIREGUARD {
+            write!(f, "{WIREGUARD_PROGRAM}, 1 of {paths} path(s)")?;
+        } else {
+            write!(f, "{policy}, {mode}, {paths} path(s), {workers} worker(s)")?;
+        }
         if *delay > 0 { write!(f, ", {delay} ms each way") } else { Ok(()) }
     }
 }
@@ -61,11 +74,16 @@ impl fmt::Display for Setting {
 /// What this machine lacks, if anything.
 pub fn missing() -> Option<String> {
     for program in ["ip", "nft", "sysctl"] {
-        if Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
+        if !is_installed(Path::new(program)) {
             return Some(format!("there is no program `{program}`"));
         }
     }
     Namespace::new().err().map(|error| format!("no network namespaces, are we root? ({error})"))
+}
+
+/// Whether there is such a program.
+pub fn is_installed(program: &Path) -> bool {
+    Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
 /// A program that is ended with this.
@@ -85,6 +103,12 @@ impl Program {
         // What it says at the end is read, so that it never waits for us.
         std::thread::spawn(move || lines.for_each(drop));
         Self(child)
+    }
+
+    /// Starts one that says nothing.
+    pub fn start_silent(host: &Namespace, program: &Path, words: &[&str]) -> Self {
+        let child = command_in(host, program.as_os_str()).args(words).stdout(Stdio::null()).spawn();
+        Self(child.unwrap_or_else(|error| panic!("{}: {error}", program.display())))
     }
 
     /// Processor time that it has used, user and system.
@@ -119,6 +143,9 @@ pub struct Scene {
     pub serve: Program,
     pub client: Namespace,
     pub server: Namespace,
+    /// Where programs of the client's host connect to, to reach [`TARGET`] of the server's.
+    pub entrance: SocketAddr,
+    _relays: Vec<Relay>,
     _directory: Directory,
 }
 
@@ -140,7 +167,12 @@ impl Scene {
         let key = directory.0.join("key");
         let made = Command::new(&setting.program).arg("key").arg(&key).stdout(Stdio::null()).status();
         assert!(made.expect("the program runs").success(), "no key");
-        let (client, server) = hosts(setting);
+        let (client, server, relays) = hosts(setting);
+        if setting.policy == WIREGUARD {
+            let (proxy, serve) = wireguard::start(&client, &server, &setting.wireguard);
+            let entrance = SocketAddr::from((wireguard::SERVER, TARGET));
+            return Self { proxy, serve, client, server, entrance, _relays: relays, _directory: directory };
+        }
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let mut common = words(&format!("--key {}", key.display()));
         (1..=setting.paths).for_each(|path| common.extend(words(&format!("--uplink path{path}"))));
@@ -157,40 +189,47 @@ impl Scene {
         };
         let serve = start(&server, &format!("serve --port {SERVER} --to 127.0.0.1:{TARGET}"));
         let proxy = start(&client, &format!("proxy --server 10.1.1.2:{SERVER} --forward {ENTRANCE}"));
-        Self { proxy, serve, client, server, _directory: directory }
+        let entrance = SocketAddr::from((Ipv4Addr::LOCALHOST, ENTRANCE));
+        Self { proxy, serve, client, server, entrance, _relays: relays, _directory: directory }
     }
 }
 
-/// The hosts, with a path for each veth pair.
-fn hosts(setting: &Setting) -> (Namespace, Namespace) {
+/// The hosts, with a veth pair for each path, or where there is a delay two TUN devices and a relay.
+fn hosts(setting: &Setting) -> (Namespace, Namespace, Vec<Relay>) {
     let client = Namespace::new().expect("there were namespaces a moment ago");
     let server = Namespace::new().expect("there were namespaces a moment ago");
+    let mut devices = Vec::new();
     for (host, number, other) in [(&client, 1, &server), (&server, 2, &client)] {
-        run_in(host, || {
+        devices.push(run_in(host, || {
             ip("link set lo up");
             // Connections of the benchmark's own must not run out of ports.
             sysctl("net.ipv4.ip_local_port_range=10000 65000");
-            for path in 1..=setting.paths {
-                if number == 1 {
-                    let (pid, fd) = (std::process::id(), std::os::fd::AsRawFd::as_raw_fd(other.file()));
-                    ip(&format!("link add path{path} type veth peer name path{path} netns /proc/{pid}/fd/{fd}"));
-                }
-                ip(&format!("addr add 10.1.{path}.{number}/24 dev path{path}"));
-                ip(&format!("link set path{path} up"));
-                if setting.delay > 0 {
-                    let (delay, device) = (setting.delay, format!("path{path}"));
-                    let words = format!("qdisc add dev {device} root netem delay {delay}ms limit 100000");
-                    run(Command::new("tc").args(words.split_whitespace()));
-                }
-            }
+            let each = |path| path_end(setting, path, number, other);
+            let devices: Vec<_> = (1..=setting.paths).filter_map(each).collect();
             // Both paths lead to all addresses of the other end.
             for path in 1..=setting.paths {
                 let gateway = format!("10.1.{path}.{}", 3 - number);
                 ip(&format!("route add default via {gateway} dev path{path} metric {path}"));
             }
-        });
+            devices
+        }));
     }
-    (client, server)
+    let delay = Duration::from_millis(setting.delay.into());
+    let (right, left) = (devices.pop().unwrap_or_default(), devices.pop().unwrap_or_default());
+    let relays = left.into_iter().zip(right).map(|(left, right)| Relay::between(left, right, delay)).collect();
+    (client, server, relays)
+}
+
+/// One host's end of a path, in the calling thread's namespace; the device, if packets are relayed.
+fn path_end(setting: &Setting, path: u8, number: u8, other: &Namespace) -> Option<OwnedFd> {
+    let device = (setting.delay > 0).then(|| relay::device(&format!("path{path}")));
+    if device.is_none() && number == 1 {
+        let (pid, fd) = (std::process::id(), other.file().as_raw_fd());
+        ip(&format!("link add path{path} type veth peer name path{path} netns /proc/{pid}/fd/{fd}"));
+    }
+    ip(&format!("addr add 10.1.{path}.{number}/24 dev path{path}"));
+    ip(&format!("link set path{path} up"));
+    device
 }
 
 /// Runs `work` in a host.
@@ -198,7 +237,7 @@ pub fn run_in<T: Send>(host: &Namespace, work: impl FnOnce() -> T + Send) -> T {
     host.run(work).expect("it can be entered")
 }
 
-fn ip(words: &str) {
+pub fn ip(words: &str) {
     run(Command::new("ip").args(words.split_whitespace()));
 }
 

@@ -8,7 +8,7 @@ use super::state::Subflow;
 use super::tcp_state::State;
 use super::timers::SubflowTimer;
 use crate::event::SendKind;
-use anabranch_policy::congestion::{Sent, send_quantum};
+use anabranch_policy::congestion::{Sent, send_quantum, whole_packet};
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::Instant;
 
@@ -152,14 +152,21 @@ impl Subflow {
     }
 
     /// A quantum leaves together (send_quantum, draft-ietf-ccwg-bbr, section 5.6.3), and who was woken late catches up with
-    /// half of one. A quantum of two segments is spread, as their acknowledgements are.
+    /// half of one, or where it is of whole packets of the host's offload with another. A quantum of two segments is spread, as
+    /// their acknowledgements are.
     pub(super) fn pace_quantum(&mut self, now: Instant, rate: Rate, bytes: u64) {
         let quantum = send_quantum(rate, self.mss);
+        let whole = quantum >= whole_packet(self.mss);
         let together = quantum > 2 * u64::from(self.mss);
-        if self.rates.pace_until <= now {
+        // What is of whole packets and has been begun is not begun anew: one and a half would end with a part of one.
+        if self.rates.pace_until <= now && !(whole && self.rates.released > 0) {
             self.rates.released = if together { quantum as u32 } else { 0 };
         }
-        let late = rate.time_for(if together { quantum / 2 } else { bytes });
+        let late = rate.time_for(match (whole, together) {
+            (true, _) => quantum,
+            (false, true) => quantum / 2,
+            (false, false) => bytes,
+        });
         self.rates.released = self.rates.released.saturating_sub(bytes as u32);
         self.rates.pace_until = self.rates.pace_until.max(now - late) + rate.time_for(bytes);
     }

@@ -53,9 +53,9 @@ const CONFIRMED: u8 = 2;
 /// The delivery rate counts as the same if it is at least this share of what it was.
 const SAME_RATE: f64 = 0.95;
 /// Rounds of a phase that slows down. In the first, segments sent before it are acknowledged.
-const SLOW_ROUNDS: u64 = 3;
+const SLOW_ROUNDS: u32 = 3;
 /// Rounds between two probes while competing.
-const PROBE_ROUNDS: u64 = 16;
+const PROBE_ROUNDS: u32 = 16;
 /// Window of the least round-trip time, seconds.
 const MIN_RTT_WINDOW: u64 = 15;
 /// Time without congestion after which CUBIC's window follows the model.
@@ -93,6 +93,15 @@ impl Phase {
     }
 }
 
+/// What was before a probe, and what is to be compared with it.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    /// Delivery rate before it and the largest in it, bits per second.
+    rates: (u64, u64),
+    /// Most in flight before it if the application was the limit.
+    in_flight: u64,
+}
+
 /// One subflow.
 #[derive(Clone, Debug)]
 struct BoundedCubic {
@@ -105,34 +114,42 @@ struct BoundedCubic {
     queue: QueueEvidence,
     phase: Phase,
     since: Instant,
-    since_round: u64,
+    since_round: u32,
     /// How long the phase lasts, in round trips or rounds.
-    length: u64,
+    length: u32,
     draws: Draws,
     /// Observations in a row that speak for a change of phase.
     confirmations: u8,
-    /// Delivery rate before a probe and the largest in it, bits per second.
-    probe_rates: (u64, u64),
-    /// Most in flight in the phase, and in the one before the probe if that was limited by the application.
+    /// What [`Phase::Probe`] compares.
+    probe: Option<Box<Before>>,
+    /// Most in flight in the phase.
     most_in_flight: u64,
-    probe_in_flight: u64,
     /// Least round-trip time in the phase; [`Duration::MAX`] if there was no sample.
     least_rtt: Duration,
     congested_at: Option<Instant>,
     timed_out: bool,
     /// Another subflow over the same bottleneck has seen congestion, and this one has not reduced its window yet.
     reduction_due: bool,
-    last_ack: Instant,
+    /// The congestion window, bytes, and the rate of pacing, as the rest of this says: both are asked for several times a segment,
+    /// and change with acknowledgements only.
+    window: u64,
+    /// [`Rate::UNLIMITED`]: none.
+    pacing: Rate,
 }
 
 impl BoundedCubic {
-    fn enter(&mut self, phase: Phase, now: Instant, length: u64) {
+    fn enter(&mut self, phase: Phase, now: Instant, length: u32) {
         self.phase = phase;
         self.since = now;
-        self.since_round = self.rounds.count();
+        self.since_round = self.rounds.count() as u32;
         self.length = length;
         self.least_rtt = Duration::MAX;
         self.most_in_flight = 0;
+    }
+
+    /// Rounds since the phase began.
+    fn rounds_of_phase(&self) -> u32 {
+        (self.rounds.count() as u32).saturating_sub(self.since_round)
     }
 
     fn least(&self) -> Duration {
@@ -160,7 +177,7 @@ impl BoundedCubic {
             Phase::StartUp | Phase::Compete => return u64::MAX,
             _ if !self.queue.has_room() => return u64::MAX,
             Phase::Probe => {
-                let window = self.cubic.window().min(self.probe_in_flight);
+                let window = self.cubic.window().min(self.probe.as_ref().map_or(u64::MAX, |before| before.in_flight));
                 return ((window as f64 * SLOWED) as u64).max(2 * mss);
             }
             Phase::Up => WINDOW + 0.1,
@@ -175,6 +192,27 @@ impl BoundedCubic {
         let pair = self.rate().time_for(2 * u64::from(self.mss)).min(least / 8);
         let hosts = if self.is_local() { HOLD } else { Duration::from_millis(1) };
         rtt > least + (least / 8).max(hosts) + pair
+    }
+
+    /// Computes anew what follows from the rest.
+    fn settle(&mut self) {
+        let mss = u64::from(self.mss);
+        let window = if self.timed_out { mss } else { self.cubic.window().min(self.model_window()).max(mss) };
+        self.window = window;
+        self.pacing = self.pacing_under(window).unwrap_or(Rate::UNLIMITED);
+    }
+
+    fn pacing_under(&self, window: u64) -> Option<Rate> {
+        if self.phase != Phase::StartUp && !self.queue.has_room() {
+            // CUBIC alone, and unpaced as other senders are: in a queue of a few packets paced flows lose to unpaced ones.
+            return None;
+        }
+        let gain = self.phase.pacing_gain();
+        Some(if self.phase.is_paced_by_window() {
+            Rate::from_bytes_over(window, self.smoothed_rtt.max(self.least())).mul_f64(gain)
+        } else {
+            self.rate().mul_f64(gain).max(Rate::from_bytes_over(u64::from(self.mss), self.smoothed_rtt))
+        })
     }
 
     fn reduce(&mut self, now: Instant, in_flight: u64, lost: u64) {
@@ -204,7 +242,7 @@ impl BoundedCubic {
 
     /// Whether it had an acknowledgement lately.
     fn is_active(&self, now: Instant) -> bool {
-        now.since(self.last_ack) < Duration::from_secs(1) + self.smoothed_rtt * 2
+        now.since(self.cubic.last_ack()) < Duration::from_secs(1) + self.smoothed_rtt * 2
     }
 
     /// The end of a round of start-up. The path may be full without a loss, or a delay that rises fast enough for HyStart++: behind a
@@ -226,8 +264,13 @@ impl BoundedCubic {
         confirmed
     }
 
+    /// A number below `end`.
+    fn draw(&mut self, now: Instant, end: u32) -> u32 {
+        (self.draws.next(now) % u64::from(end)) as u32
+    }
+
     fn compete(&mut self, now: Instant) {
-        let length = PROBE_ROUNDS + self.draws.next(now) % 8;
+        let length = PROBE_ROUNDS + self.draw(now, 8);
         self.enter(Phase::Compete, now, length);
     }
 
@@ -237,14 +280,14 @@ impl BoundedCubic {
         if self.is_confirmed(remained) {
             self.compete(now);
         } else {
-            let length = 5 + self.draws.next(now) % 4;
+            let length = 5 + self.draw(now, 4);
             self.enter(Phase::Cruise, now, length);
         }
     }
 
     /// The end of [`Phase::Probe`]: is this flow alone?
     fn judge_rate(&mut self, now: Instant) {
-        let (before, after) = self.probe_rates;
+        let (before, after) = self.probe.take().map_or((0, 0), |before| before.rates);
         let same_rate = after as f64 >= before as f64 * SAME_RATE;
         let drained = !self.has_queue(self.least_rtt);
         if self.is_confirmed(same_rate || drained) {
@@ -258,20 +301,20 @@ impl BoundedCubic {
         let now = ack.now;
         // Where hosts add more than the path, a round trip takes as long as they do.
         let (elapsed, round_trip) = (now.since(self.since), self.least().max(HOLD));
-        let rounds = self.rounds.count() - self.since_round;
+        let rounds = self.rounds_of_phase();
         let bdp = self.bdp().max(2 * u64::from(self.mss));
         match self.phase {
             Phase::StartUp if !self.cubic.in_slow_start() => self.leave_start_up(now),
-            Phase::Drain if ack.in_flight <= bdp || elapsed > round_trip * self.length => {
-                let length = 1 + self.draws.next(now) % 8;
+            Phase::Drain if ack.in_flight <= bdp || elapsed > round_trip * u64::from(self.length) => {
+                let length = 1 + self.draw(now, 8);
                 self.enter(Phase::Cruise, now, length);
             }
-            Phase::Cruise if elapsed > round_trip * self.length => self.enter(Phase::Up, now, 1),
-            Phase::Up if elapsed > round_trip * self.length => self.enter(Phase::Down, now, SLOW_ROUNDS),
+            Phase::Cruise if elapsed > round_trip * u64::from(self.length) => self.enter(Phase::Up, now, 1),
+            Phase::Up if elapsed > round_trip * u64::from(self.length) => self.enter(Phase::Down, now, SLOW_ROUNDS),
             Phase::Down if rounds >= self.length => self.judge_queue(now),
             Phase::Compete if rounds >= self.length => {
-                self.probe_rates = (self.bandwidth.present(), 0);
-                self.probe_in_flight = if ack.app_limited { self.most_in_flight } else { u64::MAX };
+                let in_flight = if ack.app_limited { self.most_in_flight } else { u64::MAX };
+                self.probe = Some(Box::new(Before { rates: (self.bandwidth.present(), 0), in_flight }));
                 self.enter(Phase::Probe, now, SLOW_ROUNDS);
             }
             Phase::Probe if rounds >= self.length => self.judge_rate(now),
@@ -297,11 +340,13 @@ impl BoundedCubic {
             let bits = rate.bits_per_second();
             self.bandwidth.sample(bits, ack.app_limited, self.rounds.is_start());
             // Segments sent with the smaller window are acknowledged from the probe's second round on.
-            if self.phase == Phase::Probe && self.rounds.count() - self.since_round >= 2 {
-                self.probe_rates.1 = self.probe_rates.1.max(bits);
+            if self.rounds_of_phase() >= 2
+                && let Some(before) = self.probe.as_mut().filter(|_| self.phase == Phase::Probe)
+            {
+                before.rates.1 = before.rates.1.max(bits);
             }
         }
-        if self.rounds.count() > self.since_round
+        if self.rounds_of_phase() > 0
             && let Some(rtt) = ack.rtt
         {
             self.least_rtt = self.least_rtt.min(rtt);
@@ -313,7 +358,6 @@ impl BoundedCubic {
     /// reduced.
     fn acknowledge(&mut self, ack: &Ack, share: f64) -> bool {
         self.timed_out = false;
-        self.last_ack = ack.now;
         self.observe(ack);
         if core::mem::take(&mut self.reduction_due) {
             self.reduce_with_another(ack.now);
@@ -337,6 +381,7 @@ impl BoundedCubic {
             self.cubic.raise_to((2 * bdp).max(host_budget(self.rate(), u64::from(self.mss), bdp)));
         }
         self.advance(ack);
+        self.settle();
         congested
     }
 }
@@ -347,7 +392,7 @@ impl SinglePath for BoundedCubic {
 
     fn start((): &(), start: Start) -> Self {
         let first = Some(start.smoothed_rtt).filter(|rtt| !rtt.is_zero());
-        Self {
+        let mut new = Self {
             mss: start.mss,
             cubic: Cubic::start(&CubicSettings::default(), start),
             bandwidth: WindowedMax::new(),
@@ -361,15 +406,17 @@ impl SinglePath for BoundedCubic {
             length: 0,
             draws: Draws::new(start.now.as_nanos() ^ start.smoothed_rtt.as_nanos()),
             confirmations: 0,
-            probe_rates: (0, 0),
+            probe: None,
             most_in_flight: 0,
-            probe_in_flight: u64::MAX,
             least_rtt: Duration::MAX,
             congested_at: None,
             timed_out: false,
             reduction_due: false,
-            last_ack: start.now,
-        }
+            window: 0,
+            pacing: Rate::UNLIMITED,
+        };
+        new.settle();
+        new
     }
 
     fn on_lost(&mut self, lost: &Lost) {
@@ -397,6 +444,7 @@ impl SinglePath for BoundedCubic {
             }
             Congestion::Penalty => self.cubic.on_congestion(event),
         }
+        self.settle();
     }
 
     fn on_recovery_end(&mut self, _now: Instant) {}
@@ -404,20 +452,22 @@ impl SinglePath for BoundedCubic {
     fn on_spurious(&mut self, now: Instant) {
         self.cubic.on_spurious(now);
         self.timed_out = false;
+        self.settle();
     }
 
     fn on_idle_restart(&mut self, window: u64) {
         self.cubic.on_idle_restart(window);
+        self.settle();
     }
 
     fn on_mss(&mut self, mss: u32) {
         self.mss = mss;
         self.cubic.on_mss(mss);
+        self.settle();
     }
 
     fn window(&self) -> u64 {
-        let mss = u64::from(self.mss);
-        if self.timed_out { mss } else { self.cubic.window().min(self.model_window()).max(mss) }
+        self.window
     }
 
     fn ssthresh(&self) -> u64 {
@@ -429,16 +479,7 @@ impl SinglePath for BoundedCubic {
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
-        if self.phase != Phase::StartUp && !self.queue.has_room() {
-            // CUBIC alone, and unpaced as other senders are: in a queue of a few packets paced flows lose to unpaced ones.
-            return None;
-        }
-        let gain = self.phase.pacing_gain();
-        Some(if self.phase.is_paced_by_window() {
-            Rate::from_bytes_over(self.window(), self.smoothed_rtt.max(self.least())).mul_f64(gain)
-        } else {
-            self.rate().mul_f64(gain).max(Rate::from_bytes_over(u64::from(self.mss), self.smoothed_rtt))
-        })
+        Some(self.pacing).filter(|rate| *rate != Rate::UNLIMITED)
     }
 }
 
@@ -458,12 +499,10 @@ impl Default for Connection {
 impl Connection {
     /// The share that `id` has of the windows of all subflows over its bottleneck.
     fn share(&self, id: SubflowId, now: Instant) -> f64 {
-        let beside = |(other, subflow): &(SubflowId, &BoundedCubic)| {
-            *other == id || (subflow.is_active(now) && self.bottlenecks.shares(id, *other))
-        };
-        let all: u64 = self.each.subflows.iter().filter(beside).map(|(_, subflow)| subflow.cubic.window()).sum();
+        let beside = self.bottlenecks.beside(id).filter_map(|other| self.each.subflows.get(other));
+        let others: u64 = beside.filter(|other| other.is_active(now)).map(|other| other.cubic.window()).sum();
         let own = self.each.subflows.get(id).map_or(0, |subflow| subflow.cubic.window());
-        own as f64 / all.max(1) as f64
+        own as f64 / (own + others).max(1) as f64
     }
 }
 
@@ -490,10 +529,10 @@ impl CongestionControl for Connection {
             self.bottlenecks.on_rtt(id, ack.now, rtt);
         }
         if subflow.acknowledge(ack, share) && several {
-            let beside =
-                |(other, _): &(SubflowId, &mut BoundedCubic)| *other != id && self.bottlenecks.shares(id, *other);
-            // Each at its own next acknowledgement: a window changes only with its own subflow's events.
-            self.each.subflows.iter_mut().filter(beside).for_each(|(_, subflow)| subflow.reduction_due = true);
+            for other in self.bottlenecks.beside(id) {
+                // At its own next acknowledgement: a window changes only with its own subflow's events.
+                self.each.subflows.get_mut(other).into_iter().for_each(|subflow| subflow.reduction_due = true);
+            }
         }
     }
     fn governs_recovery(&self) -> bool {

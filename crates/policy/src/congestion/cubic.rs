@@ -197,6 +197,11 @@ impl Cubic {
         self.share = share;
     }
 
+    /// When it began, or data was last acknowledged.
+    pub(super) fn last_ack(&self) -> Instant {
+        self.last_ack
+    }
+
     /// Whether the window is below its threshold.
     pub(super) fn in_slow_start(&self) -> bool {
         self.window.in_slow_start()

@@ -71,7 +71,7 @@ impl<const SLOTS: usize> WindowedMax<SLOTS> {
 pub(super) struct RoundCounter {
     /// Bytes delivered when the round began.
     next_delivered: u64,
-    count: u64,
+    count: u32,
     is_start: bool,
 }
 
@@ -81,7 +81,7 @@ impl RoundCounter {
     pub(super) fn on_ack(&mut self, prior_delivered: Option<u64>, total_delivered: u64) -> bool {
         self.is_start = prior_delivered.is_some_and(|prior| prior >= self.next_delivered);
         if self.is_start {
-            self.count += 1;
+            self.count = self.count.saturating_add(1);
             self.next_delivered = total_delivered;
         }
         self.is_start
@@ -94,7 +94,7 @@ impl RoundCounter {
 
     /// Rounds so far.
     pub(super) fn count(&self) -> u64 {
-        self.count
+        u64::from(self.count)
     }
 
     /// Whether the last acknowledgement began one.

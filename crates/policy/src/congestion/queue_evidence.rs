@@ -6,7 +6,7 @@
 //! deviations. One of many flows over a shallow queue, which fills and drains within a millisecond, sees hardly an empty round: all its
 //! losses count as congestion.
 
-use super::path_model::{RoundCounter, WindowedMax};
+use super::path_model::RoundCounter;
 use super::{Ack, Lost};
 use crate::rate::Rate;
 use crate::time::{Duration, Instant};
@@ -47,30 +47,45 @@ const OVERSHOT: f64 = 0.02;
 /// The largest random loss rate.
 const MOST_RANDOM: f64 = 0.1;
 
-/// Bytes of one round.
+/// Bytes of one round, 4 GiB of each kind at most.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
-    delivered: u64,
+    delivered: u32,
     /// Of these, those with a round-trip time.
-    judged: u64,
-    queued: u64,
-    lost: u64,
+    judged: u32,
+    queued: u32,
+    lost: u32,
 }
 
 impl Round {
-    /// This round and another together.
-    fn with(&self, other: &Self) -> Self {
-        Self {
-            delivered: self.delivered + other.delivered,
-            judged: self.judged + other.judged,
-            queued: self.queued + other.queued,
-            lost: self.lost + other.lost,
-        }
+    fn add(bytes: &mut u32, more: u64) {
+        *bytes = u32::try_from(u64::from(*bytes).saturating_add(more)).unwrap_or(u32::MAX);
     }
 
-    /// Bytes delivered or lost, in segments.
+    /// This round and another together.
+    fn with(&self, other: &Self) -> Both {
+        let sum = |one: u32, other: u32| u64::from(one) + u64::from(other);
+        Both {
+            sent: sum(self.delivered, other.delivered) + sum(self.lost, other.lost),
+            judged: sum(self.judged, other.judged),
+            queued: sum(self.queued, other.queued),
+        }
+    }
+}
+
+/// Bytes of two rounds.
+#[derive(Clone, Copy, Debug)]
+struct Both {
+    /// Delivered or lost.
+    sent: u64,
+    judged: u64,
+    queued: u64,
+}
+
+impl Both {
+    /// What was sent, in segments.
     fn segments(&self, mss: u32) -> f64 {
-        self.delivered.saturating_add(self.lost) as f64 / f64::from(mss)
+        self.sent as f64 / f64::from(mss)
     }
 
     fn share_queued(&self) -> f64 {
@@ -78,32 +93,34 @@ impl Round {
     }
 }
 
-/// The largest delay of the present interval of so many seconds and of the one before it.
+/// The largest delay of the present interval of so many seconds and of the one before it, 4 s at most.
 #[derive(Clone, Debug)]
 struct LargestDelay<const SECONDS: u64> {
     began: Instant,
-    nanos: WindowedMax<2>,
+    /// Nanoseconds.
+    present: u32,
+    before: u32,
 }
 
 impl<const SECONDS: u64> LargestDelay<SECONDS> {
     fn new(now: Instant) -> Self {
-        Self { began: now, nanos: WindowedMax::new() }
+        Self { began: now, present: 0, before: 0 }
     }
 
     /// Begins an interval if the present one is over.
     fn advance(&mut self, now: Instant) {
         if now.since(self.began) > Duration::from_secs(SECONDS) {
-            self.nanos.advance();
+            self.before = core::mem::take(&mut self.present);
             self.began = now;
         }
     }
 
     fn update(&mut self, delay: Duration) {
-        self.nanos.update(delay.as_nanos());
+        self.present = self.present.max(u32::try_from(delay.as_nanos()).unwrap_or(u32::MAX));
     }
 
     fn get(&self) -> Duration {
-        Duration::from_nanos(self.nanos.max())
+        Duration::from_nanos(self.present.max(self.before).into())
     }
 }
 
@@ -128,11 +145,11 @@ pub(super) struct QueueEvidence {
     /// Bytes lost up to the last reduction of the window. A segment that was sent before it does not cause another.
     lost_at_reduction: u64,
     /// Bytes sent and lost since.
-    lost_since: u64,
+    lost_since: u32,
     /// Of these, bytes that the present acknowledgement reports.
-    lost_now: u64,
+    lost_now: u32,
     /// Losses before this round do not cause a reduction.
-    reduced_until: u64,
+    reduced_until: u32,
 }
 
 impl QueueEvidence {
@@ -170,17 +187,17 @@ impl QueueEvidence {
             self.end_round(mss);
         }
         self.lost_now = 0;
-        self.round.delivered = self.round.delivered.saturating_add(ack.delivered);
-        self.round.lost = self.round.lost.saturating_add(ack.lost);
+        Round::add(&mut self.round.delivered, ack.delivered);
+        Round::add(&mut self.round.lost, ack.lost);
         if let Some(rtt) = ack.rtt.filter(|rtt| !self.is_delayed(*rtt, ack.delivered, mss)) {
             self.last_rtt = rtt;
-            self.round.judged = self.round.judged.saturating_add(ack.delivered);
+            Round::add(&mut self.round.judged, ack.delivered);
             let delay = if rtt > min_rtt { rtt - min_rtt } else { Duration::ZERO };
             self.largest.update(delay);
             self.room.advance(ack.now);
             self.room.update(delay);
             if delay > self.threshold() {
-                self.round.queued = self.round.queued.saturating_add(ack.delivered);
+                Round::add(&mut self.round.queued, ack.delivered);
             }
         }
     }
@@ -192,13 +209,14 @@ impl QueueEvidence {
 
     fn end_round(&mut self, mss: u32) {
         let round = core::mem::take(&mut self.round);
+        let alone = round.with(&Round::default());
         if round.delivered > 0 {
-            self.busy += (round.share_queued() - self.busy) * ROUND_WEIGHT;
+            self.busy += (alone.share_queued() - self.busy) * ROUND_WEIGHT;
         }
         self.last = round;
         if self.is_empty(mss) {
-            let rate = round.lost as f64 / round.delivered.saturating_add(round.lost).max(1) as f64;
-            let weight = (round.segments(mss) / RANDOM_SEGMENTS).min(1.0);
+            let rate = f64::from(round.lost) / alone.sent.max(1) as f64;
+            let weight = (alone.segments(mss) / RANDOM_SEGMENTS).min(1.0);
             self.random_loss += (rate.min(MOST_RANDOM) - self.random_loss) * weight;
             // The present acknowledgement belongs to the round that begins.
             self.lost_since = self.lost_since.min(self.lost_now);
@@ -218,9 +236,9 @@ impl QueueEvidence {
 
     /// Processes a lost segment.
     pub(super) fn on_lost(&mut self, lost: &Lost, round: u64) {
-        if lost.prior_lost >= self.lost_at_reduction && round >= self.reduced_until {
-            self.lost_since = self.lost_since.saturating_add(lost.bytes);
-            self.lost_now = self.lost_now.saturating_add(lost.bytes);
+        if lost.prior_lost >= self.lost_at_reduction && round >= u64::from(self.reduced_until) {
+            Round::add(&mut self.lost_since, lost.bytes);
+            Round::add(&mut self.lost_now, lost.bytes);
         }
     }
 
@@ -231,7 +249,7 @@ impl QueueEvidence {
         }
         let sent = self.round.with(&self.last).segments(mss);
         let expected = self.random_loss * sent;
-        let lost = self.lost_since as f64 / f64::from(mss);
+        let lost = f64::from(self.lost_since) / f64::from(mss);
         if self.is_empty(mss) {
             return lost > MOST_RANDOM * sent + 2.0 * (MOST_RANDOM * sent).sqrt() + 3.0;
         }
@@ -264,7 +282,7 @@ impl QueueEvidence {
 
     /// The window was reduced in this round for another subflow's congestion. Losses of what is in flight do not reduce it again.
     pub(super) fn on_reduction_of_another(&mut self, round: u64) {
-        self.reduced_until = round + 2;
+        self.reduced_until = u32::try_from(round + 2).unwrap_or(u32::MAX);
         self.lost_since = 0;
     }
 }

@@ -25,18 +25,37 @@ const APART: f64 = 0.25;
 /// Variance of a pair's differences (seconds squared) below which there is no queue to compare: of half a millisecond.
 const STILL: f64 = 2.5e-7;
 
+/// A closed bin: number and mean.
+type Closed = (u32, f32);
+
+const NO_BIN: Closed = (u32::MAX, 0.0);
+
 /// The bins of one subflow.
 #[derive(Clone, Debug)]
 struct Series {
-    /// The bin that is open, its samples' sum in seconds and their number.
-    open: (u32, f64, u32),
-    /// Number and mean of closed bins, at number % KEPT.
-    closed: [(u32, f32); KEPT],
+    /// The bin that is open, the number of its samples, and their sum in seconds.
+    open: (u32, u32, f64),
+    /// The one that was closed last.
+    last: Closed,
+    /// Closed bins at number % [`KEPT`], once there were two in succession: what is sent now and then has none to be compared.
+    kept: Option<Box<[Closed; KEPT]>>,
 }
 
 impl Series {
+    fn close(&mut self, bin: Closed) {
+        if self.kept.is_none() && self.last.0.checked_add(1) == Some(bin.0) {
+            let mut kept = [NO_BIN; KEPT];
+            kept.get_mut(self.last.0 as usize % KEPT).into_iter().for_each(|slot| *slot = self.last);
+            self.kept = Some(Box::new(kept));
+        }
+        if let Some(slot) = self.kept.as_mut().and_then(|kept| kept.get_mut(bin.0 as usize % KEPT)) {
+            *slot = bin;
+        }
+        self.last = bin;
+    }
+
     fn mean(&self, bin: u32) -> Option<f64> {
-        let (number, mean) = *self.closed.get(bin as usize % KEPT)?;
+        let (number, mean) = *self.kept.as_ref()?.get(bin as usize % KEPT)?;
         (number == bin).then_some(f64::from(mean))
     }
 
@@ -87,7 +106,7 @@ impl SharedBottleneck {
             let pair = Pair { ids: (other, id), covariance: 0.0, variances: (0.0, 0.0), bins: 0, shared: true };
             self.pairs.push(pair);
         }
-        self.series.insert(id, Series { open: (0, 0.0, 0), closed: [(u32::MAX, 0.0); KEPT] });
+        self.series.insert(id, Series { open: (0, 0, 0.0), last: NO_BIN, kept: None });
     }
 
     /// A subflow ends.
@@ -102,19 +121,16 @@ impl SharedBottleneck {
         // Bins are numbered in 32 bits: the numbers repeat after 13 years.
         let bin = (bin % u64::from(u32::MAX)) as u32;
         let Some(series) = self.series.get_mut(id) else { return };
-        let (open, sum, count) = &mut series.open;
+        let (open, count, sum) = &mut series.open;
         if bin <= *open {
             *sum += rtt.as_secs_f64();
             *count += 1;
             return;
         }
-        let done = *open;
-        if *count > 0
-            && let Some(slot) = series.closed.get_mut(done as usize % KEPT)
-        {
-            *slot = (done, (*sum / f64::from(*count)) as f32);
+        let (done, count, sum) = core::mem::replace(&mut series.open, (bin, 1, rtt.as_secs_f64()));
+        if count > 0 {
+            series.close((done, (sum / f64::from(count)) as f32));
         }
-        (*open, *sum, *count) = (bin, rtt.as_secs_f64(), 1);
         self.compare(id, done);
     }
 
@@ -132,10 +148,13 @@ impl SharedBottleneck {
         }
     }
 
-    /// Whether two subflows share a bottleneck, as far as is known.
-    pub(super) fn shares(&self, one: SubflowId, other: SubflowId) -> bool {
-        let same = |pair: &&Pair| pair.ids == (one, other) || pair.ids == (other, one);
-        one == other || self.pairs.iter().find(same).is_some_and(|pair| pair.shared)
+    /// The other subflows that share a subflow's bottleneck, as far as is known.
+    pub(super) fn beside(&self, id: SubflowId) -> impl Iterator<Item = SubflowId> {
+        self.pairs.iter().filter(|pair| pair.shared).filter_map(move |pair| match pair.ids {
+            (one, other) if one == id => Some(other),
+            (one, other) if other == id => Some(one),
+            _ => None,
+        })
     }
 }
 
@@ -160,7 +179,7 @@ mod tests {
                 detector.on_rtt(id, sent + rtt, rtt);
             }
         }
-        detector.shares(ONE, OTHER)
+        detector.beside(ONE).eq([OTHER])
     }
 
     /// A number from 0 to `most` that looks drawn.
@@ -203,9 +222,9 @@ mod tests {
         let mut detector = SharedBottleneck::default();
         detector.add(ONE);
         detector.add(OTHER);
-        assert!(detector.shares(ONE, OTHER));
+        assert!(detector.beside(ONE).eq([OTHER]) && detector.beside(OTHER).eq([ONE]));
         detector.remove(OTHER);
-        assert!(!detector.shares(ONE, OTHER));
+        assert!(detector.beside(ONE).eq([]));
         assert!(detector.pairs.is_empty() && detector.series.len() == 1);
     }
 }

@@ -145,13 +145,23 @@ impl Forecast {
         let queue = if never_filled { 0.0 } else { behind as f64 / known };
         let answer = alone.max(queue);
         let losses = known / mss.max(1) as f64 * subflow.loss_rate;
-        // What is released together is queued together.
         let quantum = send_quantum(subflow.rates.bandwidth, subflow.mss);
-        let most = (known * QUEUED).clamp((BURST * mss) as f64, (TRAIN * mss).max(quantum) as f64);
         let together = if quantum > BURST * mss { quantum as f64 / known } else { 0.0 };
-        let ready = subflow.queued as f64 <= most && subflow.room() >= u64::from(length).min(mss);
+        let ready = is_ready(subflow, length);
         Self { id: subflow.id, rate, answer, stay: alone, repaired: alone + 2.0 * smoothed, losses, ready, together }
     }
+}
+
+/// Whether a segment of this length given to a subflow now leaves at once, or nearly.
+fn is_ready(subflow: &SubflowView, length: u32) -> bool {
+    let mss = u64::from(subflow.mss);
+    let few = || {
+        // What is released together is queued together.
+        let quantum = send_quantum(subflow.rates.bandwidth, subflow.mss);
+        let most = (subflow.bytes_per_second() * QUEUED).min((TRAIN * mss).max(quantum) as f64);
+        subflow.queued as f64 <= most
+    };
+    (subflow.queued <= BURST * mss || few()) && subflow.room() >= u64::from(length).min(mss)
 }
 
 /// The subflows to be used for a while.
@@ -420,11 +430,17 @@ impl Scheduler for Anabranch {
         let Some(candidates) = preferred_with_room(subflows, excluded(chunk), chunk.length) else {
             return Decision::Wait(None);
         };
-        self.look(connection, chunk.length, candidates);
-        match self
-            .choose(connection, chunk.time_left)
-            .filter(|id| chunk.kind != ChunkKind::New || !gathers(connection, *id, subflows))
-        {
+        let mut others = candidates.clone();
+        let only = others.next().filter(|_| others.next().is_none());
+        // Where there is one there is nothing to compare.
+        let chosen = match only {
+            Some(only) => is_ready(only, chunk.length).then_some(only.id),
+            None => {
+                self.look(connection, chunk.length, candidates);
+                self.choose(connection, chunk.time_left)
+            }
+        };
+        match chosen.filter(|id| chunk.kind != ChunkKind::New || !gathers(connection, *id, subflows)) {
             Some(id) => {
                 self.last = if chunk.kind == ChunkKind::New { Some(id) } else { self.last };
                 Decision::Send(id)

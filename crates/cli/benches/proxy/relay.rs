@@ -1,0 +1,83 @@
+//! A path with a delay: two TUN devices, and threads that carry packets from one to the other and hold each for as long. Long packets
+//! pass whole, so that hosts have to do what they have over a veth pair. No kernel module is needed for it.
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use tun_rs::DeviceBuilder;
+
+/// Bytes of the largest packet with the header that says how it is to be segmented.
+const LARGEST: usize = 65_535 + 10;
+/// Packets that may wait in a device.
+const QUEUE: u32 = 10_000;
+
+/// A packet, and when it is due.
+type Held = (Instant, Vec<u8>);
+
+/// The threads of a path; they end with this.
+pub struct Relay {
+    over: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// A TUN device with offloads in the calling thread's namespace.
+pub fn device(name: &str) -> OwnedFd {
+    let builder = DeviceBuilder::new().name(name).mtu(1_500).tx_queue_len(QUEUE).offload(true);
+    let device = builder.build_sync().expect("a TUN device");
+    device.set_nonblocking(true).expect("a device can be told");
+    device.as_fd().try_clone_to_owned().expect("a descriptor can be copied")
+}
+
+impl Relay {
+    pub fn between(left: OwnedFd, right: OwnedFd, delay: Duration) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let (left, right) = (Arc::new(left), Arc::new(right));
+        let mut threads = Vec::new();
+        for (from, to) in [(left.clone(), right.clone()), (right, left)] {
+            let (sender, receiver) = channel();
+            let over = over.clone();
+            threads.push(thread::spawn(move || take(&from, &sender, delay, &over)));
+            threads.push(thread::spawn(move || give(&to, &receiver)));
+        }
+        Self { over, threads }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        // One that has panicked has said so.
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+    }
+}
+
+fn take(from: &OwnedFd, sender: &Sender<Held>, delay: Duration, over: &AtomicBool) {
+    let mut packet = vec![0; LARGEST];
+    while !over.load(Ordering::Relaxed) {
+        match nix::unistd::read(from, &mut packet) {
+            Ok(length) => {
+                let held = packet.get(..length).unwrap_or_default().to_vec();
+                if sender.send((Instant::now() + delay, held)).is_err() {
+                    return;
+                }
+            }
+            // Nothing is there, or the other end has not been set up.
+            Err(_) => {
+                let mut waits = [PollFd::new(from.as_fd(), PollFlags::POLLIN)];
+                poll(&mut waits, PollTimeout::from(100_u8)).expect("it is open");
+            }
+        }
+    }
+}
+
+fn give(to: &OwnedFd, receiver: &Receiver<Held>) {
+    while let Ok((due, packet)) = receiver.recv() {
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        // What the other end does not take is lost, as on any path.
+        let _ = nix::unistd::write(to, &packet);
+    }
+}
