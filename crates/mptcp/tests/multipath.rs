@@ -12,6 +12,7 @@ mod multipath {
     mod orders;
     mod path_mtu;
     mod peer;
+    mod race;
     mod shared_mapping;
     mod shut_windows;
     mod silence;

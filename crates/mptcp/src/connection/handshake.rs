@@ -80,7 +80,11 @@ impl Connection {
     fn subflow_refused(&mut self, now: Instant, handle: Handle) {
         if self.is_initial(handle) {
             self.remove_subflow(handle, CloseReason::Reset);
-            self.conclude(CloseCause::Refused);
+            if self.has_candidates() || !self.subflows.is_empty() {
+                self.record_refusal(now);
+            } else {
+                self.conclude(CloseCause::Refused);
+            }
         } else {
             self.drop_subflow(now, handle, CloseReason::ProtocolError);
         }
@@ -92,6 +96,10 @@ impl Connection {
             self.reset_subflow(now, handle, CloseReason::ProtocolError, super::packets::REASON_MPTCP);
             return;
         }
+        if initial {
+            self.decide_race(now, handle);
+            self.agree_on_protocol(handle, segment);
+        }
         let (config, scale) = (self.config.clone(), self.receive_scale());
         let subflow = &mut self.subflows[handle];
         subflow.handle_syn(now, segment, &config.tcp, scale);
@@ -99,7 +107,7 @@ impl Connection {
         subflow.state = State::Established;
         subflow.receiver.acknowledge_now();
         if initial {
-            self.agree_on_protocol(segment);
+            self.tell_of_answer(handle);
         } else {
             self.subflows[handle].handshake.due = true;
         }
@@ -113,9 +121,13 @@ impl Connection {
     }
 
     /// The SYN/ACK of the first subflow says whether the peer speaks MPTCP.
-    fn agree_on_protocol(&mut self, segment: &Segment) {
+    fn agree_on_protocol(&mut self, handle: Handle, segment: &Segment) {
         if self.association.protocol != Protocol::Negotiating {
             return;
+        }
+        if self.went_without_capable(handle) {
+            self.association.protocol = Protocol::Tcp;
+            return self.report_fallback(FallbackCause::SynLost);
         }
         let answer = segment.options.mptcp.iter().find_map(usable_capable);
         if let Some((flags, CapableKeys::Receiver(key))) = answer {
@@ -135,6 +147,7 @@ impl Connection {
             self.reset_subflow(now, handle, CloseReason::ProtocolError, super::packets::REASON_MPTCP);
             return;
         }
+        self.decide_race(now, handle);
         if self.association.protocol == Protocol::Negotiating {
             self.association.protocol = Protocol::Tcp;
             self.report_fallback(FallbackCause::NotCapable);
