@@ -164,26 +164,12 @@ impl Stack {
         remote: SocketAddr,
         config: ConnectionConfig,
     ) -> Result<Stream, ConnectError> {
-        Ok(self.connect_with(local, remote, config, Bytes::new()).await?.0)
+        Ok(self.connect_to_any(local, &[remote], config, Bytes::new()).await?.0)
     }
 
-    /// As [`Self::connect`], for who speaks first: `first` is written before the handshake is over, and leaves with its third
-    /// segment instead of behind it. Also returns how many bytes of it there was room for.
-    ///
-    /// # Errors
-    /// [`ConnectError`].
-    pub async fn connect_with(
-        &self,
-        local: Option<IpAddr>,
-        remote: SocketAddr,
-        config: ConnectionConfig,
-        first: Bytes,
-    ) -> Result<(Stream, usize), ConnectError> {
-        self.connect_to_any(local, &[remote], config, first).await
-    }
-
-    /// As [`Self::connect_with`], to a peer with several addresses, in the order in which they are to be tried: the first that
-    /// answers has the connection (RFC 8305).
+    /// As [`Self::connect`], to a peer with several addresses, in the order in which they are to be tried: the first that answers has
+    /// the connection (RFC 8305). For who speaks first, `first` is written before the handshake is over, and leaves with its
+    /// third segment instead of behind it. Also returns how many bytes of it there was room for.
     ///
     /// # Errors
     /// [`ConnectError`].

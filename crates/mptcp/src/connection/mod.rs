@@ -7,6 +7,7 @@ mod acknowledgement;
 mod application;
 mod assignment;
 mod association;
+mod attempts;
 mod blocked;
 mod checksum;
 mod close;

@@ -1,9 +1,9 @@
-//! Connections are opened: from where, in which order, and from where next (RFC 8305).
+//! Connections are opened: from where, and in which order (RFC 8305).
 
 use super::error::OperationError;
 use super::state::{Endpoint, is_one_host};
 use crate::config::{ConnectionConfig, InitialPath};
-use crate::connection::{Attempt, Candidate, Connection};
+use crate::connection::{Candidate, Connection};
 use anabranch_policy::ids::ConnectionId;
 use anabranch_policy::time::Instant;
 use core::net::{IpAddr, SocketAddr};
@@ -88,48 +88,5 @@ impl Endpoint {
         ranked.sort_by_key(|(rank, _)| *rank);
         let most = if races { ATTEMPTS } else { 1 };
         ranked.into_iter().map(|(_, candidate)| candidate).take(most).collect()
-    }
-
-    /// What became of an attempt, or that another is due.
-    pub(super) fn handle_attempt(&mut self, now: Instant, id: ConnectionId, attempt: Attempt) {
-        match attempt {
-            Attempt::Due => self.next_attempt(now, id),
-            Attempt::Over(identity) => self.connections.remove_route(identity.local, identity.remote),
-            Attempt::Unanswered(identity, waited) => {
-                let (local, remote) = (identity.local_address, identity.remote.ip());
-                if waited >= self.uplinks.patience(local, remote) {
-                    self.uplinks.unanswered(now, local);
-                }
-            }
-            Attempt::Answered(identity, round_trip) => {
-                self.uplinks.answered(identity.local_address, identity.remote.ip(), round_trip);
-            }
-        }
-    }
-
-    fn next_attempt(&mut self, now: Instant, id: ConnectionId) {
-        while let Some(candidate) = self.connections.get_mut(id).and_then(Connection::next_candidate) {
-            if self.begin_attempt(now, id, &candidate) {
-                let until = now + self.uplinks.patience(candidate.local_address, candidate.remote.ip());
-                self.connections.get_mut(id).into_iter().for_each(|connection| connection.await_answer(until));
-                return;
-            }
-        }
-        self.connections.get_mut(id).into_iter().for_each(|connection| connection.give_up_race(now));
-    }
-
-    fn begin_attempt(&mut self, now: Instant, id: ConnectionId, candidate: &Candidate) -> bool {
-        // The address may have gone meanwhile.
-        if !self.addresses.iter().any(|known| known.id == candidate.local_address && known.address == candidate.local) {
-            return false;
-        }
-        let remote = candidate.remote;
-        let Some((port, last)) = self.free_port(now, candidate.local, remote) else { return false };
-        let local = SocketAddr::new(candidate.local, port);
-        let initial = self.initial_sequence(now, local, remote, last);
-        let Some(connection) = self.connections.get_mut(id) else { return false };
-        connection.attempt(now, local, candidate, initial);
-        self.connections.add_route(local, remote, id);
-        true
     }
 }

@@ -3,6 +3,7 @@
 mod addresses;
 mod application;
 mod arrivals;
+mod attempts;
 mod connect;
 mod connections;
 mod drive;
