@@ -13,6 +13,7 @@ mod multipath {
     mod path_mtu;
     mod peer;
     mod race;
+    mod restart;
     mod shared_mapping;
     mod shut_windows;
     mod silence;
