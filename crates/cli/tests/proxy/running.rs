@@ -196,6 +196,9 @@ fn server_restarts() {
     let mut child = command.spawn().expect("python runs");
     let output = BufReader::new(child.stdout.take().expect("it was asked for"));
     let _web = Running { child, output };
+    while std::net::TcpStream::connect("127.0.0.1:8000").is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
     let start = || {
         let allowed = "127.0.0.1:8000";
         Running::new(&["serve", "--udp", "--port", "4443", "--socks", "--allow", allowed, "--key", &key])
