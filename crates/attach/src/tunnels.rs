@@ -144,18 +144,21 @@ impl Following {
     fn compare(&mut self, lanes: &mut Lanes, snapshot: &Snapshot) -> Result<(), HostError> {
         let ipv6 = self.tunnels.server.is_ipv6();
         let usable = |name: &str| snapshot.interface(name).filter(|interface| interface.public(ipv6).is_some());
-        let Lanes { stack, lanes: known } = &mut *lanes;
-        for lane in known.iter_mut() {
-            let Some(name) = &lane.interface else { continue };
-            if usable(name).is_none_or(|interface| interface.index != lane.index) {
-                lane.close(stack);
-            }
-        }
         let named = &self.tunnels.interfaces;
         let wanted = snapshot.interfaces.iter().filter(|interface| {
             usable(&interface.name).is_some()
                 && if named.is_empty() { interface.has_default_route() } else { named.contains(&interface.name) }
         });
+        let wanted: Vec<_> = wanted.collect();
+        // Without any way out what there was stays: connections wait for it to come back, or for another, to be joined from that.
+        let cut_off = wanted.is_empty();
+        let Lanes { stack, lanes: known } = &mut *lanes;
+        for lane in known.iter_mut().filter(|_| !cut_off) {
+            let Some(name) = &lane.interface else { continue };
+            if usable(name).is_none_or(|interface| interface.index != lane.index) {
+                lane.close(stack);
+            }
+        }
         for interface in wanted {
             let open = |lane: &&Lane| lane.interface.as_ref() == Some(&interface.name) && lane.device.is_some();
             if !lanes.lanes.iter().any(|lane| open(&lane)) {

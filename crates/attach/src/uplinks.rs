@@ -1,12 +1,14 @@
 //! Changes of stack and host after changes of uplinks.
 
 use crate::attachment::Uplinks;
+use crate::lane::Lane;
 use crate::uplink_choice::is_obvious;
 use crate::works::Works;
 use anabranch_host::{
     HostError, Interface, Layout, MAX_PATHS, Route, Setup, Snapshot, Step, Target, filter_step, forwarding,
     uplink_path, uplink_steps, ways_out,
 };
+use std::net::IpAddr;
 
 /// What is followed.
 pub(super) struct Following {
@@ -22,14 +24,13 @@ impl Following {
             self.adopt(works, &snapshot)?;
         }
         let Works { stack, setup, paths, ids } = works;
+        // Without any way out what there was stays: connections wait for it to come back, or for another, to be joined from that.
+        let cut_off = paths.iter().all(|lane| public(lane, &snapshot) == [None; 2]);
         for lane in paths {
             let interface = snapshot.interface(&lane.plan.name);
             let index = interface.map(|interface| interface.index);
             let made_anew = index.is_some() && lane.index.is_some() && index != lane.index;
-            let public = [false, true].map(|ipv6| {
-                let usable = interface.filter(|_| !ipv6 || lane.plan.ipv6);
-                usable.and_then(|interface| interface.public(ipv6))
-            });
+            let public = if cut_off { lane.public() } else { public(lane, &snapshot) };
             // What cannot be used any more goes first, what can be used comes last: between them there is no way out.
             for (ipv6, (known, public)) in [false, true].into_iter().zip(lane.public().into_iter().zip(public)) {
                 if public != known || made_anew {
@@ -72,6 +73,15 @@ impl Following {
         }
         Ok(())
     }
+}
+
+/// How the world knows a path's addresses now, IPv4 and IPv6; none of what cannot be used.
+fn public(lane: &Lane, snapshot: &Snapshot) -> [Option<IpAddr>; 2] {
+    let interface = snapshot.interface(&lane.plan.name);
+    [false, true].map(|ipv6| {
+        let usable = interface.filter(|_| !ipv6 || lane.plan.ipv6);
+        usable.and_then(|interface| interface.public(ipv6))
+    })
 }
 
 /// Makes the routes that lead out by an uplink those that are wanted, and leaves the others in the table alone.

@@ -6,6 +6,7 @@ use crate::scenario::connection::ConnectionSettings;
 use crate::scenario::quantity::{self, Size};
 use anabranch_attach::{Attached, Attachment, HostError, HostOptions, Local, Tunnels, Uplinks, Worker};
 use anabranch_mptcp::{BufferSize, ConnectionConfig, Policies};
+use anabranch_policy::time::Duration;
 use anabranch_stack::StackConfig;
 use anabranch_wire::encapsulation;
 use clap::Args;
@@ -24,7 +25,7 @@ pub struct StackOptions {
     #[arg(long = "uplink", value_name = "INTERFACE", conflicts_with = "local")]
     pub uplinks: Vec<String>,
     /// Stay on this host: only its own programs can reach the stack, over PATHS paths
-    #[arg(long, value_name = "PATHS", num_args = 0..=1, default_missing_value = "1", value_parser = clap::value_parser!(u8).range(1..=32))]
+    #[arg(long, value_name = "PATHS", num_args = 0..=1, default_missing_value = "1", value_parser = paths)]
     pub local: Option<u8>,
     /// Carry segments inside UDP between two Anabranch ends, on the server's port: works through NATs, without privileges and
     /// without changes to the host; needed at both ends
@@ -50,6 +51,18 @@ pub struct StackOptions {
     /// Directory for the journal that undoes the set-up after a crash [default: /run/anabranch, or $XDG_RUNTIME_DIR/anabranch]
     #[arg(long, value_name = "DIR")]
     pub journal: Option<PathBuf>,
+}
+
+/// Reads the number of paths of `--local`. What follows it on the command line is taken for that, even if it was meant to be something
+/// else.
+fn paths(text: &str) -> Result<u8, String> {
+    match text.parse() {
+        Ok(paths @ 1..=32) => Ok(paths),
+        Ok(_) => Err("there can be 1 to 32 paths".to_owned()),
+        Err(_) => Err(format!(
+            "after --local comes the number of paths, 1 to 32; if '{text}' is an address, write --local 1 {text}"
+        )),
+    }
 }
 
 fn size(text: &str) -> Result<u64, String> {
@@ -144,12 +157,23 @@ impl StackOptions {
         connection.multipath = contender.multipath;
         contender.connection_in(&ConnectionSettings::default()).apply(&mut connection);
         connection.tcp.mtu = attached.mtu();
+        notice_silence(&mut connection);
         if let Some(max) = self.receive_buffer {
             connection.receive_buffer = BufferSize::Auto { initial: max.min(FIRST_BUFFER), max };
         }
         connection.send_buffer = self.send_buffer.unwrap_or(connection.send_buffer);
         Ok(Open { attached, connection })
     }
+}
+
+/// An idle connection whose peer is gone ends within a minute: silence is noticed after 15 s, believed after four probes, and then
+/// another path has 25 s to be found. Probes also keep NATs from forgetting a path (RFC 5382, REQ-5, asks them for two hours;
+/// many keep less than a minute).
+fn notice_silence(connection: &mut ConnectionConfig) {
+    connection.tcp.keepalive = Some(Duration::from_secs(15));
+    connection.tcp.keepalive_interval = Duration::from_secs(5);
+    connection.tcp.keepalive_probes = 4;
+    connection.survive_without_subflows = Duration::from_secs(25);
 }
 
 /// What the user reads.

@@ -11,3 +11,39 @@ pub fn print(text: &str) {
 pub fn remark(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
+
+/// Tells of a change while the program runs: a line on standard error with the time, UTC.
+pub fn event(text: &str) {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    remark(&format!("{} {text}", stamp(now.as_secs())));
+}
+
+/// Seconds since 1970 as RFC 3339 writes them.
+fn stamp(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Years begin in March here, so that the odd day is the last of one, and 400 of them repeat.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let (date, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
+    let year = era * 400 + year + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{date:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stamp;
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        // As `date --utc --date @N` has them.
+        assert_eq!(stamp(0), "1970-01-01T00:00:00Z");
+        assert_eq!(stamp(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(stamp(1_709_251_199), "2024-02-29T23:59:59Z");
+        assert_eq!(stamp(1_735_689_600), "2025-01-01T00:00:00Z");
+        assert_eq!(stamp(4_107_542_400), "2100-03-01T00:00:00Z");
+    }
+}

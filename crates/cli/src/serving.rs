@@ -1,20 +1,23 @@
 //! Common parts of `proxy` and `serve`: limits, secrets, and targets that must have an address.
 
-use crate::console::{print, remark};
+use crate::console::{event, print, remark};
 use crate::diagnostic::Diagnostic;
 use crate::live::Live;
 use crate::workers::{Workers, default_workers};
-use anabranch_proxy::{Journal, Key, Limits, Target};
+use anabranch_proxy::{Journal, Key, Limits, Outcome, Target};
 use anabranch_stack::Stack;
 use anabranch_system::descriptor;
 use clap::Args;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Descriptors beside those of connections: devices, timers, listeners, standard streams.
 const OTHER_DESCRIPTORS: u64 = 64;
+
+/// How often at most it is told that a peer does not prove the key.
+const UNPROVEN: Duration = Duration::from_secs(10);
 
 /// What keeps clients from taking everything.
 #[derive(Clone, Debug, Args)]
@@ -76,9 +79,22 @@ impl LimitOptions {
         Workers::start(self.workers.unwrap_or_else(default_workers))
     }
 
-    /// Who is told of each connection.
+    /// Who is told of each connection: with --verbose the user. Of a peer that does not prove the key the user hears in any case,
+    /// but not of each of many.
     pub fn journal(&self) -> Option<Journal> {
-        self.verbose.then(|| Arc::new(|line: &str| print(&format!("{line}\n"))) as Journal)
+        let (verbose, live) = (self.verbose, self.live);
+        let last: Mutex<Option<Instant>> = Mutex::default();
+        Some(Arc::new(move |outcome, line: &str| {
+            if verbose {
+                print(&format!("{line}\n"));
+            } else if outcome == Outcome::Unproven && !live {
+                let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+                if last.is_none_or(|last| last.elapsed() >= UNPROVEN) {
+                    *last = Some(Instant::now());
+                    event(line);
+                }
+            }
+        }))
     }
 }
 

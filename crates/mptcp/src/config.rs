@@ -144,6 +144,18 @@ pub enum BufferSize {
     },
 }
 
+/// Over which path a connection begins that we open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum InitialPath {
+    /// The one that answers first. A SYN that is not answered within 250 ms, or two round trips if they are known, is followed by one
+    /// from the next local address, or to the peer's next address (RFC 8305, section 5). Addresses that were not answered
+    /// lately come last. Plain TCP ([`ConnectionConfig::multipath`]) stays on the path that it is told.
+    #[default]
+    Race,
+    /// The first, whether it answers or not: so it is in Linux.
+    First,
+}
+
 /// A receiving side that is stricter than it need be, as that of Linux is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReceiverConfig {
@@ -165,6 +177,8 @@ pub struct ConnectionConfig {
     pub checksum: bool,
     /// Ask the peer not to join the address of the initial subflow (flag C).
     pub deny_join_initial: bool,
+    /// Over which path it begins.
+    pub initial_path: InitialPath,
     /// The receive buffer, shared by all subflows.
     pub receive_buffer: BufferSize,
     /// How its receiving side differs from the best that the RFCs allow.
@@ -213,6 +227,7 @@ impl ConnectionConfig {
             multipath: true,
             checksum: false,
             deny_join_initial: false,
+            initial_path: InitialPath::default(),
             receive_buffer: BufferSize::Auto { initial: 128 * 1024, max: 6 * 1024 * 1024 },
             receiver: ReceiverConfig::default(),
             send_buffer: 4 * 1024 * 1024,

@@ -24,7 +24,9 @@ pub mod stats;
 mod subflow;
 mod timer_table;
 
-pub use config::{BufferSize, ConnectionConfig, EcnMode, EndpointConfig, Policies, Ports, RtoRule, Share, TcpConfig};
+pub use config::{
+    BufferSize, ConnectionConfig, EcnMode, EndpointConfig, InitialPath, Policies, Ports, RtoRule, Share, TcpConfig,
+};
 pub use connection::{JoinedSegments, Protocol};
 pub use endpoint::{Endpoint, OperationError};
 pub use event::{CloseCause, Event, FallbackCause, TraceRecord};

@@ -12,6 +12,8 @@ mod multipath {
     mod orders;
     mod path_mtu;
     mod peer;
+    mod race;
+    mod restart;
     mod shared_mapping;
     mod shut_windows;
     mod silence;

@@ -9,7 +9,6 @@ use super::inbound::Negotiation;
 use super::key::Key;
 use super::noise::Initiator;
 use super::relay::{Relay, SocketIs};
-use super::resolve::connect_to_first;
 use super::service::{Journal, Limits, Refused, Service, Tasks, last_word, negotiate};
 use super::target::Target;
 use anabranch_mptcp::ConnectionConfig;
@@ -296,7 +295,7 @@ async fn connect(shared: &Shared, stack: &Stack, target: Option<&Target>) -> Res
     timeout(shared.service.limits.connect, attempt).await.unwrap_or(Err(Failure::TimedOut.into()))
 }
 
-/// A stream to the first address of `target` that answers, and how much of `first` has been written to it.
+/// A stream to the address of `target` that answers first, and how much of `first` has been written to it.
 async fn dial(
     shared: &Shared,
     stack: &Stack,
@@ -305,11 +304,7 @@ async fn dial(
     first: Bytes,
 ) -> Result<(Stream, usize), Failure> {
     let addresses = shared.service.resolver.resolve(target).await?;
-    let connect = |address| {
-        let attempt = stack.connect_with(None, address, config.clone(), first.clone());
-        async move { attempt.await.map_err(Failure::from) }
-    };
-    let (stream, sent) = connect_to_first(addresses, connect).await?;
+    let (stream, sent) = stack.connect_to_any(None, &addresses, config, first).await?;
     // It may have ended already; that will be seen.
     let _ = stream.set_nodelay(true);
     Ok((stream, sent))

@@ -1,6 +1,7 @@
 //! The proxy and its server: programs without multipath TCP connect here, and their connections use several paths.
 
 mod allow;
+mod ask;
 mod client;
 mod counters;
 mod credentials;
@@ -18,6 +19,7 @@ mod service;
 mod target;
 
 pub use allow::{AllowList, Rule, RuleError};
+pub use ask::{Answer, ask};
 pub use client::{BindError, Choose, Entrance, Entrances, Leads, Proxy, ProxyConfig, Via};
 pub use counters::{Outcome, ProxyCounters};
 pub use credentials::{Credentials, CredentialsError};

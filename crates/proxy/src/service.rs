@@ -47,8 +47,8 @@ impl Default for Limits {
     }
 }
 
-/// Who is told of each connection that has ended, in one line.
-pub type Journal = Arc<dyn Fn(&str) + Send + Sync>;
+/// Who is told of each connection that has ended: how, and the whole in one line.
+pub type Journal = Arc<dyn Fn(Outcome, &str) + Send + Sync>;
 
 /// What all tasks of a service share.
 pub(super) struct Service {
@@ -94,7 +94,7 @@ impl Service {
             counters.bytes_down += down;
         });
         if let Some(journal) = &self.journal {
-            journal(&format!("{}: {outcome}; {up} bytes from the client, {down} to it", who()));
+            journal(outcome, &format!("{}: {outcome}; {up} bytes from the client, {down} to it", who()));
         }
     }
 }

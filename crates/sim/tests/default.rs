@@ -9,5 +9,6 @@ mod default {
     mod dead_path;
     mod fairness;
     mod live;
+    mod start;
     mod young;
 }

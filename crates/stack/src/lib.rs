@@ -41,6 +41,9 @@ use std::io;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 
+/// Instead of a peer's address where there is none.
+const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED), 0);
+
 /// What can be chosen about a stack.
 pub struct StackConfig {
     /// The engine; its seed is drawn anew from the operating system's generator.
@@ -150,7 +153,8 @@ impl Stack {
         self.shared.lock().address_down(id);
     }
 
-    /// Opens a connection, from `local` or from the first address of the right family.
+    /// Opens a connection, from `local` or from the first address of the right family; if that is not answered in a moment, from
+    /// others too ([`anabranch_mptcp::InitialPath`]).
     ///
     /// # Errors
     /// [`ConnectError`].
@@ -160,23 +164,24 @@ impl Stack {
         remote: SocketAddr,
         config: ConnectionConfig,
     ) -> Result<Stream, ConnectError> {
-        Ok(self.connect_with(local, remote, config, Bytes::new()).await?.0)
+        Ok(self.connect_to_any(local, &[remote], config, Bytes::new()).await?.0)
     }
 
-    /// As [`Self::connect`], for who speaks first: `first` is written before the handshake is over, and leaves with its third
-    /// segment instead of behind it. Also returns how many bytes of it there was room for.
+    /// As [`Self::connect`], to a peer with several addresses, in the order in which they are to be tried: the first that answers has
+    /// the connection (RFC 8305). For who speaks first, `first` is written before the handshake is over, and leaves with its
+    /// third segment instead of behind it. Also returns how many bytes of it there was room for.
     ///
     /// # Errors
     /// [`ConnectError`].
-    pub async fn connect_with(
+    pub async fn connect_to_any(
         &self,
         local: Option<IpAddr>,
-        remote: SocketAddr,
+        remotes: &[SocketAddr],
         config: ConnectionConfig,
         first: Bytes,
     ) -> Result<(Stream, usize), ConnectError> {
-        let (id, taken) = self.shared.lock().connect(local, remote, config, first)?;
-        let stream = Stream::new(Arc::clone(&self.shared), id, remote);
+        let (id, taken) = self.shared.lock().connect(local, remotes, config, first)?;
+        let mut stream = Stream::new(Arc::clone(&self.shared), id, remotes.first().copied().unwrap_or(NOBODY));
         stream.established().await?;
         Ok((stream, taken))
     }

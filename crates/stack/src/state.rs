@@ -240,7 +240,7 @@ impl State {
     pub(super) fn connect(
         &mut self,
         local: Option<IpAddr>,
-        remote: SocketAddr,
+        remotes: &[SocketAddr],
         config: ConnectionConfig,
         first: Bytes,
     ) -> Result<(ConnectionId, usize), ConnectError> {
@@ -248,7 +248,7 @@ impl State {
             return Err(ConnectError::ShutDown);
         }
         let now = self.now();
-        let id = self.endpoint.connect(now, local, remote, self.fitted(config))?;
+        let id = self.endpoint.connect_to_any(now, local, remotes, self.fitted(config))?;
         self.connections.insert(id, Connection::default());
         // If it cannot be written, that is said when the rest is.
         let taken = if first.is_empty() { 0 } else { self.endpoint.write(now, id, first).unwrap_or(0) };

@@ -38,16 +38,16 @@ impl Stream {
         Self { shared, id, remote }
     }
 
-    /// Completes when the handshake is over.
-    pub(super) async fn established(&self) -> Result<(), ConnectError> {
-        poll_fn(|context| {
+    /// Completes when the handshake is over, and says then which of the peer's addresses answered.
+    pub(super) async fn established(&mut self) -> Result<(), ConnectError> {
+        self.remote = poll_fn(|context| {
             let mut state = self.shared.lock();
             let shut_down = state.shut_down;
             let Some(connection) = state.connection(self.id).filter(|_| !shut_down) else {
                 return Poll::Ready(Err(ConnectError::ShutDown));
             };
             if connection.established {
-                return Poll::Ready(Ok(()));
+                return Poll::Ready(Ok(state.endpoint.remote(self.id).unwrap_or(self.remote)));
             }
             if let Some(cause) = connection.closed {
                 return Poll::Ready(Err(ConnectError::Ended(cause)));
@@ -55,7 +55,8 @@ impl Stream {
             wait(&mut connection.reader, context);
             Poll::Pending
         })
-        .await
+        .await?;
+        Ok(())
     }
 
     /// Its name in this stack.

@@ -2,6 +2,7 @@
 
 use crate::kernel::ip;
 use crate::scene::{BOTH, Scene, attached, carrying, config, exchange_until, exchange_until_on, output};
+use anabranch_attach::Uplinks;
 use libtest_mimic::Trial;
 
 type Change = fn(&Scene, u8);
@@ -27,7 +28,8 @@ pub fn trials() -> Vec<Trial> {
             }
         }
     }
-    let more: [(&str, fn()); 2] = [
+    let more: [(&str, fn()); 3] = [
+        ("follow::the_last_uplink_keeps_its_subflow_while_it_has_no_carrier", last_uplink),
         ("follow::a_new_address_is_used_at_once", changed_address),
         ("follow::an_interface_with_a_default_route_is_adopted", adopted),
     ];
@@ -127,6 +129,25 @@ fn nothing_of_ours(scene: &Scene) {
     assert!(ours.is_empty(), "{ours:#?}");
     let open: Vec<&String> = state.iter().filter(|line| line.ends_with("forwarding = 1")).collect();
     assert!(open.is_empty(), "{open:#?}");
+}
+
+/// Of one uplink nothing is left for a while: the connection is as it was when it comes back.
+fn last_uplink() {
+    let scene = Scene::new();
+    let address = scene.echo(false);
+    scene.run(|| async {
+        let attached =
+            attached(Uplinks { interfaces: vec!["up0".to_owned()], ..scene.uplinks(&[]) }).await.expect("we may");
+        let mut stream = attached.stack().connect(None, address, config()).await.expect("it accepts");
+        exchange_until_on(&mut stream, &BOTH[..1]).await;
+        lose_carrier(&scene, 0);
+        tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+        assert_eq!(stream.subflows().len(), 1, "nothing was given up");
+        regain_carrier(&scene, 0);
+        exchange_until_on(&mut stream, &BOTH[..1]).await;
+        attached.detach().await.expect("all is undone");
+    });
+    nothing_of_ours(&scene);
 }
 
 /// A lease ends and another begins.

@@ -18,6 +18,7 @@ mod results;
 #[cfg(feature = "lab")]
 mod run;
 mod serve;
+mod server_watch;
 
 #[cfg(feature = "lab")]
 pub use compare::compare;

@@ -1,7 +1,8 @@
 //! `anabranch proxy`: carries connections of programs on this host over several paths.
 
+use super::server_watch::{Question, watch};
 use crate::attachment::{Reach, StackOptions, diagnostic};
-use crate::console::print;
+use crate::console::{event, print};
 use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
 use crate::serving::{LimitOptions, read_key, resolves, secret};
@@ -12,9 +13,13 @@ use anabranch_proxy::{
 use clap::Args;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Where `proxy` listens if nothing else is said.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1080);
+
+/// When a name that was not known is asked for again.
+const ASK_FOR_NAME_AGAIN: Duration = Duration::from_secs(5);
 
 /// What can be said to `proxy`.
 #[derive(Clone, Debug, Args)]
@@ -106,18 +111,20 @@ impl ProxyOptions {
     /// The server's address, if there is one.
     fn reach(&self) -> Result<Reach<'static>, Diagnostic> {
         match &self.server {
-            Some(server) => Ok(Reach::Server(resolves("--server", server)?)),
-            None => Ok(Reach::Anybody),
+            // Its address matters from the start only where it is that of a socket.
+            Some(server) if self.stack.udp && self.stack.dry_run => Ok(Reach::Server(resolves("--server", server)?)),
+            Some(server) if self.stack.udp => Ok(Reach::Server(known_in_time(server))),
+            _ => Ok(Reach::Anybody),
         }
     }
 
     fn via(&self, reach: Reach<'_>) -> Result<Via, Diagnostic> {
         match (&self.server, reach, &self.key) {
-            (Some(named), Reach::Server(address), Some(key)) => {
-                // A name may lead elsewhere later, but not inside UDP.
-                let server = if self.stack.udp { self.stack.inside(address).into() } else { named.clone() };
-                Ok(Via::Server { server, key: read_key(key)? })
+            (Some(_), Reach::Server(address), Some(key)) => {
+                Ok(Via::Server { server: self.stack.inside(address).into(), key: read_key(key)? })
             }
+            // A name may lead elsewhere later, and need not be known yet.
+            (Some(named), _, Some(key)) => Ok(Via::Server { server: named.clone(), key: read_key(key)? }),
             _ => Ok(Via::Direct),
         }
     }
@@ -149,15 +156,45 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
         }
         let live = options.limits.live(open.attached.stacks(), "anabranch proxy")?;
         let connection = open.connection;
+        let question = match (&via, &options.server) {
+            (Via::Server { server, key }, Some(named)) if live.is_none() => Some(Question {
+                named: named.clone(),
+                server: server.clone(),
+                key: key.clone(),
+                config: connection.clone(),
+            }),
+            _ => None,
+        };
         let priorities = Priorities::new(options.priority.clone());
         let choose =
             Box::new(move |target: &Target| ConnectionConfig { priority: priorities.of(target), ..connection.clone() });
         let (limits, journal) = (options.limits.limits(), options.limits.journal());
         let config = ProxyConfig { via, credentials, choose, limits, journal };
-        let counters = Proxy::new(entrances, open.attached.stacks(), config).run(asked_to_end(live)).await;
+        let proxy = Proxy::new(entrances, open.attached.stacks(), config).run(asked_to_end(live));
+        let counters = match &question {
+            Some(question) => tokio::select! {
+                counters = proxy => counters,
+                never = watch(&open.attached, question) => match never {},
+            },
+            None => proxy.await,
+        };
         print(&format!("{counters}\n"));
         open.attached.detach().await.map_err(|error| diagnostic(&error))
     })
+}
+
+/// The server's address as soon as its name is known: a host that has just started may have no way to ask yet.
+fn known_in_time(server: &Target) -> SocketAddr {
+    let mut told = false;
+    loop {
+        match resolves("--server", server) {
+            Ok(address) => return address,
+            Err(unknown) if !told => event(&format!("{}; it is asked for again", unknown.message())),
+            Err(_) => {}
+        }
+        told = true;
+        std::thread::sleep(ASK_FOR_NAME_AGAIN);
+    }
 }
 
 fn describe(leads: &Leads) -> String {

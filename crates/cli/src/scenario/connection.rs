@@ -8,7 +8,7 @@ use super::reader::{Item, Reader};
 use super::receive_buffer::ReceiveBuffer;
 use super::tree::{self, Node, Origin, Source};
 use crate::diagnostic::{Diagnostic, did_you_mean};
-use anabranch_mptcp::{BufferSize, ConnectionConfig, EcnMode, Policies, RtoRule, TcpConfig};
+use anabranch_mptcp::{BufferSize, ConnectionConfig, EcnMode, InitialPath, Policies, RtoRule, TcpConfig};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::scheduler::Reinjection;
 use anabranch_policy::time::Duration;
@@ -44,6 +44,7 @@ enum Kind {
     Reinjection,
     Rto,
     Ecn,
+    InitialPath,
 }
 
 /// The value of a setting.
@@ -59,6 +60,7 @@ enum Value {
     Reinjection(Reinjection),
     Rto(RtoRule),
     Ecn(EcnMode),
+    InitialPath(InitialPath),
 }
 
 /// Words for when data goes on another subflow.
@@ -75,6 +77,9 @@ const RTO_RULES: [(&str, RtoRule); 2] = [("rfc6298", RtoRule::Rfc6298), ("paper"
 const ECN_MODES: [(&str, EcnMode); 3] =
     [("off", EcnMode::Off), ("accept", EcnMode::Accept), ("request", EcnMode::Request)];
 
+/// Words for the path that a connection begins on.
+const INITIAL_PATHS: [(&str, InitialPath); 2] = [("race", InitialPath::Race), ("first", InitialPath::First)];
+
 /// 576 is what every IPv4 host must take (RFC 791), and 40 bytes of options must fit with data behind them.
 const MTU: RangeInclusive<u16> = 576..=65_535;
 
@@ -88,6 +93,11 @@ pub const SETTINGS: &[Setting] = &[
         name: "priority",
         summary: "the application's, 1 is the highest; for policies that look at it, such as the scheduler `qoe`",
         kind: Kind::Priority(1..=6),
+    },
+    Setting {
+        name: "initial_path",
+        summary: "on which path a connection begins: the one that answers first, the next being asked when one has not answered for 250 ms or two round trips if they are known (RFC 8305), or the first in any case. Plain TCP stays on the first",
+        kind: Kind::InitialPath,
     },
     Setting { name: "receive_buffer", summary: "shared by all subflows", kind: Kind::ReceiveBuffer },
     Setting {
@@ -232,6 +242,7 @@ impl Setting {
             Kind::Reinjection => quoted(&REINJECTIONS),
             Kind::Rto => quoted(&RTO_RULES),
             Kind::Ecn => quoted(&ECN_MODES),
+            Kind::InitialPath => quoted(&INITIAL_PATHS),
         }
     }
 
@@ -255,6 +266,7 @@ impl Setting {
             Kind::Reinjection => return "as the scheduler asks".to_owned(),
             Kind::Rto => return format!("\"{}\"", Value::Rto(config.tcp.rto)),
             Kind::Ecn => return format!("\"{}\"", Value::Ecn(config.tcp.ecn)),
+            Kind::InitialPath => return format!("\"{}\"", Value::InitialPath(config.initial_path)),
         };
         value.to_string()
     }
@@ -271,6 +283,7 @@ impl Setting {
             Kind::Reinjection => item.word(&REINJECTIONS).map(Value::Reinjection),
             Kind::Rto => item.word(&RTO_RULES).map(Value::Rto),
             Kind::Ecn => item.word(&ECN_MODES).map(Value::Ecn),
+            Kind::InitialPath => item.word(&INITIAL_PATHS).map(Value::InitialPath),
         }
     }
 
@@ -296,6 +309,7 @@ impl Setting {
             (Kind::Reinjection, Value::Reinjection(when)) => config.data_reinjection = Some(when),
             (Kind::Rto, Value::Rto(rule)) => config.tcp.rto = rule,
             (Kind::Ecn, Value::Ecn(mode)) => config.tcp.ecn = mode,
+            (Kind::InitialPath, Value::InitialPath(path)) => config.initial_path = path,
             _ => unreachable!("a row's value was read as its kind"),
         }
     }
@@ -443,6 +457,7 @@ impl fmt::Display for Value {
             Self::Reinjection(when) => f.write_str(word_for(&REINJECTIONS, when)),
             Self::Rto(rule) => f.write_str(word_for(&RTO_RULES, rule)),
             Self::Ecn(mode) => f.write_str(word_for(&ECN_MODES, mode)),
+            Self::InitialPath(path) => f.write_str(word_for(&INITIAL_PATHS, path)),
             Self::ReceiveBuffer(ReceiveBuffer::Auto { initial, max }) => {
                 written(f, *initial)?;
                 f.write_str(" to ")?;

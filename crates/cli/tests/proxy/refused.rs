@@ -92,7 +92,7 @@ fn unknown_hosts() {
     let place = directory("unknown_hosts");
     let key = write(&place.join("key"), "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n", 0o600);
     for arguments in [
-        &["proxy", "--local", "--server", "no-such-host.invalid:4410", "--key", &key][..],
+        &["proxy", "--udp", "--server", "no-such-host.invalid:4410", "--key", &key, "--dry-run"][..],
         &["proxy", "--local", "--forward", "8080=no-such-host.invalid:80"],
         &["serve", "--local", "--port", "4410", "--to", "no-such-host.invalid:80"],
     ] {

@@ -1,10 +1,11 @@
 //! The programs at work in a namespace, from the first line that they print to the last.
 
-use crate::{anabranch, text};
+use crate::{anabranch, directory, text};
 use anabranch_system::Namespace;
 use libtest_mimic::Trial;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::path::Path;
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 
 pub fn trials() -> Vec<Trial> {
     let trial = |name: &str, work: fn()| {
@@ -14,7 +15,12 @@ pub fn trials() -> Vec<Trial> {
             Ok(())
         })
     };
-    vec![trial("serve_ends_connections_of_this_host", serve), trial("proxy_reaches_a_server_of_this_host", proxy)]
+    vec![
+        trial("serve_ends_connections_of_this_host", serve),
+        trial("proxy_reaches_a_server_of_this_host", proxy),
+        trial("proxy_says_in_a_line_what_its_server_answers_and_waits_for_one_that_is_down", server_is_asked),
+        trial("a_download_ends_soon_after_its_server_was_killed_and_started_again", server_restarts),
+    ]
 }
 
 /// A program of ours that runs.
@@ -134,4 +140,87 @@ fn proxy() {
     let counters = run("nstat", &["-az", "MPTcpExtMPCapableACKRX"]);
     assert!(counters.contains(" 3 "), "the kernel accepted three as multipath: {counters}");
     assert!(proxy.end().starts_with("3 connections, "));
+}
+
+/// A program of ours that runs, and what it says on standard error.
+fn speaking(arguments: &[&str]) -> (Running, BufReader<ChildStderr>) {
+    let mut command = anabranch(arguments);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
+    let output = BufReader::new(child.stdout.take().expect("it was asked for"));
+    let errors = BufReader::new(child.stderr.take().expect("it was asked for"));
+    (Running { child, output }, errors)
+}
+
+/// The next line on standard error, without the time before it.
+fn event(errors: &mut BufReader<ChildStderr>) -> String {
+    let mut line = String::new();
+    errors.read_line(&mut line).expect("it can be read");
+    let (time, text) = line.trim().split_once(' ').expect("a time, and what happened");
+    assert!(time.len() == 20 && time.ends_with('Z'), "{line}");
+    text.to_owned()
+}
+
+fn new_key(place: &Path, name: &str) -> String {
+    let file = place.join(name).display().to_string();
+    assert!(anabranch(&["key", &file]).output().expect("the program runs").status.success());
+    file
+}
+
+fn server_is_asked() {
+    run("ip", &["link", "set", "lo", "up"]);
+    let place = directory("server_is_asked");
+    let (key, other) = (new_key(&place, "key"), new_key(&place, "other"));
+    let proxy = |key: &str| {
+        speaking(&["proxy", "--udp", "--server", "127.0.0.1:4443", "--key", key, "--listen", "127.0.0.1:0"])
+    };
+    let (running, mut says) = proxy(&key);
+    assert!(event(&mut says).starts_with("the server 127.0.0.1:4443 does not answer over udp"));
+    let (serve, mut hears) = speaking(&["serve", "--udp", "--port", "4443", "--socks", "--key", &key]);
+    assert_eq!(event(&mut says), "the server 127.0.0.1:4443 answers over udp");
+    let (stranger, mut says) = proxy(&other);
+    assert!(event(&mut says).starts_with("the server 127.0.0.1:4443 does not prove the key"));
+    assert!(event(&mut hears).contains("the peer does not prove the key"));
+    for program in [running, stranger, serve] {
+        program.end();
+    }
+}
+
+fn server_restarts() {
+    run("ip", &["link", "set", "lo", "up"]);
+    let place = directory("server_restarts");
+    let key = new_key(&place, "key");
+    std::fs::write(place.join("file"), vec![7; 100_000_000]).expect("it can be written");
+    std::fs::write(place.join("page"), "over the river").expect("it can be written");
+    let words = ["-m", "http.server", "8000", "--bind", "127.0.0.1", "--directory"];
+    let mut command = Command::new("python3");
+    command.args(words).arg(&place).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("python runs");
+    let output = BufReader::new(child.stdout.take().expect("it was asked for"));
+    let _web = Running { child, output };
+    while std::net::TcpStream::connect("127.0.0.1:8000").is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let start = || {
+        let allowed = "127.0.0.1:8000";
+        Running::new(&["serve", "--udp", "--port", "4443", "--socks", "--allow", allowed, "--key", &key])
+    };
+    let mut serve = start();
+    serve.line();
+    let mut proxy =
+        Running::new(&["proxy", "--udp", "--server", "127.0.0.1:4443", "--key", &key, "--listen", "127.0.0.1:0"]);
+    let through = format!("socks5h://{}", address(&proxy.line()));
+    let url = "http://127.0.0.1:8000/file";
+    let words =
+        ["--silent", "--limit-rate", "5M", "--max-time", "75", "--output", "/dev/null", "--proxy", &through, url];
+    let mut download = Command::new("curl").args(words).spawn().expect("curl runs");
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    assert!(download.try_wait().expect("it can be asked").is_none(), "it is to be in the middle");
+    drop(serve);
+    let mut serve = start();
+    serve.line();
+    let code = download.wait().expect("curl ends").code();
+    // 28 would be the end of its patience.
+    assert!(matches!(code, Some(18 | 56)), "{code:?}");
+    let page = "http://127.0.0.1:8000/page";
+    assert_eq!(run("curl", &["--silent", "--proxy", &through, page]), "over the river");
 }

@@ -73,6 +73,7 @@ impl Connection {
             return;
         }
         self.life.closed = Some(cause);
+        self.race = None;
         self.timers.reset();
         self.signalling.announcements.clear();
         self.sender.reinjections.clear();

@@ -3,15 +3,23 @@
 use super::association::Protocol;
 use super::opening::{Opening, usable_capable};
 use super::output::Notice;
+use super::packets::REASON_MPTCP;
 use super::state::Connection;
 use super::subflows::Handle;
+use super::timer_table::Timer;
 use crate::event::{CloseCause, Event, FallbackCause};
 use crate::subflow::{Identity, State, Subflow};
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::path_manager::{CloseReason, Role};
 use anabranch_policy::time::Instant;
 use anabranch_wire::mptcp::CapableKeys;
-use anabranch_wire::{Flags, Packet, Segment};
+use anabranch_wire::{Flags, MptcpOption, Packet, Segment};
+
+/// Whether a peer that refuses a join does not know its token (RFC 8684, section 3.2): it has restarted, and every other path leads
+/// to the same answer. Who forges it must have seen the SYN, which it acknowledges.
+fn says_unknown(option: &MptcpOption) -> bool {
+    matches!(option, MptcpOption::TcpReset { reason: REASON_MPTCP, .. })
+}
 
 impl Connection {
     /// A connection that we open: its SYN waits in [`Connection::poll_transmit`].
@@ -63,7 +71,7 @@ impl Connection {
         }
         if segment.flags.contains(Flags::RST) {
             if acknowledges {
-                self.subflow_refused(now, handle);
+                self.subflow_refused(now, handle, segment);
             }
             return;
         }
@@ -77,20 +85,31 @@ impl Connection {
         }
     }
 
-    fn subflow_refused(&mut self, now: Instant, handle: Handle) {
-        if self.is_initial(handle) {
-            self.remove_subflow(handle, CloseReason::Reset);
-            self.conclude(CloseCause::Refused);
-        } else {
+    fn subflow_refused(&mut self, now: Instant, handle: Handle, reset: &Segment) {
+        if !self.is_initial(handle) {
             self.drop_subflow(now, handle, CloseReason::ProtocolError);
+            if self.timers.runs(Timer::WithoutSubflows) && reset.options.mptcp.iter().any(says_unknown) {
+                self.reset_all(now, CloseCause::AbortedByPeer);
+            }
+            return;
+        }
+        self.remove_subflow(handle, CloseReason::Reset);
+        if self.has_candidates() || !self.subflows.is_empty() {
+            self.record_refusal(now);
+        } else {
+            self.conclude(CloseCause::Refused);
         }
     }
 
     fn handle_syn_ack(&mut self, now: Instant, handle: Handle, segment: &Segment) {
         let initial = self.is_initial(handle);
         if !initial && !self.verify_join_syn_ack(handle, segment) {
-            self.reset_subflow(now, handle, CloseReason::ProtocolError, super::packets::REASON_MPTCP);
+            self.reset_subflow(now, handle, CloseReason::ProtocolError, REASON_MPTCP);
             return;
+        }
+        if initial {
+            self.decide_race(now, handle);
+            self.agree_on_protocol(handle, segment);
         }
         let (config, scale) = (self.config.clone(), self.receive_scale());
         let subflow = &mut self.subflows[handle];
@@ -99,7 +118,7 @@ impl Connection {
         subflow.state = State::Established;
         subflow.receiver.acknowledge_now();
         if initial {
-            self.agree_on_protocol(segment);
+            self.tell_of_answer(handle);
         } else {
             self.subflows[handle].handshake.due = true;
         }
@@ -113,9 +132,13 @@ impl Connection {
     }
 
     /// The SYN/ACK of the first subflow says whether the peer speaks MPTCP.
-    fn agree_on_protocol(&mut self, segment: &Segment) {
+    fn agree_on_protocol(&mut self, handle: Handle, segment: &Segment) {
         if self.association.protocol != Protocol::Negotiating {
             return;
+        }
+        if self.went_without_capable(handle) {
+            self.association.protocol = Protocol::Tcp;
+            return self.report_fallback(FallbackCause::SynLost);
         }
         let answer = segment.options.mptcp.iter().find_map(usable_capable);
         if let Some((flags, CapableKeys::Receiver(key))) = answer {
@@ -132,9 +155,10 @@ impl Connection {
     /// Both ends open at once (RFC 9293, section 3.5): plain TCP, since neither key has been acknowledged.
     fn handle_simultaneous_open(&mut self, now: Instant, handle: Handle, segment: &Segment) {
         if !self.is_initial(handle) {
-            self.reset_subflow(now, handle, CloseReason::ProtocolError, super::packets::REASON_MPTCP);
+            self.reset_subflow(now, handle, CloseReason::ProtocolError, REASON_MPTCP);
             return;
         }
+        self.decide_race(now, handle);
         if self.association.protocol == Protocol::Negotiating {
             self.association.protocol = Protocol::Tcp;
             self.report_fallback(FallbackCause::NotCapable);

@@ -3,34 +3,25 @@
 use super::association::Protocol;
 use super::state::Connection;
 use super::subflows::Handle;
-use crate::event::FallbackCause;
 use crate::subflow::State;
 use crate::subflow::timers::SubflowTimer;
-use anabranch_policy::ids::SubflowId;
 use anabranch_policy::path_manager::Role;
 use anabranch_policy::time::Instant;
 use anabranch_wire::mptcp::{CapableFlags, CapableKeys, Dss, VERSION};
 use anabranch_wire::{MptcpOption, Segment};
 
 /// Transmissions of a SYN with MP_CAPABLE before one without is tried (Linux does the same).
-pub(super) const CAPABLE_SYN_ATTEMPTS: u32 = 3;
+const CAPABLE_SYN_ATTEMPTS: u32 = 3;
 
 impl Connection {
     /// The SYN, SYN/ACK or join acknowledgement of a subflow, and its timer. None if it has been tried too often.
     pub(super) fn handshake_packet(&mut self, now: Instant, handle: Handle) -> Option<Segment> {
-        let (id, state) = (self.subflows[handle].id(), self.subflows[handle].state);
+        let state = self.subflows[handle].state;
         if state.is_synchronised() {
             return self.join_acknowledgement(now, handle);
         }
         let attempts = self.subflows[handle].liveness.timeouts_in_row;
-        if self.association.protocol == Protocol::Negotiating
-            && self.role == Role::Client
-            && attempts >= CAPABLE_SYN_ATTEMPTS
-        {
-            self.association.protocol = Protocol::Tcp;
-            self.report_fallback(FallbackCause::SynLost);
-        }
-        let option = self.handshake_option(id, state);
+        let option = self.handshake_option(handle, state);
         let (stamp, scale) = (self.stamp(now), self.receive_scale());
         let window = self.receiver.buffer.window();
         self.receiver.advertised_edge = self.receiver.buffer.right_edge();
@@ -47,12 +38,18 @@ impl Connection {
         Some(segment)
     }
 
-    fn handshake_option(&self, id: SubflowId, state: State) -> Option<MptcpOption> {
+    /// Whether SYNs with MP_CAPABLE were lost on this path, so that one without it went out.
+    pub(super) fn went_without_capable(&self, handle: Handle) -> bool {
+        self.role == Role::Client && self.subflows[handle].liveness.timeouts_in_row >= CAPABLE_SYN_ATTEMPTS
+    }
+
+    fn handshake_option(&self, handle: Handle, state: State) -> Option<MptcpOption> {
         let flags = self.capable_flags();
-        let join = self.joins.open.iter().find(|join| join.subflow == id);
-        let subflow = self.subflows.iter().find(|subflow| subflow.id() == id)?;
+        let subflow = &self.subflows[handle];
+        let plain = self.went_without_capable(handle);
+        let join = self.joins.open.iter().find(|join| join.subflow == subflow.id());
         match (self.association.protocol, state, join) {
-            (Protocol::Negotiating, State::SynSent, None) => {
+            (Protocol::Negotiating, State::SynSent, None) if !plain => {
                 Some(MptcpOption::Capable { version: VERSION, flags, keys: CapableKeys::None })
             }
             (Protocol::Negotiating, State::SynReceived, None) => Some(MptcpOption::Capable {

@@ -5,7 +5,7 @@ use crate::rare_queue::RareQueue;
 use crate::subflow::Identity;
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::CloseReason;
-use anabranch_policy::time::Instant;
+use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::SubflowView;
 use anabranch_wire::Packet;
 use core::net::SocketAddr;
@@ -39,6 +39,21 @@ pub enum Notice {
     SubflowTimeout(SubflowId),
     /// The path manager's measurement is due.
     Measure,
+    /// An attempt to open the connection.
+    Attempt(Attempt),
+}
+
+/// What the endpoint hears of attempts to open a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Attempt {
+    /// Another is due.
+    Due,
+    /// One of several is over; it is gone from the connection.
+    Over(Identity),
+    /// It had gone for so long without an answer when another was answered.
+    Unanswered(Identity, Duration),
+    /// It was answered, after this time if that is known.
+    Answered(Identity, Option<Duration>),
 }
 
 /// What is shared by all connections of an endpoint, so that none has to own it.

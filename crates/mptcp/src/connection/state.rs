@@ -7,6 +7,7 @@ use super::measurement::Measurement;
 use super::opening::{Joins, Opening};
 use super::output::{Output, Workspace};
 use super::partial::Partial;
+use super::race::Race;
 use super::receiver::DataReceiver;
 use super::scheduling::Scheduling;
 use super::sender::DataSender;
@@ -36,6 +37,8 @@ pub struct Connection {
     pub(super) association: Association,
     pub(super) subflows: Subflows,
     pub(super) joins: Joins,
+    /// Attempts to open it, until one is answered, if there can be several.
+    pub(super) race: Option<Box<Race>>,
     pub(super) congestion: Box<dyn CongestionControl>,
     pub(super) scheduling: Scheduling,
     pub(super) sender: DataSender,
@@ -84,6 +87,7 @@ impl Connection {
             association: Association::new(protocol, checksum),
             subflows: Subflows::default(),
             joins: Joins::default(),
+            race: None,
             congestion: (policies.congestion)(),
             scheduling: Scheduling::new((policies.scheduler)(), opening.config.segments_per_mapping),
             sender: DataSender::new(&opening.config),

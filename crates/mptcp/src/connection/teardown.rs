@@ -72,6 +72,7 @@ impl Connection {
         let fast_close = MptcpOption::FastClose { key: self.identity.keys.remote.0 };
         let whole = matches!(cause, CloseCause::Aborted | CloseCause::UserTimeout);
         let with_option = whole && self.association.protocol == Protocol::Multipath;
+        self.race = None;
         let fast_close = with_option.then_some(fast_close);
         while let Some(handle) = self.subflows.first_handle() {
             if !matches!(self.subflows[handle].state, State::TimeWait | State::SynSent) {
@@ -168,13 +169,16 @@ impl Connection {
         self.remove_subflow(handle, why);
         let carries = |s: &Subflow| s.state.is_synchronised() && s.handshake.confirmed;
         // Attempts are no subflows: whoever goes on trying would else wait for ever.
-        if !self.subflows.iter().any(carries) && self.life.closed.is_none() {
+        if !self.subflows.iter().any(carries) && self.life.closed.is_none() && !self.has_candidates() {
             self.lost_last_subflow(now, why);
         }
     }
 
     /// Takes a subflow out: its data goes to the others, and policies hear of it.
     pub(super) fn remove_subflow(&mut self, handle: Handle, why: CloseReason) {
+        if self.forget_attempt(handle) {
+            return;
+        }
         self.reinject_all_of(handle);
         let identity = self.subflows[handle].identity;
         let id = identity.id;
@@ -207,6 +211,14 @@ impl Connection {
             self.timers.set_by(Timer::WithoutSubflows, end);
         } else if self.subflows.is_empty() {
             self.conclude(cause);
+        }
+    }
+
+    /// No attempt to open the connection is left that could still be answered.
+    pub(crate) fn give_up_race(&mut self, now: Instant) {
+        let refused = self.race.as_ref().is_some_and(|race| race.refused);
+        if refused || self.subflows.is_empty() {
+            self.reset_all(now, if refused { CloseCause::Refused } else { CloseCause::TimedOut });
         }
     }
 

@@ -1,7 +1,7 @@
 //! The connection's own timers, and what is due on its subflows when time passes.
 
 use super::association::Protocol;
-use super::output::Notice;
+use super::output::{Attempt, Notice};
 use super::packets::REASON_UNSPECIFIED;
 use super::reinjections::Extent;
 use super::state::Connection;
@@ -44,7 +44,7 @@ impl Connection {
         self.fire(now, &[Timer::DataRetransmit, Timer::Persist, Timer::Blocked]);
         self.look_at_receive_buffer_again(now);
         self.fire(now, &[Timer::Missing, Timer::Measure, Timer::Schedule, Timer::Announcement]);
-        self.fire(now, &[Timer::WithoutSubflows, Timer::User]);
+        self.fire(now, &[Timer::WithoutSubflows, Timer::User, Timer::Race]);
     }
 
     /// Handles those of the connection's own timers that are due.
@@ -79,6 +79,14 @@ impl Connection {
             Timer::User => {
                 self.timers.stop(Timer::User);
                 self.reset_all(now, CloseCause::UserTimeout);
+            }
+            Timer::Race => {
+                self.timers.stop(Timer::Race);
+                if self.has_candidates() {
+                    self.output.tell(Notice::Attempt(Attempt::Due));
+                } else {
+                    self.give_up_race(now);
+                }
             }
         }
     }

@@ -1,13 +1,12 @@
-//! Local addresses and listeners come and go; connections are opened from them.
+//! Local addresses and listeners come and go.
 
 use super::error::OperationError;
-use super::state::{Endpoint, LocalAddress, is_one_host};
+use super::state::{Endpoint, LocalAddress};
 use crate::config::ConnectionConfig;
-use crate::connection::Connection;
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::path_manager::PathEvent;
 use anabranch_policy::time::Instant;
-use core::net::{IpAddr, SocketAddr};
+use core::net::IpAddr;
 use std::sync::Arc;
 
 impl Endpoint {
@@ -28,6 +27,7 @@ impl Endpoint {
     /// A local address is gone.
     pub fn handle_address_down(&mut self, now: Instant, id: AddressId) {
         self.addresses.retain(|known| known.id != id);
+        self.uplinks.forget(id);
         let ids: Vec<ConnectionId> = self.connections.ids().collect();
         for connection in ids {
             if let Some(connection) = self.connections.get_mut(connection) {
@@ -54,36 +54,5 @@ impl Endpoint {
     /// No longer accepts connections on a port; those that are there go on.
     pub fn unlisten(&mut self, port: u16) {
         self.listeners.retain(|(taken, _)| *taken != port);
-    }
-
-    /// Opens a connection, from `local` or from the first address of the right family.
-    ///
-    /// # Errors
-    /// [`OperationError::NoPeer`], [`OperationError::NoAddress`], [`OperationError::LimitReached`], or [`OperationError::PortInUse`] if all ports are.
-    pub fn connect(
-        &mut self,
-        now: Instant,
-        local: Option<IpAddr>,
-        remote: SocketAddr,
-        config: ConnectionConfig,
-    ) -> Result<ConnectionId, OperationError> {
-        let fits = |known: &&LocalAddress| match local {
-            Some(local) => known.address == local,
-            None => known.address.is_ipv4() == remote.is_ipv4(),
-        };
-        if !is_one_host(remote.ip()) {
-            return Err(OperationError::NoPeer);
-        }
-        let from = self.addresses.iter().find(fits).copied().ok_or(OperationError::NoAddress)?;
-        if self.connections.len() >= self.config.max_connections {
-            return Err(OperationError::LimitReached);
-        }
-        let (port, last) = self.free_port(now, from.address, remote).ok_or(OperationError::PortInUse)?;
-        let local = SocketAddr::new(from.address, port);
-        let opening = self.opening(now, Arc::new(config), local, remote, from.id, last);
-        let id = self.connections.insert(Connection::connect(now, opening));
-        self.connections.add_route(local, remote, id);
-        self.settle(now, id);
-        Ok(id)
     }
 }

@@ -3,6 +3,8 @@
 mod addresses;
 mod application;
 mod arrivals;
+mod attempts;
+mod connect;
 mod connections;
 mod drive;
 mod error;
@@ -13,6 +15,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod time_wait_table;
+mod uplinks;
 
 pub use error::OperationError;
 pub use state::Endpoint;

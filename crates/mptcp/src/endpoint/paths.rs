@@ -4,7 +4,7 @@ use super::state::{Endpoint, is_one_host};
 use crate::connection::{Connection, Joining, Notice};
 use crate::event::Event;
 use anabranch_policy::ids::{AddressId, ConnectionId};
-use anabranch_policy::path_manager::{PathAction, PathEvent};
+use anabranch_policy::path_manager::{CloseReason, PathAction, PathEvent};
 use anabranch_policy::time::Instant;
 use anabranch_policy::view::{ConnectionView, SubflowView};
 use core::net::SocketAddr;
@@ -99,6 +99,7 @@ impl Endpoint {
                     }
                     self.push_event(event);
                 }
+                Notice::Attempt(attempt) => self.handle_attempt(now, id, attempt),
                 other => {
                     self.pass_to_path_manager(now, id, other);
                     self.carry_out(now);
@@ -109,11 +110,12 @@ impl Endpoint {
 
     fn pass_to_path_manager(&mut self, now: Instant, id: ConnectionId, notice: Notice) {
         match notice {
-            Notice::Application(_) => {}
+            Notice::Application(_) | Notice::Attempt(_) => {}
             Notice::Established => self.tell_established(now, id),
             Notice::SubflowEstablished(subflow) => {
                 let identity = self.connections.get(id).and_then(|c| c.identities().find(|i| i.id == subflow)).copied();
                 let Some(identity) = identity else { return };
+                self.uplinks.answered(identity.local_address, identity.remote.ip(), None);
                 let backup = self.connections.get(id).is_some_and(|c| c.is_backup(subflow));
                 self.tell_path_manager(
                     now,
@@ -128,6 +130,9 @@ impl Endpoint {
             }
             Notice::SubflowClosed(identity, reason) => {
                 self.connections.remove_route(identity.local, identity.remote);
+                if reason == CloseReason::TimedOut {
+                    self.uplinks.unanswered(now, identity.local_address);
+                }
                 self.tell_path_manager(
                     now,
                     &PathEvent::SubflowClosed {

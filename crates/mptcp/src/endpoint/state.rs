@@ -4,6 +4,7 @@ use super::connections::{Connections, keyed_hash};
 use super::error::OperationError;
 use super::random::Random;
 use super::time_wait_table::TimeWaitTable;
+use super::uplinks::Uplinks;
 use crate::config::{ConnectionConfig, EndpointConfig, Ports};
 use crate::connection::{Connection, Opening, TimeWait, Workspace};
 use crate::event::Event;
@@ -39,6 +40,7 @@ pub struct Endpoint {
     pub(super) config: EndpointConfig,
     pub(super) random: Random,
     pub(super) addresses: Vec<LocalAddress>,
+    pub(super) uplinks: Uplinks,
     pub(super) listeners: Vec<(u16, Arc<ConnectionConfig>)>,
     pub(super) connections: Connections,
     pub(super) time_waits: TimeWaitTable,
@@ -70,6 +72,7 @@ impl Endpoint {
             next_port: 0,
             config,
             addresses: Vec::new(),
+            uplinks: Uplinks::default(),
             listeners: Vec::new(),
             half_open: Vec::new(),
             path_manager,

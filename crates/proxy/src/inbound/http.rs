@@ -1,7 +1,12 @@
-//! HTTP CONNECT (RFC 9110, section 9.3.6) with Basic authentication (RFC 7617).
+//! HTTP: CONNECT (RFC 9110, section 9.3.6), and requests for `http://` that are passed on (RFC 9112, section 3.2.2), with Basic
+//! authentication (RFC 7617).
+//!
+//! A request that is passed on is the only one of its connection: the server is told to close behind its answer, so that nothing of
+//! the answer need be read here, and the next request may be for another server.
 
 use super::step::{Refusal, Step};
 use crate::credentials::Credentials;
+use crate::target::Target;
 use bytes::{Buf as _, Bytes, BytesMut};
 
 /// Longest head of a request, bytes.
@@ -25,26 +30,40 @@ fn malformed(status: &str, sentence: &str) -> Step {
     Step::Refuse(answer(status, "", sentence), Refusal::Malformed)
 }
 
-/// The next step; takes the request from `buffer` when it is whole.
-pub(super) fn poll(buffer: &mut BytesMut, credentials: Option<&Credentials>) -> Step {
-    let (step, length) = head(buffer, credentials);
-    buffer.advance(length);
-    step
+/// What a request asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Form {
+    /// A tunnel.
+    Tunnel,
+    /// To be passed on; it has been rewritten for its server.
+    PassedOn,
 }
 
-/// What follows from the head of the request, and its length if it is to be taken.
-fn head(buffer: &[u8], credentials: Option<&Credentials>) -> (Step, usize) {
+/// The next step; takes the request from `buffer` when it is whole, or puts one for the server in its place.
+pub(super) fn poll(buffer: &mut BytesMut, credentials: Option<&Credentials>) -> (Step, Form) {
+    let (step, length, rewritten) = head(buffer, credentials);
+    let form = if rewritten.is_some() { Form::PassedOn } else { Form::Tunnel };
+    buffer.advance(length);
+    if let Some(mut request) = rewritten {
+        request.extend_from_slice(buffer);
+        *buffer = BytesMut::from(&request[..]);
+    }
+    (step, form)
+}
+
+/// What follows from the head of the request, its length if it is to be taken, and what the server is told in its place.
+fn head(buffer: &[u8], credentials: Option<&Credentials>) -> (Step, usize, Option<Vec<u8>>) {
     let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
     let mut request = httparse::Request::new(&mut fields);
     let visible = buffer.get(..LONGEST_HEAD).unwrap_or(buffer);
     let length = match request.parse(visible) {
         Ok(httparse::Status::Complete(length)) => length,
-        Ok(httparse::Status::Partial) if buffer.len() < LONGEST_HEAD => return (Step::Read, 0),
+        Ok(httparse::Status::Partial) if buffer.len() < LONGEST_HEAD => return (Step::Read, 0, None),
         Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
             let sentence = "The head of the request is longer than 16 kB or has more than 64 fields.";
-            return (malformed("431 Request Header Fields Too Large", sentence), 0);
+            return (malformed("431 Request Header Fields Too Large", sentence), 0, None);
         }
-        Err(_) => return (malformed("400 Bad Request", "This is not HTTP."), 0),
+        Err(_) => return (malformed("400 Bad Request", "This is not HTTP."), 0, None),
     };
     if let Some(credentials) = credentials {
         let shown = request.headers.iter().find(|field| field.name.eq_ignore_ascii_case("proxy-authorization"));
@@ -52,20 +71,61 @@ fn head(buffer: &[u8], credentials: Option<&Credentials>) -> (Step, usize) {
             let challenge = "Proxy-Authenticate: Basic realm=\"anabranch\"\r\n";
             let status = "407 Proxy Authentication Required";
             let bytes = answer(status, challenge, "This proxy wants a name and a password.");
-            return (Step::Refuse(bytes, Refusal::Unauthorized), 0);
+            return (Step::Refuse(bytes, Refusal::Unauthorized), 0, None);
         }
     }
+    let target = request.path.unwrap_or_default();
     if request.method != Some("CONNECT") {
-        let sentence = "This proxy knows CONNECT only: use it as a SOCKS5 proxy, or tunnel (curl --proxytunnel).";
-        return (
-            Step::Refuse(answer("405 Method Not Allowed", "Allow: CONNECT\r\n", sentence), Refusal::Unsupported),
-            0,
-        );
+        return match split(target) {
+            Some((target, rest)) => (Step::Connect(target.clone()), length, Some(rewrite(&request, &target, rest))),
+            None => {
+                let sentence = "This proxy passes on requests for http://, and knows CONNECT for all else.";
+                let bytes = answer("400 Bad Request", "", sentence);
+                (Step::Refuse(bytes, Refusal::Unsupported), 0, None)
+            }
+        };
     }
-    match request.path.unwrap_or_default().parse() {
-        Ok(target) => (Step::Connect(target), length),
-        Err(_) => (malformed("400 Bad Request", "CONNECT wants HOST:PORT."), 0),
+    match target.parse() {
+        Ok(target) => (Step::Connect(target), length, None),
+        Err(_) => (malformed("400 Bad Request", "CONNECT wants HOST:PORT."), 0, None),
     }
+}
+
+/// The server that `http://HOST[:PORT][/...]` names, and what it is to be asked for.
+fn split(target: &str) -> Option<(Target, &str)> {
+    let scheme = target.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("http://"))?;
+    let rest = target.get(scheme.len()..)?;
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let has_port = authority.rsplit(']').next().is_some_and(|behind| behind.contains(':'));
+    let server = if has_port { authority.parse() } else { format!("{authority}:80").parse() };
+    Some((server.ok()?, path))
+}
+
+/// The request as its server reads it: in origin form, without what concerns this connection alone (RFC 9110, section 7.6.1).
+fn rewrite(request: &httparse::Request<'_, '_>, server: &Target, path: &str) -> Vec<u8> {
+    const OURS: [&str; 7] =
+        ["connection", "proxy-connection", "proxy-authorization", "keep-alive", "te", "upgrade", "host"];
+    let options = request.headers.iter().filter(|field| field.name.eq_ignore_ascii_case("connection"));
+    let named: Vec<String> = options
+        .filter_map(|field| core::str::from_utf8(field.value).ok())
+        .flat_map(|value| value.split(',').map(|option| option.trim().to_ascii_lowercase()))
+        .collect();
+    let host = server.to_string();
+    let host = host.strip_suffix(":80").unwrap_or(&host);
+    let slash = if path.starts_with('/') { "" } else { "/" };
+    let (method, version) = (request.method.unwrap_or_default(), request.version.unwrap_or(1));
+    let mut head = format!("{method} {slash}{path} HTTP/1.{version}\r\nHost: {host}\r\n").into_bytes();
+    for field in request.headers.iter() {
+        let name = field.name.to_ascii_lowercase();
+        if !OURS.contains(&&*name) && !named.contains(&name) {
+            head.extend_from_slice(field.name.as_bytes());
+            head.extend_from_slice(b": ");
+            head.extend_from_slice(field.value);
+            head.extend_from_slice(b"\r\n");
+        }
+    }
+    head.extend_from_slice(b"Connection: close\r\n\r\n");
+    head
 }
 
 #[cfg(test)]
@@ -104,9 +164,36 @@ mod tests {
     }
 
     #[test]
+    fn a_request_for_http_is_passed_on_to_its_server_in_origin_form_and_is_the_last_of_its_connection() {
+        let text = b"POST http://Example.org/a?b HTTP/1.1\r\nHost: other\r\nProxy-Authorization: x\r\nX-Hop: 1\r\n\
+            Connection: keep-alive, X-Hop\r\nContent-Length: 4\r\n\r\nbody";
+        let (negotiation, step, written) = converse(text, true, None);
+        assert_eq!(step, Step::Connect("example.org:80".parse().expect("a target")));
+        // The answer comes from the server.
+        assert!(written.is_empty() && negotiation.accepted().is_empty());
+        assert!(negotiation.refused(Failure::TimedOut).starts_with(b"HTTP/1.1 504 "));
+        let rewritten = "POST /a?b HTTP/1.1\r\nHost: example.org\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbody";
+        assert_eq!(String::from_utf8_lossy(&negotiation.into_early()), rewritten);
+        for (target, server, first) in [
+            ("http://[2001:db8::1]:8080", "[2001:db8::1]:8080", "GET / HTTP/1.0\r\nHost: [2001:db8::1]:8080\r\n"),
+            ("HTTP://[::1]/x", "[::1]:80", "GET /x HTTP/1.0\r\nHost: [::1]\r\n"),
+            ("http://a:81?q", "a:81", "GET /?q HTTP/1.0\r\nHost: a:81\r\n"),
+        ] {
+            let text = format!("GET {target} HTTP/1.0\r\n\r\n");
+            let (negotiation, step, _) = converse(text.as_bytes(), false, None);
+            assert_eq!(step, Step::Connect(server.parse().expect("a target")));
+            let early = negotiation.into_early();
+            assert!(early.starts_with(first.as_bytes()), "{}", String::from_utf8_lossy(&early));
+        }
+    }
+
+    #[test]
     fn other_methods_and_nonsense_are_told_what_is_wrong() {
         for (text, code) in [
-            ("GET http://example.org/ HTTP/1.1\r\nHost: example.org\r\n\r\n", "405"),
+            ("GET / HTTP/1.1\r\nHost: example.org\r\n\r\n", "400"),
+            ("GET https://example.org/ HTTP/1.1\r\nHost: example.org\r\n\r\n", "400"),
+            ("GET http://user@example.org/ HTTP/1.1\r\n\r\n", "400"),
+            ("GET http:///x HTTP/1.1\r\n\r\n", "400"),
             ("CONNECT example.org HTTP/1.1\r\n\r\n", "400"),
             ("CONNECT http://example.org:80/ HTTP/1.1\r\n\r\n", "400"),
             ("CONNECT example.org:80 HTTP/7.0\r\n\r\n", "400"),

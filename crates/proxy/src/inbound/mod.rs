@@ -1,4 +1,4 @@
-//! What a client says before its bytes are carried: SOCKS5 or HTTP CONNECT, told apart by the first byte.
+//! What a client says before its bytes are carried: SOCKS5 or HTTP, told apart by the first byte.
 //!
 //! Without input and output: bytes go in, [`Step`]s come out, so that a client may send byte by byte, or more than was
 //! asked for. By hand because the same few states serve sockets of the kernel and streams of ours, stop at fixed limits,
@@ -21,6 +21,8 @@ enum State {
     First,
     Socks(socks::State),
     Http,
+    /// A request that is passed on.
+    Passed,
 }
 
 /// A conversation with a client.
@@ -54,7 +56,13 @@ impl Negotiation {
         match self.state {
             State::First => Step::Read,
             State::Socks(ref mut state) => socks::poll(state, &mut self.buffer, self.credentials.as_deref()),
-            State::Http => http::poll(&mut self.buffer, self.credentials.as_deref()),
+            State::Http | State::Passed => {
+                let (step, form) = http::poll(&mut self.buffer, self.credentials.as_deref());
+                if form == http::Form::PassedOn {
+                    self.state = State::Passed;
+                }
+                step
+            }
         }
     }
 
@@ -62,6 +70,8 @@ impl Negotiation {
     pub fn accepted(&self) -> Bytes {
         match self.state {
             State::Http => http::accepted(),
+            // The server's answer is all.
+            State::Passed => Bytes::new(),
             State::First | State::Socks(_) => socks::reply(0),
         }
     }
@@ -69,7 +79,7 @@ impl Negotiation {
     /// What to tell the client when it is not.
     pub fn refused(&self, failure: Failure) -> Bytes {
         match self.state {
-            State::Http => http::answer(failure.http_status(), "", failure.sentence()),
+            State::Http | State::Passed => http::answer(failure.http_status(), "", failure.sentence()),
             State::First | State::Socks(_) => socks::reply(failure.socks_reply()),
         }
     }

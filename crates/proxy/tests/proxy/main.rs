@@ -6,6 +6,7 @@
 mod kernel;
 
 mod crowd;
+mod dead_uplinks;
 mod direct;
 mod manners;
 mod program;
@@ -23,10 +24,17 @@ fn main() {
     if let Some(reason) = &missing {
         eprintln!("skipped: {reason}");
     }
-    let trials: Vec<Trial> = [direct::trials(), served::trials(), proof::trials(), manners::trials(), crowd::trials()]
-        .into_iter()
-        .flatten()
-        .collect();
+    let trials: Vec<Trial> = [
+        direct::trials(),
+        dead_uplinks::trials(),
+        served::trials(),
+        proof::trials(),
+        manners::trials(),
+        crowd::trials(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     let trials =
         trials.into_iter().map(|trial| if missing.is_some() { trial.with_ignored_flag(true) } else { trial }).collect();
     let mut arguments = Arguments::from_args();

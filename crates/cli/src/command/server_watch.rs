@@ -1,0 +1,168 @@
+//! What `proxy` tells of its server and its uplinks: a line when it begins, and one for each change.
+
+use crate::console::event;
+use anabranch_attach::Attached;
+use anabranch_mptcp::ConnectionConfig;
+use anabranch_proxy::{Answer, Failure, Key, Target, ask};
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+/// How often it is looked whether uplinks have come or gone.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// When a server that did not answer everywhere is asked again, the first time; each further time after twice as long.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// The longest such time.
+const RARELY: Duration = Duration::from_secs(60);
+
+/// When a server that answered everywhere is asked again.
+const CONTENT: Duration = Duration::from_secs(300);
+
+/// Who is asked, and with what.
+pub struct Question {
+    /// The server as the user calls it.
+    pub named: Target,
+    /// Where the stack reaches it.
+    pub server: Target,
+    /// The key that it is to prove.
+    pub key: Key,
+    /// What connections begin with.
+    pub config: ConnectionConfig,
+}
+
+/// An uplink, and what the server answered there.
+type Asked = (String, Answer);
+
+/// Asks the server over each uplink, and again as long as it lasts.
+pub async fn watch(attached: &Attached, question: &Question) -> Infallible {
+    let (mut told, mut uplinks, mut pause) = (String::new(), uplinks_of(attached), AGAIN);
+    loop {
+        let answers = ask_all(attached, &uplinks, question).await;
+        let line = sentence(&question.named, &answers);
+        if line != told {
+            event(&line);
+            told = line;
+        }
+        let everywhere = answers.iter().all(|(_, answer)| *answer == Answer::Proven) && !answers.is_empty();
+        let until = Instant::now() + if everywhere { CONTENT } else { pause };
+        pause = if everywhere { AGAIN } else { (pause * 2).min(RARELY) };
+        while Instant::now() < until {
+            sleep(LOOK).await;
+            let now = uplinks_of(attached);
+            if now != uplinks {
+                tell_changes(&uplinks, &now);
+                (uplinks, pause) = (now, AGAIN);
+                break;
+            }
+        }
+    }
+}
+
+/// Names and addresses of the uplinks that can be used.
+fn uplinks_of(attached: &Attached) -> Vec<(String, Vec<IpAddr>)> {
+    let addresses = |path: anabranch_attach::AttachedPath| {
+        (path.name, path.addresses.into_iter().map(|(_, address)| address).collect::<Vec<_>>())
+    };
+    attached.paths().into_iter().map(addresses).filter(|(_, addresses)| !addresses.is_empty()).collect()
+}
+
+fn tell_changes(before: &[(String, Vec<IpAddr>)], now: &[(String, Vec<IpAddr>)]) {
+    let has = |list: &[(String, Vec<IpAddr>)], name: &str| list.iter().any(|(known, _)| known == name);
+    for (name, _) in before.iter().filter(|(name, _)| !has(now, name)) {
+        event(&format!("uplink {name} cannot be used any more"));
+    }
+    for (name, _) in now.iter().filter(|(name, _)| !has(before, name)) {
+        event(&format!("uplink {name} can be used"));
+    }
+}
+
+async fn ask_all(attached: &Attached, uplinks: &[(String, Vec<IpAddr>)], question: &Question) -> Vec<Asked> {
+    let mut questions = JoinSet::new();
+    for (place, (_, addresses)) in uplinks.iter().enumerate() {
+        for local in addresses.clone() {
+            let Question { server, key, config, .. } = question;
+            let (stack, server, key, config) = (attached.stack().clone(), server.clone(), key.clone(), config.clone());
+            questions.spawn(async move { (place, ask(&stack, local, &server, &key, &config).await) });
+        }
+    }
+    let mut best: Vec<Option<Answer>> = vec![None; uplinks.len()];
+    while let Some(answered) = questions.join_next().await {
+        if let Ok((place, answer)) = answered
+            && best[place].is_none_or(|known| weight(answer) > weight(known))
+        {
+            best[place] = Some(answer);
+        }
+    }
+    let names = uplinks.iter().map(|(name, _)| name.clone());
+    names.zip(best).filter_map(|(name, answer)| Some((name, answer?))).collect()
+}
+
+/// Of the answers over an uplink's addresses the one that says most counts.
+fn weight(answer: Answer) -> (u8, Failure) {
+    match answer {
+        Answer::Proven => (2, Failure::General),
+        Answer::Unproven => (1, Failure::General),
+        Answer::Unreached(failure) => (0, failure),
+    }
+}
+
+/// What there is to say, in one line.
+fn sentence(server: &Target, answers: &[Asked]) -> String {
+    let over = |which: &dyn Fn(Answer) -> bool| {
+        let names = answers.iter().filter(|(_, answer)| which(*answer)).map(|(name, _)| name.as_str());
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let (good, bad) = (over(&|answer| answer == Answer::Proven), over(&|answer| answer != Answer::Proven));
+    let most = answers.iter().map(|(_, answer)| *answer).max_by_key(|answer| weight(*answer));
+    match most {
+        None => format!("there is no uplink to ask the server {server} over"),
+        Some(Answer::Proven) if bad.is_empty() => format!("the server {server} answers over {good}"),
+        Some(Answer::Proven) => format!("the server {server} answers over {good}, not over {bad}"),
+        Some(Answer::Unproven) => format!(
+            "the server {server} does not prove the key: it has another one, or is not `anabranch serve`; compare the key files"
+        ),
+        Some(Answer::Unreached(Failure::HostUnreachable)) => {
+            format!("the name of the server {server} is not known now; it is asked for again")
+        }
+        Some(Answer::Unreached(Failure::NetworkUnreachable)) => {
+            format!("no uplink has an address of the kind that the server {server} has")
+        }
+        Some(Answer::Unreached(Failure::Refused)) => {
+            format!(
+                "the server {server} refuses connections: it does not run, or listens on another port; it is asked again"
+            )
+        }
+        Some(Answer::Unreached(_)) => format!("the server {server} does not answer over {bad}; it is asked again"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(answers: &[(&str, Answer)]) -> String {
+        let answers: Vec<Asked> = answers.iter().map(|(name, answer)| ((*name).to_owned(), *answer)).collect();
+        sentence(&"vps.example:4433".parse().expect("a target"), &answers)
+    }
+
+    #[test]
+    fn a_server_is_told_of_in_one_line_that_names_the_uplinks() {
+        let (good, dead) = (Answer::Proven, Answer::Unreached(Failure::TimedOut));
+        assert_eq!(said(&[("wlan0", good), ("wwan0", good)]), "the server vps.example:4433 answers over wlan0, wwan0");
+        assert_eq!(
+            said(&[("wlan0", dead), ("wwan0", good)]),
+            "the server vps.example:4433 answers over wwan0, not over wlan0"
+        );
+        assert!(said(&[("wlan0", dead), ("wwan0", dead)]).contains("does not answer over wlan0, wwan0"));
+        assert!(
+            said(&[("wlan0", Answer::Unreached(Failure::Refused)), ("wwan0", dead)]).contains("refuses connections")
+        );
+        assert!(said(&[("wlan0", Answer::Unproven), ("wwan0", dead)]).contains("does not prove the key"));
+        assert!(said(&[("wlan0", Answer::Unreached(Failure::HostUnreachable))]).contains("the name of the server"));
+        assert!(said(&[]).contains("no uplink"));
+    }
+}

@@ -1,0 +1,135 @@
+//! A connection starts on whatever answers first: attempts from several addresses, one after the other (RFC 8305, section 5).
+//!
+//! Each attempt is a subflow in SYN-SENT that may become the first, number 0. Nothing is known of the peer before one is
+//! answered, neither key nor sequence number, so that what the others leave behind is an entry in the table of routes.
+
+use super::output::{Attempt, Notice};
+use super::packets::packet;
+use super::race::{Candidate, Race};
+use super::state::Connection;
+use super::subflows::Handle;
+use super::timer_table::Timer;
+use crate::config::InitialPath;
+use crate::subflow::{Identity, State, Subflow};
+use anabranch_policy::ids::{AddressId, SubflowId};
+use anabranch_policy::path_manager::Role;
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_wire::{Flags, Segment, SeqNumber};
+use core::net::SocketAddr;
+use std::collections::VecDeque;
+
+/// What attempts still have, when one was refused and there is nowhere else to try: a path that only lost a SYN has it sent
+/// again once (RFC 6298, section 2.1: 1 s).
+const GRACE: Duration = Duration::from_millis(1_500);
+
+impl Connection {
+    /// Has other attempts follow the first, from `next` on.
+    pub fn race(&mut self, candidates: VecDeque<Candidate>, next: Instant) {
+        self.race = Some(Box::new(Race { waiting: candidates, refused: false }));
+        self.await_answer(next);
+    }
+
+    /// What is to be tried next.
+    pub fn next_candidate(&mut self) -> Option<Candidate> {
+        self.race.as_mut()?.waiting.pop_front()
+    }
+
+    /// The attempt that has begun may take until then; without an answer the next begins.
+    pub fn await_answer(&mut self, until: Instant) {
+        if self.has_candidates() {
+            self.timers.set(Timer::Race, until);
+        }
+    }
+
+    /// Another attempt to open the connection: its SYN waits in [`Connection::poll_transmit`].
+    pub fn attempt(&mut self, now: Instant, local: SocketAddr, candidate: &Candidate, initial: SeqNumber) {
+        let identity = Identity {
+            id: SubflowId(0),
+            local,
+            remote: candidate.remote,
+            local_address: candidate.local_address,
+            remote_address: AddressId(0),
+        };
+        self.subflows.push(Subflow::new(identity, State::SynSent, initial, now));
+        self.output.pending = true;
+    }
+
+    /// Whether something waits to be tried.
+    pub(super) fn has_candidates(&self) -> bool {
+        self.race.as_ref().is_some_and(|race| !race.waiting.is_empty())
+    }
+
+    /// Forgets an attempt while others go on or are to come, without a word to anybody but the endpoint. Returns whether it is
+    /// one of several.
+    pub(super) fn forget_attempt(&mut self, handle: Handle) -> bool {
+        let attempt = &self.subflows[handle];
+        let identity = attempt.identity;
+        if attempt.state != State::SynSent || identity.id != SubflowId(0) {
+            return false;
+        }
+        let comes = self.has_candidates();
+        if !comes && self.other_attempt(handle).is_none() {
+            return false;
+        }
+        self.subflows.remove(handle);
+        self.output.tell(Notice::Attempt(Attempt::Over(identity)));
+        if comes {
+            self.output.tell(Notice::Attempt(Attempt::Due));
+        }
+        true
+    }
+
+    fn other_attempt(&self, handle: Handle) -> Option<Handle> {
+        let other = |(at, subflow): &(Handle, &Subflow)| {
+            *at != handle && subflow.state == State::SynSent && subflow.id() == SubflowId(0)
+        };
+        self.subflows.entries().find(other).map(|(at, _)| at)
+    }
+
+    /// An attempt was refused and forgotten. If there is nowhere else to try, the others have not much longer.
+    pub(super) fn record_refusal(&mut self, now: Instant) {
+        let last = !self.has_candidates();
+        let Some(race) = self.race.as_mut() else { return };
+        race.refused = true;
+        if last {
+            self.timers.set_by(Timer::Race, now + GRACE);
+        }
+    }
+
+    /// An attempt was answered: the others are reset, and this is the first subflow.
+    pub(super) fn decide_race(&mut self, now: Instant, winner: Handle) {
+        if self.race.take().is_none() {
+            return;
+        }
+        self.timers.stop(Timer::Race);
+        while let Some(loser) = self.other_attempt(winner) {
+            let subflow = &self.subflows[loser];
+            let (identity, waited) = (subflow.identity, now.since(subflow.liveness.handshake_sent));
+            // A SYN that has arrived keeps a place at the peer; its SYN/ACK may still be on its way.
+            let reset = Segment {
+                source_port: identity.local.port(),
+                destination_port: identity.remote.port(),
+                seq: subflow.send.nxt,
+                flags: Flags::RST,
+                ..Segment::default()
+            };
+            self.output.packets.push_back(packet(identity.local, identity.remote, reset));
+            self.subflows.remove(loser);
+            self.output.tell(Notice::Attempt(Attempt::Over(identity)));
+            self.output.tell(Notice::Attempt(Attempt::Unanswered(identity, waited)));
+        }
+        let identity = self.subflows[winner].identity;
+        self.identity.initial_address = identity.local_address;
+        self.identity.initial_local = identity.local.ip();
+        self.identity.initial_remote = identity.remote;
+    }
+
+    /// Has the endpoint remember that an address is of use.
+    pub(super) fn tell_of_answer(&mut self, handle: Handle) {
+        if self.role == Role::Client && self.config.initial_path == InitialPath::Race {
+            let subflow = &self.subflows[handle];
+            let round_trip = Some(subflow.rtt.smoothed()).filter(|time| !time.is_zero());
+            self.output.tell(Notice::Attempt(Attempt::Answered(subflow.identity, round_trip)));
+        }
+    }
+}

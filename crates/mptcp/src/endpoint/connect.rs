@@ -1,0 +1,92 @@
+//! Connections are opened: from where, and in which order (RFC 8305).
+
+use super::error::OperationError;
+use super::state::{Endpoint, is_one_host};
+use crate::config::{ConnectionConfig, InitialPath};
+use crate::connection::{Candidate, Connection};
+use anabranch_policy::ids::ConnectionId;
+use anabranch_policy::time::Instant;
+use core::net::{IpAddr, SocketAddr};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Most attempts to open one connection.
+const ATTEMPTS: usize = 8;
+
+impl Endpoint {
+    /// Opens a connection, from `local` or from the first address of the right family. Where
+    /// [`ConnectionConfig::initial_path`] says so, further attempts from others follow, as long as none is answered; all of them
+    /// are one connection, and the first that is answered is its first subflow.
+    ///
+    /// # Errors
+    /// [`OperationError::NoPeer`], [`OperationError::NoAddress`], [`OperationError::LimitReached`], or [`OperationError::PortInUse`] if all ports are.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        local: Option<IpAddr>,
+        remote: SocketAddr,
+        config: ConnectionConfig,
+    ) -> Result<ConnectionId, OperationError> {
+        self.connect_to_any(now, local, &[remote], config)
+    }
+
+    /// As [`Self::connect`], to a peer with several addresses, in the order in which they are to be tried.
+    ///
+    /// # Errors
+    /// As [`Self::connect`].
+    pub fn connect_to_any(
+        &mut self,
+        now: Instant,
+        local: Option<IpAddr>,
+        remotes: &[SocketAddr],
+        config: ConnectionConfig,
+    ) -> Result<ConnectionId, OperationError> {
+        if !remotes.iter().any(|remote| is_one_host(remote.ip())) {
+            return Err(OperationError::NoPeer);
+        }
+        let mut candidates = self.candidates(now, local, remotes, &config);
+        let first = candidates.pop_front().ok_or(OperationError::NoAddress)?;
+        if self.connections.len() >= self.config.max_connections {
+            return Err(OperationError::LimitReached);
+        }
+        let remote = first.remote;
+        let (port, last) = self.free_port(now, first.local, remote).ok_or(OperationError::PortInUse)?;
+        let local = SocketAddr::new(first.local, port);
+        let opening = self.opening(now, Arc::new(config), local, remote, first.local_address, last);
+        let mut connection = Connection::connect(now, opening);
+        if !candidates.is_empty() {
+            connection.race(candidates, now + self.uplinks.patience(first.local_address, remote.ip()));
+        }
+        let id = self.connections.insert(connection);
+        self.connections.add_route(local, remote, id);
+        self.settle(now, id);
+        Ok(id)
+    }
+
+    /// From where to where a connection can be opened, in the order of attempts: what was silent lately comes last; else the first
+    /// of the local addresses with the first of the peer's begins, and neither is repeated while there are others.
+    fn candidates(
+        &self,
+        now: Instant,
+        local: Option<IpAddr>,
+        remotes: &[SocketAddr],
+        config: &ConnectionConfig,
+    ) -> VecDeque<Candidate> {
+        let races = config.initial_path == InitialPath::Race && config.multipath;
+        let mut ranked = Vec::new();
+        for (row, remote) in remotes.iter().filter(|remote| is_one_host(remote.ip())).enumerate() {
+            let preferred = self.addresses.iter().filter(|known| Some(known.address) == local);
+            let others =
+                self.addresses.iter().filter(|known| local.is_none_or(|local| races && known.address != local));
+            let fits = |address: IpAddr| address.is_ipv4() == remote.is_ipv4() || Some(address) == local;
+            let usable = preferred.chain(others).filter(|known| fits(known.address));
+            for (column, known) in usable.enumerate() {
+                let candidate = Candidate { local_address: known.id, local: known.address, remote: *remote };
+                ranked.push(((races && self.uplinks.is_silent(now, known.id), row + column, row), candidate));
+            }
+        }
+        ranked.sort_by_key(|(rank, _)| *rank);
+        let most = if races { ATTEMPTS } else { 1 };
+        ranked.into_iter().map(|(_, candidate)| candidate).take(most).collect()
+    }
+}

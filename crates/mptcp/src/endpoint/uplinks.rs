@@ -1,0 +1,146 @@
+//! What attempts to connect have shown of the local addresses: which were not answered, and how far peers are from each.
+
+use anabranch_policy::ids::AddressId;
+use anabranch_policy::time::{Duration, Instant};
+use core::net::IpAddr;
+use std::collections::{BTreeMap, VecDeque};
+
+/// How long an attempt has the field to itself (RFC 8305, section 8: Connection Attempt Delay).
+pub(super) const PATIENCE: Duration = Duration::from_millis(250);
+
+/// No shorter, however near the peer was: a queue on the way may have grown (RFC 8305, section 8: minimum as recommended).
+const LEAST_PATIENCE: Duration = Duration::from_millis(100);
+
+/// How long an address that was not answered is asked last, the first time; each further time twice as long.
+const PAUSE: Duration = Duration::from_secs(15);
+
+/// The longest such time.
+const LONGEST_PAUSE: Duration = Duration::from_secs(240);
+
+/// Most round trips that are remembered; then the oldest are forgotten.
+const ROUND_TRIPS: usize = 256;
+
+/// An address that was not answered.
+#[derive(Clone, Copy, Debug)]
+struct Silence {
+    until: Instant,
+    pause: Duration,
+}
+
+/// A peer's distance from a local address.
+#[derive(Clone, Copy, Debug)]
+struct RoundTrip {
+    local: AddressId,
+    remote: IpAddr,
+    time: Duration,
+}
+
+/// The local addresses as attempts have shown them.
+#[derive(Debug, Default)]
+pub(super) struct Uplinks {
+    silences: BTreeMap<AddressId, Silence>,
+    /// The youngest first.
+    round_trips: VecDeque<RoundTrip>,
+}
+
+impl Uplinks {
+    /// Something was answered there.
+    pub fn answered(&mut self, local: AddressId, remote: IpAddr, round_trip: Option<Duration>) {
+        self.silences.remove(&local);
+        let Some(time) = round_trip else { return };
+        self.round_trips.retain(|known| (known.local, known.remote) != (local, remote));
+        self.round_trips.truncate(ROUND_TRIPS - 1);
+        self.round_trips.push_front(RoundTrip { local, remote, time });
+    }
+
+    /// An attempt was not answered in its time, or a path went silent. What is told of several connections at once counts once.
+    pub fn unanswered(&mut self, now: Instant, local: AddressId) {
+        let before = self.silences.get(&local).copied();
+        if before.is_some_and(|before| before.until > now) {
+            return;
+        }
+        let pause = before.map_or(PAUSE, |before| (before.pause * 2).min(LONGEST_PAUSE));
+        self.silences.insert(local, Silence { until: now + pause, pause });
+    }
+
+    /// Whether an address is asked last for now.
+    pub fn is_silent(&self, now: Instant, local: AddressId) -> bool {
+        self.silences.get(&local).is_some_and(|silence| silence.until > now)
+    }
+
+    /// How long an attempt from there may take before the next begins: two round trips, as far as they are known.
+    pub fn patience(&self, local: AddressId, remote: IpAddr) -> Duration {
+        let known = self.round_trips.iter().find(|known| (known.local, known.remote) == (local, remote));
+        known.map_or(PATIENCE, |known| (known.time * 2).clamp(LEAST_PATIENCE, PATIENCE))
+    }
+
+    /// The address is gone.
+    pub fn forget(&mut self, local: AddressId) {
+        self.silences.remove(&local);
+        self.round_trips.retain(|known| known.local != local);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: AddressId = AddressId(1);
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    fn peer(last: u8) -> IpAddr {
+        IpAddr::from([192, 0, 2, last])
+    }
+
+    #[test]
+    fn an_address_that_is_not_answered_is_asked_last_for_a_while_that_doubles_until_it_answers() {
+        let mut uplinks = Uplinks::default();
+        assert!(!uplinks.is_silent(at(0), ONE));
+        uplinks.unanswered(at(0), ONE);
+        assert!(uplinks.is_silent(at(14), ONE) && !uplinks.is_silent(at(15), ONE));
+        uplinks.unanswered(at(20), ONE);
+        assert!(uplinks.is_silent(at(49), ONE) && !uplinks.is_silent(at(50), ONE));
+        uplinks.answered(ONE, peer(1), None);
+        assert!(!uplinks.is_silent(at(30), ONE));
+        uplinks.unanswered(at(60), ONE);
+        assert!(uplinks.is_silent(at(74), ONE) && !uplinks.is_silent(at(75), ONE));
+    }
+
+    #[test]
+    fn many_connections_that_find_an_address_silent_at_once_count_once_and_no_pause_is_longer_than_four_minutes() {
+        let mut uplinks = Uplinks::default();
+        (0..50).for_each(|_| uplinks.unanswered(at(0), ONE));
+        assert!(!uplinks.is_silent(at(15), ONE));
+        (1..20).for_each(|n| uplinks.unanswered(at(1_000 * n), ONE));
+        assert!(uplinks.is_silent(at(19_239), ONE) && !uplinks.is_silent(at(19_240), ONE));
+    }
+
+    #[test]
+    fn the_next_attempt_waits_two_known_round_trips_but_at_least_100_and_at_most_250_ms() {
+        let mut uplinks = Uplinks::default();
+        let millis = Duration::from_millis;
+        assert_eq!(uplinks.patience(ONE, peer(1)), millis(250));
+        for (round_trip, patience) in [(80, 160), (20, 100), (400, 250)] {
+            uplinks.answered(ONE, peer(1), Some(millis(round_trip)));
+            assert_eq!(uplinks.patience(ONE, peer(1)), millis(patience));
+        }
+        assert_eq!(uplinks.patience(ONE, peer(2)), millis(250));
+        assert_eq!(uplinks.patience(AddressId(2), peer(1)), millis(250));
+        uplinks.answered(ONE, peer(1), Some(millis(80)));
+        uplinks.forget(ONE);
+        assert_eq!(uplinks.patience(ONE, peer(1)), millis(250));
+    }
+
+    #[test]
+    fn no_more_than_256_round_trips_are_remembered() {
+        let mut uplinks = Uplinks::default();
+        for n in 0..1_000_u32 {
+            uplinks.answered(ONE, IpAddr::from(n.to_be_bytes()), Some(Duration::from_millis(70)));
+        }
+        assert_eq!(uplinks.round_trips.len(), 256);
+        assert_eq!(uplinks.patience(ONE, IpAddr::from(999_u32.to_be_bytes())), Duration::from_millis(140));
+    }
+}
