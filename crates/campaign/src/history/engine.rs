@@ -4,7 +4,7 @@ use super::opposite::{Ending, Side};
 use crate::literal::{Action, Nanos};
 use crate::settings::{Settings, settings};
 use anabranch_mptcp::{
-    BufferSize, CloseCause, ConnectionConfig, EcnMode, Endpoint, EndpointConfig, Event, Policies, Protocol,
+    BufferSize, CloseCause, ConnectionConfig, EcnMode, Endpoint, EndpointConfig, Event, InitialPath, Policies, Protocol,
 };
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::table::{self, Settings as PolicySettings};
@@ -103,6 +103,8 @@ fn config(settings: &Settings) -> ConnectionConfig {
     config.send_buffer = u64::from(value(Setting::Send));
     config.buffers_per_subflow = false;
     config.max_subflows = value(Setting::Subflows) as usize;
+    // The literal peer knows a single attempt.
+    config.initial_path = InitialPath::First;
     let tcp = &mut config.tcp;
     tcp.mtu = value(Setting::Mtu) as u16;
     tcp.options.window_scaling = on(Setting::Scaling);
