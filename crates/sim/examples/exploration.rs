@@ -8,8 +8,7 @@
 #![allow(clippy::print_stdout)]
 
 use anabranch_sim::application::Sending;
-use anabranch_sim::exploration::{Carried, Seen, run, wifi_and_lte};
-use anabranch_sim::walk::Walk;
+use anabranch_sim::exploration::{Carried, Seen, bad_and_good, held, nine, run, wifi_and_lte};
 
 const RIVALS: [&str; 6] = [
     "anabranch",
@@ -35,25 +34,6 @@ fn line(name: &str, seen: &Seen) {
         seen.wasted,
         seen.end.map_or(String::new(), |end| format!(", end {:.3} s", end))
     );
-}
-
-/// Paths that pause and hold their queue beside a steady one, by name.
-fn held() -> Vec<(String, Vec<Carried>)> {
-    let mut all = Vec::new();
-    for (name, queue) in [("small queue", 100), ("large queue", 1_000)] {
-        for (mbit, rtt) in [(8.0, 60), (20.0, 60), (54.0, 20)] {
-            for pause in [1.0, 3.0] {
-                for which in [0, 1] {
-                    let steady = Carried::new(Walk::steady(10.0, 30, &[]), 80, 200);
-                    let walk = Walk::steady(mbit, 30, &[(10.0, 10.0 + pause)]);
-                    let mut paths = vec![steady];
-                    paths.insert(which, Carried::new(walk, rtt, queue));
-                    all.push((format!("{mbit} Mbit/s, {rtt} ms, {name}, {pause} s, {which}"), paths));
-                }
-            }
-        }
-    }
-    all
 }
 
 fn walks(seeds: std::ops::Range<u64>, policies: &[&str]) {
@@ -101,8 +81,13 @@ fn trace(kind: &str, seed: u64, policy: &str) {
         let (from, to) = (f64::from(quarter) / 4.0, f64::from(quarter + 1) / 4.0);
         let within = |time: &f64| *time > from + 1e-6 && *time <= to + 1e-6;
         let series = &seen.measured.series;
-        let delivered: u64 =
-            series.time.iter().zip(&series.delivered_bytes).filter(|(time, _)| within(time)).map(|(_, bytes)| bytes).sum();
+        let delivered: u64 = series
+            .time
+            .iter()
+            .zip(&series.delivered_bytes)
+            .filter(|(time, _)| within(time))
+            .map(|(_, bytes)| bytes)
+            .sum();
         print!("{from:6.2}: {:5.1}", delivered as f64 * 32e-6);
         for (path, subflow) in paths.iter().zip(&seen.measured.subflows) {
             let rows: Vec<usize> = (0..subflow.time.len()).filter(|at| within(&subflow.time[*at])).collect();
@@ -136,19 +121,22 @@ fn main() {
         "walks" => walks(number(1)..number(2), &policies),
         "trace" => trace(&words[1], number(2), &words[3]),
         "nine" => {
-            let mut paths: Vec<Carried> =
-                (0..8).map(|_| Carried::new(Walk::steady(1.0, 30, &[]), 50, 20)).collect();
-            paths.push(Carried::new(Walk::steady(20.0, 30, &[]), 50, 100));
+            let paths = nine();
             policies.iter().for_each(|policy| line(policy, &run(policy, true, &paths, Sending::Endless, 30)));
         }
         "first" => {
-            let bad = Carried::new(Walk::steady(1.0, 30, &[]), 200, 50);
-            let good = Carried::new(Walk::steady(20.0, 30, &[]), 20, 50);
+            let [bad, good] = bad_and_good();
             for policy in &policies {
                 let bytes = || Sending::Bytes(1_000_000);
-                line(policy, &run(policy, true, &[bad.clone(), good.clone()], bytes(), 30));
+                let seen = run(policy, true, &[bad.clone(), good.clone()], bytes(), 30);
+                line(policy, &seen);
+                for subflow in &seen.measured.subflows {
+                    let begin = subflow.time.iter().zip(&subflow.sent_bytes).find(|(_, sent)| **sent > 0);
+                    let sent: u64 = subflow.sent_bytes.iter().sum();
+                    println!("  {:?}: first data at {:?} s, {sent} bytes", subflow.id, begin.map(|(time, _)| time));
+                }
                 line("  the good one first", &run(policy, true, &[good.clone(), bad.clone()], bytes(), 30));
-                line("  the good one alone", &run(policy, true, &[good.clone()], bytes(), 30));
+                line("  the good one alone", &run(policy, true, std::slice::from_ref(&good), bytes(), 30));
             }
         }
         _ => {

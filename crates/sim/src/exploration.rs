@@ -10,13 +10,14 @@ use crate::walk::Walk;
 use crate::world::{World, WorldConfig};
 use anabranch_mptcp::{BufferSize, ConnectionConfig, EndpointConfig, Policies, TcpConfig};
 use anabranch_policy::combination::Combination;
-use anabranch_policy::ids::AddressId;
 use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
 use std::sync::Arc;
 
 /// How often it is looked, milliseconds.
 const LOOK_MS: u64 = 10;
+/// How often links are looked at, seconds.
+const STEP: f64 = 0.05;
 /// The span of which one says whether a path was used in it, seconds.
 const SPAN: f64 = 0.25;
 /// A path is unused where it carries less than this share of what it could.
@@ -56,6 +57,36 @@ impl Carried {
 pub fn wifi_and_lte(seed: u64, seconds: u32) -> Vec<Carried> {
     let wifi = Carried::new(Walk::wifi(seed, seconds), 20, 250);
     vec![wifi, Carried::new(Walk::lte(seed, seconds), 60, 1_000)]
+}
+
+/// Paths of 20 and 54 Mbit/s, with small and large queues, that pause for 3 s and hold their queue, each as the first and as the second
+/// beside a steady one, and what they are.
+pub fn held() -> Vec<(String, Vec<Carried>)> {
+    let mut all = Vec::new();
+    for (name, queue) in [("100 packets", 100), ("1000 packets", 1_000)] {
+        for (mbit, rtt) in [(8.0, 60), (20.0, 60), (54.0, 20)] {
+            for which in [0, 1] {
+                let walk = Walk::steady(mbit, 30, &[(10.0, 13.0)]);
+                let mut paths = vec![Carried::new(Walk::steady(10.0, 30, &[]), 80, 200)];
+                paths.insert(which, Carried::new(walk, rtt, queue));
+                all.push((format!("{mbit} Mbit/s, {rtt} ms, {name}, path {which}"), paths));
+            }
+        }
+    }
+    all
+}
+
+/// Eight paths of 1 Mbit/s and one of 20.
+pub fn nine() -> Vec<Carried> {
+    let mut paths: Vec<Carried> = (0..8).map(|_| Carried::new(Walk::steady(1.0, 30, &[]), 50, 20)).collect();
+    paths.push(Carried::new(Walk::steady(20.0, 30, &[]), 50, 100));
+    paths
+}
+
+/// A path of 1 Mbit/s and 200 ms, and one of 20 Mbit/s and 20 ms.
+pub fn bad_and_good() -> [Carried; 2] {
+    let path = |mbit, rtt| Carried::new(Walk::steady(mbit, 30, &[]), rtt, 50);
+    [path(1.0, 200), path(20.0, 20)]
 }
 
 /// What a run showed.
@@ -122,18 +153,21 @@ pub fn run(words: &str, multipath: bool, paths: &[Carried], sending: Sending, se
     let ends = disjoint_paths(&mut world, client, server, &made, ServerAddresses::One);
     let flow = upload("bulk", (client, ends[0].client), ends[0].server, Instant::ZERO, &config);
     let application = Application::upload(sending);
-    let FlowId(index) = world.add_flow(FlowConfig {
-        application,
-        record: Some(Duration::from_millis(LOOK_MS)),
-        ..flow
-    });
-    world.run_until(Instant::ZERO + Duration::from_secs(u64::from(seconds)));
+    let FlowId(index) =
+        world.add_flow(FlowConfig { application, record: Some(Duration::from_millis(LOOK_MS)), ..flow });
+    // What the links delivered: acknowledgements say nothing of a path that repairs a loss behind a long queue.
+    let mut carried: Vec<Vec<f64>> = vec![vec![0.0]; paths.len()];
+    for step in 1..=(f64::from(seconds) / STEP).round() as u32 {
+        world.run_until(Instant::ZERO + Duration::from_secs_f64(f64::from(step) * STEP));
+        for (path, carried) in ends.iter().zip(&mut carried) {
+            carried.push(world.link_counters(path.access_up).delivered_bytes as f64);
+        }
+    }
     let results = world.results();
     let flow = &results.flows[index as usize];
     let measured = flow.measurements.clone().expect("it is recorded");
     let wasted = flow.receiver().stats.duplicate_bytes_received as f64 / flow.receiver().read.max(1) as f64;
     let end = flow.receiver().end_of_stream.map(|at| at.since(Instant::ZERO).as_secs_f64());
-    let acked: Vec<Vec<f64>> = (0..paths.len()).map(|path| acked(&measured, path, seconds)).collect();
     let series = &measured.series;
     let delivered: Vec<u64> = series.delivered_bytes.clone();
     let skipped = (WARM_UP * 1e3) as usize / LOOK_MS as usize;
@@ -141,25 +175,12 @@ pub fn run(words: &str, multipath: bool, paths: &[Carried], sending: Sending, se
     Seen {
         goodput: after as f64 * 8e-6 / (f64::from(seconds) - WARM_UP),
         stall: longest(delivered.iter().skip(skipped).map(|bytes| *bytes == 0)) as f64 * LOOK_MS as f64 / 1e3,
-        unused: paths.iter().zip(&acked).map(|(path, acked)| unused(&path.walk, acked)).collect(),
-        back: paths.iter().zip(&acked).map(|(path, acked)| back(&path.walk, acked)).collect(),
+        unused: paths.iter().zip(&carried).map(|(path, carried)| unused(&path.walk, carried)).collect(),
+        back: paths.iter().zip(&carried).map(|(path, carried)| back(&path.walk, carried)).collect(),
         wasted,
         end,
         measured,
     }
-}
-
-/// Bytes acknowledged on a path, by [`LOOK_MS`].
-fn acked(measured: &Measurements, path: usize, seconds: u32) -> Vec<f64> {
-    let mut all = vec![0.0; (u64::from(seconds) * 1_000 / LOOK_MS) as usize + 1];
-    let address = |id: AddressId| usize::from(id.0).saturating_sub(1);
-    for series in measured.subflows.iter().filter(|series| address(series.local_address) == path) {
-        for (time, bytes) in series.time.iter().zip(&series.acked_bytes) {
-            let at = (time * 1e3 / LOOK_MS as f64).round() as usize;
-            all.get_mut(at).into_iter().for_each(|sum| *sum += *bytes as f64);
-        }
-    }
-    all
 }
 
 /// The longest row of true ones.
@@ -172,23 +193,24 @@ fn longest(row: impl Iterator<Item = bool>) -> usize {
     longest
 }
 
-fn carried(acked: &[f64], from: f64, to: f64) -> f64 {
-    let at = |seconds: f64| (seconds * 1e3 / LOOK_MS as f64).round() as usize;
-    acked[at(from).min(acked.len())..at(to).min(acked.len())].iter().sum()
+/// Bytes that a link delivered in a span of whole steps, seconds, of what it had delivered after each.
+fn delivered_between(carried: &[f64], from: f64, to: f64) -> f64 {
+    let at = |seconds: f64| ((seconds / STEP).round() as usize).min(carried.len() - 1);
+    carried[at(to)] - carried[at(from)]
 }
 
-fn unused(walk: &Walk, acked: &[f64]) -> f64 {
+fn unused(walk: &Walk, carried: &[f64]) -> f64 {
     let end = walk.rates.len() as f64 * crate::walk::TICK;
     let spans = (WARM_UP / SPAN) as u32..(end / SPAN) as u32;
     let row = spans.map(|span| {
         let (from, to) = (f64::from(span) * SPAN, f64::from(span + 1) * SPAN);
         let could = walk.bytes_between(from, to);
-        could >= MISSED * 1e6 / 8.0 * SPAN && carried(acked, from, to) < USED * could
+        could >= MISSED * 1e6 / 8.0 * SPAN && delivered_between(carried, from, to) < USED * could
     });
     longest(row) as f64 * SPAN
 }
 
-fn back(walk: &Walk, acked: &[f64]) -> Vec<f64> {
+fn back(walk: &Walk, carried: &[f64]) -> Vec<f64> {
     let end = walk.rates.len() as f64 * crate::walk::TICK;
     let pauses = walk.pauses.iter().enumerate().filter(|(_, (from, to))| *from >= WARM_UP && to - from >= 0.3);
     pauses
@@ -197,7 +219,7 @@ fn back(walk: &Walk, acked: &[f64]) -> Vec<f64> {
             let spans = ((until - to) / SPAN - 1.0).max(0.0) as u32;
             let is_back = |span: &u32| {
                 let (from, to) = (to + f64::from(*span) * SPAN, to + f64::from(span + 2) * SPAN);
-                carried(acked, from, to) >= BACK * walk.bytes_between(from, to)
+                delivered_between(carried, from, to) >= BACK * walk.bytes_between(from, to)
             };
             // What was held in the queue leaves at once, and says nothing of the time after it.
             let used = |span: &u32| (*span..*span + 2).all(|next| next >= spans || is_back(&next));
