@@ -13,9 +13,11 @@ pub struct RttEstimator {
     variation: Duration,
     min: Duration,
     latest: Duration,
-    backoff: u32,
+    backoff: u8,
     handshake_lost: bool,
     pause: Pause,
+    /// When the pause ended, milliseconds modulo 2^32.
+    pause_end: u32,
 }
 
 /// A pause of the path, and what was sent before it ended. That measures the pause.
@@ -23,8 +25,8 @@ pub struct RttEstimator {
 enum Pause {
     /// There was none since the last sample.
     None,
-    /// It ended then; what was sent before is no sample, and what was sent after it is the first.
-    Ended(Instant),
+    /// It ended; what was sent before is no sample, and what was sent after it is the first.
+    Ended,
     /// A second one came before a sample: the round trip may have become that long.
     Again,
 }
@@ -40,18 +42,21 @@ impl RttEstimator {
             backoff: 0,
             handshake_lost: false,
             pause: Pause::None,
+            pause_end: 0,
         }
     }
 
     /// The path answers again after a silence. What it held back meanwhile says how long that was, and nothing of the round trip that
     /// comes; the first that was sent after it begins the estimate anew, as RFC 6298, section 5, allows after timeouts.
     pub fn end_pause(&mut self, now: Instant) {
-        self.pause = if self.pause == Pause::None { Pause::Ended(now) } else { Pause::Again };
+        self.pause = if self.pause == Pause::None { Pause::Ended } else { Pause::Again };
+        self.pause_end = (now.as_nanos() / 1_000_000) as u32;
     }
 
     /// Whether a sample of what arrived now measures a pause.
     pub fn measures_pause(&self, now: Instant, rtt: Duration) -> bool {
-        matches!(self.pause, Pause::Ended(end) if end + rtt > now)
+        let since = u64::from(((now.as_nanos() / 1_000_000) as u32).wrapping_sub(self.pause_end));
+        self.pause == Pause::Ended && rtt > Duration::from_millis(since)
     }
 
     /// Takes a sample in (RFC 6298, section 2: alpha 1/8, beta 1/4) and ends the back-off (section 5.7).
@@ -84,7 +89,7 @@ impl RttEstimator {
 
     /// Doubles the timeout from now on (RFC 6298, section 5.5).
     pub fn back_off(&mut self) {
-        self.backoff += 1;
+        self.backoff = self.backoff.saturating_add(1);
     }
 
     /// Ends the back-off: the network answered.

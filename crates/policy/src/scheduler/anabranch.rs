@@ -178,8 +178,8 @@ impl Forecast {
 struct Plan {
     /// When to think again.
     until: Instant,
-    /// Among whom the choice was.
-    among: Vec<SubflowId>,
+    /// Among whom the choice was: a hash of their numbers.
+    among: u64,
     /// Who was chosen.
     members: Vec<SubflowId>,
     /// Bytes per second that they carry together.
@@ -220,8 +220,7 @@ impl Worth {
 }
 
 impl Plan {
-    const NONE: Self =
-        Self { until: Instant::ZERO, among: Vec::new(), members: Vec::new(), carried: 0.0, longest: 0.0 };
+    const NONE: Self = Self { until: Instant::ZERO, among: 0, members: Vec::new(), carried: 0.0, longest: 0.0 };
 
     /// The set of paths with which a window of so many bytes carries most: of sets that are as good, within
     /// [`AS_GOOD`], the one with the shortest stay. But for the standstill, the best set has all paths whose stay is no longer than its
@@ -267,9 +266,10 @@ impl Plan {
         set.iter().filter(|path| path.rate / rate >= path.standstill(lasts)).copied().collect()
     }
 
-    /// Whether the choice was among these.
-    fn was_among(&self, paths: &[Forecast]) -> bool {
-        self.among.len() == paths.len() && self.among.iter().zip(paths).all(|(id, path)| *id == path.id)
+    /// A hash of the numbers of these (FNV-1a): different ones have the same once in 2^64.
+    fn hash(paths: &[Forecast]) -> u64 {
+        let step = |hash: u64, path: &Forecast| (hash ^ u64::from(path.id.0)).wrapping_mul(0x0100_0000_01b3);
+        paths.iter().fold(0xcbf2_9ce4_8422_2325, step)
     }
 }
 
@@ -332,10 +332,10 @@ impl Anabranch {
         if !self.wait || self.paths.len() < 2 {
             return;
         }
-        if connection.now >= self.plan.until || !self.plan.was_among(&self.paths) {
+        let among = Plan::hash(&self.paths);
+        if connection.now >= self.plan.until || among != self.plan.among {
             let shortest = self.paths.iter().map(|path| path.stay).fold(f64::INFINITY, f64::min);
             let until = connection.now + Duration::from_secs_f64((shortest / 8.0).clamp(0.001, 0.1));
-            let among = self.paths.iter().map(|path| path.id).collect();
             let plan = Plan::best(connection.window as f64, &mut self.paths);
             self.plan = Plan { until, among, ..plan };
             self.paths.sort_by_key(|path| path.id);
@@ -551,7 +551,8 @@ impl Scheduler for Anabranch {
             return answer;
         }
         if !work.has_unsent() {
-            self.paths = Vec::new();
+            // Memory that is not needed.
+            (self.paths, self.plan) = (Vec::new(), Plan::NONE);
         }
         if !self.duplicate || !work.is_shut() {
             return Answer::Wait;
