@@ -22,7 +22,7 @@
 //! 0.3 % the one with the shortest stay. With much window that is all paths. With little it is BLEST's condition
 //! (Networking 2016), for sets: a slow path is worth it only if W / stay is more than what the fast ones carry; and
 //! where one path alone would fill the window best, it gets all. Sets are looked at in the order of their longest stays, so that the
-//! work grows with the square of the number of subflows, whatever that is ([`Plan::best`]).
+//! work grows with the square of the number of subflows, whatever that is (`Plan::best`).
 //!
 //! **A segment** goes to the subflow of the plan with the earliest answer among those that can send now: room in the
 //! window, and at most 2 segments, or 10 ms and 16, waiting for the pacing. It waits instead if
