@@ -10,6 +10,7 @@ pub mod address;
 pub mod application;
 pub mod background;
 pub mod event_queue;
+pub mod exploration;
 pub mod flow;
 pub mod forecast_score;
 pub mod generator;
@@ -29,6 +30,7 @@ pub mod share;
 pub mod topology;
 pub mod trace_hash;
 pub mod udp;
+pub mod walk;
 pub mod world;
 
 pub use address::InterfaceId;

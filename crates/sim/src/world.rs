@@ -7,7 +7,7 @@ use crate::address::InterfaceId;
 use crate::event_queue::Target;
 use crate::flow::{Flow, FlowConfig, FlowId, Side};
 use crate::identifiers::{HostId, LinkId, RouterId};
-use crate::link::LinkConfig;
+use crate::link::{LinkConfig, LinkCounters};
 use crate::network::{End, Network, Tap, WireCheck};
 use crate::random::derive_key;
 use crate::results::{HostResult, LinkResult, RunResult};
@@ -231,6 +231,11 @@ impl World {
             node_drops: self.network.node_drops(),
             wire: self.network.wire.clone(),
         }
+    }
+    /// What has been counted on a link so far.
+    pub fn link_counters(&mut self, link: LinkId) -> LinkCounters {
+        self.network.settle(self.now);
+        self.network.links().nth(link.index()).map_or(LinkCounters::default(), |(_, link)| *link.counters())
     }
     /// What the links hold now, packets.
     pub fn packets_under_way(&self) -> usize {

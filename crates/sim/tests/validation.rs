@@ -7,6 +7,7 @@
 
 mod validation {
     mod coexistence;
+    mod exploration;
     mod fairness;
     mod golden;
     mod grid;

@@ -4,19 +4,26 @@ use super::association::Protocol;
 use super::reinjections::Extent;
 use super::state::Connection;
 use super::subflows::Handle;
+use crate::subflow::silence::Patience;
 use crate::subflow::timers::SubflowTimer;
-use anabranch_policy::time::Instant;
+use anabranch_policy::time::{Duration, Instant};
 
 impl Connection {
+    /// How long subflows may be silent, if the scheduler looks at it.
+    pub(super) fn patience(&self) -> Option<Patience> {
+        let round_trips = self.scheduling.needs.silence.filter(|_| self.association.protocol == Protocol::Multipath)?;
+        let alive = self.subflows.iter().filter(|subflow| subflow.is_usable() && !subflow.is_stale());
+        let quickest = alive.map(|subflow| subflow.rtt.smoothed()).filter(|rtt| !rtt.is_zero()).min();
+        Some(Patience { round_trips, quickest: quickest.unwrap_or(Duration::MAX) })
+    }
+
     /// The timer of silence ran out: if nothing was acknowledged since, what the subflow has outstanding goes elsewhere.
     pub(super) fn handle_silence(&mut self, now: Instant, handle: Handle) {
+        let patience = self.patience();
         let subflow = &mut self.subflows[handle];
         subflow.timers.stop(SubflowTimer::Silence);
-        if subflow.scoreboard.is_idle() || self.association.protocol != Protocol::Multipath {
-            return;
-        }
-        let deadline = subflow.scoreboard.silent_since()
-            + subflow.longest_silence(self.scheduling.needs.silence.unwrap_or_default(), &self.config.tcp);
+        let Some(patience) = patience.filter(|_| !subflow.scoreboard.is_idle()) else { return };
+        let deadline = subflow.silence_ends(patience, &self.config.tcp);
         if now < deadline {
             subflow.timers.set(SubflowTimer::Silence, deadline);
             return;

@@ -22,6 +22,7 @@ use super::timer_table::Timer;
 use crate::event::{SendKind, TraceRecord};
 use crate::subflow::Subflow;
 use crate::subflow::scoreboard::Joined;
+use crate::subflow::timers::SubflowTimer;
 use crate::subflow::transmit::Outgoing;
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::time::Instant;
@@ -106,12 +107,13 @@ impl Connection {
             self.subflows.unseen_mut(handle).into_iter().for_each(Subflow::wait_for_pacing);
             return false;
         }
-        let silence = self.scheduling.needs.silence.filter(|_| self.association.protocol == Protocol::Multipath);
+        let watched = self.subflows[handle].timers.runs(SubflowTimer::Silence);
+        let patience = if watched { None } else { self.patience() };
         let (subflow, mut cx) = self.subflow_in_context(now, handle);
         let ecn = subflow.negotiated.ecn.marks();
         let Some(mut outgoing) = subflow.next_transmission(&mut cx) else { return false };
-        if let Some(silence) = silence {
-            subflow.watch_silence(now, silence, cx.config);
+        if let Some(patience) = patience {
+            subflow.watch_silence(now, patience, cx.config);
         }
         place.ip = ip_header(&subflow.identity);
         let id = subflow.id();

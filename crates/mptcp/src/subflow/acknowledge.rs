@@ -88,7 +88,10 @@ impl Subflow {
             self.counters.bytes_acked += acked.cumulative - u64::from(acked.fin);
             self.counters.acknowledgements = self.counters.acknowledgements.wrapping_add(1);
         }
-        self.liveness.silent &= acked.delivered == 0;
+        if self.liveness.silent && acked.delivered > 0 {
+            self.liveness.silent = false;
+            self.rtt.end_pause(cx.now);
+        }
         self.count_duplicate(segment, advanced, &mut acked);
         self.window.last = segment.window;
         let rtt = self.sample_rtt(cx, segment, &acked, echo_counts);
@@ -185,7 +188,7 @@ impl Subflow {
             let millis = cx.stamp.wrapping_sub(stamps.echo);
             (stamps.echo != 0 && millis < 0x8000_0000).then(|| Duration::from_millis(u64::from(millis.max(1))))
         };
-        let rtt = acked.rtt.or_else(echoed)?;
+        let rtt = acked.rtt.or_else(echoed).filter(|rtt| !self.rtt.measures_pause(cx.now, *rtt))?;
         self.rtt.sample(rtt, cx.config.rto);
         Some(rtt)
     }
@@ -473,7 +476,12 @@ impl Subflow {
             self.scoreboard.forget_sacks();
         }
         let repeated = self.liveness.timeouts_in_row > 1;
+        let before = self.rates.loss_rate;
         let lost = self.count_loss(|board| board.mark_all_lost());
+        if self.liveness.silent {
+            // A path that pauses is not one that loses: it may hold all this.
+            self.rates.loss_rate = before;
+        }
         self.report_losses(cx);
         if !shut_out {
             // First, so that the window is one segment of the new size.

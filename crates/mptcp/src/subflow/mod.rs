@@ -26,7 +26,7 @@ pub mod rtt;
 pub mod scoreboard;
 mod segment;
 pub mod segment_arrives;
-mod silence;
+pub mod silence;
 mod state;
 mod tcp_state;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Round-trip time and the retransmission timeout that follows from it (RFC 6298, or [`RtoRule::Paper`]).
 
 use crate::config::{RtoRule, TcpConfig};
-use anabranch_policy::time::Duration;
+use anabranch_policy::time::{Duration, Instant};
 
 /// Least timeout before the first sample if the handshake lost a segment (RFC 6298, section 5.7).
 const AFTER_LOST_HANDSHAKE: Duration = Duration::from_secs(3);
@@ -13,8 +13,22 @@ pub struct RttEstimator {
     variation: Duration,
     min: Duration,
     latest: Duration,
-    backoff: u32,
+    backoff: u8,
     handshake_lost: bool,
+    pause: Pause,
+    /// When the pause ended, milliseconds modulo 2^32.
+    pause_end: u32,
+}
+
+/// A pause of the path, and what was sent before it ended. That measures the pause.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Pause {
+    /// There was none since the last sample.
+    None,
+    /// It ended; what was sent before is no sample, and what was sent after it is the first.
+    Ended,
+    /// A second one came before a sample: the round trip may have become that long.
+    Again,
 }
 
 impl RttEstimator {
@@ -27,14 +41,30 @@ impl RttEstimator {
             latest: Duration::ZERO,
             backoff: 0,
             handshake_lost: false,
+            pause: Pause::None,
+            pause_end: 0,
         }
+    }
+
+    /// The path answers again after a silence. What it held back meanwhile says how long that was, and nothing of the round trip that
+    /// comes; the first that was sent after it begins the estimate anew, as RFC 6298, section 5, allows after timeouts.
+    pub fn end_pause(&mut self, now: Instant) {
+        self.pause = if self.pause == Pause::None { Pause::Ended } else { Pause::Again };
+        self.pause_end = (now.as_nanos() / 1_000_000) as u32;
+    }
+
+    /// Whether a sample of what arrived now measures a pause.
+    pub fn measures_pause(&self, now: Instant, rtt: Duration) -> bool {
+        let since = u64::from(((now.as_nanos() / 1_000_000) as u32).wrapping_sub(self.pause_end));
+        self.pause == Pause::Ended && rtt > Duration::from_millis(since)
     }
 
     /// Takes a sample in (RFC 6298, section 2: alpha 1/8, beta 1/4) and ends the back-off (section 5.7).
     pub fn sample(&mut self, rtt: Duration, rule: RtoRule) {
         self.latest = rtt;
         self.min = self.min.min(rtt);
-        if self.smoothed.is_zero() {
+        let paused = core::mem::replace(&mut self.pause, Pause::None) != Pause::None;
+        if self.smoothed.is_zero() || paused {
             self.smoothed = rtt;
             self.variation = rtt / 2;
         } else {
@@ -59,7 +89,7 @@ impl RttEstimator {
 
     /// Doubles the timeout from now on (RFC 6298, section 5.5).
     pub fn back_off(&mut self) {
-        self.backoff += 1;
+        self.backoff = self.backoff.saturating_add(1);
     }
 
     /// Ends the back-off: the network answered.
@@ -127,6 +157,30 @@ mod tests {
         // 7/8 * 100 + 1/8 * 180 = 110; 3/4 * 50 + 1/4 * 80 = 57.5
         assert_eq!(rtt.smoothed(), Duration::from_millis(110));
         assert_eq!(rtt.variation(), Duration::from_micros(57_500));
+    }
+
+    #[test]
+    fn what_a_path_held_back_in_a_pause_is_no_sample_and_what_comes_after_it_is_the_first() {
+        let at = |millis: u64| Instant::ZERO + Duration::from_millis(millis);
+        let mut rtt = RttEstimator::new();
+        rtt.sample(Duration::from_millis(100), RtoRule::Rfc6298);
+        rtt.end_pause(at(5_000));
+        // Sent at 1.9 s, at 4.999 s, and at 5.001 s.
+        assert!(rtt.measures_pause(at(5_000), Duration::from_millis(3_100)));
+        assert!(rtt.measures_pause(at(5_100), Duration::from_millis(101)));
+        assert!(!rtt.measures_pause(at(5_100), Duration::from_millis(99)));
+        rtt.sample(Duration::from_millis(40), RtoRule::Rfc6298);
+        assert_eq!((rtt.smoothed(), rtt.variation()), (Duration::from_millis(40), Duration::from_millis(20)));
+        assert!(!rtt.measures_pause(at(5_100), Duration::from_secs(3)));
+    }
+
+    #[test]
+    fn a_second_pause_without_a_sample_between_counts_since_the_path_may_have_become_that_slow() {
+        let at = |millis: u64| Instant::ZERO + Duration::from_millis(millis);
+        let mut rtt = RttEstimator::new();
+        rtt.end_pause(at(5_000));
+        rtt.end_pause(at(9_000));
+        assert!(!rtt.measures_pause(at(9_000), Duration::from_secs(3)));
     }
 
     #[test]

@@ -6,8 +6,8 @@
 //! - a *stale* subflow (silent for too long with data outstanding) is probed each 250 ms, and each second once it has
 //!   been silent for 10 s: its retransmission timer alone backs off to two minutes, and a path that comes back should
 //!   carry its share within two seconds;
-//! - an *idle* subflow, on which nothing was sent for a second and three smoothed RTTs, is probed: its round-trip
-//!   time may have been taken while its queue was full.
+//! - an *idle* subflow, on which nothing was sent for a second, is probed: its round-trip time may have been taken while its queue was
+//!   full, or it may have paused. Nothing is under way there, so that a probe costs 11 kbit/s, whatever its round-trip time was.
 //!
 //! A probe is one segment of data that is outstanding elsewhere ([`PathAction::Probe`]). Subflows are opened, and opened
 //! again, as by [`super::full_mesh`].
@@ -57,7 +57,7 @@ fn is_due(now: Instant, view: &SubflowView) -> bool {
         let silence = now.since(view.last_progress);
         return pause >= if silence > LONG { LONG_STALE } else { STALE };
     }
-    view.in_flight + view.queued == 0 && pause >= IDLE.max(view.smoothed_rtt * 3)
+    view.in_flight + view.queued == 0 && pause >= IDLE
 }
 
 impl PathManager for Anabranch {
@@ -89,8 +89,8 @@ mod tests {
         view.smoothed_rtt = Duration::from_millis(50);
         assert!(!is_due(at(1999), &view));
         assert!(is_due(at(2000), &view));
-        view.smoothed_rtt = Duration::from_millis(400);
-        assert!(!is_due(at(2199), &view) && is_due(at(2200), &view)); // 3 x 400 ms
+        view.smoothed_rtt = Duration::from_secs(3); // of a queue that is gone
+        assert!(!is_due(at(1999), &view) && is_due(at(2000), &view));
         view.in_flight = 1000;
         assert!(!is_due(at(9000), &view)); // it will answer by itself
         view.stale = true;

@@ -8,7 +8,10 @@
 //! is there (Little's law). In the window it stays for r + len / B, or for 2 s more if it is lost. Of a path that was
 //! never filled (start-up, and no more in flight than 1.2 r B) nobody knows B: it is trusted with eight times
 //! what was seen, and so tried. While the application is not ahead of the send buffer this holds, whatever is in flight, until
-//! a round trip shows a queue, and for len / B too: of a path that gets little, little was seen, and it would never get more.
+//! a round trip shows a queue, and for len / B too: of a path that gets little, little was seen, and it would never get more. In a
+//! transfer that is always ahead the same holds for the first ten segments, an initial window (RFC 6928), and for no less than those in
+//! a round trip: what a probe a second has shown is not what the path carries. The s of a repair is at most the answer's time, since a
+//! path with nothing of ours in its queue is not the one that it was when the queue stood.
 //!
 //! **The plan**, made anew every eighth of the shortest stay (1 to 100 ms): of all sets of subflows the one that carries
 //! most,
@@ -18,7 +21,8 @@
 //! divided by one plus the share of time in which the window stands still for repairs that outlast it; of sets within
 //! 0.3 % the one with the shortest stay. With much window that is all paths. With little it is BLEST's condition
 //! (Networking 2016), for sets: a slow path is worth it only if W / stay is more than what the fast ones carry; and
-//! where one path alone would fill the window best, it gets all.
+//! where one path alone would fill the window best, it gets all. Sets are looked at in the order of their longest stays, so that the
+//! work grows with the square of the number of subflows, whatever that is (`Plan::best`).
 //!
 //! **A segment** goes to the subflow of the plan with the earliest answer among those that can send now: room in the
 //! window, and at most 2 segments, or 10 ms and 16, waiting for the pacing. It waits instead if
@@ -45,16 +49,21 @@
 //!
 //! It comes before new data
 //!
-//! - where the sender acknowledged nothing in sequence for two smoothed RTTs: a probe of the tail (RFC 8985, section
-//!   7) is due then, and what is overdue would stall the stream for longer;
+//! - where the sender acknowledged nothing in sequence for longer than the quickest path's smoothed RTT (or its own, if that is less) and
+//!   50 ms, and than four times its RTT variation. By the quickest path's clock: a path with a queue of three seconds has acknowledged
+//!   something every few milliseconds, and that it does not any more is known long before three seconds are over. What is older than its
+//!   smoothed RTT by such a span is overdue;
 //! - where the sender found it lost, and another answers before the sender could: the sender has to send it again in any
 //!   case, so this costs a segment, and it is paid where delay counts more than throughput, that is unless the
 //!   application is ahead of the send buffer;
+//! - if the application is ahead, where the stream has stood still for 50 ms: the byte at its head, and what was lost, where another path
+//!   answers twice before the sender could. Like paths repair their own losses;
 //! - where the peer says that it is missing there, before the sender could know it ([`Work::missing`]): for
 //!   the same price, and under the same condition.
 //!
 //! **A path that is silent** for three smoothed RTTs with data outstanding counts as stale: what it holds goes
-//! elsewhere, and it gets nothing new until it is heard of.
+//! elsewhere, and it gets nothing new until it is heard of. If three smoothed RTTs of the quickest path are less, they count, but
+//! no less than half a second and four times its own variation, and the oldest segment must be late too.
 //!
 //! No window is halved as a punishment: a path that is not asked for what it would deliver late does no harm.
 
@@ -70,8 +79,6 @@ use crate::view::{ConnectionView, Phase, SubflowView};
 const BURST: u64 = 2;
 const TRAIN: u64 = 16;
 const QUEUED: f64 = 0.01;
-/// Smoothed round trips without progress after which what is overdue comes before new data.
-const DOUBT: u64 = 2;
 /// Smoothed round trips after which a loss is known: one, and a quarter for what may have been reordered (RFC 8985, section 6.2).
 const KNOWN: f64 = 1.25;
 /// How long an acknowledgement may be delayed (40 ms), and some.
@@ -86,8 +93,8 @@ const GATHER: f64 = 0.002;
 const MIXED: f64 = 0.85;
 /// Sets of paths that carry nearly the same are as good.
 const AS_GOOD: f64 = 1.003;
-/// Most paths of which all sets are looked at.
-const MOST_PLANNED: usize = 8;
+/// Segments that tell nothing of a path's rate, as long as no queue shows: what one may begin with (RFC 6928).
+const UNTRIED: u64 = 10;
 /// How much longer an answer may take than the longest planned.
 const SLACK: f64 = 1.1;
 /// How much of the time that the window lasts an answer may take.
@@ -138,17 +145,29 @@ impl Forecast {
         let (least, smoothed) = (subflow.min_rtt.as_secs_f64(), subflow.smoothed_rtt.as_secs_f64());
         let known = subflow.bytes_per_second();
         let behind = subflow.in_flight + subflow.queued + u64::from(length);
-        let no_queue = !subflow.is_filled_by(behind) || (live && !subflow.has_queue_in(subflow.latest_rtt));
+        let untried = behind <= UNTRIED * mss;
+        let no_queue =
+            !subflow.is_filled_by(behind) || ((live || untried) && !subflow.has_queue_in(subflow.latest_rtt));
         let never_filled = subflow.phase == Phase::SlowStart && no_queue;
-        let rate = subflow.trusted_rate(never_filled);
-        let alone = least + f64::from(length) / if live { rate } else { known };
+        let beginning = if never_filled { (UNTRIED * mss) as f64 / least.max(1e-3) } else { 0.0 };
+        let rate = subflow.trusted_rate(never_filled).max(beginning);
+        let alone = least + f64::from(length) / if live || (untried && never_filled) { rate } else { known };
         let queue = if never_filled { 0.0 } else { behind as f64 / known };
         let answer = alone.max(queue);
         let losses = known / mss.max(1) as f64 * subflow.loss_rate;
         let quantum = send_quantum(subflow.rates.bandwidth, subflow.mss);
         let together = if quantum > BURST * mss { quantum as f64 / known } else { 0.0 };
         let ready = is_ready(subflow, length);
-        Self { id: subflow.id, rate, answer, stay: alone, repaired: alone + 2.0 * smoothed, losses, ready, together }
+        // A path on which nothing of ours waits has no queue of ours either, whatever the round trips were when it had.
+        let repaired = alone + 2.0 * smoothed.min(answer);
+        Self { id: subflow.id, rate, answer, stay: alone, repaired, losses, ready, together }
+    }
+}
+
+impl Forecast {
+    /// How long the window stands still for its repairs that take longer than it lasts, per time that it lasts.
+    fn standstill(&self, lasts: f64) -> f64 {
+        (self.losses * lasts).min(1.0) * (self.repaired - lasts).max(0.0) / lasts
     }
 }
 
@@ -165,72 +184,111 @@ fn is_ready(subflow: &SubflowView, length: u32) -> bool {
 }
 
 /// The subflows to be used for a while.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Plan {
     /// When to think again.
     until: Instant,
-    /// Among whom the choice was, as bits of their numbers.
+    /// Among whom the choice was: a hash of their numbers.
     among: u64,
     /// Who was chosen.
-    members: u64,
+    members: Vec<SubflowId>,
     /// Bytes per second that they carry together.
     carried: f64,
     /// The longest of their stays, seconds.
     longest: f64,
 }
 
-impl Plan {
-    const NONE: Self = Self { until: Instant::ZERO, among: 0, members: u64::MAX, carried: 0.0, longest: 0.0 };
+/// A set of paths, and what it carries.
+#[derive(Clone, Copy, Debug)]
+struct Worth {
+    carried: f64,
+    longest: f64,
+    count: usize,
+}
 
-    /// The set of paths with which a window of so many bytes carries most: of sets that are as good, within
-    /// [`AS_GOOD`], the one with the shortest stay.
-    fn best(window: f64, paths: &[Forecast]) -> Self {
-        let mut best = Self::NONE;
-        let all = 1_usize << paths.len().min(MOST_PLANNED);
-        // Rate and longest stay of each set.
-        let mut sets = Vec::with_capacity(all);
-        sets.push((0.0, 0.0));
-        for set in 1..all {
-            let last = set.ilog2() as usize;
-            let (Some(path), Some((rate, longest))) = (paths.get(last), sets.get(set & !(1 << last)).copied()) else {
-                continue;
-            };
-            let (rate, longest) = (rate + path.rate, f64::max(longest, path.stay));
-            sets.push((rate, longest));
-            let usable = if set.count_ones() > 1 { window * MIXED } else { window };
-            let carried = f64::min(rate, usable / f64::max(longest, 1e-9));
-            // A standstill only takes from it.
-            if carried * AS_GOOD <= best.carried {
-                continue;
-            }
-            let carried = carried / (1.0 + Self::standstill(window / carried.max(1.0), set, paths));
-            let better = carried > best.carried * AS_GOOD;
-            if better || (carried * AS_GOOD > best.carried && longest < best.longest) {
-                best = Self { carried: carried.max(best.carried), longest, members: Self::members(set, paths), ..best };
-            }
-        }
-        best
+impl Worth {
+    const NOTHING: Self = Self { carried: 0.0, longest: 0.0, count: 0 };
+
+    /// Of a set of paths, with a window of so many bytes.
+    fn of(window: f64, set: &[Forecast]) -> Self {
+        let rate: f64 = set.iter().map(|path| path.rate).sum();
+        let longest = set.iter().map(|path| path.stay).fold(0.0, f64::max);
+        let usable = if set.len() > 1 { window * MIXED } else { window };
+        let carried = f64::min(rate, usable / f64::max(longest, 1e-9));
+        let lasts = window / carried.max(1.0);
+        let standstill: f64 = set.iter().map(|path| path.standstill(lasts)).sum();
+        Self { carried: carried / (1.0 + standstill), longest, count: set.len() }
     }
 
-    /// The paths of a set.
-    fn chosen(set: usize, paths: &[Forecast]) -> impl Iterator<Item = &Forecast> {
-        paths.iter().enumerate().filter(move |(at, _)| set >> at & 1 == 1).map(|(_, path)| path)
-    }
-
-    fn members(set: usize, paths: &[Forecast]) -> u64 {
-        Self::chosen(set, paths).fold(0, |members, path| members | bit(path.id))
-    }
-
-    /// How long the window stands still for repairs that take longer than it lasts, per time that it lasts.
-    fn standstill(lasts: f64, set: usize, paths: &[Forecast]) -> f64 {
-        let chosen = Self::chosen(set, paths);
-        chosen.map(|path| (path.losses * lasts).min(1.0) * (path.repaired - lasts).max(0.0) / lasts).sum()
+    /// Whether it carries more than another, or nearly as much with shorter stays, or the same with fewer paths.
+    fn is_better_than(&self, other: &Self) -> bool {
+        let as_good = self.carried * AS_GOOD > other.carried;
+        self.carried > other.carried * AS_GOOD
+            || (as_good && self.longest < other.longest)
+            || (as_good && self.longest <= other.longest && self.carried >= other.carried && self.count < other.count)
     }
 }
 
-/// A subflow in a set of them.
-fn bit(id: SubflowId) -> u64 {
-    1 << (id.0 % 64)
+impl Plan {
+    const NONE: Self = Self { until: Instant::ZERO, among: 0, members: Vec::new(), carried: 0.0, longest: 0.0 };
+
+    /// The set of paths with which a window of so many bytes carries most: of sets that are as good, within
+    /// [`AS_GOOD`], the one with the shortest stay. But for the standstill, the best set has all paths whose stay is no longer than its
+    /// longest, so that one for each path is enough to look at, and the same without those that cost more by standstill than they
+    /// carry; then each path is left out, or taken in, if more is carried so. Puts the paths in order of their stays.
+    fn best(window: f64, paths: &mut [Forecast]) -> Self {
+        paths.sort_by(|a, b| a.stay.total_cmp(&b.stay).then(a.id.cmp(&b.id)));
+        let mut best = (Worth::NOTHING, Vec::new());
+        let consider = |best: &mut (Worth, Vec<Forecast>), set: &[Forecast]| {
+            let worth = Worth::of(window, set);
+            if worth.is_better_than(&best.0) {
+                *best = (worth, set.to_vec());
+            }
+        };
+        for last in 0..paths.len() {
+            consider(&mut best, &paths[last..=last]);
+            let all = &paths[..=last];
+            consider(&mut best, all);
+            if all.iter().any(|path| path.losses > 0.0) {
+                consider(&mut best, &Self::worthwhile(window, all));
+            }
+        }
+        let (mut worth, mut set) = best;
+        for path in paths.iter().rev().chain(paths.iter()) {
+            let mut other = set.clone();
+            match set.iter().position(|member| member.id == path.id) {
+                Some(at) => drop(other.remove(at)),
+                None => other.push(*path),
+            }
+            let changed = Worth::of(window, &other);
+            if changed.is_better_than(&worth) {
+                (worth, set) = (changed, other);
+            }
+        }
+        let members = set.iter().map(|path| path.id).collect();
+        Self { carried: worth.carried, longest: worth.longest, members, ..Self::NONE }
+    }
+
+    /// Of a set of paths those whose share of what all carry is larger than that of the time in which the window waits for their repairs.
+    fn worthwhile(window: f64, set: &[Forecast]) -> Vec<Forecast> {
+        let rate: f64 = set.iter().map(|path| path.rate).sum();
+        let lasts = window / Worth::of(window, set).carried.max(1.0);
+        set.iter().filter(|path| path.rate / rate >= path.standstill(lasts)).copied().collect()
+    }
+
+    /// A hash of the numbers of these (FNV-1a): different ones have the same once in 2^64.
+    fn hash(paths: &[Forecast]) -> u64 {
+        let step = |hash: u64, path: &Forecast| (hash ^ u64::from(path.id.0)).wrapping_mul(0x0100_0000_01b3);
+        paths.iter().fold(0xcbf2_9ce4_8422_2325, step)
+    }
+}
+
+/// What a copy of outstanding data goes out before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Before {
+    /// There is no new data, or the window is shut.
+    Nothing,
+    NewData,
 }
 
 /// The scheduler `anabranch`.
@@ -244,6 +302,8 @@ pub struct Anabranch {
     paths: Vec<Forecast>,
     /// Where new data went last.
     last: Option<SubflowId>,
+    /// The first byte that is not acknowledged, and since when it is.
+    head: (u64, Instant),
 }
 
 impl Default for Anabranch {
@@ -266,6 +326,7 @@ impl Anabranch {
             plan: Plan::NONE,
             paths: Vec::new(),
             last: None,
+            head: (0, Instant::ZERO),
         })
     }
 
@@ -281,14 +342,16 @@ impl Anabranch {
         if !self.wait || self.paths.len() < 2 {
             return;
         }
-        let among = self.paths.iter().fold(0, |among, path| among | bit(path.id));
+        let among = Plan::hash(&self.paths);
         if connection.now >= self.plan.until || among != self.plan.among {
             let shortest = self.paths.iter().map(|path| path.stay).fold(f64::INFINITY, f64::min);
             let until = connection.now + Duration::from_secs_f64((shortest / 8.0).clamp(0.001, 0.1));
-            self.plan = Plan { until, among, ..Plan::best(connection.window as f64, &self.paths) };
+            let plan = Plan::best(connection.window as f64, &mut self.paths);
+            self.plan = Plan { until, among, ..plan };
+            self.paths.sort_by_key(|path| path.id);
         }
-        let members = self.plan.members;
-        self.paths.retain(|path| members & bit(path.id) != 0);
+        let members = &self.plan.members;
+        self.paths.retain(|path| members.contains(&path.id));
     }
 
     /// The subflow that answers first of those that can send now; none if it is better to wait for one that cannot.
@@ -315,10 +378,18 @@ impl Anabranch {
 
     /// Whether what is outstanding comes before new data now.
     fn duplicates_first(&mut self, connection: &ConnectionView, subflows: &[SubflowView]) -> bool {
+        let quickest = quickest(subflows);
         let repairs = |subflow: &SubflowView| subflow.phase == Phase::FastRecovery && !connection.backlogged;
         self.duplicate
             && subflows.len() > 1
-            && subflows.iter().any(|subflow| repairs(subflow) || is_silent(connection, subflow))
+            && (self.is_stuck(connection)
+                || subflows.iter().any(|subflow| repairs(subflow) || is_silent(connection, subflow, quickest)))
+    }
+
+    /// Whether the first byte that is not acknowledged has been that for longer than an acknowledgement can be late.
+    fn is_stuck(&self, connection: &ConnectionView) -> bool {
+        let (head, since) = self.head;
+        head == connection.data_una && connection.now.since(since) > DELAYED
     }
 
     /// Where outstanding data is sent a second time, if it is.
@@ -326,6 +397,7 @@ impl Anabranch {
         &mut self,
         connection: &ConnectionView,
         outstanding: &Outstanding,
+        before: Before,
         subflows: &[SubflowView],
     ) -> Option<SubflowId> {
         let sender = subflows.iter().find(|subflow| subflow.id == outstanding.sender)?;
@@ -336,10 +408,22 @@ impl Anabranch {
         let other = able.min_by(|a, b| a.answer.total_cmp(&b.answer))?;
         let waited = connection.now.since(outstanding.sent_at).as_secs_f64();
         let usual = sender.smoothed_rtt.as_secs_f64();
-        let overdue = waited > usual + (sender.rtt_variation.as_secs_f64() * 4.0).max(usual / 2.0);
-        // Before new data goes what is lost, and what a silent path holds.
-        let may_wait = connection.unsent > 0 && connection.window_left > 0 && !is_silent(connection, sender);
-        let earlier = waited + other.answer < usual && (outstanding.lost || !may_wait);
+        let quickest = quickest(subflows);
+        let late = (usual / 2.0).min((quickest + DELAYED).as_secs_f64());
+        let overdue = waited > usual + (sender.rtt_variation.as_secs_f64() * 4.0).max(late);
+        let sooner = |times: f64| waited + times * other.answer < usual;
+        let earlier = match before {
+            Before::Nothing => sooner(1.0),
+            Before::NewData if is_silent(connection, sender, quickest) => sooner(1.0),
+            Before::NewData if !connection.backlogged => outstanding.lost && sooner(1.0),
+            // A copy costs what a new segment would have got: where nothing goes on until one of the two is there, and this is by far the
+            // first.
+            Before::NewData => {
+                (outstanding.lost || outstanding.data_seq <= connection.data_una)
+                    && self.is_stuck(connection)
+                    && sooner(2.0)
+            }
+        };
         let behind = connection.data_nxt.saturating_sub(outstanding.data_seq);
         let tail = connection.unsent == 0 && behind <= TAIL * u64::from(sender.mss);
         let risky = sender.loss_rate > LOSSY && other.answer < usual * 3.0;
@@ -363,10 +447,16 @@ impl Anabranch {
     }
 
     /// A copy on another subflow of the first outstanding data that is to have one.
-    fn copy(&mut self, connection: &ConnectionView, work: &mut dyn Work, subflows: &[SubflowView]) -> Option<Answer> {
+    fn copy(
+        &mut self,
+        connection: &ConnectionView,
+        before: Before,
+        work: &mut dyn Work,
+        subflows: &[SubflowView],
+    ) -> Option<Answer> {
         let mut after = None;
         while let Some(outstanding) = work.outstanding(after) {
-            if let Some(id) = self.duplicate(connection, &outstanding, subflows) {
+            if let Some(id) = self.duplicate(connection, &outstanding, before, subflows) {
                 return Some(Answer::Copy(outstanding, id));
             }
             after = Some(outstanding.data_seq);
@@ -396,11 +486,19 @@ fn gathers(connection: &ConnectionView, id: SubflowId, subflows: &[SubflowView])
     several >= 2 * mss && opens && connection.window_left < several && connection.unsent > several
 }
 
-/// Whether a subflow with data outstanding has been silent for longer than one acknowledgement can be late.
-fn is_silent(connection: &ConnectionView, subflow: &SubflowView) -> bool {
+/// The least round-trip time that a path has now, of those that answer.
+fn quickest(subflows: &[SubflowView]) -> Duration {
+    let alive = subflows.iter().filter(|subflow| subflow.usable() && !subflow.stale);
+    alive.map(|subflow| subflow.smoothed_rtt).min().unwrap_or(Duration::MAX)
+}
+
+/// Whether a subflow with data outstanding has been silent for longer than one acknowledgement can be late. By the quickest path's
+/// clock: one whose round trips are long for its queue has acknowledged something all the time.
+fn is_silent(connection: &ConnectionView, subflow: &SubflowView, quickest: Duration) -> bool {
     let silence = connection.now.since(subflow.last_progress);
     // A single segment may be acknowledged late.
-    let patience = (subflow.smoothed_rtt * DOUBT).max(subflow.smoothed_rtt + DELAYED);
+    let clock = subflow.smoothed_rtt.min(quickest);
+    let patience = (clock + DELAYED).max(subflow.rtt_variation * 4);
     subflow.usable() && !subflow.stale && subflow.in_flight > u64::from(subflow.mss) && silence > patience
 }
 
@@ -450,6 +548,9 @@ impl Scheduler for Anabranch {
     }
 
     fn next(&mut self, connection: &ConnectionView, work: &mut dyn Work, subflows: &[SubflowView]) -> Answer {
+        if self.head.0 != connection.data_una {
+            self.head = (connection.data_una, connection.now);
+        }
         if work.missing() && self.repairs_elsewhere(connection) {
             work.repair_missing();
         }
@@ -458,7 +559,7 @@ impl Scheduler for Anabranch {
         }
         if work.has_unsent()
             && self.duplicates_first(connection, subflows)
-            && let Some(copy) = self.copy(connection, work, subflows)
+            && let Some(copy) = self.copy(connection, Before::NewData, work, subflows)
         {
             return copy;
         }
@@ -466,12 +567,13 @@ impl Scheduler for Anabranch {
             return answer;
         }
         if !work.has_unsent() {
-            self.paths = Vec::new();
+            // Memory that is not needed.
+            (self.paths, self.plan) = (Vec::new(), Plan::NONE);
         }
         if !self.duplicate || !work.is_shut() {
             return Answer::Wait;
         }
-        self.copy(connection, work, subflows)
+        self.copy(connection, Before::Nothing, work, subflows)
             .or_else(|| self.second(connection, work, subflows))
             .unwrap_or(Answer::Wait)
     }

@@ -102,7 +102,8 @@ pub struct Needs {
     /// It looks at [`Work::is_behind`]: subflows walk the whole stream.
     pub whole_stream: bool,
     /// After how many smoothed round trips without any acknowledgement, with data outstanding, a subflow counts as
-    /// stale and its data is sent elsewhere; none: only after a retransmission timeout.
+    /// stale and its data is sent elsewhere; none: only after a retransmission timeout. Half a second and so many round trips of the
+    /// quickest subflow are enough if its oldest segment is late.
     pub silence: Option<f32>,
     /// How many consecutive segments of a subflow may share one mapping (RFC 8684, section 3.3.1), 1 to 255.
     /// Only the first of them carries it, so that the others hold up to 28 bytes more. They are shared where segments

@@ -135,6 +135,11 @@ impl Scoreboard {
         self.sampler.delivered_at()
     }
 
+    /// When the oldest record that has not arrived was sent last.
+    pub fn oldest_sent_at(&self) -> Option<Instant> {
+        self.sent().find(|record| record.fate != Fate::Sacked).map(|record| record.sent_at)
+    }
+
     /// The oldest record that was sent, has not arrived and was not given to another subflow, of the data from `una` on.
     pub fn next_unshared(&mut self, una: u64) -> Option<&mut Record> {
         let from = (self.unshared_hint.saturating_sub(self.first) as usize).min(self.sent);

@@ -1,0 +1,75 @@
+//! What the default's scheduler promises on paths whose rates change, with both congestion controls that it is used with. The grid is
+//! `cargo run --release -p anabranch-sim --example exploration`.
+
+use anabranch_sim::application::Sending;
+use anabranch_sim::exploration::{Seen, bad_and_good, held, nine, run, wifi_and_lte};
+
+const OWN: [&str; 2] = ["anabranch", "anabranch,congestion=bounded_cubic"];
+
+fn most(values: impl IntoIterator<Item = f64>) -> f64 {
+    values.into_iter().fold(0.0, f64::max)
+}
+
+#[test]
+fn a_path_that_paused_and_held_its_queue_carries_its_share_within_two_seconds() {
+    for (name, paths) in held() {
+        for policy in OWN {
+            let seen = run(policy, true, &paths, Sending::Endless, 30);
+            let (unused, back) = (most(seen.unused.iter().copied()), most(seen.back.concat()));
+            assert!(back <= 2.0 && unused <= 1.0, "{policy}: back after {back} s, unused for {unused} s: {name}");
+            assert!(seen.stall < 0.5, "{policy}: {} s: {name}", seen.stall);
+        }
+    }
+}
+
+#[test]
+fn a_ninth_path_is_used() {
+    for policy in OWN {
+        let seen = run(policy, true, &nine(), Sending::Endless, 30);
+        assert!(seen.goodput > 24.5, "{policy}: {} Mbit/s", seen.goodput);
+    }
+}
+
+/// What the joins wait for is the first DATA_ACK (RFC 8684, section 3.2): two round trips of 200 ms. Two of 20 ms, and 0.47 s for the
+/// rest, as over the good path alone, follow.
+#[test]
+fn a_first_path_that_is_bad_is_left_as_soon_as_there_is_another() {
+    let (begin, joined) = (0.4, 0.04);
+    for policy in OWN {
+        let [bad, good] = bad_and_good();
+        let end = |paths: &[_]| run(policy, true, paths, Sending::Bytes(1_000_000), 10).end.expect("it ends");
+        let (both, alone) = (end(&[bad, good.clone()]), end(&[good]));
+        assert!(both < begin + joined + alone + 0.05, "{policy}: {both} s, {alone} over the good one");
+    }
+}
+
+/// Runs the walks of some seeds; returns for each policy what was seen.
+fn walks(seeds: core::ops::Range<u64>, policy: &str) -> Vec<Seen> {
+    seeds.map(|seed| run(policy, true, &wifi_and_lte(seed, 60), Sending::Endless, 60)).collect()
+}
+
+fn mean(all: &[Seen]) -> f64 {
+    all.iter().map(|seen| seen.goodput).sum::<f64>() / all.len() as f64
+}
+
+#[test]
+fn on_walks_of_wifi_and_lte_no_path_is_left_unused_and_nothing_stalls_longer_than_tcp() {
+    let seeds = 100..106;
+    let rivals =
+        ["congestion=cubic", "scheduler=ecf,congestion=cubic"].map(|policy| mean(&walks(seeds.clone(), policy)));
+    for policy in OWN {
+        let seen = walks(seeds.clone(), policy);
+        let least = most(rivals).max(mean(&walks(seeds.clone(), &format!("{policy},scheduler=lowest_rtt")))) * 0.98;
+        assert!(mean(&seen) > least, "{policy}: {} of {least} Mbit/s", mean(&seen));
+        for (seed, seen) in seeds.clone().zip(&seen) {
+            let unused = most(seen.unused.iter().copied());
+            assert!(unused <= 2.0, "{policy}, seed {seed}: unused for {unused} s");
+            let tcp = wifi_and_lte(seed, 60).into_iter().map(|path| {
+                let seen = run("congestion=cubic", false, &[path], Sending::Endless, 60);
+                (seen.goodput, seen.stall)
+            });
+            let (_, stall) = tcp.max_by(|a, b| a.0.total_cmp(&b.0)).expect("two");
+            assert!(seen.stall <= stall + 0.5, "{policy}, seed {seed}: {} s, TCP {stall} s", seen.stall);
+        }
+    }
+}
