@@ -43,7 +43,7 @@ fn a_baseline_is_its_full_mesh_and_can_be_changed_one_thing_at_a_time() {
 fn its_description_has_all_that_holds_and_nothing_that_is_overridden() {
     let text = from_option("papers_simulator,path_manager=lm3,connection.min_rto=300ms").unwrap().describe();
     let expected = "MPTCP: lm3, ns2, lia (failed_after = 2); min_rto = 300 ms; baseline papers_simulator: \
-                    data_reinjection = never, initial_rto = 3 s, max_timeouts = 5";
+                    initial_path = first, data_reinjection = never, initial_rto = 3 s, max_timeouts = 5";
     assert!(text.starts_with(expected), "{text}");
     assert_eq!(from_option("plain").unwrap().describe(), "MPTCP: full_mesh, lowest_rtt, lia; baseline plain");
 }
