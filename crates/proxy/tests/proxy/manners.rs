@@ -196,7 +196,7 @@ fn refusals(served: bool) {
         socket.write_all(post.as_bytes()).await.expect("it is open");
         let mut answer = vec![0; 12];
         socket.read_exact(&mut answer).await.expect("an answer");
-        assert_eq!(answer, b"HTTP/1.1 405");
+        assert_eq!(answer, b"HTTP/1.1 400");
         drop(socket);
         let mut failed = 0;
         for running in way.running {
