@@ -285,6 +285,11 @@ impl BoundedCubic {
         }
     }
 
+    /// Whether no queue is left to wait for: slower than that, the path would idle.
+    fn is_drained(&self, in_flight: u64, bdp: u64) -> bool {
+        self.least_rtt != Duration::MAX && in_flight <= bdp && !self.has_queue(self.least_rtt)
+    }
+
     /// The end of [`Phase::Probe`]: is this flow alone?
     fn judge_rate(&mut self, now: Instant) {
         let (before, after) = self.probe.take().map_or((0, 0), |before| before.rates);
@@ -311,7 +316,7 @@ impl BoundedCubic {
             }
             Phase::Cruise if elapsed > round_trip * u64::from(self.length) => self.enter(Phase::Up, now, 1),
             Phase::Up if elapsed > round_trip * u64::from(self.length) => self.enter(Phase::Down, now, SLOW_ROUNDS),
-            Phase::Down if rounds >= self.length => self.judge_queue(now),
+            Phase::Down if rounds >= self.length || self.is_drained(ack.in_flight, bdp) => self.judge_queue(now),
             Phase::Compete if rounds >= self.length => {
                 let in_flight = if ack.app_limited { self.most_in_flight } else { u64::MAX };
                 self.probe = Some(Box::new(Before { rates: (self.bandwidth.present(), 0), in_flight }));
