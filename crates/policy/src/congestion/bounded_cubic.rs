@@ -475,8 +475,10 @@ impl SinglePath for BoundedCubic {
         self.window
     }
 
+    /// Where the model's window is the smaller one, CUBIC's threshold may be above it: that is no slow start.
     fn ssthresh(&self) -> u64 {
-        self.cubic.ssthresh()
+        let threshold = self.cubic.ssthresh();
+        if self.phase == Phase::StartUp { threshold } else { threshold.min(self.window) }
     }
 
     fn bandwidth(&self) -> Option<Rate> {

@@ -99,3 +99,37 @@ fn the_application_limits_and_the_probe_finds_that_nobody_else_is_there() {
     assert!(!matches!(flow.control.phase, Phase::Compete | Phase::Probe), "{:?}", flow.control.phase);
     assert!(flow.control.window() <= 132_000, "{}", flow.control.window());
 }
+
+/// A flow in steady state: it left slow start with a window larger than what the model allows, a fifth more than 100,000 bytes.
+fn steady() -> Flow {
+    let mut flow = Flow::new(1_000, RTT);
+    for in_flight in (100_000..=300_000).step_by(5_000) {
+        flow.round(in_flight, NONE, false);
+    }
+    flow.control.cubic.leave_slow_start();
+    flow.fill(2, u64::MAX, NONE);
+    flow
+}
+
+#[test]
+fn where_the_model_limits_the_window_the_flow_is_not_in_slow_start() {
+    let flow = steady();
+    assert_ne!(flow.control.phase, Phase::StartUp);
+    assert!(flow.control.window() < flow.control.cubic.ssthresh());
+    assert_eq!(flow.control.ssthresh(), flow.control.window());
+}
+
+#[test]
+fn the_slow_phase_ends_when_the_queue_has_drained_and_lasts_three_rounds_where_it_does_not() {
+    let mut flow = steady();
+    flow.control.enter(Phase::Down, flow.now, SLOW_ROUNDS);
+    // 150,000 bytes are half a round trip of queue: another flow's, since this one sends slower.
+    flow.round(150_000, NONE, false);
+    flow.round(150_000, NONE, false);
+    assert_eq!(flow.control.phase, Phase::Down);
+    flow.round(150_000, NONE, false);
+    assert_eq!(flow.control.phase, Phase::Cruise);
+    flow.control.enter(Phase::Down, flow.now, SLOW_ROUNDS);
+    flow.round(100_000, NONE, false);
+    assert_eq!(flow.control.phase, Phase::Cruise);
+}
