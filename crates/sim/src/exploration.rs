@@ -96,7 +96,7 @@ pub struct Seen {
     pub goodput: f64,
     /// Longest time after it in which the stream did not advance, seconds.
     pub stall: f64,
-    /// For each path the longest time in which it was unused although it could carry [`MISSED`], seconds.
+    /// For each path the longest time in which it was unused although it could carry 3 Mbit/s, seconds.
     pub unused: Vec<f64>,
     /// For each pause of each path, how long after its end the path carried its share; as long as there was time, if it did not.
     pub back: Vec<Vec<f64>>,
