@@ -134,7 +134,7 @@ struct Forecast {
     losses: f64,
     /// A segment given to it now leaves at once, or nearly.
     ready: bool,
-    /// Seconds that what it releases together takes; 0 if it releases segments one by one.
+    /// Of the subflow that new data went to last, [`released_together`]; of others 0.
     together: f64,
 }
 
@@ -155,12 +155,10 @@ impl Forecast {
         let queue = if never_filled { 0.0 } else { behind as f64 / known };
         let answer = alone.max(queue);
         let losses = known / mss.max(1) as f64 * subflow.loss_rate;
-        let quantum = send_quantum(subflow.rates.bandwidth, subflow.mss);
-        let together = if quantum > BURST * mss { quantum as f64 / known } else { 0.0 };
         let ready = is_ready(subflow, length);
         // A path on which nothing of ours waits has no queue of ours either, whatever the round trips were when it had.
         let repaired = alone + 2.0 * smoothed.min(answer);
-        Self { id: subflow.id, rate, answer, stay: alone, repaired, losses, ready, together }
+        Self { id: subflow.id, rate, answer, stay: alone, repaired, losses, ready, together: 0.0 }
     }
 }
 
@@ -169,6 +167,12 @@ impl Forecast {
     fn standstill(&self, lasts: f64) -> f64 {
         (self.losses * lasts).min(1.0) * (self.repaired - lasts).max(0.0) / lasts
     }
+}
+
+/// Seconds that what a subflow releases together takes; 0 if it releases segments one by one.
+fn released_together(subflow: &SubflowView) -> f64 {
+    let quantum = send_quantum(subflow.rates.bandwidth, subflow.mss);
+    if quantum > BURST * u64::from(subflow.mss) { quantum as f64 / subflow.bytes_per_second() } else { 0.0 }
 }
 
 /// Whether a segment of this length given to a subflow now leaves at once, or nearly.
@@ -338,7 +342,11 @@ impl Anabranch {
         candidates: impl Iterator<Item = &'a SubflowView>,
     ) {
         self.paths.clear();
-        self.paths.extend(candidates.map(|subflow| Forecast::of(subflow, length, !connection.backlogged)));
+        let last = self.last;
+        self.paths.extend(candidates.map(|subflow| {
+            let together = if Some(subflow.id) == last { released_together(subflow) } else { 0.0 };
+            Forecast { together, ..Forecast::of(subflow, length, !connection.backlogged) }
+        }));
         if !self.wait || self.paths.len() < 2 {
             return;
         }
@@ -351,6 +359,9 @@ impl Anabranch {
             self.paths.sort_by_key(|path| path.id);
         }
         let members = &self.plan.members;
+        if members.len() == self.paths.len() {
+            return;
+        }
         self.paths.retain(|path| members.contains(&path.id));
     }
 
@@ -378,12 +389,13 @@ impl Anabranch {
 
     /// Whether what is outstanding comes before new data now.
     fn duplicates_first(&mut self, connection: &ConnectionView, subflows: &[SubflowView]) -> bool {
-        let quickest = quickest(subflows);
         let repairs = |subflow: &SubflowView| subflow.phase == Phase::FastRecovery && !connection.backlogged;
+        // None is silent that was heard of so lately: the quickest need not be looked for.
+        let late = |subflow: &SubflowView| connection.now.since(subflow.last_progress) > DELAYED;
+        let silent = |subflow: &SubflowView| late(subflow) && is_silent(connection, subflow, quickest(subflows));
         self.duplicate
             && subflows.len() > 1
-            && (self.is_stuck(connection)
-                || subflows.iter().any(|subflow| repairs(subflow) || is_silent(connection, subflow, quickest)))
+            && (self.is_stuck(connection) || subflows.iter().any(|subflow| repairs(subflow) || silent(subflow)))
     }
 
     /// Whether the first byte that is not acknowledged has been that for longer than an acknowledgement can be late.

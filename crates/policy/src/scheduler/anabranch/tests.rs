@@ -31,7 +31,7 @@ fn an_answer_takes_as_long_as_what_is_ahead_and_a_round_trip_at_least() {
     near(idle.answer, 0.055);
     near(idle.stay, 0.055);
     near(idle.rate, 200_000.0);
-    near(idle.together, 0.0);
+    near(released_together(&path), 0.0);
     assert!(idle.ready);
     (path.in_flight, path.cwnd) = (20_000, 30_000);
     near(Forecast::of(&path, 1_000, false).answer, 0.105); // 21 000 / 200 000
