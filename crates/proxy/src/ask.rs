@@ -42,10 +42,13 @@ pub async fn ask(stack: &Stack, local: IpAddr, server: &Target, key: &Key, confi
         let connected = stack.connect_to_any(Some(local), &reachable, config, Bytes::copy_from_slice(&message)).await;
         let (stream, sent) = connected.map_err(|error| Answer::Unreached(Failure::from(error)))?;
         let far = initiate(stream, initiator, &message, sent).await;
-        far.map(drop).map_err(|error| match error.kind() {
+        let mut far = far.map_err(|error| match error.kind() {
             ErrorKind::PermissionDenied => Answer::Unproven,
             _ => Answer::Unreached(Failure::from(error)),
-        })
+        })?;
+        // So the server knows that it was asked by who has the key. What becomes of it does not change the answer.
+        let _ = far.finish(&[]).await;
+        Ok(())
     };
     match timeout(PATIENCE, question).await {
         Ok(Ok(())) => Answer::Proven,

@@ -1,9 +1,9 @@
 //! Clients that do not prove the key: turned away in silence, counted, and no burden.
 
 use crate::program::{curl, output, there_is};
-use crate::scene::{PORT, limits, proxy, scene, server, stack, stack_address, via};
+use crate::scene::{PORT, connection, limits, proxy, scene, server, stack, stack_address, via};
 use anabranch_proxy::noise::{Initiator, MESSAGE, Message};
-use anabranch_proxy::{Destination, Key, Limits};
+use anabranch_proxy::{Answer, Destination, Key, Limits, ask};
 use bytes::BytesMut;
 use libtest_mimic::Trial;
 use std::net::SocketAddr;
@@ -24,6 +24,7 @@ pub fn trials() -> Vec<Trial> {
     }
     vec![
         test("another_key", another_key).with_ignored_flag(!curl),
+        test("who_asks_with_the_key_is_no_stranger_and_with_another_is", asked),
         test("garbage_silence_and_half_a_message", garbage),
         test("a_recorded_conversation_opens_nothing", replay),
         test("a_changed_record_and_a_cut_stream_end_in_a_reset", tampered),
@@ -89,6 +90,20 @@ async fn answer_to(bytes: &[u8], close: bool) -> Vec<u8> {
     // It ends in a reset, or in peace.
     let _ = socket.read_to_end(&mut answer).await;
     answer
+}
+
+fn asked() {
+    scene(60, || async {
+        let (near, far, ours, theirs) = (stack(0..1), stack(1..2), key(), key());
+        let (listener, destination) = target().await;
+        let serve = server(&far, Some(&ours), destination, limits());
+        let question = async |key: &Key| ask(&near, stack_address(0), &address().into(), key, &connection()).await;
+        assert_eq!(question(&ours).await, Answer::Proven);
+        assert_eq!(question(&theirs).await, Answer::Unproven);
+        assert!(untouched(&listener).await);
+        let serve = serve.stop().await;
+        assert_eq!((serve.accepted, serve.unproven, serve.left_early), (2, 1, 1), "{serve}");
+    });
 }
 
 fn garbage() {
