@@ -160,9 +160,7 @@ impl Forecast {
         let repaired = alone + 2.0 * smoothed.min(answer);
         Self { id: subflow.id, rate, answer, stay: alone, repaired, losses, ready, together: 0.0 }
     }
-}
 
-impl Forecast {
     /// How long the window stands still for its repairs that take longer than it lasts, per time that it lasts.
     fn standstill(&self, lasts: f64) -> f64 {
         (self.losses * lasts).min(1.0) * (self.repaired - lasts).max(0.0) / lasts
@@ -342,9 +340,8 @@ impl Anabranch {
         candidates: impl Iterator<Item = &'a SubflowView>,
     ) {
         self.paths.clear();
-        let last = self.last;
         self.paths.extend(candidates.map(|subflow| {
-            let together = if Some(subflow.id) == last { released_together(subflow) } else { 0.0 };
+            let together = if Some(subflow.id) == self.last { released_together(subflow) } else { 0.0 };
             Forecast { together, ..Forecast::of(subflow, length, !connection.backlogged) }
         }));
         if !self.wait || self.paths.len() < 2 {
@@ -359,10 +356,9 @@ impl Anabranch {
             self.paths.sort_by_key(|path| path.id);
         }
         let members = &self.plan.members;
-        if members.len() == self.paths.len() {
-            return;
+        if members.len() < self.paths.len() {
+            self.paths.retain(|path| members.contains(&path.id));
         }
-        self.paths.retain(|path| members.contains(&path.id));
     }
 
     /// The subflow that answers first of those that can send now; none if it is better to wait for one that cannot.
