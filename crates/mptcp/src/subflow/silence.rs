@@ -25,8 +25,8 @@ impl Subflow {
     /// it for as long again as the silence lasts: a moment that is over would have it go from one to the other at once, without end.
     pub fn watch_silence(&mut self, now: Instant, patience: Patience, config: &TcpConfig) {
         if !self.timers.runs(SubflowTimer::Silence) && !self.scoreboard.is_idle() {
-            let due = self.silence_ends(patience, config);
-            let again = now + due.since(self.scoreboard.silent_since()).max(now.since(self.scoreboard.silent_since()));
+            let (since, due) = (self.scoreboard.silent_since(), self.silence_ends(patience, config));
+            let again = now + due.since(since).max(now.since(since));
             self.timers.set(SubflowTimer::Silence, if self.liveness.silent { again } else { due });
         }
     }
