@@ -166,14 +166,15 @@ impl StackOptions {
     }
 }
 
-/// An idle connection whose peer is gone ends within a minute: silence is noticed after 15 s, believed after four probes, and then
-/// another path has 25 s to be found. Probes also keep NATs from forgetting a path (RFC 5382, REQ-5, asks them for two hours;
+/// A connection whose peer is gone ends within a minute. If it is idle, silence is noticed after 15 s, believed after four probes, and then
+/// another path has 25 s to be found. If it sends, nothing may stay without an answer for 55 s. Probes also keep NATs from forgetting a path (RFC 5382, REQ-5, asks them for two hours;
 /// many keep less than a minute).
 fn notice_silence(connection: &mut ConnectionConfig) {
     connection.tcp.keepalive = Some(Duration::from_secs(15));
     connection.tcp.keepalive_interval = Duration::from_secs(5);
     connection.tcp.keepalive_probes = 4;
     connection.survive_without_subflows = Duration::from_secs(25);
+    connection.peer_timeout = Some(Duration::from_secs(55));
 }
 
 /// What the user reads.

@@ -208,6 +208,10 @@ pub struct ConnectionConfig {
     /// lives (RFC 9293, section 3.9.1.1; RFC 5482). What waits behind a closed window counts too. Subflows have limits of
     /// their own ([`TcpConfig::max_timeouts`]), which this does not raise.
     pub user_timeout: Option<Duration>,
+    /// How long a peer may leave retransmissions and probes of its window without any answer, on all subflows together, before the
+    /// connection is aborted with [`crate::CloseCause::TimedOut`], counted from the first of them; none: for as long as
+    /// subflows live. A peer that answers and does not read is not affected, as it is by the user timeout.
+    pub peer_timeout: Option<Duration>,
     /// The application's priority, 1 (highest) to 6.
     pub priority: u8,
     /// What each subflow's TCP does.
@@ -237,6 +241,7 @@ impl ConnectionConfig {
             max_subflows: 9,
             survive_without_subflows: Duration::from_secs(60),
             user_timeout: None,
+            peer_timeout: None,
             priority: 1,
             tcp: TcpConfig::default(),
             framing: Framing::Bytes,

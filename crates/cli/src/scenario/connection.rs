@@ -151,6 +151,11 @@ pub const SETTINGS: &[Setting] = &[
         kind: Kind::Timeout(|config| &mut config.user_timeout),
     },
     Setting {
+        name: "peer_timeout",
+        summary: "how long retransmissions may stay without any answer on all subflows until the connection is aborted",
+        kind: Kind::Timeout(|config| &mut config.peer_timeout),
+    },
+    Setting {
         name: "tail_loss_probe",
         summary: "tail loss probe after two round trips, before the timeout (RFC 8985, section 7)",
         kind: Kind::Flag(|config| &mut config.tcp.tail_loss_probe),

@@ -80,6 +80,14 @@ impl Connection {
         }
     }
 
+    /// Starts the peer timeout, if it does not run: something was sent that had to be answered, and the peer's answer is late.
+    pub(super) fn watch_peer(&mut self, now: Instant) {
+        let Some(timeout) = self.config.peer_timeout else { return };
+        if !self.timers.runs(Timer::Peer) {
+            self.timers.set(Timer::Peer, now + timeout);
+        }
+    }
+
     /// Arms the timer of the data level: twice the longest timeout of the subflows, backed off. In plain TCP it is for a FIN that
     /// waits until the peer has heard of our fallback.
     pub(super) fn arm_data_retransmit(&mut self, now: Instant) {

@@ -24,6 +24,8 @@ pub(super) enum Timer {
     WithoutSubflows,
     /// The user timeout: what is unacknowledged must have become less by then.
     User,
+    /// The peer must have been heard of by then.
+    Peer,
     /// No attempt to open it was answered in time: the next begins.
     Race,
 }
@@ -37,7 +39,7 @@ impl Timers for Timer {
 /// The timers, and how often two of them were due in a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectionTimers {
-    table: TimerTable<Timer, 10>,
+    table: TimerTable<Timer, 11>,
     /// Times in a row that data was sent again.
     pub data_attempts: u32,
     /// Probes of a closed window in a row.
@@ -45,7 +47,7 @@ pub(super) struct ConnectionTimers {
 }
 
 impl Deref for ConnectionTimers {
-    type Target = TimerTable<Timer, 10>;
+    type Target = TimerTable<Timer, 11>;
     fn deref(&self) -> &Self::Target {
         &self.table
     }

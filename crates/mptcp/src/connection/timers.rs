@@ -44,7 +44,7 @@ impl Connection {
         self.fire(now, &[Timer::DataRetransmit, Timer::Persist, Timer::Blocked]);
         self.look_at_receive_buffer_again(now);
         self.fire(now, &[Timer::Missing, Timer::Measure, Timer::Schedule, Timer::Announcement]);
-        self.fire(now, &[Timer::WithoutSubflows, Timer::User, Timer::Race]);
+        self.fire(now, &[Timer::WithoutSubflows, Timer::User, Timer::Peer, Timer::Race]);
     }
 
     /// Handles those of the connection's own timers that are due.
@@ -80,6 +80,7 @@ impl Connection {
                 self.timers.stop(Timer::User);
                 self.reset_all(now, CloseCause::UserTimeout);
             }
+            Timer::Peer => self.handle_peer_timeout(now),
             Timer::Race => {
                 self.timers.stop(Timer::Race);
                 if self.has_candidates() {
@@ -164,6 +165,7 @@ impl Connection {
         if kind == Retransmit::Timeout {
             self.stats.timeouts = self.stats.timeouts.saturating_add(1);
             self.record_timeout(handle, id);
+            self.watch_peer(now);
         }
         true
     }

@@ -4,12 +4,16 @@ use super::association::Protocol;
 use super::packets::REASON_UNSPECIFIED;
 use super::state::Connection;
 use super::timer_table::Timer;
+use crate::event::CloseCause;
 use crate::subflow::{State, Subflow};
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::{Duration, Instant};
 
 /// Zero-window probes come at most this far apart.
 pub(super) const MAX_PERSIST: Duration = Duration::from_secs(60);
+
+/// A timer that fires so late fires on a host that stood still.
+const LATE: Duration = Duration::from_secs(1);
 
 impl Connection {
     /// Asks again on subflows that hold nothing and did not answer when they were asked for their window: they get nothing to
@@ -44,6 +48,7 @@ impl Connection {
             subflow.liveness.unanswered_probes = subflow.liveness.unanswered_probes.saturating_add(1);
         }
         self.give_up_unanswered(now);
+        self.watch_peer(now);
     }
 
     /// Whether a subflow holds data that its own window keeps back.
@@ -151,6 +156,26 @@ impl Connection {
         let most = self.config.tcp.max_timeouts;
         while let Some(handle) = self.subflows.find(|s| u32::from(s.liveness.unanswered_probes) > most) {
             self.reset_subflow(now, handle, CloseReason::TimedOut, REASON_UNSPECIFIED);
+        }
+    }
+
+    /// The peer timeout: ends the connection if no subflow brought anything while it ran. When it fires late the host was
+    /// suspended, and answers may wait to be read: it starts again.
+    pub(super) fn handle_peer_timeout(&mut self, now: Instant) {
+        let due = self.timers.at(Timer::Peer);
+        self.timers.stop(Timer::Peer);
+        let Some(timeout) = self.config.peer_timeout else { return };
+        let established = || self.subflows.iter().filter(|s| s.state.is_synchronised());
+        let Some(heard) = established().map(Subflow::last_heard).max() else { return };
+        if self.life.closed.is_some() || !established().all(Subflow::is_unanswered) {
+            return;
+        }
+        if now.since(due) > LATE {
+            self.timers.set(Timer::Peer, now + timeout);
+        } else if heard + timeout > due {
+            self.timers.set(Timer::Peer, heard + timeout);
+        } else {
+            self.reset_all(now, CloseCause::TimedOut);
         }
     }
 

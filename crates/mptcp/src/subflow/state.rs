@@ -137,6 +137,11 @@ impl Subflow {
         self.liveness.last_heard
     }
 
+    /// Whether it has sent again what was not answered, or waits for the answer to a probe of its window.
+    pub fn is_unanswered(&self) -> bool {
+        self.liveness.timeouts_in_row > 0 || self.liveness.unanswered_probes > 0
+    }
+
     /// The earliest of its deadlines but that of a delayed acknowledgement.
     pub fn next_timeout(&self) -> Instant {
         self.timers.next().min(self.suspicion.as_ref().map_or(Instant::NEVER, |suspicion| suspicion.until))

@@ -82,3 +82,92 @@ fn a_peer_that_does_not_read_is_not_waited_for_longer_than_the_user_timeout() {
     pair.run(Duration::from_millis(1_000));
     assert_eq!(closed(&pair, 0), Some(CloseCause::UserTimeout));
 }
+
+/// A client with a peer timeout of 10 s.
+fn patient() -> ConnectionConfig {
+    ConnectionConfig { peer_timeout: Some(Duration::from_secs(10)), ..config() }
+}
+
+/// A client on two paths which are dead while the cell is set.
+fn two_paths_and_a_peer_timeout() -> (Pair, ConnectionId, Rc<Cell<bool>>) {
+    let mut pair = Pair::new(2);
+    let dead = Rc::new(Cell::new(false));
+    let cell = Rc::clone(&dead);
+    pair.judge = Box::new(move |_, _, _| if cell.get() { Fate::Drop } else { Fate::Deliver });
+    let id = pair.connect(patient(), config());
+    pair.run(Duration::from_millis(500));
+    assert_eq!(pair.write_all(0, id, &pattern(100_000), Duration::from_secs(5)), 0);
+    pair.run(Duration::from_secs(1));
+    (pair, id, dead)
+}
+
+#[test]
+fn data_that_nobody_answers_on_any_path_ends_the_connection_after_the_peer_timeout() {
+    let (mut pair, id, dead) = two_paths_and_a_peer_timeout();
+    dead.set(true);
+    assert_eq!(pair.write_all(0, id, &pattern(20_000), Duration::ZERO), 0);
+    // It runs from the first retransmission timeout, which is after 200 ms at least.
+    pair.run(Duration::from_millis(10_199));
+    assert_eq!(closed(&pair, 0), None);
+    pair.run(Duration::from_millis(1_000));
+    assert_eq!(closed(&pair, 0), Some(CloseCause::TimedOut));
+}
+
+#[test]
+fn a_peer_that_is_heard_of_again_within_the_peer_timeout_has_all_of_it_anew() {
+    let (mut pair, id, dead) = two_paths_and_a_peer_timeout();
+    for _ in 0..4 {
+        dead.set(true);
+        assert_eq!(pair.write_all(0, id, &pattern(20_000), Duration::ZERO), 0);
+        pair.run(Duration::from_secs(5));
+        dead.set(false);
+        // The second silence lasts while the timer of the first fires.
+        pair.run(Duration::from_secs(3));
+    }
+    assert_eq!((closed(&pair, 0), pair.received[1].len()), (None, 180_000));
+}
+
+#[test]
+fn a_peer_that_does_not_read_but_answers_outlives_the_peer_timeout() {
+    let mut pair = Pair::new(1);
+    pair.reading[1] = false;
+    pair.hosts[1].listen(PORT, config()).unwrap();
+    let id = pair.hosts[0].connect(pair.now, None, SocketAddr::new(address(1, 0), PORT), patient()).unwrap();
+    pair.settle();
+    pair.run(Duration::from_millis(500));
+    assert_eq!(pair.write_all(0, id, &pattern(1_000_000), Duration::ZERO), 0);
+    pair.run(Duration::from_secs(300));
+    assert_eq!(closed(&pair, 0), None);
+}
+
+#[test]
+fn a_peer_that_neither_reads_nor_answers_is_given_up_after_the_peer_timeout() {
+    let mut pair = Pair::new(1);
+    let dead = Rc::new(Cell::new(false));
+    let cell = Rc::clone(&dead);
+    pair.judge = Box::new(move |_, _, _| if cell.get() { Fate::Drop } else { Fate::Deliver });
+    pair.reading[1] = false;
+    pair.hosts[1].listen(PORT, config()).unwrap();
+    let id = pair.hosts[0].connect(pair.now, None, SocketAddr::new(address(1, 0), PORT), patient()).unwrap();
+    pair.settle();
+    pair.run(Duration::from_millis(500));
+    assert_eq!(pair.write_all(0, id, &pattern(1_000_000), Duration::ZERO), 0);
+    pair.run(Duration::from_secs(100));
+    dead.set(true);
+    // Probes of the closed window are a minute apart by now.
+    pair.run(Duration::from_secs(71));
+    assert_eq!(closed(&pair, 0), Some(CloseCause::TimedOut));
+}
+
+/// After a suspension all timers are due at once, and what has come meanwhile is read behind them.
+#[test]
+fn a_host_that_was_suspended_asks_once_more() {
+    let (mut pair, id, dead) = two_paths_and_a_peer_timeout();
+    dead.set(true);
+    assert_eq!(pair.write_all(0, id, &pattern(20_000), Duration::ZERO), 0);
+    pair.run(Duration::from_secs(2));
+    pair.now += Duration::from_secs(3_600);
+    dead.set(false);
+    pair.run(Duration::from_secs(120));
+    assert_eq!((closed(&pair, 0), pair.received[1].len()), (None, 120_000));
+}
