@@ -1,9 +1,13 @@
 //! Uplinks that come, go and change while a connection lives: it goes on, and what comes back is used again.
 
-use crate::kernel::ip;
-use crate::scene::{BOTH, Scene, attached, carrying, config, exchange_until, exchange_until_on, output};
+use crate::kernel::{ip, mptcp_socket};
+use crate::scene::{BOTH, PORT, Scene, attached, carrying, config, exchange_until, exchange_until_on, output};
 use anabranch_attach::Uplinks;
 use libtest_mimic::Trial;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
 
 type Change = fn(&Scene, u8);
 
@@ -28,8 +32,9 @@ pub fn trials() -> Vec<Trial> {
             }
         }
     }
-    let more: [(&str, fn()); 3] = [
+    let more: [(&str, fn()); 4] = [
         ("follow::the_last_uplink_keeps_its_subflow_while_it_has_no_carrier", last_uplink),
+        ("follow::a_server_whose_only_uplink_loses_its_carrier_goes_on_with_a_download", server_without_carrier),
         ("follow::a_new_address_is_used_at_once", changed_address),
         ("follow::an_interface_with_a_default_route_is_adopted", adopted),
     ];
@@ -141,10 +146,63 @@ fn last_uplink() {
         let mut stream = attached.stack().connect(None, address, config()).await.expect("it accepts");
         exchange_until_on(&mut stream, &BOTH[..1]).await;
         lose_carrier(&scene, 0);
-        tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
         assert_eq!(stream.subflows().len(), 1, "nothing was given up");
         regain_carrier(&scene, 0);
         exchange_until_on(&mut stream, &BOTH[..1]).await;
+        attached.detach().await.expect("all is undone");
+    });
+    nothing_of_ours(&scene);
+}
+
+/// It is the server that loses its carrier for a while, and its client, whose own link is up, waits for data and says nothing.
+fn server_without_carrier() {
+    let scene = Scene::new();
+    scene.run(|| async {
+        let uplinks = Uplinks { interfaces: vec!["up0".to_owned()], ..scene.uplinks(&[PORT]) };
+        let attached = attached(uplinks).await.expect("we may");
+        let listener = attached.stack().listen(PORT, config()).expect("the port is free");
+        let client = scene.in_world(|| {
+            // A thread belongs to the namespace of the one that starts it.
+            std::thread::spawn(|| {
+                let address = SocketAddr::from(([10, 1, 0, 2], PORT));
+                let mut socket = mptcp_socket(address);
+                socket.connect(&address.into()).expect("somebody listens");
+                std::io::copy(&mut socket, &mut std::io::sink()).expect("it is not reset")
+            })
+        });
+        let mut stream = listener.accept().await.expect("it comes");
+        let written = AtomicU64::new(0);
+        let until = |enough: u64| {
+            let written = &written;
+            async move {
+                while written.load(Ordering::Relaxed) < enough {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            }
+        };
+        let weather = async {
+            until(1 << 20).await;
+            lose_carrier(&scene, 0);
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            regain_carrier(&scene, 0);
+            // More than both ends' buffers hold: it has gone on.
+            until(written.load(Ordering::Relaxed) + (64 << 20)).await;
+        };
+        let block = vec![7; 65_536];
+        let download = async {
+            loop {
+                stream.write_all(&block).await.expect("the connection lives");
+                written.fetch_add(block.len() as u64, Ordering::Relaxed);
+            }
+        };
+        tokio::select! {
+            () = weather => {}
+            () = download => {}
+        }
+        stream.shutdown().await.expect("the connection lives");
+        let read = tokio::task::spawn_blocking(|| client.join()).await.expect("it runs").expect("it ends well");
+        assert!(read >= written.load(Ordering::Relaxed), "{read} bytes came");
         attached.detach().await.expect("all is undone");
     });
     nothing_of_ours(&scene);
