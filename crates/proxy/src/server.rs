@@ -184,9 +184,11 @@ async fn prove_and_ask(stream: Stream, key: &Key) -> Result<(Far, Option<Target>
     let mut request = match far.read_bytes().await {
         Ok(request) if request.is_empty() => return Err(Outcome::LeftEarly),
         Ok(request) => request,
-        Err(_cut_off_or_changed) => {
+        Err(error) => {
             far.stream().abort();
-            return Err(Outcome::Unproven);
+            let forged = matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof);
+            // A client that has lost its path is not accused of anything.
+            return Err(if forged { Outcome::Unproven } else { Outcome::LeftEarly });
         }
     };
     let asked = match request.split_to(1).first() {
