@@ -2,6 +2,7 @@
 
 mod allow;
 mod ask;
+mod carrier;
 mod client;
 mod counters;
 mod credentials;
@@ -22,6 +23,7 @@ mod target;
 
 pub use allow::{AllowList, Rule, RuleError};
 pub use ask::{Answer, ask};
+pub use carrier::{Carrier, CarrierConfig};
 pub use client::{BindError, Entrance, Entrances, Leads, Proxy, ProxyConfig};
 pub use counters::{Outcome, ProxyCounters};
 pub use credentials::{Credentials, CredentialsError};
