@@ -3,11 +3,17 @@
 use super::layout::Layout;
 use super::netlink::Netlink;
 use super::step::{Route, Step, Target, anywhere};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{LinkAttribute, LinkMessage};
+use nix::net::if_::if_nametoindex;
 use std::io;
 use std::net::IpAddr;
 
 /// The name of the device.
 pub const INSIDE_DEVICE: &str = "bond0";
+
+/// Packets that may wait to be read from it. The usual 500 run over when thousands of connections answer at once.
+const QUEUE: u32 = 4_096;
 
 /// The main routing table (RT_TABLE_MAIN).
 const MAIN: u32 = 254;
@@ -26,6 +32,7 @@ pub fn lead_out(group: u32) -> io::Result<IpAddr> {
     let layout = Layout { instance: 0 };
     Step::Up { device: "lo".to_owned() }.carry_out(&mut netlink)?;
     address(&mut netlink, layout.host_ipv4(PATH).into())?;
+    lengthen_queue(&mut netlink)?;
     Step::Up { device: INSIDE_DEVICE.to_owned() }.carry_out(&mut netlink)?;
     route(&mut netlink, layout.host_ipv4(PATH).into())?;
     let ipv6 = layout.host_ipv6(PATH).into();
@@ -41,6 +48,14 @@ pub fn lead_out(group: u32) -> io::Result<IpAddr> {
     // Where settings cannot be written there is no `ping`, and everything else.
     let _ = ping.carry_out(&mut netlink);
     Ok(layout.stack_ipv4(PATH).into())
+}
+
+/// Lets as many packets wait to be read from the device as from others of ours.
+fn lengthen_queue(netlink: &mut Netlink) -> io::Result<()> {
+    let mut message = LinkMessage::default();
+    message.header.index = if_nametoindex(INSIDE_DEVICE)?;
+    message.attributes.push(LinkAttribute::TxQueueLen(QUEUE));
+    netlink.change(RouteNetlinkMessage::SetLink(message), 0)
 }
 
 fn address(netlink: &mut Netlink, address: IpAddr) -> io::Result<()> {
