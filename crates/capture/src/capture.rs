@@ -1,11 +1,13 @@
 //! A capture: a stack of its own for what comes from the device, and who serves its connections and packets.
 
 use crate::counters::{CaptureCounters, Shared};
+use crate::datagrams::{DNS, Datagrams};
+use crate::dns::{self, Questions};
 use crate::tcp;
+use anabranch_datagram::Client;
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_policy::combination::Combination;
 use anabranch_proxy::{Carrier, CarrierConfig, Journal, Limits, Via};
-use anabranch_stack::device::{TunConfig, open_tun_with_offloads};
 use anabranch_stack::{Device, Gateway, Stack, StackConfig};
 use std::future::Future;
 use std::io;
@@ -13,16 +15,14 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
-/// Largest packet of the device that packets are taken from, bytes of IP: a full UDP datagram of it fits, sealed, into
-/// 1500 bytes of IPv6.
-pub const MTU: u16 = 1_400;
-
 /// What can be chosen about a capture.
 pub struct CaptureConfig {
     /// Where connections go.
     pub via: Via,
     /// What connections that lead out begin with.
     pub connection: ConnectionConfig,
+    /// Who carries what is not TCP; without it programs are told that there is no way for that.
+    pub datagrams: Option<Client>,
     /// What keeps programs from taking everything.
     pub limits: Limits,
     /// Most SYNs that wait for their target at a time.
@@ -39,11 +39,12 @@ pub struct Capture {
     carrier: Carrier,
     /// What connections of programs are accepted with.
     near: ConnectionConfig,
+    datagrams: Option<Client>,
     shared: Arc<Shared>,
 }
 
 impl Capture {
-    /// Takes the packets of `device`, which was opened with [`open_device`], and sends what they carry out over one of `stacks`,
+    /// Takes the packets of `device`, which was opened with [`super::open_device`], and sends what they carry out over one of `stacks`,
     /// of which there is at least one. To be called within a runtime with one thread.
     ///
     /// # Errors
@@ -60,12 +61,21 @@ impl Capture {
         let connection = config.connection;
         let choose = Box::new(move |_: &_| connection.clone());
         let carrier = Carrier::new(stacks, CarrierConfig { via, choose, limits, journal });
-        Ok(Self { driver: tokio::spawn(driver), stack, gateway, carrier, near, shared: Arc::default() })
+        let (datagrams, shared) = (config.datagrams, Arc::default());
+        Ok(Self { driver: tokio::spawn(driver), stack, gateway, carrier, near, datagrams, shared })
     }
 
     /// Serves until `stop` completes or the device is gone, and then for a moment those who are connected. Gives the totals.
     pub async fn run(self, stop: impl Future<Output = ()>) -> CaptureCounters {
-        let Self { stack, gateway, driver, mut carrier, near, shared } = self;
+        let Self { stack, gateway, driver, mut carrier, near, datagrams: client, shared } = self;
+        let questions = Arc::<Questions>::default();
+        let datagrams = Datagrams {
+            gateway: Arc::clone(&gateway),
+            client: client.clone(),
+            questions: Arc::clone(&questions),
+            shared: Arc::clone(&shared),
+        };
+        let datagrams = tokio::spawn(datagrams.run());
         let mut stop = Box::pin(stop);
         loop {
             let asked = tokio::select! {
@@ -75,22 +85,17 @@ impl Capture {
                 () = carrier.reap() => continue,
             };
             let Some(asked) = asked else { break };
-            tcp::serve(asked, &mut carrier, &near, &gateway, &shared);
+            match &client {
+                Some(client) if asked.to().port() == DNS => dns::serve(asked, &near, client, &questions, &shared),
+                _ => tcp::serve(asked, &mut carrier, &near, &gateway, &shared),
+            }
         }
         let connections = carrier.drain().await;
         let engine = stack.counters().endpoint;
+        datagrams.abort();
         stack.shutdown();
         // How it ended is of no concern any more.
         let _ = driver.await;
-        shared.totals(connections, &engine)
+        shared.totals(connections, &engine, gateway.dropped_foreign())
     }
-}
-
-/// A new TUN device for [`Capture::new`] in the caller's namespace, of [`MTU`]; it is gone when its last descriptor is. Addresses and
-/// routes are the caller's job.
-///
-/// # Errors
-/// What the kernel says: [`io::ErrorKind::PermissionDenied`] without CAP_NET_ADMIN, [`io::ErrorKind::NotFound`] without TUN.
-pub fn open_device(name: &str) -> io::Result<OwnedFd> {
-    open_tun_with_offloads(&TunConfig::new(name, MTU))
 }

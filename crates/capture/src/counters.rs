@@ -17,6 +17,20 @@ pub struct CaptureCounters {
     pub refused: u64,
     /// Connections that were answered with an ICMP message, as by a router that does not reach the target.
     pub unreachable: u64,
+    /// Datagrams of programs that were passed on: UDP, ICMP echo, questions for names.
+    pub datagrams_out: u64,
+    /// Datagrams of programs that could not be passed on: no session with the server, a full queue.
+    pub datagrams_dropped: u64,
+    /// Datagrams that came for programs.
+    pub datagrams_in: u64,
+    /// Packets that were answered with an ICMP message: another protocol, too big, or no way for datagrams.
+    pub refused_packets: u64,
+    /// Packets to many, or to this link, or ICMP messages that ask for nothing: dropped.
+    pub ignored: u64,
+    /// Packets that are malformed, and fragments: dropped.
+    pub malformed: u64,
+    /// Packets dropped because too many waited.
+    pub overflowed: u64,
 }
 
 /// What all tasks of a capture count together.
@@ -29,12 +43,18 @@ impl Shared {
     }
 
     /// All of it, with what the connections and the engine have counted.
-    pub(crate) fn totals(&self, connections: ProxyCounters, engine: &EndpointCounters) -> CaptureCounters {
+    pub(crate) fn totals(
+        &self,
+        connections: ProxyCounters,
+        engine: &EndpointCounters,
+        overflowed: u64,
+    ) -> CaptureCounters {
         let counted = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         CaptureCounters {
             connections,
             repeated_syns: engine.repeated_syns,
             dropped_syns: engine.refused_by_limit,
+            overflowed,
             ..counted
         }
     }

@@ -1,5 +1,5 @@
 //! Takes the IP packets of programs from a TUN device, whatever their destination: TCP is terminated here and goes on over
-//! several paths.
+//! several paths; UDP, ICMP echo and questions for names are carried as datagrams.
 //!
 //! It knows nothing of routes and namespaces: whoever opened the device has led the packets to it.
 
@@ -7,8 +7,12 @@
 
 mod capture;
 mod counters;
+mod datagrams;
+mod device;
+mod dns;
 mod refusal;
 mod tcp;
 
-pub use capture::{Capture, CaptureConfig, MTU, open_device};
+pub use capture::{Capture, CaptureConfig};
 pub use counters::CaptureCounters;
+pub use device::{MTU, open_device};

@@ -1,7 +1,7 @@
 //! TCP: a connection of a program begins when its target has been reached, and is refused as the target or a router would.
 
-use crate::capture::MTU;
 use crate::counters::Shared;
+use crate::device::MTU;
 use crate::refusal::{Reason, unreachable};
 use anabranch_mptcp::{ConnectionConfig, Policies};
 use anabranch_policy::combination::Combination;
