@@ -27,8 +27,8 @@ const LAYERS: &[&[&str]] = &[
     &["anabranch-wire", "anabranch-policy", "anabranch-structure"],
     &["anabranch-mptcp", "anabranch-routing", "anabranch-system"],
     &["anabranch-sim", "anabranch-stack", "anabranch-host", "anabranch-media"],
-    &["anabranch-attach", "anabranch-perf", "anabranch-proxy", "anabranch-router"],
-    &["anabranch-emulate"],
+    &["anabranch-attach", "anabranch-datagram", "anabranch-perf", "anabranch-proxy", "anabranch-router"],
+    &["anabranch-capture", "anabranch-emulate"],
     &["anabranch-cli", "anabranch-campaign"],
 ];
 

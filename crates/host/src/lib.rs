@@ -2,6 +2,7 @@
 
 mod error;
 mod filter;
+mod inside;
 mod journal;
 mod layout;
 mod netlink;
@@ -14,6 +15,7 @@ mod step;
 mod watch;
 
 pub use error::HostError;
+pub use inside::{INSIDE_DEVICE, lead_out};
 pub use layout::{Layout, MAX_PATHS, PROTOCOL};
 pub use netlink::Netlink;
 pub use path_plan::PathPlan;
