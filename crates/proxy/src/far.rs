@@ -52,7 +52,7 @@ pub(super) fn tampered() -> io::Error {
 /// Proves the key to a server that must prove it too: `initiator` made `message`, of which the first `sent` bytes are on their way.
 ///
 /// # Errors
-/// [`io::ErrorKind::PermissionDenied`] if it does not, which includes that it closes at this point.
+/// [`io::ErrorKind::PermissionDenied`] if it does not, which includes that it closes or resets at this point. Others if the path is lost.
 pub(super) async fn initiate(
     mut stream: Stream,
     initiator: Initiator,
@@ -62,7 +62,10 @@ pub(super) async fn initiate(
     let unproven = |_| io::Error::from(io::ErrorKind::PermissionDenied);
     stream.write_all(message.get(sent..).unwrap_or_default()).await?;
     let mut answer = [0; MESSAGE];
-    stream.read_exact(&mut answer).await.map_err(|_closed| io::Error::from(io::ErrorKind::PermissionDenied))?;
+    stream.read_exact(&mut answer).await.map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => io::ErrorKind::PermissionDenied.into(),
+        _ => error,
+    })?;
     let records = initiator.finish(&answer).map_err(unproven)?;
     Ok(Far::Sealed(Sealed { stream, records, input: BytesMut::new() }))
 }

@@ -14,6 +14,9 @@ use std::io;
 use std::sync::Arc;
 use tokio::time::timeout;
 
+/// How often a server is connected to, for one connection of a program's, if paths are lost before it has answered.
+const ATTEMPTS: u32 = 3;
+
 /// Where connections go.
 #[derive(Clone)]
 pub enum Via {
@@ -48,16 +51,34 @@ impl Outbound {
                     Ok((Far::Plain(stream), Bytes::new()))
                 }
                 (Via::Direct, None) => Err(Failure::General.into()),
-                (Via::Server { server, key }, target) => {
-                    let (initiator, message) = Initiator::new(key).map_err(|_no_random_numbers| Failure::General)?;
-                    let (config, first) = ((self.choose)(target.unwrap_or(server)), Bytes::copy_from_slice(&message));
-                    let (stream, sent) = self.dial(stack, server, config, first).await?;
-                    let far = initiate(stream, initiator, &message, sent).await.map_err(lost)?;
-                    ask(far, target).await
-                }
+                (Via::Server { server, key }, target) => self.connect_through(stack, server, key, target).await,
             }
         };
         timeout(self.service.limits.connect, attempt).await.unwrap_or(Err(Failure::TimedOut.into()))
+    }
+
+    /// Connects through the server. A connection has one subflow until the server has acknowledged data, and ends if that path is lost
+    /// before: then there is another, over what is left. Nothing of the program's has been sent yet.
+    async fn connect_through(
+        &self,
+        stack: &Stack,
+        server: &Target,
+        key: &Key,
+        target: Option<&Target>,
+    ) -> Result<(Far, Bytes), Refused> {
+        let mut further = ATTEMPTS;
+        loop {
+            let (initiator, message) = Initiator::new(key).map_err(|_no_random_numbers| Failure::General)?;
+            let (config, first) = ((self.choose)(target.unwrap_or(server)), Bytes::copy_from_slice(&message));
+            let (stream, sent) = self.dial(stack, server, config, first).await?;
+            let asked = async { ask(initiate(stream, initiator, &message, sent).await?, target).await };
+            further -= 1;
+            match asked.await {
+                Ok((far, first)) => return answered(far, first),
+                Err(error) if further > 0 && error.kind() != io::ErrorKind::InvalidData => {}
+                Err(error) => return Err(lost(error)),
+            }
+        }
     }
 
     /// A stream to the address of `target` that answers first, and how much of `first` has been written to it.
@@ -86,12 +107,17 @@ fn lost(error: io::Error) -> Refused {
     }
 }
 
-/// Asks a server that has proved the key for the target.
-async fn ask(mut far: Far, target: Option<&Target>) -> Result<(Far, Bytes), Refused> {
+/// Asks a server that has proved the key for the target; returns its answer.
+async fn ask(mut far: Far, target: Option<&Target>) -> io::Result<(Far, Bytes)> {
     let mut request = vec![if target.is_some() { NAMED } else { SERVERS_OWN }];
     target.into_iter().for_each(|target| target.encode(&mut request));
-    far.write(&request).await.map_err(lost)?;
-    let answer = far.read_bytes().await.map_err(lost)?;
+    far.write(&request).await?;
+    let answer = far.read_bytes().await?;
+    Ok((far, answer))
+}
+
+/// What a server's answer means; what follows it is the target's.
+fn answered(far: Far, answer: Bytes) -> Result<(Far, Bytes), Refused> {
     match answer.first() {
         Some(&CONNECTED) => Ok((far, answer.slice(1..))),
         Some(&reply) => Err(Failure::from_socks_reply(reply).into()),

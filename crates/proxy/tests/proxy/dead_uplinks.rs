@@ -2,15 +2,18 @@
 
 use crate::kernel::ip;
 use crate::program::{Directory, run, there_is, web};
-use crate::scene::{limits, proxy, scene, server, stack, via};
-use anabranch_proxy::{AllowList, Destination, Key, Limits, Via};
+use crate::scene::{PORT, connection, entrance, limits, proxy, scene, server, stack, stack_address, via};
+use anabranch_policy::ids::AddressId;
+use anabranch_proxy::{AllowList, Destination, Key, Leads, Limits, Via};
 use libtest_mimic::Trial;
 use std::net::SocketAddr;
 use std::time::Duration;
+use tokio::net::TcpStream;
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&str, fn()); 2] = [
+    let tests: [(&str, fn()); 3] = [
         ("dead_uplinks::through_a_server_all_new_connections_go_over_the_other", through_a_server),
+        ("dead_uplinks::an_uplink_that_goes_while_the_key_is_proved_costs_an_attempt_and_not_the_connection", goes),
         ("dead_uplinks::straight_to_targets_all_new_connections_go_over_the_other", straight),
     ];
     let missing = !there_is("curl") || !there_is("python3");
@@ -72,5 +75,20 @@ fn straight() {
         fetch_all(address, "http://10.0.1.1:8000/page").await;
         let counters = running.stop().await;
         assert_eq!(counters.finished, 25, "{counters}");
+    });
+}
+
+/// The server is slow to answer, the connection has one subflow yet, and that loses its address.
+fn goes() {
+    scene(60, || async {
+        let (near, far) = (stack(0..2), stack(2..4));
+        let key = Key::generate().expect("random numbers");
+        let listener = far.listen(PORT, connection()).expect("the port is free");
+        let (address, _running) = entrance(&near, via(2, &key), Leads::WhereTheServerLeads, limits());
+        let _program = TcpStream::connect(address).await.expect("the proxy listens");
+        let first = listener.accept().await.expect("it comes").peer_address().ip();
+        near.address_down(AddressId(if first == stack_address(0) { 1 } else { 2 }));
+        let second = listener.accept().await.expect("it comes again").peer_address().ip();
+        assert!(first != second && [0, 1].map(stack_address).contains(&second), "{first}, {second}");
     });
 }
