@@ -136,7 +136,7 @@ impl Scene {
                 ip("address add 2001:db8::1/128 dev lo nodad");
                 let mut standing = Running::new(Command::new("python3").args(["-c", WORLD]));
                 assert_eq!(standing.line(), "ready");
-                let words = ["serve", "--udp", "--socks", "--port", "4433", "--key", &key, "--allow", "*:*"];
+                let words = ["serve", "--udp", "--socks", "--port", "4433", "--key", &key];
                 let mut serve = Running::new(&mut anabranch(&words));
                 assert!(serve.line().starts_with("listening on "));
                 (serve, standing)
