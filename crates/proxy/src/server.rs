@@ -186,9 +186,9 @@ async fn prove_and_ask(stream: Stream, key: &Key) -> Result<(Far, Option<Target>
         Ok(request) => request,
         Err(error) => {
             far.stream().abort();
-            let forged = matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof);
-            // A client that has lost its path is not accused of anything.
-            return Err(if forged { Outcome::Unproven } else { Outcome::LeftEarly });
+            // One that has gone has proved nothing, but need not have lied.
+            let lied = error.kind() == io::ErrorKind::InvalidData;
+            return Err(if lied { Outcome::Unproven } else { Outcome::LeftEarly });
         }
     };
     let asked = match request.split_to(1).first() {
