@@ -4,8 +4,9 @@ use super::HostError;
 use super::filter;
 use super::layout::{Layout, MAX_PATHS};
 use super::path_plan::PathPlan;
+use super::rule::{Rule, Selector};
 use super::snapshot::Interface;
-use super::step::{Route, Rule, Selector, Step, Target, anywhere, read_setting};
+use super::step::{Route, Step, Target, anywhere, read_setting};
 use std::net::IpAddr;
 
 /// The kernel's own metric of IPv6 routes.
