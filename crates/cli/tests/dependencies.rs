@@ -27,7 +27,7 @@ const LAYERS: &[&[&str]] = &[
     &["anabranch-wire", "anabranch-policy", "anabranch-structure"],
     &["anabranch-mptcp", "anabranch-routing", "anabranch-system"],
     &["anabranch-sim", "anabranch-stack", "anabranch-host", "anabranch-media"],
-    &["anabranch-attach", "anabranch-perf", "anabranch-proxy", "anabranch-router"],
+    &["anabranch-attach", "anabranch-datagram", "anabranch-perf", "anabranch-proxy", "anabranch-router"],
     &["anabranch-emulate"],
     &["anabranch-cli", "anabranch-campaign"],
 ];

@@ -11,11 +11,13 @@
 //! | [`PathManager`] | which subflows exist and which are active | [`path_manager::TABLE`] |
 //! | [`LinkForecaster`] | how likely a link is up at a horizon | [`forecast::TABLE`] |
 //! | [`Reliability`] | what may be given up, and when | [`reliability::TABLE`] |
+//! | [`DatagramPolicy`] | which paths carry a datagram | [`datagram::TABLE`] |
 
 #![warn(missing_docs)]
 
 pub mod combination;
 pub mod congestion;
+pub mod datagram;
 pub mod forecast;
 pub mod forward_delay;
 pub mod ids;
@@ -31,6 +33,7 @@ pub mod view;
 
 pub use combination::Combination;
 pub use congestion::CongestionControl;
+pub use datagram::DatagramPolicy;
 pub use forecast::LinkForecaster;
 pub use ids::{AddressId, ConnectionId, SubflowId, SubflowMap};
 pub use path_manager::PathManager;

@@ -1,4 +1,4 @@
-//! What the five families' tables are made of: a member's name, source, and how it is made from its settings.
+//! What the families' tables are made of: a member's name, source, and how it is made from its settings.
 //!
 //! Help texts, documentation, the scenario reader and the test matrix are generated from the tables and from what the
 //! members read, so adding an algorithm is one file and one line.

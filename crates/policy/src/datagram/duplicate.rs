@@ -1,0 +1,31 @@
+//! A copy on each path: the first that arrives counts, and the receiver removes the others.
+//!
+//! Deviation from none: there is no paper. The price is the whole rate on each path, so that the slowest path bounds what can be
+//! sent without queues.
+
+use super::{DatagramPolicy, Decision, Outgoing, PathSet, PathView};
+use crate::table::{Member, Reader, SettingError};
+use crate::time::{Duration, Instant};
+
+/// The line of [`super::TABLE`].
+pub const MEMBER: Member<dyn DatagramPolicy> = Member {
+    name: "duplicate",
+    summary: "A copy on each usable path; the receiver passes on the first that arrives.",
+    source: "IEEE 802.1CB, without its sequence recovery across hops",
+    build,
+};
+
+fn build(_reader: &mut Reader<'_>) -> Result<Box<dyn DatagramPolicy>, SettingError> {
+    Ok(Box::new(Duplicate))
+}
+
+/// Sends everything everywhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Duplicate;
+
+impl DatagramPolicy for Duplicate {
+    fn choose(&mut self, _now: Instant, _datagram: &Outgoing, paths: &[PathView]) -> Decision {
+        let usable = paths.iter().filter(|path| path.usable);
+        Decision { paths: usable.fold(PathSet::NONE, |set, path| set.with(path.path)), hold: Duration::ZERO }
+    }
+}
