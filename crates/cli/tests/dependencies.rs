@@ -28,7 +28,7 @@ const LAYERS: &[&[&str]] = &[
     &["anabranch-mptcp", "anabranch-routing", "anabranch-system"],
     &["anabranch-sim", "anabranch-stack", "anabranch-host", "anabranch-media"],
     &["anabranch-attach", "anabranch-datagram", "anabranch-perf", "anabranch-proxy", "anabranch-router"],
-    &["anabranch-emulate"],
+    &["anabranch-capture", "anabranch-emulate"],
     &["anabranch-cli", "anabranch-campaign"],
 ];
 

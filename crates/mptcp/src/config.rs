@@ -62,6 +62,9 @@ pub struct EndpointConfig {
     pub max_time_waits: usize,
     /// Most connections that came in and whose handshake is not over; for further SYNs the oldest are given up and counted.
     pub max_half_open: usize,
+    /// Most SYNs for addresses that are not ours that wait for [`crate::Endpoint::accept_held`]; further ones are dropped and counted.
+    /// With 0 such SYNs are answered with a reset, as of a host they are.
+    pub max_held_syns: usize,
     /// Most events that wait for the application.
     pub max_events: usize,
     /// From which ports connections are opened.
@@ -123,6 +126,7 @@ impl Default for EndpointConfig {
             max_connections: 100_000,
             max_time_waits: 262_144,
             max_half_open: 4_096,
+            max_held_syns: 0,
             max_events: 65_536,
             ports: Ports::Random,
             share: Share::WHOLE,

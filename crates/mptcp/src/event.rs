@@ -56,6 +56,14 @@ pub enum FallbackCause {
 /// What the application hears.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
+    /// A SYN came for an address that is not ours, and waits for [`crate::Endpoint::accept_held`],
+    /// [`crate::Endpoint::refuse_held`] or [`crate::Endpoint::drop_held`].
+    Asked {
+        /// Where it is to go.
+        local: SocketAddr,
+        /// Where it comes from.
+        remote: SocketAddr,
+    },
     /// A connection that we opened is established.
     Connected(ConnectionId),
     /// A peer's connection is established.

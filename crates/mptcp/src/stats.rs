@@ -193,7 +193,9 @@ pub struct SubflowReport {
 pub struct EndpointCounters {
     /// Segments for no connection, answered with a reset (RFC 9293, section 3.10.7.1).
     pub unknown: u64,
-    /// SYNs dropped because there were too many connections.
+    /// SYNs that came again while they waited for an answer ([`crate::Endpoint::accept_held`]).
+    pub repeated_syns: u64,
+    /// SYNs dropped because there were too many connections, or too many that waited.
     pub refused_by_limit: u64,
     /// Handshakes of peers given up, the oldest first, because too many were not over.
     pub evicted_handshakes: u64,

@@ -9,6 +9,7 @@ mod failure;
 mod far;
 pub mod inbound;
 mod key;
+mod near;
 pub mod noise;
 mod priorities;
 mod private_file;

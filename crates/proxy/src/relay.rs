@@ -1,4 +1,4 @@
-//! Carries bytes between a socket of the kernel and a stream of ours, both ways, until both have ended.
+//! Carries bytes between a socket, or what stands in for one, and a stream of ours, both ways, until both have ended.
 //!
 //! Each direction holds a fixed number of bytes at most: what cannot be written is not read, so that a slow reader slows
 //! down the writer. The end of one direction is passed on while the other goes on; a reset on one side resets the other.
@@ -6,23 +6,19 @@
 
 use super::counters::Outcome;
 use super::far::Far;
+use super::near::{Near, PIECES};
 use anabranch_stack::Slots;
 use bytes::{Buf as _, Bytes};
-use socket2::SockRef;
 use std::collections::VecDeque;
 use std::future::Future;
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::AsyncWrite as _;
-use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
 /// Bytes taken from the stream before they are written to the socket.
 const GATHERED: usize = 128 * 1024;
-/// Pieces written to the socket at once.
-const PIECES: usize = 64;
 /// Most reads in a turn, after which others have theirs.
 const TURN: usize = 16;
 
@@ -54,8 +50,8 @@ struct Down {
 }
 
 /// A connection that is being carried. The future returns how it ended, and the bytes from and to the socket.
-pub(super) struct Relay {
-    socket: TcpStream,
+pub(super) struct Relay<N: Near> {
+    socket: N,
     far: Far,
     up: Up,
     down: Down,
@@ -76,11 +72,11 @@ pub(super) enum SocketIs {
     Target,
 }
 
-impl Relay {
+impl<N: Near> Relay<N> {
     /// Carries bytes between `socket` and `far`, after `early`, which the socket has sent already. Ends when nothing
     /// has moved for `idle_limit`, or twice that at most.
     pub(super) fn new(
-        socket: TcpStream,
+        socket: N,
         socket_is: SocketIs,
         mut far: Far,
         early: Bytes,
@@ -145,24 +141,16 @@ impl Relay {
 
     /// Reads once from the socket.
     fn poll_read_socket(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        loop {
-            ready!(self.socket.poll_read_ready(context))?;
-            let Self { socket, far, slots, up, .. } = self;
-            match far.wrap_read(slots, |places| socket.try_read_vectored(places)) {
-                Ok((0, _)) => {
-                    up.pending = far.wrap_end();
-                    up.state = UpState::Ending;
-                }
-                Ok((read, sealed)) => {
-                    up.bytes += read as u64;
-                    up.pending = sealed;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-            self.active = true;
-            return Poll::Ready(Ok(()));
+        let (read, bytes) = ready!(self.socket.poll_read(context, &mut self.far, &self.slots))?;
+        if read == 0 {
+            self.up.pending = self.far.wrap_end();
+            self.up.state = UpState::Ending;
+        } else {
+            self.up.bytes += read as u64;
+            self.up.pending = bytes;
         }
+        self.active = true;
+        Poll::Ready(Ok(()))
     }
 
     /// Moves what can be moved to the socket; ready when this direction has ended.
@@ -178,7 +166,7 @@ impl Relay {
                     self.down.pending = VecDeque::new();
                     return Poll::Pending;
                 }
-                ready!(Pin::new(&mut self.socket).poll_shutdown(context)).map_err(|_| self.by_socket())?;
+                ready!(self.socket.poll_shutdown(context)).map_err(|_| self.by_socket())?;
                 self.down.shut = true;
                 continue;
             }
@@ -202,21 +190,10 @@ impl Relay {
 
     /// Writes once to the socket.
     fn poll_write_socket(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        loop {
-            ready!(self.socket.poll_write_ready(context))?;
-            let mut slices = [IoSlice::new(&[]); PIECES];
-            let pieces =
-                slices.iter_mut().zip(&self.down.pending).map(|(slice, bytes)| *slice = IoSlice::new(bytes)).count();
-            match self.socket.try_write_vectored(slices.get(..pieces).unwrap_or_default()) {
-                Ok(written) => {
-                    self.down.written(written);
-                    self.active = true;
-                    return Poll::Ready(Ok(()));
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-        }
+        let written = ready!(self.socket.poll_write(context, &self.down.pending))?;
+        self.down.written(written);
+        self.active = true;
+        Poll::Ready(Ok(()))
     }
 
     /// Whether the connection has been idle for too long; else to be asked again when it may have been.
@@ -252,8 +229,7 @@ impl Relay {
     /// Resets both sides, so that neither takes what it has for the whole.
     fn reset(&self) {
         self.far.stream().abort();
-        // If the socket is gone there is nobody to tell.
-        let _ = SockRef::from(&self.socket).set_linger(Some(Duration::ZERO));
+        self.socket.reset();
     }
 }
 
@@ -280,7 +256,7 @@ impl Down {
     }
 }
 
-impl Future for Relay {
+impl<N: Near> Future for Relay<N> {
     type Output = (Outcome, u64, u64);
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -306,7 +282,7 @@ impl Future for Relay {
     }
 }
 
-impl Drop for Relay {
+impl<N: Near> Drop for Relay<N> {
     fn drop(&mut self) {
         if !self.over {
             self.reset();

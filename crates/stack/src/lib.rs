@@ -11,6 +11,8 @@ mod counters;
 pub mod device;
 mod driver;
 mod error;
+mod gate;
+mod gateway;
 mod halves;
 mod listener;
 mod report;
@@ -23,6 +25,7 @@ pub use counters::StackCounters;
 pub use device::{Device, DeviceId};
 pub use driver::Driver;
 pub use error::{AttachError, ConnectError, ListenError};
+pub use gateway::{Asked, Gateway};
 pub use halves::{ReadHalf, WriteHalf};
 pub use listener::Listener;
 pub use report::{ConnectionReport, PathReport, explain};
@@ -113,6 +116,13 @@ impl Stack {
     pub fn attach(&self, device: Device) -> DeviceId {
         let mut state = self.shared.lock();
         state.attach(device)
+    }
+
+    /// Adds a device that brings connections to any address, and other IP packets too. There is one at most: a second takes the place of
+    /// the first. [`EndpointConfig::max_held_syns`] says how many connections may wait there.
+    pub fn gateway(&self, device: Device) -> Gateway {
+        self.shared.lock().open_gate(device);
+        Gateway::new(Arc::clone(&self.shared))
     }
 
     /// Removes a device with its addresses.

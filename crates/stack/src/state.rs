@@ -4,6 +4,7 @@ use super::connection::{Connection, PathChange, wait, wake};
 use super::error::{AttachError, ConnectError, ListenError};
 use super::{DeviceId, StackCounters};
 use crate::device::{Device, DeviceCounters, Received};
+use crate::gate::Gate;
 use crate::slots::Slots;
 use anabranch_mptcp::{CloseCause, ConnectionConfig, Endpoint, Event, FallbackCause};
 use anabranch_policy::ids::{AddressId, ConnectionId};
@@ -104,6 +105,7 @@ pub(super) struct State {
     connections: HashMap<ConnectionId, Connection, FixedState>,
     backlogs: HashMap<u16, Backlog, FixedState>,
     backlog_limit: usize,
+    pub(super) gate: Gate,
     driver: Option<Waker>,
     pub(super) shut_down: bool,
     backlog_overflows: u64,
@@ -121,6 +123,7 @@ impl State {
             connections: HashMap::default(),
             backlogs: HashMap::default(),
             backlog_limit,
+            gate: Gate::default(),
             driver: None,
             shut_down: false,
             backlog_overflows: 0,
@@ -137,6 +140,7 @@ impl State {
             Received::TooBig(message) => {
                 self.endpoint.handle_packet_too_big(now, &message);
             }
+            Received::Foreign(foreign) => self.gate.push_foreign(foreign),
         }
     }
 
@@ -145,6 +149,7 @@ impl State {
         match received {
             Received::Packet(packet) => self.endpoint.claims(packet),
             Received::TooBig(message) => self.endpoint.has_subflow(message.source, message.destination),
+            Received::Foreign(_) => true,
         }
     }
 
@@ -186,6 +191,9 @@ impl State {
         orphans.into_iter().for_each(|id| self.address_down(id));
         if let Some(place) = self.devices.get_mut(device) {
             *place = None;
+        }
+        if self.gate.device == Some(device) {
+            self.gate.close();
         }
     }
 
@@ -265,6 +273,36 @@ impl State {
         Ok(())
     }
 
+    /// From now on `device` brings connections to any address, and what is not the engine's.
+    pub(super) fn open_gate(&mut self, mut device: Device) {
+        device.keep_foreign();
+        let DeviceId(device) = self.attach(device);
+        self.gate = Gate::of(device);
+    }
+
+    /// Lets a connection begin that a gateway was asked for.
+    pub(super) fn accept_held(
+        &mut self,
+        local: SocketAddr,
+        remote: SocketAddr,
+        config: ConnectionConfig,
+    ) -> Result<ConnectionId, ConnectError> {
+        if self.shut_down {
+            return Err(ConnectError::ShutDown);
+        }
+        let now = self.now();
+        let id = self.endpoint.accept_held(now, local, remote, self.fitted(config))?;
+        self.connections.insert(id, Connection::default());
+        self.wake_driver();
+        Ok(id)
+    }
+
+    /// Sends a packet that is not the engine's by the gateway's device; returns whether it was taken.
+    pub(super) fn send_foreign(&mut self, packet: &[u8]) -> bool {
+        let device = self.gate.device.and_then(|device| self.devices.get_mut(device)?.as_mut());
+        device.is_some_and(|device| device.send(packet))
+    }
+
     pub(super) fn unlisten(&mut self, port: u16) {
         let now = self.now();
         self.endpoint.unlisten(port);
@@ -307,6 +345,7 @@ impl State {
     pub(super) fn shut_down(&mut self) {
         let now = self.now();
         self.shut_down = true;
+        self.gate.close();
         for (&id, connection) in &mut self.connections {
             // Ended ones are no concern.
             let _ = self.endpoint.abort(now, id);
@@ -319,6 +358,7 @@ impl State {
     /// Nobody moves packets any more. The engine is left alone: it may be what panicked.
     pub(super) fn driver_ended(&mut self) {
         self.shut_down = true;
+        self.gate.close();
         for connection in self.connections.values_mut() {
             connection.closed.get_or_insert(CloseCause::Aborted);
             connection.wake_all();
@@ -350,7 +390,8 @@ impl State {
     }
 
     fn transmit(&mut self, packet: Packet) {
-        let device = self.addresses.iter().find(|known| known.address == packet.ip.source).map(|known| known.device);
+        let known = self.addresses.iter().find(|known| known.address == packet.ip.source).map(|known| known.device);
+        let device = known.or(self.gate.device);
         let alone = self.endpoint.resends();
         let left = device.and_then(|device| Some(self.devices.get_mut(device)?.as_mut()?.transmit(packet, alone)));
         match (left, device) {
@@ -397,6 +438,14 @@ impl State {
 
     fn pass_on(&mut self, now: Instant, event: Event) {
         match event {
+            Event::Asked { local, remote } => self.gate.push_asked(local, remote),
+            // One that a gateway has accepted is held already.
+            Event::Accepted { connection: id, .. } if self.connections.contains_key(&id) => {
+                self.with(id, |connection| {
+                    connection.established = true;
+                    connection.wake_all();
+                });
+            }
             Event::Accepted { connection, port, remote } => self.accepted(now, connection, port, remote),
             Event::Connected(id) => self.with(id, |connection| {
                 connection.established = true;

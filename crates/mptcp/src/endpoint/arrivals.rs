@@ -1,11 +1,13 @@
 //! Segments that belong to no connection: SYNs for a listener, joins by token, and strangers.
 
 use super::state::{Endpoint, LocalAddress, is_one_host};
+use crate::config::ConnectionConfig;
 use crate::connection::{Connection, Joining, REASON_MPTCP, REASON_PROHIBITED, TimeWait, TimeWaitVerdict, packet};
 use anabranch_policy::ids::{AddressId, ConnectionId};
 use anabranch_policy::time::Instant;
 use anabranch_wire::{Flags, MptcpOption, Packet, Segment};
 use core::net::SocketAddr;
+use std::sync::Arc;
 
 /// Most answers to strangers and in TIME-WAIT that wait to be sent.
 pub(super) const MAX_ANSWERS: usize = 256;
@@ -85,6 +87,9 @@ impl Endpoint {
         }
         let segment = &packet.segment;
         let ours = self.addresses.iter().find(|known| known.address == local.ip()).copied();
+        if ours.is_none() && self.held.any() && opens(segment) && join_request(segment).is_none() {
+            return self.hold(local, remote, packet, last);
+        }
         let Some(ours) = ours.filter(|_| opens(segment)) else {
             return self.refuse(local, remote, segment, None);
         };
@@ -107,16 +112,30 @@ impl Endpoint {
         let Some((_, config)) = listener.cloned() else {
             return self.refuse(local, remote, &syn.segment, None);
         };
+        self.admit(now, config, ours.id, (local, remote), syn, last);
+    }
+
+    /// A new connection, if there are not too many.
+    pub(super) fn admit(
+        &mut self,
+        now: Instant,
+        config: Arc<ConnectionConfig>,
+        local_address: AddressId,
+        (local, remote): (SocketAddr, SocketAddr),
+        syn: &Packet,
+        last: Option<TimeWait>,
+    ) -> Option<ConnectionId> {
         if self.connections.len() >= self.config.max_connections || self.config.max_half_open == 0 {
             self.counters.refused_by_limit += 1;
-            return;
+            return None;
         }
         self.make_room_for_a_handshake(now);
-        let opening = self.opening(now, config, local, remote, ours.id, last);
+        let opening = self.opening(now, config, local, remote, local_address, last);
         let id = self.connections.insert(Connection::accept(now, opening, syn));
         self.connections.add_route(local, remote, id);
         self.half_open.push(id);
         self.settle(now, id);
+        Some(id)
     }
 
     /// When too many handshakes are not over, a quarter of them goes, the oldest first and without a word: a flood of SYNs
@@ -173,7 +192,7 @@ impl Endpoint {
     }
 
     /// Answers a segment that belongs nowhere with a reset (RFC 9293, section 3.10.7.1).
-    fn refuse(&mut self, local: SocketAddr, remote: SocketAddr, segment: &Segment, reason: Option<u8>) {
+    pub(super) fn refuse(&mut self, local: SocketAddr, remote: SocketAddr, segment: &Segment, reason: Option<u8>) {
         self.counters.unknown += 1;
         if segment.flags.contains(Flags::RST) || self.answers.len() >= MAX_ANSWERS {
             return;

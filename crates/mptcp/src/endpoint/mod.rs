@@ -8,6 +8,7 @@ mod connect;
 mod connections;
 mod drive;
 mod error;
+mod held;
 mod info;
 mod paths;
 mod random;

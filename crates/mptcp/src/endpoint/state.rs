@@ -2,6 +2,7 @@
 
 use super::connections::{Connections, keyed_hash};
 use super::error::OperationError;
+use super::held::HeldSyns;
 use super::random::Random;
 use super::time_wait_table::TimeWaitTable;
 use super::uplinks::Uplinks;
@@ -48,6 +49,7 @@ pub struct Endpoint {
     pub(super) next_port: u32,
     /// Connections that came in and may still be in their handshake.
     pub(super) half_open: Vec<ConnectionId>,
+    pub(super) held: HeldSyns,
     pub(super) path_manager: Box<dyn PathManager>,
     pub(super) path_actions: Vec<PathAction>,
     pub(super) path_wake: Instant,
@@ -68,7 +70,8 @@ impl Endpoint {
         Self {
             random: Random::new(config.seed),
             connections: Connections::new(hash.clone()),
-            time_waits: TimeWaitTable::new(config.max_time_waits, hash),
+            time_waits: TimeWaitTable::new(config.max_time_waits, hash.clone()),
+            held: HeldSyns::new(config.max_held_syns, hash),
             next_port: 0,
             config,
             addresses: Vec::new(),

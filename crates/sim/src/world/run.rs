@@ -283,6 +283,8 @@ impl World {
             | Event::FellBack(connection, _)
             | Event::SubflowEstablished(connection, _)
             | Event::SubflowClosed(connection, _, _) => connection,
+            // Hosts of the lab take no SYNs but their own.
+            Event::Asked { .. } => return,
         };
         let Some((flow, side)) = host.connections.get(&connection).copied() else { return };
         let (index, side) = (flow.0 as usize, side as usize);
@@ -305,7 +307,7 @@ impl World {
             Event::SubflowClosed(_, subflow, reason) if recorded => {
                 end.on_subflow(self.now, subflow, SubflowChange::Closed(reason));
             }
-            Event::SubflowEstablished(..) | Event::SubflowClosed(..) => {}
+            Event::SubflowEstablished(..) | Event::SubflowClosed(..) | Event::Asked { .. } => {}
         }
         self.arm_application(index, side);
         // What endless flows read ends nothing.

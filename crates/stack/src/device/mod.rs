@@ -14,8 +14,9 @@ mod virtio;
 pub use counters::DeviceCounters;
 pub use id::DeviceId;
 pub use packets::{Packets, open_tap, open_tun};
+pub use received::Foreign;
 pub(crate) use received::Received;
-pub use tun::Tun;
+pub use tun::{Tun, open_tun_with_offloads};
 pub use tun_config::TunConfig;
 pub use tunnel::{MAX_TUNNEL_PACKET, Tunnel, TunnelConfig};
 
@@ -46,6 +47,15 @@ impl Device {
     /// What the kernel says: [`io::ErrorKind::PermissionDenied`] without CAP_NET_ADMIN, "resource busy" if there is one of that name.
     pub fn tun(config: &TunConfig) -> io::Result<Self> {
         if config.offload { Tun::new(config).map(Self::Tun) } else { Packets::tun(config).map(Self::Packets) }
+    }
+
+    /// A TUN device that somebody opened with [`open_tun_with_offloads`], and may have brought here from another namespace. To be called
+    /// within a runtime.
+    ///
+    /// # Errors
+    /// If the runtime cannot watch it.
+    pub fn opened_tun(descriptor: OwnedFd) -> io::Result<Self> {
+        Tun::over(descriptor).map(Self::Tun)
     }
 
     /// As [`Self::tun`], with offloads and a queue for each of these runtimes. The kernel gives what belongs to a connection to
@@ -110,6 +120,21 @@ impl Device {
             Self::Packets(device) => device.poll_receive(context),
             Self::Tun(device) => device.poll_receive(context),
             Self::Tunnel(device) => device.poll_receive(context).map_ok(Received::Packet),
+        }
+    }
+
+    /// From now on what is not for the engine is passed on, where packets are read that can be (TUN devices with offloads).
+    pub(crate) fn keep_foreign(&mut self) {
+        if let Self::Tun(device) = self {
+            device.keep_foreign();
+        }
+    }
+
+    /// Sends an IP packet that is not the engine's; returns whether it was taken.
+    pub(crate) fn send(&mut self, packet: &[u8]) -> bool {
+        match self {
+            Self::Tun(device) => device.send(packet),
+            Self::Packets(_) | Self::Tunnel(_) => false,
         }
     }
 

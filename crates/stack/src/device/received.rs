@@ -1,4 +1,4 @@
-//! What a device delivers to the engine.
+//! What a device delivers: to the engine, and what is not for it.
 
 use anabranch_wire::{Packet, PacketTooBig, ParseError, ip};
 use bytes::Bytes;
@@ -10,6 +10,19 @@ pub(crate) enum Received {
     Packet(Packet),
     /// A router's word that one of ours was too big.
     TooBig(PacketTooBig),
+    /// Something else, from a device where it is of interest.
+    Foreign(Foreign),
+}
+
+/// An IP packet that is not the engine's: no TCP, or a fragment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Foreign {
+    /// The packet.
+    pub bytes: Bytes,
+    /// Its checksum is not finished, or somebody has verified it: it is not to be looked at.
+    pub vouched: bool,
+    /// It is to be cut: bytes of payload of each UDP datagram but the last.
+    pub cut: Option<u16>,
 }
 
 impl Received {

@@ -1,15 +1,15 @@
 //! A TUN device with offloads: checksums are left to the kernel in both directions, and long packets pass whole.
 
 use super::gso::{GsoPacket, MAX_PIECES};
-use super::received::Received;
+use super::received::{Foreign, Received};
 use super::tun_config::{TUN_QUEUE, TunConfig};
 use super::{DeviceCounters, virtio};
 use crate::slots::{Slot, Slots};
 use anabranch_mptcp::JoinedSegments;
 use anabranch_system::{watch, write_joined};
-use anabranch_wire::Packet;
+use anabranch_wire::{Packet, ParseError};
 use bytes::Bytes;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, OwnedFd};
 use std::task::{Context, Poll, ready};
 use tokio::io::unix::AsyncFd;
@@ -25,6 +25,14 @@ const KEEPS_SLOT: usize = 16 * 1024;
 /// Subflows that can have a GSO packet waiting.
 const MAX_WAITING: usize = 4;
 
+/// A new TUN device with offloads in the caller's namespace, for [`super::Device::opened_tun`]; it is gone when its last descriptor is.
+///
+/// # Errors
+/// As for [`super::Device::tun`].
+pub fn open_tun_with_offloads(config: &TunConfig) -> io::Result<OwnedFd> {
+    Tun::open(config, 1)?.pop().ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
 /// A TUN device with offloads.
 pub struct Tun {
     descriptor: AsyncFd<OwnedFd>,
@@ -36,12 +44,14 @@ pub struct Tun {
     /// What left as one, until the engine is told.
     joined: Vec<JoinedSegments>,
     headers: Vec<u8>,
+    /// What is not for the engine is passed on.
+    keeps_foreign: bool,
     counters: DeviceCounters,
 }
 
 impl Tun {
     pub(super) fn new(config: &TunConfig) -> io::Result<Self> {
-        Self::over(Self::open(config, 1)?.pop().ok_or(io::ErrorKind::NotFound)?)
+        Self::over(open_tun_with_offloads(config)?)
     }
 
     /// A new device with so many queues, at least one.
@@ -72,6 +82,7 @@ impl Tun {
             waiting: Vec::with_capacity(MAX_WAITING),
             joined: Vec::new(),
             headers: Vec::new(),
+            keeps_foreign: false,
             counters: DeviceCounters::default(),
         })
     }
@@ -87,15 +98,40 @@ impl Tun {
             };
             self.counters.bytes_received += length.saturating_sub(virtio::LENGTH) as u64;
             let vouched = virtio::vouches_for_checksum(&self.inbox.bytes);
+            let cut = virtio::cut(&self.inbox.bytes);
             let bytes = self.take(length);
             match Received::parse(&bytes, vouched) {
                 Ok(received) => {
                     self.counters.packets_received += 1;
                     return Poll::Ready(Ok(received));
                 }
+                Err(ParseError::Unsupported) if self.keeps_foreign => {
+                    self.counters.packets_received += 1;
+                    return Poll::Ready(Ok(Received::Foreign(Foreign { bytes, vouched, cut })));
+                }
                 Err(_) => self.counters.malformed += 1,
             }
         }
+    }
+
+    /// From now on what is not for the engine is passed on.
+    pub(super) fn keep_foreign(&mut self) {
+        self.keeps_foreign = true;
+    }
+
+    /// Sends an IP packet whose checksums are finished; returns whether it was taken.
+    pub(super) fn send(&mut self, packet: &[u8]) -> bool {
+        let nothing_to_do = [0; virtio::LENGTH];
+        let pieces = [IoSlice::new(&nothing_to_do), IoSlice::new(packet)];
+        let taken = write_joined::<2>(self.descriptor.get_ref(), &pieces);
+        if taken {
+            self.counters.writes += 1;
+            self.counters.packets_sent += 1;
+            self.counters.bytes_sent += packet.len() as u64;
+        } else {
+            self.counters.not_taken += 1;
+        }
+        taken
     }
 
     /// The packet in the first `length` bytes of the inbox, without the header before it.

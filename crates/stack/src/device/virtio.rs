@@ -12,12 +12,20 @@ const CHECKSUM_VALID: u8 = 2;
 const TCP_OVER_IPV4: u8 = 1;
 /// VIRTIO_NET_HDR_GSO_TCPV6.
 const TCP_OVER_IPV6: u8 = 4;
+/// VIRTIO_NET_HDR_GSO_UDP_L4.
+const UDP: u8 = 5;
 /// Where TCP's checksum lies in its header (RFC 9293, section 3.1).
 const TCP_CHECKSUM: u16 = 16;
 
 /// Whether the checksum of the packet behind a header need not be verified. False if the header is too short.
 pub(super) fn vouches_for_checksum(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|flags| flags & (NEEDS_CHECKSUM | CHECKSUM_VALID) != 0)
+}
+
+/// Into datagrams of how many bytes the UDP packet behind a header is to be cut, if it is.
+pub(super) fn cut(bytes: &[u8]) -> Option<u16> {
+    let [_, kind, _, _, s0, s1, ..] = *bytes.first_chunk::<LENGTH>()?;
+    (kind == UDP).then(|| u16::from_ne_bytes([s0, s1])).filter(|length| *length > 0)
 }
 
 /// A TCP packet whose checksum the device finishes.
