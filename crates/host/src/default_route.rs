@@ -72,6 +72,11 @@ fn families() -> Vec<bool> {
     if has_ipv6() { vec![false, true] } else { vec![false] }
 }
 
+/// The host's address on the device.
+fn host(layout: Layout, ipv6: bool) -> IpAddr {
+    if ipv6 { layout.host_ipv6(0).into() } else { layout.host_ipv4(0).into() }
+}
+
 fn is_ours(interface: &Interface) -> bool {
     interface.loopback || Layout::of_device(&interface.name).is_some()
 }
@@ -113,7 +118,7 @@ impl DefaultRoute {
         }
         steps.extend(self.gateway_steps(&device, &gateways, others));
         steps.extend(self.routes(*layout, &device).into_iter().map(Step::Route));
-        steps.extend(self.exceptions(snapshot).into_iter().chain(self.rules(layout.table(0))).map(Step::Rule));
+        steps.extend(self.exceptions(snapshot).into_iter().chain(self.rules(*layout)).map(Step::Rule));
         Ok(Plan { layout: *layout, paths: vec![path], steps })
     }
 
@@ -153,8 +158,7 @@ impl DefaultRoute {
             if self.kill_switch {
                 routes.push(to(Target::Unreachable, u32::MAX));
             }
-            let host = if ipv6 { layout.host_ipv6(0).into() } else { IpAddr::from(layout.host_ipv4(0)) };
-            let (name, source) = (device.to_owned(), Some(host));
+            let (name, source) = (device.to_owned(), Some(host(layout, ipv6)));
             let device = Target::Device { name, gateway: None, onlink: false, source };
             routes.push(to(device, if ipv6 { IPV6_METRIC } else { 0 }));
         }
@@ -189,7 +193,8 @@ impl DefaultRoute {
     }
 
     /// The rules that stay the same.
-    fn rules(&self, table: u32) -> Vec<Rule> {
+    fn rules(&self, layout: Layout) -> Vec<Rule> {
+        let table = layout.table(0);
         let to = |ipv6, selector, table, priority| Rule { priority, ..Rule::new(ipv6, selector, Some(table)) };
         // IPv6 has its multicast routes among the kernel's own addresses.
         let mut rules: Vec<Rule> = [(Ipv4Addr::new(224, 0, 0, 0), 4), (Ipv4Addr::BROADCAST, 32)]
@@ -202,6 +207,8 @@ impl DefaultRoute {
                     rules.push(to(ipv6, Selector::Port(input.clone(), transport, DNS), table, priority::DNS));
                 }
             }
+            // Connections that have the device's address keep it while nothing new begins.
+            rules.push(to(ipv6, Selector::From(host(layout, ipv6)), table, priority::FROM));
             rules.push(Rule { but_default: true, ..to(ipv6, Selector::All, MAIN, priority::SPECIFIC) });
             rules.extend(inputs.iter().map(|input| to(ipv6, Selector::Input(input.clone()), table, priority::REST)));
         }
@@ -209,7 +216,7 @@ impl DefaultRoute {
     }
 }
 
-/// Whether a step of another instance leads the host's default route somewhere already.
+/// Whether a step leads packets that were not meant for it into a device of ours.
 pub fn leads_the_default_route(step: &Step) -> bool {
-    matches!(step, Step::Rule(Rule { priority: priority::REST, .. }))
+    matches!(step, Step::Rule(Rule { priority: priority::REST | priority::DNS, .. }))
 }

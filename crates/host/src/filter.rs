@@ -55,7 +55,10 @@ pub(crate) fn default_route(layout: Layout, device: &str, gateways: &[PathPlan],
         }
     }
     if refuse_ipv6 {
-        let _ = writeln!(refused, "    oifname \"{device}\" meta nfproto ipv6 reject with icmpv6 type no-route");
+        // TCP would take a message of ICMPv6 that comes while it connects for a passing one, and try again.
+        for (which, how) in [(" meta l4proto tcp", "tcp reset"), ("", "icmpv6 type no-route")] {
+            let _ = writeln!(refused, "    oifname \"{device}\" meta nfproto ipv6{which} reject with {how}");
+        }
     }
     let chains = [
         ("no_ipv6", "type filter hook output priority filter; policy accept;", refused.clone()),
