@@ -67,6 +67,13 @@ fn has_ipv6() -> bool {
     read_setting("net/ipv6/conf/all/disable_ipv6").is_some()
 }
 
+/// The last port before those that the kernel gives to who asks for none.
+fn last_port_of_services() -> u16 {
+    let range = read_setting("net/ipv4/ip_local_port_range").unwrap_or_default();
+    let first = range.split_whitespace().next().and_then(|first| first.parse().ok());
+    first.unwrap_or(32_768_u16).saturating_sub(1).max(1)
+}
+
 /// The families that there are.
 fn families() -> Vec<bool> {
     if has_ipv6() { vec![false, true] } else { vec![false] }
@@ -179,8 +186,19 @@ impl DefaultRoute {
         rules.extend(self.names_of_uplinks(snapshot).iter().flat_map(bound));
         let interfaces = snapshot.interfaces.iter().filter(|interface| !is_ours(interface));
         let addresses: BTreeSet<IpAddr> = interfaces.flat_map(|interface| interface.held.iter().copied()).collect();
-        let from = |address: IpAddr| own(address.is_ipv6(), Selector::From(address), priority::FROM);
-        rules.extend(addresses.into_iter().map(from));
+        for address in addresses {
+            let mut from = |selector| rules.push(own(address.is_ipv6(), selector, priority::FROM));
+            if address.is_ipv6() && self.kill_switch {
+                // Where there is no route, IPv6 tries once more with an address that it chooses (`ip6_dst_lookup_tail`), as if it
+                // had been bound to it: that must not be a way out. Who is answered from a port of a service has begun himself.
+                let last = last_port_of_services();
+                for transport in [Transport::Udp, Transport::Tcp] {
+                    from(Selector::Served(address, transport, last));
+                }
+            } else {
+                from(Selector::From(address));
+            }
+        }
         rules
     }
 

@@ -47,6 +47,8 @@ pub enum Selector {
     Input(String),
     /// Of a socket that is bound to a device.
     Output(String),
+    /// From a port up to this one of an address.
+    Served(IpAddr, Transport, u16),
     /// To the addresses that begin as this one does.
     Network(IpAddr, u8),
     /// To a port, from what came in by a device.
@@ -64,6 +66,24 @@ pub enum Transport {
     Tcp,
 }
 
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Udp => "udp",
+            Self::Tcp => "tcp",
+        })
+    }
+}
+
+impl From<Transport> for IpProtocol {
+    fn from(transport: Transport) -> Self {
+        match transport {
+            Transport::Udp => Self::Udp,
+            Transport::Tcp => Self::Tcp,
+        }
+    }
+}
+
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -73,8 +93,8 @@ impl fmt::Display for Selector {
             Self::Input(device) => write!(f, "iif {device}"),
             Self::Output(device) => write!(f, "oif {device}"),
             Self::Network(address, length) => write!(f, "to {address}/{length}"),
-            Self::Port(device, Transport::Udp, port) => write!(f, "iif {device} ipproto udp dport {port}"),
-            Self::Port(device, Transport::Tcp, port) => write!(f, "iif {device} ipproto tcp dport {port}"),
+            Self::Served(address, transport, last) => write!(f, "from {address} ipproto {transport} sport 1-{last}"),
+            Self::Port(device, transport, port) => write!(f, "iif {device} ipproto {transport} dport {port}"),
             Self::All => write!(f, "from all"),
         }
     }
@@ -127,13 +147,15 @@ impl Rule {
                 message.header.dst_len = *length;
                 attributes.push(RuleAttribute::Destination(*address));
             }
+            Selector::Served(address, transport, last) => {
+                message.header.src_len = whole;
+                attributes.push(RuleAttribute::Source(*address));
+                attributes.push(RuleAttribute::IpProtocol((*transport).into()));
+                attributes.push(RuleAttribute::SourcePortRange(RulePortRange { start: 1, end: *last }));
+            }
             Selector::Port(device, transport, port) => {
-                let protocol = match transport {
-                    Transport::Udp => IpProtocol::Udp,
-                    Transport::Tcp => IpProtocol::Tcp,
-                };
                 attributes.push(RuleAttribute::Iifname(device.clone()));
-                attributes.push(RuleAttribute::IpProtocol(protocol));
+                attributes.push(RuleAttribute::IpProtocol((*transport).into()));
                 attributes.push(RuleAttribute::DestinationPortRange(RulePortRange { start: *port, end: *port }));
             }
             Selector::All => {}
