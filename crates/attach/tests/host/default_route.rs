@@ -463,7 +463,7 @@ fn no_ipv6() {
         let start = std::time::Instant::now();
         let error = TcpStream::connect((address("2001:db8::9"), 22)).expect_err("there is no route");
         assert!(error.kind() == ErrorKind::ConnectionRefused, "{error}");
-        assert!(start.elapsed() < Duration::from_secs(1), "at once");
+        assert!(start.elapsed() < Duration::from_secs(5), "it is not silence");
         assert_eq!(way(Bound::No, "203.0.113.9", 443), ["ours"]);
         // It was never the host's own way; that is back as soon as the device is gone.
         assert!(!answered("2001:db8::9"));
