@@ -4,13 +4,14 @@
 use crate::calibrate::CalibrateOptions;
 #[cfg(feature = "lab")]
 use crate::command::{EMULATE_EXAMPLES, EmulateOptions, Options, ReproduceOptions};
-use crate::command::{ProxyOptions, ServeOptions};
+use crate::command::{ProxyOptions, RUN_PROGRAM_NOTES, RunProgramOptions, ServeOptions};
 use crate::perf::PerfOptions;
 use crate::route::RouteOptions;
 use crate::stream::StreamCommand;
 #[cfg(feature = "lab")]
 use crate::sweep::SweepOptions;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Multipath TCP in a lab and on real networks: scenarios, measurements, emulated paths, and a proxy over several uplinks.
@@ -28,9 +29,19 @@ const QUANTITIES: [&str; 6] = ["TIME", "RATE", "SIZE", "N", "SECONDS", "BYTES"];
 impl Arguments {
     /// Reads the command line; prints an error and ends the program if it is wrong.
     pub fn read() -> Self {
-        let matches = with_signs(Self::command()).get_matches();
+        let matches = with_signs(Self::command()).get_matches_from(of_a_program(std::env::args_os().collect()));
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
+}
+
+/// `run` is two commands: of a scenario, and, where `--` or a server follows, of a program.
+fn of_a_program(mut words: Vec<OsString>) -> Vec<OsString> {
+    let says_so = |word: &OsString| word == "--" || word.to_str().is_some_and(|word| word.starts_with("--server"));
+    let of_a_program = words.get(2..).is_some_and(|rest| rest.iter().any(says_so));
+    if let Some(command) = words.get_mut(1).filter(|command| *command == "run" && of_a_program) {
+        *command = "exec".into();
+    }
+    words
 }
 
 /// Lets negative quantities through to their own error message: clap would take `-3` for an unknown option.
@@ -48,7 +59,7 @@ fn with_signs(command: clap::Command) -> clap::Command {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     #[cfg(feature = "lab")]
-    /// Run a scenario with its first policy, or with those of --policy, and sum up the runs
+    /// Run a scenario with its first policy, or with those of --policy, and sum up the runs; with `-- PROGRAM`, as `exec`
     Run {
         /// The scenario: a file, or the name of one that comes with the program (see `list`)
         scenario: PathBuf,
@@ -90,6 +101,24 @@ pub enum Command {
     /// Run a program over a scenario's paths in real time: two network namespaces with the lab's links between them
     #[command(after_help = EMULATE_EXAMPLES)]
     Emulate(EmulateOptions),
+    /// Run a program whose traffic goes over all uplinks, without privileges; `run --server ... -- PROGRAM` is the same
+    #[command(
+        override_usage = "anabranch run --server <HOST:PORT> --key <FILE> [OPTIONS] -- <PROGRAM> [ARGUMENTS]...",
+        after_help = RUN_PROGRAM_NOTES
+    )]
+    Exec {
+        #[command(flatten)]
+        options: Box<RunProgramOptions>,
+    },
+    /// Become the program of `exec`
+    #[command(hide = true)]
+    Inside {
+        /// The number of the channel
+        channel: i32,
+        /// The program and its arguments
+        #[arg(last = true, required = true)]
+        program: Vec<OsString>,
+    },
     /// Carry connections of this host's programs over several paths: SOCKS5, HTTP CONNECT, and forwarded ports
     Proxy {
         #[command(flatten)]
@@ -139,3 +168,26 @@ Examples:
   anabranch route --interface wlan0 --point-to-point eth0=10 --passive lan0 --network 0.0.0.0/0
   anabranch route --show neighbors
   anabranch route --show routes --json";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(line: &str) -> String {
+        let words = of_a_program(line.split(' ').map(OsString::from).collect());
+        words[1].to_string_lossy().into_owned()
+    }
+
+    #[test]
+    fn a_program_is_told_from_a_scenario_by_what_stands_before_it() {
+        for program in
+            ["anabranch run -- curl", "anabranch run --server h:1 --key k -- x", "anabranch run --server=h:1"]
+        {
+            assert_eq!(command(program), "exec", "{program}");
+        }
+        for scenario in ["anabranch run two_paths", "anabranch run x.toml --seeds 3", "anabranch run"] {
+            assert_eq!(command(scenario), "run", "{scenario}");
+        }
+        assert_eq!(command("anabranch emulate x.toml -- ls"), "emulate");
+    }
+}

@@ -92,6 +92,11 @@ fn main() -> ExitCode {
             Ok(code) => return ExitCode::from(code),
             Err(diagnostic) => Err(diagnostic),
         },
+        Command::Exec { options } => match command::run_program(&options) {
+            Ok(code) => return ExitCode::from(code),
+            Err(diagnostic) => Err(diagnostic),
+        },
+        Command::Inside { channel, program } => return ExitCode::from(command::run_inside(channel, &program)),
         Command::Proxy { options } => command::proxy(&options).map(|()| true),
         Command::Serve { options } => command::serve(&options).map(|()| true),
         Command::Key { file } => command::key(&file).map(|()| true),

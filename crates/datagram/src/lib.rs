@@ -7,7 +7,9 @@
 mod client;
 mod config;
 mod datagram;
+mod format;
 mod server;
+mod session;
 
 pub use client::Client;
 pub use config::{Allow, ClientConfig, Limits, PathReport, PolicyFactory, ServerConfig};

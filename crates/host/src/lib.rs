@@ -3,6 +3,7 @@
 mod default_route;
 mod error;
 mod filter;
+mod inside;
 mod journal;
 mod layout;
 mod netlink;
@@ -17,6 +18,7 @@ mod watch;
 
 pub use default_route::{DefaultRoute, Ipv6, leads_the_default_route};
 pub use error::HostError;
+pub use inside::{INSIDE_DEVICE, lead_out};
 pub use journal::{Afterwards, Directory};
 pub use layout::{Layout, MAX_PATHS, PROTOCOL};
 pub use netlink::Netlink;

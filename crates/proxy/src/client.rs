@@ -3,16 +3,13 @@
 
 use super::counters::{Outcome, ProxyCounters};
 use super::credentials::Credentials;
-use super::failure::Failure;
-use super::far::{CONNECTED, Far, NAMED, SERVERS_OWN, initiate};
+use super::far::Far;
 use super::inbound::Negotiation;
-use super::key::Key;
-use super::noise::Initiator;
+use super::outbound::{Choose, Outbound, Via};
 use super::relay::{Relay, SocketIs};
 use super::service::{Journal, Limits, Refused, Service, Tasks, last_word, negotiate};
 use super::target::Target;
-use anabranch_mptcp::ConnectionConfig;
-use anabranch_stack::{Stack, Stream};
+use anabranch_stack::Stack;
 use bytes::Bytes;
 use core::net::SocketAddr;
 use std::future::{Future, poll_fn};
@@ -28,20 +25,6 @@ use tokio::time::{sleep, timeout};
 const BACKLOG: u32 = 4_096;
 /// How long to wait before the next try when the kernel has no descriptor for us.
 const BREATH: Duration = Duration::from_millis(50);
-
-/// Where connections go.
-#[derive(Clone)]
-pub enum Via {
-    /// Straight to the target. Names are resolved here.
-    Direct,
-    /// To a server of ours ([`super::Server`]), which goes on to the target. Names of targets are resolved there.
-    Server {
-        /// The server.
-        server: Target,
-        /// The key that both have.
-        key: Key,
-    },
-}
 
 /// A place to connect to, and what happens there.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,9 +45,6 @@ pub enum Leads {
     /// Where the server leads them; only with [`Via::Server`].
     WhereTheServerLeads,
 }
-
-/// How the connection to a target, or to the server for its sake, is to be made: policies, priority, buffers.
-pub type Choose = Box<dyn Fn(&Target) -> ConnectionConfig + Send + Sync>;
 
 /// What can be chosen about a proxy.
 pub struct ProxyConfig {
@@ -92,10 +72,8 @@ pub struct BindError {
 
 /// What all clients' tasks share.
 struct Shared {
-    service: Arc<Service>,
-    via: Via,
+    outbound: Outbound,
     credentials: Option<Arc<Credentials>>,
-    choose: Choose,
 }
 
 /// Entrances that are listened on.
@@ -158,10 +136,12 @@ impl Proxy {
     pub fn new(entrances: Entrances, stacks: &[Stack], config: ProxyConfig) -> Self {
         let stacks = stacks.iter().cloned().map(Arc::new).collect();
         let shared = Shared {
-            service: Arc::new(Service::new(config.limits, config.journal)),
-            via: config.via,
+            outbound: Outbound {
+                service: Arc::new(Service::new(config.limits, config.journal)),
+                via: config.via,
+                choose: config.choose,
+            },
             credentials: config.credentials.map(Arc::new),
-            choose: config.choose,
         };
         Self { entrances, stacks, shared: Arc::new(shared) }
     }
@@ -173,7 +153,7 @@ impl Proxy {
 
     /// Serves until `stop` completes, and then for a moment those who are connected. Gives the totals.
     pub async fn run(self, stop: impl Future<Output = ()>) -> ProxyCounters {
-        let mut tasks = Tasks::new(Arc::clone(&self.shared.service));
+        let mut tasks = Tasks::new(Arc::clone(&self.shared.outbound.service));
         let mut stop = Box::pin(stop);
         let (mut first, home) = (0, Handle::current().id());
         loop {
@@ -195,7 +175,7 @@ impl Proxy {
                     }
                 }
                 Err(_no_descriptors) => {
-                    self.shared.service.with_counters(|counters| counters.accept_errors += 1);
+                    self.shared.outbound.service.with_counters(|counters| counters.accept_errors += 1);
                     sleep(BREATH).await;
                 }
             }
@@ -216,7 +196,7 @@ async fn serve(shared: Arc<Shared>, stack: Arc<Stack>, mut socket: TcpStream, pe
     let _ = socket.set_nodelay(true);
     // What is needed only until it is connected is returned then.
     let opened = Box::pin(open(&shared, &stack, &mut socket, leads)).await;
-    let Shared { service, .. } = &*shared;
+    let service = &shared.outbound.service;
     match opened {
         Ok((far, early, first, target)) => {
             let slots = service.slots.clone();
@@ -248,9 +228,9 @@ async fn open(
     let target = match leads {
         Leads::WhereAsked => {
             let mut negotiation = Negotiation::new(shared.credentials.clone());
-            let asked = timeout(shared.service.limits.negotiation, negotiate(socket, &mut negotiation)).await;
+            let asked = timeout(shared.outbound.service.limits.negotiation, negotiate(socket, &mut negotiation)).await;
             let target = asked.map_err(|_| (Outcome::TooSlow, None))?.map_err(|outcome| (outcome, None))?;
-            return match connect(shared, stack, Some(&target)).await {
+            return match shared.outbound.connect(stack, Some(&target)).await {
                 Ok((far, first)) => {
                     let first = [&negotiation.accepted()[..], &first].concat();
                     Ok((far, negotiation.into_early(), Bytes::from(first), Some(target)))
@@ -264,71 +244,12 @@ async fn open(
         Leads::To(target) => Some(target),
         Leads::WhereTheServerLeads => None,
     };
-    match connect(shared, stack, target.as_ref()).await {
+    match shared.outbound.connect(stack, target.as_ref()).await {
         Ok((far, first)) => Ok((far, Bytes::new(), first, target)),
         Err(Refused { outcome, .. }) => {
             // As the target itself would have done.
             let _ = socket2::SockRef::from(&*socket).set_linger(Some(Duration::ZERO));
             Err((outcome, target))
         }
-    }
-}
-
-/// Connects to the target, or through the server; returns also what has come from there already.
-async fn connect(shared: &Shared, stack: &Stack, target: Option<&Target>) -> Result<(Far, Bytes), Refused> {
-    let attempt = async {
-        match (&shared.via, target) {
-            (Via::Direct, Some(target)) => {
-                let (stream, _) = dial(shared, stack, target, (shared.choose)(target), Bytes::new()).await?;
-                Ok((Far::Plain(stream), Bytes::new()))
-            }
-            (Via::Direct, None) => Err(Failure::General.into()),
-            (Via::Server { server, key }, target) => {
-                let (initiator, message) = Initiator::new(key).map_err(|_no_random_numbers| Failure::General)?;
-                let (config, first) = ((shared.choose)(target.unwrap_or(server)), Bytes::copy_from_slice(&message));
-                let (stream, sent) = dial(shared, stack, server, config, first).await?;
-                let far = initiate(stream, initiator, &message, sent).await.map_err(lost)?;
-                ask(far, target).await
-            }
-        }
-    };
-    timeout(shared.service.limits.connect, attempt).await.unwrap_or(Err(Failure::TimedOut.into()))
-}
-
-/// A stream to the address of `target` that answers first, and how much of `first` has been written to it.
-async fn dial(
-    shared: &Shared,
-    stack: &Stack,
-    target: &Target,
-    config: ConnectionConfig,
-    first: Bytes,
-) -> Result<(Stream, usize), Failure> {
-    let addresses = shared.service.resolver.resolve(target).await?;
-    let (stream, sent) = stack.connect_to_any(None, &addresses, config, first).await?;
-    // It may have ended already; that will be seen.
-    let _ = stream.set_nodelay(true);
-    Ok((stream, sent))
-}
-
-/// What is told when a server does not answer as it should.
-fn lost(error: io::Error) -> Refused {
-    match error.kind() {
-        io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidData => {
-            Refused { failure: Failure::NotAllowed, outcome: Outcome::Unproven }
-        }
-        _ => Failure::from(error).into(),
-    }
-}
-
-/// Asks a server that has proved the key for the target.
-async fn ask(mut far: Far, target: Option<&Target>) -> Result<(Far, Bytes), Refused> {
-    let mut request = vec![if target.is_some() { NAMED } else { SERVERS_OWN }];
-    target.into_iter().for_each(|target| target.encode(&mut request));
-    far.write(&request).await.map_err(lost)?;
-    let answer = far.read_bytes().await.map_err(lost)?;
-    match answer.first() {
-        Some(&CONNECTED) => Ok((far, answer.slice(1..))),
-        Some(&reply) => Err(Failure::from_socks_reply(reply).into()),
-        None => Err(Failure::General.into()),
     }
 }

@@ -2,6 +2,7 @@
 
 mod allow;
 mod ask;
+mod carrier;
 mod client;
 mod counters;
 mod credentials;
@@ -11,6 +12,7 @@ pub mod inbound;
 mod key;
 mod near;
 pub mod noise;
+mod outbound;
 mod priorities;
 mod private_file;
 mod relay;
@@ -21,11 +23,13 @@ mod target;
 
 pub use allow::{AllowList, Rule, RuleError};
 pub use ask::{Answer, ask};
-pub use client::{BindError, Choose, Entrance, Entrances, Leads, Proxy, ProxyConfig, Via};
+pub use carrier::{Carrier, CarrierConfig};
+pub use client::{BindError, Entrance, Entrances, Leads, Proxy, ProxyConfig};
 pub use counters::{Outcome, ProxyCounters};
 pub use credentials::{Credentials, CredentialsError};
 pub use failure::Failure;
 pub use key::{Key, KeyError};
+pub use outbound::{Choose, Via};
 pub use priorities::{Priorities, PriorityRule, PriorityRuleError};
 pub use private_file::PrivateFileError;
 pub use server::{Destination, Server, ServerConfig};

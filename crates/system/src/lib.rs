@@ -1,20 +1,25 @@
 //! What the standard library lacks of Linux: a clock in the engine's type, exact timers, descriptors that the runtime
-//! watches, network namespaces, priorities. The only crate with unsafe code.
+//! watches, namespaces, signals, priorities. The only crate with unsafe code.
 
+mod channel;
 mod clock;
 pub mod descriptor;
 mod namespace;
 mod packet_pipe;
 mod priority;
+pub mod sandbox;
+mod signals;
 mod socket_option;
 mod timer;
 mod write_joined;
 
+pub use channel::Channel;
 pub use clock::Clock;
 pub use descriptor::watch;
 pub use namespace::{Namespace, command_in, namespace_cookie};
 pub use packet_pipe::{enlarge, packet_pipe};
 pub use priority::{Priority, raise as raise_priority};
+pub use signals::{Signals, Told, end_by, send_signal};
 pub use socket_option::{socket_option, steer_by_word};
 pub use timer::Timer;
 pub use write_joined::write_joined;

@@ -7,8 +7,9 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]
 
 pub mod checksum;
+pub mod echo;
 pub mod encapsulation;
-pub mod error;
+mod error;
 pub mod icmp;
 pub mod ip;
 pub mod message;
@@ -22,6 +23,7 @@ pub mod tcp;
 pub mod udp;
 
 pub use checksum::Checksum;
+pub use echo::EchoPacket;
 pub use error::{EmitError, ParseError};
 pub use icmp::PacketTooBig;
 pub use ip::{Ecn, IpHeader};

@@ -35,6 +35,18 @@ impl UdpPacket {
     /// See [`ip::parse`]; [`ParseError::Unsupported`] if it carries something else, and `Truncated`, `BadLength` and
     /// `BadChecksum` for the UDP header.
     pub fn parse(bytes: &Bytes) -> Result<Self, ParseError> {
+        Self::parse_as(bytes, false)
+    }
+
+    /// As [`Self::parse`], but the checksum is not looked at: somebody has vouched for it, or is to finish it.
+    ///
+    /// # Errors
+    /// As for [`Self::parse`], without `BadChecksum` for the UDP header.
+    pub fn parse_unverified(bytes: &Bytes) -> Result<Self, ParseError> {
+        Self::parse_as(bytes, true)
+    }
+
+    fn parse_as(bytes: &Bytes, vouched: bool) -> Result<Self, ParseError> {
         let ip::Datagram { header: ip, protocol, payload: range } = ip::parse(bytes)?;
         if protocol != PROTOCOL_UDP {
             return Err(ParseError::Unsupported);
@@ -56,7 +68,7 @@ impl UdpPacket {
         checksum.add_bytes(datagram);
         // 0 says that there is none, which only IPv4 allows (RFC 8200, section 8.1).
         let unchecked = field == 0 && ip.source.is_ipv4();
-        if !unchecked && (field == 0 || !checksum.is_valid()) {
+        if !vouched && !unchecked && (field == 0 || !checksum.is_valid()) {
             return Err(ParseError::BadChecksum);
         }
         let payload = bytes.slice(range.start + HEADER..range.start + datagram.len());

@@ -17,6 +17,8 @@ mod reproduce;
 mod results;
 #[cfg(feature = "lab")]
 mod run;
+mod run_inside;
+mod run_program;
 mod serve;
 mod server_watch;
 
@@ -33,4 +35,6 @@ pub use proxy::{ProxyOptions, proxy};
 pub use reproduce::{Ending, ReproduceOptions, reproduce};
 #[cfg(feature = "lab")]
 pub use run::run;
+pub use run_inside::run_inside;
+pub use run_program::{RUN_PROGRAM_NOTES, RunProgramOptions, run_program};
 pub use serve::{ServeOptions, serve};

@@ -1,6 +1,6 @@
 //! `anabranch proxy`: carries connections of programs on this host over several paths.
 
-use super::server_watch::{Question, watch};
+use super::server_watch::{Question, Tell, watch};
 use crate::attachment::{Reach, StackOptions, diagnostic};
 use crate::console::{event, print};
 use crate::diagnostic::Diagnostic;
@@ -174,7 +174,7 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
         let counters = match &question {
             Some(question) => tokio::select! {
                 counters = proxy => counters,
-                never = watch(&open.attached, question) => match never {},
+                never = watch(&open.attached, question, Tell::All) => match never {},
             },
             None => proxy.await,
         };

@@ -34,19 +34,30 @@ pub struct Question {
     pub config: ConnectionConfig,
 }
 
+/// How much is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tell {
+    /// Each change.
+    All,
+    /// That nothing goes through, and that it does again.
+    Trouble,
+}
+
 /// An uplink, and what the server answered there.
 type Asked = (String, Answer);
 
 /// Asks the server over each uplink, and again as long as it lasts.
-pub async fn watch(attached: &Attached, question: &Question) -> Infallible {
+pub async fn watch(attached: &Attached, question: &Question, tell: Tell) -> Infallible {
     let (mut told, mut uplinks, mut pause) = (String::new(), uplinks_of(attached), AGAIN);
+    let mut in_trouble = false;
     loop {
         let answers = ask_all(attached, &uplinks, question).await;
         let line = sentence(&question.named, &answers);
-        if line != told {
+        let trouble = !answers.iter().any(|(_, answer)| *answer == Answer::Proven);
+        if line != told && (tell == Tell::All || trouble || in_trouble) {
             event(&line);
-            told = line;
         }
+        (told, in_trouble) = (line, trouble);
         let everywhere = answers.iter().all(|(_, answer)| *answer == Answer::Proven) && !answers.is_empty();
         let until = Instant::now() + if everywhere { CONTENT } else { pause };
         pause = if everywhere { AGAIN } else { (pause * 2).min(RARELY) };
@@ -54,7 +65,9 @@ pub async fn watch(attached: &Attached, question: &Question) -> Infallible {
             sleep(LOOK).await;
             let now = uplinks_of(attached);
             if now != uplinks {
-                tell_changes(&uplinks, &now);
+                if tell == Tell::All {
+                    tell_changes(&uplinks, &now);
+                }
                 (uplinks, pause) = (now, AGAIN);
                 break;
             }

@@ -21,6 +21,8 @@ pub struct PathView {
     pub delay: Duration,
     /// How long the last datagram that the peer has told of waited in queues, on top of [`Self::delay`].
     pub queued: Duration,
+    /// When that datagram had left the queues: sent, and waited.
+    pub left: Instant,
     /// The smoothed variation of the delay from one datagram to the next (RFC 3550, section 6.4.1).
     pub variation: Duration,
     /// The share of datagrams that were lost lately.
@@ -29,7 +31,7 @@ pub struct PathView {
     pub rate: Rate,
     /// The rate at which they came through while a queue stood: what the path can carry. Nothing as long as none was seen.
     pub capacity: Option<Rate>,
-    /// Bytes that were sent and that the peer has not told of.
+    /// Bytes that were sent after that datagram, headers included.
     pub outstanding: u64,
 }
 

@@ -30,7 +30,12 @@ const MAX_WAITING: usize = 4;
 /// # Errors
 /// As for [`super::Device::tun`].
 pub fn open_tun_with_offloads(config: &TunConfig) -> io::Result<OwnedFd> {
-    Tun::open(config, 1)?.pop().ok_or_else(|| io::ErrorKind::NotFound.into())
+    let opened = match Tun::open_with_queue(config, 1, Some(TUN_QUEUE)) {
+        // In a user namespace the old way to set the queue's length is closed; the caller may set it over rtnetlink.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Tun::open_with_queue(config, 1, None)?,
+        other => other?,
+    };
+    opened.into_iter().next().ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 /// A TUN device with offloads.
@@ -56,13 +61,17 @@ impl Tun {
 
     /// A new device with so many queues, at least one.
     pub(super) fn open(config: &TunConfig, queues: usize) -> io::Result<Vec<OwnedFd>> {
-        let device = DeviceBuilder::new()
-            .name(&config.name)
-            .mtu(config.mtu)
-            .tx_queue_len(TUN_QUEUE)
-            .offload(true)
-            .multi_queue(queues > 1)
-            .build_sync()?;
+        Self::open_with_queue(config, queues, Some(TUN_QUEUE))
+    }
+
+    /// The same; the kernel's queue is as long as is said, or as usual.
+    fn open_with_queue(config: &TunConfig, queues: usize, length: Option<u32>) -> io::Result<Vec<OwnedFd>> {
+        let builder = DeviceBuilder::new().name(&config.name).mtu(config.mtu).offload(true).multi_queue(queues > 1);
+        let builder = match length {
+            Some(length) => builder.tx_queue_len(length),
+            None => builder,
+        };
+        let device = builder.build_sync()?;
         let further = (1..queues).map(|_| device.try_clone()).collect::<io::Result<Vec<SyncDevice>>>()?;
         let queue = |device: &SyncDevice| {
             device.set_nonblocking(true)?;

@@ -1,0 +1,236 @@
+//! What is not TCP: UDP, ICMP echo and questions for names go out as datagrams, and their answers come back as packets.
+
+use crate::counters::Shared;
+use crate::dns::Questions;
+use crate::refusal::{Reason, unreachable};
+use anabranch_datagram::{Client, Datagram, Kind};
+use anabranch_stack::Gateway;
+use anabranch_stack::device::Foreign;
+use anabranch_wire::ip::{self, PROTOCOL_UDP};
+use anabranch_wire::{EchoPacket, Ecn, EmitError, IpHeader, UdpPacket};
+use bytes::Bytes;
+use core::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+/// The port of the domain name system.
+pub(crate) const DNS: u16 = 53;
+
+/// Protocol numbers of ICMP and ICMPv6.
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
+
+/// Hop limit of the packets that we make.
+const HOP_LIMIT: u8 = 64;
+
+/// Where datagrams go and come from.
+pub(crate) struct Datagrams {
+    pub(crate) gateway: Arc<Gateway>,
+    /// None: there is no way for them.
+    pub(crate) client: Option<Client>,
+    pub(crate) questions: Arc<Questions>,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What a packet is for us.
+enum Content {
+    /// To be sent.
+    Datagrams(Kind, SocketAddr, SocketAddr, Bytes),
+    /// To be forgotten: it is to many, or asks for nothing.
+    Nothing,
+    /// To be refused.
+    Unknown,
+}
+
+impl Datagrams {
+    /// Passes packets on in both directions until the device is gone.
+    pub(crate) async fn run(self) {
+        tokio::select! {
+            () = self.outwards() => {}
+            () = self.inwards() => {}
+        }
+    }
+
+    async fn outwards(&self) {
+        while let Some(packet) = self.gateway.foreign().await {
+            self.take(&packet);
+        }
+    }
+
+    async fn inwards(&self) {
+        let Some(client) = &self.client else { return std::future::pending().await };
+        let mut packet = Vec::new();
+        loop {
+            let datagram = client.receive().await;
+            self.shared.count(|counters| counters.datagrams_in += 1);
+            let Some(datagram) = self.questions.answered(datagram) else { continue };
+            packet.clear();
+            if answer(datagram, &mut packet).is_ok() {
+                self.gateway.send(&packet);
+            }
+        }
+    }
+
+    /// Passes a packet of a program's on, or tells it that it is not.
+    fn take(&self, packet: &Foreign) {
+        match (content(packet), &self.client) {
+            (Some(Content::Datagrams(kind, inside, outside, payload)), Some(client)) => {
+                self.send(client, packet, (kind, inside, outside), &payload);
+            }
+            (Some(Content::Datagrams(..)), None) => self.refuse(packet, Reason::NoRoute),
+            (Some(Content::Unknown), _) => self.refuse(packet, Reason::Prohibited),
+            (Some(Content::Nothing), _) => self.shared.count(|counters| counters.ignored += 1),
+            (None, _) => self.shared.count(|counters| counters.malformed += 1),
+        }
+    }
+
+    /// Sends a datagram, or all that one is to be cut into.
+    fn send(&self, client: &Client, packet: &Foreign, ends: (Kind, SocketAddr, SocketAddr), payload: &Bytes) {
+        let (kind, inside, outside) = ends;
+        let length = packet.cut.map_or(payload.len(), usize::from).max(1);
+        let mut rest = payload.clone();
+        loop {
+            let payload = rest.split_to(length.min(rest.len()));
+            if payload.len() > client.largest_payload() {
+                return self.refuse(packet, Reason::TooBig);
+            }
+            let sent = client.send(Datagram { kind, inside, outside, payload });
+            self.shared.count(|counters| {
+                counters.datagrams_out += u64::from(sent);
+                counters.datagrams_dropped += u64::from(!sent);
+            });
+            if rest.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn refuse(&self, packet: &Foreign, reason: Reason) {
+        self.shared.count(|counters| counters.refused_packets += 1);
+        if let Some(message) = unreachable(&packet.bytes, reason) {
+            self.gateway.send(&message);
+        }
+    }
+}
+
+/// What is in a packet; none if it is malformed, or a fragment.
+fn content(packet: &Foreign) -> Option<Content> {
+    let ip::Datagram { header, protocol, .. } = ip::parse(&packet.bytes).ok()?;
+    if !is_one_host(header.destination) || !is_one_host(header.source) {
+        return Some(Content::Nothing);
+    }
+    match (protocol, header.source) {
+        (PROTOCOL_UDP, _) => {
+            let bytes = &packet.bytes;
+            let parsed = if packet.vouched { UdpPacket::parse_unverified(bytes) } else { UdpPacket::parse(bytes) };
+            let udp = parsed.ok()?;
+            let kind = if udp.destination_port == DNS { Kind::Dns } else { Kind::Udp };
+            let inside = SocketAddr::new(header.source, udp.source_port);
+            let outside = SocketAddr::new(header.destination, udp.destination_port);
+            Some(Content::Datagrams(kind, inside, outside, udp.payload))
+        }
+        (ICMP, IpAddr::V4(_)) | (ICMPV6, IpAddr::V6(_)) => match EchoPacket::parse(&packet.bytes, packet.vouched) {
+            Ok(echo) if !echo.reply => {
+                let (inside, outside) = (SocketAddr::new(header.source, 0), SocketAddr::new(header.destination, 0));
+                Some(Content::Datagrams(Kind::Echo, inside, outside, echo.body))
+            }
+            // Of what programs say about packets nobody outside hears; and errors are never answered.
+            _ => Some(Content::Nothing),
+        },
+        _ => Some(Content::Unknown),
+    }
+}
+
+/// Whether an address can be one host's elsewhere.
+fn is_one_host(address: IpAddr) -> bool {
+    let here = match address {
+        IpAddr::V4(address) => address.is_broadcast() || address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    };
+    !(here || address.is_multicast() || address.is_unspecified() || address.is_loopback())
+}
+
+/// The packet that brings a datagram to a program.
+fn answer(datagram: Datagram, packet: &mut Vec<u8>) -> Result<(), EmitError> {
+    let Datagram { kind, inside, outside, payload } = datagram;
+    let (source, destination) = (outside.ip(), inside.ip());
+    let ip = IpHeader { source, destination, ecn: Ecn::NotCapable, dscp: 0, hop_limit: HOP_LIMIT };
+    match kind {
+        Kind::Udp | Kind::Dns => {
+            let (source_port, destination_port) = (outside.port(), inside.port());
+            UdpPacket { ip, source_port, destination_port, payload }.emit(packet)
+        }
+        Kind::Echo => EchoPacket { ip, reply: true, body: payload }.emit(packet),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(source: &str, destination: &str) -> IpHeader {
+        let (source, destination) = (source.parse().expect("an address"), destination.parse().expect("an address"));
+        IpHeader { source, destination, ecn: Ecn::NotCapable, dscp: 0, hop_limit: 64 }
+    }
+
+    fn foreign(emit: impl FnOnce(&mut Vec<u8>)) -> Foreign {
+        let mut bytes = Vec::new();
+        emit(&mut bytes);
+        Foreign { bytes: bytes.into(), vouched: false, cut: None }
+    }
+
+    fn udp(destination: &str, port: u16) -> Foreign {
+        let payload = Bytes::from_static(b"data");
+        let packet =
+            UdpPacket { ip: header("198.18.0.1", destination), source_port: 4_000, destination_port: port, payload };
+        foreign(|out| packet.emit(out).expect("it is short"))
+    }
+
+    #[test]
+    fn a_datagram_goes_where_its_port_says_and_its_answer_comes_from_there() {
+        for (port, kind) in [(443, Kind::Udp), (DNS, Kind::Dns)] {
+            let Some(Content::Datagrams(found, inside, outside, payload)) = content(&udp("203.0.113.7", port)) else {
+                panic!("a datagram")
+            };
+            assert_eq!(found, kind);
+            assert_eq!(
+                (inside.to_string().as_str(), outside.port(), &payload[..]),
+                ("198.18.0.1:4000", port, &b"data"[..])
+            );
+            let mut packet = Vec::new();
+            answer(Datagram { kind, inside, outside, payload }, &mut packet).expect("it is short");
+            let back = UdpPacket::parse(&Bytes::from(packet)).expect("its checksum is right");
+            assert_eq!((back.source_port, back.destination_port), (port, 4_000));
+            assert_eq!(back.ip, header("203.0.113.7", "198.18.0.1"));
+        }
+    }
+
+    #[test]
+    fn a_request_for_an_echo_is_carried_and_comes_back_as_a_reply() {
+        for (source, destination) in [("198.18.0.1", "203.0.113.7"), ("fd61::1", "2001:db8::7")] {
+            let body = Bytes::from_static(&[1, 2, 0, 1, 9]);
+            let request = EchoPacket { ip: header(source, destination), reply: false, body: body.clone() };
+            let request = foreign(|out| request.emit(out).expect("it is short"));
+            let Some(Content::Datagrams(Kind::Echo, inside, outside, payload)) = content(&request) else {
+                panic!("an echo")
+            };
+            let mut packet = Vec::new();
+            answer(Datagram { kind: Kind::Echo, inside, outside, payload }, &mut packet).expect("it is short");
+            let back = EchoPacket::parse(&Bytes::from(packet), false).expect("its checksum is right");
+            assert_eq!((back.reply, back.body, back.ip), (true, body, header(destination, source)));
+        }
+    }
+
+    #[test]
+    fn what_is_for_many_or_for_this_link_is_ignored_and_what_is_unknown_refused() {
+        for many in ["224.0.0.251", "255.255.255.255", "169.254.169.254"] {
+            assert!(matches!(content(&udp(many, 5_353)), Some(Content::Nothing)), "{many}");
+        }
+        let sctp = foreign(|out| header("198.18.0.1", "203.0.113.7").emit(132, 0, out).expect("it is short"));
+        assert!(matches!(content(&sctp), Some(Content::Unknown)));
+        let mut damaged = udp("203.0.113.7", 443).bytes.to_vec();
+        damaged[28] ^= 1;
+        let damaged = Foreign { bytes: damaged.into(), vouched: false, cut: None };
+        assert!(content(&damaged).is_none());
+        assert!(content(&Foreign { vouched: true, ..damaged }).is_some(), "somebody is to finish the checksum");
+    }
+}

@@ -1,0 +1,109 @@
+//! Questions for names that programs ask over TCP (RFC 7766): they go to the server's resolver like those over UDP.
+
+use crate::counters::Shared;
+use anabranch_datagram::{Client, Datagram, Kind};
+use anabranch_mptcp::ConnectionConfig;
+use anabranch_stack::{Asked, Stream};
+use bytes::Bytes;
+use core::net::SocketAddr;
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::time::timeout;
+
+/// Most connections with questions at a time; further ones are reset.
+const MOST: usize = 256;
+
+/// Answers that wait to be written to a connection.
+const ANSWERS: usize = 16;
+
+/// How long a connection without a question or an answer stays (RFC 7766, section 6.2.3).
+const IDLE: Duration = Duration::from_secs(10);
+
+/// The program and whom it asks.
+type Ends = (SocketAddr, SocketAddr);
+
+/// Connections with questions, and where their answers go.
+#[derive(Default)]
+pub(crate) struct Questions(Mutex<HashMap<Ends, Sender<Bytes>>>);
+
+impl Questions {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Ends, Sender<Bytes>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes an answer for one of the connections; gives back what is for nobody here.
+    pub(crate) fn answered(&self, datagram: Datagram) -> Option<Datagram> {
+        if datagram.kind != Kind::Dns {
+            return Some(datagram);
+        }
+        match self.lock().get(&(datagram.inside, datagram.outside)) {
+            // What nobody reads in time is asked again.
+            Some(connection) => drop(connection.try_send(datagram.payload)),
+            None => return Some(datagram),
+        }
+        None
+    }
+
+    fn begin(&self, ends: Ends) -> Option<Receiver<Bytes>> {
+        let mut connections = self.lock();
+        if connections.len() >= MOST {
+            return None;
+        }
+        let (sender, receiver) = mpsc::channel(ANSWERS);
+        connections.insert(ends, sender);
+        Some(receiver)
+    }
+}
+
+/// Serves a connection with questions, to whomever it is.
+pub(crate) fn serve(
+    asked: Asked,
+    near: &ConnectionConfig,
+    client: &Client,
+    questions: &Arc<Questions>,
+    shared: &Shared,
+) {
+    let ends = (asked.from(), asked.to());
+    let Some(answers) = questions.begin(ends) else {
+        shared.count(|counters| counters.refused += 1);
+        return asked.refuse();
+    };
+    let (client, questions) = (client.clone(), Arc::clone(questions));
+    let accepted = asked.accept(near.clone());
+    tokio::spawn(async move {
+        if let Ok(stream) = accepted {
+            // However it ends, the program sees that it has.
+            let _ = carry(stream, ends, &client, answers).await;
+        }
+        questions.lock().remove(&ends);
+    });
+}
+
+async fn carry(stream: Stream, ends: Ends, client: &Client, mut answers: Receiver<Bytes>) -> io::Result<()> {
+    let (mut reader, mut writer) = tokio::io::split(stream);
+    let ask = async {
+        loop {
+            let length = reader.read_u16().await?;
+            let mut question = vec![0; usize::from(length)];
+            reader.read_exact(&mut question).await?;
+            let (inside, outside) = ends;
+            // What cannot be sent is asked again.
+            client.send(Datagram { kind: Kind::Dns, inside, outside, payload: question.into() });
+        }
+    };
+    let tell = async {
+        while let Ok(Some(answer)) = timeout(IDLE, answers.recv()).await {
+            let Ok(length) = u16::try_from(answer.len()) else { continue };
+            writer.write_all(&[&length.to_be_bytes()[..], &answer].concat()).await?;
+        }
+        writer.shutdown().await
+    };
+    tokio::select! {
+        ended = ask => ended,
+        ended = tell => ended,
+    }
+}

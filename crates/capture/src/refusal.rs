@@ -1,0 +1,145 @@
+//! The words of a router that does not pass a packet on: ICMP (RFC 792, RFC 1191, RFC 1812) and ICMPv6 (RFC 4443).
+
+use crate::device::MTU;
+use anabranch_wire::checksum::Checksum;
+use anabranch_wire::ip::{self, Ecn, IpHeader};
+use core::net::IpAddr;
+
+/// Why a packet is not passed on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reason {
+    /// There is no way to its destination's network.
+    NoRoute,
+    /// Its destination does not answer.
+    Host,
+    /// It is not allowed.
+    Prohibited,
+    /// It is longer than [`MTU`].
+    TooBig,
+}
+
+/// Protocol numbers of ICMP and ICMPv6.
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
+
+/// Types "destination unreachable" and "packet too big".
+const UNREACHABLE: u8 = 3;
+const UNREACHABLE_V6: u8 = 1;
+const TOO_BIG_V6: u8 = 2;
+
+/// Bytes of a packet that are quoted: of IPv4 its header and eight more are enough for everybody (RFC 792), of IPv6 it is as many as fit
+/// into the least MTU of 1280 (RFC 4443, section 3.1); nobody looks further than this.
+const QUOTED: usize = 512;
+
+/// The message about `packet`, an IP packet, to who sent it; none if none may be sent (RFC 1122, section 3.2.2; RFC 4443,
+/// section 2.4). It comes from the packet's destination.
+pub(crate) fn unreachable(packet: &[u8], reason: Reason) -> Option<Vec<u8>> {
+    let ip::Datagram { header, protocol, payload } = ip::parse(packet).ok()?;
+    let first = packet.get(payload.start).copied();
+    if is_error(protocol, first) || header.source.is_unspecified() || header.source.is_multicast() {
+        return None;
+    }
+    let [m0, m1] = MTU.to_be_bytes();
+    let head = match (header.source, reason) {
+        (IpAddr::V4(_), Reason::NoRoute) => [UNREACHABLE, 0, 0, 0, 0, 0, 0, 0],
+        (IpAddr::V4(_), Reason::Host) => [UNREACHABLE, 1, 0, 0, 0, 0, 0, 0],
+        (IpAddr::V4(_), Reason::Prohibited) => [UNREACHABLE, 13, 0, 0, 0, 0, 0, 0],
+        (IpAddr::V4(_), Reason::TooBig) => [UNREACHABLE, 4, 0, 0, 0, 0, m0, m1],
+        (IpAddr::V6(_), Reason::NoRoute) => [UNREACHABLE_V6, 0, 0, 0, 0, 0, 0, 0],
+        (IpAddr::V6(_), Reason::Host) => [UNREACHABLE_V6, 3, 0, 0, 0, 0, 0, 0],
+        (IpAddr::V6(_), Reason::Prohibited) => [UNREACHABLE_V6, 1, 0, 0, 0, 0, 0, 0],
+        (IpAddr::V6(_), Reason::TooBig) => [TOO_BIG_V6, 0, 0, 0, 0, 0, m0, m1],
+    };
+    let (source, destination) = (header.destination, header.source);
+    let back = IpHeader { source, destination, ecn: Ecn::NotCapable, dscp: 0, hop_limit: 64 };
+    let quoted = packet.get(..packet.len().min(QUOTED))?;
+    emit(&back, [&head[..], quoted].concat())
+}
+
+/// Whether a packet is itself an error message of ICMP, by its protocol and first byte.
+fn is_error(protocol: u8, first: Option<u8>) -> bool {
+    match (protocol, first) {
+        (ICMP, kind) => !matches!(kind, Some(0 | 8)),
+        (ICMPV6, kind) => kind.is_none_or(|kind| kind < 128),
+        _ => false,
+    }
+}
+
+/// A packet with an ICMP message whose checksum is still to be made.
+fn emit(header: &IpHeader, mut message: Vec<u8>) -> Option<Vec<u8>> {
+    let mut checksum = Checksum::new();
+    let protocol = if header.source.is_ipv4() { ICMP } else { ICMPV6 };
+    if protocol == ICMPV6 {
+        checksum.add_pseudo_header(header, protocol, u32::try_from(message.len()).ok()?);
+    }
+    checksum.add_bytes(&message);
+    message.get_mut(2..4)?.copy_from_slice(&checksum.finish().to_be_bytes());
+    let mut packet = Vec::new();
+    header.emit(protocol, message.len(), &mut packet).ok()?;
+    packet.extend_from_slice(&message);
+    Some(packet)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_wire::UdpPacket;
+    use bytes::Bytes;
+
+    /// A packet of a program's.
+    fn packet(source: &str, destination: &str) -> Vec<u8> {
+        let (source, destination) = (source.parse().expect("an address"), destination.parse().expect("an address"));
+        let ip = IpHeader { source, destination, ecn: Ecn::NotCapable, dscp: 0, hop_limit: 64 };
+        let udp = UdpPacket { ip, source_port: 4_000, destination_port: 443, payload: Bytes::from(vec![7; 900]) };
+        let mut out = Vec::new();
+        udp.emit(&mut out).expect("it is short");
+        out
+    }
+
+    #[test]
+    fn a_message_comes_from_the_destination_and_quotes_the_packet() {
+        let cases = [
+            ("198.18.0.1", "203.0.113.7", Reason::NoRoute, [3, 0]),
+            ("198.18.0.1", "203.0.113.7", Reason::Host, [3, 1]),
+            ("198.18.0.1", "203.0.113.7", Reason::Prohibited, [3, 13]),
+            ("fd61::1", "2001:db8::7", Reason::NoRoute, [1, 0]),
+            ("fd61::1", "2001:db8::7", Reason::Host, [1, 3]),
+            ("fd61::1", "2001:db8::7", Reason::Prohibited, [1, 1]),
+        ];
+        for (source, destination, reason, kind) in cases {
+            let about = packet(source, destination);
+            let message = unreachable(&about, reason).expect("there is something to say");
+            let parsed = ip::parse(&message).expect("an IP packet");
+            assert_eq!(
+                (parsed.header.source.to_string().as_str(), parsed.header.destination.to_string().as_str()),
+                (destination, source)
+            );
+            let body = &message[parsed.payload.clone()];
+            assert_eq!((&body[..2], &body[8..]), (&kind[..], &about[..QUOTED]), "{reason:?}");
+            let mut checksum = Checksum::new();
+            if source.contains(':') {
+                checksum.add_pseudo_header(&parsed.header, ICMPV6, body.len() as u32);
+            }
+            checksum.add_bytes(body);
+            assert!(checksum.is_valid(), "{reason:?}");
+        }
+    }
+
+    #[test]
+    fn a_packet_that_is_too_big_is_told_what_would_have_passed() {
+        for (source, destination, kind) in [("198.18.0.1", "203.0.113.7", [3, 4]), ("fd61::1", "2001:db8::7", [2, 0])] {
+            let message = unreachable(&packet(source, destination), Reason::TooBig).expect("there is something to say");
+            let start = ip::parse(&message).expect("an IP packet").payload.start;
+            assert_eq!(message[start..start + 2], kind);
+            assert_eq!(message[start + 6..start + 8], MTU.to_be_bytes());
+        }
+    }
+
+    #[test]
+    fn errors_are_not_answered_nor_is_nobody() {
+        let message = unreachable(&packet("198.18.0.1", "203.0.113.7"), Reason::Host).expect("one");
+        assert_eq!(unreachable(&message, Reason::Host), None);
+        assert_eq!(unreachable(&packet("0.0.0.0", "203.0.113.7"), Reason::Host), None);
+        assert_eq!(unreachable(b"no packet", Reason::Host), None);
+    }
+}

@@ -1,0 +1,60 @@
+//! TCP: a connection of a program begins when its target has been reached, and is refused as the target or a router would.
+
+use crate::counters::Shared;
+use crate::device::MTU;
+use crate::refusal::{Reason, unreachable};
+use anabranch_mptcp::{ConnectionConfig, Policies};
+use anabranch_policy::combination::Combination;
+use anabranch_proxy::{Carrier, Failure, Target};
+use anabranch_stack::{Asked, Gateway};
+use std::io;
+use std::sync::Arc;
+
+/// What connections of programs are accepted with: plain TCP over a link without loss.
+pub(crate) fn near(combination: &Combination) -> io::Result<ConnectionConfig> {
+    let mut config = ConnectionConfig::new(Policies::of(combination).map_err(io::Error::other)?);
+    // Many paths begin behind us.
+    config.multipath = false;
+    config.tcp.mtu = MTU;
+    Ok(config)
+}
+
+/// Asks the target of a connection, and lets it begin or not.
+pub(crate) fn serve(
+    asked: Asked,
+    carrier: &mut Carrier,
+    near: &ConnectionConfig,
+    gateway: &Arc<Gateway>,
+    shared: &Arc<Shared>,
+) {
+    let (from, target) = (asked.from(), Target::from(asked.to()));
+    let (near, gateway, shared) = (near.clone(), Arc::clone(gateway), Arc::clone(shared));
+    carrier.carry(from, target, move |reached| match reached {
+        Ok(()) => asked.accept(near).ok(),
+        Err(failure) => {
+            refuse(asked, failure, &gateway, &shared);
+            None
+        }
+    });
+}
+
+/// Tells a program what its target, or a router on the way, would have told it.
+fn refuse(asked: Asked, failure: Failure, gateway: &Gateway, shared: &Shared) {
+    let reason = match failure {
+        Failure::NetworkUnreachable => Reason::NoRoute,
+        Failure::HostUnreachable => Reason::Host,
+        Failure::NotAllowed => Reason::Prohibited,
+        // A target that does not answer leaves its SYN without an answer, and the program waits as it would anywhere.
+        Failure::TimedOut => return drop(asked.forget()),
+        Failure::Refused | Failure::General => {
+            shared.count(|counters| counters.refused += 1);
+            return asked.refuse();
+        }
+    };
+    let mut quoted = Vec::new();
+    let syn = asked.forget().filter(|syn| syn.emit(&mut quoted).is_ok());
+    if let Some(message) = syn.and_then(|_| unreachable(&quoted, reason)) {
+        shared.count(|counters| counters.unreachable += 1);
+        gateway.send(&message);
+    }
+}

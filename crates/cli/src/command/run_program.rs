@@ -1,0 +1,253 @@
+//! `run -- PROGRAM`: a program in a network of its own, whose traffic goes over all uplinks of this host; no right is needed.
+
+use super::proxy::target;
+use super::run_inside::{self, GO, READY};
+use super::server_watch::{Question, Tell, watch};
+use crate::attachment::{Reach, StackOptions, diagnostic};
+use crate::console::event;
+use crate::contender::ON_NETWORKS;
+use crate::diagnostic::Diagnostic;
+use crate::ending::block_on;
+use crate::serving::{read_key, resolves};
+use anabranch_capture::{Capture, CaptureConfig};
+use anabranch_proxy::{Journal, Limits, Target, Via};
+use anabranch_system::{Channel, Signals, Told, end_by, send_signal};
+use clap::Args;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::PathBuf;
+use std::pin::pin;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+/// How long connections that the program has left behind may take to deliver what it wrote.
+const DRAIN: Duration = Duration::from_secs(30);
+
+/// Most SYNs that wait for their targets at a time.
+const HELD: usize = 4_096;
+
+/// Added to the number of a signal that ended a program, as shells do.
+const BY_SIGNAL: u8 = 128;
+
+/// What can be said to `run -- PROGRAM`.
+#[derive(Clone, Debug, Args)]
+pub struct RunProgramOptions {
+    /// The server that the program's traffic goes through: `anabranch serve --socks --udp` at this address
+    #[arg(long, value_name = "HOST:PORT", value_parser = target)]
+    server: Option<Target>,
+    /// The key shared with the server (see `anabranch key`)
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Use this network interface (repeatable) [default: all with a default route]
+    #[arg(long = "uplink", value_name = "INTERFACE")]
+    uplinks: Vec<String>,
+    /// The policies, as for `anabranch proxy`
+    #[arg(long, value_name = "POLICY", default_value = ON_NETWORKS)]
+    policy: String,
+    /// Tell on standard error of the server, of uplinks, and of each connection that has ended
+    #[arg(long, short)]
+    verbose: bool,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+/// The end of the help of `exec`.
+pub const RUN_PROGRAM_NOTES: &str = "\
+Needs no right: it begins a user namespace and a network namespace, and a TUN device inside. TCP of the program, whatever its
+destination, goes over all uplinks to the server and on from there. Its exit code is the program's. See docs/run.md.
+
+Example:
+  anabranch run --server vps.example:4433 --key tunnel.key -- curl https://example.org/";
+
+impl RunProgramOptions {
+    fn stack(&self) -> StackOptions {
+        StackOptions {
+            uplinks: self.uplinks.clone(),
+            local: None,
+            udp: true,
+            policy: self.policy.clone(),
+            mtu: None,
+            receive_buffer: None,
+            send_buffer: None,
+            dry_run: false,
+            journal: None,
+        }
+    }
+
+    fn journal(&self) -> Option<Journal> {
+        self.verbose.then(|| -> Journal { Arc::new(|_, line: &str| event(line)) })
+    }
+}
+
+/// Runs it until the program ends; gives its exit code.
+///
+/// # Errors
+/// What is wrong with the options or the host.
+pub fn run_program(options: &RunProgramOptions) -> Result<u8, Diagnostic> {
+    let Some(server) = &options.server else {
+        let message = "a program's traffic goes through a server of yours: say which with --server HOST:PORT and --key FILE \
+                       (there, `anabranch serve --socks --udp --port PORT --key FILE` runs)";
+        return Err(Diagnostic::option("--server", message));
+    };
+    let Some(key) = &options.key else {
+        return Err(Diagnostic::option(
+            "--key",
+            "the server is to know who comes: say where the key that you share is",
+        ));
+    };
+    let (key, stack) = (read_key(key)?, options.stack());
+    let address = resolves("--server", server)?;
+    // Before there is a second thread, and before signals are taken from those that it starts.
+    let mut inside = Inside::start(&options.program)?;
+    let status = block_on(async {
+        let signals = Signals::take().map_err(|error| cannot("listen to signals", &error))?;
+        let open = stack.open_on(Reach::Server(address), &[Handle::current()]).await?;
+        let via = Via::Server { server: stack.inside(address).into(), key: key.clone() };
+        let question = Question {
+            named: server.clone(),
+            server: stack.inside(address).into(),
+            key,
+            config: open.connection.clone(),
+        };
+        let config = CaptureConfig {
+            via,
+            connection: open.connection,
+            limits: Limits { drain: DRAIN, ..Limits::default() },
+            held: HELD,
+            journal: options.journal(),
+        };
+        let device = inside.device.take().ok_or(io::ErrorKind::NotFound);
+        let capture =
+            device.map_err(io::Error::from).and_then(|device| Capture::new(device, open.attached.stacks(), config));
+        let capture = capture.map_err(|error| cannot("take the program's packets", &error))?;
+        inside.begin()?;
+        let tell = if options.verbose { Tell::All } else { Tell::Trouble };
+        let status = tokio::select! {
+            status = carry(capture, &mut inside.child, &signals) => status,
+            never = watch(&open.attached, &question, tell) => match never {},
+        };
+        // Nothing was set up on the host: there is nothing to be told of.
+        open.attached.detach().await.map_err(|error| diagnostic(&error))?;
+        status.map_err(|error| cannot("wait for the program", &error))
+    })?;
+    Ok(end_as(status))
+}
+
+/// Carries until the program has ended and what it wrote is on its way.
+async fn carry(capture: Capture, program: &mut Child, signals: &Signals) -> io::Result<ExitStatus> {
+    let (over, is_over) = oneshot::channel();
+    let mut capture = pin!(capture.run(async {
+        // Who tells it goes only after that.
+        let _ = is_over.await;
+    }));
+    let mut carried = false;
+    let status = {
+        let mut ended = pin!(until_it_ends(program, signals));
+        loop {
+            tokio::select! {
+                status = &mut ended => break status,
+                // The program has closed its network, with all processes in it; it ends by itself.
+                _ = &mut capture, if !carried => carried = true,
+            }
+        }
+    };
+    let _ = over.send(());
+    if !carried {
+        tokio::select! {
+            _ = capture => {}
+            () = impatience(signals) => {}
+        }
+    }
+    status
+}
+
+/// Completes when the program has ended; signals that are for it are passed on.
+async fn until_it_ends(program: &mut Child, signals: &Signals) -> io::Result<ExitStatus> {
+    loop {
+        if let Some(status) = program.try_wait()? {
+            return Ok(status);
+        }
+        match signals.next().await? {
+            Told::End { signal, to_us: true } => send_signal(program.id(), signal)?,
+            // The terminal has told the program as well.
+            Told::End { to_us: false, .. } | Told::Child => {}
+        }
+    }
+}
+
+/// Completes when somebody does not want to wait any longer.
+async fn impatience(signals: &Signals) {
+    while let Ok(told) = signals.next().await {
+        if matches!(told, Told::End { .. }) {
+            return;
+        }
+    }
+}
+
+/// Ends as the program did.
+fn end_as(status: ExitStatus) -> u8 {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => u8::try_from(code).unwrap_or(u8::MAX),
+        (None, signal) => {
+            let signal = signal.unwrap_or_default();
+            end_by(signal);
+            BY_SIGNAL.saturating_add(u8::try_from(signal).unwrap_or_default())
+        }
+    }
+}
+
+fn cannot(what: &str, error: &io::Error) -> Diagnostic {
+    Diagnostic::plain(format!("cannot {what}: {error}"))
+}
+
+/// The program's process, which waits in its namespaces until it is told to begin.
+struct Inside {
+    child: Child,
+    channel: Channel,
+    /// The device that its traffic comes out of.
+    device: Option<OwnedFd>,
+}
+
+impl Inside {
+    /// Starts it. The process has one thread.
+    fn start(program: &[OsString]) -> Result<Self, Diagnostic> {
+        let begin = || {
+            let (channel, theirs) = Channel::pair()?;
+            let mut command = Command::new("/proc/self/exe");
+            command.arg0("anabranch").args([run_inside::NAME, &theirs.leave_open()?.to_string(), "--"]).args(program);
+            Ok((command.spawn()?, channel))
+        };
+        let (child, channel) = begin().map_err(|error| cannot("start a process for the program", &error))?;
+        let mut inside = Self { child, channel, device: None };
+        let (message, device) =
+            inside.channel.receive().map_err(|error| cannot("hear of the program's process", &error))?;
+        inside.device = device;
+        match message {
+            ready if ready == READY && inside.device.is_some() => Ok(inside),
+            silence if silence.is_empty() => {
+                Err(Diagnostic::plain("the process for the program ended before it had its network; try again"))
+            }
+            sentence => Err(Diagnostic::plain(String::from_utf8_lossy(&sentence).into_owned())),
+        }
+    }
+
+    /// Lets the program begin.
+    fn begin(&self) -> Result<(), Diagnostic> {
+        self.channel.send(GO, None).map_err(|error| cannot("start the program", &error))
+    }
+}
+
+/// Whatever went wrong, nothing stays.
+impl Drop for Inside {
+    fn drop(&mut self) {
+        // It has ended, if all is well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,188 @@
+//! What becomes of programs' datagrams that come in: copies are removed, and what may wait for one before it waits.
+
+use super::window::Window;
+use crate::datagram::Datagram;
+use anabranch_policy::time::{Duration, Instant};
+use std::collections::{BTreeMap, VecDeque};
+
+/// How many datagrams a copy may be behind.
+const COPIES: u64 = 16_384;
+/// Most datagrams that are held back; the first goes when one more comes.
+const MOST_HELD: usize = 1_024;
+
+/// One direction of a session.
+#[derive(Debug, Default)]
+pub struct Arrivals {
+    /// Numbers of datagrams that have copies.
+    copies: Option<Window>,
+    /// The number that is next in order; nothing before the first.
+    next: Option<u64>,
+    held: BTreeMap<u64, (Instant, Datagram)>,
+    /// Copies removed.
+    pub duplicates: u64,
+}
+
+impl Arrivals {
+    /// The number whose last 32 bits these are: that which is nearest to those seen.
+    fn whole(&mut self, sequence: u32) -> u64 {
+        // From the first one there is room downwards.
+        let next = *self.next.get_or_insert((1 << 32) + u64::from(sequence));
+        let distance = sequence.wrapping_sub(next as u32) as i32;
+        next.saturating_add_signed(distance.into())
+    }
+
+    /// All before `number` are no longer waited for.
+    fn go_to(&mut self, number: u64) -> u64 {
+        let next = self.next.map_or(number, |next| next.max(number));
+        self.next = Some(next);
+        next
+    }
+
+    /// A datagram came; what can be passed on is added to `out`.
+    pub fn arrive(
+        &mut self,
+        now: Instant,
+        (sequence, copies, hold): (u32, bool, Duration),
+        datagram: Datagram,
+        out: &mut VecDeque<Datagram>,
+    ) {
+        let number = self.whole(sequence);
+        if copies {
+            let window = self.copies.get_or_insert_with(|| Window::new(COPIES));
+            if !window.is_new(number) {
+                self.duplicates += 1;
+                return;
+            }
+            window.insert(number);
+        }
+        let early = self.next.is_some_and(|next| number > next);
+        if !early || (hold.is_zero() && self.held.is_empty()) {
+            out.push_back(datagram);
+            self.go_to(number + 1);
+            self.release(out);
+            return;
+        }
+        self.held.insert(number, (now + hold, datagram));
+        if self.held.len() > MOST_HELD
+            && let Some(&first) = self.held.keys().next()
+        {
+            self.go_to(first);
+        }
+        self.release(out);
+    }
+
+    /// Passes on what is next in order.
+    fn release(&mut self, out: &mut VecDeque<Datagram>) {
+        let mut next = self.next.unwrap_or_default();
+        while let Some(entry) = self.held.first_entry().filter(|entry| *entry.key() <= next) {
+            next = next.max(entry.key() + 1);
+            out.push_back(entry.remove().1);
+        }
+        self.go_to(next);
+    }
+
+    /// When the first that is held back has waited long enough.
+    pub fn poll_timeout(&self) -> Instant {
+        self.held.values().map(|(until, _)| *until).min().unwrap_or(Instant::NEVER)
+    }
+
+    /// Passes on what has waited long enough, and all before it.
+    pub fn handle_timeout(&mut self, now: Instant, out: &mut VecDeque<Datagram>) {
+        let due = self.held.iter().filter(|(_, (until, _))| *until <= now).map(|(number, _)| *number).max();
+        let Some(last) = due else { return };
+        while let Some(entry) = self.held.first_entry().filter(|entry| *entry.key() <= last) {
+            out.push_back(entry.remove().1);
+        }
+        self.go_to(last + 1);
+        self.release(out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datagram::Kind;
+    use bytes::Bytes;
+
+    const HOLD: Duration = Duration::from_millis(20);
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn datagram(number: u32) -> Datagram {
+        let address = "10.0.0.1:1".parse().expect("an address");
+        let payload = Bytes::copy_from_slice(&number.to_be_bytes());
+        Datagram { kind: Kind::Udp, inside: address, outside: address, payload }
+    }
+
+    /// What is passed on when datagrams of these numbers come, 1 ms after each other.
+    fn passed(arrivals: &mut Arrivals, numbers: &[u32], copies: bool, hold: Duration) -> Vec<u32> {
+        let mut out = VecDeque::new();
+        for (millis, number) in (0..).zip(numbers) {
+            arrivals.arrive(at(millis), (*number, copies, hold), datagram(*number), &mut out);
+        }
+        numbers_of(out)
+    }
+
+    fn numbers_of(out: VecDeque<Datagram>) -> Vec<u32> {
+        out.iter().map(|datagram| u32::from_be_bytes(datagram.payload[..].try_into().expect("four bytes"))).collect()
+    }
+
+    #[test]
+    fn copies_are_removed_and_nothing_else_is() {
+        let mut arrivals = Arrivals::default();
+        assert_eq!(passed(&mut arrivals, &[0, 0, 2, 1, 2, 1, 0], true, Duration::ZERO), [0, 2, 1]);
+        assert_eq!(arrivals.duplicates, 4);
+    }
+
+    #[test]
+    fn without_a_hold_everything_goes_at_once() {
+        assert_eq!(passed(&mut Arrivals::default(), &[3, 0, 1, 7], false, Duration::ZERO), [3, 0, 1, 7]);
+    }
+
+    #[test]
+    fn a_stream_of_datagrams_may_begin_at_any_number() {
+        for first in [0, 1, 3_000_000_000, u32::MAX] {
+            let numbers = [first, first.wrapping_sub(1), first.wrapping_add(1)];
+            assert_eq!(passed(&mut Arrivals::default(), &numbers, true, Duration::ZERO), numbers);
+        }
+    }
+
+    #[test]
+    fn what_came_too_early_waits_for_its_turn() {
+        let mut arrivals = Arrivals::default();
+        assert_eq!(passed(&mut arrivals, &[0, 2, 3, 1, 4], false, HOLD), [0, 1, 2, 3, 4]);
+        assert_eq!(arrivals.poll_timeout(), Instant::NEVER);
+    }
+
+    #[test]
+    fn what_waits_for_one_that_is_lost_goes_on_in_time() {
+        let mut arrivals = Arrivals::default();
+        assert_eq!(passed(&mut arrivals, &[0, 2, 5, 3], false, HOLD), [0]);
+        assert_eq!(arrivals.poll_timeout(), at(21));
+        let mut out = VecDeque::new();
+        arrivals.handle_timeout(at(20), &mut out);
+        assert_eq!(out.len(), 0);
+        arrivals.handle_timeout(at(21), &mut out);
+        assert_eq!(numbers_of(out), [2, 3]);
+        // 5 still waits for 4; 1 comes after all and is not kept from anybody.
+        assert_eq!(arrivals.poll_timeout(), at(22));
+        assert_eq!(passed(&mut arrivals, &[1, 4], false, HOLD), [1, 4, 5]);
+    }
+
+    #[test]
+    fn numbers_go_on_over_the_end_of_their_32_bits() {
+        let mut arrivals = Arrivals { next: Some(u64::from(u32::MAX) - 1), ..Arrivals::default() };
+        let numbers = [u32::MAX - 1, 0, u32::MAX, 1];
+        assert_eq!(passed(&mut arrivals, &numbers, true, HOLD), [u32::MAX - 1, u32::MAX, 0, 1]);
+        assert_eq!(arrivals.next, Some((1 << 32) + 2));
+    }
+
+    #[test]
+    fn no_more_than_so_many_wait() {
+        let numbers: Vec<u32> = (1..=MOST_HELD as u32 + 1).collect();
+        let mut arrivals = Arrivals { next: Some(0), ..Arrivals::default() };
+        assert_eq!(passed(&mut arrivals, &numbers, false, HOLD), numbers);
+    }
+}

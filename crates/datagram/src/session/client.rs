@@ -1,0 +1,331 @@
+//! A client: shakes hands, probes its paths, makes new keys in time, and begins anew when the server does not know it any more.
+
+use super::epoch::Epoch;
+use super::noise::Initiator;
+use super::outbox::Outbox;
+use super::peer::{Heard, Out, Path, Peer, What, stamp};
+use crate::datagram::Datagram;
+use crate::format::{HANDSHAKE, Handshake, Message, Outer, hello, read_outer};
+use anabranch_policy::datagram::DatagramPolicy;
+use anabranch_policy::time::{Duration, Instant};
+
+/// Paths are probed this often while there is something to send or to receive,
+const PROBE: Duration = Duration::from_millis(250);
+/// and this often otherwise: NATs forget a UDP flow after 30 s (RFC 4787, REQ-5, and what is seen).
+const PROBE_IDLE: Duration = Duration::from_secs(5);
+/// How long after the last datagram of a program that counts as otherwise.
+const ACTIVE: Duration = Duration::from_secs(5);
+/// A path is not usable when a probe was not answered for this time and two round trips: three probes.
+const UNANSWERED: Duration = Duration::from_millis(750);
+/// After this time without a word on any path a handshake is tried: the server may have been restarted.
+const SILENCE: Duration = Duration::from_secs(2);
+/// The first message is repeated after this time, and after twice the time each further time,
+const FIRST_REPEAT: Duration = Duration::from_millis(250);
+/// at most this.
+const LAST_REPEAT: Duration = Duration::from_secs(2);
+
+/// Whether the server is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ClientState {
+    /// It has never answered.
+    Beginning,
+    /// It answers over at least one path.
+    Connected,
+    /// It has answered, and does not now.
+    Lost,
+}
+
+/// A message that waits for its answer.
+struct Hello {
+    initiator: Initiator,
+    datagram: [u8; HANDSHAKE + 1],
+    next: Instant,
+    pause: Duration,
+}
+
+/// What a client knows of a path beside what both ends do.
+#[derive(Debug, Default)]
+struct Lane {
+    open: bool,
+    outbox: Outbox<()>,
+    /// When the first probe was sent that nothing has answered yet.
+    unanswered: Option<Instant>,
+}
+
+/// The outboxes of all paths.
+#[derive(Debug, Default)]
+struct Lanes(Vec<Lane>);
+
+impl Out for Lanes {
+    fn push(&mut self, path: u8, write: impl FnOnce(&mut Vec<u8>)) -> Option<usize> {
+        self.0.get_mut(usize::from(path)).filter(|lane| lane.open)?.outbox.push((), write)
+    }
+}
+
+/// A client.
+pub struct ClientSession {
+    key: [u8; 32],
+    /// Drawn at random; the server knows the client by it over all keys.
+    number: u64,
+    peer: Peer,
+    lanes: Lanes,
+    current: Option<Epoch>,
+    previous: Option<Epoch>,
+    hello: Option<Hello>,
+    /// What the server knows this client by; another number if it has forgotten it.
+    known_as: Option<u64>,
+    heard: Instant,
+    active: Instant,
+    probe_due: Instant,
+    /// Datagrams that were not good.
+    pub rejected: u64,
+    /// Handshakes that came to an end.
+    pub handshakes: u64,
+}
+
+impl ClientSession {
+    /// A client that is called `number`; it has no path yet.
+    pub fn new(key: [u8; 32], number: u64, policy: Box<dyn DatagramPolicy>, now: Instant) -> Self {
+        Self {
+            key,
+            number,
+            peer: Peer::new(policy),
+            lanes: Lanes::default(),
+            current: None,
+            previous: None,
+            hello: None,
+            known_as: None,
+            heard: now,
+            active: now,
+            probe_due: now,
+            rejected: 0,
+            handshakes: 0,
+        }
+    }
+
+    /// An uplink is there, or another in its place.
+    pub fn open_path(&mut self, number: u8, now: Instant) {
+        if self.peer.add_path(number).is_none() {
+            return;
+        }
+        let index = usize::from(number);
+        if self.lanes.0.len() <= index {
+            self.lanes.0.resize_with(index + 1, Lane::default);
+        }
+        if let Some(lane) = self.lanes.0.get_mut(index) {
+            *lane = Lane { open: true, ..Lane::default() };
+        }
+        self.probe_due = now;
+        if let Some(hello) = &mut self.hello {
+            (hello.next, hello.pause) = (now, FIRST_REPEAT);
+        }
+    }
+
+    /// An uplink is gone.
+    pub fn close_path(&mut self, number: u8) {
+        if let Some(lane) = self.lanes.0.get_mut(usize::from(number)) {
+            *lane = Lane::default();
+        }
+        if let Some((_, path)) = self.peer.paths_mut().find(|(other, _)| *other == number) {
+            path.usable = false;
+        }
+    }
+
+    /// Sends a program's datagram; whether it is on its way.
+    pub fn send(&mut self, now: Instant, datagram: &Datagram) -> bool {
+        self.wake(now);
+        let Some(epoch) = self.current.as_mut().filter(|epoch| !epoch.is_over(now)) else {
+            self.peer.unsent += 1;
+            return false;
+        };
+        self.peer.send(now, epoch, datagram, &mut self.lanes)
+    }
+
+    /// Something is going on: paths are probed more often from now on.
+    fn wake(&mut self, now: Instant) {
+        self.active = now;
+        self.probe_due = self.probe_due.min(now + PROBE);
+    }
+
+    /// A datagram came over a path.
+    pub fn handle_datagram(&mut self, now: Instant, number: u8, datagram: &mut [u8]) {
+        match read_outer(datagram) {
+            Some(Outer::Answer(answer)) => {
+                let answer = *answer;
+                self.handle_answer(now, &answer);
+            }
+            Some(Outer::Sealed(header)) if header.path == number => {
+                let epochs = self.current.iter_mut().chain(&mut self.previous);
+                let epoch = epochs.into_iter().find(|epoch| epoch.id() == header.session && !epoch.is_over(now));
+                let heard = epoch.and_then(|epoch| self.peer.open(now, epoch, &header, datagram));
+                match heard {
+                    Some(heard) => self.handle_heard(now, number, heard),
+                    None => self.rejected += 1,
+                }
+            }
+            _ => self.rejected += 1,
+        }
+    }
+
+    fn handle_answer(&mut self, now: Instant, answer: &Handshake) {
+        let Some(hello) = &mut self.hello else { return };
+        let Ok((epoch, known_as)) = hello.initiator.finish(answer, now) else {
+            self.rejected += 1;
+            return;
+        };
+        if self.known_as.replace(known_as).is_some_and(|before| before != known_as) {
+            self.peer.restart();
+        }
+        self.previous = self.current.replace(epoch);
+        self.hello = None;
+        self.handshakes += 1;
+        self.heard = now;
+        // The server sends with the new keys as soon as it has heard us use them.
+        self.probe_due = now;
+    }
+
+    fn handle_heard(&mut self, now: Instant, number: u8, heard: Heard) {
+        self.heard = now;
+        match heard.what {
+            What::Data => self.wake(now),
+            What::Answer(echo) => {
+                let sample = Duration::from_micros(stamp(now).wrapping_sub(echo).into());
+                let lane = self.lanes.0.get_mut(usize::from(number));
+                lane.into_iter().for_each(|lane| lane.unanswered = None);
+                if let Some((_, path)) = self.peer.paths_mut().find(|(other, _)| *other == number) {
+                    path.usable = true;
+                    path.round_trip = Some(smoothed(path.round_trip, sample));
+                }
+            }
+            // The server says goodbye: another may take its place.
+            What::Close => self.begin_hello(now),
+            What::Probe(..) | What::Report(_) | What::Unknown => {}
+        }
+    }
+
+    /// Something may be due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.previous = self.previous.take().filter(|epoch| !epoch.is_over(now));
+        self.current = self.current.take().filter(|epoch| !epoch.is_over(now));
+        if self.needs_hello(now) {
+            self.begin_hello(now);
+        }
+        if let Some(hello) = self.hello.as_mut().filter(|hello| hello.next <= now) {
+            for lane in self.lanes.0.iter_mut().filter(|lane| lane.open) {
+                lane.outbox.push((), |out| out.extend(hello.datagram));
+            }
+            hello.next = now + hello.pause;
+            hello.pause = (hello.pause + hello.pause).min(LAST_REPEAT);
+        }
+        self.judge_paths(now);
+        if self.probe_due <= now {
+            self.probe(now);
+        }
+        if self.peer.report_is_due(now)
+            && let (Some(epoch), Some(path)) = (&mut self.current, self.peer.best_path())
+        {
+            self.peer.tell(now, epoch, path, &mut self.lanes, Message::Report);
+        }
+        self.peer.handle_timeout(now);
+    }
+
+    fn needs_hello(&self, now: Instant) -> bool {
+        let silent = || self.heard + SILENCE <= now && self.lanes.0.iter().any(|lane| lane.unanswered.is_some());
+        self.hello.is_none() && self.current.as_ref().is_none_or(|epoch| epoch.is_old(now) || silent())
+    }
+
+    fn begin_hello(&mut self, now: Instant) {
+        if let (None, Ok((initiator, message))) = (&self.hello, Initiator::new(&self.key, self.number)) {
+            self.hello = Some(Hello { initiator, datagram: hello(&message), next: now, pause: FIRST_REPEAT });
+        }
+    }
+
+    fn judge_paths(&mut self, now: Instant) {
+        for (number, path) in self.peer.paths_mut() {
+            let lane = self.lanes.0.get(usize::from(number));
+            if lane.is_some_and(|lane| now >= gives_up(lane, path)) {
+                path.usable = false;
+            }
+        }
+    }
+
+    fn probe(&mut self, now: Instant) {
+        let waits = self.lanes.0.iter().any(|lane| lane.unanswered.is_some());
+        let often = waits || now.since(self.active) < ACTIVE;
+        self.probe_due = now + if often { PROBE } else { PROBE_IDLE };
+        let Some(epoch) = &mut self.current else { return };
+        for number in 0..self.lanes.0.len() {
+            let Some(lane) = self.lanes.0.get_mut(number).filter(|lane| lane.open) else { continue };
+            lane.unanswered.get_or_insert(now);
+            self.peer.tell(now, epoch, number as u8, &mut self.lanes, Message::Probe);
+        }
+        // An answer is due in a round trip; if none comes, it is asked again soon.
+        if self.lanes.0.iter().any(|lane| lane.open) {
+            self.probe_due = self.probe_due.min(now + PROBE_IDLE);
+        }
+    }
+
+    /// When [`Self::handle_timeout`] is to be called.
+    pub fn poll_timeout(&self) -> Instant {
+        let hello = self.hello.as_ref().map_or(Instant::NEVER, |hello| hello.next);
+        let renewal = match (&self.hello, &self.current) {
+            (Some(_), _) => Instant::NEVER,
+            (None, Some(epoch)) => epoch.renew_at(),
+            (None, None) => Instant::ZERO,
+        };
+        let paths = self
+            .peer
+            .paths()
+            .filter(|(_, path)| path.usable)
+            .filter_map(|(number, path)| self.lanes.0.get(usize::from(number)).map(|lane| gives_up(lane, path)));
+        let paths = paths.min().unwrap_or(Instant::NEVER);
+        hello.min(renewal).min(paths).min(self.probe_due).min(self.peer.poll_timeout())
+    }
+
+    /// A datagram for a program.
+    pub fn poll_datagram(&mut self) -> Option<Datagram> {
+        self.peer.poll_datagram()
+    }
+
+    /// What is to be sent over a path.
+    pub fn outbox(&mut self, number: u8) -> Option<&mut Outbox<()>> {
+        self.lanes.0.get_mut(usize::from(number)).map(|lane| &mut lane.outbox)
+    }
+
+    /// Says goodbye on all paths.
+    pub fn close(&mut self, now: Instant) {
+        if let Some(epoch) = &mut self.current {
+            self.peer.close(now, epoch, &mut self.lanes);
+        }
+    }
+
+    /// Whether the server is there.
+    pub fn state(&self) -> ClientState {
+        match (&self.known_as, self.peer.paths().any(|(_, path)| path.usable)) {
+            (None, _) => ClientState::Beginning,
+            (Some(_), true) => ClientState::Connected,
+            (Some(_), false) => ClientState::Lost,
+        }
+    }
+
+    /// What is known of a path.
+    pub fn path(&self, number: u8) -> Option<&Path> {
+        self.peer.path(number)
+    }
+
+    /// Datagrams that no path could carry, copies that were removed, and datagrams that nobody took.
+    pub fn counts(&self) -> (u64, u64, u64) {
+        (self.peer.unsent, self.peer.duplicates(), self.peer.untaken)
+    }
+}
+
+/// When a path counts as not usable if nothing answers until then.
+fn gives_up(lane: &Lane, path: &Path) -> Instant {
+    let round_trip = path.round_trip.unwrap_or(Duration::ZERO);
+    lane.unanswered.map_or(Instant::NEVER, |since| since + UNANSWERED + round_trip + round_trip)
+}
+
+/// RFC 6298, section 2: an eighth of each sample.
+fn smoothed(before: Option<Duration>, sample: Duration) -> Duration {
+    before.map_or(sample, |before| Duration::from_nanos((before.as_nanos() / 8) * 7 + sample.as_nanos() / 8))
+}

@@ -1,0 +1,176 @@
+//! One pair of keys: seals and opens datagrams of all paths, and lets none be opened twice.
+//!
+//! Each path has its counter and its window in each direction, so that a path that is slower by any amount loses nothing. The
+//! nonce is the path (four bytes) and the counter (eight), and the header is authenticated. The keys are those that the Noise
+//! protocol ends with; the cipher is `ring`'s, in place, since `snow` copies each byte and authenticates no header.
+
+use super::window::Window;
+use crate::format::{HEADER, Header};
+use anabranch_policy::datagram::MAX_PATHS;
+use anabranch_policy::time::{Duration, Instant};
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+
+/// How many datagrams of a path may overtake one before that counts as seen.
+const WINDOW: u64 = 4_096;
+/// After this time the client makes new keys.
+pub const RENEW_AFTER: Duration = Duration::from_secs(120);
+/// Or after so many datagrams of a path.
+const RENEW_AFTER_SENT: u64 = 1 << 40;
+/// Older keys are not used at all.
+pub const LIFETIME: Duration = Duration::from_secs(300);
+
+/// One pair of keys.
+pub struct Epoch {
+    id: u64,
+    outgoing: LessSafeKey,
+    incoming: LessSafeKey,
+    begun: Instant,
+    sealed: u64,
+    windows: Vec<Option<Window>>,
+}
+
+impl Epoch {
+    pub fn new(id: u64, outgoing: &[u8; 32], incoming: &[u8; 32], begun: Instant) -> Self {
+        Self { id, outgoing: key(outgoing), incoming: key(incoming), begun, sealed: 0, windows: Vec::new() }
+    }
+
+    /// Its number on the wire.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Whether the client should make new keys.
+    pub fn is_old(&self, now: Instant) -> bool {
+        now.since(self.begun) >= RENEW_AFTER || self.sealed >= RENEW_AFTER_SENT
+    }
+
+    /// Whether it is too old to be used.
+    pub fn is_over(&self, now: Instant) -> bool {
+        now.since(self.begun) >= LIFETIME
+    }
+
+    /// When it should be renewed, at the latest.
+    pub fn renew_at(&self) -> Instant {
+        self.begun + RENEW_AFTER
+    }
+
+    /// Adds a sealed datagram to `out`, of what `write` adds. `counter` must not have been used with this path before.
+    pub fn seal(&mut self, path: u8, counter: u64, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+        let header = Header { path, session: self.id, counter }.bytes();
+        out.extend(header);
+        let begin = out.len();
+        write(out);
+        let plain = out.get_mut(begin..).unwrap_or_default();
+        let tag = self.outgoing.seal_in_place_separate_tag(nonce(path, counter), Aad::from(header), plain);
+        let tag = tag.expect("a datagram is shorter than 64 GB");
+        out.extend_from_slice(tag.as_ref());
+        self.sealed += 1;
+    }
+
+    /// Opens a datagram where it is, if it is good and was not opened before: what was sealed, and whether its counter is the highest
+    /// of its path.
+    pub fn open<'a>(&mut self, header: &Header, datagram: &'a mut [u8]) -> Option<(&'a [u8], bool)> {
+        let index = usize::from(header.path).min(MAX_PATHS);
+        if self.windows.get(index).and_then(Option::as_ref).is_some_and(|window| !window.is_new(header.counter)) {
+            return None;
+        }
+        let (before, sealed) = datagram.split_at_mut_checked(HEADER)?;
+        let nonce = nonce(header.path, header.counter);
+        let plain = self.incoming.open_in_place(nonce, Aad::from(&*before), sealed).ok()?;
+        // Memory is taken only for who has the keys.
+        if self.windows.len() <= index {
+            self.windows.resize_with(index + 1, || None);
+        }
+        let highest = self.windows.get_mut(index)?.get_or_insert_with(|| Window::new(WINDOW)).insert(header.counter);
+        Some((plain, highest))
+    }
+}
+
+impl Epoch {
+    /// Whether a datagram is good, without a trace.
+    pub fn try_open(&self, header: &Header, datagram: &mut [u8]) -> bool {
+        let Some((before, sealed)) = datagram.split_at_mut_checked(HEADER) else { return false };
+        self.incoming.open_in_place(nonce(header.path, header.counter), Aad::from(&*before), sealed).is_ok()
+    }
+}
+
+fn key(bytes: &[u8; 32]) -> LessSafeKey {
+    LessSafeKey::new(UnboundKey::new(&AES_256_GCM, bytes).expect("the key has the length"))
+}
+
+fn nonce(path: u8, counter: u64) -> Nonce {
+    let mut bytes = [0; 12];
+    let (first, last) = bytes.split_at_mut(4);
+    first.copy_from_slice(&u32::from(path).to_be_bytes());
+    last.copy_from_slice(&counter.to_be_bytes());
+    Nonce::assume_unique_for_key(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{Outer, TAG, read_outer};
+
+    fn pair() -> (Epoch, Epoch) {
+        (Epoch::new(5, &[1; 32], &[2; 32], Instant::ZERO), Epoch::new(5, &[2; 32], &[1; 32], Instant::ZERO))
+    }
+
+    fn sealed(from: &mut Epoch, path: u8, counter: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        from.seal(path, counter, &mut out, |out| out.extend(b"words"));
+        out
+    }
+
+    fn open(by: &mut Epoch, mut datagram: Vec<u8>) -> Option<(Vec<u8>, bool)> {
+        let Some(Outer::Sealed(header)) = read_outer(&datagram) else { panic!("not sealed") };
+        by.open(&header, &mut datagram).map(|(plain, highest)| (plain.to_vec(), highest))
+    }
+
+    #[test]
+    fn a_datagram_is_opened_once() {
+        let (mut ours, mut theirs) = pair();
+        let datagram = sealed(&mut ours, 1, 0);
+        assert_eq!(datagram.len(), 5 + HEADER + TAG);
+        assert_eq!(open(&mut theirs, datagram.clone()), Some((b"words".to_vec(), true)));
+        assert_eq!(open(&mut theirs, datagram), None);
+    }
+
+    #[test]
+    fn a_path_that_is_slower_by_a_million_datagrams_loses_nothing() {
+        let (mut ours, mut theirs) = pair();
+        let slow = sealed(&mut ours, 0, 0);
+        let fast = sealed(&mut ours, 1, 1_000_000);
+        assert!(open(&mut theirs, fast).is_some());
+        assert_eq!(open(&mut theirs, slow), Some((b"words".to_vec(), true)));
+    }
+
+    #[test]
+    fn one_that_was_overtaken_on_its_path_is_good_and_not_the_highest() {
+        let (mut ours, mut theirs) = pair();
+        let (first, second) = (sealed(&mut ours, 0, 0), sealed(&mut ours, 0, 1));
+        assert_eq!(open(&mut theirs, second).map(|(_, highest)| highest), Some(true));
+        assert_eq!(open(&mut theirs, first).map(|(_, highest)| highest), Some(false));
+    }
+
+    #[test]
+    fn a_changed_bit_anywhere_is_found_out_and_the_true_one_still_counts() {
+        let (mut ours, mut theirs) = pair();
+        let datagram = sealed(&mut ours, 1, 3);
+        for bit in 0..datagram.len() * 8 {
+            let mut changed = datagram.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            // In the first bytes it is no longer a sealed datagram at all, or of a path that there is not.
+            if matches!(read_outer(&changed), Some(Outer::Sealed(_))) {
+                assert_eq!(open(&mut theirs, changed), None, "bit {bit}");
+            }
+        }
+        assert!(open(&mut theirs, datagram).is_some());
+    }
+
+    #[test]
+    fn what_was_sent_does_not_come_back_as_the_peers() {
+        let (mut ours, _) = pair();
+        let datagram = sealed(&mut ours, 1, 0);
+        assert_eq!(open(&mut ours, datagram), None);
+    }
+}

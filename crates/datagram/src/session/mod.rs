@@ -1,0 +1,22 @@
+//! Clients and servers of sealed datagrams without sockets and clocks: datagrams and the time are arguments, what is to be sent is
+//! in an outbox.
+//!
+//! Only the handshake is not a function of these: its keys are the operating system's random numbers.
+
+mod arrivals;
+mod client;
+mod epoch;
+mod noise;
+mod outbox;
+mod peer;
+mod receiving;
+mod sending;
+mod server;
+mod window;
+
+pub use client::{ClientSession, ClientState};
+pub use outbox::{Batch, Outbox};
+pub use server::{Fresh, ServerCounters, ServerSessions, Whereabouts};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,393 @@
+//! A server: proves clients, keeps a session for each, and knows where each of their paths comes from now.
+
+use super::epoch::Epoch;
+use super::noise::{Response, respond};
+use super::outbox::Outbox;
+use super::peer::{Heard, Out, Peer, What};
+use crate::config::PolicyFactory;
+use crate::datagram::Datagram;
+use crate::format::{Handshake, Header, Message, Outer, answer, read_outer};
+use anabranch_policy::time::{Duration, Instant};
+use core::net::{IpAddr, SocketAddr};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+/// Handshakes a second that are computed; what is beyond is not answered. Each takes about as long as fifty sealed datagrams.
+const HELLOS_PER_SECOND: u64 = 100;
+/// How many may come at once.
+const BURST: u64 = 100;
+/// Most handshakes whose clients have not been heard since, the oldest of which goes.
+const MOST_PENDING: usize = 256;
+/// How long the answer to a handshake is kept.
+const PENDING: Duration = Duration::from_secs(30);
+/// A client that says nothing for this time is forgotten. It probes every 5 s at least.
+const CLIENT_IDLE: Duration = Duration::from_secs(180);
+/// A path is not usable that is heard of so much later than another: a client probes all of its paths at once.
+const BEHIND: Duration = Duration::from_secs(1);
+/// Whether clients are gone is looked for this often.
+const LOOK: Duration = Duration::from_secs(1);
+/// What is due is looked for this often at most.
+const TICK: Duration = Duration::from_millis(5);
+
+/// Where a path of a client comes from, and which of our addresses it comes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Whereabouts {
+    pub client: SocketAddr,
+    pub ours: Option<IpAddr>,
+}
+
+/// What a server has counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ServerCounters {
+    /// Clients that have proven the key.
+    pub clients: u64,
+    /// Their handshakes; each makes new keys.
+    pub handshakes: u64,
+    /// First messages that did not prove the key.
+    pub unproven: u64,
+    /// First messages that were not looked at, since there were too many.
+    pub not_looked_at: u64,
+    /// Clients that were refused, since there were too many.
+    pub refused: u64,
+    /// Datagrams that were none, or none that could be opened: changed, repeated, of a session that is over.
+    pub rejected: u64,
+    /// Changes of a path's address.
+    pub moved: u64,
+    /// Datagrams of programs that came.
+    pub received: u64,
+    /// Datagrams for programs that were sent.
+    pub sent: u64,
+}
+
+/// A handshake that was answered.
+struct Pending {
+    hello: Handshake,
+    answer: Handshake,
+    client: u64,
+    known_as: u64,
+    /// Nothing once the client has used it.
+    epoch: Option<Epoch>,
+    since: Instant,
+}
+
+/// A path's place, and when it was heard.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    whereabouts: Whereabouts,
+    heard: Instant,
+}
+
+/// A client.
+struct Known {
+    known_as: u64,
+    peer: Peer,
+    current: Epoch,
+    previous: Option<Epoch>,
+    places: Vec<Option<Place>>,
+    /// The paths that the client says the server answers over.
+    answered: u32,
+    heard: Instant,
+}
+
+/// A datagram of a program, and whose it is.
+pub type Fresh = (u64, Datagram);
+
+/// The sessions of all clients.
+pub struct ServerSessions {
+    keys: Vec<[u8; 32]>,
+    policy: PolicyFactory,
+    most: usize,
+    draw: Box<dyn FnMut() -> u64 + Send>,
+    clients: BTreeMap<u64, Known>,
+    /// Which client a session is of.
+    sessions: HashMap<u64, u64>,
+    pending: VecDeque<Pending>,
+    /// Handshakes that may be computed now, and when that was settled.
+    allowance: (u64, Instant),
+    outbox: Outbox<Whereabouts>,
+    arrived: VecDeque<Fresh>,
+    gone: Vec<u64>,
+    tick: Instant,
+    counters: ServerCounters,
+}
+
+/// Where a client's datagrams go.
+struct Lanes<'a> {
+    outbox: &'a mut Outbox<Whereabouts>,
+    places: &'a [Option<Place>],
+}
+
+impl Out for Lanes<'_> {
+    fn push(&mut self, path: u8, write: impl FnOnce(&mut Vec<u8>)) -> Option<usize> {
+        let place = (*self.places.get(usize::from(path))?)?;
+        self.outbox.push(place.whereabouts, write)
+    }
+}
+
+impl ServerSessions {
+    /// No clients yet. `draw` draws random numbers.
+    pub fn new(
+        keys: Vec<[u8; 32]>,
+        policy: PolicyFactory,
+        most: usize,
+        draw: impl FnMut() -> u64 + Send + 'static,
+    ) -> Self {
+        Self {
+            keys,
+            policy,
+            most,
+            draw: Box::new(draw),
+            clients: BTreeMap::new(),
+            sessions: HashMap::new(),
+            pending: VecDeque::new(),
+            allowance: (BURST, Instant::ZERO),
+            outbox: Outbox::default(),
+            arrived: VecDeque::new(),
+            gone: Vec::new(),
+            tick: Instant::NEVER,
+            counters: ServerCounters::default(),
+        }
+    }
+
+    /// A datagram came.
+    pub fn handle_datagram(&mut self, now: Instant, from: Whereabouts, datagram: &mut [u8]) {
+        match read_outer(datagram) {
+            Some(Outer::Hello(hello)) => {
+                let hello = *hello;
+                self.handle_hello(now, from, &hello);
+            }
+            Some(Outer::Sealed(header)) => self.handle_sealed(now, from, &header, datagram),
+            _ => self.counters.rejected += 1,
+        }
+    }
+
+    fn handle_hello(&mut self, now: Instant, from: Whereabouts, hello: &Handshake) {
+        // The same message again, which also comes over each path, has the same answer and costs nothing.
+        if let Some(pending) = self.pending.iter().find(|pending| pending.hello == *hello) {
+            self.outbox.push(from, |out| out.extend(answer(&pending.answer)));
+            return;
+        }
+        if !self.may_compute(now) {
+            self.counters.not_looked_at += 1;
+            return;
+        }
+        let drawn = (self.draw)();
+        let known_as = |client: u64| self.clients.get(&client).map_or(drawn, |known| known.known_as);
+        let response = self.keys.iter().find_map(|key| respond(key, known_as, hello, now).ok());
+        let Some(Response { client, answer: message, epoch, known_as }) = response else {
+            self.counters.unproven += 1;
+            return;
+        };
+        while self.pending.len() >= MOST_PENDING {
+            self.pending.pop_front();
+        }
+        let pending = Pending { hello: *hello, answer: message, client, known_as, epoch: Some(epoch), since: now };
+        self.pending.push_back(pending);
+        self.outbox.push(from, |out| out.extend(answer(&message)));
+    }
+
+    fn may_compute(&mut self, now: Instant) -> bool {
+        let (left, since) = self.allowance;
+        let earned = now.since(since).as_nanos() / (1_000_000_000 / HELLOS_PER_SECOND);
+        if earned > 0 {
+            self.allowance = ((left + earned).min(BURST), now);
+        }
+        let may = self.allowance.0 > 0;
+        self.allowance.0 = self.allowance.0.saturating_sub(1);
+        may
+    }
+
+    fn handle_sealed(&mut self, now: Instant, from: Whereabouts, header: &Header, datagram: &mut [u8]) {
+        let client = match self.sessions.get(&header.session) {
+            Some(client) => Some(*client),
+            None => self.confirm(now, header, datagram),
+        };
+        let known = client.and_then(|client| Some((client, self.clients.get_mut(&client)?)));
+        let Some((client, known)) = known else {
+            self.counters.rejected += 1;
+            return;
+        };
+        let epochs = core::iter::once(&mut known.current).chain(&mut known.previous);
+        let epoch = epochs.into_iter().find(|epoch| epoch.id() == header.session && !epoch.is_over(now));
+        let Some(heard) = epoch.and_then(|epoch| known.peer.open(now, epoch, header, datagram)) else {
+            self.counters.rejected += 1;
+            return;
+        };
+        self.counters.moved += u64::from(known.note(now, header.path, from, &heard));
+        self.handle_heard(now, client, header.path, heard);
+    }
+
+    /// The first datagram of a session proves that the client of its handshake is there now.
+    fn confirm(&mut self, now: Instant, header: &Header, datagram: &mut [u8]) -> Option<u64> {
+        let of_it = |pending: &&mut Pending| pending.epoch.as_ref().is_some_and(|epoch| epoch.id() == header.session);
+        let pending = self.pending.iter_mut().find(of_it)?;
+        // It is opened on a copy: with the session it is opened again.
+        pending.epoch.as_ref()?.try_open(header, &mut datagram.to_vec()).then_some(())?;
+        let (client, known_as, full) = (pending.client, pending.known_as, self.clients.len() >= self.most);
+        if full && !self.clients.contains_key(&client) {
+            self.counters.refused += 1;
+            return None;
+        }
+        let epoch = pending.epoch.take()?;
+        self.sessions.insert(epoch.id(), client);
+        self.counters.handshakes += 1;
+        match self.clients.get_mut(&client) {
+            Some(known) => {
+                let previous = core::mem::replace(&mut known.current, epoch);
+                if let Some(older) = known.previous.replace(previous) {
+                    self.sessions.remove(&older.id());
+                }
+            }
+            None => {
+                self.counters.clients += 1;
+                let peer = Peer::new((self.policy)());
+                let places = Vec::new();
+                let known =
+                    Known { known_as, peer, current: epoch, previous: None, places, answered: u32::MAX, heard: now };
+                self.clients.insert(client, known);
+            }
+        }
+        Some(client)
+    }
+
+    fn handle_heard(&mut self, now: Instant, client: u64, path: u8, heard: Heard) {
+        let Some(known) = self.clients.get_mut(&client) else { return };
+        match heard.what {
+            What::Probe(sent, usable) => {
+                known.answered = usable;
+                known.judge_paths();
+                let Known { peer, current, places, .. } = known;
+                let mut lanes = Lanes { outbox: &mut self.outbox, places };
+                peer.tell(now, current, path, &mut lanes, |told| Message::Answer(sent, told));
+            }
+            What::Report(usable) => {
+                known.answered = usable;
+                known.judge_paths();
+            }
+            What::Close => self.forget(client),
+            What::Data | What::Answer(_) | What::Unknown => {}
+        }
+        self.collect(now, client);
+    }
+
+    /// Takes what came from a client, and sees when something is due.
+    fn collect(&mut self, now: Instant, client: u64) {
+        self.tick = self.tick.min(now + LOOK);
+        let Some(known) = self.clients.get_mut(&client) else { return };
+        while let Some(datagram) = known.peer.poll_datagram() {
+            self.counters.received += 1;
+            self.arrived.push_back((client, datagram));
+        }
+        self.tick = self.tick.min(known.peer.poll_timeout());
+    }
+
+    fn forget(&mut self, client: u64) {
+        if let Some(known) = self.clients.remove(&client) {
+            self.sessions.remove(&known.current.id());
+            known.previous.map(|previous| self.sessions.remove(&previous.id()));
+            self.gone.push(client);
+        }
+    }
+
+    /// Sends a datagram to a program of a client; whether it is on its way.
+    pub fn send(&mut self, now: Instant, client: u64, datagram: &Datagram) -> bool {
+        let Some(known) = self.clients.get_mut(&client) else { return false };
+        if known.current.is_over(now) {
+            return false;
+        }
+        known.judge_paths();
+        let Known { peer, current, places, .. } = known;
+        let sent = peer.send(now, current, datagram, &mut Lanes { outbox: &mut self.outbox, places });
+        self.counters.sent += u64::from(sent);
+        sent
+    }
+
+    /// Something may be due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while self.pending.front().is_some_and(|pending| now.since(pending.since) >= PENDING) {
+            self.pending.pop_front();
+        }
+        let idle = |known: &Known| now.since(known.heard) >= CLIENT_IDLE || known.current.is_over(now);
+        let gone: Vec<u64> = self.clients.iter().filter(|(_, known)| idle(known)).map(|(client, _)| *client).collect();
+        gone.into_iter().for_each(|client| self.forget(client));
+        let mut next = now + LOOK;
+        for (client, known) in &mut self.clients {
+            let Known { peer, current, places, .. } = known;
+            if peer.report_is_due(now)
+                && let Some(path) = peer.best_path()
+            {
+                peer.tell(now, current, path, &mut Lanes { outbox: &mut self.outbox, places }, Message::Report);
+            }
+            peer.handle_timeout(now);
+            while let Some(datagram) = peer.poll_datagram() {
+                self.counters.received += 1;
+                self.arrived.push_back((*client, datagram));
+            }
+            next = next.min(peer.poll_timeout().max(now + TICK));
+        }
+        self.tick = next;
+    }
+
+    /// When [`Self::handle_timeout`] is to be called.
+    pub fn poll_timeout(&self) -> Instant {
+        self.tick
+    }
+
+    /// A datagram of a program.
+    pub fn poll_datagram(&mut self) -> Option<Fresh> {
+        self.arrived.pop_front()
+    }
+
+    /// A client that is gone.
+    pub fn poll_gone(&mut self) -> Option<u64> {
+        self.gone.pop()
+    }
+
+    /// What is to be sent.
+    pub fn outbox(&mut self) -> &mut Outbox<Whereabouts> {
+        &mut self.outbox
+    }
+
+    /// Says goodbye to all clients.
+    pub fn close(&mut self, now: Instant) {
+        for known in self.clients.values_mut() {
+            let Known { peer, current, places, .. } = known;
+            peer.close(now, current, &mut Lanes { outbox: &mut self.outbox, places });
+        }
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> ServerCounters {
+        self.counters
+    }
+
+    /// How many clients there are.
+    pub fn clients(&self) -> usize {
+        self.clients.len()
+    }
+}
+
+impl Known {
+    /// A good datagram came over a path; whether that has moved.
+    fn note(&mut self, now: Instant, path: u8, from: Whereabouts, heard: &Heard) -> bool {
+        self.heard = now;
+        let index = usize::from(path);
+        if self.places.len() <= index {
+            self.places.resize(index + 1, None);
+        }
+        let Some(place) = self.places.get_mut(index) else { return false };
+        let before = *place;
+        // One that was overtaken says where the client was.
+        let whereabouts = before.filter(|_| !heard.highest).map_or(from, |before| before.whereabouts);
+        *place = Some(Place { whereabouts, heard: now });
+        before.is_some_and(|before| before.whereabouts.client != whereabouts.client)
+    }
+
+    fn judge_paths(&mut self) {
+        let last = self.places.iter().flatten().map(|place| place.heard).max().unwrap_or(Instant::ZERO);
+        for (number, path) in self.peer.paths_mut() {
+            let place = self.places.get(usize::from(number)).copied().flatten();
+            let heard = place.is_some_and(|place| last.since(place.heard) < BEHIND);
+            path.usable = heard && self.answered & (1_u32 << number) != 0;
+        }
+    }
+}

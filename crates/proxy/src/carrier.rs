@@ -1,0 +1,94 @@
+//! Carries connections out whose clients are not a socket's: whoever has them says where each is to go, and lets it begin when that
+//! is reached.
+
+use super::counters::{Outcome, ProxyCounters};
+use super::failure::Failure;
+use super::outbound::{Choose, Outbound, Via};
+use super::relay::{Relay, SocketIs};
+use super::service::{Journal, Limits, Refused, Service, Tasks};
+use super::target::Target;
+use anabranch_stack::{Stack, Stream};
+use bytes::Bytes;
+use core::fmt;
+use std::sync::Arc;
+
+/// What can be chosen about a carrier.
+pub struct CarrierConfig {
+    /// Where connections go.
+    pub via: Via,
+    /// Asked for each connection.
+    pub choose: Choose,
+    /// What keeps clients from taking everything.
+    pub limits: Limits,
+    /// Who is told of each connection.
+    pub journal: Option<Journal>,
+}
+
+/// Carries connections over one of several stacks each.
+pub struct Carrier {
+    /// Whoever serves a client holds its stack.
+    stacks: Vec<Arc<Stack>>,
+    outbound: Arc<Outbound>,
+    tasks: Tasks,
+}
+
+impl Carrier {
+    /// A carrier whose connections go out over one of `stacks` each, of which there is at least one.
+    pub fn new(stacks: &[Stack], config: CarrierConfig) -> Self {
+        let service = Arc::new(Service::new(config.limits, config.journal));
+        let tasks = Tasks::new(Arc::clone(&service));
+        let outbound = Outbound { service, via: config.via, choose: config.choose };
+        Self { stacks: stacks.iter().cloned().map(Arc::new).collect(), outbound: Arc::new(outbound), tasks }
+    }
+
+    /// Connects to `target` for a client, tells `begin` what came of it, and carries the stream that it gives then. Returns false if there
+    /// are too many already: then `begin` is dropped.
+    pub fn carry<B>(&mut self, client: impl fmt::Display + Send + 'static, target: Target, begin: B) -> bool
+    where
+        B: FnOnce(Result<(), Failure>) -> Option<Stream> + Send + 'static,
+    {
+        let idlest = self.stacks.iter().min_by_key(|stack| Arc::strong_count(stack));
+        let (Some(seat), Some(stack)) = (self.tasks.admit(), idlest.map(Arc::clone)) else { return false };
+        let (outbound, runtime) = (Arc::clone(&self.outbound), stack.runtime().clone());
+        self.tasks.spawn(seat, &runtime, async move {
+            let (outcome, up, down) = serve(&outbound, &stack, &target, begin).await;
+            outbound.service.ended(outcome, up, down, || format!("{client} -> {target}"));
+        });
+        true
+    }
+
+    /// Gives back what clients that have gone had; never completes without one.
+    pub async fn reap(&mut self) {
+        self.tasks.reap().await;
+    }
+
+    /// Lets clients finish for a moment, then ends them. Gives the totals.
+    pub async fn drain(self) -> ProxyCounters {
+        self.tasks.drain().await
+    }
+}
+
+/// Serves one client from its first byte to its last; how it ended, and the bytes from and to it.
+async fn serve(
+    outbound: &Outbound,
+    stack: &Stack,
+    target: &Target,
+    begin: impl FnOnce(Result<(), Failure>) -> Option<Stream>,
+) -> (Outcome, u64, u64) {
+    // What is needed only until it is connected is returned then.
+    match Box::pin(outbound.connect(stack, Some(target))).await {
+        Ok((far, first)) => {
+            let Some(stream) = begin(Ok(())) else { return (Outcome::LeftEarly, 0, 0) };
+            // Whoever writes less than a segment wants it to arrive; if it has ended already, that will be seen.
+            let _ = stream.set_nodelay(true);
+            let Service { slots, limits, .. } = &*outbound.service;
+            let mut relay = Relay::new(stream, SocketIs::Client, far, Bytes::new(), slots.clone(), limits.idle);
+            relay.push_down(first);
+            relay.await
+        }
+        Err(Refused { failure, outcome }) => {
+            begin(Err(failure));
+            (outcome, 0, 0)
+        }
+    }
+}

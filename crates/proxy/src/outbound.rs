@@ -1,0 +1,100 @@
+//! The way out: straight to a target, or through a server of ours that goes on from there.
+
+use super::counters::Outcome;
+use super::failure::Failure;
+use super::far::{CONNECTED, Far, NAMED, SERVERS_OWN, initiate};
+use super::key::Key;
+use super::noise::Initiator;
+use super::service::{Refused, Service};
+use super::target::Target;
+use anabranch_mptcp::ConnectionConfig;
+use anabranch_stack::{Stack, Stream};
+use bytes::Bytes;
+use std::io;
+use std::sync::Arc;
+use tokio::time::timeout;
+
+/// Where connections go.
+#[derive(Clone)]
+pub enum Via {
+    /// Straight to the target. Names are resolved here.
+    Direct,
+    /// To a server of ours ([`super::Server`]), which goes on to the target. Names of targets are resolved there.
+    Server {
+        /// The server.
+        server: Target,
+        /// The key that both have.
+        key: Key,
+    },
+}
+
+/// How the connection to a target, or to the server for its sake, is to be made: policies, priority, buffers.
+pub type Choose = Box<dyn Fn(&Target) -> ConnectionConfig + Send + Sync>;
+
+/// What makes connections.
+pub(super) struct Outbound {
+    pub(super) service: Arc<Service>,
+    pub(super) via: Via,
+    pub(super) choose: Choose,
+}
+
+impl Outbound {
+    /// Connects to the target, or through the server; returns also what has come from there already.
+    pub(super) async fn connect(&self, stack: &Stack, target: Option<&Target>) -> Result<(Far, Bytes), Refused> {
+        let attempt = async {
+            match (&self.via, target) {
+                (Via::Direct, Some(target)) => {
+                    let (stream, _) = self.dial(stack, target, (self.choose)(target), Bytes::new()).await?;
+                    Ok((Far::Plain(stream), Bytes::new()))
+                }
+                (Via::Direct, None) => Err(Failure::General.into()),
+                (Via::Server { server, key }, target) => {
+                    let (initiator, message) = Initiator::new(key).map_err(|_no_random_numbers| Failure::General)?;
+                    let (config, first) = ((self.choose)(target.unwrap_or(server)), Bytes::copy_from_slice(&message));
+                    let (stream, sent) = self.dial(stack, server, config, first).await?;
+                    let far = initiate(stream, initiator, &message, sent).await.map_err(lost)?;
+                    ask(far, target).await
+                }
+            }
+        };
+        timeout(self.service.limits.connect, attempt).await.unwrap_or(Err(Failure::TimedOut.into()))
+    }
+
+    /// A stream to the address of `target` that answers first, and how much of `first` has been written to it.
+    async fn dial(
+        &self,
+        stack: &Stack,
+        target: &Target,
+        config: ConnectionConfig,
+        first: Bytes,
+    ) -> Result<(Stream, usize), Failure> {
+        let addresses = self.service.resolver.resolve(target).await?;
+        let (stream, sent) = stack.connect_to_any(None, &addresses, config, first).await?;
+        // It may have ended already; that will be seen.
+        let _ = stream.set_nodelay(true);
+        Ok((stream, sent))
+    }
+}
+
+/// What is told when a server does not answer as it should.
+fn lost(error: io::Error) -> Refused {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidData => {
+            Refused { failure: Failure::NotAllowed, outcome: Outcome::Unproven }
+        }
+        _ => Failure::from(error).into(),
+    }
+}
+
+/// Asks a server that has proved the key for the target.
+async fn ask(mut far: Far, target: Option<&Target>) -> Result<(Far, Bytes), Refused> {
+    let mut request = vec![if target.is_some() { NAMED } else { SERVERS_OWN }];
+    target.into_iter().for_each(|target| target.encode(&mut request));
+    far.write(&request).await.map_err(lost)?;
+    let answer = far.read_bytes().await.map_err(lost)?;
+    match answer.first() {
+        Some(&CONNECTED) => Ok((far, answer.slice(1..))),
+        Some(&reply) => Err(Failure::from_socks_reply(reply).into()),
+        None => Err(Failure::General.into()),
+    }
+}
