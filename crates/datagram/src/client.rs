@@ -2,48 +2,301 @@
 
 use crate::config::{ClientConfig, PathReport};
 use crate::datagram::{Datagram, LARGEST_PAYLOAD};
+use crate::session::{ClientSession, ClientState};
+use crate::socket::Socket;
+use crate::uplinks::{Change, Uplinks};
+use anabranch_host::Watch;
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_system::Clock;
+use core::fmt;
+use core::net::SocketAddr;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+use tokio::task::{AbortHandle, JoinSet};
+
+/// Interfaces are looked at this often at most.
+const PAUSE: Duration = Duration::from_millis(50);
+/// When to look again after something did not succeed.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// A handle to a client; copies are the same client.
 #[derive(Clone)]
 pub struct Client {
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Shared>,
 }
 
-#[derive(Default)]
 struct Shared {
-    dropped: u64,
+    server: SocketAddr,
+    clock: Clock,
+    inner: Mutex<Inner>,
+    /// Something is to be sent, or a deadline has changed.
+    wake: Notify,
+    /// A datagram came.
+    arrived: Notify,
+}
+
+struct Inner {
+    session: ClientSession,
+    lanes: Vec<Lane>,
+    too_large: u64,
+}
+
+/// The real half of a path.
+#[derive(Default)]
+struct Lane {
+    name: String,
+    socket: Option<Arc<Socket>>,
+    reader: Option<AbortHandle>,
+}
+
+/// What a client has counted, beside its paths.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ClientCounters {
+    /// Datagrams of programs that were dropped: no session or no path, or a full queue.
+    pub unsent: u64,
+    /// Datagrams of programs that were too large.
+    pub too_large: u64,
+    /// Copies that came after the first.
+    pub duplicates: u64,
+    /// Datagrams for programs that nobody took in time.
+    pub untaken: u64,
+    /// Datagrams that came and were not good: changed, repeated, from somebody else.
+    pub rejected: u64,
+    /// Handshakes that came to an end; each makes new keys.
+    pub handshakes: u64,
+}
+
+impl fmt::Display for ClientCounters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { unsent, too_large, duplicates, untaken, rejected, handshakes } = self;
+        write!(
+            f,
+            "{handshakes} handshakes; datagrams: {unsent} not sent, {too_large} too large, {duplicates} copies removed, {untaken} \
+             not taken, {rejected} rejected"
+        )
+    }
 }
 
 impl Client {
-    /// A client, and the task that works for it, to be spawned in a runtime. Handshakes happen in it, and again when the server was
-    /// restarted.
+    /// A client, and the task that works for it, to be spawned in a runtime; it ends when it is dropped. Handshakes happen in it, and
+    /// again when the server was restarted. To be called within a runtime with a clock; sockets belong to the network namespace of
+    /// the thread that calls this and runs the task.
     ///
     /// # Errors
-    /// If sockets cannot be opened, or there is no such interface.
-    pub fn start(_config: ClientConfig) -> io::Result<(Self, impl Future<Output = io::Result<()>> + Send + 'static)> {
-        Ok((Self { shared: Arc::default() }, async { std::future::pending().await }))
+    /// If the operating system has no sockets or random numbers, or there is no such interface.
+    pub fn start(config: ClientConfig) -> io::Result<(Self, impl Future<Output = io::Result<()>> + Send + 'static)> {
+        let mut number = [0; 8];
+        getrandom::fill(&mut number).map_err(io::Error::other)?;
+        let ClientConfig { server, key, interfaces, policy } = config;
+        let clock = Clock::new();
+        let session = ClientSession::new(key, u64::from_ne_bytes(number), policy, clock.now());
+        let inner = Inner { session, lanes: Vec::new(), too_large: 0 };
+        let (wake, arrived) = (Notify::new(), Notify::new());
+        let shared = Arc::new(Shared { server, clock, inner: Mutex::new(inner), wake, arrived });
+        let mut driver = Driver { shared: Arc::clone(&shared), readers: JoinSet::new(), uplinks: None };
+        if server.ip().is_loopback() && interfaces.is_empty() {
+            driver.open(0, None)?;
+        } else {
+            driver.uplinks = Some(Uplinks::new(server, interfaces)?);
+            driver.adjust()?;
+        }
+        Ok((Self { shared }, driver.run()))
     }
 
     /// Sends a datagram, or drops it and counts that: there is no session yet, no usable path, or it is too large. Never waits.
-    pub fn send(&self, _datagram: Datagram) -> bool {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner).dropped += 1;
-        false
+    pub fn send(&self, datagram: Datagram) -> bool {
+        let mut inner = self.shared.lock();
+        if datagram.payload.len() > LARGEST_PAYLOAD {
+            inner.too_large += 1;
+            return false;
+        }
+        let sent = inner.session.send(self.shared.clock.now(), &datagram);
+        drop(inner);
+        self.shared.wake.notify_one();
+        sent
     }
 
     /// The next datagram from the server. What nobody takes is dropped when too many wait.
     pub async fn receive(&self) -> Datagram {
-        std::future::pending().await
+        loop {
+            if let Some(datagram) = self.shared.lock().session.poll_datagram() {
+                return datagram;
+            }
+            self.shared.arrived.notified().await;
+        }
     }
 
-    /// The paths now.
+    /// Whether the server is there.
+    pub fn state(&self) -> ClientState {
+        self.shared.lock().session.state()
+    }
+
+    /// The paths now, in order of their numbers; one whose interface is gone is there and not usable.
     pub fn report(&self) -> Vec<PathReport> {
-        Vec::new()
+        let inner = self.shared.lock();
+        let path = |(number, lane): (u8, &Lane)| {
+            let path = inner.session.path(number)?;
+            let (datagrams_sent, bytes_sent) = path.sending.totals();
+            let (datagrams_received, bytes_received) = path.receiving.totals();
+            Some(PathReport {
+                name: lane.name.clone(),
+                usable: path.usable,
+                round_trip: path.round_trip,
+                loss: path.sending.loss(),
+                jitter: path.sending.variation(),
+                datagrams_sent,
+                bytes_sent,
+                datagrams_received,
+                bytes_received,
+            })
+        };
+        (0..).zip(&inner.lanes).filter_map(path).collect()
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> ClientCounters {
+        let inner = self.shared.lock();
+        let (unsent, duplicates, untaken) = inner.session.counts();
+        let (rejected, handshakes) = (inner.session.rejected, inner.session.handshakes);
+        ClientCounters { unsent, too_large: inner.too_large, duplicates, untaken, rejected, handshakes }
     }
 
     /// Largest payload that is carried.
     pub fn largest_payload(&self) -> usize {
         LARGEST_PAYLOAD
+    }
+
+    /// Tells the server that this client ends, so that it forgets it at once.
+    pub fn close(&self) {
+        let mut inner = self.shared.lock();
+        inner.session.close(self.shared.clock.now());
+        inner.flush(self.shared.server);
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Hands to the kernel what waits.
+    fn flush(&mut self, server: SocketAddr) {
+        for (number, lane) in (0..).zip(&self.lanes) {
+            let Some(outbox) = self.session.outbox(number).filter(|outbox| !outbox.is_empty()) else { continue };
+            match &lane.socket {
+                Some(socket) => outbox.drain(socket.most(), |batch| _ = socket.send(&batch, server, None)),
+                None => outbox.drain(1, |_| ()),
+            }
+        }
+    }
+}
+
+/// The task of a client.
+struct Driver {
+    shared: Arc<Shared>,
+    readers: JoinSet<()>,
+    uplinks: Option<(Uplinks, Watch)>,
+}
+
+impl Driver {
+    async fn run(mut self) -> io::Result<()> {
+        let mut look = Instant::NEVER;
+        loop {
+            let (now, next) = {
+                let mut inner = self.shared.lock();
+                let now = self.shared.clock.now();
+                if inner.session.poll_timeout() <= now {
+                    inner.session.handle_timeout(now);
+                    self.shared.arrived.notify_one();
+                }
+                inner.flush(self.shared.server);
+                (now, inner.session.poll_timeout())
+            };
+            if look <= now {
+                look = match self.adjust() {
+                    Ok(()) => Instant::NEVER,
+                    Err(_) => now + RETRY,
+                };
+                continue;
+            }
+            let pause = next.min(look).since(now);
+            tokio::select! {
+                () = self.shared.wake.notified() => {}
+                () = tokio::time::sleep(std::time::Duration::from_nanos(pause.as_nanos())) => {}
+                heard = changed(self.uplinks.as_ref()) => {
+                    heard?;
+                    look = look.min(self.shared.clock.now() + PAUSE);
+                }
+            }
+        }
+    }
+
+    /// Brings the paths in line with what the network looks like now.
+    fn adjust(&mut self) -> io::Result<()> {
+        let Some((uplinks, _)) = &mut self.uplinks else { return Ok(()) };
+        let mut outcome = Ok(());
+        for change in uplinks.look()? {
+            match change {
+                Change::Close { path } => self.close(path),
+                Change::Open { path, interface } => {
+                    if let Err(error) = self.open(path, Some(interface))
+                        && let Some((uplinks, _)) = &mut self.uplinks
+                    {
+                        uplinks.failed(path);
+                        outcome = Err(error);
+                    }
+                }
+            }
+        }
+        outcome
+    }
+
+    fn open(&mut self, number: u8, interface: Option<String>) -> io::Result<()> {
+        let socket = Arc::new(Socket::client(self.shared.server, interface.as_deref())?);
+        let reader = self.readers.spawn(read(Arc::clone(&self.shared), Arc::clone(&socket), number));
+        let name = interface.unwrap_or_else(|| "udp".to_owned());
+        let mut inner = self.shared.lock();
+        let index = usize::from(number);
+        if inner.lanes.len() <= index {
+            inner.lanes.resize_with(index + 1, Lane::default);
+        }
+        if let Some(lane) = inner.lanes.get_mut(index) {
+            *lane = Lane { name, socket: Some(socket), reader: Some(reader) };
+        }
+        inner.session.open_path(number, self.shared.clock.now());
+        Ok(())
+    }
+
+    fn close(&mut self, number: u8) {
+        let mut inner = self.shared.lock();
+        inner.session.close_path(number);
+        if let Some(lane) = inner.lanes.get_mut(usize::from(number)) {
+            lane.socket = None;
+            lane.reader.take().into_iter().for_each(|reader| reader.abort());
+        }
+    }
+}
+
+/// Completes when something has changed that paths depend on.
+async fn changed(uplinks: Option<&(Uplinks, Watch)>) -> io::Result<()> {
+    match uplinks {
+        Some((_, watch)) => watch.changed().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Takes what comes over a path.
+async fn read(shared: Arc<Shared>, socket: Arc<Socket>, number: u8) {
+    let mut inbox = socket.inbox();
+    let hear = |_, _, datagram: &mut [u8]| {
+        let now = shared.clock.now();
+        shared.lock().session.handle_datagram(now, number, datagram);
+    };
+    while socket.receive(&mut inbox, hear).await.is_ok() {
+        shared.arrived.notify_one();
+        shared.wake.notify_one();
     }
 }

@@ -24,6 +24,9 @@ pub type Allow = Arc<dyn Fn(SocketAddr) -> bool + Send + Sync>;
 /// Makes the policy of one client.
 pub type PolicyFactory = Arc<dyn Fn() -> Box<dyn DatagramPolicy> + Send + Sync>;
 
+/// Is told, in a line, what a user should hear of.
+pub type Journal = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// What a server needs to know.
 #[derive(Clone)]
 pub struct ServerConfig {
@@ -39,6 +42,8 @@ pub struct ServerConfig {
     pub nameservers: Vec<SocketAddr>,
     /// What keeps clients from taking everything.
     pub limits: Limits,
+    /// Who is told of what a user should know.
+    pub journal: Option<Journal>,
 }
 
 /// What keeps clients from taking everything.
@@ -54,7 +59,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { clients: 1_024, mappings_per_client: 1_024, mappings: 16_384 }
+        Self { clients: 1_024, mappings_per_client: 2_048, mappings: 8_192 }
     }
 }
 

@@ -1,45 +1,172 @@
-//! The server in real time.
+//! The server in real time: one socket for all clients, and the sockets of their mappings.
 
-use crate::config::ServerConfig;
+use crate::config::{Journal, ServerConfig};
+use crate::datagram::Datagram;
+use crate::mappings::{MappingCounters, Mappings, Remark};
+use crate::session::{ServerCounters, ServerSessions, Whereabouts};
+use crate::socket::Socket;
+use anabranch_policy::time::{Duration, Instant};
+use anabranch_system::Clock;
 use core::fmt;
 use core::net::SocketAddr;
+use core::pin::pin;
 use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// Idle mappings are looked for this often.
+const SWEEP: Duration = Duration::from_secs(5);
+/// It is told this often at most that somebody does not prove the key.
+const UNPROVEN: Duration = Duration::from_secs(10);
 
 /// The server: sessions of clients, and a socket for each of their inside addresses.
 pub struct Server {
-    address: SocketAddr,
+    socket: Socket,
+    shared: Arc<Shared>,
+    mappings: Mappings,
+    journal: Option<Journal>,
+}
+
+/// What the sockets of all mappings share.
+struct Shared {
+    clock: Clock,
+    sessions: Mutex<ServerSessions>,
+    wake: Notify,
 }
 
 /// What a server has done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ServerCounters {
-    /// Sessions whose clients have proven the key.
-    pub sessions: u64,
+pub struct Done {
+    /// With clients.
+    pub sessions: ServerCounters,
+    /// With targets.
+    pub mappings: MappingCounters,
 }
 
-impl fmt::Display for ServerCounters {
+impl fmt::Display for Done {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} datagram sessions", self.sessions)
+        write!(f, "{}; {}", self.sessions, self.mappings)
+    }
+}
+
+impl Shared {
+    fn sessions(&self) -> MutexGuard<'_, ServerSessions> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Server {
-    /// Opens the socket. To be called within a runtime.
+    /// Opens the socket. To be called within a runtime with a clock.
     ///
     /// # Errors
     /// If it cannot be opened.
     pub fn bind(config: ServerConfig) -> io::Result<Self> {
-        Ok(Self { address: config.bind })
+        let ServerConfig { bind, keys, allow, policy, nameservers, limits, journal } = config;
+        let socket = Socket::server(bind)?;
+        // Numbers that clients are known by differ from one run to the next.
+        let mut drawn = [0; 8];
+        getrandom::fill(&mut drawn).map_err(io::Error::other)?;
+        let mut drawn = u64::from_ne_bytes(drawn);
+        let draw = move || {
+            drawn = drawn.wrapping_add(1);
+            drawn
+        };
+        let sessions = Mutex::new(ServerSessions::new(keys, policy, limits.clients, draw));
+        let shared = Arc::new(Shared { clock: Clock::new(), sessions, wake: Notify::new() });
+        let back = Arc::clone(&shared);
+        let deliver = move |client, datagram: Datagram| {
+            back.sessions().send(back.clock.now(), client, &datagram);
+            back.wake.notify_one();
+        };
+        let mappings = Mappings::new(allow, nameservers, limits, Arc::new(deliver));
+        Ok(Self { socket, shared, mappings, journal })
     }
 
     /// Where it listens.
-    pub fn local_address(&self) -> SocketAddr {
-        self.address
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_address()
     }
 
-    /// Serves until `stop` completes.
-    pub async fn run(self, stop: impl Future<Output = ()>) -> ServerCounters {
-        stop.await;
-        ServerCounters::default()
+    /// Serves until `stop` completes; clients are told of the end.
+    pub async fn run(mut self, stop: impl Future<Output = ()>) -> Done {
+        let mut stop = pin!(stop);
+        let mut inbox = self.socket.inbox();
+        let (mut sweep, mut told) = (Instant::ZERO, Told::default());
+        loop {
+            let now = self.shared.clock.now();
+            let due = self.shared.sessions().poll_timeout().min(sweep);
+            let pause = std::time::Duration::from_nanos(due.since(now).as_nanos());
+            let shared = Arc::clone(&self.shared);
+            let mut last = None;
+            let hear = |client, ours, datagram: &mut [u8]| {
+                last = Some(client);
+                let from = Whereabouts { client, ours };
+                shared.sessions().handle_datagram(shared.clock.now(), from, datagram);
+            };
+            tokio::select! {
+                () = &mut stop => break,
+                received = self.socket.receive(&mut inbox, hear) => if received.is_err() { break },
+                () = self.shared.wake.notified() => {}
+                () = tokio::time::sleep(pause), if due > now => {}
+                () = core::future::ready(()), if due <= now => {}
+            }
+            let now = self.shared.clock.now();
+            self.work(now);
+            if sweep <= now {
+                self.mappings.sweep(now);
+                sweep = now + SWEEP;
+            }
+            self.tell(now, last, &mut told);
+            self.flush();
+        }
+        self.shared.sessions().close(self.shared.clock.now());
+        self.flush();
+        let sessions = self.shared.sessions().counters();
+        Done { sessions, mappings: self.mappings.counters }
     }
+
+    /// Passes on what has come, and does what is due.
+    fn work(&mut self, now: Instant) {
+        let mut sessions = self.shared.sessions();
+        if sessions.poll_timeout() <= now {
+            sessions.handle_timeout(now);
+        }
+        while let Some((client, datagram)) = sessions.poll_datagram() {
+            let remark = self.mappings.forward(now, client, &datagram);
+            if let (Some(Remark::NoEcho), Some(journal)) = (remark, &self.journal) {
+                journal("echo requests are dropped: this host does not allow ping sockets (net.ipv4.ping_group_range)");
+            }
+        }
+        while let Some(client) = sessions.poll_gone() {
+            self.mappings.forget(client);
+        }
+    }
+
+    /// Tells of a sender that does not prove the key.
+    fn tell(&self, now: Instant, from: Option<SocketAddr>, told: &mut Told) {
+        let unproven = self.shared.sessions().counters().unproven;
+        if unproven == told.unproven || now < told.next {
+            return;
+        }
+        *told = Told { unproven, next: now + UNPROVEN };
+        if let (Some(from), Some(journal)) = (from, &self.journal) {
+            journal(&format!("a datagram client at {from} does not prove the key"));
+        }
+    }
+
+    /// Hands to the kernel what waits.
+    fn flush(&self) {
+        let (socket, most) = (&self.socket, self.socket.most());
+        self.shared.sessions().outbox().drain(most, |batch| _ = socket.send(&batch, batch.to.client, batch.to.ours));
+    }
+}
+
+/// What was told of senders that do not prove the key.
+#[derive(Default)]
+struct Told {
+    unproven: u64,
+    next: Instant,
 }

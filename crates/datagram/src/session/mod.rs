@@ -15,8 +15,8 @@ mod server;
 mod window;
 
 pub use client::{ClientSession, ClientState};
-pub use outbox::{Batch, Outbox};
-pub use server::{Fresh, ServerCounters, ServerSessions, Whereabouts};
+pub use outbox::Batch;
+pub use server::{ServerCounters, ServerSessions, Whereabouts};
 
 #[cfg(test)]
 mod tests;

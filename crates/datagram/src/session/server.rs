@@ -8,6 +8,7 @@ use crate::config::PolicyFactory;
 use crate::datagram::Datagram;
 use crate::format::{Handshake, Header, Message, Outer, answer, read_outer};
 use anabranch_policy::time::{Duration, Instant};
+use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -56,6 +57,18 @@ pub struct ServerCounters {
     pub received: u64,
     /// Datagrams for programs that were sent.
     pub sent: u64,
+}
+
+impl fmt::Display for ServerCounters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { clients, handshakes, unproven, not_looked_at, refused, rejected, moved, received, sent } = self;
+        write!(
+            f,
+            "{clients} datagram clients, {handshakes} handshakes, {received} datagrams from them, {sent} to them; {unproven} did not \
+             prove the key, {not_looked_at} too many at a time, {refused} clients refused, {rejected} datagrams rejected, {moved} \
+             changes of address"
+        )
+    }
 }
 
 /// A handshake that was answered.
@@ -361,6 +374,7 @@ impl ServerSessions {
     }
 
     /// How many clients there are.
+    #[cfg(test)]
     pub fn clients(&self) -> usize {
         self.clients.len()
     }

@@ -1,0 +1,42 @@
+//! `run -- PROGRAM` as the user meets it: what is refused, with one sentence and exit code 2, and programs that run. The latter needs root
+//! (for the namespaces that stand for the host and the world), TUN and network namespaces: without, those tests are counted as
+//! ignored and say why.
+
+mod ending;
+mod refused;
+mod scene;
+mod tcp;
+
+use anabranch_system::Namespace;
+use libtest_mimic::{Arguments, Trial};
+use std::path::Path;
+use std::process::Command;
+
+/// What this machine lacks for running, if anything.
+fn missing() -> Option<String> {
+    if !Path::new("/dev/net/tun").exists() {
+        return Some("the kernel has no TUN".to_owned());
+    }
+    for (program, asks) in
+        [("ip", "-V"), ("tc", "-V"), ("curl", "--version"), ("python3", "--version"), ("setpriv", "--version")]
+    {
+        if Command::new(program).arg(asks).output().is_err() {
+            return Some(format!("there is no program `{program}`"));
+        }
+    }
+    Namespace::new().err().map(|error| format!("no network namespaces, are we root? ({error})"))
+}
+
+fn main() {
+    let missing = missing();
+    if let Some(reason) = &missing {
+        eprintln!("skipped those that run: {reason}");
+    }
+    let mut trials = refused::trials();
+    let running = tcp::trials().into_iter().chain(ending::trials());
+    trials.extend(running.map(|trial: Trial| trial.with_ignored_flag(missing.is_some())));
+    let mut arguments = Arguments::from_args();
+    // They mostly wait.
+    arguments.test_threads.get_or_insert(4);
+    libtest_mimic::run(&arguments, trials).exit();
+}

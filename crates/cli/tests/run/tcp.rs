@@ -1,0 +1,154 @@
+//! TCP of programs that know nothing of it.
+
+use crate::scene::{Scene, command, text, trial};
+use libtest_mimic::Trial;
+
+pub fn trials() -> Vec<Trial> {
+    let trial = |name, work| trial("tcp", name, work);
+    vec![
+        trial("a_download_is_whole_and_comes_over_both_uplinks", download),
+        trial("a_target_of_ipv6_is_reached", ipv6),
+        trial("a_program_without_libraries_is_carried_too", static_program),
+        trial("a_refused_connection_is_seen_as_refused", refused),
+        trial("a_target_without_a_route_is_seen_as_such", no_route),
+        trial("the_end_of_one_direction_leaves_the_other_open", half_close),
+        trial("a_reset_of_the_target_is_seen_as_a_reset", reset),
+        trial("a_thousand_flows_at_a_time_are_carried", thousand),
+        trial("with_one_uplink_dead_from_the_start_every_connection_is_made", dead_uplink),
+    ]
+}
+
+const GET: &str = "http://203.0.113.1:8000";
+
+fn download(scene: &Scene) {
+    for n in [0, 1] {
+        scene.in_world(|| command("tc", &format!("qdisc add dev down{n} root tbf rate 40mbit burst 32k limit 200k")));
+    }
+    let check = format!("curl --silent --show-error {GET}/8000000 | sha256sum");
+    let output = scene.run(&[], &["sh", "-c", &check]);
+    let expected =
+        scene.in_world(|| command("curl", &format!("--silent {GET}/8000000 --output {}.expected", scene.key)));
+    let expected = expected + &command("sha256sum", &format!("{}.expected", scene.key));
+    assert_eq!(text(&output.stdout)[..64], expected[..64], "{}", text(&output.stderr));
+    for uplink in ["up0", "up1"] {
+        let received = scene.received(uplink);
+        assert!(received > 1_000_000, "{uplink} has carried {received} bytes");
+    }
+}
+
+fn ipv6(scene: &Scene) {
+    let output = scene.run(&[], &["curl", "--silent", "--show-error", "http://[2001:db8::1]:8000/5"]);
+    assert_eq!(output.stdout, [0, 1, 2, 3, 4], "{}", text(&output.stderr));
+}
+
+/// Connects to the target and prints what its end of the stream says.
+const STATIC: &str = r#"
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+int main(void) {
+    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(8001) };
+    inet_pton(AF_INET, "203.0.113.1", &to.sin_addr);
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(s, (struct sockaddr *)&to, sizeof to)) return 1;
+    write(s, "hello", 5);
+    shutdown(s, SHUT_WR);
+    char text[200] = {0};
+    for (int n, at = 0; (n = read(s, text + at, sizeof text - 1 - at)) > 0; at += n) ;
+    puts(text);
+}
+"#;
+
+fn static_program(scene: &Scene) {
+    let (source, program) = (format!("{}.c", scene.key), format!("{}.static", scene.key));
+    std::fs::write(&source, STATIC).expect("it can be written");
+    let built = std::process::Command::new("cc").args(["-static", "-o", &program, &source]).output();
+    if !built.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: there is no compiler for programs without shared libraries");
+        return;
+    }
+    let output = scene.run(&[], &[&program]);
+    assert!(text(&output.stdout).starts_with("5 2cf24dba5fb0a30e"), "{}{}", text(&output.stdout), text(&output.stderr));
+}
+
+fn refused(scene: &Scene) {
+    let script = "
+import socket
+for address in ['203.0.113.1', '2001:db8::1']:
+    try:
+        socket.create_connection((address, 81), timeout=20)
+    except OSError as error:
+        print(type(error).__name__)";
+    assert_eq!(scene.python(script), "ConnectionRefusedError\nConnectionRefusedError");
+}
+
+fn no_route(scene: &Scene) {
+    let script = "
+import errno, socket
+try:
+    socket.create_connection(('198.51.100.1', 80), timeout=20)
+except OSError as error:
+    print(errno.errorcode[error.errno])";
+    assert_eq!(scene.python(script), "ENETUNREACH");
+}
+
+fn half_close(scene: &Scene) {
+    let script = "
+import hashlib, socket
+data = bytes(range(256)) * 12_000
+s = socket.create_connection(('203.0.113.1', 8001), timeout=20)
+s.sendall(data)
+s.shutdown(socket.SHUT_WR)
+answer = b''
+while part := s.recv(1000):
+    answer += part
+print(answer.decode() == f'{len(data)} {hashlib.sha256(data).hexdigest()}')";
+    assert_eq!(scene.python(script), "True");
+}
+
+fn reset(scene: &Scene) {
+    let script = "
+import socket
+s = socket.create_connection(('203.0.113.1', 8002), timeout=20)
+s.sendall(b'x')
+try:
+    print(s.recv(10))
+except OSError as error:
+    print(type(error).__name__)";
+    assert_eq!(scene.python(script), "ConnectionResetError");
+}
+
+fn thousand(scene: &Scene) {
+    let script = "
+import asyncio
+async def one(n, meet):
+    reader, writer = await asyncio.open_connection('203.0.113.1', 8003)
+    await meet.wait()
+    data = n.to_bytes(4, 'big') * 256
+    writer.write(data)
+    good = await reader.readexactly(len(data)) == data
+    writer.close()
+    return good
+async def all():
+    meet = asyncio.Barrier(1000)
+    print(sum(await asyncio.gather(*(one(n, meet) for n in range(1000)))))
+asyncio.run(asyncio.wait_for(all(), 60))";
+    assert_eq!(scene.python(script), "1000");
+}
+
+fn dead_uplink(scene: &Scene) {
+    // Everything there is lost, and nobody says so.
+    scene.in_world(|| command("tc", "qdisc add dev down0 root netem loss 100%"));
+    scene.on_host(|| command("tc", "qdisc add dev up0 root netem loss 100%"));
+    // The server has an address on the other uplink, too.
+    let script = "
+import socket
+for n in range(20):
+    s = socket.create_connection(('203.0.113.1', 8003), timeout=10)
+    s.sendall(b'there')
+    assert s.recv(10) == b'there'
+    s.close()
+print('all')";
+    assert_eq!(scene.python(script), "all");
+}

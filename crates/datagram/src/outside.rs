@@ -1,0 +1,77 @@
+//! The server's sockets to targets: UDP, the resolver, ICMP echo.
+//!
+//! Echo requests go through the kernel's ping sockets (`net.ipv4.ping_group_range`), which need no right and receive only replies to
+//! what they have sent.
+
+use crate::datagram::Kind;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use socket2::{Domain, Protocol, Type};
+use std::io;
+use tokio::net::UdpSocket;
+
+/// Types of ICMP and ICMPv6 (RFC 792, RFC 4443).
+const ECHO_REQUEST: u8 = 8;
+const ECHO_REPLY: u8 = 0;
+const ECHO_REQUEST_V6: u8 = 128;
+const ECHO_REPLY_V6: u8 = 129;
+/// Bytes of type, code and checksum.
+const BEFORE_IDENTIFIER: usize = 4;
+
+/// A socket of one kind and family.
+pub struct Outside {
+    socket: UdpSocket,
+    kind: Kind,
+    ipv6: bool,
+}
+
+impl Outside {
+    /// Opens one, with a port that the kernel chooses.
+    pub fn open(kind: Kind, ipv6: bool) -> io::Result<Self> {
+        let (domain, any): (_, IpAddr) = match ipv6 {
+            false => (Domain::IPV4, Ipv4Addr::UNSPECIFIED.into()),
+            true => (Domain::IPV6, Ipv6Addr::UNSPECIFIED.into()),
+        };
+        let protocol = match (kind, ipv6) {
+            (Kind::Udp | Kind::Dns, _) => Protocol::UDP,
+            (Kind::Echo, false) => Protocol::ICMPV4,
+            (Kind::Echo, true) => Protocol::ICMPV6,
+        };
+        let socket = socket2::Socket::new(domain, Type::DGRAM, Some(protocol))?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&SocketAddr::new(any, 0).into())?;
+        Ok(Self { socket: UdpSocket::from_std(socket.into())?, kind, ipv6 })
+    }
+
+    /// Sends a program's payload at once, or not at all.
+    pub fn send(&self, payload: &[u8], target: SocketAddr) -> bool {
+        let sent = match self.kind {
+            Kind::Udp | Kind::Dns => self.socket.try_send_to(payload, target),
+            Kind::Echo => {
+                // The kernel computes the checksum, and puts an identifier of its own.
+                let kind = if self.ipv6 { ECHO_REQUEST_V6 } else { ECHO_REQUEST };
+                let message = [&[kind, 0, 0, 0], payload].concat();
+                self.socket.try_send_to(&message, SocketAddr::new(target.ip(), 0))
+            }
+        };
+        sent.is_ok()
+    }
+
+    /// Waits until something can be received.
+    pub async fn readable(&self) -> io::Result<()> {
+        self.socket.readable().await
+    }
+
+    /// What has come, if anything: the payload in `buffer`, and from where.
+    pub fn receive<'a>(&self, buffer: &'a mut [u8]) -> io::Result<(&'a mut [u8], SocketAddr)> {
+        let (length, from) = self.socket.try_recv_from(buffer)?;
+        let message = buffer.get_mut(..length).unwrap_or_default();
+        if self.kind != Kind::Echo {
+            return Ok((message, from));
+        }
+        let reply = if self.ipv6 { ECHO_REPLY_V6 } else { ECHO_REPLY };
+        let is_reply = message.first() == Some(&reply);
+        let payload = message.get_mut(BEFORE_IDENTIFIER..).filter(|payload| is_reply && payload.len() >= 4);
+        let payload = payload.ok_or(io::ErrorKind::InvalidData)?;
+        Ok((payload, SocketAddr::new(from.ip(), 0)))
+    }
+}

@@ -1,0 +1,106 @@
+//! A UDP socket that hands batches to the kernel and takes them from it (UDP_SEGMENT, UDP_GRO), and never has packets fragmented.
+
+use crate::session::Batch;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
+use socket2::{Domain, Protocol, Type};
+use std::io::{self, IoSliceMut};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+
+/// Bytes asked for in the socket's buffers; the operating system may grant less.
+const BUFFER: usize = 4 << 20;
+
+/// A socket.
+pub struct Socket {
+    socket: UdpSocket,
+    udp: UdpSocketState,
+}
+
+/// Room for what is received in one call.
+pub struct Inbox(Vec<u8>);
+
+impl Socket {
+    /// A client's, that leaves through `interface`, if one is given.
+    pub fn client(server: SocketAddr, interface: Option<&str>) -> io::Result<Self> {
+        let any: IpAddr = if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let socket = socket2::Socket::new(Domain::for_address(server), Type::DGRAM, Some(Protocol::UDP))?;
+        if let Some(interface) = interface {
+            socket.bind_device(Some(interface.as_bytes()))?;
+        }
+        Self::over(&socket2::SockAddr::from(SocketAddr::new(any, 0)), socket)
+    }
+
+    /// A server's. Without IPv6 on this host "any address" is any of IPv4.
+    pub fn server(bind: SocketAddr) -> io::Result<Self> {
+        let open = |bind: SocketAddr| {
+            let socket = socket2::Socket::new(Domain::for_address(bind), Type::DGRAM, Some(Protocol::UDP))?;
+            if bind.is_ipv6() {
+                socket.set_only_v6(false)?;
+            }
+            Self::over(&bind.into(), socket)
+        };
+        open(bind).or_else(|error| {
+            let any = bind.ip() == IpAddr::from(Ipv6Addr::UNSPECIFIED) && error.kind() != io::ErrorKind::AddrInUse;
+            if any { open(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), bind.port())) } else { Err(error) }
+        })
+    }
+
+    fn over(bind: &socket2::SockAddr, socket: socket2::Socket) -> io::Result<Self> {
+        socket.bind(bind)?;
+        socket.set_nonblocking(true)?;
+        // As much as there is: nothing to do if the system grants less.
+        let _ = socket.set_recv_buffer_size(BUFFER);
+        let _ = socket.set_send_buffer_size(BUFFER);
+        let socket = UdpSocket::from_std(socket.into())?;
+        let udp = UdpSocketState::new((&socket).into())?;
+        Ok(Self { socket, udp })
+    }
+
+    /// Where it is bound.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Room for [`Self::receive`].
+    pub fn inbox(&self) -> Inbox {
+        Inbox(vec![0; 2_048 * self.udp.gro_segments().max(32)])
+    }
+
+    /// Most datagrams of a batch.
+    pub fn most(&self) -> usize {
+        self.udp.max_gso_segments()
+    }
+
+    /// Sends a batch at once, or not at all: a full buffer is a full queue.
+    pub fn send<To>(&self, batch: &Batch<'_, To>, destination: SocketAddr, ours: Option<IpAddr>) -> bool {
+        let transmit = Transmit {
+            destination,
+            ecn: None,
+            contents: batch.bytes,
+            segment_size: (batch.count > 1).then_some(batch.size),
+            src_ip: ours,
+        };
+        self.udp.try_send((&self.socket).into(), &transmit).is_ok()
+    }
+
+    /// Waits for datagrams, and gives all of one call to `each`, with where they came from and to.
+    pub async fn receive(
+        &self,
+        inbox: &mut Inbox,
+        mut each: impl FnMut(SocketAddr, Option<IpAddr>, &mut [u8]),
+    ) -> io::Result<()> {
+        self.socket.readable().await?;
+        let mut metas = [RecvMeta::default()];
+        let received = self.socket.try_io(Interest::READABLE, || {
+            self.udp.recv((&self.socket).into(), &mut [IoSliceMut::new(&mut inbox.0)], &mut metas)
+        });
+        // Else it would block, or there was an ICMP error for an earlier datagram: probes judge the path.
+        if received.is_ok() {
+            let [meta] = metas;
+            let bytes = inbox.0.get_mut(..meta.len).unwrap_or_default();
+            bytes.chunks_mut(meta.stride.max(1)).for_each(|datagram| each(meta.addr, meta.dst_ip, datagram));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,162 @@
+//! Which interfaces a client's paths leave through, followed as they come and go.
+
+use anabranch_host::{Interface, Layout, Netlink, Snapshot, Watch};
+use anabranch_policy::datagram::MAX_PATHS;
+use core::net::SocketAddr;
+use std::io;
+
+/// The paths; the place of each is its number.
+pub struct Uplinks {
+    server: SocketAddr,
+    /// Those that are to be used; empty: all with a default route.
+    names: Vec<String>,
+    netlink: Netlink,
+    paths: Vec<Uplink>,
+}
+
+/// An interface that is a path, or was one.
+struct Uplink {
+    name: String,
+    /// The kernel's number while it is open.
+    index: Option<u32>,
+}
+
+/// What is to be done for a path.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Change {
+    Open { path: u8, interface: String },
+    Close { path: u8 },
+}
+
+impl Uplinks {
+    /// Watches the interfaces of the calling thread's namespace.
+    ///
+    /// # Errors
+    /// If the kernel cannot be asked, or an interface of `names` is not there or is the loopback interface.
+    pub fn new(server: SocketAddr, names: Vec<String>) -> io::Result<(Self, Watch)> {
+        let watch = Watch::open()?;
+        let mut netlink = Netlink::open()?;
+        let snapshot = Snapshot::take(&mut netlink)?;
+        for name in &names {
+            let interface = snapshot.interface(name).ok_or_else(|| {
+                io::Error::new(io::ErrorKind::NotFound, format!("there is no network interface '{name}'"))
+            })?;
+            if interface.loopback {
+                let message = format!("'{name}' is the loopback interface, which leads to nobody else");
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+            }
+        }
+        Ok((Self { server, names, netlink, paths: Vec::new() }, watch))
+    }
+
+    /// What differs from the last look.
+    pub fn look(&mut self) -> io::Result<Vec<Change>> {
+        let snapshot = Snapshot::take(&mut self.netlink)?;
+        Ok(self.compare(&snapshot.interfaces))
+    }
+
+    fn compare(&mut self, interfaces: &[Interface]) -> Vec<Change> {
+        let ipv6 = self.server.is_ipv6();
+        let wanted = |interface: &&Interface| {
+            let named = if self.names.is_empty() {
+                interface.has_default_route()
+            } else {
+                self.names.contains(&interface.name)
+            };
+            named && !interface.loopback && Layout::of_device(&interface.name).is_none()
+        };
+        let wanted: Vec<&Interface> =
+            interfaces.iter().filter(wanted).filter(|interface| interface.public(ipv6).is_some()).collect();
+        let mut changes = Vec::new();
+        for (path, uplink) in (0..).zip(&mut self.paths) {
+            let there = wanted.iter().any(|interface| Some(interface.index) == uplink.index);
+            if uplink.index.is_some() && !there {
+                uplink.index = None;
+                changes.push(Change::Close { path });
+            }
+        }
+        for interface in wanted {
+            let place = self.paths.iter().position(|uplink| uplink.name == interface.name);
+            if place.is_none() && self.paths.len() >= MAX_PATHS {
+                continue;
+            }
+            let place = place.unwrap_or_else(|| {
+                self.paths.push(Uplink { name: interface.name.clone(), index: None });
+                self.paths.len() - 1
+            });
+            if let Some(uplink) = self.paths.get_mut(place).filter(|uplink| uplink.index.is_none()) {
+                uplink.index = Some(interface.index);
+                changes.push(Change::Open { path: place as u8, interface: interface.name.clone() });
+            }
+        }
+        changes
+    }
+
+    /// A path could not be opened; it is tried again at the next look.
+    pub fn failed(&mut self, path: u8) {
+        if let Some(uplink) = self.paths.get_mut(usize::from(path)) {
+            uplink.index = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_host::{Route, Target};
+
+    fn interface(name: &str, index: u32, running: bool) -> Interface {
+        let target = Target::Device { name: name.to_owned(), gateway: None, onlink: false, source: None };
+        let any = "0.0.0.0".parse().expect("an address");
+        Interface {
+            index,
+            name: name.to_owned(),
+            mtu: 1_500,
+            loopback: false,
+            running,
+            addresses: vec!["192.0.2.1".parse().expect("an address")],
+            routes: vec![Route { table: 254, destination: any, length: 0, target, metric: 0 }],
+        }
+    }
+
+    fn uplinks(names: &[&str]) -> Uplinks {
+        let server = "198.51.100.1:4411".parse().expect("an address");
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        Uplinks { server, names, netlink: Netlink::open().expect("rtnetlink is there"), paths: Vec::new() }
+    }
+
+    fn open(path: u8, interface: &str) -> Change {
+        Change::Open { path, interface: interface.to_owned() }
+    }
+
+    #[test]
+    fn an_interface_keeps_its_number_over_a_loss_and_when_it_is_made_anew() {
+        let mut uplinks = uplinks(&[]);
+        let both = [interface("eth0", 2, true), interface("wlan0", 3, true)];
+        assert_eq!(uplinks.compare(&both), [open(0, "eth0"), open(1, "wlan0")]);
+        assert_eq!(uplinks.compare(&both), []);
+        let lost = [interface("eth0", 2, false), interface("wlan0", 3, true)];
+        assert_eq!(uplinks.compare(&lost), [Change::Close { path: 0 }]);
+        let anew = [interface("eth0", 2, true), interface("wlan0", 9, true)];
+        assert_eq!(uplinks.compare(&anew), [Change::Close { path: 1 }, open(0, "eth0"), open(1, "wlan0")]);
+    }
+
+    #[test]
+    fn only_those_that_are_named_are_used_if_any_is() {
+        let mut uplinks = uplinks(&["wlan0"]);
+        let both = [interface("eth0", 2, true), interface("wlan0", 3, true)];
+        assert_eq!(uplinks.compare(&both), [open(0, "wlan0")]);
+        uplinks.failed(0);
+        assert_eq!(uplinks.compare(&both), [open(0, "wlan0")]);
+    }
+
+    #[test]
+    fn without_a_default_route_or_an_address_of_the_servers_family_it_is_no_uplink() {
+        let mut uplinks = uplinks(&[]);
+        let mut lan = interface("eth1", 4, true);
+        lan.routes.iter_mut().for_each(|route| route.length = 24);
+        assert_eq!(uplinks.compare(&[lan]), []);
+        uplinks.server = "[2001:db8::1]:4411".parse().expect("an address");
+        assert_eq!(uplinks.compare(&[interface("eth0", 2, true)]), []);
+    }
+}
