@@ -5,7 +5,7 @@
 
 use crate::datagram::Kind;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use socket2::{Domain, Protocol, Type};
+use socket2::{Domain, Protocol, SockRef, Type};
 use std::io;
 use tokio::net::UdpSocket;
 
@@ -44,13 +44,15 @@ impl Outside {
 
     /// Sends a program's payload at once, or not at all.
     pub fn send(&self, payload: &[u8], target: SocketAddr) -> bool {
+        // Not through the runtime's readiness: it knows nothing yet of a socket that was opened a moment ago.
+        let socket = SockRef::from(&self.socket);
         let sent = match self.kind {
-            Kind::Udp | Kind::Dns => self.socket.try_send_to(payload, target),
+            Kind::Udp | Kind::Dns => socket.send_to(payload, &target.into()),
             Kind::Echo => {
                 // The kernel computes the checksum, and puts an identifier of its own.
                 let kind = if self.ipv6 { ECHO_REQUEST_V6 } else { ECHO_REQUEST };
                 let message = [&[kind, 0, 0, 0], payload].concat();
-                self.socket.try_send_to(&message, SocketAddr::new(target.ip(), 0))
+                socket.send_to(&message, &SocketAddr::new(target.ip(), 0).into())
             }
         };
         sent.is_ok()
