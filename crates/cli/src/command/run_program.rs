@@ -116,6 +116,7 @@ pub fn run_program(options: &RunProgramOptions) -> Result<u8, Diagnostic> {
             config: open.connection.clone(),
         };
         let config = CaptureConfig {
+            datagrams: None,
             via,
             connection: open.connection,
             limits: Limits { drain: DRAIN, ..Limits::default() },

@@ -11,6 +11,9 @@ use crate::uplink_names::addresses;
 use crate::workers::Workers;
 use anabranch_attach::{DefaultRoute, Ipv6, LedRoute, end_kill_switch, plan_default_route};
 use anabranch_capture::{Capture, CaptureConfig, CaptureCounters, MTU, open_device};
+use anabranch_datagram::{Client, ClientConfig};
+use anabranch_policy::datagram::TABLE;
+use anabranch_policy::table::{Settings, build};
 use anabranch_proxy::{Key, Target, Via};
 use clap::Args;
 use std::net::SocketAddr;
@@ -26,6 +29,9 @@ const ASK_FOR_NAME_AGAIN: Duration = Duration::from_secs(30);
 /// Answers in a row that must say that the server is elsewhere before it is believed: a name may have several addresses.
 const CONVINCED: u32 = 2;
 
+/// Which uplink carries a datagram.
+const DATAGRAM_POLICY: &str = "duplicate";
+
 /// Most SYNs that wait for their targets at a time.
 const HELD: usize = 4_096;
 
@@ -38,6 +44,9 @@ pub struct UpOptions {
     /// The key shared with the server (see `anabranch key`)
     #[arg(long, value_name = "FILE", required_unless_present = "down")]
     key: Option<PathBuf>,
+    /// The server's UDP port for datagrams: UDP, ICMP echo and questions for names [default: the one after --server's]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    datagram_port: Option<u16>,
     /// Forwarded traffic from this interface, of a local network or a hotspot, goes the same way (repeatable)
     #[arg(long = "gateway", value_name = "INTERFACE")]
     gateways: Vec<String>,
@@ -77,6 +86,22 @@ impl UpOptions {
 
     fn reach(&self, server: SocketAddr) -> Reach<'static> {
         if self.stack.udp { Reach::Server(server) } else { Reach::Anybody }
+    }
+
+    /// Who carries what is not TCP; works in the background from now on. To be called within a runtime.
+    fn datagrams(&self, server: &Server) -> Result<Client, Diagnostic> {
+        let cannot = |error: &dyn std::fmt::Display| Diagnostic::plain(format!("cannot carry datagrams: {error}"));
+        let port = self.datagram_port.unwrap_or(server.address.port().wrapping_add(1).max(1));
+        let policy = build(TABLE, DATAGRAM_POLICY, &Settings::new()).map_err(|error| cannot(&error))?;
+        let config = ClientConfig {
+            server: SocketAddr::new(server.address.ip(), port),
+            key: *server.key.bytes(),
+            interfaces: self.stack.uplinks.clone(),
+            policy,
+        };
+        let (client, work) = Client::start(config).map_err(|error| cannot(&error))?;
+        tokio::spawn(work);
+        Ok(client)
     }
 
     /// The commands that do what is done, one a line.
@@ -184,13 +209,21 @@ async fn run(options: &UpOptions, mut server: Server) -> Result<(), Diagnostic> 
     let undone = led.end().map_err(|error| diagnostic(&error));
     drop(device);
     let detached = open.attached.detach().await.map_err(|error| diagnostic(&error));
-    print(&format!("{totals}\n"));
+    print(&format!("{}\n", sum(&totals)));
     if options.kill_switch {
         event(
             "the kill switch stays: nothing leaves by a default route until `anabranch up --down`, or the next start",
         );
     }
     ended.and(undone).and(detached)
+}
+
+/// What was carried, in a line.
+fn sum(totals: &CaptureCounters) -> String {
+    let CaptureCounters { connections, datagrams_out, datagrams_in, refused, unreachable, .. } = totals;
+    format!(
+        "{connections}; {datagrams_out} datagrams out, {datagrams_in} in; of connections {refused} were refused, {unreachable} unreachable"
+    )
 }
 
 async fn open(options: &UpOptions, server: &Server, workers: &Workers) -> Result<Open, Diagnostic> {
@@ -232,7 +265,9 @@ async fn carry(
         key: server.key.clone(),
         config: open.connection.clone(),
     };
+    let datagrams = options.datagrams(server)?;
     let config = CaptureConfig {
+        datagrams: Some(datagrams.clone()),
         via: Via::Server { server: inside, key: server.key.clone() },
         connection: open.connection.clone(),
         limits: options.limits.limits(),
@@ -265,6 +300,7 @@ async fn carry(
     } else {
         carried.await
     };
+    datagrams.close();
     Ok(End { counters, moved: is_over.await.unwrap_or_default() })
 }
 
