@@ -3,6 +3,7 @@
 mod attached;
 mod attachment;
 pub mod blocking;
+mod default_route;
 mod ending;
 mod follow;
 mod group;
@@ -13,10 +14,11 @@ mod uplink_choice;
 mod uplinks;
 mod works;
 
-pub use anabranch_host::{HostError, Plan};
+pub use anabranch_host::{DefaultRoute, HostError, Ipv6, Plan};
 pub use attached::Attached;
 pub use attachment::Worker;
 pub use attachment::{AttachedPath, Attachment, HostOptions, Local, Tunnels, Uplinks};
+pub use default_route::{LedRoute, end_kill_switch, plan_default_route};
 pub use ending::{asked_to_end, listen_for_the_end};
 
 /// The examples of `docs/library.md`, so that they are compiled.

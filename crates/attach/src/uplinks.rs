@@ -91,7 +91,10 @@ fn replace_routes(setup: &mut Setup, table: u32, snapshot: &Snapshot, wanted: &[
         Target::Unreachable => false,
     };
     let there: Vec<&Route> = snapshot.ours.iter().filter(|route| route.table == table).filter(leads_out).collect();
-    there.iter().filter(|route| !wanted.contains(route)).try_for_each(|route| setup.remove(route))?;
+    there
+        .iter()
+        .filter(|route| !wanted.contains(route))
+        .try_for_each(|route| setup.remove(&Step::Route((*route).clone())))?;
     let new = wanted.iter().filter(|route| !there.contains(route));
     new.map(|route| Step::Route(route.clone())).try_for_each(|step| setup.carry_out(&step))
 }

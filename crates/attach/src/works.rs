@@ -37,7 +37,7 @@ impl Works {
     }
 }
 
-fn no_device(step: &Step, error: io::Error) -> HostError {
+pub(crate) fn no_device(step: &Step, error: io::Error) -> HostError {
     match error.kind() {
         io::ErrorKind::PermissionDenied => HostError::NoPermission,
         io::ErrorKind::NotFound => HostError::NoTun,

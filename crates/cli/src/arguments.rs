@@ -4,7 +4,7 @@
 use crate::calibrate::CalibrateOptions;
 #[cfg(feature = "lab")]
 use crate::command::{EMULATE_EXAMPLES, EmulateOptions, Options, ReproduceOptions};
-use crate::command::{ProxyOptions, RUN_PROGRAM_NOTES, RunProgramOptions, ServeOptions};
+use crate::command::{ProxyOptions, RUN_PROGRAM_NOTES, RunProgramOptions, ServeOptions, UpOptions};
 use crate::perf::PerfOptions;
 use crate::route::RouteOptions;
 use crate::stream::StreamCommand;
@@ -129,6 +129,12 @@ pub enum Command {
         #[command(flatten)]
         options: Box<ServeOptions>,
     },
+    /// Lead all traffic of this host over several uplinks to a server of yours, and on from there
+    #[command(after_help = UP_NOTES)]
+    Up {
+        #[command(flatten)]
+        options: Box<UpOptions>,
+    },
     /// Make the key that `proxy` and `serve` share
     Key {
         /// The new file
@@ -157,6 +163,15 @@ pub enum Command {
         json: bool,
     },
 }
+
+/// The end of the help of `up`.
+const UP_NOTES: &str = "\
+Needs root. It runs until SIGTERM, SIGINT or SIGHUP, and then removes what it set up. See docs/up.md.
+
+Examples:
+  anabranch up --server vps.example:4433 --key tunnel.key
+  anabranch up --server vps.example:4433 --key tunnel.key --udp --uplink wlan0 --uplink wwan0 --gateway lan0 --kill-switch
+  anabranch up --down";
 
 /// The end of the help of `route`.
 const ROUTE_EXAMPLES: &str = "\

@@ -67,6 +67,7 @@ mod sweep;
 mod table;
 #[cfg(feature = "lab")]
 mod timeseries;
+mod uplink_names;
 #[cfg(feature = "lab")]
 mod verdict;
 mod workers;
@@ -100,6 +101,7 @@ fn main() -> ExitCode {
         Command::Inside { channel, program } => return ExitCode::from(command::run_inside(channel, &program)),
         Command::Proxy { options } => command::proxy(&options).map(|()| true),
         Command::Serve { options } => command::serve(&options).map(|()| true),
+        Command::Up { options } => command::up(&options).map(|()| true),
         Command::Key { file } => command::key(&file).map(|()| true),
         Command::Route { options } => route::route(&options).map(|()| true),
         Command::Perf { options } => perf::perf(&options),

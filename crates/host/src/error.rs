@@ -25,6 +25,17 @@ pub enum HostError {
         /// Why not.
         reason: &'static str,
     },
+    /// An interface that cannot be a gateway's.
+    #[error("'{name}' cannot be a gateway's interface: {reason}")]
+    NotAGateway {
+        /// The interface.
+        name: String,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// There are two.
+    #[error("another `anabranch up` has this host's default route: end that first")]
+    AlreadyUp,
     /// There is no uplink.
     #[error("no interface has a default route: connect one, or name the interfaces with --uplink")]
     NoUplink,

@@ -36,12 +36,40 @@ pub(crate) fn text(layout: Layout, paths: &[PathPlan], ports: &[u16]) -> String 
             }
         }
     }
-    let mut text = format!("create table inet {table}\ntable inet {table} {{\n", table = layout.nft_table());
     let chains = [
         ("to_stack", "type nat hook prerouting priority dstnat; policy accept;", into),
         ("from_stack", "type nat hook postrouting priority srcnat; policy accept;", out),
         ("nothing_else", "type filter hook forward priority filter; policy accept;", closed),
     ];
+    table(layout, &chains)
+}
+
+/// What the table of an instance says that has the host's default route: what comes from a gateway's interface goes to `device` and
+/// nowhere else that it did not go before.
+pub(crate) fn default_route(layout: Layout, device: &str, gateways: &[PathPlan], refuse_ipv6: bool) -> String {
+    let (mut closed, mut refused) = (String::new(), String::new());
+    for PathPlan { name, closed: was_closed, .. } in gateways {
+        for (protocol, _) in ["ipv4", "ipv6"].into_iter().zip(was_closed).filter(|(_, closed)| **closed) {
+            // Writing to a string does not fail.
+            let _ = writeln!(closed, "    iifname \"{name}\" meta nfproto {protocol} oifname != \"{device}\" drop");
+        }
+    }
+    if refuse_ipv6 {
+        // TCP would take a message of ICMPv6 that comes while it connects for a passing one, and try again.
+        for (which, how) in [(" meta l4proto tcp", "tcp reset"), ("", "icmpv6 type no-route")] {
+            let _ = writeln!(refused, "    oifname \"{device}\" meta nfproto ipv6{which} reject with {how}");
+        }
+    }
+    let chains = [
+        ("no_ipv6", "type filter hook output priority filter; policy accept;", refused.clone()),
+        ("nothing_else", "type filter hook forward priority filter; policy accept;", refused + &closed),
+    ];
+    table(layout, &chains)
+}
+
+/// A table of these chains; those without rules are left out.
+fn table(layout: Layout, chains: &[(&str, &str, String)]) -> String {
+    let mut text = format!("create table inet {table}\ntable inet {table} {{\n", table = layout.nft_table());
     for (name, hook, rules) in chains {
         if !rules.is_empty() {
             let _ = write!(text, "  chain {name} {{\n    {hook}\n{rules}  }}\n");

@@ -29,13 +29,34 @@ fn roots(wanted: Option<&Path>) -> Vec<PathBuf> {
     }
 }
 
-/// The number of an instance, from the name of its file.
-fn number(path: &Path) -> Option<u8> {
-    path.file_name()?.to_str()?.strip_suffix(".journal")?.parse().ok()
+/// What becomes of what an instance has set up when it is no more.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Afterwards {
+    /// Whoever starts next undoes it.
+    Undone,
+    /// It stays until somebody asks for it to be undone.
+    Stays,
+}
+
+impl Afterwards {
+    /// How the names of such files end.
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Undone => ".journal",
+            Self::Stays => ".stays",
+        }
+    }
+}
+
+/// The number of an instance, and what becomes of its works, from the name of its file.
+fn number(path: &Path) -> Option<(u8, Afterwards)> {
+    let name = path.file_name()?.to_str()?;
+    let numbered = |kind: Afterwards| Some((name.strip_suffix(kind.suffix())?.parse().ok()?, kind));
+    numbered(Afterwards::Undone).or_else(|| numbered(Afterwards::Stays))
 }
 
 /// The files in a directory, in order of their instances.
-fn files(directory: &Path) -> Vec<(u8, PathBuf)> {
+fn files(directory: &Path) -> Vec<((u8, Afterwards), PathBuf)> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut files: Vec<_> = entries.filter_map(|path| Some((number(&path)?, path))).collect();
     files.sort();
@@ -58,8 +79,8 @@ pub fn instances(wanted: Option<&Path>) -> (Vec<u8>, Vec<u8>) {
     let Ok(namespace) = namespace() else { return (Vec::new(), Vec::new()) };
     let all = roots(wanted).into_iter().flat_map(|root| files(&root.join(&namespace)));
     let (mut running, mut gone) = (Vec::new(), Vec::new());
-    for (number, path) in all {
-        let is_gone = File::open(&path).ok().and_then(try_lock).is_some();
+    for ((number, kind), path) in all {
+        let is_gone = kind == Afterwards::Undone && File::open(&path).ok().and_then(try_lock).is_some();
         if is_gone { gone.push(number) } else { running.push(number) }
     }
     (running, gone)
@@ -94,9 +115,9 @@ impl Directory {
     }
 
     /// The journals of instances that are no more, and what they say.
-    pub fn left_behind(&self) -> Vec<(Journal, Vec<Step>)> {
+    pub fn left_behind(&self, wanted: Afterwards) -> Vec<(Journal, Vec<Step>)> {
         let mut journals = Vec::new();
-        for (_, path) in files(&self.path) {
+        for (_, path) in files(&self.path).into_iter().filter(|((_, kind), _)| *kind == wanted) {
             if let Some(file) = OpenOptions::new().append(true).open(&path).ok().and_then(try_lock) {
                 let steps = read(&path);
                 journals.push((Journal { path, file }, steps));
@@ -107,7 +128,14 @@ impl Directory {
 
     /// The numbers of all instances that have a journal.
     pub fn numbers(&self) -> Vec<u8> {
-        files(&self.path).into_iter().map(|(number, _)| number).collect()
+        files(&self.path).into_iter().map(|((number, _), _)| number).collect()
+    }
+
+    /// What instances that run have noted.
+    pub fn running(&self) -> Vec<Step> {
+        let all = files(&self.path).into_iter().map(|(_, path)| path);
+        let running = all.filter(|path| File::open(path).is_ok_and(|file| try_lock(file).is_none()));
+        running.flat_map(|path| read(&path)).collect()
     }
 
     /// What all instances have noted.
@@ -116,8 +144,8 @@ impl Directory {
     }
 
     /// A new journal.
-    pub fn begin(&self, instance: u8) -> Result<Journal, HostError> {
-        let path = self.path.join(format!("{instance}.journal"));
+    pub fn begin(&self, instance: u8, afterwards: Afterwards) -> Result<Journal, HostError> {
+        let path = self.path.join(format!("{instance}{}", afterwards.suffix()));
         let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path);
         let locked = file.and_then(|file| {
             Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| io::Error::from(error))

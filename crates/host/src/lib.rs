@@ -1,5 +1,6 @@
 //! What we set up on a host, as data: each step can be printed as the command that does the same, carried out, and undone.
 
+mod default_route;
 mod error;
 mod filter;
 mod inside;
@@ -9,21 +10,25 @@ mod netlink;
 mod path_plan;
 mod plan;
 mod ports;
+mod rule;
 mod setup;
 mod snapshot;
 mod step;
 mod watch;
 
+pub use default_route::{DefaultRoute, Ipv6, leads_the_default_route};
 pub use error::HostError;
 pub use inside::{INSIDE_DEVICE, lead_out};
+pub use journal::{Afterwards, Directory};
 pub use layout::{Layout, MAX_PATHS, PROTOCOL};
 pub use netlink::Netlink;
 pub use path_plan::PathPlan;
 pub use plan::Plan;
 pub use plan::{filter_step, forwarding, uplink_path, uplink_steps, ways_out};
 pub use ports::ReservedPorts;
-pub use setup::{Prospect, Setup, prospect};
+pub use rule::{Rule, Selector, Transport};
+pub use setup::{Prospect, Setup, prospect, undo_what_stays};
 pub use snapshot::{Interface, Snapshot, address_of};
 pub use step::read_setting;
-pub use step::{Route, Rule, Selector, Step, Target};
+pub use step::{Route, Step, Target};
 pub use watch::Watch;

@@ -2,7 +2,7 @@
 //! runtime, and what was set up can be undone where nothing can be awaited.
 
 use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
-use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use std::io;
 
@@ -72,6 +72,11 @@ impl Netlink {
             }
         }
     }
+}
+
+/// The kernel's word for a family.
+pub(crate) fn family(ipv6: bool) -> AddressFamily {
+    if ipv6 { AddressFamily::Inet6 } else { AddressFamily::Inet }
 }
 
 /// The messages in a datagram. What this version of the kernel says and we do not understand is skipped.

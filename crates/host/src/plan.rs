@@ -4,12 +4,13 @@ use super::HostError;
 use super::filter;
 use super::layout::{Layout, MAX_PATHS};
 use super::path_plan::PathPlan;
+use super::rule::{Rule, Selector};
 use super::snapshot::Interface;
-use super::step::{Route, Rule, Selector, Step, Target, anywhere, read_setting};
+use super::step::{Route, Step, Target, anywhere, read_setting};
 use std::net::IpAddr;
 
 /// The kernel's own metric of IPv6 routes.
-const IPV6_METRIC: u32 = 1_024;
+pub(crate) const IPV6_METRIC: u32 = 1_024;
 
 /// What is to be done.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,7 +60,7 @@ fn to_stack(table: u32, stack: IpAddr, device: &str, source: Option<IpAddr>) -> 
 }
 
 /// The device of a path, with the host's addresses on it, up.
-fn device_steps(layout: Layout, path: &PathPlan) -> Vec<Step> {
+pub(crate) fn device_steps(layout: Layout, path: &PathPlan) -> Vec<Step> {
     let device = &path.device;
     let mut steps = vec![Step::Device { name: device.clone(), mtu: path.mtu }];
     for (_, host) in address_pairs(layout, path) {
@@ -84,9 +85,9 @@ impl Plan {
                 let ipv6 = stack.is_ipv6();
                 let table = layout.table(number);
                 plan.steps.push(Step::Route(to_stack(table, stack, &path.device, Some(host))));
-                let into = Rule { ipv6, selector: Selector::LocalTo(stack), table: Some(table) };
+                let into = Rule::new(ipv6, Selector::LocalTo(stack), Some(table));
                 // What the host itself is not meant to get goes nowhere, even if the host is a router.
-                let out = Rule { ipv6, selector: Selector::Input(path.device.clone()), table: None };
+                let out = Rule::new(ipv6, Selector::Input(path.device.clone()), None);
                 plan.steps.extend([Step::Rule(into), Step::Rule(out)]);
             }
             plan.paths.push(path);
@@ -165,7 +166,7 @@ pub fn uplink_steps(layout: Layout, path: &PathPlan, interface: &Interface, othe
         let (destination, target) = (anywhere(ipv6), Target::Unreachable);
         steps.push(Step::Route(Route { table, destination, length: 0, target, metric: u32::MAX }));
         for selector in [Selector::From(stack), Selector::To(stack)] {
-            steps.push(Step::Rule(Rule { ipv6, selector, table: Some(table) }));
+            steps.push(Step::Rule(Rule::new(ipv6, selector, Some(table))));
         }
     }
     steps

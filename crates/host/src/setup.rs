@@ -2,11 +2,11 @@
 
 use super::error::HostError;
 use super::filter;
-use super::journal::{self, Directory, Journal};
+use super::journal::{self, Afterwards, Directory, Journal};
 use super::layout::{Layout, MAX_INSTANCES};
 use super::netlink::Netlink;
 use super::snapshot::Snapshot;
-use super::step::{Route, Step};
+use super::step::Step;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,8 +31,17 @@ fn free_number(taken: &BTreeSet<u8>) -> Result<Layout, HostError> {
 pub struct Prospect {
     pub layout: Layout,
     pub snapshot: Snapshot,
-    /// What running instances have noted.
+    /// What other instances have noted.
     pub others: Vec<Step>,
+}
+
+impl Prospect {
+    /// What another instance would find after this one.
+    pub fn next(mut self) -> Result<Self, HostError> {
+        self.snapshot.taken.insert(self.layout.instance);
+        self.layout = free_number(&self.snapshot.taken)?;
+        Ok(self)
+    }
 }
 
 /// Looks without touching. Needs no right; what we may not see is not considered.
@@ -64,6 +73,15 @@ pub struct Setup {
 impl Setup {
     /// Removes what killed instances left, and takes a number. Nobody else sets up anything until the directory is dropped.
     pub fn begin(root: Option<&Path>, with_filter: bool) -> Result<(Self, Directory, Prospect), HostError> {
+        Self::begin_and(root, with_filter, Afterwards::Undone)
+    }
+
+    /// As [`Self::begin`]; what this instance sets up has a fate of its own when it is no more.
+    pub fn begin_and(
+        root: Option<&Path>,
+        with_filter: bool,
+        afterwards: Afterwards,
+    ) -> Result<(Self, Directory, Prospect), HostError> {
         if !may_administer() {
             return Err(HostError::NoPermission);
         }
@@ -73,12 +91,7 @@ impl Setup {
             filter::taken()?;
         }
         let directory = Directory::open(root)?;
-        for (journal, mut steps) in directory.left_behind() {
-            // Its devices went with it: one of that name is somebody else's.
-            steps.retain(|step| !matches!(step, Step::Device { .. }));
-            undo(steps, &journal.others(), &mut netlink)?;
-            directory.end(journal);
-        }
+        undo_left_behind(&directory, Afterwards::Undone, &mut netlink)?;
         let mut snapshot = look(&mut netlink)?;
         if with_filter {
             snapshot.taken.extend(filter::taken()?);
@@ -86,7 +99,7 @@ impl Setup {
         snapshot.taken.extend(directory.numbers());
         let layout = free_number(&snapshot.taken)?;
         let others = directory.notes();
-        let journal = Some(directory.begin(layout.instance)?);
+        let journal = Some(directory.begin(layout.instance, afterwards)?);
         let setup = Self { netlink, root: root.map(Path::to_owned), journal, done: Vec::new() };
         Ok((setup, directory, Prospect { layout, snapshot, others }))
     }
@@ -94,6 +107,11 @@ impl Setup {
     /// The host as it is now.
     pub fn look(&mut self) -> Result<Snapshot, HostError> {
         look(&mut self.netlink)
+    }
+
+    /// Removes what instances left that are no more and meant it to stay. To be called when what takes its place is there.
+    pub fn relieve(&mut self, directory: &Directory) -> Result<bool, HostError> {
+        undo_left_behind(directory, Afterwards::Stays, &mut self.netlink)
     }
 
     /// Notes a step and does it.
@@ -105,12 +123,22 @@ impl Setup {
             }
             self.done.push(step.clone());
         }
-        step.carry_out(&mut self.netlink).map_err(|error| failed(step, error))
+        match step.carry_out(&mut self.netlink) {
+            // Another instance has the same rule: who ends last removes it.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.is_shared(step) => Ok(()),
+            outcome => outcome.map_err(|error| failed(step, error)),
+        }
     }
 
-    /// Removes one route of ours.
-    pub fn remove(&mut self, route: &Route) -> Result<(), HostError> {
-        let step = Step::Route(route.clone());
+    fn is_shared(&self, step: &Step) -> bool {
+        matches!(step, Step::Rule(_)) && self.others().contains(step)
+    }
+
+    /// Removes one route or rule of ours.
+    pub fn remove(&mut self, step: &Step) -> Result<(), HostError> {
+        if self.is_shared(step) {
+            return Ok(());
+        }
         step.undo(&mut self.netlink).map_err(|error| HostError::Undo { command: step.in_short(), error })
     }
 
@@ -123,6 +151,12 @@ impl Setup {
     /// What other instances have noted.
     pub fn others(&self) -> Vec<Step> {
         self.journal.as_ref().map(Journal::others).unwrap_or_default()
+    }
+
+    /// Leaves everything as it is, to who asks for it to be undone.
+    pub fn leave(&mut self) {
+        self.journal = None;
+        self.done.clear();
     }
 
     /// Undoes everything.
@@ -154,11 +188,37 @@ fn failed(step: &Step, error: io::Error) -> HostError {
     }
 }
 
-/// Undoes steps, the last first; settings that others need stay, and are theirs to put back.
+/// Undoes what instances left that are no more; tells whether there was any.
+fn undo_left_behind(directory: &Directory, kind: Afterwards, netlink: &mut Netlink) -> Result<bool, HostError> {
+    let left = directory.left_behind(kind);
+    let any = !left.is_empty();
+    for (journal, mut steps) in left {
+        // Its devices went with it: one of that name is somebody else's.
+        steps.retain(|step| !matches!(step, Step::Device { .. }));
+        undo(steps, &journal.others(), netlink)?;
+        directory.end(journal);
+    }
+    Ok(any)
+}
+
+/// Undoes what was set up to stay by instances that are no more; tells whether there was any.
+pub fn undo_what_stays(root: Option<&Path>) -> Result<bool, HostError> {
+    if !may_administer() {
+        return Err(HostError::NoPermission);
+    }
+    let mut netlink = Netlink::open().map_err(HostError::system("talk to the kernel over rtnetlink"))?;
+    undo_left_behind(&Directory::open(root)?, Afterwards::Stays, &mut netlink)
+}
+
+/// Undoes steps, the last first; settings and rules that others need stay, and are theirs to put back.
 fn undo(steps: Vec<Step>, others: &[Step], netlink: &mut Netlink) -> Result<(), HostError> {
     let mut outcome = Ok(());
     for step in steps.into_iter().rev() {
-        let needed = matches!(&step, Step::Setting { key, .. } if others.iter().any(|other| other.sets(key)));
+        let needed = match &step {
+            Step::Setting { key, .. } => others.iter().any(|other| other.sets(key)),
+            Step::Rule(_) => others.contains(&step),
+            _ => false,
+        };
         if needed {
             continue;
         }

@@ -31,6 +31,8 @@ pub struct Interface {
     pub running: bool,
     /// Its addresses that the whole world may know, in the kernel's order.
     pub addresses: Vec<IpAddr>,
+    /// All its addresses but those of the link alone, those too that nothing new is to begin with.
+    pub held: Vec<IpAddr>,
     /// The ways out of it in the main table, as routes of that table.
     pub routes: Vec<Route>,
 }
@@ -121,6 +123,7 @@ impl Snapshot {
             loopback: message.header.flags.contains(LinkFlags::Loopback),
             running: message.header.flags.contains(LinkFlags::Up | LinkFlags::Running),
             addresses: Vec::new(),
+            held: Vec::new(),
             routes: Vec::new(),
         };
         for attribute in &message.attributes {
@@ -139,10 +142,10 @@ impl Snapshot {
         self.taken.extend(Layout::of_address(address).map(|layout| layout.instance));
         let unfit = AddressFlags::Tentative | AddressFlags::Dadfailed | AddressFlags::Deprecated;
         if message.header.scope == AddressScope::Universe
-            && !flags.intersects(unfit)
             && let Some(interface) = self.by_index(message.header.index)
         {
-            interface.addresses.push(address);
+            interface.held.push(address);
+            interface.addresses.extend(Some(address).filter(|_| !flags.intersects(unfit)));
         }
     }
 

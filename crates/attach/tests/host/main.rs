@@ -1,6 +1,7 @@
 //! The stack attached to a host, which is a network namespace here: what is set up works, and nothing is left of it. Needs
 //! root and a kernel with MPTCP and TUN: without, every test is counted as ignored and says why.
 
+mod default_route;
 mod follow;
 #[allow(dead_code)] // the other tests use the rest
 #[path = "../../../stack/tests/interop/kernel.rs"]
@@ -17,17 +18,26 @@ fn main() {
     if left_behind::is_child() {
         return left_behind::child();
     }
+    if default_route::is_child() {
+        return default_route::child();
+    }
     let nft = std::process::Command::new("nft").arg("--version").output();
     let no_nft = nft.err().map(|error| format!("there is no program `nft` (nftables): {error}"));
     let missing = kernel::missing().or(no_nft);
     if let Some(reason) = &missing {
         eprintln!("skipped: {reason}");
     }
-    let trials: Vec<Trial> =
-        [local::trials(), uplinks::trials(), follow::trials(), left_behind::trials(), workers::trials()]
-            .into_iter()
-            .flatten()
-            .collect();
+    let trials: Vec<Trial> = [
+        local::trials(),
+        uplinks::trials(),
+        follow::trials(),
+        left_behind::trials(),
+        workers::trials(),
+        default_route::trials(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     let trials = trials.into_iter().map(|trial| trial.with_ignored_flag(missing.is_some())).collect();
     let mut arguments = Arguments::from_args();
     // They mostly wait.

@@ -21,6 +21,7 @@ mod run_inside;
 mod run_program;
 mod serve;
 mod server_watch;
+mod up;
 
 #[cfg(feature = "lab")]
 pub use compare::compare;
@@ -38,3 +39,4 @@ pub use run::run;
 pub use run_inside::run_inside;
 pub use run_program::{RUN_PROGRAM_NOTES, RunProgramOptions, run_program};
 pub use serve::{ServeOptions, serve};
+pub use up::{UpOptions, up};

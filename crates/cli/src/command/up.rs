@@ -1,0 +1,319 @@
+//! `anabranch up`: all traffic of this host goes over several uplinks to a server of ours, and on from there.
+
+use super::proxy::target;
+use super::server_watch::{Question, Tell, watch};
+use crate::attachment::{Open, Reach, StackOptions, diagnostic};
+use crate::console::{event, print};
+use crate::diagnostic::Diagnostic;
+use crate::ending::{asked_to_end, block_on};
+use crate::serving::{LimitOptions, read_key, resolves};
+use crate::uplink_names::addresses;
+use crate::workers::Workers;
+use anabranch_attach::{DefaultRoute, Ipv6, LedRoute, end_kill_switch, plan_default_route};
+use anabranch_capture::{Capture, CaptureConfig, CaptureCounters, MTU, open_device};
+use anabranch_datagram::{Client, ClientConfig};
+use anabranch_policy::datagram::TABLE;
+use anabranch_policy::table::{Settings, build};
+use anabranch_proxy::{Key, Target, Via};
+use clap::Args;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+
+/// How often the server's name is asked for again.
+const ASK_FOR_NAME_AGAIN: Duration = Duration::from_secs(30);
+
+/// Answers in a row that must say that the server is elsewhere before it is believed: a name may have several addresses.
+const CONVINCED: u32 = 2;
+
+/// Which uplink carries a datagram.
+const DATAGRAM_POLICY: &str = "duplicate";
+
+/// Most SYNs that wait for their targets at a time.
+const HELD: usize = 4_096;
+
+/// What can be said to `up`.
+#[derive(Clone, Debug, Args)]
+pub struct UpOptions {
+    /// The server that all traffic goes through: `anabranch serve --socks` at this address
+    #[arg(long, value_name = "HOST:PORT", value_parser = target, required_unless_present = "down", requires = "key")]
+    server: Option<Target>,
+    /// The key shared with the server (see `anabranch key`)
+    #[arg(long, value_name = "FILE", required_unless_present = "down")]
+    key: Option<PathBuf>,
+    /// The server's UDP port for datagrams: UDP, ICMP echo and questions for names [default: the one after --server's]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    datagram_port: Option<u16>,
+    /// Forwarded traffic from this interface, of a local network or a hotspot, goes the same way (repeatable)
+    #[arg(long = "gateway", value_name = "INTERFACE")]
+    gateways: Vec<String>,
+    /// While this does not run, nothing leaves by a default route; ends with --down, or the next start without it
+    #[arg(long)]
+    kill_switch: bool,
+    /// Refuse IPv6 at once: the server has none
+    #[arg(long)]
+    no_ipv6: bool,
+    /// Remove what a kill switch left, and exit
+    #[arg(long, conflicts_with_all = ["server", "key", "gateways", "kill_switch", "no_ipv6"])]
+    down: bool,
+    #[command(flatten)]
+    limits: LimitOptions,
+    #[command(flatten)]
+    stack: StackOptions,
+}
+
+/// The server, and where it is now.
+struct Server {
+    named: Target,
+    address: SocketAddr,
+    key: Key,
+}
+
+impl UpOptions {
+    fn route(&self, server: SocketAddr) -> DefaultRoute {
+        DefaultRoute {
+            uplinks: self.stack.uplinks.clone(),
+            servers: vec![server.ip()],
+            gateways: self.gateways.clone(),
+            kill_switch: self.kill_switch,
+            mtu: MTU,
+            ipv6: if self.no_ipv6 { Ipv6::Refused } else { Ipv6::Carried },
+        }
+    }
+
+    fn reach(&self, server: SocketAddr) -> Reach<'static> {
+        if self.stack.udp { Reach::Server(server) } else { Reach::Anybody }
+    }
+
+    /// Who carries what is not TCP; works in the background from now on. To be called within a runtime.
+    fn datagrams(&self, server: &Server) -> Result<Client, Diagnostic> {
+        let cannot = |error: &dyn std::fmt::Display| Diagnostic::plain(format!("cannot carry datagrams: {error}"));
+        let port = self.datagram_port.unwrap_or(server.address.port().wrapping_add(1).max(1));
+        let policy = build(TABLE, DATAGRAM_POLICY, &Settings::new()).map_err(|error| cannot(&error))?;
+        let config = ClientConfig {
+            server: SocketAddr::new(server.address.ip(), port),
+            key: *server.key.bytes(),
+            interfaces: self.stack.uplinks.clone(),
+            policy,
+        };
+        let (client, work) = Client::start(config).map_err(|error| cannot(&error))?;
+        tokio::spawn(work);
+        Ok(client)
+    }
+
+    /// The commands that do what is done, one a line.
+    fn plan(&self, server: SocketAddr) -> Result<String, Diagnostic> {
+        let mut text = self.stack.plan(self.reach(server))?;
+        // Inside UDP nothing is set up for the uplinks.
+        let after = !text.is_empty();
+        let plan = plan_default_route(&self.route(server), self.stack.journal.as_deref(), after);
+        let plan = plan.map_err(|error| diagnostic(&error))?;
+        text.extend(plan.steps.iter().map(|step| format!("{step}\n")));
+        Ok(text)
+    }
+}
+
+/// Runs it until it is asked to end.
+///
+/// # Errors
+/// What is wrong with the options or the host.
+pub fn up(options: &UpOptions) -> Result<(), Diagnostic> {
+    if options.down {
+        return down(options);
+    }
+    if options.stack.local.is_some() {
+        return Err(Diagnostic::option(
+            "--local",
+            "all traffic of a host leaves by its uplinks: name them with --uplink",
+        ));
+    }
+    let (Some(named), Some(key)) = (&options.server, &options.key) else {
+        return Err(Diagnostic::plain("all traffic goes through a server of yours: say which with --server and --key"));
+    };
+    let key = read_key(key)?;
+    let here = |address: &SocketAddr| address.ip().is_loopback();
+    block_on(async {
+        let address = match first_address(options, named).await? {
+            address if here(&address) => {
+                let message = "the server is this host: what leads there leads nowhere else";
+                return Err(Diagnostic::option("--server", message));
+            }
+            address => address,
+        };
+        if options.stack.dry_run {
+            print(&options.plan(address)?);
+            return Ok(());
+        }
+        run(options, Server { named: named.clone(), address, key }).await
+    })
+}
+
+fn down(options: &UpOptions) -> Result<(), Diagnostic> {
+    let any = end_kill_switch(options.stack.journal.as_deref()).map_err(|error| diagnostic(&error))?;
+    print(if any { "the kill switch is off\n" } else { "there is no kill switch, or what set it up still runs\n" });
+    Ok(())
+}
+
+/// The server's address, before anything is set up. A kill switch may be in the way of the system's resolver.
+async fn first_address(options: &UpOptions, named: &Target) -> Result<SocketAddr, Diagnostic> {
+    match resolves("--server", named) {
+        Ok(address) => Ok(address),
+        Err(unknown) => {
+            let over_uplinks = addresses(named, &options.stack.uplinks).await;
+            over_uplinks.first().copied().ok_or(unknown)
+        }
+    }
+}
+
+/// Sets the host up, carries, and undoes everything.
+async fn run(options: &UpOptions, mut server: Server) -> Result<(), Diagnostic> {
+    // Its threads end last.
+    let workers = options.limits.start_workers()?;
+    let mut open = open(options, &server, &workers).await?;
+    let led = LedRoute::begin(options.route(server.address), options.stack.journal.as_deref(), open_device);
+    let (led, device) = match led {
+        Ok(led) => led,
+        Err(error) => {
+            open.attached.detach().await.map_err(|error| diagnostic(&error))?;
+            return Err(diagnostic(&error));
+        }
+    };
+    tell_beginning(options, &server, &led);
+    let mut totals = CaptureCounters::default();
+    let ended = loop {
+        let end = match carry(options, &server, &open, &device, &led).await {
+            Ok(end) => end,
+            Err(error) => break Err(error),
+        };
+        totals = end.counters;
+        let Some(moved) = end.moved else { break Ok(()) };
+        event(&format!("the server {} is at {} now", server.named, moved.ip()));
+        server.address = moved;
+        let again = async {
+            led.set_servers(vec![moved.ip()]).map_err(|error| diagnostic(&error))?;
+            open.attached.detach().await.map_err(|error| diagnostic(&error))?;
+            self::open(options, &server, &workers).await
+        };
+        open = match again.await {
+            Ok(open) => open,
+            // What was attached is detached already.
+            Err(error) => {
+                led.end().map_err(|error| diagnostic(&error))?;
+                return Err(error);
+            }
+        };
+    };
+    let undone = led.end().map_err(|error| diagnostic(&error));
+    drop(device);
+    let detached = open.attached.detach().await.map_err(|error| diagnostic(&error));
+    print(&format!("{}\n", sum(&totals)));
+    if options.kill_switch {
+        event(
+            "the kill switch stays: nothing leaves by a default route until `anabranch up --down`, or the next start",
+        );
+    }
+    ended.and(undone).and(detached)
+}
+
+/// What was carried, in a line.
+fn sum(totals: &CaptureCounters) -> String {
+    let CaptureCounters { connections, datagrams_out, datagrams_in, refused, unreachable, .. } = totals;
+    format!(
+        "{connections}; {datagrams_out} datagrams out, {datagrams_in} in; of connections {refused} were refused, {unreachable} unreachable"
+    )
+}
+
+async fn open(options: &UpOptions, server: &Server, workers: &Workers) -> Result<Open, Diagnostic> {
+    options.stack.open_on(options.reach(server.address), workers.runtimes()).await
+}
+
+fn tell_beginning(options: &UpOptions, server: &Server, led: &LedRoute) {
+    let gateways: Vec<String> = options.gateways.iter().map(|name| format!(", and of who is behind {name},")).collect();
+    let device = led.device();
+    event(&format!(
+        "all traffic of this host{} goes through {} now (device {device})",
+        gateways.concat(),
+        server.named
+    ));
+    if options.no_ipv6 {
+        event("IPv6 is refused: the server has none");
+    }
+}
+
+/// How carrying ended.
+struct End {
+    counters: CaptureCounters,
+    /// Where the server is now, if that is why.
+    moved: Option<SocketAddr>,
+}
+
+/// Carries until somebody asks for the end, or the server is elsewhere.
+async fn carry(
+    options: &UpOptions,
+    server: &Server,
+    open: &Open,
+    device: &OwnedFd,
+    led: &LedRoute,
+) -> Result<End, Diagnostic> {
+    let inside: Target = options.stack.inside(server.address).into();
+    let question = Question {
+        named: server.named.clone(),
+        server: inside.clone(),
+        key: server.key.clone(),
+        config: open.connection.clone(),
+    };
+    let datagrams = options.datagrams(server)?;
+    let config = CaptureConfig {
+        datagrams: Some(datagrams.clone()),
+        via: Via::Server { server: inside, key: server.key.clone() },
+        connection: open.connection.clone(),
+        limits: options.limits.limits(),
+        held: HELD,
+        journal: options.limits.journal(),
+    };
+    let cannot = |error: std::io::Error| Diagnostic::plain(format!("cannot take this host's packets: {error}"));
+    let capture = Capture::new(device.try_clone().map_err(cannot)?, open.attached.stacks(), config).map_err(cannot)?;
+    let live = options.limits.live(open.attached.stacks(), "anabranch up")?;
+    let tells = live.is_none();
+    let (over, is_over) = oneshot::channel();
+    let asked = async {
+        let moved = tokio::select! {
+            () = asked_to_end(live) => None,
+            moved = moves(server, open) => Some(moved),
+        };
+        if moved.is_none()
+            && let Err(error) = led.retire()
+        {
+            event(&error.to_string());
+        }
+        let _ = over.send(moved);
+    };
+    let carried = capture.run(asked);
+    let counters = if tells {
+        tokio::select! {
+            counters = carried => counters,
+            never = watch(&open.attached, &question, Tell::All) => match never {},
+        }
+    } else {
+        carried.await
+    };
+    datagrams.close();
+    Ok(End { counters, moved: is_over.await.unwrap_or_default() })
+}
+
+/// Completes when the server's name leads elsewhere.
+async fn moves(server: &Server, open: &Open) -> SocketAddr {
+    let mut elsewhere = 0;
+    loop {
+        sleep(ASK_FOR_NAME_AGAIN).await;
+        let uplinks: Vec<String> = open.attached.paths().into_iter().map(|path| path.name).collect();
+        let found = addresses(&server.named, &uplinks).await;
+        elsewhere = if found.is_empty() || found.contains(&server.address) { 0 } else { elsewhere + 1 };
+        if let (Some(moved), true) = (found.first(), elsewhere >= CONVINCED) {
+            return *moved;
+        }
+    }
+}

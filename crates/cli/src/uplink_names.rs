@@ -1,0 +1,189 @@
+//! Addresses of a name, asked for over the uplinks alone: the host's own way to its resolver may lead into what the answer is needed for.
+
+use anabranch_proxy::Target;
+use socket2::{Domain, Socket, Type};
+use std::hash::{BuildHasher as _, RandomState};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+use tokio::net::UdpSocket;
+use tokio::time::timeout;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The port of DNS (RFC 1035, section 4.2).
+const PORT: u16 = 53;
+
+/// Types of records (RFC 1035, section 3.2.2; RFC 3596).
+const A: u16 = 1;
+const AAAA: u16 = 28;
+
+/// The class of the Internet.
+const INTERNET: u16 = 1;
+
+/// Where resolvers are named; the second is where systemd-resolved names those that it asks itself.
+const FILES: [&str; 2] = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
+
+/// Asks the host's resolvers over each of these interfaces; empty if none answers, or there is no such name.
+pub async fn addresses(target: &Target, interfaces: &[String]) -> Vec<SocketAddr> {
+    let text = target.to_string();
+    if let Ok(address) = text.parse() {
+        return vec![address];
+    }
+    let Some((name, port)) = text.rsplit_once(':').and_then(|(name, port)| Some((name, port.parse::<u16>().ok()?)))
+    else {
+        return Vec::new();
+    };
+    for resolver in resolvers() {
+        for interface in interfaces {
+            let mut found = ask(resolver, interface, name, A).await.unwrap_or_default();
+            found.extend(ask(resolver, interface, name, AAAA).await.unwrap_or_default());
+            if !found.is_empty() {
+                return found.into_iter().map(|address| SocketAddr::new(address, port)).collect();
+            }
+        }
+    }
+    Vec::new()
+}
+
+/// The host's resolvers that are elsewhere.
+fn resolvers() -> Vec<IpAddr> {
+    let read = |file: &&str| elsewhere(&std::fs::read_to_string(file).unwrap_or_default());
+    FILES.iter().map(read).find(|found| !found.is_empty()).unwrap_or_default()
+}
+
+/// The resolvers of a file (resolv.conf(5)) that are not this host.
+fn elsewhere(text: &str) -> Vec<IpAddr> {
+    let named = text.lines().filter_map(|line| line.trim().strip_prefix("nameserver"));
+    named.filter_map(|rest| rest.trim().parse().ok()).filter(|address: &IpAddr| !address.is_loopback()).collect()
+}
+
+async fn ask(resolver: IpAddr, interface: &str, name: &str, kind: u16) -> io::Result<Vec<IpAddr>> {
+    let socket = Socket::new(Domain::for_address(SocketAddr::new(resolver, PORT)), Type::DGRAM, None)?;
+    socket.bind_device(Some(interface.as_bytes()))?;
+    socket.set_nonblocking(true)?;
+    socket.connect(&SocketAddr::new(resolver, PORT).into())?;
+    let socket = UdpSocket::from_std(socket.into())?;
+    // Whoever cannot see the question is to guess this, and the port.
+    let id = RandomState::new().hash_one(name) as u16;
+    let question = question(id, name, kind).ok_or(io::ErrorKind::InvalidInput)?;
+    socket.send(&question).await?;
+    let mut answer = vec![0; 1_500];
+    let answered = async {
+        loop {
+            let length = socket.recv(&mut answer).await?;
+            if let Some(found) = records(answer.get(..length).unwrap_or_default(), &question, kind) {
+                return Ok(found);
+            }
+        }
+    };
+    timeout(PATIENCE, answered).await?
+}
+
+/// A question (RFC 1035, section 4.1); none for what is no name.
+fn question(id: u16, name: &str, kind: u16) -> Option<Vec<u8>> {
+    let mut message = id.to_be_bytes().to_vec();
+    // Recursion is desired; there is one question and nothing else.
+    message.extend([1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+    for label in name.trim_end_matches('.').split('.') {
+        let length = u8::try_from(label.len()).ok().filter(|length| (1..64).contains(length))?;
+        message.push(length);
+        message.extend(label.as_bytes());
+    }
+    message.push(0);
+    message.extend(kind.to_be_bytes());
+    message.extend(INTERNET.to_be_bytes());
+    Some(message)
+}
+
+/// The addresses in the answer to a question; none if it is not an answer to that.
+fn records(answer: &[u8], question: &[u8], kind: u16) -> Option<Vec<IpAddr>> {
+    let word = |at: usize| Some(u16::from_be_bytes(answer.get(at..at + 2)?.try_into().ok()?));
+    let is_answer = answer.get(..2) == question.get(..2) && answer.get(2)? & 0x80 != 0;
+    if !is_answer || answer.get(12..question.len()) != question.get(12..) {
+        return None;
+    }
+    let mut at = question.len();
+    let mut found = Vec::new();
+    for _ in 0..word(6)? {
+        let Some(name) = end_of_name(answer, at) else { break };
+        let (Some(its_kind), Some(length)) = (word(name), word(name + 8)) else { break };
+        let data = name + 10..name + 10 + usize::from(length);
+        let data_of = answer.get(data.clone());
+        match (its_kind, data_of) {
+            (A, Some(bytes)) if kind == A => {
+                found.extend(<[u8; 4]>::try_from(bytes).map(Ipv4Addr::from).map(IpAddr::from))
+            }
+            (AAAA, Some(bytes)) if kind == AAAA => {
+                found.extend(<[u8; 16]>::try_from(bytes).map(Ipv6Addr::from).map(IpAddr::from));
+            }
+            // A CNAME, whose own records follow.
+            _ => {}
+        }
+        at = data.end;
+    }
+    Some(found)
+}
+
+/// Where what follows a name begins; a pointer ends it (RFC 1035, section 4.1.4).
+fn end_of_name(message: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        match *message.get(at)? {
+            0 => return Some(at + 1),
+            length if length >= 0xc0 => return Some(at + 2),
+            length => at += usize::from(length) + 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_what_the_rfc_says() {
+        let bytes = question(0x1234, "vps.example.", A).expect("a name");
+        assert_eq!(bytes, b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x03vps\x07example\x00\x00\x01\x00\x01");
+        assert_eq!(question(1, "two..dots", A), None);
+        assert_eq!(question(1, &"x".repeat(64), A), None);
+    }
+
+    /// An alias, and two addresses of what it stands for.
+    fn answer(question: &[u8]) -> Vec<u8> {
+        let mut message = question.to_vec();
+        message[2] |= 0x80;
+        message[7] = 3;
+        message.extend(b"\xc0\x0c\x00\x05\x00\x01\x00\x00\x00\x3c\x00\x05\x02ab\xc0\x10");
+        message.extend(b"\x02ab\xc0\x10\x00\x01\x00\x01\x00\x00\x00\x3c\x00\x04\xc0\x00\x02\x01");
+        message.extend(b"\x02ab\xc0\x10\x00\x01\x00\x01\x00\x00\x00\x3c\x00\x04\xc0\x00\x02\x02");
+        message
+    }
+
+    #[test]
+    fn addresses_behind_an_alias_are_found() {
+        let question = question(7, "vps.example", A).expect("a name");
+        let found = records(&answer(&question), &question, A).expect("an answer");
+        assert_eq!(found, [IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2])]);
+    }
+
+    #[test]
+    fn what_answers_something_else_is_no_answer_and_what_is_cut_gives_what_is_whole() {
+        let ours = question(7, "vps.example", A).expect("a name");
+        let whole = answer(&ours);
+        for other in [question(8, "vps.example", A), question(7, "vpn.example", A), question(7, "vps.example", AAAA)] {
+            assert_eq!(records(&whole, &other.expect("a name"), A), None);
+        }
+        assert_eq!(records(&ours, &ours, A), None, "a question is no answer");
+        for length in 0..whole.len() {
+            let found = records(&whole[..length], &ours, A).unwrap_or_default();
+            assert!(found.len() <= 1, "{length}");
+        }
+    }
+
+    #[test]
+    fn resolvers_on_this_host_are_left_out() {
+        let text = "# comment\nsearch example\nnameserver 127.0.0.53\nnameserver 192.168.1.1\nnameserver fe80::zz\n";
+        assert_eq!(elsewhere(text), [IpAddr::from([192, 168, 1, 1])]);
+    }
+}

@@ -1,0 +1,51 @@
+//! `up` in a network of namespaces: two uplinks behind NATs, a server beyond, a target beyond that. Needs root, TUN, `ip`, `nft` and
+//! `python3`: without, every test is counted as ignored and says why.
+
+mod scene;
+mod traffic;
+
+use anabranch_system::Namespace;
+use libtest_mimic::{Arguments, Trial};
+use std::path::Path;
+use std::process::Command;
+
+/// What this machine lacks, if anything.
+fn missing() -> Option<String> {
+    if !Path::new("/dev/net/tun").exists() {
+        return Some("the kernel has no TUN".to_owned());
+    }
+    for (program, word) in [("ip", "-V"), ("nft", "--version"), ("python3", "--version"), ("unshare", "--version")] {
+        if Command::new(program).arg(word).output().is_err() {
+            return Some(format!("there is no program `{program}`"));
+        }
+    }
+    Namespace::new().err().map(|error| format!("no network namespaces, are we root? ({error})"))
+}
+
+fn main() {
+    let missing = missing();
+    if let Some(reason) = &missing {
+        eprintln!("skipped: {reason}");
+    }
+    let tests: [(&str, fn()); 8] = [
+        ("everything_goes_through_the_server_and_nothing_past_it", || traffic::everything(false)),
+        ("everything_goes_through_the_server_inside_udp", || traffic::everything(true)),
+        ("after_a_kill_the_old_way_is_taken_and_the_next_start_cleans", traffic::killed),
+        ("a_kill_switch_holds_until_it_is_put_down", traffic::kill_switch),
+        ("a_connection_that_ran_before_goes_on", traffic::connection_before),
+        ("a_download_survives_a_silent_uplink_and_a_new_address", traffic::uplinks_change),
+        ("who_is_behind_a_gateway_is_carried_too", traffic::gateway),
+        ("what_a_dry_run_prints_is_what_is_done", traffic::dry_run),
+    ];
+    let trial = |(name, test): (&str, fn())| {
+        let trial = Trial::test(name, move || {
+            test();
+            Ok(())
+        });
+        trial.with_ignored_flag(missing.is_some())
+    };
+    let mut arguments = Arguments::from_args();
+    // They mostly wait.
+    arguments.test_threads.get_or_insert(3);
+    libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect()).exit();
+}

@@ -1,0 +1,305 @@
+//! A host with two uplinks behind NATs and a neighbour, a server beyond the routers, and a target beyond the server.
+//!
+//! ```text
+//!   host  up0 10.1.0.2 ----- 10.1.0.1 router 0 100.64.1.2 ----- 100.64.1.1 s0  server 203.0.113.1 (t 198.51.100.1)
+//!         up1 10.2.0.2 ----- 10.2.0.1 router 1 100.64.2.2 ----- 100.64.2.1 s1          |
+//!         lan0 192.168.7.1 -- 192.168.7.2 neighbour              target 198.51.100.2, 2001:db8:2::2
+//! ```
+//!
+//! Routers translate addresses, and count what is not for the server. The server forwards, so that the host reaches the target without
+//! `up` too.
+
+use anabranch_system::Namespace;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+/// Where the server listens.
+const SERVER: &str = "203.0.113.1:4433";
+
+const WORLD: &str = include_str!("world.py");
+
+/// What routers do.
+const ROUTER: &str = "
+table inet router {
+  counter past {}
+  chain count { type filter hook forward priority filter; iifname \"down\" ip daddr != 203.0.113.1 counter name past }
+  chain translate { type nat hook postrouting priority srcnat; oifname \"out\" masquerade }
+}";
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs a program that must succeed; returns what it prints.
+pub fn command(program: &str, words: &str) -> String {
+    let output = Command::new(program).args(words.split_whitespace()).output().expect("the program is there");
+    assert!(output.status.success(), "{program} {words}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+pub fn ip(words: &str) {
+    command("ip", words);
+}
+
+fn setting(key: &str, value: &str) {
+    std::fs::write(Path::new("/proc/sys/net").join(key), value).expect("we may");
+}
+
+/// A program that runs until it is dropped.
+pub struct Running {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    errors: Option<BufReader<ChildStderr>>,
+}
+
+impl Running {
+    fn new(command: &mut Command, errors: bool) -> Self {
+        let command = command.stdout(Stdio::piped());
+        let command = if errors { command.stderr(Stdio::piped()) } else { command };
+        let mut child = command.spawn().expect("the program runs");
+        let output = BufReader::new(child.stdout.take().expect("it was asked for"));
+        let errors = child.stderr.take().map(BufReader::new);
+        Self { child, output, errors }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("it can be read");
+        assert!(!line.is_empty(), "it has ended");
+        line.trim().to_owned()
+    }
+
+    /// Waits for an event that says this.
+    pub fn hear(&mut self, words: &str) {
+        let errors = self.errors.as_mut().expect("it was asked for");
+        let mut heard = String::new();
+        loop {
+            let mut line = String::new();
+            errors.read_line(&mut line).expect("it can be read");
+            assert!(!line.is_empty(), "'{words}' was not said, but: {heard}");
+            if line.contains(words) {
+                return;
+            }
+            heard += &line;
+        }
+    }
+
+    /// Ends it by a signal; returns what it printed.
+    pub fn end(mut self, signal: &str) -> String {
+        command("kill", &format!("-{signal} {}", self.child.id()));
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).expect("it can be read");
+        let status = self.child.wait().expect("it ends");
+        assert_eq!(status.success(), signal == "TERM", "{status}: {rest}");
+        rest
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has ended, if all is well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub struct Scene {
+    pub host: Namespace,
+    pub neighbour: Namespace,
+    pub routers: [Namespace; 2],
+    server: Namespace,
+    target: Namespace,
+    place: PathBuf,
+    running: Vec<Running>,
+}
+
+fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> T {
+    namespace.run(work).expect("the namespace can be entered")
+}
+
+/// A link with an address at each end.
+fn link(one: (&Namespace, &str, &str), other: (&Namespace, &str, &str)) {
+    let there = format!("/proc/{}/fd/{}", std::process::id(), other.0.file().as_raw_fd());
+    inside(one.0, || ip(&format!("link add {} type veth peer name {} netns {there}", one.1, other.1)));
+    for (namespace, name, address) in [one, other] {
+        inside(namespace, || {
+            setting(&format!("ipv6/conf/{name}/addr_gen_mode"), "1");
+            ip(&format!("address add {address} dev {name}"));
+            ip(&format!("link set {name} up"));
+        });
+    }
+}
+
+impl Scene {
+    /// The scene, and `serve` in it, with segments in UDP or not.
+    pub fn new(name: &str, udp: bool) -> Self {
+        let namespace = || Namespace::new().expect("namespaces were there a moment ago");
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("up-{name}"));
+        // There is none on the first run.
+        let _ = std::fs::remove_dir_all(&place);
+        std::fs::create_dir_all(place.join("journal")).expect("the test's directory can be made");
+        let mut scene = Self {
+            host: namespace(),
+            neighbour: namespace(),
+            routers: [namespace(), namespace()],
+            server: namespace(),
+            target: namespace(),
+            place,
+            running: Vec::new(),
+        };
+        scene.build();
+        scene.serve(udp);
+        scene
+    }
+
+    fn build(&mut self) {
+        let Self { host, neighbour, routers, server, target, .. } = &*self;
+        for namespace in [host, neighbour, &routers[0], &routers[1], server, target] {
+            inside(namespace, || ip("link set lo up"));
+        }
+        inside(server, || {
+            ip("address add 203.0.113.1/32 dev lo");
+            setting("ipv4/ip_forward", "1");
+        });
+        for (n, router) in routers.iter().enumerate() {
+            let net = n + 1;
+            link((host, &format!("up{n}"), &format!("10.{net}.0.2/24")), (router, "down", &format!("10.{net}.0.1/24")));
+            link(
+                (router, "out", &format!("100.64.{net}.2/24")),
+                (server, &format!("s{n}"), &format!("100.64.{net}.1/24")),
+            );
+            inside(router, || {
+                ip(&format!("route add default via 100.64.{net}.1"));
+                setting("ipv4/ip_forward", "1");
+                let rules = self.place.join(format!("router{n}"));
+                std::fs::write(&rules, ROUTER).expect("there is room");
+                command("nft", &format!("-f {}", rules.display()));
+            });
+            inside(host, || ip(&format!("route add default via 10.{net}.0.1 dev up{n} metric 10{n}")));
+        }
+        link((host, "lan0", "192.168.7.1/24"), (neighbour, "eth0", "192.168.7.2/24"));
+        inside(neighbour, || ip("route add default via 192.168.7.1"));
+        link((server, "t", "198.51.100.1/24"), (target, "eth0", "198.51.100.2/24"));
+        inside(server, || ip("address add 2001:db8:2::1/64 dev t nodad"));
+        inside(target, || {
+            ip("address add 2001:db8:2::2/64 dev eth0 nodad");
+            ip("route add default via 198.51.100.1");
+        });
+        let stand = |role: &str| {
+            let mut standing = Running::new(Command::new("python3").args(["-c", WORLD, role]), false);
+            assert_eq!(standing.line(), "ready");
+            standing
+        };
+        let standing = [inside(target, || stand("target")), inside(neighbour, || stand("echo"))];
+        self.running.extend(standing);
+    }
+
+    fn serve(&mut self, udp: bool) {
+        let key = self.place.join("key").display().to_string();
+        assert!(self.anabranch(&["key", &key]).status().expect("the program runs").success());
+        let resolver = self.place.join("resolv.conf");
+        std::fs::write(&resolver, "nameserver 198.51.100.2\n").expect("there is room");
+        let ways = if udp { "--udp" } else { "--uplink s0 --uplink s1" };
+        // It has a resolver of its own.
+        let script = format!(
+            "mount --bind {} /etc/resolv.conf && exec {} serve {ways} --socks --port 4433 --key {key} --journal {}",
+            resolver.display(),
+            env!("CARGO_BIN_EXE_anabranch"),
+            self.place.join("served").display()
+        );
+        let script = if udp { script.split(" --journal").next().unwrap_or_default().to_owned() } else { script };
+        let serve = inside(&self.server, || {
+            let mut serve = Running::new(Command::new("unshare").args(["--mount", "sh", "-c", &script]), false);
+            assert!(serve.line().starts_with("listening on "));
+            serve
+        });
+        self.running.push(serve);
+    }
+
+    fn anabranch(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+        command.args(words);
+        command
+    }
+
+    /// `up` with these options.
+    pub fn command(&self, options: &[&str]) -> Command {
+        let mut command =
+            self.anabranch(&["up", "--server", SERVER, "--uplink", "up0", "--uplink", "up1", "--drain", "0"]);
+        command.arg("--key").arg(self.place.join("key")).args(options);
+        if !options.contains(&"--udp") {
+            command.arg("--journal").arg(self.place.join("journal"));
+        }
+        command
+    }
+
+    /// `up`, once it carries.
+    pub fn up(&self, options: &[&str]) -> Running {
+        let mut up = self.on_host(|| Running::new(&mut self.command(options), true));
+        up.hear("all traffic of this host");
+        up.hear("answers over up0, up1");
+        up
+    }
+
+    /// What `up --down` prints.
+    pub fn down(&self) -> String {
+        let mut command = self.anabranch(&["up", "--down"]);
+        let output = self.on_host(|| command.output().expect("the program runs"));
+        text(&output.stdout) + &text(&output.stderr)
+    }
+
+    pub fn on_host<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        inside(&self.host, work)
+    }
+
+    /// Packets of the host's that routers have passed on past the server.
+    pub fn past(&self) -> u64 {
+        let count = |router| {
+            let shown = inside(router, || command("nft", "list counter inet router past"));
+            let number = shown.split("packets ").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<u64>().ok());
+            number.expect("it counts")
+        };
+        self.routers.iter().map(count).sum()
+    }
+
+    /// What the host shows of its network.
+    pub fn state(&self) -> Vec<String> {
+        self.on_host(|| {
+            let shown = ["rule", "-6 rule", "route show table all", "-6 route show table all", "-oneline address"];
+            let mut state: String = shown.map(|words| command("ip", words)).concat();
+            state += &command("nft", "list ruleset");
+            state.lines().map(|line| line.trim_end().to_owned()).collect()
+        })
+    }
+
+    /// Runs a script of Python's on the host; returns what it prints, or what went wrong.
+    pub fn python(&self, script: &str) -> Result<String, String> {
+        python(&self.host, script)
+    }
+}
+
+/// Runs a script of Python's; returns what it prints, or the last line of what went wrong.
+pub fn python(namespace: &Namespace, script: &str) -> Result<String, String> {
+    let script = format!("import socket, struct, sys, time, urllib.request\n{script}");
+    let output = inside(namespace, || Command::new("python3").args(["-c", &script]).output().expect("python runs"));
+    let errors = text(&output.stderr);
+    if output.status.success() {
+        Ok(text(&output.stdout).trim().to_owned())
+    } else {
+        Err(errors.lines().last().unwrap_or_default().to_owned())
+    }
+}
+
+/// Waits until something is so.
+pub fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
+    for _ in 0..200 {
+        if so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    panic!("{what}: not within 20 s");
+}

@@ -1,0 +1,175 @@
+//! Which packets look into which routing table: a rule of ours.
+
+use super::layout::{PRIORITY, PROTOCOL};
+use super::netlink::family;
+use netlink_packet_route::IpProtocol;
+use netlink_packet_route::route::RouteProtocol;
+use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage, RulePortRange};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::IpAddr;
+
+/// The kernel's own table of routes.
+pub(crate) const MAIN: u32 = 254;
+
+/// A rule of ours.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Rule {
+    /// IPv6 rather than IPv4.
+    pub ipv6: bool,
+    /// For which packets.
+    pub selector: Selector,
+    /// The table to look into; none to refuse them.
+    pub table: Option<u32>,
+    /// Smaller ones come first.
+    #[serde(default = "first")]
+    pub priority: u32,
+    /// The table's default routes do not count.
+    #[serde(default)]
+    pub but_default: bool,
+}
+
+/// What journals of older versions do not name.
+fn first() -> u32 {
+    PRIORITY
+}
+
+/// For which packets a rule is.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum Selector {
+    /// From this address.
+    From(IpAddr),
+    /// To this address, from anywhere.
+    To(IpAddr),
+    /// To this address, from this host itself.
+    LocalTo(IpAddr),
+    /// Those that came in by a device; `lo` stands for this host itself.
+    Input(String),
+    /// Of a socket that is bound to a device.
+    Output(String),
+    /// From a port up to this one of an address.
+    Served(IpAddr, Transport, u16),
+    /// To the addresses that begin as this one does.
+    Network(IpAddr, u8),
+    /// To a port, from what came in by a device.
+    Port(String, Transport, u16),
+    /// All.
+    All,
+}
+
+/// What has ports.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum Transport {
+    /// RFC 768.
+    Udp,
+    /// RFC 9293.
+    Tcp,
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Udp => "udp",
+            Self::Tcp => "tcp",
+        })
+    }
+}
+
+impl From<Transport> for IpProtocol {
+    fn from(transport: Transport) -> Self {
+        match transport {
+            Transport::Udp => Self::Udp,
+            Transport::Tcp => Self::Tcp,
+        }
+    }
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::From(address) => write!(f, "from {address}"),
+            Self::To(address) => write!(f, "to {address}"),
+            Self::LocalTo(address) => write!(f, "iif lo to {address}"),
+            Self::Input(device) => write!(f, "iif {device}"),
+            Self::Output(device) => write!(f, "oif {device}"),
+            Self::Network(address, length) => write!(f, "to {address}/{length}"),
+            Self::Served(address, transport, last) => write!(f, "from {address} ipproto {transport} sport 1-{last}"),
+            Self::Port(device, transport, port) => write!(f, "iif {device} ipproto {transport} dport {port}"),
+            Self::All => write!(f, "from all"),
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let family = if self.ipv6 { "-6 " } else { "" };
+        write!(f, "ip {family}rule add priority {} {} ", self.priority, self.selector)?;
+        match self.table {
+            Some(MAIN) => write!(f, "lookup main")?,
+            Some(table) => write!(f, "lookup {table}")?,
+            None => write!(f, "prohibit")?,
+        }
+        let suppress = if self.but_default { " suppress_prefixlength 0" } else { "" };
+        write!(f, "{suppress} protocol {PROTOCOL}")
+    }
+}
+
+impl Rule {
+    /// A rule that comes before everything but the kernel's own addresses.
+    pub(crate) fn new(ipv6: bool, selector: Selector, table: Option<u32>) -> Self {
+        Self { ipv6, selector, table, priority: PRIORITY, but_default: false }
+    }
+
+    pub(crate) fn message(&self) -> RuleMessage {
+        let mut message = RuleMessage::default();
+        message.header.family = family(self.ipv6);
+        let whole = if self.ipv6 { 128 } else { 32 };
+        let attributes = &mut message.attributes;
+        attributes.push(RuleAttribute::Priority(self.priority));
+        attributes.push(RuleAttribute::Protocol(RouteProtocol::Other(PROTOCOL)));
+        match &self.selector {
+            Selector::From(address) => {
+                message.header.src_len = whole;
+                attributes.push(RuleAttribute::Source(*address));
+            }
+            Selector::To(address) => {
+                message.header.dst_len = whole;
+                attributes.push(RuleAttribute::Destination(*address));
+            }
+            Selector::LocalTo(address) => {
+                message.header.dst_len = whole;
+                attributes.push(RuleAttribute::Destination(*address));
+                attributes.push(RuleAttribute::Iifname("lo".to_owned()));
+            }
+            Selector::Input(device) => attributes.push(RuleAttribute::Iifname(device.clone())),
+            Selector::Output(device) => attributes.push(RuleAttribute::Oifname(device.clone())),
+            Selector::Network(address, length) => {
+                message.header.dst_len = *length;
+                attributes.push(RuleAttribute::Destination(*address));
+            }
+            Selector::Served(address, transport, last) => {
+                message.header.src_len = whole;
+                attributes.push(RuleAttribute::Source(*address));
+                attributes.push(RuleAttribute::IpProtocol((*transport).into()));
+                attributes.push(RuleAttribute::SourcePortRange(RulePortRange { start: 1, end: *last }));
+            }
+            Selector::Port(device, transport, port) => {
+                attributes.push(RuleAttribute::Iifname(device.clone()));
+                attributes.push(RuleAttribute::IpProtocol((*transport).into()));
+                attributes.push(RuleAttribute::DestinationPortRange(RulePortRange { start: *port, end: *port }));
+            }
+            Selector::All => {}
+        }
+        match self.table {
+            Some(table) => {
+                message.header.action = RuleAction::ToTable;
+                attributes.push(RuleAttribute::Table(table));
+            }
+            None => message.header.action = RuleAction::Prohibit,
+        }
+        if self.but_default {
+            attributes.push(RuleAttribute::SuppressPrefixLen(0));
+        }
+        message
+    }
+}
