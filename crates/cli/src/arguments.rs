@@ -5,6 +5,8 @@ use crate::calibrate::CalibrateOptions;
 #[cfg(feature = "lab")]
 use crate::command::{EMULATE_EXAMPLES, EmulateOptions, Options, ReproduceOptions};
 use crate::command::{ProxyOptions, ServeOptions};
+use crate::configuration;
+use crate::diagnostic::Diagnostic;
 use crate::perf::PerfOptions;
 use crate::route::RouteOptions;
 use crate::stream::StreamCommand;
@@ -26,10 +28,21 @@ pub struct Arguments {
 const QUANTITIES: [&str; 6] = ["TIME", "RATE", "SIZE", "N", "SECONDS", "BYTES"];
 
 impl Arguments {
-    /// Reads the command line; prints an error and ends the program if it is wrong.
-    pub fn read() -> Self {
-        let matches = with_signs(Self::command()).get_matches();
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    /// Reads the command line, and the configuration file that it names; prints an error and ends the program if the command line is
+    /// wrong.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub fn read() -> Result<Self, Diagnostic> {
+        let command = Self::program();
+        let words = configuration::complete(&command, std::env::args_os().collect())?;
+        let matches = command.get_matches_from(words);
+        Ok(Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()))
+    }
+
+    /// The program with all commands, as it is read.
+    pub fn program() -> clap::Command {
+        with_signs(Self::command())
     }
 }
 
@@ -103,6 +116,11 @@ pub enum Command {
     /// Make the key that `proxy` and `serve` share
     Key {
         /// The new file
+        file: PathBuf,
+    },
+    /// Say whether a configuration file of `proxy` and `serve` is right; needs no right, changes nothing
+    CheckConfig {
+        /// The file
         file: PathBuf,
     },
     /// Run an OSPF-MDR router of an ad-hoc network on this host, with multipath routes in the kernel

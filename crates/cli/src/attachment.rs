@@ -117,6 +117,16 @@ impl StackOptions {
         from_option(&self.policy).map_err(|error| Diagnostic::option(&format!("--policy {}", self.policy), error))
     }
 
+    /// What can be found out without any right: whether the policies exist, and, of one who reaches others, whether there is somebody
+    /// to reach.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self, has_peer: bool) -> Result<(), Diagnostic> {
+        self.contender()?;
+        if has_peer { Ok(()) } else { self.attachment(Reach::Anybody).map(drop) }
+    }
+
     /// For `--dry-run`: the commands that do what [`Self::open`] would do, one a line.
     ///
     /// # Errors

@@ -103,6 +103,15 @@ pub fn read_key(path: &Path) -> Result<Key, Diagnostic> {
     Key::read(path).map_err(|error| secret(&format!("--key {}", path.display()), &error))
 }
 
+/// Whether a file that holds a secret can be looked at by this user, who is told if not.
+pub fn is_readable(path: &Path) -> bool {
+    let hidden = std::fs::File::open(path).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
+    if hidden {
+        remark(&format!("note: {} is not this user's to read, and was not looked at", path.display()));
+    }
+    !hidden
+}
+
 /// What is wrong with a file that holds a secret.
 pub fn secret(option: &str, error: &dyn std::fmt::Display) -> Diagnostic {
     let text = error.to_string();

@@ -1,5 +1,6 @@
 //! The commands.
 
+mod check_config;
 #[cfg(feature = "lab")]
 mod compare;
 #[cfg(feature = "lab")]
@@ -20,6 +21,7 @@ mod run;
 mod serve;
 mod server_watch;
 
+pub use check_config::check_config;
 #[cfg(feature = "lab")]
 pub use compare::compare;
 #[cfg(feature = "lab")]

@@ -2,17 +2,18 @@
 
 use super::server_watch::{Question, watch};
 use crate::attachment::{Reach, StackOptions, diagnostic};
+use crate::configuration::ConfigurationOption;
 use crate::console::{event, print};
 use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
-use crate::serving::{LimitOptions, read_key, resolves, secret};
+use crate::serving::{LimitOptions, is_readable, read_key, resolves, secret};
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_proxy::{
     Credentials, Entrance, Entrances, Leads, Priorities, PriorityRule, Proxy, ProxyConfig, Target, Via,
 };
 use clap::Args;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Where `proxy` listens if nothing else is said.
@@ -48,6 +49,8 @@ pub struct ProxyOptions {
     /// Listen on addresses that other hosts can reach
     #[arg(long)]
     allow_remote: bool,
+    #[command(flatten)]
+    configuration: ConfigurationOption,
     #[command(flatten)]
     limits: LimitOptions,
     #[command(flatten)]
@@ -99,13 +102,35 @@ impl ProxyOptions {
                         format!("--forward {listen} does not say where to: add =HOST:PORT, or give a --server");
                     return Err(Diagnostic::plain(message));
                 }
-                Leads::To(target) if self.server.is_none() => {
-                    resolves("--forward", target)?;
-                }
                 _ => {}
             }
         }
         Ok(entrances)
+    }
+
+    /// Whether the targets that are connected to from here are known.
+    fn resolve_targets(&self) -> Result<(), Diagnostic> {
+        let targets = self.forward.iter().filter_map(|entrance| match &entrance.leads {
+            Leads::To(target) if self.server.is_none() => Some(target),
+            _ => None,
+        });
+        targets.map(|target| resolves("--forward", target).map(drop)).collect()
+    }
+
+    /// What can be found out without any right, and without asking anybody.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<(), Diagnostic> {
+        self.entrances()?;
+        self.stack.check(self.server.is_some())?;
+        if let Some(path) = self.key.as_ref().filter(|path| is_readable(path)) {
+            read_key(path)?;
+        }
+        if let Some(path) = self.credentials.as_ref().filter(|path| is_readable(path)) {
+            read_credentials(path)?;
+        }
+        Ok(())
     }
 
     /// The server's address, if there is one.
@@ -130,17 +155,20 @@ impl ProxyOptions {
     }
 }
 
+fn read_credentials(path: &Path) -> Result<Credentials, Diagnostic> {
+    Credentials::read(path).map_err(|error| secret(&format!("--credentials {}", path.display()), &error))
+}
+
 /// Runs it until it is asked to end.
 ///
 /// # Errors
 /// What is wrong with the options or the host.
 pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
-    let (entrances, reach) = (options.entrances()?, options.reach()?);
+    let entrances = options.entrances()?;
+    options.resolve_targets()?;
+    let reach = options.reach()?;
     let via = options.via(reach)?;
-    let read = |path: &PathBuf| {
-        Credentials::read(path).map_err(|error| secret(&format!("--credentials {}", path.display()), &error))
-    };
-    let credentials = options.credentials.as_ref().map(read).transpose()?;
+    let credentials = options.credentials.as_deref().map(read_credentials).transpose()?;
     if options.stack.dry_run {
         print(&options.stack.plan(reach)?);
         return Ok(());

@@ -2,10 +2,11 @@
 
 use super::proxy::{priority, target};
 use crate::attachment::{Reach, StackOptions, diagnostic};
+use crate::configuration::ConfigurationOption;
 use crate::console::print;
 use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
-use crate::serving::{LimitOptions, read_key, resolves};
+use crate::serving::{LimitOptions, is_readable, read_key, resolves};
 use anabranch_proxy::{AllowList, Destination, Priorities, PriorityRule, Rule, Server, ServerConfig, Target};
 use clap::Args;
 use std::path::PathBuf;
@@ -34,6 +35,8 @@ pub struct ServeOptions {
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     #[command(flatten)]
+    configuration: ConfigurationOption,
+    #[command(flatten)]
     limits: LimitOptions,
     #[command(flatten)]
     stack: StackOptions,
@@ -44,6 +47,29 @@ fn rule(text: &str) -> Result<Rule, String> {
 }
 
 impl ServeOptions {
+    /// What can be found out without any right, and without asking anybody.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<(), Diagnostic> {
+        self.refuse_everybody()?;
+        self.stack.check(true)?;
+        if let Some(path) = self.key.as_ref().filter(|path| is_readable(path)) {
+            read_key(path)?;
+        }
+        Ok(())
+    }
+
+    /// A server without a key is for its own host only.
+    fn refuse_everybody(&self) -> Result<(), Diagnostic> {
+        if self.key.is_none() && self.stack.local.is_none() {
+            let message = "without --key this would forward for whoever reaches it; make a key with `anabranch key FILE` and give \
+                           it to both ends with --key FILE, or stay on this host with --local";
+            return Err(Diagnostic::plain(message));
+        }
+        Ok(())
+    }
+
     fn destination(&self) -> Result<Destination, Diagnostic> {
         match &self.to {
             Some(target) => {
@@ -61,11 +87,7 @@ impl ServeOptions {
 /// # Errors
 /// What is wrong with the options or the host.
 pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
-    if options.key.is_none() && options.stack.local.is_none() {
-        let message = "without --key this would forward for whoever reaches it; make a key with `anabranch key FILE` and give \
-                       it to both ends with --key FILE, or stay on this host with --local";
-        return Err(Diagnostic::plain(message));
-    }
+    options.refuse_everybody()?;
     let destination = options.destination()?;
     let key = options.key.as_deref().map(read_key).transpose()?;
     let ports = [options.port];
