@@ -14,7 +14,7 @@ mod uplinks;
 mod works;
 
 pub use anabranch_host::{HostError, Plan};
-pub use attached::Attached;
+pub use attached::{Attached, PathObserver};
 pub use attachment::Worker;
 pub use attachment::{AttachedPath, Attachment, HostOptions, Local, Tunnels, Uplinks};
 pub use ending::{asked_to_end, listen_for_the_end};

@@ -4,7 +4,7 @@
 use crate::calibrate::CalibrateOptions;
 #[cfg(feature = "lab")]
 use crate::command::{EMULATE_EXAMPLES, EmulateOptions, Options, ReproduceOptions};
-use crate::command::{ProxyOptions, ServeOptions};
+use crate::command::{ProxyOptions, ServeOptions, StatusQuery};
 use crate::configuration;
 use crate::diagnostic::Diagnostic;
 use crate::perf::PerfOptions;
@@ -117,6 +117,19 @@ pub enum Command {
     Key {
         /// The new file
         file: PathBuf,
+    },
+    /// Print how the `proxy` and `serve` that run on this host do: uplinks, clients, connections and their paths
+    Status {
+        #[command(flatten)]
+        query: StatusQuery,
+        /// Print all of it as JSON, a list of programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the connections of the `proxy` and `serve` that run on this host, with rates, until q is pressed
+    Top {
+        #[command(flatten)]
+        query: StatusQuery,
     },
     /// Say whether a configuration file of `proxy` and `serve` is right; needs no right, changes nothing
     CheckConfig {

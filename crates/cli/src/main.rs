@@ -59,6 +59,7 @@ mod serving;
 mod spread;
 #[cfg(feature = "lab")]
 mod statistics;
+mod status;
 mod stream;
 #[cfg(feature = "lab")]
 mod summary;
@@ -103,6 +104,8 @@ fn main() -> ExitCode {
         Command::Proxy { options } => command::proxy(&options).map(|()| true),
         Command::Serve { options } => command::serve(&options).map(|()| true),
         Command::CheckConfig { file } => command::check_config(&file, &Arguments::program()).map(|()| true),
+        Command::Status { query, json } => command::status(&query, json).map(|()| true),
+        Command::Top { query } => command::top(&query).map(|()| true),
         Command::Key { file } => command::key(&file).map(|()| true),
         Command::Route { options } => route::route(&options).map(|()| true),
         Command::Perf { options } => perf::perf(&options),

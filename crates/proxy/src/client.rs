@@ -1,6 +1,7 @@
 //! The proxy: programs connect to it on this host, and each of their connections goes out as multipath TCP, straight to
 //! its target or to a server of ours that goes on from there.
 
+use super::control::Control;
 use super::counters::{Outcome, ProxyCounters};
 use super::credentials::Credentials;
 use super::failure::Failure;
@@ -164,6 +165,11 @@ impl Proxy {
             choose: config.choose,
         };
         Self { entrances, stacks, shared: Arc::new(shared) }
+    }
+
+    /// To see how it does while it runs.
+    pub fn control(&self) -> Control {
+        Control::new(&self.shared.service)
     }
 
     /// The stack with the fewest clients.

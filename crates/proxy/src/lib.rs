@@ -3,6 +3,7 @@
 mod allow;
 mod ask;
 mod client;
+mod control;
 mod counters;
 mod credentials;
 mod failure;
@@ -21,6 +22,7 @@ mod target;
 pub use allow::{AllowList, Rule, RuleError};
 pub use ask::{Answer, ask};
 pub use client::{BindError, Choose, Entrance, Entrances, Leads, Proxy, ProxyConfig, Via};
+pub use control::Control;
 pub use counters::{Outcome, ProxyCounters};
 pub use credentials::{Credentials, CredentialsError};
 pub use failure::Failure;

@@ -1,6 +1,7 @@
 //! The server: terminates multipath connections and forwards them to targets over plain TCP, for clients that prove the key.
 
 use super::allow::AllowList;
+use super::control::Control;
 use super::counters::{Outcome, ProxyCounters};
 use super::failure::Failure;
 use super::far::{CONNECTED, Far, NAMED, SERVERS_OWN, respond};
@@ -83,6 +84,11 @@ impl Server {
         let ServerConfig { key, destination, priorities, .. } = config;
         let shared = Shared { service, key, destination, priorities };
         Ok(Self { listeners, shared: Arc::new(shared) })
+    }
+
+    /// To see how it does while it runs.
+    pub fn control(&self) -> Control {
+        Control::new(&self.shared.service)
     }
 
     /// Serves until `stop` completes, and then for a moment those who are connected; each client where its stack is. Gives the totals.

@@ -86,6 +86,11 @@ impl Service {
         act(&mut self.counters.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Clients that are served now.
+    pub(super) fn clients(&self) -> usize {
+        self.clients.load(Ordering::Relaxed)
+    }
+
     /// A connection has ended: counts it, and tells the journal.
     pub(super) fn ended(&self, outcome: Outcome, up: u64, down: u64, who: impl FnOnce() -> String) {
         self.with_counters(|counters| {

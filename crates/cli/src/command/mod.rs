@@ -20,6 +20,7 @@ mod results;
 mod run;
 mod serve;
 mod server_watch;
+mod status;
 
 pub use check_config::check_config;
 #[cfg(feature = "lab")]
@@ -36,3 +37,4 @@ pub use reproduce::{Ending, ReproduceOptions, reproduce};
 #[cfg(feature = "lab")]
 pub use run::run;
 pub use serve::{ServeOptions, serve};
+pub use status::{StatusQuery, status, top};

@@ -7,6 +7,7 @@ use crate::console::{event, print};
 use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
 use crate::serving::{LimitOptions, is_readable, read_key, resolves, secret};
+use crate::status::{Serving, Source, StatusOptions};
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_proxy::{
     Credentials, Entrance, Entrances, Leads, Priorities, PriorityRule, Proxy, ProxyConfig, Target, Via,
@@ -51,6 +52,8 @@ pub struct ProxyOptions {
     allow_remote: bool,
     #[command(flatten)]
     configuration: ConfigurationOption,
+    #[command(flatten)]
+    status: StatusOptions,
     #[command(flatten)]
     limits: LimitOptions,
     #[command(flatten)]
@@ -123,6 +126,7 @@ impl ProxyOptions {
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<(), Diagnostic> {
         self.entrances()?;
+        self.status.check()?;
         self.stack.check(self.server.is_some())?;
         if let Some(path) = self.key.as_ref().filter(|path| is_readable(path)) {
             read_key(path)?;
@@ -176,11 +180,15 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
     block_on(async {
         let kinds: Vec<String> = entrances.iter().map(|entrance| describe(&entrance.leads)).collect();
         let entrances = Entrances::bind(entrances).map_err(|error| cannot_listen(&error))?;
+        let listeners = options.status.listen(options.stack.journal.as_deref(), "proxy").await?;
         // Its threads end last.
         let workers = options.limits.start_workers()?;
         let open = options.stack.open_on(reach, workers.runtimes()).await?;
         for (address, kind) in entrances.addresses().iter().zip(kinds) {
             print(&format!("listening on {address}: {kind}\n"));
+        }
+        if let Some(address) = listeners.http() {
+            print(&format!("status at http://{address}/status\n"));
         }
         let live = options.limits.live(open.attached.stacks(), "anabranch proxy")?;
         let connection = open.connection;
@@ -198,7 +206,10 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
             Box::new(move |target: &Target| ConnectionConfig { priority: priorities.of(target), ..connection.clone() });
         let (limits, journal) = (options.limits.limits(), options.limits.journal());
         let config = ProxyConfig { via, credentials, choose, limits, journal };
-        let proxy = Proxy::new(entrances, open.attached.stacks(), config).run(asked_to_end(live));
+        let proxy = Proxy::new(entrances, open.attached.stacks(), config);
+        let source = Source::new("proxy", open.attached.stacks(), open.attached.observer(), proxy.control());
+        let serving = Serving::start(listeners, source);
+        let proxy = proxy.run(asked_to_end(live));
         let counters = match &question {
             Some(question) => tokio::select! {
                 counters = proxy => counters,
@@ -206,6 +217,7 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
             },
             None => proxy.await,
         };
+        drop(serving);
         print(&format!("{counters}\n"));
         open.attached.detach().await.map_err(|error| diagnostic(&error))
     })

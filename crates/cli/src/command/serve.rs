@@ -7,6 +7,7 @@ use crate::console::print;
 use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
 use crate::serving::{LimitOptions, is_readable, read_key, resolves};
+use crate::status::{Serving, Source, StatusOptions};
 use anabranch_proxy::{AllowList, Destination, Priorities, PriorityRule, Rule, Server, ServerConfig, Target};
 use clap::Args;
 use std::path::PathBuf;
@@ -37,6 +38,8 @@ pub struct ServeOptions {
     #[command(flatten)]
     configuration: ConfigurationOption,
     #[command(flatten)]
+    status: StatusOptions,
+    #[command(flatten)]
     limits: LimitOptions,
     #[command(flatten)]
     stack: StackOptions,
@@ -53,6 +56,7 @@ impl ServeOptions {
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<(), Diagnostic> {
         self.refuse_everybody()?;
+        self.status.check()?;
         self.stack.check(true)?;
         if let Some(path) = self.key.as_ref().filter(|path| is_readable(path)) {
             read_key(path)?;
@@ -96,6 +100,7 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
         return Ok(());
     }
     block_on(async {
+        let listeners = options.status.listen(options.stack.journal.as_deref(), "serve").await?;
         // Its threads end last.
         let workers = options.limits.start_workers()?;
         let open = options.stack.open_on(Reach::On(&ports), workers.runtimes()).await?;
@@ -120,8 +125,14 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
             let address = std::net::SocketAddr::new(*address, options.port);
             print(&format!("listening on {address}: to {to}\n"));
         }
+        if let Some(address) = listeners.http() {
+            print(&format!("status at http://{address}/status\n"));
+        }
         let live = options.limits.live(open.attached.stacks(), "anabranch serve")?;
+        let source = Source::new("serve", open.attached.stacks(), open.attached.observer(), server.control());
+        let serving = Serving::start(listeners, source);
         let counters = server.run(asked_to_end(live)).await;
+        drop(serving);
         print(&format!("{counters}\n"));
         open.attached.detach().await.map_err(|error| diagnostic(&error))
     })

@@ -19,6 +19,7 @@ pub fn trials() -> Vec<Trial> {
         trial("serve_ends_connections_of_this_host", serve),
         trial("proxy_reaches_a_server_of_this_host", proxy),
         trial("proxy_says_in_a_line_what_its_server_answers_and_waits_for_one_that_is_down", server_is_asked),
+        trial("a_program_that_runs_tells_how_it_does_over_http_and_to_status", told),
         trial("a_download_ends_soon_after_its_server_was_killed_and_started_again", server_restarts),
     ]
 }
@@ -158,6 +159,48 @@ fn event(errors: &mut BufReader<ChildStderr>) -> String {
     let (time, text) = line.trim().split_once(' ').expect("a time, and what happened");
     assert!(time.len() == 20 && time.ends_with('Z'), "{line}");
     text.to_owned()
+}
+
+fn told() {
+    run("ip", &["link", "set", "lo", "up"]);
+    let _web = web();
+    let place = directory("told").display().to_string();
+    let words = ["serve", "--local", "2", "--port", "4410", "--to", "127.0.0.1:8000", "--journal", &place];
+    let mut serve = Running::new(&[&words[..], &["--status", "127.0.0.1:0"]].concat());
+    let lines: Vec<String> = (0..5).map(|_| serve.line()).collect();
+    let client = std::net::TcpStream::connect(address(&lines[0])).expect("it serves");
+    let url = lines[4].strip_prefix("status at ").expect("that is what is said last");
+    let get = |url: &str| run("curl", &["--silent", "--show-error", "--fail", "--noproxy", "*", url]);
+    let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
+    let status = loop {
+        let status = read(&get(url));
+        if status["connections"]["shown"][0]["paths"][0]["state"] == "up" {
+            break status;
+        }
+    };
+    assert_eq!((&status["command"], &status["clients"]["accepted"]), (&"serve".into(), &1.into()), "{status:#}");
+    let uplinks = status["uplinks"].as_array().expect("a list");
+    assert_eq!(uplinks.iter().filter(|uplink| uplink["up"] == true).count(), 2, "{status:#}");
+    let busy = uplinks.iter().find(|uplink| uplink["subflows"] == 1).expect("the client came by one");
+    assert!(busy["received_packets"].as_u64().expect("a number") >= 2, "{status:#}");
+    let metrics = get(&url.replace("/status", "/metrics"));
+    assert!(metrics.contains("anabranch_clients 1\n") && metrics.contains("anabranch_uplink_up{uplink="), "{metrics}");
+    let ask = |more: &[&str]| {
+        let output = anabranch(&[&["status", "--journal", &place], more].concat()).output().expect("the program runs");
+        assert!(output.stderr.is_empty() || !output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    assert!(ask(&[]).starts_with(&format!("serve (process {}, ", serve.child.id())), "{}", ask(&[]));
+    assert_eq!(read(&ask(&["--json"]))[0]["process"], serve.child.id());
+    drop(client);
+    serve.end();
+    assert_eq!(ask(&["--json"]).trim(), "[]");
+    assert_eq!(std::fs::read_dir(&place).map_or(0, Iterator::count), 0, "nothing is left");
+    // One that was killed leaves a socket that nobody answers on; it is not taken for one that runs.
+    let mut serve = Running::new(&words);
+    serve.line();
+    drop(serve);
+    assert_eq!(ask(&["--json"]).trim(), "[]");
 }
 
 fn new_key(place: &Path, name: &str) -> String {
