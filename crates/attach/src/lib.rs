@@ -17,7 +17,7 @@ pub use anabranch_host::{HostError, Plan};
 pub use attached::{Attached, PathObserver};
 pub use attachment::Worker;
 pub use attachment::{AttachedPath, Attachment, HostOptions, Local, Tunnels, Uplinks};
-pub use ending::{asked_to_end, listen_for_the_end};
+pub use ending::{HangUps, asked_to_end, listen_for_hang_ups, listen_for_the_end};
 
 /// The examples of `docs/library.md`, so that they are compiled.
 #[cfg(doctest)]

@@ -54,6 +54,7 @@ mod record;
 mod report;
 mod route;
 mod scenario;
+mod service_manager;
 mod serving;
 #[cfg(feature = "lab")]
 mod spread;

@@ -1,6 +1,7 @@
 //! The proxy: programs connect to it on this host, and each of their connections goes out as multipath TCP, straight to
 //! its target or to a server of ours that goes on from there.
 
+use super::changing::Changing;
 use super::control::Control;
 use super::counters::{Outcome, ProxyCounters};
 use super::credentials::Credentials;
@@ -67,12 +68,19 @@ pub enum Leads {
 /// How the connection to a target, or to the server for its sake, is to be made: policies, priority, buffers.
 pub type Choose = Box<dyn Fn(&Target) -> ConnectionConfig + Send + Sync>;
 
-/// What can be chosen about a proxy.
-pub struct ProxyConfig {
+/// What can change while a proxy runs. It counts for clients that come from then on.
+#[derive(Clone)]
+pub struct ProxyTerms {
     /// Where connections go.
     pub via: Via,
     /// What clients must show at entrances that ask.
-    pub credentials: Option<Credentials>,
+    pub credentials: Option<Arc<Credentials>>,
+}
+
+/// What can be chosen about a proxy.
+pub struct ProxyConfig {
+    /// What can change.
+    pub terms: ProxyTerms,
     /// Asked for each connection.
     pub choose: Choose,
     /// What keeps clients from taking everything.
@@ -94,8 +102,7 @@ pub struct BindError {
 /// What all clients' tasks share.
 struct Shared {
     service: Arc<Service>,
-    via: Via,
-    credentials: Option<Arc<Credentials>>,
+    terms: Changing<ProxyTerms>,
     choose: Choose,
 }
 
@@ -160,8 +167,7 @@ impl Proxy {
         let stacks = stacks.iter().cloned().map(Arc::new).collect();
         let shared = Shared {
             service: Arc::new(Service::new(config.limits, config.journal)),
-            via: config.via,
-            credentials: config.credentials.map(Arc::new),
+            terms: Changing::new(config.terms),
             choose: config.choose,
         };
         Self { entrances, stacks, shared: Arc::new(shared) }
@@ -170,6 +176,15 @@ impl Proxy {
     /// To see how it does while it runs.
     pub fn control(&self) -> Control {
         Control::new(&self.shared.service)
+    }
+
+    /// To change terms and limits while it runs.
+    pub fn changer(&self) -> impl Fn(ProxyTerms, Limits) + Send + Sync + 'static {
+        let shared = Arc::clone(&self.shared);
+        move |terms, limits| {
+            shared.terms.set(terms);
+            shared.service.set_limits(limits);
+        }
     }
 
     /// The stack with the fewest clients.
@@ -226,7 +241,7 @@ async fn serve(shared: Arc<Shared>, stack: Arc<Stack>, mut socket: TcpStream, pe
     match opened {
         Ok((far, early, first, target)) => {
             let slots = service.slots.clone();
-            let mut relay = Relay::new(socket, SocketIs::Client, far, early, slots, service.limits.idle);
+            let mut relay = Relay::new(socket, SocketIs::Client, far, early, slots, service.limits().idle);
             relay.push_down(first);
             let (outcome, up, down) = relay.await;
             service.ended(outcome, up, down, || format!("{peer} -> {}", describe(target.as_ref())));
@@ -253,8 +268,8 @@ async fn open(
 ) -> Result<Opened, (Outcome, Option<Target>)> {
     let target = match leads {
         Leads::WhereAsked => {
-            let mut negotiation = Negotiation::new(shared.credentials.clone());
-            let asked = timeout(shared.service.limits.negotiation, negotiate(socket, &mut negotiation)).await;
+            let mut negotiation = Negotiation::new(shared.terms.now().credentials.clone());
+            let asked = timeout(shared.service.limits().negotiation, negotiate(socket, &mut negotiation)).await;
             let target = asked.map_err(|_| (Outcome::TooSlow, None))?.map_err(|outcome| (outcome, None))?;
             return match connect(shared, stack, Some(&target)).await {
                 Ok((far, first)) => {
@@ -283,7 +298,7 @@ async fn open(
 /// Connects to the target, or through the server; returns also what has come from there already.
 async fn connect(shared: &Shared, stack: &Stack, target: Option<&Target>) -> Result<(Far, Bytes), Refused> {
     let attempt = async {
-        match (&shared.via, target) {
+        match (&shared.terms.now().via, target) {
             (Via::Direct, Some(target)) => {
                 let (stream, _) = dial(shared, stack, target, (shared.choose)(target), Bytes::new()).await?;
                 Ok((Far::Plain(stream), Bytes::new()))
@@ -298,7 +313,7 @@ async fn connect(shared: &Shared, stack: &Stack, target: Option<&Target>) -> Res
             }
         }
     };
-    timeout(shared.service.limits.connect, attempt).await.unwrap_or(Err(Failure::TimedOut.into()))
+    timeout(shared.service.limits().connect, attempt).await.unwrap_or(Err(Failure::TimedOut.into()))
 }
 
 /// A stream to the address of `target` that answers first, and how much of `first` has been written to it.

@@ -2,6 +2,7 @@
 
 mod allow;
 mod ask;
+mod changing;
 mod client;
 mod control;
 mod counters;
@@ -21,7 +22,7 @@ mod target;
 
 pub use allow::{AllowList, Rule, RuleError};
 pub use ask::{Answer, ask};
-pub use client::{BindError, Choose, Entrance, Entrances, Leads, Proxy, ProxyConfig, Via};
+pub use client::{BindError, Choose, Entrance, Entrances, Leads, Proxy, ProxyConfig, ProxyTerms, Via};
 pub use control::Control;
 pub use counters::{Outcome, ProxyCounters};
 pub use credentials::{Credentials, CredentialsError};
@@ -29,6 +30,6 @@ pub use failure::Failure;
 pub use key::{Key, KeyError};
 pub use priorities::{Priorities, PriorityRule, PriorityRuleError};
 pub use private_file::PrivateFileError;
-pub use server::{Destination, Server, ServerConfig};
+pub use server::{Destination, Server, ServerConfig, ServerTerms};
 pub use service::{Journal, Limits};
 pub use target::{Host, Target, TargetError};

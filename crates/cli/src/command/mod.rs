@@ -5,6 +5,7 @@ mod check_config;
 mod compare;
 #[cfg(feature = "lab")]
 mod emulate;
+mod hang_up;
 #[cfg(feature = "lab")]
 mod heading;
 mod key;

@@ -1,14 +1,18 @@
 //! `anabranch serve`: terminates connections of `anabranch proxy`, or of any MPTCP client of this host, and forwards them.
 
+use super::hang_up::read_again;
 use super::proxy::{priority, target};
 use crate::attachment::{Reach, StackOptions, diagnostic};
-use crate::configuration::ConfigurationOption;
+use crate::configuration::{ConfigurationOption, ReadAgain};
 use crate::console::print;
 use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
-use crate::serving::{LimitOptions, is_readable, read_key, resolves};
+use crate::service_manager;
+use crate::serving::{LimitOptions, Verbosity, is_readable, read_key, resolves};
 use crate::status::{Serving, Source, StatusOptions};
-use anabranch_proxy::{AllowList, Destination, Priorities, PriorityRule, Rule, Server, ServerConfig, Target};
+use anabranch_proxy::{
+    AllowList, Destination, Priorities, PriorityRule, Rule, Server, ServerConfig, ServerTerms, Target,
+};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -74,6 +78,13 @@ impl ServeOptions {
         Ok(())
     }
 
+    /// What can change while it runs.
+    fn terms(&self) -> Result<ServerTerms, Diagnostic> {
+        self.refuse_everybody()?;
+        let key = self.key.as_deref().map(read_key).transpose()?;
+        Ok(ServerTerms { key, destination: self.destination()?, priorities: Priorities::new(self.priority.clone()) })
+    }
+
     fn destination(&self) -> Result<Destination, Diagnostic> {
         match &self.to {
             Some(target) => {
@@ -91,9 +102,7 @@ impl ServeOptions {
 /// # Errors
 /// What is wrong with the options or the host.
 pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
-    options.refuse_everybody()?;
-    let destination = options.destination()?;
-    let key = options.key.as_deref().map(read_key).transpose()?;
+    let (terms, again) = (options.terms()?, ReadAgain::new::<ServeOptions>("serve", &options.configuration)?);
     let ports = [options.port];
     if options.stack.dry_run {
         print(&options.stack.plan(Reach::On(&ports))?);
@@ -104,15 +113,14 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
         // Its threads end last.
         let workers = options.limits.start_workers()?;
         let open = options.stack.open_on(Reach::On(&ports), workers.runtimes()).await?;
+        let verbosity = Verbosity::new(&options.limits);
         let to = options.to.as_ref().map_or("where clients ask to".to_owned(), Target::to_string);
         let config = ServerConfig {
             port: options.port,
-            key,
-            destination,
+            terms,
             connection: open.connection,
-            priorities: Priorities::new(options.priority.clone()),
             limits: options.limits.limits(),
-            journal: options.limits.journal(),
+            journal: options.limits.journal(&verbosity),
         };
         let cannot = |error| Diagnostic::option(&format!("--port {}", options.port), format!("cannot listen: {error}"));
         let server = Server::bind(open.attached.stacks(), config).map_err(cannot)?;
@@ -131,7 +139,18 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
         let live = options.limits.live(open.attached.stacks(), "anabranch serve")?;
         let source = Source::new("serve", open.attached.stacks(), open.attached.observer(), server.control());
         let serving = Serving::start(listeners, source);
-        let counters = server.run(asked_to_end(live)).await;
+        service_manager::ready();
+        let change = server.changer();
+        let take = |new: &ServeOptions| {
+            change(new.terms()?, new.limits.limits());
+            verbosity.set(&new.limits);
+            Ok(())
+        };
+        let counters = tokio::select! {
+            counters = server.run(asked_to_end(live)) => counters,
+            never = read_again(again, take) => match never {},
+        };
+        service_manager::stopping();
         drop(serving);
         print(&format!("{counters}\n"));
         open.attached.detach().await.map_err(|error| diagnostic(&error))

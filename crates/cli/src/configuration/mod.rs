@@ -4,9 +4,11 @@
 //! written; an option that is given there, or that contradicts one given there, is not taken from the file.
 
 mod file;
+mod reading_again;
 mod section;
 
 pub use file::File;
+pub use reading_again::ReadAgain;
 pub use section::Section;
 
 use crate::diagnostic::Diagnostic;

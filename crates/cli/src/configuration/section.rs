@@ -6,6 +6,7 @@ use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::scenario::tree::{Entry, Node, Origin, Value};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command, ValueHint};
+use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::ffi::OsString;
 use std::path::Path;
@@ -50,6 +51,12 @@ impl Section {
     pub fn words_where(&self, wanted: impl Fn(&Arg) -> bool) -> impl Iterator<Item = OsString> {
         let settings = self.settings.iter().filter(move |setting| wanted(&setting.argument));
         settings.flat_map(|setting| setting.words.clone())
+    }
+
+    /// The words of each key.
+    pub fn by_key(&self) -> BTreeMap<String, Vec<OsString>> {
+        let settings = self.settings.iter();
+        settings.map(|setting| (key(&setting.argument).to_owned(), setting.words.clone())).collect()
     }
 
     /// Whether it has this key.

@@ -9,4 +9,4 @@ mod server;
 
 pub use model::{Source, Status, Uplink};
 pub use place::{instances, read};
-pub use server::{Serving, StatusOptions};
+pub use server::{Listeners, Serving, StatusOptions};
