@@ -136,6 +136,13 @@ pub enum Command {
         /// The file
         file: PathBuf,
     },
+    #[cfg(feature = "manual")]
+    /// Write pages for man(1) and completions for shells
+    #[command(hide = true)]
+    Manual {
+        /// Where to
+        directory: PathBuf,
+    },
     /// Run an OSPF-MDR router of an ad-hoc network on this host, with multipath routes in the kernel
     #[command(after_help = ROUTE_EXAMPLES)]
     Route {

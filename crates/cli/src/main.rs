@@ -107,6 +107,8 @@ fn main() -> ExitCode {
         Command::CheckConfig { file } => command::check_config(&file, &Arguments::program()).map(|()| true),
         Command::Status { query, json } => command::status(&query, json).map(|()| true),
         Command::Top { query } => command::top(&query).map(|()| true),
+        #[cfg(feature = "manual")]
+        Command::Manual { directory } => command::manual(&directory, &Arguments::program()).map(|()| true),
         Command::Key { file } => command::key(&file).map(|()| true),
         Command::Route { options } => route::route(&options).map(|()| true),
         Command::Perf { options } => perf::perf(&options),

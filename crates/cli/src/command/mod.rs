@@ -10,6 +10,8 @@ mod hang_up;
 mod heading;
 mod key;
 mod list;
+#[cfg(feature = "manual")]
+mod manual;
 #[cfg(feature = "lab")]
 mod options;
 mod proxy;
@@ -30,6 +32,8 @@ pub use compare::compare;
 pub use emulate::{EXAMPLES as EMULATE_EXAMPLES, EmulateOptions, emulate};
 pub use key::key;
 pub use list::list;
+#[cfg(feature = "manual")]
+pub use manual::manual;
 #[cfg(feature = "lab")]
 pub use options::Options;
 pub use proxy::{ProxyOptions, proxy};
