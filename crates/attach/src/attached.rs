@@ -20,6 +20,26 @@ pub struct Attached {
     pub(crate) ground: Ground,
 }
 
+/// Sees the paths of an attached stack; there are none once it is detached.
+#[derive(Clone)]
+pub struct PathObserver(Observed);
+
+#[derive(Clone)]
+enum Observed {
+    Host(Arc<Mutex<Works>>, Layout),
+    Tunnels(Option<Arc<Mutex<tunnels::Lanes>>>),
+}
+
+impl PathObserver {
+    /// As [`Attached::paths`].
+    pub fn paths(&self) -> Vec<AttachedPath> {
+        match &self.0 {
+            Observed::Host(works, layout) => lock(works).paths.iter().map(|lane| lane.show(*layout)).collect(),
+            Observed::Tunnels(lanes) => lanes.as_ref().map(|lanes| lock(lanes).show()).unwrap_or_default(),
+        }
+    }
+}
+
 /// What an attachment stands on.
 pub(crate) enum Ground {
     Host {
@@ -44,10 +64,15 @@ impl Attached {
 
     /// The paths now; of several stacks inside UDP those of the first, as the others have the same.
     pub fn paths(&self) -> Vec<AttachedPath> {
-        match &self.ground {
-            Ground::Host { works, layout, .. } => lock(works).paths.iter().map(|lane| lane.show(*layout)).collect(),
-            Ground::Tunnels(lanes) => lanes.first().map(|lanes| lock(lanes).show()).unwrap_or_default(),
-        }
+        self.observer().paths()
+    }
+
+    /// To see the paths while somebody else has this.
+    pub fn observer(&self) -> PathObserver {
+        PathObserver(match &self.ground {
+            Ground::Host { works, layout, .. } => Observed::Host(Arc::clone(works), *layout),
+            Ground::Tunnels(lanes) => Observed::Tunnels(lanes.first().map(Arc::clone)),
+        })
     }
 
     /// The largest packet that all paths carry, bytes of IP.

@@ -29,18 +29,14 @@ impl Group {
         self.0.iter().for_each(|stack| stack.detach(device));
     }
 
-    pub(crate) fn address_up_as(
+    pub(crate) fn address_up(
         &self,
         device: DeviceId,
         id: AddressId,
-        address: IpAddr,
-        public: IpAddr,
+        address_and_public: [IpAddr; 2],
+        name: &str,
     ) -> Result<(), AttachError> {
-        self.0.iter().try_for_each(|stack| stack.address_up_as(device, id, address, public))
-    }
-
-    pub(crate) fn name_address(&self, id: AddressId, name: &str) {
-        self.0.iter().for_each(|stack| stack.name_address(id, name));
+        self.0.iter().try_for_each(|stack| stack.address_up_named(device, id, address_and_public, name))
     }
 
     pub(crate) fn address_down(&self, id: AddressId) {

@@ -93,8 +93,7 @@ impl Lane {
         let address = self.address(layout, ipv6);
         let Some(place) = self.usable.get_mut(usize::from(ipv6)) else { return };
         let id = ids.take();
-        if stack.address_up_as(self.device, id, address, public).is_ok() {
-            stack.name_address(id, &self.plan.name);
+        if stack.address_up(self.device, id, [address, public], &self.plan.name).is_ok() {
             *place = Some(Usable { id, public });
         } else {
             // The device has failed for good: there is nothing to be used, by none of the stacks.

@@ -89,7 +89,8 @@ pub(super) fn attach_server(bind: SocketAddr, workers: Vec<Worker>) -> Result<Op
         }
         let device = stack.attach(open(place).map_err(taken)?);
         let address = (AddressId(1), SERVER);
-        stack.address_up(device, address.0, address.1).expect("the device was attached a moment ago");
+        let up = stack.address_up_named(device, address.0, [address.1; 2], "udp");
+        up.expect("the device was attached a moment ago");
         let lane = Lane { interface: None, name: "udp".to_owned(), index: 0, address, device: Some(device) };
         opened.lanes.push(Arc::new(Mutex::new(Lanes { stack: stack.clone(), lanes: vec![lane] })));
         opened.stacks.push(stack);
@@ -181,9 +182,9 @@ impl Following {
         let device = Device::tunnel(&config).map_err(HostError::system("open a UDP socket on the uplink"))?;
         let device = lanes.stack.attach(device);
         let address = (AddressId(number + 1), place.address());
-        lanes.stack.address_up(device, address.0, address.1).expect("the device was attached a moment ago");
         let name = interface.clone().unwrap_or_else(|| "udp".to_owned());
-        lanes.stack.name_address(address.0, &name);
+        let up = lanes.stack.address_up_named(device, address.0, [address.1; 2], &name);
+        up.expect("the device was attached a moment ago");
         let lane = Lane { interface, name, index, address, device: Some(device) };
         match lanes.lanes.get_mut(usize::from(number)) {
             Some(place) => *place = lane,

@@ -4,7 +4,9 @@
 use crate::calibrate::CalibrateOptions;
 #[cfg(feature = "lab")]
 use crate::command::{EMULATE_EXAMPLES, EmulateOptions, Options, ReproduceOptions};
-use crate::command::{ProxyOptions, RUN_PROGRAM_NOTES, RunProgramOptions, ServeOptions, UpOptions};
+use crate::command::{ProxyOptions, RUN_PROGRAM_NOTES, RunProgramOptions, ServeOptions, StatusQuery, UpOptions};
+use crate::configuration;
+use crate::diagnostic::Diagnostic;
 use crate::perf::PerfOptions;
 use crate::route::RouteOptions;
 use crate::stream::StreamCommand;
@@ -27,10 +29,21 @@ pub struct Arguments {
 const QUANTITIES: [&str; 6] = ["TIME", "RATE", "SIZE", "N", "SECONDS", "BYTES"];
 
 impl Arguments {
-    /// Reads the command line; prints an error and ends the program if it is wrong.
-    pub fn read() -> Self {
-        let matches = with_signs(Self::command()).get_matches_from(of_a_program(std::env::args_os().collect()));
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    /// Reads the command line, and the configuration file that it names; prints an error and ends the program if the command line is
+    /// wrong.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub fn read() -> Result<Self, Diagnostic> {
+        let command = Self::program();
+        let words = configuration::complete(&command, of_a_program(std::env::args_os().collect()))?;
+        let matches = command.get_matches_from(words);
+        Ok(Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()))
+    }
+
+    /// The program with all commands, as it is read.
+    pub fn program() -> clap::Command {
+        with_signs(Self::command())
     }
 }
 
@@ -139,6 +152,31 @@ pub enum Command {
     Key {
         /// The new file
         file: PathBuf,
+    },
+    /// Print how the `proxy` and `serve` that run on this host do: uplinks, clients, connections and their paths
+    Status {
+        #[command(flatten)]
+        query: StatusQuery,
+        /// Print all of it as JSON, a list of programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the connections of the `proxy` and `serve` that run on this host, with rates, until q is pressed
+    Top {
+        #[command(flatten)]
+        query: StatusQuery,
+    },
+    /// Say whether a configuration file of `proxy` and `serve` is right; needs no right, changes nothing
+    CheckConfig {
+        /// The file
+        file: PathBuf,
+    },
+    #[cfg(feature = "manual")]
+    /// Write pages for man(1) and completions for shells
+    #[command(hide = true)]
+    Manual {
+        /// Where to
+        directory: PathBuf,
     },
     /// Run an OSPF-MDR router of an ad-hoc network on this host, with multipath routes in the kernel
     #[command(after_help = ROUTE_EXAMPLES)]

@@ -24,6 +24,8 @@ pub struct StackOptions {
     /// Use this network interface, under its own addresses (repeatable) [default: all with a default route]
     #[arg(long = "uplink", value_name = "INTERFACE", conflicts_with = "local")]
     pub uplinks: Vec<String>,
+    #[command(flatten)]
+    pub roles: RoleOptions,
     /// Stay on this host: only its own programs can reach the stack, over PATHS paths
     #[arg(long, value_name = "PATHS", num_args = 0..=1, default_missing_value = "1", value_parser = paths)]
     pub local: Option<u8>,
@@ -51,6 +53,15 @@ pub struct StackOptions {
     /// Directory for the journal that undoes the set-up after a crash [default: /run/anabranch, or $XDG_RUNTIME_DIR/anabranch]
     #[arg(long, value_name = "DIR")]
     pub journal: Option<PathBuf>,
+}
+
+/// Which uplinks are not like the others.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Stack")]
+pub struct RoleOptions {
+    /// Use this uplink only while no other works (repeatable)
+    #[arg(long = "backup", value_name = "INTERFACE", conflicts_with = "local")]
+    pub backups: Vec<String>,
 }
 
 /// Reads the number of paths of `--local`. What follows it on the command line is taken for that, even if it was meant to be something
@@ -91,7 +102,7 @@ pub struct Open {
 impl StackOptions {
     fn attachment(&self, reach: Reach<'_>) -> Result<Attachment, Diagnostic> {
         let options = HostOptions { mtu: self.mtu, journal: self.journal.clone() };
-        let interfaces = self.uplinks.clone();
+        let interfaces = self.interfaces()?;
         match (reach, self.local) {
             (Reach::On(ports), None) if self.udp => {
                 let port = ports.first().copied().unwrap_or_default();
@@ -113,8 +124,31 @@ impl StackOptions {
         if self.udp { SocketAddr::new(encapsulation::SERVER, server.port()) } else { server }
     }
 
+    /// The interfaces that are named; none if all are meant.
+    fn interfaces(&self) -> Result<Vec<String>, Diagnostic> {
+        let stranger = self.roles.backups.iter().find(|name| !self.uplinks.contains(name));
+        match stranger {
+            Some(name) if !self.uplinks.is_empty() => {
+                let message = format!("{name} is none of the uplinks that are named: add --uplink {name}");
+                Err(Diagnostic::option(&format!("--backup {name}"), message))
+            }
+            _ => Ok(self.uplinks.clone()),
+        }
+    }
+
     fn contender(&self) -> Result<Contender, Diagnostic> {
         from_option(&self.policy).map_err(|error| Diagnostic::option(&format!("--policy {}", self.policy), error))
+    }
+
+    /// What can be found out without any right: whether the policies exist, and, of one who reaches others, whether there is somebody
+    /// to reach.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self, has_peer: bool) -> Result<(), Diagnostic> {
+        self.contender()?;
+        self.interfaces()?;
+        if has_peer { Ok(()) } else { self.attachment(Reach::Anybody).map(drop) }
     }
 
     /// For `--dry-run`: the commands that do what [`Self::open`] would do, one a line.
@@ -144,7 +178,8 @@ impl StackOptions {
         let wrong = |error: &dyn std::fmt::Display| Diagnostic::option("--policy", error.to_string());
         let worker = |runtime: &Handle| {
             let path_manager = contender.policies.build_path_manager().map_err(|error| wrong(&error))?;
-            Ok(Worker { runtime: runtime.clone(), config: StackConfig::new(path_manager) })
+            let config = StackConfig { backups: self.roles.backups.clone(), ..StackConfig::new(path_manager) };
+            Ok(Worker { runtime: runtime.clone(), config })
         };
         let workers = runtimes.iter().map(worker).collect::<Result<_, Diagnostic>>()?;
         let policies = Policies::of(&contender.policies).map_err(|error| wrong(&error))?;

@@ -51,6 +51,14 @@ impl Diagnostic {
     pub fn message(&self) -> &str {
         &self.message
     }
+
+    /// What is wrong, and where if that is known, in one line.
+    pub fn whole(&self) -> String {
+        match &self.place {
+            Some(place) => format!("{place}: {}", self.message),
+            None => self.message.clone(),
+        }
+    }
 }
 
 impl fmt::Display for Diagnostic {

@@ -26,7 +26,7 @@ macro_rules! embedded {
     ($name:literal, $experiment:literal) => {
         Embedded {
             name: $name,
-            text: include_str!(concat!("../../../scenarios/", $name, ".toml")),
+            text: include_str!(concat!("../scenarios/", $name, ".toml")),
             experiment: $experiment,
         }
     };

@@ -16,6 +16,7 @@ mod build;
 #[cfg(feature = "lab")]
 mod calibrate;
 mod command;
+mod configuration;
 mod console;
 mod contender;
 mod datagrams;
@@ -54,11 +55,13 @@ mod record;
 mod report;
 mod route;
 mod scenario;
+mod service_manager;
 mod serving;
 #[cfg(feature = "lab")]
 mod spread;
 #[cfg(feature = "lab")]
 mod statistics;
+mod status;
 mod stream;
 #[cfg(feature = "lab")]
 mod summary;
@@ -76,7 +79,14 @@ use arguments::{Arguments, Command};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::read().command {
+    let arguments = match Arguments::read() {
+        Ok(arguments) => arguments,
+        Err(diagnostic) => {
+            console::remark(&diagnostic.to_string());
+            return ExitCode::from(2);
+        }
+    };
+    let outcome = match arguments.command {
         #[cfg(feature = "lab")]
         Command::Run { scenario, send, options } => command::run(&scenario, send.as_deref(), &options),
         #[cfg(feature = "lab")]
@@ -102,6 +112,11 @@ fn main() -> ExitCode {
         Command::Proxy { options } => command::proxy(&options).map(|()| true),
         Command::Serve { options } => command::serve(&options).map(|()| true),
         Command::Up { options } => command::up(&options).map(|()| true),
+        Command::CheckConfig { file } => command::check_config(&file, &Arguments::program()).map(|()| true),
+        Command::Status { query, json } => command::status(&query, json).map(|()| true),
+        Command::Top { query } => command::top(&query).map(|()| true),
+        #[cfg(feature = "manual")]
+        Command::Manual { directory } => command::manual(&directory, &Arguments::program()).map(|()| true),
         Command::Key { file } => command::key(&file).map(|()| true),
         Command::Route { options } => route::route(&options).map(|()| true),
         Command::Perf { options } => perf::perf(&options),

@@ -10,6 +10,7 @@ use anabranch_system::descriptor;
 use clap::Args;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -42,6 +43,26 @@ pub struct LimitOptions {
     /// Show connections and paths on the terminal while it runs
     #[arg(long, conflicts_with = "verbose")]
     live: bool,
+}
+
+/// Whether a line is printed for each connection; it can change. Clones are the same.
+#[derive(Clone)]
+pub struct Verbosity(Arc<AtomicBool>);
+
+impl Verbosity {
+    /// As the options say.
+    pub fn new(options: &LimitOptions) -> Self {
+        Self(Arc::new(AtomicBool::new(options.verbose)))
+    }
+
+    /// As other options say.
+    pub fn set(&self, options: &LimitOptions) {
+        self.0.store(options.verbose, Ordering::Relaxed);
+    }
+
+    fn is_high(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 impl LimitOptions {
@@ -81,11 +102,11 @@ impl LimitOptions {
 
     /// Who is told of each connection: with --verbose the user. Of a peer that does not prove the key the user hears in any case,
     /// but not of each of many.
-    pub fn journal(&self) -> Option<Journal> {
-        let (verbose, live) = (self.verbose, self.live);
+    pub fn journal(&self, verbosity: &Verbosity) -> Option<Journal> {
+        let (verbosity, live) = (verbosity.clone(), self.live);
         let last: Mutex<Option<Instant>> = Mutex::default();
         Some(Arc::new(move |outcome, line: &str| {
-            if verbose {
+            if verbosity.is_high() {
                 print(&format!("{line}\n"));
             } else if outcome == Outcome::Unproven && !live {
                 let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,6 +122,15 @@ impl LimitOptions {
 /// A key that must be there.
 pub fn read_key(path: &Path) -> Result<Key, Diagnostic> {
     Key::read(path).map_err(|error| secret(&format!("--key {}", path.display()), &error))
+}
+
+/// Whether a file that holds a secret can be looked at by this user, who is told if not.
+pub fn is_readable(path: &Path) -> bool {
+    let hidden = std::fs::File::open(path).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
+    if hidden {
+        remark(&format!("note: {} is not this user's to read, and was not looked at", path.display()));
+    }
+    !hidden
 }
 
 /// What is wrong with a file that holds a secret.

@@ -478,3 +478,34 @@ fn a_dry_run_needs_no_right_and_prints_commands() {
     assert_eq!(plan.lines().filter(|line| line.starts_with("ip tuntap add")).count(), 2, "{plan}");
     assert!(plan.lines().all(|line| line.starts_with("ip ")), "{plan}");
 }
+
+#[test]
+fn there_is_a_page_of_the_manual_for_each_command_with_each_of_its_options() {
+    let place = Place::new("manual", SCENARIO);
+    assert!(place.run(&["manual", "pages"]).status.success());
+    let read = |path: &str| {
+        let path = place.0.join("pages").join(path);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    // The names stand alone at the beginnings of lines.
+    let help = text(&place.run(&["--help"]).stdout);
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let commands: Vec<&str> = commands.filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(commands.contains(&"serve") && commands.contains(&"status") && !commands.contains(&"manual"), "{help}");
+    for command in commands.into_iter().filter(|command| !["help", "stream"].contains(command)) {
+        // A page has each hyphen escaped.
+        let page = read(&format!("man/anabranch-{command}.1")).replace('\\', "");
+        let help = text(&place.run(&[command, "--help"]).stdout);
+        let options = help.lines().filter_map(|line| line.trim_start().strip_prefix("--"));
+        for option in options.filter_map(|rest| rest.split([' ', '[', ',']).next()) {
+            assert!(page.contains(&format!("--{option}")), "{command}: --{option}");
+        }
+    }
+    read("man/anabranch-stream-send.1");
+    for file in ["anabranch.bash", "_anabranch", "anabranch.fish"] {
+        let completions = read(&format!("completions/{file}"));
+        for word in ["check-config", "allow-remote-status"] {
+            assert!(completions.contains(word), "{file}: {word}");
+        }
+    }
+}

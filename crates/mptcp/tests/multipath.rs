@@ -2,6 +2,7 @@
 
 mod multipath {
     mod addresses;
+    mod backups;
     mod closing;
     mod data;
     mod data_reinjection;

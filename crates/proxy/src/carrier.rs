@@ -29,6 +29,7 @@ pub struct Carrier {
     /// Whoever serves a client holds its stack.
     stacks: Vec<Arc<Stack>>,
     outbound: Arc<Outbound>,
+    via: Arc<Via>,
     tasks: Tasks,
 }
 
@@ -37,8 +38,9 @@ impl Carrier {
     pub fn new(stacks: &[Stack], config: CarrierConfig) -> Self {
         let service = Arc::new(Service::new(config.limits, config.journal));
         let tasks = Tasks::new(Arc::clone(&service));
-        let outbound = Outbound { service, via: config.via, choose: config.choose };
-        Self { stacks: stacks.iter().cloned().map(Arc::new).collect(), outbound: Arc::new(outbound), tasks }
+        let outbound = Outbound { service, choose: config.choose };
+        let via = Arc::new(config.via);
+        Self { via, stacks: stacks.iter().cloned().map(Arc::new).collect(), outbound: Arc::new(outbound), tasks }
     }
 
     /// Connects to `target` for a client, tells `begin` what came of it, and carries the stream that it gives then. Returns false if there
@@ -49,9 +51,9 @@ impl Carrier {
     {
         let idlest = self.stacks.iter().min_by_key(|stack| Arc::strong_count(stack));
         let (Some(seat), Some(stack)) = (self.tasks.admit(), idlest.map(Arc::clone)) else { return false };
-        let (outbound, runtime) = (Arc::clone(&self.outbound), stack.runtime().clone());
+        let (outbound, via, runtime) = (Arc::clone(&self.outbound), Arc::clone(&self.via), stack.runtime().clone());
         self.tasks.spawn(seat, &runtime, async move {
-            let (outcome, up, down) = serve(&outbound, &stack, &target, begin).await;
+            let (outcome, up, down) = serve(&outbound, &via, &stack, &target, begin).await;
             outbound.service.ended(outcome, up, down, || format!("{client} -> {target}"));
         });
         true
@@ -71,18 +73,20 @@ impl Carrier {
 /// Serves one client from its first byte to its last; how it ended, and the bytes from and to it.
 async fn serve(
     outbound: &Outbound,
+    via: &Via,
     stack: &Stack,
     target: &Target,
     begin: impl FnOnce(Result<(), Failure>) -> Option<Stream>,
 ) -> (Outcome, u64, u64) {
     // What is needed only until it is connected is returned then.
-    match Box::pin(outbound.connect(stack, Some(target))).await {
+    match Box::pin(outbound.connect(via, stack, Some(target))).await {
         Ok((far, first)) => {
             let Some(stream) = begin(Ok(())) else { return (Outcome::LeftEarly, 0, 0) };
             // Whoever writes less than a segment wants it to arrive; if it has ended already, that will be seen.
             let _ = stream.set_nodelay(true);
-            let Service { slots, limits, .. } = &*outbound.service;
-            let mut relay = Relay::new(stream, SocketIs::Client, far, Bytes::new(), slots.clone(), limits.idle);
+            let service = &*outbound.service;
+            let (slots, idle) = (service.slots.clone(), service.limits().idle);
+            let mut relay = Relay::new(stream, SocketIs::Client, far, Bytes::new(), slots, idle);
             relay.push_down(first);
             relay.await
         }

@@ -1,6 +1,8 @@
 //! The proxy: programs connect to it on this host, and each of their connections goes out as multipath TCP, straight to
 //! its target or to a server of ours that goes on from there.
 
+use super::changing::Changing;
+use super::control::Control;
 use super::counters::{Outcome, ProxyCounters};
 use super::credentials::Credentials;
 use super::far::Far;
@@ -46,12 +48,19 @@ pub enum Leads {
     WhereTheServerLeads,
 }
 
-/// What can be chosen about a proxy.
-pub struct ProxyConfig {
+/// What can change while a proxy runs. It counts for clients that come from then on.
+#[derive(Clone)]
+pub struct ProxyTerms {
     /// Where connections go.
     pub via: Via,
     /// What clients must show at entrances that ask.
-    pub credentials: Option<Credentials>,
+    pub credentials: Option<Arc<Credentials>>,
+}
+
+/// What can be chosen about a proxy.
+pub struct ProxyConfig {
+    /// What can change.
+    pub terms: ProxyTerms,
     /// Asked for each connection.
     pub choose: Choose,
     /// What keeps clients from taking everything.
@@ -73,7 +82,7 @@ pub struct BindError {
 /// What all clients' tasks share.
 struct Shared {
     outbound: Outbound,
-    credentials: Option<Arc<Credentials>>,
+    terms: Changing<ProxyTerms>,
 }
 
 /// Entrances that are listened on.
@@ -138,12 +147,25 @@ impl Proxy {
         let shared = Shared {
             outbound: Outbound {
                 service: Arc::new(Service::new(config.limits, config.journal)),
-                via: config.via,
                 choose: config.choose,
             },
-            credentials: config.credentials.map(Arc::new),
+            terms: Changing::new(config.terms),
         };
         Self { entrances, stacks, shared: Arc::new(shared) }
+    }
+
+    /// To see how it does while it runs.
+    pub fn control(&self) -> Control {
+        Control::new(&self.shared.outbound.service)
+    }
+
+    /// To change terms and limits while it runs.
+    pub fn changer(&self) -> impl Fn(ProxyTerms, Limits) + Send + Sync + 'static {
+        let shared = Arc::clone(&self.shared);
+        move |terms, limits| {
+            shared.terms.set(terms);
+            shared.outbound.service.set_limits(limits);
+        }
     }
 
     /// The stack with the fewest clients.
@@ -200,7 +222,7 @@ async fn serve(shared: Arc<Shared>, stack: Arc<Stack>, mut socket: TcpStream, pe
     match opened {
         Ok((far, early, first, target)) => {
             let slots = service.slots.clone();
-            let mut relay = Relay::new(socket, SocketIs::Client, far, early, slots, service.limits.idle);
+            let mut relay = Relay::new(socket, SocketIs::Client, far, early, slots, service.limits().idle);
             relay.push_down(first);
             let (outcome, up, down) = relay.await;
             service.ended(outcome, up, down, || format!("{peer} -> {}", describe(target.as_ref())));
@@ -225,12 +247,14 @@ async fn open(
     socket: &mut TcpStream,
     leads: Leads,
 ) -> Result<Opened, (Outcome, Option<Target>)> {
+    let Shared { outbound, terms } = shared;
+    let terms = terms.now();
     let target = match leads {
         Leads::WhereAsked => {
-            let mut negotiation = Negotiation::new(shared.credentials.clone());
-            let asked = timeout(shared.outbound.service.limits.negotiation, negotiate(socket, &mut negotiation)).await;
+            let mut negotiation = Negotiation::new(terms.credentials.clone());
+            let asked = timeout(outbound.service.limits().negotiation, negotiate(socket, &mut negotiation)).await;
             let target = asked.map_err(|_| (Outcome::TooSlow, None))?.map_err(|outcome| (outcome, None))?;
-            return match shared.outbound.connect(stack, Some(&target)).await {
+            return match outbound.connect(&terms.via, stack, Some(&target)).await {
                 Ok((far, first)) => {
                     let first = [&negotiation.accepted()[..], &first].concat();
                     Ok((far, negotiation.into_early(), Bytes::from(first), Some(target)))
@@ -244,7 +268,7 @@ async fn open(
         Leads::To(target) => Some(target),
         Leads::WhereTheServerLeads => None,
     };
-    match shared.outbound.connect(stack, target.as_ref()).await {
+    match outbound.connect(&terms.via, stack, target.as_ref()).await {
         Ok((far, first)) => Ok((far, Bytes::new(), first, target)),
         Err(Refused { outcome, .. }) => {
             // As the target itself would have done.

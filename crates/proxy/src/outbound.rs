@@ -37,15 +37,19 @@ pub type Choose = Box<dyn Fn(&Target) -> ConnectionConfig + Send + Sync>;
 /// What makes connections.
 pub(super) struct Outbound {
     pub(super) service: Arc<Service>,
-    pub(super) via: Via,
     pub(super) choose: Choose,
 }
 
 impl Outbound {
     /// Connects to the target, or through the server; returns also what has come from there already.
-    pub(super) async fn connect(&self, stack: &Stack, target: Option<&Target>) -> Result<(Far, Bytes), Refused> {
+    pub(super) async fn connect(
+        &self,
+        via: &Via,
+        stack: &Stack,
+        target: Option<&Target>,
+    ) -> Result<(Far, Bytes), Refused> {
         let attempt = async {
-            match (&self.via, target) {
+            match (via, target) {
                 (Via::Direct, Some(target)) => {
                     let (stream, _) = self.dial(stack, target, (self.choose)(target), Bytes::new()).await?;
                     Ok((Far::Plain(stream), Bytes::new()))
@@ -54,7 +58,7 @@ impl Outbound {
                 (Via::Server { server, key }, target) => self.connect_through(stack, server, key, target).await,
             }
         };
-        timeout(self.service.limits.connect, attempt).await.unwrap_or(Err(Failure::TimedOut.into()))
+        timeout(self.service.limits().connect, attempt).await.unwrap_or(Err(Failure::TimedOut.into()))
     }
 
     /// Connects through the server. A connection has one subflow until the server has acknowledged data, and ends if that path is lost

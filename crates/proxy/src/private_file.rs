@@ -1,5 +1,6 @@
 //! Reads files with secrets, and refuses those that others can read.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -22,11 +23,19 @@ pub enum PrivateFileError {
     Content,
 }
 
+/// Whether a service manager keeps others out of the file's directory (systemd, LoadCredential): then the group's right may be the
+/// mask of an access control list that names our user.
+fn is_credential(path: &Path, directory: Option<&OsStr>) -> bool {
+    directory.is_some_and(|directory| !directory.is_empty() && path.parent() == Some(Path::new(directory)))
+}
+
 /// The text of a file that only its owner may read.
 pub(super) fn read(path: &Path) -> Result<String, PrivateFileError> {
     let file = File::open(path)?;
     let mode = file.metadata()?.permissions().mode() & 0o777;
-    if mode & 0o077 != 0 {
+    let directory = std::env::var_os("CREDENTIALS_DIRECTORY");
+    let others = if is_credential(path, directory.as_deref()) { 0o037 } else { 0o077 };
+    if mode & others != 0 {
         return Err(PrivateFileError::Permissions(mode));
     }
     let mut text = String::new();
@@ -41,4 +50,19 @@ pub(super) fn read(path: &Path) -> Result<String, PrivateFileError> {
 /// The lines that count: not empty, and no remark, which begins with `#`.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_credential_is_a_file_right_in_the_directory_that_the_service_manager_names() {
+        let is = |path: &str, directory: Option<&str>| is_credential(Path::new(path), directory.map(OsStr::new));
+        assert!(is("/run/credentials/a.service/key", Some("/run/credentials/a.service")));
+        assert!(!is("/run/credentials/a.service/key", None));
+        assert!(!is("/etc/anabranch/key", Some("/run/credentials/a.service")));
+        assert!(!is("key", Some("")));
+        assert!(!is("/run/credentials/a.service/../../../tmp/key", Some("/run/credentials/a.service")));
+    }
 }

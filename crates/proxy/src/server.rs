@@ -1,6 +1,8 @@
 //! The server: terminates multipath connections and forwards them to targets over plain TCP, for clients that prove the key.
 
 use super::allow::AllowList;
+use super::changing::Changing;
+use super::control::Control;
 use super::counters::{Outcome, ProxyCounters};
 use super::failure::Failure;
 use super::far::{CONNECTED, Far, NAMED, SERVERS_OWN, respond};
@@ -33,20 +35,27 @@ pub enum Destination {
     Named(AllowList),
 }
 
-/// What can be chosen about a server.
-pub struct ServerConfig {
-    /// The port of the stack to listen on.
-    pub port: u16,
+/// What can change while a server runs. It counts for clients that come from then on.
+#[derive(Clone)]
+pub struct ServerTerms {
     /// What clients must prove. Without a key whoever reaches the stack is served, and speaks plainly: SOCKS5 or HTTP
     /// CONNECT with [`Destination::Named`], nothing at all with [`Destination::Fixed`]. That is for a stack that only its own
     /// host can reach; anywhere else it would be an open relay.
     pub key: Option<Key>,
     /// Where clients are led.
     pub destination: Destination,
-    /// How the clients' connections are treated.
-    pub connection: ConnectionConfig,
     /// What priority the connection of a client has, by the target it is led to.
     pub priorities: Priorities,
+}
+
+/// What can be chosen about a server.
+pub struct ServerConfig {
+    /// The port of the stack to listen on.
+    pub port: u16,
+    /// What can change.
+    pub terms: ServerTerms,
+    /// How the clients' connections are treated.
+    pub connection: ConnectionConfig,
     /// What keeps clients from taking everything.
     pub limits: Limits,
     /// Who is told of each connection.
@@ -56,9 +65,7 @@ pub struct ServerConfig {
 /// What all clients' tasks share.
 struct Shared {
     service: Arc<Service>,
-    key: Option<Key>,
-    destination: Destination,
-    priorities: Priorities,
+    terms: Changing<ServerTerms>,
 }
 
 /// A server that listens.
@@ -80,9 +87,22 @@ impl Server {
         };
         let listeners = stacks.iter().map(listen).collect::<Result<_, ListenError>>()?;
         let service = Arc::new(Service::new(config.limits, config.journal));
-        let ServerConfig { key, destination, priorities, .. } = config;
-        let shared = Shared { service, key, destination, priorities };
+        let shared = Shared { service, terms: Changing::new(config.terms) };
         Ok(Self { listeners, shared: Arc::new(shared) })
+    }
+
+    /// To see how it does while it runs.
+    pub fn control(&self) -> Control {
+        Control::new(&self.shared.service)
+    }
+
+    /// To change terms and limits while it runs.
+    pub fn changer(&self) -> impl Fn(ServerTerms, Limits) + Send + Sync + 'static {
+        let shared = Arc::clone(&self.shared);
+        move |terms, limits| {
+            shared.terms.set(terms);
+            shared.service.set_limits(limits);
+        }
     }
 
     /// Serves until `stop` completes, and then for a moment those who are connected; each client where its stack is. Gives the totals.
@@ -129,14 +149,16 @@ async fn serve(shared: Arc<Shared>, stream: Stream) {
     let _ = stream.set_nodelay(true);
     let peer = stream.peer_address();
     // What is needed only until it is connected is returned then.
-    let opened = Box::pin(open(&shared, stream)).await;
-    let Shared { service, .. } = &*shared;
+    let terms = shared.terms.now();
+    let opened = Box::pin(open(&shared.service, &terms, stream)).await;
+    let service = &shared.service;
     match opened {
         Ok((far, early, socket, target)) => {
             // It may have ended already; that will be seen.
-            let _ = far.stream().set_priority(shared.priorities.of(&target));
+            let _ = far.stream().set_priority(terms.priorities.of(&target));
+            drop(terms);
             let slots = service.slots.clone();
-            let mut relay = Relay::new(socket, SocketIs::Target, far, Bytes::new(), slots, service.limits.idle);
+            let mut relay = Relay::new(socket, SocketIs::Target, far, Bytes::new(), slots, service.limits().idle);
             relay.push_down(early);
             // The socket is the target's: what comes from it goes to the client.
             let (outcome, down, up) = relay.await;
@@ -150,18 +172,18 @@ async fn serve(shared: Arc<Shared>, stream: Stream) {
 type Opened = (Far, Bytes, TcpStream, Target);
 
 /// Finds out who a client is and what it wants, and connects it.
-async fn open(shared: &Shared, stream: Stream) -> Result<Opened, Outcome> {
-    match &shared.key {
-        Some(key) => open_proven(shared, stream, key).await,
-        None => open_plain(shared, stream).await,
+async fn open(service: &Service, terms: &ServerTerms, stream: Stream) -> Result<Opened, Outcome> {
+    match &terms.key {
+        Some(key) => open_proven(service, terms, stream, key).await,
+        None => open_plain(service, terms, stream).await,
     }
 }
 
 /// As [`open`], with a key.
-async fn open_proven(shared: &Shared, stream: Stream, key: &Key) -> Result<Opened, Outcome> {
-    let asked = timeout(shared.service.limits.negotiation, prove_and_ask(stream, key)).await;
+async fn open_proven(service: &Service, terms: &ServerTerms, stream: Stream, key: &Key) -> Result<Opened, Outcome> {
+    let asked = timeout(service.limits().negotiation, prove_and_ask(stream, key)).await;
     let (mut far, asked, early) = asked.map_err(|_elapsed| Outcome::TooSlow)??;
-    match connect(shared, asked.as_ref()).await {
+    match connect(service, terms, asked.as_ref()).await {
         Ok((socket, target)) => {
             far.write(&[CONNECTED]).await.map_err(|_gone| Outcome::LeftEarly)?;
             Ok((far, early, socket, target))
@@ -207,9 +229,9 @@ async fn prove_and_ask(stream: Stream, key: &Key) -> Result<(Far, Option<Target>
 }
 
 /// As [`open`], without a key.
-async fn open_plain(shared: &Shared, mut stream: Stream) -> Result<Opened, Outcome> {
-    if let Destination::Fixed(_) = shared.destination {
-        return match connect(shared, None).await {
+async fn open_plain(service: &Service, terms: &ServerTerms, mut stream: Stream) -> Result<Opened, Outcome> {
+    if let Destination::Fixed(_) = terms.destination {
+        return match connect(service, terms, None).await {
             Ok((socket, target)) => Ok((Far::Plain(stream), Bytes::new(), socket, target)),
             Err(Refused { outcome, .. }) => {
                 // As the target itself would have done.
@@ -219,9 +241,9 @@ async fn open_plain(shared: &Shared, mut stream: Stream) -> Result<Opened, Outco
         };
     }
     let mut negotiation = Negotiation::new(None);
-    let asked = timeout(shared.service.limits.negotiation, negotiate(&mut stream, &mut negotiation)).await;
+    let asked = timeout(service.limits().negotiation, negotiate(&mut stream, &mut negotiation)).await;
     let asked = asked.map_err(|_elapsed| Outcome::TooSlow)??;
-    match connect(shared, Some(&asked)).await {
+    match connect(service, terms, Some(&asked)).await {
         Ok((socket, target)) => {
             stream.write_all(&negotiation.accepted()).await.map_err(|_gone| Outcome::LeftEarly)?;
             Ok((Far::Plain(stream), negotiation.into_early(), socket, target))
@@ -234,15 +256,19 @@ async fn open_plain(shared: &Shared, mut stream: Stream) -> Result<Opened, Outco
 }
 
 /// Connects to what was asked for, if that is where clients are led.
-async fn connect(shared: &Shared, asked: Option<&Target>) -> Result<(TcpStream, Target), Refused> {
-    let (target, rules) = match (&shared.destination, asked) {
+async fn connect(
+    service: &Service,
+    terms: &ServerTerms,
+    asked: Option<&Target>,
+) -> Result<(TcpStream, Target), Refused> {
+    let (target, rules) = match (&terms.destination, asked) {
         (Destination::Fixed(target), None) => (target, None),
         (Destination::Fixed(target), Some(asked)) if target == asked => (target, None),
         (Destination::Named(rules), Some(asked)) => (asked, Some(rules)),
         (Destination::Fixed(_), Some(_)) | (Destination::Named(_), None) => return Err(Failure::NotAllowed.into()),
     };
     let attempt = async {
-        let mut addresses = shared.service.resolver.resolve(target).await?;
+        let mut addresses = service.resolver.resolve(target).await?;
         if let Some(rules) = rules {
             addresses = rules.admit(target, addresses);
         }
@@ -252,7 +278,7 @@ async fn connect(shared: &Shared, asked: Option<&Target>) -> Result<(TcpStream, 
         let connect = async |address| TcpStream::connect(address).await.map_err(Failure::from);
         connect_to_first(addresses, connect).await
     };
-    let socket = timeout(shared.service.limits.connect, attempt).await.unwrap_or(Err(Failure::TimedOut))?;
+    let socket = timeout(service.limits().connect, attempt).await.unwrap_or(Err(Failure::TimedOut))?;
     // Whoever writes less than a segment wants it to arrive.
     let _ = socket.set_nodelay(true);
     Ok((socket, target.clone()))

@@ -10,7 +10,7 @@ use anabranch_stack::Slots;
 use bytes::Bytes;
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::runtime::Handle;
@@ -52,7 +52,7 @@ pub type Journal = Arc<dyn Fn(Outcome, &str) + Send + Sync>;
 
 /// What all tasks of a service share.
 pub(super) struct Service {
-    pub(super) limits: Limits,
+    limits: RwLock<Limits>,
     pub(super) resolver: Resolver,
     /// What all sockets are read into, one after the other.
     pub(super) slots: Slots,
@@ -79,11 +79,26 @@ impl From<Failure> for Refused {
 impl Service {
     pub(super) fn new(limits: Limits, journal: Option<Journal>) -> Self {
         let (counters, clients) = (Mutex::default(), AtomicUsize::new(0));
-        Self { limits, resolver: Resolver::new(), slots: slots(), counters, clients, journal }
+        Self { limits: RwLock::new(limits), resolver: Resolver::new(), slots: slots(), counters, clients, journal }
     }
 
     pub(super) fn with_counters<T>(&self, act: impl FnOnce(&mut ProxyCounters) -> T) -> T {
         act(&mut self.counters.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The limits now.
+    pub(super) fn limits(&self) -> Limits {
+        *self.limits.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Other limits from now on.
+    pub(super) fn set_limits(&self, limits: Limits) {
+        *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
+    }
+
+    /// Clients that are served now.
+    pub(super) fn clients(&self) -> usize {
+        self.clients.load(Ordering::Relaxed)
     }
 
     /// A connection has ended: counts it, and tells the journal.
@@ -124,7 +139,7 @@ impl Tasks {
         let service = &self.service;
         let before = service.clients.fetch_add(1, Ordering::Relaxed);
         let seat = Seat(Arc::clone(service));
-        let room = before < service.limits.connections;
+        let room = before < service.limits().connections;
         service.with_counters(|counters| {
             if room {
                 counters.accepted += 1;
@@ -154,7 +169,7 @@ impl Tasks {
     /// Lets clients finish for a moment, then ends them. Gives the totals.
     pub(super) async fn drain(mut self) -> ProxyCounters {
         let all = async { while self.tasks.join_next().await.is_some() {} };
-        if timeout(self.service.limits.drain, all).await.is_err() {
+        if timeout(self.service.limits().drain, all).await.is_err() {
             let left = self.tasks.len() as u64;
             self.tasks.shutdown().await;
             self.service.with_counters(|counters| counters.stopped += left);

@@ -55,6 +55,8 @@ pub struct StackConfig {
     pub path_manager: Box<dyn PathManager>,
     /// Connections that wait to be accepted at each listener; further ones are aborted and counted.
     pub backlog: usize,
+    /// Names of addresses ([`Stack::address_up_named`]) that are used only while no other works.
+    pub backups: Vec<String>,
 }
 
 impl StackConfig {
@@ -62,7 +64,12 @@ impl StackConfig {
     pub fn new(path_manager: Box<dyn PathManager>) -> Self {
         // All but those of well-known services (RFC 6056, section 3.2): a busy proxy goes through them in half a minute.
         let ports = Ports::HashBased { low: 1_024, high: u16::MAX };
-        Self { endpoint: EndpointConfig { ports, ..EndpointConfig::default() }, path_manager, backlog: 1_024 }
+        Self {
+            endpoint: EndpointConfig { ports, ..EndpointConfig::default() },
+            path_manager,
+            backlog: 1_024,
+            backups: Vec::new(),
+        }
     }
 
     /// For one of several stacks that have the same addresses, each with tokens and ports of its own ([`Stack::unite`]).
@@ -91,7 +98,7 @@ impl Stack {
     pub fn new(mut config: StackConfig) -> io::Result<(Self, Driver)> {
         getrandom::fill(&mut config.endpoint.seed).map_err(io::Error::other)?;
         let endpoint = Endpoint::new(config.endpoint, config.path_manager);
-        let shared = Arc::new(Shared::new(State::new(endpoint, Clock::new(), config.backlog)));
+        let shared = Arc::new(Shared::new(State::new(endpoint, Clock::new(), config.backlog, config.backups)));
         let driver = Driver::new(Arc::clone(&shared))?;
         Ok((Self { shared, runtime: Handle::current() }, driver))
     }
@@ -151,6 +158,29 @@ impl Stack {
         public: IpAddr,
     ) -> Result<(), AttachError> {
         self.shared.lock().address_up(device, id, address, public)
+    }
+
+    /// As [`Self::address_up_as`], for an address that has a name from the beginning ([`Self::name_address`]).
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn address_up_named(
+        &self,
+        device: DeviceId,
+        id: AddressId,
+        [address, public]: [IpAddr; 2],
+        name: &str,
+    ) -> Result<(), AttachError> {
+        let mut state = self.shared.lock();
+        state.expect_address(id, name);
+        state.address_up(device, id, address, public)?;
+        state.name_address(id, name);
+        Ok(())
+    }
+
+    /// The addresses of this name, now and later, are used only while no other works, or as the others are.
+    pub fn set_backup(&self, name: &str, backup: bool) {
+        self.shared.lock().set_backup(name, backup);
     }
 
     /// What people call a local address, an interface's name as a rule; reports say it. Forgotten when the address goes.

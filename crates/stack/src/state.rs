@@ -111,10 +111,12 @@ pub(super) struct State {
     backlog_overflows: u64,
     no_device: u64,
     dropped_path_changes: u64,
+    /// Names of addresses that are used only while no other works.
+    backups: Vec<String>,
 }
 
 impl State {
-    pub(super) fn new(endpoint: Endpoint, clock: Clock, backlog_limit: usize) -> Self {
+    pub(super) fn new(endpoint: Endpoint, clock: Clock, backlog_limit: usize, backups: Vec<String>) -> Self {
         Self {
             endpoint,
             clock,
@@ -129,6 +131,7 @@ impl State {
             backlog_overflows: 0,
             no_device: 0,
             dropped_path_changes: 0,
+            backups,
         }
     }
 
@@ -212,6 +215,23 @@ impl State {
         self.endpoint.handle_address_up_as(now, id, address, public);
         self.wake_driver();
         Ok(())
+    }
+
+    /// An address of this name will come.
+    pub(super) fn expect_address(&mut self, id: AddressId, name: &str) {
+        let backup = self.backups.iter().any(|backup| backup == name);
+        self.endpoint.handle_address_backup(self.now(), id, backup);
+    }
+
+    /// Addresses of this name are used only while no other works, or no longer so.
+    pub(super) fn set_backup(&mut self, name: &str, backup: bool) {
+        self.backups.retain(|known| known != name);
+        self.backups.extend(backup.then(|| name.to_owned()));
+        let now = self.now();
+        for known in self.addresses.iter().filter(|known| known.name.as_deref() == Some(name)) {
+            self.endpoint.handle_address_backup(now, known.id, backup);
+        }
+        self.wake_driver();
     }
 
     /// What people call an address.

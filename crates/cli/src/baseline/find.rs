@@ -7,9 +7,9 @@ use std::path::Path;
 
 /// Those that come with the program: name and text.
 pub const BASELINES: &[(&str, &str)] = &[
-    ("papers_simulator", include_str!("../../../../scenarios/baselines/papers_simulator.toml")),
-    ("linux", include_str!("../../../../scenarios/baselines/linux.toml")),
-    ("plain", include_str!("../../../../scenarios/baselines/plain.toml")),
+    ("papers_simulator", include_str!("../../scenarios/baselines/papers_simulator.toml")),
+    ("linux", include_str!("../../scenarios/baselines/linux.toml")),
+    ("plain", include_str!("../../scenarios/baselines/plain.toml")),
 ];
 
 /// The one of this name that comes with the program.

@@ -1,13 +1,17 @@
 //! The commands.
 
+mod check_config;
 #[cfg(feature = "lab")]
 mod compare;
 #[cfg(feature = "lab")]
 mod emulate;
+mod hang_up;
 #[cfg(feature = "lab")]
 mod heading;
 mod key;
 mod list;
+#[cfg(feature = "manual")]
+mod manual;
 #[cfg(feature = "lab")]
 mod options;
 mod proxy;
@@ -21,14 +25,18 @@ mod run_inside;
 mod run_program;
 mod serve;
 mod server_watch;
+mod status;
 mod up;
 
+pub use check_config::check_config;
 #[cfg(feature = "lab")]
 pub use compare::compare;
 #[cfg(feature = "lab")]
 pub use emulate::{EXAMPLES as EMULATE_EXAMPLES, EmulateOptions, emulate};
 pub use key::key;
 pub use list::list;
+#[cfg(feature = "manual")]
+pub use manual::manual;
 #[cfg(feature = "lab")]
 pub use options::Options;
 pub use proxy::{ProxyOptions, proxy};
@@ -39,4 +47,5 @@ pub use run::run;
 pub use run_inside::run_inside;
 pub use run_program::{RUN_PROGRAM_NOTES, RunProgramOptions, run_program};
 pub use serve::{ServeOptions, serve};
+pub use status::{StatusQuery, status, top};
 pub use up::{UpOptions, up};

@@ -1,18 +1,25 @@
 //! `anabranch proxy`: carries connections of programs on this host over several paths.
 
+use super::hang_up::read_again;
 use super::server_watch::{Question, Tell, watch};
-use crate::attachment::{Reach, StackOptions, diagnostic};
+use crate::attachment::{Open, Reach, StackOptions, diagnostic};
+use crate::configuration::{ConfigurationOption, ReadAgain};
 use crate::console::{event, print};
 use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
-use crate::serving::{LimitOptions, read_key, resolves, secret};
+use crate::live::Live;
+use crate::service_manager;
+use crate::serving::{LimitOptions, Verbosity, is_readable, read_key, resolves, secret};
+use crate::status::{Listeners, Serving, Source, StatusOptions};
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_proxy::{
-    Credentials, Entrance, Entrances, Leads, Priorities, PriorityRule, Proxy, ProxyConfig, Target, Via,
+    Choose, Credentials, Entrance, Entrances, Leads, Priorities, PriorityRule, Proxy, ProxyConfig, ProxyCounters,
+    ProxyTerms, Target, Via,
 };
 use clap::Args;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 /// Where `proxy` listens if nothing else is said.
@@ -48,6 +55,10 @@ pub struct ProxyOptions {
     /// Listen on addresses that other hosts can reach
     #[arg(long)]
     allow_remote: bool,
+    #[command(flatten)]
+    configuration: ConfigurationOption,
+    #[command(flatten)]
+    status: StatusOptions,
     #[command(flatten)]
     limits: LimitOptions,
     #[command(flatten)]
@@ -99,13 +110,36 @@ impl ProxyOptions {
                         format!("--forward {listen} does not say where to: add =HOST:PORT, or give a --server");
                     return Err(Diagnostic::plain(message));
                 }
-                Leads::To(target) if self.server.is_none() => {
-                    resolves("--forward", target)?;
-                }
                 _ => {}
             }
         }
         Ok(entrances)
+    }
+
+    /// Whether the targets that are connected to from here are known.
+    fn resolve_targets(&self) -> Result<(), Diagnostic> {
+        let targets = self.forward.iter().filter_map(|entrance| match &entrance.leads {
+            Leads::To(target) if self.server.is_none() => Some(target),
+            _ => None,
+        });
+        targets.map(|target| resolves("--forward", target).map(drop)).collect()
+    }
+
+    /// What can be found out without any right, and without asking anybody.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<(), Diagnostic> {
+        self.entrances()?;
+        self.status.check()?;
+        self.stack.check(self.server.is_some())?;
+        if let Some(path) = self.key.as_ref().filter(|path| is_readable(path)) {
+            read_key(path)?;
+        }
+        if let Some(path) = self.credentials.as_ref().filter(|path| is_readable(path)) {
+            read_credentials(path)?;
+        }
+        Ok(())
     }
 
     /// The server's address, if there is one.
@@ -130,17 +164,31 @@ impl ProxyOptions {
     }
 }
 
+fn read_credentials(path: &Path) -> Result<Credentials, Diagnostic> {
+    Credentials::read(path).map_err(|error| secret(&format!("--credentials {}", path.display()), &error))
+}
+
+impl ProxyOptions {
+    /// What can change while it runs: keys and passwords, but not where the server is.
+    fn terms_with(&self, via: &Via) -> Result<ProxyTerms, Diagnostic> {
+        let via = match (via, &self.key) {
+            (Via::Server { server, .. }, Some(path)) => Via::Server { server: server.clone(), key: read_key(path)? },
+            _ => via.clone(),
+        };
+        let credentials = self.credentials.as_deref().map(read_credentials).transpose()?;
+        Ok(ProxyTerms { via, credentials: credentials.map(Arc::new) })
+    }
+}
+
 /// Runs it until it is asked to end.
 ///
 /// # Errors
 /// What is wrong with the options or the host.
 pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
-    let (entrances, reach) = (options.entrances()?, options.reach()?);
-    let via = options.via(reach)?;
-    let read = |path: &PathBuf| {
-        Credentials::read(path).map_err(|error| secret(&format!("--credentials {}", path.display()), &error))
-    };
-    let credentials = options.credentials.as_ref().map(read).transpose()?;
+    let entrances = options.entrances()?;
+    options.resolve_targets()?;
+    let reach = options.reach()?;
+    let terms = options.terms_with(&options.via(reach)?)?;
     if options.stack.dry_run {
         print(&options.stack.plan(reach)?);
         return Ok(());
@@ -148,38 +196,82 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
     block_on(async {
         let kinds: Vec<String> = entrances.iter().map(|entrance| describe(&entrance.leads)).collect();
         let entrances = Entrances::bind(entrances).map_err(|error| cannot_listen(&error))?;
+        let listeners = options.status.listen(options.stack.journal.as_deref(), "proxy").await?;
         // Its threads end last.
         let workers = options.limits.start_workers()?;
         let open = options.stack.open_on(reach, workers.runtimes()).await?;
         for (address, kind) in entrances.addresses().iter().zip(kinds) {
             print(&format!("listening on {address}: {kind}\n"));
         }
+        if let Some(address) = listeners.http() {
+            print(&format!("status at http://{address}/status\n"));
+        }
         let live = options.limits.live(open.attached.stacks(), "anabranch proxy")?;
-        let connection = open.connection;
-        let question = match (&via, &options.server) {
-            (Via::Server { server, key }, Some(named)) if live.is_none() => Some(Question {
-                named: named.clone(),
-                server: server.clone(),
-                key: key.clone(),
-                config: connection.clone(),
-            }),
-            _ => None,
-        };
-        let priorities = Priorities::new(options.priority.clone());
-        let choose =
-            Box::new(move |target: &Target| ConnectionConfig { priority: priorities.of(target), ..connection.clone() });
-        let (limits, journal) = (options.limits.limits(), options.limits.journal());
-        let config = ProxyConfig { via, credentials, choose, limits, journal };
-        let proxy = Proxy::new(entrances, open.attached.stacks(), config).run(asked_to_end(live));
-        let counters = match &question {
-            Some(question) => tokio::select! {
-                counters = proxy => counters,
-                never = watch(&open.attached, question, Tell::All) => match never {},
-            },
-            None => proxy.await,
-        };
+        let counters = carry(options, &open, entrances, listeners, terms, live).await?;
+        service_manager::stopping();
         print(&format!("{counters}\n"));
         open.attached.detach().await.map_err(|error| diagnostic(&error))
+    })
+}
+
+/// Serves programs until it is asked to end.
+async fn carry(
+    options: &ProxyOptions,
+    open: &Open,
+    entrances: Entrances,
+    listeners: Listeners,
+    terms: ProxyTerms,
+    live: Option<Live>,
+) -> Result<ProxyCounters, Diagnostic> {
+    let again = ReadAgain::new::<ProxyOptions>("proxy", &options.configuration)?;
+    let question = match (&terms.via, &options.server) {
+        (Via::Server { server, key }, Some(named)) if live.is_none() => {
+            Some(Question::new(named, server, key, open.connection.clone()))
+        }
+        _ => None,
+    };
+    let priorities = Arc::new(RwLock::new(Priorities::new(options.priority.clone())));
+    let verbosity = Verbosity::new(&options.limits);
+    let via = terms.via.clone();
+    let config = ProxyConfig {
+        terms,
+        choose: choose(open.connection.clone(), Arc::clone(&priorities)),
+        limits: options.limits.limits(),
+        journal: options.limits.journal(&verbosity),
+    };
+    let proxy = Proxy::new(entrances, open.attached.stacks(), config);
+    let source = Source::new("proxy", open.attached.stacks(), open.attached.observer(), proxy.control());
+    let _serving = Serving::start(listeners, source);
+    service_manager::ready();
+    let change = proxy.changer();
+    let take = |new: &ProxyOptions| {
+        let terms = new.terms_with(&via)?;
+        if let (Via::Server { key, .. }, Some(question)) = (&terms.via, &question) {
+            question.set_key(key);
+        }
+        change(terms, new.limits.limits());
+        *priorities.write().unwrap_or_else(PoisonError::into_inner) = Priorities::new(new.priority.clone());
+        verbosity.set(&new.limits);
+        Ok(())
+    };
+    let asking = async {
+        match &question {
+            Some(question) => watch(&open.attached, question, Tell::All).await,
+            None => std::future::pending().await,
+        }
+    };
+    Ok(tokio::select! {
+        counters = proxy.run(asked_to_end(live)) => counters,
+        never = asking => match never {},
+        never = read_again(again, take) => match never {},
+    })
+}
+
+/// How connections are made: all in the same way but for the priority.
+fn choose(connection: ConnectionConfig, priorities: Arc<RwLock<Priorities>>) -> Choose {
+    Box::new(move |target: &Target| {
+        let priority = priorities.read().unwrap_or_else(PoisonError::into_inner).of(target);
+        ConnectionConfig { priority, ..connection.clone() }
     })
 }
 

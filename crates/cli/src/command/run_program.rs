@@ -3,7 +3,7 @@
 use super::proxy::target;
 use super::run_inside::{self, GO, READY};
 use super::server_watch::{Question, Tell, watch};
-use crate::attachment::{Reach, StackOptions, diagnostic};
+use crate::attachment::{Reach, RoleOptions, StackOptions, diagnostic};
 use crate::console::event;
 use crate::contender::ON_NETWORKS;
 use crate::diagnostic::Diagnostic;
@@ -79,6 +79,7 @@ impl RunProgramOptions {
     fn stack(&self) -> StackOptions {
         StackOptions {
             uplinks: self.uplinks.clone(),
+            roles: RoleOptions::default(),
             local: None,
             udp: true,
             policy: self.policy.clone(),
@@ -131,15 +132,9 @@ pub fn run_program(options: &RunProgramOptions) -> Result<u8, Diagnostic> {
         let signals = Signals::take().map_err(|error| cannot("listen to signals", &error))?;
         let open = stack.open_on(Reach::Server(address), &[Handle::current()]).await?;
         let via = Via::Server { server: stack.inside(address).into(), key: key.clone() };
-        let question = Question {
-            named: server.clone(),
-            server: stack.inside(address).into(),
-            key,
-            config: open.connection.clone(),
-        };
-        let datagrams = options.datagrams(address, &question.key)?;
+        let question = Question::new(server, &stack.inside(address).into(), &key, open.connection.clone());
+        let datagrams = options.datagrams(address, &key)?;
         let config = CaptureConfig {
-            datagrams: None,
             via,
             connection: open.connection,
             datagrams: Some(datagrams.clone()),

@@ -1,15 +1,23 @@
 //! `anabranch serve`: terminates connections of `anabranch proxy`, or of any MPTCP client of this host, and forwards them.
 
+use super::hang_up::read_again;
 use super::proxy::{priority, target};
 use crate::attachment::{Reach, StackOptions, diagnostic};
+use crate::configuration::{ConfigurationOption, ReadAgain};
 use crate::console::print;
 use crate::datagrams::DatagramOptions;
 use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
-use crate::serving::{LimitOptions, read_key, resolves};
-use anabranch_proxy::{AllowList, Destination, Priorities, PriorityRule, Rule, Server, ServerConfig, Target};
+use crate::live::Live;
+use crate::service_manager;
+use crate::serving::{LimitOptions, Verbosity, is_readable, read_key, resolves};
+use crate::status::{Serving, Source, StatusOptions};
+use anabranch_proxy::{
+    AllowList, Destination, Priorities, PriorityRule, ProxyCounters, Rule, Server, ServerConfig, ServerTerms, Target,
+};
 use clap::Args;
 use std::path::PathBuf;
+use tokio::sync::oneshot;
 
 /// What can be said to `serve`.
 #[derive(Clone, Debug, Args)]
@@ -37,6 +45,10 @@ pub struct ServeOptions {
     #[command(flatten)]
     datagrams: DatagramOptions,
     #[command(flatten)]
+    configuration: ConfigurationOption,
+    #[command(flatten)]
+    status: StatusOptions,
+    #[command(flatten)]
     limits: LimitOptions,
     #[command(flatten)]
     stack: StackOptions,
@@ -47,6 +59,37 @@ fn rule(text: &str) -> Result<Rule, String> {
 }
 
 impl ServeOptions {
+    /// What can be found out without any right, and without asking anybody.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<(), Diagnostic> {
+        self.refuse_everybody()?;
+        self.status.check()?;
+        self.stack.check(true)?;
+        if let Some(path) = self.key.as_ref().filter(|path| is_readable(path)) {
+            read_key(path)?;
+        }
+        Ok(())
+    }
+
+    /// A server without a key is for its own host only.
+    fn refuse_everybody(&self) -> Result<(), Diagnostic> {
+        if self.key.is_none() && self.stack.local.is_none() {
+            let message = "without --key this would forward for whoever reaches it; make a key with `anabranch key FILE` and give \
+                           it to both ends with --key FILE, or stay on this host with --local";
+            return Err(Diagnostic::plain(message));
+        }
+        Ok(())
+    }
+
+    /// What can change while it runs.
+    fn terms(&self) -> Result<ServerTerms, Diagnostic> {
+        self.refuse_everybody()?;
+        let key = self.key.as_deref().map(read_key).transpose()?;
+        Ok(ServerTerms { key, destination: self.destination()?, priorities: Priorities::new(self.priority.clone()) })
+    }
+
     fn destination(&self) -> Result<Destination, Diagnostic> {
         match &self.to {
             Some(target) => {
@@ -64,36 +107,30 @@ impl ServeOptions {
 /// # Errors
 /// What is wrong with the options or the host.
 pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
-    if options.key.is_none() && options.stack.local.is_none() {
-        let message = "without --key this would forward for whoever reaches it; make a key with `anabranch key FILE` and give \
-                       it to both ends with --key FILE, or stay on this host with --local";
-        return Err(Diagnostic::plain(message));
-    }
-    let destination = options.destination()?;
-    let key = options.key.as_deref().map(read_key).transpose()?;
+    let (terms, again) = (options.terms()?, ReadAgain::new::<ServeOptions>("serve", &options.configuration)?);
     let ports = [options.port];
     if options.stack.dry_run {
         print(&options.stack.plan(Reach::On(&ports))?);
         return Ok(());
     }
     // Where clients choose targets they may send datagrams too, if they prove the key.
-    let datagrams = match (&destination, &key, options.stack.local) {
+    let datagrams = match (&terms.destination, &terms.key, options.stack.local) {
         (Destination::Named(allow), Some(key), None) => options.datagrams.config(options.port, key, allow)?,
         _ => None,
     };
     block_on(async {
+        let listeners = options.status.listen(options.stack.journal.as_deref(), "serve").await?;
         // Its threads end last.
         let workers = options.limits.start_workers()?;
         let open = options.stack.open_on(Reach::On(&ports), workers.runtimes()).await?;
+        let verbosity = Verbosity::new(&options.limits);
         let to = options.to.as_ref().map_or("where clients ask to".to_owned(), Target::to_string);
         let config = ServerConfig {
             port: options.port,
-            key,
-            destination,
+            terms,
             connection: open.connection,
-            priorities: Priorities::new(options.priority.clone()),
             limits: options.limits.limits(),
-            journal: options.limits.journal(),
+            journal: options.limits.journal(&verbosity),
         };
         let cannot = |error| Diagnostic::option(&format!("--port {}", options.port), format!("cannot listen: {error}"));
         let server = Server::bind(open.attached.stacks(), config).map_err(cannot)?;
@@ -106,23 +143,45 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
             let address = std::net::SocketAddr::new(*address, options.port);
             print(&format!("listening on {address}: to {to}\n"));
         }
+        if let Some(address) = listeners.http() {
+            print(&format!("status at http://{address}/status\n"));
+        }
         let datagrams = datagrams.map(|config| options.datagrams.bind(config)).transpose()?.flatten();
         let live = options.limits.live(open.attached.stacks(), "anabranch serve")?;
-        let counters = match datagrams {
-            None => server.run(asked_to_end(live)).await,
-            Some(datagrams) => {
-                let (end, ended) = tokio::sync::oneshot::channel::<()>();
-                let streams = async {
-                    let counters = server.run(asked_to_end(live)).await;
-                    drop(end);
-                    counters
-                };
-                let (counters, done) = tokio::join!(streams, datagrams.run(async { _ = ended.await }));
-                print(&format!("{done}\n"));
-                counters
-            }
+        let source = Source::new("serve", open.attached.stacks(), open.attached.observer(), server.control());
+        let serving = Serving::start(listeners, source);
+        service_manager::ready();
+        let change = server.changer();
+        let take = |new: &ServeOptions| {
+            change(new.terms()?, new.limits.limits());
+            verbosity.set(&new.limits);
+            Ok(())
         };
+        let counters = tokio::select! {
+            counters = carry(server, datagrams, live) => counters,
+            never = read_again(again, take) => match never {},
+        };
+        service_manager::stopping();
+        drop(serving);
         print(&format!("{counters}\n"));
         open.attached.detach().await.map_err(|error| diagnostic(&error))
     })
+}
+
+/// Serves clients until it is asked to end, those with datagrams as long as the others.
+async fn carry(server: Server, datagrams: Option<anabranch_datagram::Server>, live: Option<Live>) -> ProxyCounters {
+    let Some(datagrams) = datagrams else { return server.run(asked_to_end(live)).await };
+    let (end, ended) = oneshot::channel::<()>();
+    let streams = async {
+        let counters = server.run(asked_to_end(live)).await;
+        drop(end);
+        counters
+    };
+    let until = async {
+        // Dropped is how it is told.
+        let _ = ended.await;
+    };
+    let (counters, done) = tokio::join!(streams, datagrams.run(until));
+    print(&format!("{done}\n"));
+    counters
 }

@@ -6,6 +6,7 @@ use anabranch_mptcp::ConnectionConfig;
 use anabranch_proxy::{Answer, Failure, Key, Target, ask};
 use std::convert::Infallible;
 use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
@@ -25,13 +26,25 @@ const CONTENT: Duration = Duration::from_secs(300);
 /// Who is asked, and with what.
 pub struct Question {
     /// The server as the user calls it.
-    pub named: Target,
+    named: Target,
     /// Where the stack reaches it.
-    pub server: Target,
+    server: Target,
     /// The key that it is to prove.
-    pub key: Key,
+    key: Mutex<Key>,
     /// What connections begin with.
-    pub config: ConnectionConfig,
+    config: ConnectionConfig,
+}
+
+impl Question {
+    /// Of the server that the user calls `named`.
+    pub fn new(named: &Target, server: &Target, key: &Key, config: ConnectionConfig) -> Self {
+        Self { named: named.clone(), server: server.clone(), key: Mutex::new(key.clone()), config }
+    }
+
+    /// Another key from now on.
+    pub fn set_key(&self, key: &Key) {
+        *self.key.lock().unwrap_or_else(PoisonError::into_inner) = key.clone();
+    }
 }
 
 /// How much is told.
@@ -95,9 +108,10 @@ fn tell_changes(before: &[(String, Vec<IpAddr>)], now: &[(String, Vec<IpAddr>)])
 
 async fn ask_all(attached: &Attached, uplinks: &[(String, Vec<IpAddr>)], question: &Question) -> Vec<Asked> {
     let mut questions = JoinSet::new();
+    let key = question.key.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for (place, (_, addresses)) in uplinks.iter().enumerate() {
         for local in addresses.clone() {
-            let Question { server, key, config, .. } = question;
+            let Question { server, config, .. } = question;
             let (stack, server, key, config) = (attached.stack().clone(), server.clone(), key.clone(), config.clone());
             questions.spawn(async move { (place, ask(&stack, local, &server, &key, &config).await) });
         }

@@ -6,7 +6,7 @@ use crate::attachment::{Open, Reach, StackOptions, diagnostic};
 use crate::console::{event, print};
 use crate::diagnostic::Diagnostic;
 use crate::ending::{asked_to_end, block_on};
-use crate::serving::{LimitOptions, read_key, resolves};
+use crate::serving::{LimitOptions, Verbosity, read_key, resolves};
 use crate::uplink_names::addresses;
 use crate::workers::Workers;
 use anabranch_attach::{DefaultRoute, Ipv6, LedRoute, end_kill_switch, plan_default_route};
@@ -259,12 +259,7 @@ async fn carry(
     led: &LedRoute,
 ) -> Result<End, Diagnostic> {
     let inside: Target = options.stack.inside(server.address).into();
-    let question = Question {
-        named: server.named.clone(),
-        server: inside.clone(),
-        key: server.key.clone(),
-        config: open.connection.clone(),
-    };
+    let question = Question::new(&server.named, &inside, &server.key, open.connection.clone());
     let datagrams = options.datagrams(server)?;
     let config = CaptureConfig {
         datagrams: Some(datagrams.clone()),
@@ -272,7 +267,7 @@ async fn carry(
         connection: open.connection.clone(),
         limits: options.limits.limits(),
         held: HELD,
-        journal: options.limits.journal(),
+        journal: options.limits.journal(&Verbosity::new(&options.limits)),
     };
     let cannot = |error: std::io::Error| Diagnostic::plain(format!("cannot take this host's packets: {error}"));
     let capture = Capture::new(device.try_clone().map_err(cannot)?, open.attached.stacks(), config).map_err(cannot)?;

@@ -7,13 +7,14 @@ mod history;
 mod sample;
 mod screen;
 
+pub use sample::Sample;
+
 use crate::diagnostic::Diagnostic;
 use anabranch_attach::asked_to_end;
 use anabranch_stack::Stack;
 use history::History;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use sample::Sample;
 use screen::Screen;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use tokio::sync::Notify;
 /// Time between two samples.
 const SAMPLE: Duration = Duration::from_millis(500);
 /// Most connections that are looked at.
-const MAX_CONNECTIONS: usize = 256;
+pub const MAX_CONNECTIONS: usize = 256;
 
 /// The view; dropping it restores the terminal.
 pub struct Live {
@@ -49,19 +50,30 @@ impl Live {
     /// # Errors
     /// As of [`Self::of_stack`].
     pub fn of_stacks(stacks: Vec<Stack>, title: &str) -> Result<Self, Diagnostic> {
-        Self::start(title, move || Sample::of_stacks(&stacks, MAX_CONNECTIONS))
-    }
-
-    fn start(title: &str, source: impl Fn() -> Sample + Send + 'static) -> Result<Self, Diagnostic> {
-        if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+        if !is_on_a_terminal() {
             return Err(Diagnostic::option(
                 "--live",
                 "this needs a terminal: leave the option out, or do not redirect",
             ));
         }
+        Self::start(title, move || Sample::of_stacks(&stacks, MAX_CONNECTIONS))
+    }
+
+    /// As [`Self::of_stack`], of what is found out by asking others.
+    ///
+    /// # Errors
+    /// If standard output is no terminal.
+    pub fn of_others(title: &str, source: impl Fn() -> Sample + Send + 'static) -> Result<Self, Diagnostic> {
+        if !is_on_a_terminal() {
+            return Err(Diagnostic::plain("this needs a terminal; `anabranch status` prints the same once"));
+        }
+        Self::start(title, source)
+    }
+
+    fn start(title: &str, source: impl Fn() -> Sample + Send + 'static) -> Result<Self, Diagnostic> {
         // It also sees to it that a panic restores the terminal before it is printed.
-        let mut terminal = ratatui::try_init()
-            .map_err(|error| Diagnostic::option("--live", format!("the terminal cannot be used: {error}")))?;
+        let mut terminal =
+            ratatui::try_init().map_err(|error| Diagnostic::plain(format!("the terminal cannot be used: {error}")))?;
         let (over, quit) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
         let (ends, asks, title) = (Arc::clone(&over), Arc::clone(&quit), title.to_owned());
         let work = move || {
@@ -76,7 +88,7 @@ impl Live {
             Ok(thread) => Ok(Self { over, quit, thread: Some(thread) }),
             Err(error) => {
                 ratatui::restore();
-                Err(Diagnostic::option("--live", format!("no thread for it: {error}")))
+                Err(Diagnostic::plain(format!("no thread for the view: {error}")))
             }
         }
     }
@@ -100,6 +112,10 @@ impl Drop for Live {
         }
         ratatui::restore();
     }
+}
+
+fn is_on_a_terminal() -> bool {
+    io::stdout().is_terminal() && io::stdin().is_terminal()
 }
 
 /// Draws until told to stop, or until the user wants to end.

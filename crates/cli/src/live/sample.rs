@@ -3,29 +3,37 @@
 use anabranch_policy::view::SubflowState;
 use anabranch_stack::Stack;
 use anabranch_stack::{ConnectionReport, PathReport};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::net::SocketAddr;
 
 /// A path.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PathSample {
     pub subflow: u32,
+    #[serde(rename = "uplink")]
     pub name: String,
     pub remote: SocketAddr,
-    pub state: &'static str,
+    pub state: Cow<'static, str>,
     /// Milliseconds; none before the first.
+    #[serde(rename = "rtt_ms")]
     pub rtt: Option<f64>,
     /// Bytes.
+    #[serde(rename = "cwnd_bytes")]
     pub cwnd: u64,
     /// Payload acknowledged by the peer, bytes since it began.
+    #[serde(rename = "sent_bytes")]
     pub sent: u64,
     /// Payload that came, likewise.
+    #[serde(rename = "received_bytes")]
     pub received: u64,
     /// Smoothed share of segments lost, 0 to 1.
+    #[serde(rename = "loss_ratio")]
     pub loss: f64,
 }
 
 /// A connection.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ConnectionSample {
     pub id: u64,
     pub remote: SocketAddr,
@@ -35,15 +43,28 @@ pub struct ConnectionSample {
 }
 
 /// A stack.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Sample {
     /// All connections, those in TIME-WAIT included.
     pub count: usize,
     /// Those that are looked at.
+    #[serde(rename = "shown")]
     pub connections: Vec<ConnectionSample>,
 }
 
 impl Sample {
+    /// Of several programs together. Each numbers its connections by itself: here no two have the same.
+    pub fn of_all(samples: Vec<Self>) -> Self {
+        let each = samples.len() as u64;
+        let mut all = Self::default();
+        for (index, sample) in (0..).zip(samples) {
+            all.count += sample.count;
+            let unique = |sample: ConnectionSample| ConnectionSample { id: sample.id * each + index, ..sample };
+            all.connections.extend(sample.connections.into_iter().map(unique));
+        }
+        all
+    }
+
     /// Of stacks that are one host. Each numbers its connections from the same number on: here no two have the same.
     pub fn of_stacks(stacks: &[Stack], limit: usize) -> Self {
         let count = stacks.len() as u64;
@@ -78,14 +99,14 @@ fn path(report: &PathReport) -> PathSample {
         subflow: view.id.0,
         name: report.name.clone(),
         remote: report.subflow.remote,
-        state: match view.state {
+        state: Cow::Borrowed(match view.state {
             SubflowState::Opening => "opening",
             SubflowState::Closing => "closing",
             SubflowState::Established if view.suspended => "suspended",
             SubflowState::Established if view.stale => "stalled",
             SubflowState::Established if view.backup => "backup",
             SubflowState::Established => "up",
-        },
+        }),
         rtt: (milliseconds > 0.0 && milliseconds < 1e9).then_some(milliseconds),
         cwnd: view.cwnd,
         sent: view.counters.bytes_acked,

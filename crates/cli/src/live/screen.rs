@@ -121,7 +121,7 @@ impl Columns {
     fn path(&self, path: &PathSample, history: Option<&PathHistory>, all: f64) -> Line<'static> {
         let (sent, received) = history.map(PathHistory::rate).unwrap_or_default();
         let share = if all > 0.0 { format!("{:.0} %", (sent + received) / all * 100.0) } else { String::new() };
-        let colour = match path.state {
+        let colour = match path.state.as_ref() {
             "up" => Color::Green,
             "stalled" => Color::Red,
             _ => Color::Yellow,
@@ -177,7 +177,7 @@ mod tests {
             subflow,
             name: name.to_owned(),
             remote: "10.0.0.1:5201".parse().unwrap(),
-            state: if subflow == 0 { "up" } else { "backup" },
+            state: if subflow == 0 { "up" } else { "backup" }.into(),
             rtt: (subflow == 0).then_some(12.34),
             cwnd: 14_600,
             sent,

@@ -34,7 +34,7 @@ mod results;
 mod tests;
 #[cfg(feature = "lab")]
 mod transfer;
-mod tree;
+pub mod tree;
 #[cfg(feature = "lab")]
 mod video;
 #[cfg(feature = "lab")]

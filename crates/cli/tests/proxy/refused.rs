@@ -24,6 +24,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_proxy_for_everybody", open_proxy),
         trial("a_forward_that_leads_nowhere", forwards),
         trial("a_user_without_the_right", no_permission),
+        trial("a_configuration_file_that_is_wrong", configuration),
     ]
 }
 
@@ -126,6 +127,35 @@ fn forwards() {
     let output = anabranch(&["proxy", "--local", "--forward", "8080=example.org"]).output().expect("the program runs");
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("a port from 1 to 65535"));
+}
+
+fn configuration() {
+    let place = directory("configuration");
+    let file = place.join("anabranch.toml").display().to_string();
+    let check = |text: &str| {
+        std::fs::write(&file, text).expect("the file can be written");
+        anabranch(&["check-config", &file]).output().expect("the program runs")
+    };
+    let output = check("[serve]\nport = 4410\nsocks = true\nmax-conections = 3\n");
+    assert_eq!(output.status.code(), Some(2));
+    let message = text(&output.stderr);
+    assert!(message.contains("anabranch.toml:4:1: unknown key 'max-conections'"), "{message}");
+    // The command says the same, whatever else it is told.
+    let output = anabranch(&["serve", "--local", "--config", &file]).output().expect("the program runs");
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(2), message));
+    let everybody = "[serve]\nport = 4410\nsocks = true\n";
+    assert!(text(&check(everybody).stderr).contains("anabranch.toml:1:2: [serve] without --key"));
+    let policy = "[proxy]\npolicy = \"congestion=cubik\"\n";
+    assert!(text(&check(policy).stderr).contains("did you mean 'cubic'"));
+    let listen = "[proxy]\nlisten = \"0.0.0.0:1080\"\n";
+    assert!(text(&check(listen).stderr).contains("--allow-remote"));
+    assert!(text(&check("[prxy]\n").stderr).contains("did you mean 'proxy'?"));
+    assert!(text(&check("").stderr).contains("no table"));
+    let good = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n";
+    let right = format!("{everybody}key = \"key\"\n[proxy]\n");
+    assert!(text(&check(&right).stderr).contains("No such file"));
+    write(&place.join("key"), good, 0o600);
+    assert_eq!(text(&check(&right).stdout), "ok: proxy, serve\n");
 }
 
 fn no_permission() {

@@ -3,7 +3,7 @@
 use crate::{anabranch, directory, text};
 use anabranch_system::Namespace;
 use libtest_mimic::Trial;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 
@@ -19,6 +19,8 @@ pub fn trials() -> Vec<Trial> {
         trial("serve_ends_connections_of_this_host", serve),
         trial("proxy_reaches_a_server_of_this_host", proxy),
         trial("proxy_says_in_a_line_what_its_server_answers_and_waits_for_one_that_is_down", server_is_asked),
+        trial("a_program_that_runs_tells_how_it_does_over_http_and_to_status", told),
+        trial("a_hang_up_has_the_configuration_read_again_and_breaks_nothing", hang_up),
         trial("a_download_ends_soon_after_its_server_was_killed_and_started_again", server_restarts),
     ]
 }
@@ -144,7 +146,11 @@ fn proxy() {
 
 /// A program of ours that runs, and what it says on standard error.
 fn speaking(arguments: &[&str]) -> (Running, BufReader<ChildStderr>) {
-    let mut command = anabranch(arguments);
+    speaking_of(anabranch(arguments))
+}
+
+/// As [`speaking`], of a command.
+fn speaking_of(mut command: Command) -> (Running, BufReader<ChildStderr>) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
     let output = BufReader::new(child.stdout.take().expect("it was asked for"));
     let errors = BufReader::new(child.stderr.take().expect("it was asked for"));
@@ -158,6 +164,111 @@ fn event(errors: &mut BufReader<ChildStderr>) -> String {
     let (time, text) = line.trim().split_once(' ').expect("a time, and what happened");
     assert!(time.len() == 20 && time.ends_with('Z'), "{line}");
     text.to_owned()
+}
+
+fn told() {
+    run("ip", &["link", "set", "lo", "up"]);
+    let _web = web();
+    let place = directory("told").display().to_string();
+    let words = ["serve", "--local", "2", "--port", "4410", "--to", "127.0.0.1:8000", "--journal", &place];
+    let mut serve = Running::new(&[&words[..], &["--status", "127.0.0.1:0"]].concat());
+    let lines: Vec<String> = (0..5).map(|_| serve.line()).collect();
+    let client = std::net::TcpStream::connect(address(&lines[0])).expect("it serves");
+    let url = lines[4].strip_prefix("status at ").expect("that is what is said last");
+    let get = |url: &str| run("curl", &["--silent", "--show-error", "--fail", "--noproxy", "*", url]);
+    let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
+    let status = loop {
+        let status = read(&get(url));
+        if status["connections"]["shown"][0]["paths"][0]["state"] == "up" {
+            break status;
+        }
+    };
+    assert_eq!((&status["command"], &status["clients"]["accepted"]), (&"serve".into(), &1.into()), "{status:#}");
+    let uplinks = status["uplinks"].as_array().expect("a list");
+    assert_eq!(uplinks.iter().filter(|uplink| uplink["up"] == true).count(), 2, "{status:#}");
+    let busy = uplinks.iter().find(|uplink| uplink["subflows"] == 1).expect("the client came by one");
+    assert!(busy["received_packets"].as_u64().expect("a number") >= 2, "{status:#}");
+    let metrics = get(&url.replace("/status", "/metrics"));
+    assert!(metrics.contains("anabranch_clients 1\n") && metrics.contains("anabranch_uplink_up{uplink="), "{metrics}");
+    let ask = |more: &[&str]| {
+        let output = anabranch(&[&["status", "--journal", &place], more].concat()).output().expect("the program runs");
+        assert!(output.stderr.is_empty() || !output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    assert!(ask(&[]).starts_with(&format!("serve (process {}, ", serve.child.id())), "{}", ask(&[]));
+    assert_eq!(read(&ask(&["--json"]))[0]["process"], serve.child.id());
+    drop(client);
+    serve.end();
+    assert_eq!(ask(&["--json"]).trim(), "[]");
+    assert_eq!(std::fs::read_dir(&place).map_or(0, Iterator::count), 0, "nothing is left");
+    // One that was killed leaves a socket that nobody answers on; it is not taken for one that runs.
+    let mut serve = Running::new(&words);
+    serve.line();
+    drop(serve);
+    assert_eq!(ask(&["--json"]).trim(), "[]");
+}
+
+fn hang_up() {
+    run("ip", &["link", "set", "lo", "up"]);
+    let _web = web();
+    let place = directory("hang_up");
+    let (key, other, file) = (new_key(&place, "key"), new_key(&place, "other"), place.join("anabranch.toml"));
+    let write =
+        |text: &str| std::fs::write(&file, format!("[serve]\nudp = true\nsocks = true\n{text}")).expect("written");
+    write("port = 4443\nkey = \"key\"\nallow = \"127.0.0.1:1\"\n");
+    let told = std::os::unix::net::UnixDatagram::bind(place.join("notify")).expect("a socket");
+    let mut command = anabranch(&["serve", "--config", &file.display().to_string()]);
+    command.env("NOTIFY_SOCKET", place.join("notify"));
+    let (serve, mut hears) = speaking_of(command);
+    let state = || {
+        let mut bytes = [0; 64];
+        let length = told.recv(&mut bytes).expect("it is told");
+        text(&bytes[..length])
+    };
+    assert_eq!(state(), "READY=1");
+    let proxy = |key: &str| {
+        Running::new(&["proxy", "--udp", "--server", "127.0.0.1:4443", "--key", key, "--listen", "127.0.0.1:0"])
+    };
+    let mut old = proxy(&key);
+    let through = format!("socks5h://{}", address(&old.line()));
+    let get = |through: &str| {
+        let words = ["--silent", "--max-time", "10", "--proxy", through, "http://127.0.0.1:8000/"];
+        Command::new("curl").args(words).output().expect("curl runs")
+    };
+    assert!(!get(&through).status.success(), "that port is not allowed yet");
+    let hang_up = || run("kill", &["-HUP", &serve.child.id().to_string()]);
+    write("port = 4443\nkey = \"key\"\nallow = \"127.0.0.1:8000\"\n");
+    hang_up();
+    assert_eq!(event(&mut hears), "the configuration was read again and counts for new connections");
+    assert_eq!(text(&get(&through).stdout), "over the river");
+    // A connection that is there stays, whatever comes.
+    let mut held = std::net::TcpStream::connect(through.trim_start_matches("socks5h://")).expect("it listens");
+    held.write_all(b"CONNECT 127.0.0.1:8000 HTTP/1.1\r\n\r\n").expect("it reads");
+    let mut accepted = [0; 512];
+    let length = held.read(&mut accepted).expect("it answers");
+    assert!(accepted[..length].starts_with(b"HTTP/1.1 200"), "{}", text(&accepted[..length]));
+    write("port = 4443\nkey = \"key\"\nallow = \"nonsense\"\n");
+    hang_up();
+    let line = event(&mut hears);
+    assert!(line.starts_with("the configuration stays as it was: ") && line.contains("anabranch.toml:6:9"), "{line}");
+    assert_eq!(text(&get(&through).stdout), "over the river");
+    write("port = 4444\nkey = \"other\"\n");
+    hang_up();
+    let line = event(&mut hears);
+    assert!(line.ends_with("; a restart is needed for port"), "{line}");
+    assert!(!get(&through).status.success(), "the key has changed");
+    let mut new = proxy(&other);
+    let through = format!("socks5h://{}", address(&new.line()));
+    // Without rules its own host is not allowed: the server has proved the key, and says so.
+    assert_eq!(get(&through).status.code(), Some(97));
+    held.write_all(b"GET / HTTP/1.0\r\n\r\n").expect("it is still there");
+    let mut page = String::new();
+    held.read_to_string(&mut page).expect("it is still there");
+    assert!(page.ends_with("over the river"), "{page}");
+    for program in [old, new, serve] {
+        program.end();
+    }
+    assert_eq!(state(), "STOPPING=1");
 }
 
 fn new_key(place: &Path, name: &str) -> String {

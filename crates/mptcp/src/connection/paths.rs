@@ -123,6 +123,19 @@ impl Connection {
         told
     }
 
+    /// The same of all established subflows from an address of ours that are not so yet.
+    pub fn set_backup_from(&mut self, local: AddressId, backup: bool) {
+        let differs = |subflow: &&Subflow| {
+            subflow.identity.local_address == local
+                && matches!(subflow.state, State::Established | State::CloseWait)
+                && subflow.priority.backup_local != backup
+        };
+        let ids: Vec<SubflowId> = self.subflows.iter().filter(differs).map(|subflow| subflow.id()).collect();
+        for id in ids {
+            self.set_backup(id, backup);
+        }
+    }
+
     /// Puts a subflow aside: no new data, and what it holds is sent elsewhere too.
     pub fn suspend(&mut self, id: SubflowId) -> bool {
         let Some(handle) = self.subflows.handle_of(id) else { return false };

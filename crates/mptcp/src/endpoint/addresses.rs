@@ -24,6 +24,21 @@ impl Endpoint {
         self.carry_out(now);
     }
 
+    /// A local address, which need not be there yet, is a backup from now on, or no longer: connections begin there only while no
+    /// other answers, and peers are told that its subflows are for when no other works (RFC 8684, sections 3.2 and 3.3.8).
+    pub fn handle_address_backup(&mut self, now: Instant, id: AddressId, backup: bool) {
+        if !self.uplinks.set_backup(id, backup) {
+            return;
+        }
+        let ids: Vec<ConnectionId> = self.connections.ids().collect();
+        for connection in ids {
+            if let Some(connection) = self.connections.get_mut(connection) {
+                connection.set_backup_from(id, backup);
+            }
+            self.settle(now, connection);
+        }
+    }
+
     /// A local address is gone.
     pub fn handle_address_down(&mut self, now: Instant, id: AddressId) {
         self.addresses.retain(|known| known.id != id);

@@ -63,8 +63,8 @@ impl Endpoint {
         Ok(id)
     }
 
-    /// From where to where a connection can be opened, in the order of attempts: what was silent lately comes last; else the first
-    /// of the local addresses with the first of the peer's begins, and neither is repeated while there are others.
+    /// From where to where a connection can be opened, in the order of attempts: what was silent lately comes last, backups before
+    /// that; else the first of the local addresses with the first of the peer's begins, and neither is repeated while there are others.
     fn candidates(
         &self,
         now: Instant,
@@ -82,7 +82,9 @@ impl Endpoint {
             let usable = preferred.chain(others).filter(|known| fits(known.address));
             for (column, known) in usable.enumerate() {
                 let candidate = Candidate { local_address: known.id, local: known.address, remote: *remote };
-                ranked.push(((races && self.uplinks.is_silent(now, known.id), row + column, row), candidate));
+                let silent = races && self.uplinks.is_silent(now, known.id);
+                let backup = self.uplinks.is_backup(known.id) && Some(known.address) != local;
+                ranked.push(((silent, backup, row + column, row), candidate));
             }
         }
         ranked.sort_by_key(|(rank, _)| *rank);

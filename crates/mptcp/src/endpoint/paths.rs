@@ -116,6 +116,11 @@ impl Endpoint {
                 let identity = self.connections.get(id).and_then(|c| c.identities().find(|i| i.id == subflow)).copied();
                 let Some(identity) = identity else { return };
                 self.uplinks.answered(identity.local_address, identity.remote.ip(), None);
+                if self.uplinks.is_backup(identity.local_address)
+                    && let Some(connection) = self.connections.get_mut(id)
+                {
+                    connection.set_backup_from(identity.local_address, true);
+                }
                 let backup = self.connections.get(id).is_some_and(|c| c.is_backup(subflow));
                 self.tell_path_manager(
                     now,
@@ -218,6 +223,7 @@ impl Endpoint {
                 return true;
             }
             PathAction::CreateSubflow { connection, local, remote, backup } => {
+                let backup = backup || self.uplinks.is_backup(local);
                 (connection, self.create_subflow(now, connection, local, remote, backup))
             }
             PathAction::Announce { connection, local } => {

@@ -3,7 +3,7 @@
 use anabranch_policy::ids::AddressId;
 use anabranch_policy::time::{Duration, Instant};
 use core::net::IpAddr;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How long an attempt has the field to itself (RFC 8305, section 8: Connection Attempt Delay).
 pub(super) const PATIENCE: Duration = Duration::from_millis(250);
@@ -41,6 +41,8 @@ pub(super) struct Uplinks {
     silences: BTreeMap<AddressId, Silence>,
     /// The youngest first.
     round_trips: VecDeque<RoundTrip>,
+    /// Those that are used only while no other works.
+    backups: BTreeSet<AddressId>,
 }
 
 impl Uplinks {
@@ -74,8 +76,19 @@ impl Uplinks {
         known.map_or(PATIENCE, |known| (known.time * 2).clamp(LEAST_PATIENCE, PATIENCE))
     }
 
+    /// Whether an address is used only while no other works.
+    pub fn is_backup(&self, local: AddressId) -> bool {
+        self.backups.contains(&local)
+    }
+
+    /// Says so, or no longer; whether that is news.
+    pub fn set_backup(&mut self, local: AddressId, backup: bool) -> bool {
+        if backup { self.backups.insert(local) } else { self.backups.remove(&local) }
+    }
+
     /// The address is gone.
     pub fn forget(&mut self, local: AddressId) {
+        self.backups.remove(&local);
         self.silences.remove(&local);
         self.round_trips.retain(|known| known.local != local);
     }

@@ -6,8 +6,8 @@ use anabranch_mptcp::{ConnectionConfig, Policies};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::ids::AddressId;
 use anabranch_proxy::{
-    Destination, Entrance, Entrances, Key, Leads, Limits, Priorities, Proxy, ProxyConfig, ProxyCounters, Server,
-    ServerConfig, Via,
+    Destination, Entrance, Entrances, Key, Leads, Limits, Priorities, Proxy, ProxyConfig, ProxyCounters, ProxyTerms,
+    Server, ServerConfig, ServerTerms, Via,
 };
 use anabranch_stack::device::TunConfig;
 use anabranch_stack::{Device, Stack, StackConfig};
@@ -106,7 +106,7 @@ pub fn proxy_at(listen: SocketAddr, stack: &Stack, via: Via, leads: Leads, limit
     let entrances = Entrances::bind(vec![Entrance { listen, leads }]).expect("a free port");
     let address = entrances.addresses().first().copied();
     let choose = Box::new(|_: &_| connection());
-    let config = ProxyConfig { via, credentials: None, choose, limits, journal: None };
+    let config = ProxyConfig { terms: ProxyTerms { via, credentials: None }, choose, limits, journal: None };
     let proxy = Proxy::new(entrances, std::slice::from_ref(stack), config);
     let (stop, stopped) = oneshot::channel();
     let task = tokio::spawn(proxy.run(async {
@@ -133,10 +133,8 @@ pub fn prioritising(
 ) -> Running {
     let config = ServerConfig {
         port: PORT,
-        key: key.cloned(),
-        destination,
+        terms: ServerTerms { key: key.cloned(), destination, priorities },
         connection: connection(),
-        priorities,
         limits,
         journal: None,
     };

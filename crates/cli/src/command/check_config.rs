@@ -1,0 +1,54 @@
+//! `anabranch check-config`: whether a configuration file is right, without any right and without changing anything.
+
+use super::proxy::ProxyOptions;
+use super::serve::ServeOptions;
+use crate::configuration::{File, Section, is_configurable};
+use crate::console::print;
+use crate::diagnostic::{Diagnostic, did_you_mean};
+use clap::{ArgMatches, Command, FromArgMatches};
+use std::path::Path;
+
+/// Prints "ok" and which of the program's commands the file configures.
+///
+/// # Errors
+/// The first thing that is wrong with it.
+pub fn check_config(path: &Path, program: &Command) -> Result<(), Diagnostic> {
+    let file = File::open(path)?;
+    let checked = check_file(&file, program)?;
+    if checked.is_empty() {
+        return Err(Diagnostic::plain(format!("{} has no table of any command", path.display())));
+    }
+    print(&format!("ok: {}\n", checked.join(", ")));
+    Ok(())
+}
+
+/// The names of the tables, if all is right.
+fn check_file(file: &File, program: &Command) -> Result<Vec<String>, Diagnostic> {
+    let mut checked = Vec::new();
+    for table in &file.tables {
+        let known = || program.get_subcommands().filter(|subcommand| is_configurable(subcommand));
+        let Some(subcommand) = known().find(|subcommand| subcommand.get_name() == table.key) else {
+            let names: Vec<&str> = known().map(Command::get_name).collect();
+            let hint = did_you_mean(&table.key, names.iter().copied());
+            let message = format!("there is no table [{}]; known are {}{hint}", table.key, names.join(", "));
+            return Err(file.error(&table.origin, message));
+        };
+        if let Some(section) = Section::of(file, subcommand)? {
+            let matches = section.check_completeness(file, subcommand)?;
+            let checked = check_meaning(subcommand.get_name(), &matches);
+            checked.map_err(|wrong| file.error(&table.origin, format!("[{}] {}", table.key, wrong.whole())))?;
+        }
+        checked.push(table.key.clone());
+    }
+    Ok(checked)
+}
+
+/// What the command itself would refuse before it touches the host.
+fn check_meaning(name: &str, matches: &ArgMatches) -> Result<(), Diagnostic> {
+    let wrong = |error: clap::Error| Diagnostic::plain(error.to_string());
+    match name {
+        "proxy" => ProxyOptions::from_arg_matches(matches).map_err(wrong)?.check(),
+        "serve" => ServeOptions::from_arg_matches(matches).map_err(wrong)?.check(),
+        _ => Ok(()),
+    }
+}

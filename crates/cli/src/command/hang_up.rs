@@ -1,0 +1,38 @@
+//! What `proxy` and `serve` do at SIGHUP: they read their configuration file again, and take what can change while they run.
+
+use crate::configuration::ReadAgain;
+use crate::console::event;
+use crate::diagnostic::Diagnostic;
+use clap::{Args, FromArgMatches};
+use std::convert::Infallible;
+
+/// Keys of which a change is taken; the others wait for a restart.
+const TAKEN: [&str; 10] =
+    ["allow", "credentials", "drain", "idle", "key", "max-connections", "priority", "socks", "to", "verbose"];
+
+/// Has `take` called with the new options after each SIGHUP. What is wrong is told, and nothing is changed then. Without a file
+/// SIGHUP ends the program, and this does nothing.
+pub async fn read_again<T: Args + FromArgMatches>(
+    again: Option<ReadAgain>,
+    take: impl Fn(&T) -> Result<(), Diagnostic>,
+) -> Infallible {
+    let heard = again.map(|again| anabranch_attach::listen_for_hang_ups().map(|hang_ups| (again, hang_ups)));
+    let Some(Ok((again, mut hang_ups))) = heard else { return std::future::pending().await };
+    loop {
+        hang_ups.next().await;
+        let taken = again.options::<T>().and_then(|(options, changed)| take(&options).map(|()| changed));
+        match taken {
+            Ok(changed) => {
+                let waiting: Vec<&str> =
+                    changed.iter().map(String::as_str).filter(|key| !TAKEN.contains(key)).collect();
+                let rest = if waiting.is_empty() {
+                    String::new()
+                } else {
+                    format!("; a restart is needed for {}", waiting.join(", "))
+                };
+                event(&format!("the configuration was read again and counts for new connections{rest}"));
+            }
+            Err(wrong) => event(&format!("the configuration stays as it was: {}", wrong.whole())),
+        }
+    }
+}

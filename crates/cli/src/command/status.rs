@@ -1,0 +1,114 @@
+//! `anabranch status` and `anabranch top`: how the `proxy` and `serve` that run on this host do.
+
+use crate::console::{print, remark};
+use crate::diagnostic::Diagnostic;
+use crate::ending::{asked_to_end, block_on};
+use crate::live::{Live, Sample};
+use crate::status::{Status, instances, read};
+use crate::table;
+use clap::Args;
+use std::path::PathBuf;
+
+/// Which programs are asked.
+#[derive(Clone, Debug, Args)]
+pub struct StatusQuery {
+    /// Ask those with this directory for their journal [default: /run/anabranch and $XDG_RUNTIME_DIR/anabranch]
+    #[arg(long, value_name = "DIR")]
+    journal: Option<PathBuf>,
+}
+
+impl StatusQuery {
+    /// What those that run say; of one that does not answer it is told.
+    fn ask(&self, told: impl Fn(String)) -> Vec<Status> {
+        let answer = |socket: PathBuf| {
+            read(&socket).map_err(|error| told(format!("note: {} does not answer: {error}", socket.display()))).ok()
+        };
+        instances(self.journal.as_deref()).into_iter().filter_map(answer).collect()
+    }
+}
+
+/// Prints it once.
+///
+/// # Errors
+/// If nothing runs that this user may ask.
+pub fn status(query: &StatusQuery, json: bool) -> Result<(), Diagnostic> {
+    let all = query.ask(|text| remark(&text));
+    if json {
+        let text = serde_json::to_string_pretty(&all).map_err(|error| Diagnostic::plain(error.to_string()))?;
+        print(&format!("{text}\n"));
+        return Ok(());
+    }
+    if all.is_empty() {
+        let message = "no `anabranch proxy` or `serve` runs here that this user may ask; those of root only root may";
+        return Err(Diagnostic::plain(message));
+    }
+    print(&all.iter().map(describe).collect::<Vec<_>>().join("\n"));
+    Ok(())
+}
+
+/// Shows it on the terminal until it is ended.
+///
+/// # Errors
+/// If there is no terminal.
+pub fn top(query: &StatusQuery) -> Result<(), Diagnostic> {
+    let query = query.clone();
+    let sample = move || Sample::of_all(query.ask(|_| ()).into_iter().map(|status| status.connections).collect());
+    block_on(async {
+        let live = Live::of_others("anabranch top", sample)?;
+        asked_to_end(Some(live)).await;
+        Ok(())
+    })
+}
+
+/// One program, its uplinks, and its connections with their paths.
+fn describe(status: &Status) -> String {
+    let Status { command, process, version, clients, connections, .. } = status;
+    let minutes = status.now.saturating_sub(status.began) / 60;
+    let mut text = format!(
+        "{command} (process {process}, version {version}), for {} h {} min: {} clients, {} connections\n\n",
+        minutes / 60,
+        minutes % 60,
+        clients.now,
+        connections.count
+    );
+    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
+    let uplink = |uplink: &crate::status::Uplink| {
+        vec![
+            uplink.name.clone(),
+            if uplink.up { "up" } else { "down" }.to_owned(),
+            uplink.subflows.to_string(),
+            number(uplink.rtt_ms),
+            number(uplink.loss_ratio.map(|loss| loss * 100.0)),
+            bytes(uplink.sent_bytes),
+            bytes(uplink.received_bytes),
+        ]
+    };
+    let head = ["uplink", "state", "subflows", "RTT ms", "loss %", "sent", "received"];
+    text.push_str(&table::render(&head, &status.uplinks.iter().map(uplink).collect::<Vec<_>>()));
+    if connections.connections.is_empty() {
+        return text;
+    }
+    text.push('\n');
+    let mut rows = Vec::new();
+    for connection in &connections.connections {
+        let protocol = connection.protocol.clone();
+        rows.push(vec![connection.remote.to_string(), protocol, String::new(), String::new(), String::new()]);
+        rows.extend(connection.paths.iter().map(|path| {
+            let rtt = number(path.rtt);
+            vec![format!("  {}", path.name), path.state.to_string(), rtt, bytes(path.sent), bytes(path.received)]
+        }));
+    }
+    text.push_str(&table::render(&["connection", "state", "RTT ms", "sent", "received"], &rows));
+    text
+}
+
+/// A number of bytes in four digits or so.
+fn bytes(count: u64) -> String {
+    let count = count as f64;
+    match count {
+        ..1e3 => format!("{count} B"),
+        ..1e6 => format!("{:.1} kB", count / 1e3),
+        ..1e9 => format!("{:.1} MB", count / 1e6),
+        _ => format!("{:.2} GB", count / 1e9),
+    }
+}

@@ -1,0 +1,66 @@
+//! The configuration file read again while the program runs.
+
+use super::file::File;
+use super::section::Section;
+use super::{ConfigurationOption, complete};
+use crate::diagnostic::Diagnostic;
+use clap::{Args, Command, FromArgMatches};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+/// What a command's table says, by key.
+type Said = BTreeMap<String, Vec<OsString>>;
+
+/// A command's table as it was when the program began.
+pub struct ReadAgain {
+    command: &'static str,
+    option: ConfigurationOption,
+    first: Said,
+}
+
+impl ReadAgain {
+    /// Of a command with these options; none without a file.
+    ///
+    /// # Errors
+    /// What is wrong with the file by now.
+    pub fn new<T: Args>(command: &'static str, option: &ConfigurationOption) -> Result<Option<Self>, Diagnostic> {
+        if option.config.is_none() {
+            return Ok(None);
+        }
+        let mut new = Self { command, option: option.clone(), first: Said::new() };
+        new.first = new.said(&new.program::<T>())?;
+        Ok(Some(new))
+    }
+
+    /// The options as the command line and the file have them now, and the keys that are not as they were in the beginning.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub fn options<T: Args + FromArgMatches>(&self) -> Result<(T, Vec<String>), Diagnostic> {
+        let program = self.program::<T>();
+        let words = complete(&program, std::env::args_os().collect())?;
+        let wrong = |error: clap::Error| {
+            let text = error.to_string();
+            Diagnostic::plain(text.lines().next().unwrap_or_default().trim_start_matches("error: "))
+        };
+        let matches = program.clone().try_get_matches_from(words).map_err(wrong)?;
+        let (_, matches) = matches.subcommand().ok_or_else(|| Diagnostic::plain("there is no command any more"))?;
+        let options = T::from_arg_matches(matches).map_err(wrong)?;
+        let said = self.said(&program)?;
+        let keys = self.first.keys().chain(said.keys().filter(|key| !self.first.contains_key(*key)));
+        let changed = keys.filter(|key| self.first.get(*key) != said.get(*key)).cloned().collect();
+        Ok((options, changed))
+    }
+
+    fn program<T: Args>(&self) -> Command {
+        Command::new("anabranch").subcommand(T::augment_args(Command::new(self.command)))
+    }
+
+    fn said(&self, program: &Command) -> Result<Said, Diagnostic> {
+        let (Some(path), Some(command)) = (&self.option.config, program.find_subcommand(self.command)) else {
+            return Ok(Said::new());
+        };
+        let section = Section::of(&File::open(path)?, command)?;
+        Ok(section.map(|section| section.by_key()).unwrap_or_default())
+    }
+}

@@ -1,0 +1,171 @@
+//! A status as Prometheus reads it: the text format, version 0.0.4.
+
+use super::model::{Status, Uplink};
+use std::fmt::Write as _;
+
+/// A family of metrics, written into a text.
+struct Family<'a> {
+    text: &'a mut String,
+    name: &'static str,
+}
+
+/// Begins a family.
+fn family<'a>(text: &'a mut String, name: &'static str, kind: &str, help: &str) -> Family<'a> {
+    let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    Family { text, name }
+}
+
+impl Family<'_> {
+    fn value(&mut self, labels: &[(&str, &str)], value: f64) {
+        let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escape(value))).collect();
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        let _ = writeln!(self.text, "{}{labels} {value}", self.name);
+    }
+}
+
+fn escape(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+/// The whole text.
+pub fn render(status: &Status) -> String {
+    let mut text = String::new();
+    let info = [("version", status.version.as_str()), ("command", status.command.as_str())];
+    family(&mut text, "anabranch_info", "gauge", "The program.").value(&info, 1.0);
+    family(&mut text, "anabranch_start_time_seconds", "gauge", "When it began, seconds since 1970.")
+        .value(&[], status.began as f64);
+    uplinks(&mut text, &status.uplinks);
+    clients(&mut text, status);
+    family(&mut text, "anabranch_connections", "gauge", "Connections of the stack, those in TIME-WAIT included.")
+        .value(&[], status.connections.count as f64);
+    let mut engine =
+        family(&mut text, "anabranch_engine_events_total", "counter", "What the stack dropped or refused, by kind.");
+    for (kind, count) in &status.engine {
+        engine.value(&[("kind", kind)], *count as f64);
+    }
+    text
+}
+
+/// What a metric of an uplink is called, its kind, what it means, and its value.
+type OfUplink = (&'static str, &'static str, &'static str, fn(&Uplink) -> Option<f64>);
+
+fn uplinks(text: &mut String, uplinks: &[Uplink]) {
+    let metrics: [OfUplink; 9] = [
+        ("anabranch_uplink_up", "gauge", "Whether the uplink can be used, 0 or 1.", |u| {
+            Some(f64::from(u8::from(u.up)))
+        }),
+        (
+            "anabranch_uplink_subflows",
+            "gauge",
+            "Established subflows on the uplink, of the first 256 connections.",
+            |u| Some(u.subflows as f64),
+        ),
+        ("anabranch_uplink_rtt_seconds", "gauge", "Lowest smoothed round-trip time of these subflows.", |u| {
+            u.rtt_ms.map(|ms| ms / 1e3)
+        }),
+        ("anabranch_uplink_loss_ratio", "gauge", "Mean smoothed share of segments lost of these subflows.", |u| {
+            u.loss_ratio
+        }),
+        ("anabranch_uplink_sent_bytes_total", "counter", "Bytes of IP sent.", |u| Some(u.sent_bytes as f64)),
+        ("anabranch_uplink_received_bytes_total", "counter", "Bytes of IP received.", |u| {
+            Some(u.received_bytes as f64)
+        }),
+        ("anabranch_uplink_sent_packets_total", "counter", "Packets sent.", |u| Some(u.sent_packets as f64)),
+        ("anabranch_uplink_received_packets_total", "counter", "Packets received.", |u| {
+            Some(u.received_packets as f64)
+        }),
+        ("anabranch_uplink_not_taken_packets_total", "counter", "Packets that the system did not take.", |u| {
+            Some(u.not_taken_packets as f64)
+        }),
+    ];
+    for (name, kind, help, of) in metrics {
+        let mut family = family(text, name, kind, help);
+        for uplink in uplinks {
+            if let Some(value) = of(uplink) {
+                family.value(&[("uplink", &uplink.name)], value);
+            }
+        }
+    }
+}
+
+fn clients(text: &mut String, status: &Status) {
+    let clients = &status.clients;
+    family(text, "anabranch_clients", "gauge", "Clients that are served now.").value(&[], clients.now as f64);
+    family(text, "anabranch_clients_accepted_total", "counter", "Clients accepted.")
+        .value(&[], clients.accepted as f64);
+    let mut ended =
+        family(text, "anabranch_clients_ended_total", "counter", "How connections of clients ended, by outcome.");
+    for (outcome, count) in &clients.ended {
+        ended.value(&[("outcome", outcome)], *count as f64);
+    }
+    let mut bytes =
+        family(text, "anabranch_client_bytes_total", "counter", "Bytes of clients that have gone, by direction.");
+    bytes.value(&[("direction", "up")], clients.up_bytes as f64);
+    bytes.value(&[("direction", "down")], clients.down_bytes as f64);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::Clients;
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn status() -> Status {
+        let uplink = Uplink {
+            name: "wl\"an\\0".to_owned(),
+            up: true,
+            rtt_ms: Some(12.5),
+            sent_bytes: 1_500,
+            ..Uplink::default()
+        };
+        Status {
+            version: "1".to_owned(),
+            command: "proxy".to_owned(),
+            process: 1,
+            began: 1_000,
+            now: 2_000,
+            uplinks: vec![uplink, Uplink { name: "wwan0".to_owned(), ..Uplink::default() }],
+            clients: Clients { now: 3, ended: [("finished".to_owned(), 7)].into(), ..Clients::default() },
+            engine: [("joins_refused".to_owned(), 2)].into(),
+            connections: crate::live::Sample::default(),
+        }
+    }
+
+    #[test]
+    fn values_have_units_and_uplinks_without_one_have_no_line() {
+        let text = render(&status());
+        for line in [
+            "anabranch_info{version=\"1\",command=\"proxy\"} 1",
+            "anabranch_uplink_up{uplink=\"wl\\\"an\\\\0\"} 1",
+            "anabranch_uplink_up{uplink=\"wwan0\"} 0",
+            "anabranch_uplink_rtt_seconds{uplink=\"wl\\\"an\\\\0\"} 0.0125",
+            "anabranch_uplink_sent_bytes_total{uplink=\"wl\\\"an\\\\0\"} 1500",
+            "anabranch_clients 3",
+            "anabranch_clients_ended_total{outcome=\"finished\"} 7",
+            "anabranch_engine_events_total{kind=\"joins_refused\"} 2",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}:\n{text}");
+        }
+        assert!(!text.contains("rtt_seconds{uplink=\"wwan0\"}"), "{text}");
+    }
+
+    #[test]
+    fn each_family_is_described_once_before_its_values_and_counters_are_called_totals() {
+        let text = render(&status());
+        let (mut described, mut current) = (BTreeSet::new(), String::new());
+        for line in text.lines() {
+            if let Some(rest) = line.strip_prefix("# HELP ") {
+                current = rest.split(' ').next().expect("a name").to_owned();
+                assert!(described.insert(current.clone()), "{current} twice");
+            } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+                let (name, kind) = rest.split_once(' ').expect("a name and a kind");
+                assert_eq!(name, current);
+                assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
+            } else {
+                assert_eq!(line.split(['{', ' ']).next(), Some(current.as_str()), "{line}");
+                assert!(line.rsplit(' ').next().expect("a value").parse::<f64>().is_ok(), "{line}");
+            }
+        }
+        assert!(described.len() >= 12);
+    }
+}

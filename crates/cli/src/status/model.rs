@@ -1,0 +1,202 @@
+//! What there is to tell: uplinks, clients, connections and counters at one moment.
+
+use crate::live::{MAX_CONNECTIONS, Sample};
+use anabranch_attach::PathObserver;
+use anabranch_policy::view::SubflowState;
+use anabranch_proxy::{Control, ProxyCounters};
+use anabranch_stack::{ConnectionReport, PathReport, Stack};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// An uplink. Totals are since its device was opened.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Uplink {
+    /// The interface's name.
+    pub name: String,
+    /// Whether it has an address that can be used.
+    pub up: bool,
+    /// The stack's addresses there.
+    pub addresses: Vec<IpAddr>,
+    /// Established subflows of the connections that are looked at.
+    pub subflows: usize,
+    /// The lowest smoothed round-trip time among them, milliseconds.
+    pub rtt_ms: Option<f64>,
+    /// The mean of their smoothed shares of segments lost, 0 to 1.
+    pub loss_ratio: Option<f64>,
+    /// Bytes of IP sent.
+    pub sent_bytes: u64,
+    /// Bytes of IP received.
+    pub received_bytes: u64,
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Packets received.
+    pub received_packets: u64,
+    /// Packets that the operating system did not take.
+    pub not_taken_packets: u64,
+}
+
+/// Who is served. Totals are of those who have gone, except those accepted.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Clients {
+    /// Now.
+    pub now: usize,
+    /// The most at a time.
+    pub most: u64,
+    /// Accepted.
+    pub accepted: u64,
+    /// Bytes from them.
+    pub up_bytes: u64,
+    /// Bytes to them.
+    pub down_bytes: u64,
+    /// How their connections ended, or why they were not connected.
+    pub ended: BTreeMap<String, u64>,
+}
+
+/// All.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Status {
+    /// The program's version.
+    pub version: String,
+    /// What it was started as.
+    pub command: String,
+    /// Its process.
+    pub process: u32,
+    /// When it began, seconds since 1970.
+    pub began: u64,
+    /// When this was true, likewise.
+    pub now: u64,
+    /// The uplinks.
+    pub uplinks: Vec<Uplink>,
+    /// Who is served.
+    pub clients: Clients,
+    /// What was dropped or refused below.
+    pub engine: BTreeMap<String, u64>,
+    /// Connections of the stack.
+    pub connections: Sample,
+}
+
+/// Where all that is found out.
+#[derive(Clone)]
+pub struct Source {
+    command: &'static str,
+    began: u64,
+    stacks: Vec<Stack>,
+    paths: PathObserver,
+    control: Control,
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+impl Source {
+    /// Of a command that has begun just now.
+    pub fn new(command: &'static str, stacks: &[Stack], paths: PathObserver, control: Control) -> Self {
+        Self { command, began: now(), stacks: stacks.to_vec(), paths, control }
+    }
+
+    /// All of it, now.
+    pub fn status(&self) -> Status {
+        let reports: Vec<ConnectionReport> =
+            self.stacks.iter().flat_map(|stack| stack.connections(MAX_CONNECTIONS)).collect();
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            command: self.command.to_owned(),
+            process: std::process::id(),
+            began: self.began,
+            now: now(),
+            uplinks: self.uplinks(&reports),
+            clients: clients(self.control.clients(), &self.control.counters()),
+            engine: self.engine(),
+            connections: Sample::of_stacks(&self.stacks, MAX_CONNECTIONS),
+        }
+    }
+
+    fn uplinks(&self, reports: &[ConnectionReport]) -> Vec<Uplink> {
+        let paths = self.paths.paths().into_iter();
+        let uplinks = paths.map(|path| {
+            let addresses: Vec<IpAddr> = path.addresses.iter().map(|(_, address)| *address).collect();
+            let mut uplink =
+                Uplink { name: path.name.clone(), up: !addresses.is_empty(), addresses, ..Uplink::default() };
+            for counters in self.stacks.iter().filter_map(|stack| stack.device_counters(path.device)) {
+                uplink.sent_bytes += counters.bytes_sent;
+                uplink.received_bytes += counters.bytes_received;
+                uplink.sent_packets += counters.packets_sent;
+                uplink.received_packets += counters.packets_received;
+                uplink.not_taken_packets += counters.not_taken;
+            }
+            uplink.measure(reports);
+            uplink
+        });
+        uplinks.collect()
+    }
+
+    fn engine(&self) -> BTreeMap<String, u64> {
+        let mut totals: BTreeMap<String, u64> = BTreeMap::new();
+        for counters in self.stacks.iter().map(Stack::counters) {
+            let endpoint = counters.endpoint;
+            for (name, count) in [
+                ("segments_for_no_connection", endpoint.unknown),
+                ("syns_over_the_limit", endpoint.refused_by_limit),
+                ("handshakes_given_up", endpoint.evicted_handshakes),
+                ("joins_refused", endpoint.refused_joins),
+                ("fallbacks_to_tcp", endpoint.fallbacks.total()),
+                ("connections_not_accepted_in_time", counters.backlog_overflows),
+                ("packets_without_a_device", counters.no_device),
+            ] {
+                *totals.entry(name.to_owned()).or_default() += count;
+            }
+        }
+        totals
+    }
+}
+
+impl Uplink {
+    /// What the subflows on it know.
+    fn measure(&mut self, reports: &[ConnectionReport]) {
+        let is_here = |path: &&PathReport| self.addresses.contains(&path.subflow.local.ip());
+        let paths: Vec<&PathReport> = reports.iter().flat_map(|report| &report.paths).filter(is_here).collect();
+        let (mut losses, mut rtt) = (0.0, f64::INFINITY);
+        for view in
+            paths.into_iter().map(|path| &path.subflow.view).filter(|view| view.state == SubflowState::Established)
+        {
+            self.subflows += 1;
+            losses += view.loss_rate;
+            let sample = view.smoothed_rtt.as_secs_f64() * 1e3;
+            rtt = if sample > 0.0 { rtt.min(sample) } else { rtt };
+        }
+        self.loss_ratio = (self.subflows > 0).then(|| losses / self.subflows as f64);
+        // Nothing was measured yet where it would take weeks.
+        self.rtt_ms = (rtt < 1e9).then_some(rtt);
+    }
+}
+
+fn clients(now: usize, counters: &ProxyCounters) -> Clients {
+    let ended = [
+        ("finished", counters.finished),
+        ("over_limit", counters.over_limit),
+        ("not_accepted_by_the_system", counters.accept_errors),
+        ("reset", counters.reset),
+        ("tampered", counters.tampered),
+        ("idle", counters.idle),
+        ("stopped", counters.stopped),
+        ("left_early", counters.left_early),
+        ("malformed", counters.malformed),
+        ("unauthorized", counters.unauthorized),
+        ("not_allowed", counters.not_allowed),
+        ("failed", counters.failed),
+        ("unproven", counters.unproven),
+        ("too_slow", counters.too_slow),
+    ];
+    Clients {
+        now,
+        most: counters.most,
+        accepted: counters.accepted,
+        up_bytes: counters.bytes_up,
+        down_bytes: counters.bytes_down,
+        ended: ended.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+    }
+}

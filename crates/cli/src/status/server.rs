@@ -1,0 +1,150 @@
+//! Answers who asks how a program does: on its socket, and on an address if one is given.
+
+use super::http::{Page, answer};
+use super::metrics;
+use super::model::Source;
+use super::place::Place;
+use crate::console::remark;
+use crate::diagnostic::Diagnostic;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+/// Who is answered at a time; others wait.
+const AT_A_TIME: usize = 8;
+
+/// How long one may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// When to try again if the system has no descriptor for one who asks.
+const BREATH: Duration = Duration::from_millis(100);
+
+/// Where to say how it does.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Status")]
+pub struct StatusOptions {
+    /// Answer HTTP here: /status (JSON) and /metrics (for Prometheus)
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    status: Option<SocketAddr>,
+    /// Let --status be an address that other hosts can reach; whoever reaches it reads it
+    #[arg(long)]
+    allow_remote_status: bool,
+}
+
+/// The sockets on which it is answered.
+pub struct Listeners {
+    http: Option<TcpListener>,
+    any_host: bool,
+    /// Where `anabranch status` finds it.
+    local: Option<(UnixListener, Place)>,
+}
+
+impl StatusOptions {
+    /// # Errors
+    /// If others could read it who may not.
+    pub fn check(&self) -> Result<(), Diagnostic> {
+        match self.status {
+            Some(address) if !address.ip().is_loopback() && !self.allow_remote_status => {
+                let message = format!(
+                    "other hosts can reach {address} and would read who is connected to whom; say --allow-remote-status if they may"
+                );
+                Err(Diagnostic::option("--status", message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Listens; to be called within a runtime, before anything is set up on the host. Without a directory for the socket of
+    /// `anabranch status` there is none, and that is said.
+    ///
+    /// # Errors
+    /// If the address for HTTP cannot be used.
+    pub async fn listen(&self, journal: Option<&Path>, command: &str) -> Result<Listeners, Diagnostic> {
+        self.check()?;
+        let http = match self.status {
+            Some(address) => Some(TcpListener::bind(address).await.map_err(|error| {
+                Diagnostic::option(&format!("--status {address}"), format!("cannot listen there: {error}"))
+            })?),
+            None => None,
+        };
+        let place = Place::take(journal, command);
+        let local = place.and_then(|place| Ok((UnixListener::bind(&place.socket)?, place)));
+        let told =
+            |error| remark(&format!("note: `anabranch status` cannot ask this process: no socket for it ({error})"));
+        Ok(Listeners { http, any_host: self.allow_remote_status, local: local.map_err(told).ok() })
+    }
+}
+
+impl Listeners {
+    /// The address of HTTP, if there is one.
+    pub fn http(&self) -> Option<SocketAddr> {
+        self.http.as_ref().and_then(|listener| listener.local_addr().ok())
+    }
+}
+
+/// Answers until it is dropped.
+pub struct Serving {
+    tasks: Vec<JoinHandle<()>>,
+    _place: Option<Place>,
+}
+
+impl Serving {
+    /// Begins to answer. To be called within a runtime.
+    pub fn start(listeners: Listeners, source: Source) -> Self {
+        let (source, any_host) = (Arc::new(source), listeners.any_host);
+        let mut tasks = Vec::new();
+        let place = listeners.local.map(|(listener, place)| {
+            let accept = move |context: &mut Context<'_>| listener.poll_accept(context).map_ok(|(stream, _)| stream);
+            tasks.push(tokio::spawn(attend(accept, true, Arc::clone(&source))));
+            place
+        });
+        if let Some(listener) = listeners.http {
+            let accept = move |context: &mut Context<'_>| listener.poll_accept(context).map_ok(|(stream, _)| stream);
+            tasks.push(tokio::spawn(attend(accept, any_host, source)));
+        }
+        Self { tasks, _place: place }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Answers all who come to one listener, a few at a time.
+async fn attend<S>(accept: impl Fn(&mut Context<'_>) -> Poll<io::Result<S>>, any_host: bool, source: Arc<Source>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let seats = Arc::new(Semaphore::new(AT_A_TIME));
+    // It is never closed.
+    while let Ok(seat) = Arc::clone(&seats).acquire_owned().await {
+        match poll_fn(&accept).await {
+            Ok(stream) => drop(tokio::spawn(give(stream, any_host, Arc::clone(&source), seat))),
+            Err(_no_descriptors) => sleep(BREATH).await,
+        }
+    }
+}
+
+/// Answers one.
+async fn give<S>(stream: S, any_host: bool, source: Arc<Source>, _seat: OwnedSemaphorePermit)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let page = |page| match page {
+        Page::Status => serde_json::to_string(&source.status()).unwrap_or_default() + "\n",
+        Page::Metrics => metrics::render(&source.status()),
+    };
+    // Who does not listen need not.
+    let _ = timeout(PATIENCE, answer(stream, any_host, page)).await;
+}
