@@ -34,9 +34,14 @@ impl Connection {
         self.timers.persist_attempts += 1;
         self.arm_persist(now);
         let window = self.sender.window_edge > self.sender.data_nxt && !self.sender.all_assigned();
-        if window && !self.waits_for_subflow() && !self.waits_for_scheduler() {
-            self.sender.override_due = true; // a small window is better than none (RFC 9293, section 3.8.6.2.1)
-            return;
+        if window && !self.waits_for_subflow() {
+            let refused = self.waits_for_scheduler();
+            // A small window is better than none (RFC 9293, section 3.8.6.2.1). Where it is a subflow's own that is too small, the
+            // peer is asked first whether it has opened since, and goes on being asked: the scheduler may not want that subflow.
+            self.sender.override_due |= !refused || self.timers.persist_attempts > 1;
+            if !refused {
+                return;
+            }
         }
         let asks = |s: &&mut Subflow| s.state.is_synchronised() && s.state != State::TimeWait && s.handshake.confirmed;
         for subflow in self.subflows.iter_mut().filter(asks) {
