@@ -50,6 +50,8 @@ pub struct Network {
     away: BTreeSet<(usize, usize)>,
     fates: Vec<(usize, u32, Fate)>,
     sent: [u32; 2],
+    /// How many packets attackers have sent.
+    pub forged: u32,
     /// What comes after the furthest octet that a side has sent, by its side, both ports and path.
     ends: BTreeMap<(usize, u16, u16, usize), SeqNumber>,
     in_flight: BTreeMap<(Nanos, u64), (usize, Packet)>,
@@ -91,6 +93,7 @@ impl Network {
             away: BTreeSet::new(),
             fates,
             sent: [0, 0],
+            forged: 0,
             ends: BTreeMap::new(),
             in_flight: BTreeMap::new(),
             count: 0,
@@ -110,6 +113,7 @@ impl Network {
                 return "withheld";
             }
             for forged in forged {
+                self.forged += 1;
                 self.put(now + self.delays[path], from, forged);
             }
         }
