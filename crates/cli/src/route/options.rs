@@ -191,7 +191,7 @@ pub struct ProtocolOptions {
     /// Additional cost of a link while its forecast is bad, flooded in LSAs; 0: announced to neighbours only, and avoided by
     /// other next hops of equal cost and by neighbours that are as near
     #[arg(long, value_name = "N", default_value_t = 0, requires = "forecaster")]
-    pub doubt_cost: u16,
+    pub suspect_cost: u16,
     /// The dialect of the other routers
     #[arg(long, value_name = "DIALECT", default_value = "rfc")]
     pub dialect: Dialect,
@@ -353,8 +353,8 @@ impl ProtocolOptions {
             horizon: self.horizon.unwrap_or(Duration::from_secs(2)),
             usage: ForecastUse::Soft(usage),
             period: PERIOD,
-            suspect_cost: self.doubt_cost,
-            alternates: self.doubt_cost == 0,
+            suspect_cost: self.suspect_cost,
+            alternates: self.suspect_cost == 0,
             ..Forecast::new(build)
         })
     }
