@@ -1,4 +1,4 @@
-//! Closed windows: when they are probed, and subflows that do not answer (RFC 9293, section 3.8.6.1).
+//! Closed windows: when they are probed, and subflows that do not answer the probes (RFC 9293, section 3.8.6.1).
 
 use super::association::Protocol;
 use super::packets::REASON_UNSPECIFIED;
@@ -107,7 +107,7 @@ impl Connection {
     }
 
     /// Whether it is only the peer's window on this subflow that keeps it idle (RFC 8684, section 3.3.5), though the peer has
-    /// told of a wider one elsewhere: here it was lost, or never said. Nothing that is in flight will tell of it.
+    /// advertised a wider one on another: here the update was lost, or never sent. Nothing in flight will bring it.
     fn is_shut_alone(&self, subflow: &Subflow) -> bool {
         if !subflow.scoreboard.is_idle() || !subflow.is_usable() || self.association.protocol != Protocol::Multipath {
             return false;
@@ -133,7 +133,7 @@ impl Connection {
         }
     }
 
-    /// Asks on each subflow that only its own window keeps idle. One that did not answer gives back what waits there.
+    /// Asks on each subflow that only its own window keeps idle. From one that did not answer the queued data is taken back.
     fn ask_shut_subflows(&mut self, now: Instant) {
         let mut next = self.subflows.first_handle();
         while let Some(handle) = next {

@@ -48,7 +48,7 @@ impl Device {
         if config.offload { Tun::new(config).map(Self::Tun) } else { Packets::tun(config).map(Self::Packets) }
     }
 
-    /// As [`Self::tun`], with offloads and a queue for each of these runtimes. The kernel gives what belongs to a connection to
+    /// As [`Self::tun`], with offloads and a queue for each of these runtimes. The kernel delivers packets of a connection to
     /// the queue from which the last packet of that connection came (drivers/net/tun.c), or else to the one that a hash of
     /// addresses and ports says.
     ///
