@@ -7,15 +7,15 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-/// Whether somebody asked, and a thread that hears it: signals are the whole program's, not one runtime's.
+/// Whether a signal has come, and the thread that receives it: signals are the whole program's, not one runtime's.
 static ASKED: LazyLock<Result<watch::Sender<bool>, io::ErrorKind>> =
     LazyLock::new(|| listen().map_err(|error| error.kind()));
 
-/// From now on SIGINT, SIGTERM and SIGHUP do nothing but have [`asked_to_end`] complete. To be called before anything is set
+/// From now on SIGINT, SIGTERM and SIGHUP only make [`asked_to_end`] complete. To be called before anything is set
 /// up that must be undone.
 ///
 /// # Errors
-/// If the operating system lets nobody listen to signals.
+/// If signals cannot be handled.
 pub fn listen_for_the_end() -> io::Result<()> {
     ASKED.as_ref().map(|_| ()).map_err(|kind| (*kind).into())
 }
@@ -23,7 +23,7 @@ pub fn listen_for_the_end() -> io::Result<()> {
 /// Completes when the program is asked to end, or has been since [`listen_for_the_end`].
 ///
 /// # Errors
-/// If the operating system lets nobody listen to signals.
+/// If signals cannot be handled.
 pub async fn asked_to_end() -> io::Result<()> {
     let mut asked = ASKED.as_ref().map_err(|kind| io::Error::from(*kind))?.subscribe();
     // The sender is never dropped.

@@ -44,7 +44,7 @@ pub enum HostError {
         /// The package that has it.
         package: &'static str,
     },
-    /// Somebody listens on a port already.
+    /// Another program has the port.
     #[error(
         "port {0} is in use by another program on this host (`ss -tlnp` says which): end it, or choose another port"
     )]
@@ -52,7 +52,7 @@ pub enum HostError {
     /// There are no TUN devices.
     #[error("this kernel has no TUN devices (/dev/net/tun): load the module with `modprobe tun`")]
     NoTun,
-    /// What must be undone cannot be noted.
+    /// What must be undone cannot be recorded.
     #[error("cannot note in {} what is to be undone after a crash ({error}): make room there, or name another directory with --journal", path.display())]
     Journal {
         /// The directory or file.

@@ -1,4 +1,4 @@
-//! The key that a client and its server share: 32 random bytes in a file that nobody else may read.
+//! The key that a client and its server share: 32 random bytes in a file that only its owner may read.
 
 use super::private_file::{self, PrivateFileError};
 use base64::Engine as _;
@@ -12,7 +12,7 @@ use std::path::Path;
 /// Bytes of a key.
 const LENGTH: usize = 32;
 
-/// A key. It does not show itself.
+/// A key. `Debug` does not print it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key([u8; LENGTH]);
 

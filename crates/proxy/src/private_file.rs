@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// No file with a secret is longer; what is, is something else.
+/// Longer files are not secrets of ours.
 const LONGEST: u64 = 4_096;
 
 /// Why a file with a secret is not read.

@@ -23,7 +23,7 @@ use tokio::time::{Instant, Sleep, sleep};
 const GATHERED: usize = 128 * 1024;
 /// Pieces written to the socket at once.
 const PIECES: usize = 64;
-/// Most reads in a turn, after which others have theirs.
+/// Most reads in a turn, before other tasks run.
 const TURN: usize = 16;
 
 /// From the socket to the stream.
@@ -48,7 +48,7 @@ struct Down {
     waiting: usize,
     /// The stream has ended.
     ended: bool,
-    /// The socket knows it.
+    /// The end has been passed on to the socket.
     shut: bool,
     bytes: u64,
 }
@@ -78,7 +78,7 @@ pub(super) enum SocketIs {
 
 impl Relay {
     /// Carries bytes between `socket` and `far`, after `early`, which the socket has sent already. Ends when nothing
-    /// has moved for `idle_limit`, or twice that at most.
+    /// has moved for `idle_limit`, or at most double that.
     pub(super) fn new(
         socket: TcpStream,
         socket_is: SocketIs,
@@ -174,7 +174,7 @@ impl Relay {
             self.gather(context).map_err(|error| self.by_stream(&error))?;
             if self.down.pending.is_empty() {
                 if !self.down.ended {
-                    // Whoever is idle holds no buffer.
+                    // An idle connection holds no buffer.
                     self.down.pending = VecDeque::new();
                     return Poll::Pending;
                 }
@@ -249,10 +249,10 @@ impl Relay {
         (outcome, self.up.bytes, self.down.bytes)
     }
 
-    /// Resets both sides, so that neither takes what it has for the whole.
+    /// Resets both sides, so that neither takes a truncated stream for a complete one.
     fn reset(&self) {
         self.far.stream().abort();
-        // If the socket is gone there is nobody to tell.
+        // If the socket is gone there is nothing to reset.
         let _ = SockRef::from(&self.socket).set_linger(Some(Duration::ZERO));
     }
 }

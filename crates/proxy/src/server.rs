@@ -24,12 +24,12 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Where clients are led.
+/// Where clients are connected to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Destination {
     /// To this target and no other.
     Fixed(Target),
-    /// Where they ask to, if it is allowed.
+    /// To the target that they ask for, if it is allowed.
     Named(AllowList),
 }
 
@@ -37,19 +37,19 @@ pub enum Destination {
 pub struct ServerConfig {
     /// The port of the stack to listen on.
     pub port: u16,
-    /// What clients must prove. Without a key whoever reaches the stack is served, and speaks plainly: SOCKS5 or HTTP
+    /// What clients must prove. Without a key every client that reaches the stack is served, without encryption: SOCKS5 or HTTP
     /// CONNECT with [`Destination::Named`], nothing at all with [`Destination::Fixed`]. That is for a stack that only its own
     /// host can reach; anywhere else it would be an open relay.
     pub key: Option<Key>,
-    /// Where clients are led.
+    /// Where clients are connected to.
     pub destination: Destination,
     /// How the clients' connections are treated.
     pub connection: ConnectionConfig,
-    /// What priority the connection of a client has, by the target it is led to.
+    /// The priority of a client's connection, by its target.
     pub priorities: Priorities,
-    /// What keeps clients from taking everything.
+    /// Limits on what clients use.
     pub limits: Limits,
-    /// Who is told of each connection.
+    /// Called for each connection that has ended.
     pub journal: Option<Journal>,
 }
 
@@ -69,7 +69,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on stacks that are one host; nobody is served before [`Self::run`].
+    /// Listens on stacks that are one host; no client is served before [`Self::run`].
     ///
     /// # Errors
     /// [`ListenError`], e.g. if the port is taken.
@@ -85,7 +85,7 @@ impl Server {
         Ok(Self { listeners, shared: Arc::new(shared) })
     }
 
-    /// Serves until `stop` completes, and then for a moment those who are connected; each client where its stack is. Gives the totals.
+    /// Serves until `stop` completes, and then for a moment the clients that are connected, each where its stack is. Returns the totals.
     pub async fn run(self, stop: impl Future<Output = ()>) -> ProxyCounters {
         let (over, is_over) = watch::channel(false);
         let mut workers = JoinSet::new();
@@ -167,7 +167,7 @@ async fn open_proven(shared: &Shared, stream: Stream, key: &Key) -> Result<Opene
             Ok((far, early, socket, target))
         }
         Err(Refused { failure, outcome }) => {
-            // Whoever has gone need not hear it.
+            // A client that has closed need not get it.
             let _ = far.finish(&[failure.socks_reply()]).await;
             Err(outcome)
         }
@@ -231,7 +231,7 @@ async fn open_plain(shared: &Shared, mut stream: Stream) -> Result<Opened, Outco
     }
 }
 
-/// Connects to what was asked for, if that is where clients are led.
+/// Connects to the target, if clients may be connected to it.
 async fn connect(shared: &Shared, asked: Option<&Target>) -> Result<(TcpStream, Target), Refused> {
     let (target, rules) = match (&shared.destination, asked) {
         (Destination::Fixed(target), None) => (target, None),
@@ -251,7 +251,7 @@ async fn connect(shared: &Shared, asked: Option<&Target>) -> Result<(TcpStream, 
         connect_to_first(addresses, connect).await
     };
     let socket = timeout(shared.service.limits.connect, attempt).await.unwrap_or(Err(Failure::TimedOut))?;
-    // Whoever writes less than a segment wants it to arrive.
+    // Short writes are to arrive at once: no Nagle.
     let _ = socket.set_nodelay(true);
     Ok((socket, target.clone()))
 }

@@ -11,7 +11,7 @@ const IPV4: u8 = 1;
 const NAME: u8 = 3;
 const IPV6: u8 = 4;
 
-/// A host, by address or by a name that somebody has still to resolve.
+/// A host, by address or by a name that is still to be resolved.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Host {
     /// Its address.
