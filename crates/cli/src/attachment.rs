@@ -69,14 +69,14 @@ fn size(text: &str) -> Result<u64, String> {
     quantity::parse::<Size>(text).map(|Size(bytes)| bytes)
 }
 
-/// Who is to reach whom.
+/// Which end opens connections.
 #[derive(Clone, Copy, Debug)]
 pub enum Reach<'a> {
-    /// Others reach us on these ports.
+    /// Others, to these ports.
     On(&'a [u16]),
-    /// We reach a server of ours.
+    /// This host, to a server of ours.
     Server(SocketAddr),
-    /// We reach whom we like.
+    /// This host, to any target.
     Anybody,
 }
 
@@ -166,7 +166,7 @@ impl StackOptions {
     }
 }
 
-/// An idle connection whose peer is gone ends within a minute: silence is noticed after 15 s, believed after four probes, and then
+/// An idle connection whose peer is gone ends within a minute: it is probed after 15 s, its subflow is closed after four probes, and then
 /// another path has 25 s to be found. Probes also keep NATs from forgetting a path (RFC 5382, REQ-5, asks them for two hours;
 /// many keep less than a minute).
 fn notice_silence(connection: &mut ConnectionConfig) {
@@ -176,7 +176,7 @@ fn notice_silence(connection: &mut ConnectionConfig) {
     connection.survive_without_subflows = Duration::from_secs(25);
 }
 
-/// What the user reads.
+/// The message for the user.
 pub fn diagnostic(error: &HostError) -> Diagnostic {
     match error {
         HostError::NoSuchInterface { name, known } => {

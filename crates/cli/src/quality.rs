@@ -64,7 +64,7 @@ impl Viewer {
 
     fn quality(footage: Footage) -> Result<Quality, String> {
         if let Footage::Film(megabits) = footage {
-            // Whether there is a film at all is told before whether it could be decoded.
+            // A missing film is reported before one that cannot be decoded.
             let film = Film::find().map_err(|error| error.to_string())?;
             let ffmpeg = Ffmpeg::find().map_err(|error| error.to_string())?;
             return film.quality(&ffmpeg, megabits).map_err(|error| error.to_string());

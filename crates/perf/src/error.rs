@@ -27,22 +27,22 @@ pub enum PerfError {
     #[error("the server refuses: {0}")]
     Refused(String),
     /// The peer speaks another version.
-    #[error("the server speaks version {0} of the protocol and we {VERSION}: use the same release at both ends")]
+    #[error("the server has protocol version {0} and this program {VERSION}: use the same release at both ends")]
     Version(u16),
     /// The peer is not a perf server.
-    #[error("what answers at {0} is not `anabranch perf --server`")]
+    #[error("the server at {0} is not `anabranch perf --server`")]
     NotOurs(SocketAddr),
     /// The plan cannot be carried out.
     #[error("{0}")]
     Plan(&'static str),
     /// The connections broke.
-    #[error("the test broke off: {0}")]
+    #[error("the test was interrupted: {0}")]
     Broken(#[from] io::Error),
     /// The server said something unexpected.
-    #[error("the test broke off: {0}")]
+    #[error("the test was interrupted: {0}")]
     Confused(&'static str),
     /// The server does not answer any more.
-    #[error("the test broke off: the server says nothing any more")]
+    #[error("the test was interrupted: the server does not answer any more")]
     Silent,
 }
 

@@ -23,10 +23,10 @@ pub enum KeyError {
     #[error(transparent)]
     File(#[from] PrivateFileError),
     /// Not 32 bytes.
-    #[error("it holds a key of {0} bytes, 32 are needed; make one with `anabranch key FILE`")]
+    #[error("its key has {0} bytes instead of 32; make one with `anabranch key FILE`")]
     Length(usize),
     /// Not a key at all.
-    #[error("it holds no key, that is a line of 44 characters of base64; make one with `anabranch key FILE`")]
+    #[error("it has no key, a line of 44 base64 characters; make one with `anabranch key FILE`")]
     Format,
 }
 

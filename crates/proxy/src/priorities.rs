@@ -20,7 +20,7 @@ pub struct PriorityRule {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PriorityRuleError {
     /// No `=` with a number behind it, or not one of the priorities.
-    #[error("a priority from 1 (highest) to 6 must follow the pattern, as in *.example.org=3")]
+    #[error("the pattern needs a priority from 1 (highest) to 6, as in *.example.org=3")]
     Priority,
     /// What precedes it is no pattern.
     #[error(

@@ -18,7 +18,7 @@ pub enum PrivateFileError {
     #[error("others may read it (mode {0:03o}); run `chmod 600` on it")]
     Permissions(u32),
     /// Not a short text.
-    #[error("it is not a text of at most 4 kB")]
+    #[error("it is longer than 4 kB or not text")]
     Content,
 }
 

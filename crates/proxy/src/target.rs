@@ -33,10 +33,10 @@ pub struct Target {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TargetError {
     /// No port, or none from 1 to 65535.
-    #[error("a port from 1 to 65535 must follow the host, as in example.org:443")]
+    #[error("the host needs a port from 1 to 65535, as in example.org:443")]
     Port,
     /// The host is neither an address nor a name.
-    #[error("the host is neither an address nor a name; an IPv6 address stands in brackets, as in [2001:db8::1]:443")]
+    #[error("the host is neither an address nor a name; an IPv6 address needs brackets, as in [2001:db8::1]:443")]
     Host,
     /// The type of address is unknown (SOCKS5).
     #[error("the type of address is unknown")]

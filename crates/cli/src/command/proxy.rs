@@ -15,13 +15,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where `proxy` listens if nothing else is said.
+/// Where `proxy` listens by default.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1080);
 
-/// When a name that was not known is asked for again.
+/// When an unknown name is resolved again.
 const ASK_FOR_NAME_AGAIN: Duration = Duration::from_secs(5);
 
-/// What can be said to `proxy`.
+/// Options of `proxy`.
 #[derive(Clone, Debug, Args)]
 pub struct ProxyOptions {
     /// Listen here for SOCKS5 and HTTP CONNECT, one port for both (repeatable) [default: 127.0.0.1:1080, or nowhere with
@@ -183,7 +183,7 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
     })
 }
 
-/// The server's address as soon as its name is known: a host that has just started may have no way to ask yet.
+/// The server's address as soon as its name is known: a host that has just started may have no resolver yet.
 fn known_in_time(server: &Target) -> SocketAddr {
     let mut told = false;
     loop {
@@ -201,7 +201,7 @@ fn describe(leads: &Leads) -> String {
     match leads {
         Leads::WhereAsked => "SOCKS5 and HTTP CONNECT".to_owned(),
         Leads::To(target) => format!("to {target}"),
-        Leads::WhereTheServerLeads => "to where the server leads".to_owned(),
+        Leads::WhereTheServerLeads => "to the server's target".to_owned(),
     }
 }
 

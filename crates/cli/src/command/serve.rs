@@ -10,7 +10,7 @@ use anabranch_proxy::{AllowList, Destination, Priorities, PriorityRule, Rule, Se
 use clap::Args;
 use std::path::PathBuf;
 
-/// What can be said to `serve`.
+/// Options of `serve`.
 #[derive(Clone, Debug, Args)]
 pub struct ServeOptions {
     /// The port to listen on
@@ -62,7 +62,7 @@ impl ServeOptions {
 /// What is wrong with the options or the host.
 pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
     if options.key.is_none() && options.stack.local.is_none() {
-        let message = "without --key this would forward for whoever reaches it; make a key with `anabranch key FILE` and give \
+        let message = "without --key this would forward for any host that reaches it; make a key with `anabranch key FILE` and give \
                        it to both ends with --key FILE, or stay on this host with --local";
         return Err(Diagnostic::plain(message));
     }

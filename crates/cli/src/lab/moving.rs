@@ -114,7 +114,7 @@ fn medium(moving: &Moving) -> MediumConfig {
 }
 
 /// Returns every router forecasters of its links. Suspect links are avoided where there is another way, and only neighbours
-/// know, as `anabranch route` has it; or all are told that they cost more.
+/// know, as in `anabranch route`; or a higher cost is flooded.
 fn forecast_by(choice: &Choice, flood_suspects: bool) -> Result<RouterChange, String> {
     let chosen = Forecast::chosen(choice).map_err(|error| error.to_string())?;
     let suspect_cost = if flood_suspects { SUSPECT_COST } else { 0 };

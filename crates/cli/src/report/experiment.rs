@@ -60,7 +60,7 @@ fn buffer_text(outcome: &Outcome) -> String {
     }
 }
 
-/// More combinations than these are told on demand.
+/// More combinations than these are folded.
 const MOST_COMBINATIONS: usize = 6;
 
 fn combinations(outcome: &Outcome) -> Markup {

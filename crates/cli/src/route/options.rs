@@ -20,12 +20,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// How often forecasts are looked at, and how many of these looks what they changed stays: 10 s, so that a link that fades is
-/// not taken back at each Hello that still gets through.
+/// How often forecasts are evaluated, and for how many evaluations a change is kept: 10 s, so that a fading link is
+/// not used again at each Hello that still arrives.
 const PERIOD: Duration = Duration::from_millis(250);
 const HOLD: u32 = 40;
 
-/// What a router at work can be asked.
+/// Queries to a running router.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Show {
     /// The router as a whole: interfaces, counters
@@ -73,7 +73,7 @@ pub enum LaneOption {
     Disjoint,
 }
 
-/// How to get on with an implementation that places bits wrongly.
+/// How to interoperate with an implementation that misplaces bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Dialect {
     /// As RFC 5614 has it
