@@ -1,6 +1,7 @@
 //! The default's decisions, worked by hand: segments of 1000 bytes, and windows of ten of them per round trip, so that a
 //! path of 20 ms carries 500 000 bytes per second and one of 100 ms 100 000.
 
+use super::plan::Worth;
 use super::*;
 use crate::rate::Rate;
 use crate::scheduler::ChunkKind;
