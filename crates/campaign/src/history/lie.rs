@@ -151,7 +151,6 @@ impl Lie {
         let segment = &mut packet.segment;
         let far = luck.pick(&[1, 100, 5_000, 70_000, 1 << 30]);
         let opens = segment.flags.contains(Flags::SYN);
-        let bare = segment.payload.is_empty() && !opens;
         match self {
             Self::Ack => segment.ack = SeqNumber(segment.ack.0.wrapping_add(far)),
             Self::DataAck => shift_data_ack(&mut segment.options, far),
@@ -159,28 +158,37 @@ impl Lie {
             Self::Window => segment.window = luck.below(65_536) as u16,
             Self::Proof => segment.options.mptcp.iter_mut().for_each(spoil),
             Self::DataFin => shift_data_fin(&mut segment.options, far),
-            Self::Number if bare => segment.seq = SeqNumber(segment.seq.0.wrapping_add(far)),
-            Self::Reset if bare => {
-                segment.flags |= Flags::RST;
-                segment.seq = SeqNumber(segment.seq.0.wrapping_add(far));
-            }
-            Self::Syn if bare && segment.options.mptcp.is_empty() => {
-                segment.flags |= Flags::SYN;
-                segment.options.dss = None;
-            }
             Self::Overlay => overlay(luck, segment, false),
             Self::OverlayAhead => overlay(luck, segment, true),
             Self::Overlap => overlap(luck, segment),
-            Self::Infinite => {
-                if let Some(mapping) = segment.options.dss.as_mut().and_then(|dss| dss.mapping.as_mut()) {
-                    mapping.length = 0;
-                }
-            }
-            Self::Number | Self::Reset | Self::Syn | Self::Guess => {}
-            Self::BlindNumber | Self::BlindAck | Self::BlindReset | Self::BlindSyn => {}
-            Self::BlindOptions | Self::Joins => {}
+            Self::Infinite => make_infinite(&mut segment.options),
+            _ if segment.payload.is_empty() && !opens => self.change_bare(segment, far),
+            _ => {}
         }
         true
+    }
+
+    /// Changes a segment without text that does not open.
+    fn change_bare(self, segment: &mut Segment, far: u32) {
+        match self {
+            Self::Number => segment.seq = SeqNumber(segment.seq.0.wrapping_add(far)),
+            Self::Reset => {
+                segment.flags |= Flags::RST;
+                segment.seq = SeqNumber(segment.seq.0.wrapping_add(far));
+            }
+            Self::Syn if segment.options.mptcp.is_empty() => {
+                segment.flags |= Flags::SYN;
+                segment.options.dss = None;
+            }
+            // An attacker's, who changes nothing of the peer's.
+            _ => {}
+        }
+    }
+}
+
+fn make_infinite(options: &mut TcpOptions) {
+    if let Some(mapping) = options.dss.as_mut().and_then(|dss| dss.mapping.as_mut()) {
+        mapping.length = 0;
     }
 }
 
